@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -57,6 +58,7 @@ async def drill(root: Path, loaded: Loaded, tell: Callable[[str], None]) -> Dril
             start_worker=partial(start_drill_worker, root),
             lease_ttl_s=cluster.lease_ttl_s,
             sweep_s=cluster.sweep_s,
+            pool=cluster.pools[0],
             tell=tell,
         )
         return await run()
@@ -72,6 +74,7 @@ async def serve_drill(root: Path, loaded: Loaded, on_started: Callable[[str, Run
     try:
         workflow = sound(check_definition(Path("takeover-drill.yaml"), _WORKFLOW))
         task = open_workflows(root, loaded.config).task(workflow, {}, priority=Priority.BATCH)
+        task = replace(task, pool=loaded.config.cluster.pools[0])
         drive = await fabric.dispatch(partial(fabric.execute_task.create, task))
         assert not isinstance(drive, RunResult), "a new run has no result yet"
         on_started(worker.cluster.worker_id, drive.run_id)

@@ -9,6 +9,7 @@ from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.limits import Counters, Limiter, QuotaState, Rate
 from agent_fabric.application.ports.storage import Storage
 from agent_fabric.application.runs.run_quota import RunQuota
+from agent_fabric.config.constants import DEFAULT_CLUSTER
 from agent_fabric.config.schema.limits import LimitsConfig, how_often
 from agent_fabric.domain.errors import MissingExtra, TooManyRequests
 from agent_fabric.domain.identity import Kind, Principal
@@ -72,13 +73,22 @@ class _Opened(NamedTuple):
     close: Callable[[], Awaitable[None]]
 
 
-def build_limits(settings: LimitsConfig, storage: Storage, clock: Clock, *, redis_url: str | None = None) -> Limits:
+def build_limits(
+    settings: LimitsConfig,
+    storage: Storage,
+    clock: Clock,
+    *,
+    redis_url: str | None = None,
+    cluster: str = DEFAULT_CLUSTER,
+) -> Limits:
     """Return the limits that the configuration describes.
 
     Raises:
         MissingExtra: the client of Redis is not installed.
     """
-    known, strangers = (_open_limiter(settings, storage, clock, redis_url, name) for name in ("caller", "address"))
+    known, strangers = (
+        _open_limiter(settings, storage, clock, redis_url, f"{cluster}:{name}") for name in ("caller", "address")
+    )
     return Limits(
         settings=settings,
         known=known.limiter,

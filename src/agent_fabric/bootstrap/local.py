@@ -144,7 +144,10 @@ def build_local(  # noqa: PLR0913 - each is a part that only some callers join
     )
     known = _known_secrets(config)
     # A workflow could make itself a token, or write into the store.
-    own = (reference_in(config.identity.jwt_secret or ""), reference_in(config.store.url))
+    own = (
+        reference_in(each or "")
+        for each in (config.identity.jwt_secret, config.store.url, config.nats.url, config.redis.url)
+    )
     never = tuple(each.name for each in own if each is not None)
     secrets = open_secrets(config.secrets, records.layout.root, os.environ, known=known, never=never)
     models, web = LazyModels(config, secrets.chain.resolve, records.layout.root), LazyWeb(config.web)
@@ -302,10 +305,11 @@ def _introduction(config: FabricConfig, role: Role) -> Introduction:
     slots = 1 if role is Role.PROCESS else config.server.max_running
     cluster = config.cluster
     return Introduction(
-        name=cluster.name,
+        name=cluster.label,
         role=role,
         home=cluster.home,
         slots=slots,
+        pools=cluster.pools,
         version=__version__,
         lease_ttl_s=cluster.lease_ttl_s,
     )

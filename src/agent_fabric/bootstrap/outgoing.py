@@ -1,5 +1,6 @@
 """Joins what tells other systems of runs and alerts: the outbox, the relay and the bus."""
 
+import os
 from collections.abc import Sequence
 
 from agent_fabric.application.bus.relay_outbox import RelayOutbox
@@ -68,10 +69,11 @@ class OutgoingMessages(EventsOnly):
 
 
 def _open_durable_bus(nats: NatsConfig) -> DurableBus:
-    if nats.url is None:
+    url = nats.address(os.environ)
+    if url is None:
         return InProcessDurableBus()
     try:
         from agent_fabric.infrastructure.nats.bus import JetStreamBus  # noqa: PLC0415 - half a second
     except ModuleNotFoundError:
         raise MissingExtra("cluster", needed_for="`nats.url`") from None
-    return JetStreamBus(nats.url, replicas=nats.replicas)
+    return JetStreamBus(url, replicas=nats.replicas)

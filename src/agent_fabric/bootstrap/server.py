@@ -1,6 +1,9 @@
 """Joins everything for a server: many runs at once, any number of readers."""
 
+import asyncio
 import logging
+import os
+import signal
 from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,12 +15,14 @@ from agent_fabric.application.observability.find_answering_keys import FindAnswe
 from agent_fabric.application.observability.find_missing_prerequisites import FindMissingPrerequisites
 from agent_fabric.application.ports.bus import Bus
 from agent_fabric.application.ports.clock import Clock
+from agent_fabric.application.ports.cluster import Cluster
 from agent_fabric.application.ports.events import EventSink
 from agent_fabric.application.ports.idempotency import IdempotencyStore
 from agent_fabric.application.ports.runs import RunListing, RunReader
 from agent_fabric.application.ports.wake_ups import CLAIM, INBOX, WakeUps
 from agent_fabric.application.runs.cancel_run import CancelRun
 from agent_fabric.application.runs.claim_runs import ClaimRuns
+from agent_fabric.application.runs.claimed_run import ClaimedRun
 from agent_fabric.application.runs.continue_run import ContinueRun
 from agent_fabric.application.runs.dispatch_runs import DispatchRuns
 from agent_fabric.application.runs.execute_task import ExecuteTask
@@ -43,6 +48,7 @@ from agent_fabric.bootstrap.shared_runs import HINT, PROBLEM, is_to_be_said
 from agent_fabric.bootstrap.wake_ups import log_pokes, open_wake_ups
 from agent_fabric.bootstrap.webhooks import build_webhooks
 from agent_fabric.bootstrap.workflows import missing_prerequisites
+from agent_fabric.config.constants import DEFAULT_POOL
 from agent_fabric.config.loader import Loaded
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.config.schema.server import ServerConfig
@@ -66,6 +72,8 @@ STOPPING = 0.6
 """Share of the time for shutting down that runs may take; the rest is for answers under way and for the store."""
 PATIENCE_S = 5.0
 """A workflow whose next step is due within this time stays in memory."""
+DRAIN_LOOK_S = 0.2
+"""How often a process looks whether it is drained."""
 
 _log = logging.getLogger(__name__)
 
@@ -154,7 +162,7 @@ class ServerFabric:
     @property
     def drives(self) -> bool:
         """Whether runs are driven here, and not only taken on."""
-        return self.dispatch.elsewhere is None
+        return self.dispatch.drives
 
     def require_store(self) -> None:
         """Check that what is written now will be found again.
@@ -238,14 +246,13 @@ class ServerFabric:
         return await self.records.storage.queue.unfinished() if cluster is None else ()
 
     def driving(self) -> "list[Coroutine[Any, Any, None]]":
-        """Return what takes up runs for as long as this process lives."""
+        """Return what takes up runs for as long as this process lives, and ends it when it is drained."""
+        cluster = self.records.storage.cluster
+        leaving = [] if cluster is None else [_end_when_drained(cluster)]
         if not self.drives:
-            return []
-        return [
-            self.wake_answered_runs(),
-            self.chat.turns(),
-            *([self.claim_runs()] if self.claim_runs is not None else []),
-        ]
+            return leaving
+        claiming = [] if self.claim_runs is None else [self.claim_runs()]
+        return [self.wake_answered_runs(), self.chat.turns(), *claiming, *leaving]
 
     async def stop(self) -> None:
         """Stop every run and evaluation where it stands; the next server goes on with it."""
@@ -285,7 +292,7 @@ def build_server(
     config = loaded.config
     outgoing = OutgoingMessages(config.nats)
     watchers = Watchers(config, outgoing.bus)
-    wake_ups = open_wake_ups(config.nats)
+    wake_ups = open_wake_ups(config.nats, config.cluster.name)
     watching = (*readers, outgoing, watchers.metrics, watchers.alerts, *log_pokes(config.nats, wake_ups))
     observers = build_observers(config, watching, log_to_stderr=log_to_stderr)
     local = build_local(
@@ -309,12 +316,16 @@ def build_server(
         wake_ups.poke(CLAIM, {"run": run_id})
         return await follow(run_id)
 
+    def is_of_own_pool(taken: ClaimedRun) -> bool:
+        return taken.state.task is None or (taken.state.task.pool or DEFAULT_POOL) in config.cluster.pools
+
     dispatch = DispatchRuns(
         local.execute_task.drive,
         local.cancel_run,
         config.server.max_running,
         config.server.max_queued,
-        leave_to_workers if role is Role.DOOR else None,
+        None if storage.cluster is None else leave_to_workers,
+        None if role is Role.DOOR else is_of_own_pool,
     )
     storage.gauge.require_in_place()
     local_token(local.records.layout.root)  # for the programs of this machine
@@ -323,7 +334,8 @@ def build_server(
         forget_server(local.records.layout.root)  # of a server that was killed
     resume_unfinished_runs = ResumeUnfinishedRuns(local.resume_run, dispatch)
     watchers.learn(local.secrets.chain.resolve)
-    limits = build_limits(config.limits, storage, SystemClock(), redis_url=config.redis.url)
+    redis_url = config.redis.address(os.environ)
+    limits = build_limits(config.limits, storage, SystemClock(), redis_url=redis_url, cluster=config.cluster.name)
     return ServerFabric(
         config=config,
         records=local.records,
@@ -363,6 +375,13 @@ def build_server(
     )
 
 
+async def _end_when_drained(cluster: Cluster) -> None:
+    """Stop this process, as a person would, when it is to take nothing on any more."""
+    while not cluster.drains:  # noqa: ASYNC110 - a thread learns of it
+        await asyncio.sleep(DRAIN_LOOK_S)
+    signal.raise_signal(signal.SIGTERM)
+
+
 def _claiming(local: LocalFabric, dispatch: DispatchRuns, config: FabricConfig, wake_ups: WakeUps) -> ClaimRuns | None:
     """Return what takes up runs, where several processes share the store."""
     storage = local.records.storage
@@ -376,5 +395,6 @@ def _claiming(local: LocalFabric, dispatch: DispatchRuns, config: FabricConfig, 
         SystemClock(),
         config.cluster.sweep_s,
         HintedPause(wake_ups, CLAIM),
+        cluster.refuse,
         lambda: cluster.drains,
     )

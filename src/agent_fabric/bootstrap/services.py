@@ -1,9 +1,11 @@
 """Tells whether the services answer that several servers share."""
 
+import os
 from collections.abc import Awaitable, Callable
 
 from agent_fabric.application.models.check_health import HealthFinding, Level
 from agent_fabric.config.passwords_in_urls import hide_passwords
+from agent_fabric.config.problems import ConfigProblem
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.domain.errors import MissingExtra
 
@@ -14,11 +16,15 @@ FindProblem = Callable[[str], Awaitable[str]]
 async def service_findings(config: FabricConfig) -> list[HealthFinding]:
     """Return a line for each service that is configured. Without them a task can run all the same."""
     findings = []
-    if config.redis.url is not None and config.limits.storage == "redis":
+    try:
+        redis_url, nats_url = config.redis.address(os.environ), config.nats.address(os.environ)
+    except ConfigProblem as problem:
+        return [HealthFinding(about="services", level=Level.FAIL, text=problem.message, fix=problem.hint)]
+    if redis_url is not None and config.limits.storage == "redis":
         findings.append(
             await _finding(
                 "redis",
-                config.redis.url,
+                redis_url,
                 _redis,
                 needed_for="`limits.storage: redis`",
                 does="counts rates for all servers together",
@@ -26,11 +32,11 @@ async def service_findings(config: FabricConfig) -> list[HealthFinding]:
                 fix="Start Redis, or correct `redis.url`. Servers use it as soon as it answers.",
             )
         )
-    if config.nats.url is not None:
+    if nats_url is not None:
         findings.append(
             await _finding(
                 "nats",
-                config.nats.url,
+                nats_url,
                 _nats,
                 needed_for="`nats.url`",
                 does="wakes other servers and workers",

@@ -1,26 +1,31 @@
 """Chooses how processes wake each other."""
 
+import os
+
 from agent_fabric.application.ports.events import EventSink
 from agent_fabric.application.ports.wake_ups import WakeUps
+from agent_fabric.config.constants import DEFAULT_CLUSTER
 from agent_fabric.config.schema.services import NatsConfig
 from agent_fabric.domain.errors import MissingExtra
 from agent_fabric.infrastructure.wake_ups.in_process import InProcessWakeUps
 from agent_fabric.infrastructure.wake_ups.log_pokes import LogPokes
 
 
-def open_wake_ups(nats: NatsConfig) -> WakeUps:
-    """Return what wakes others: over NATS, where it is configured, or else this process alone.
+def open_wake_ups(nats: NatsConfig, cluster: str = DEFAULT_CLUSTER) -> WakeUps:
+    """Return what wakes others of a cluster: over NATS, where it is configured, or else this process alone.
 
     Raises:
+        ConfigProblem: the address is a reference that leads nowhere.
         MissingExtra: the client of NATS is not installed.
     """
-    if nats.url is None:
+    url = nats.address(os.environ)
+    if url is None:
         return InProcessWakeUps()
     try:
         from agent_fabric.infrastructure.nats.wake_ups import NatsWakeUps  # noqa: PLC0415 - half a second
     except ModuleNotFoundError:
         raise MissingExtra("cluster", needed_for="`nats.url`") from None
-    return NatsWakeUps(nats.url)
+    return NatsWakeUps(url, cluster=cluster)
 
 
 def log_pokes(nats: NatsConfig, wake_ups: WakeUps) -> tuple[EventSink, ...]:

@@ -59,6 +59,7 @@ class Definitions(Resource):
         network_allowed: bool = True,
         encrypt: bool = False,
         visibility: Visibility | None = None,
+        pool: str | None = None,
     ) -> RunId:
         """Start one and do not wait for it; an agent that fails is not tried again.
 
@@ -72,6 +73,7 @@ class Definitions(Resource):
             "network_allowed": network_allowed,
             "encrypt": encrypt,
             "visibility": None if visibility is None else visibility.value,
+            "pool": pool,
         }
         return await self._post(started_run, f"{self._path(name)}/{self.verb}", dict(inputs or {}), query)
 

@@ -25,6 +25,8 @@ class TaskRequest:
     """Whether nothing of the run is kept in the clear."""
     visibility: Visibility | None = None
     """Who sees the run beside its owner; None: as the server is configured."""
+    pool: str | None = None
+    """The workers that may drive it, where several share a store; None: those of the pool `default`."""
     continues: str | None = None
     """The run to follow up, or the beginning of its id: the new run continues its conversation, in its workspace."""
 
@@ -38,6 +40,7 @@ class TaskRequest:
             "max_steps": self.max_steps,
             "task_force_mode": mode,
             "visibility": seen,
+            "pool": self.pool,
             "continues": self.continues,
         }
         return {

@@ -18,3 +18,10 @@ SHELL_DEFAULT_TIMEOUT_S: Final = 120.0
 """How long a shell command may run unless configured otherwise."""
 DEFAULT_LEASE_TTL_S: Final = 10.0
 """How long a process may be away before others take over its runs."""
+DEFAULT_CLUSTER: Final = "fabric"
+CLUSTER_PATTERN: Final = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$"
+"""What a cluster may be called: one word of a subject of NATS."""
+DEFAULT_POOL: Final = "default"
+"""The pool of runs that name none, and of workers that are given none."""
+POOL_PATTERN: Final = r"^[a-z0-9][a-z0-9_-]{0,62}$"
+"""What a pool may be called."""

@@ -51,13 +51,13 @@ def is_reference(value: str) -> bool:
 
 
 def secrets_named_in(settings: object, environ: Mapping[str, str]) -> frozenset[str]:
-    """Return the values of all variables that settings refer to as `env:NAME`, and passwords in addresses.
+    """Return the values of all variables that settings refer to as `env:NAME`, and the passwords in addresses.
 
     What is in a file or a vault is not fetched for this: it becomes known when it is first used.
     """
     texts = tuple(_texts(settings))
     named = {environ[name] for text in texts for name in _VARIABLE.findall(text) if environ.get(name)}
-    return frozenset(named.union(*map(passwords_in, texts)))
+    return frozenset(named.union(*map(passwords_in, (*texts, *named))))
 
 
 def _texts(settings: object) -> Iterator[str]:

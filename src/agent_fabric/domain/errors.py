@@ -154,6 +154,11 @@ class RunUndrivable(FabricError):
 
     code = "run_undrivable"
 
+    def __init__(self, message: str, *, hint: str = "", lacks: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.lacks = lacks
+        """What is missing here; the same words for all runs that need the same."""
+
 
 class RunKeyMissing(FabricError):
     """The run is encrypted, and its key is not here."""

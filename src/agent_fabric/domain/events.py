@@ -96,6 +96,8 @@ class RunCreated:
     """The session that it is a turn of; empty: none."""
     history: tuple[Message, ...] = ()
     """What was said in the session before, and done."""
+    pool: str = ""
+    """The workers that may drive it, where several share a store; empty: those of the default pool."""
 
     @property
     def task(self) -> Task:
@@ -125,6 +127,7 @@ class RunCreated:
             trial_of=self.trial_of,
             session=self.session,
             history=self.history,
+            pool=self.pool,
         )
 
 

@@ -164,3 +164,22 @@ async def until(condition: Callable[[], object]) -> None:
     async with asyncio.timeout(PATIENCE_S):
         while not condition():
             await asyncio.sleep(0.02)
+
+
+async def test_two_clusters_share_one_nats_and_do_not_hear_each_other(nats: OwnService) -> None:
+    one, same, other = (NatsWakeUps(nats.url, cluster=name) for name in ("blue", "blue", "green"))
+    ear, foreign = Ear(), Ear()
+    same.listen(INBOX, ear)
+    other.listen(INBOX, foreign)
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            while not (ear.heard and other.connected):
+                one.poke(INBOX, {"run": "r"})
+                await asyncio.sleep(0.01)
+            for _ in range(20):
+                one.poke(INBOX, {"run": "r"})
+                await asyncio.sleep(0.005)
+        assert foreign.heard == []
+    finally:
+        for each in (one, same, other):
+            await each.aclose()

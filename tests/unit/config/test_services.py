@@ -82,3 +82,27 @@ def test_passwords_are_known_to_who_keeps_secrets_out_of_logs_and_runs() -> None
 def test_only_the_password_is_hidden(text: str, shown: str) -> None:
     assert hide_passwords(text) == shown
     assert bool(list(passwords_in(text))) is (text != shown)
+
+
+def test_an_address_may_stand_in_a_variable_of_its_own() -> None:
+    config = read_config({"FABRIC_NATS__URL": "env:QUEUE", "FABRIC_REDIS__URL": "env:COUNTERS"}).config
+    environ = {"QUEUE": "nats://fabric:hush-1@a:4222", "COUNTERS": "redis://:hush-2@b/0"}
+    assert config.nats.address(environ) == environ["QUEUE"]
+    assert config.redis.address(environ) == environ["COUNTERS"]
+    assert show_config(config)["nats"]["url"] == "env:QUEUE"
+    hidden = secrets_named_in(config.model_dump(exclude_defaults=True), environ)
+    assert {"hush-1", "hush-2"} <= hidden
+
+
+@pytest.mark.parametrize(
+    ("environ", "problem"),
+    [
+        ({}, "QUEUE, which is not set"),
+        ({"QUEUE": "env:OTHER"}, "QUEUE, which is a reference itself"),
+        ({"QUEUE": "http://a"}, "QUEUE, which must be an address such as"),
+    ],
+)
+def test_a_variable_without_an_address_is_named(environ: dict[str, str], problem: str) -> None:
+    config = read_config({"FABRIC_NATS__URL": "env:QUEUE"}).config
+    with pytest.raises(ConfigProblem, match=f"nats.url refers to the environment variable {problem}"):
+        config.nats.address(environ)

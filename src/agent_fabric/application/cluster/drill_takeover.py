@@ -74,6 +74,8 @@ class DrillTakeover:
     start_worker: Callable[[], AbstractAsyncContextManager[DrillWorker]]
     lease_ttl_s: float
     sweep_s: float
+    pool: str
+    """The pool of the drill's run."""
     tell: Callable[[str], None]
     """Learns what happens, in sentences."""
     pause: Callable[[float], Awaitable[None]] = asyncio.sleep
@@ -121,14 +123,14 @@ class DrillTakeover:
         return self.lease_ttl_s + self.sweep_s + SPARE_S
 
     async def _require_others(self) -> Sequence[Member]:
-        members = (await self.cluster.status()).members
-        living = [each for each in members if each.state == "active" and each.role in TAKERS]
-        others = [each for each in living if each.home == self.cluster.home]
+        found = await self.cluster.status()
+        living = [each for each in found.members if each.state == "active" and each.role in TAKERS]
+        others = [each for each in living if each.home == found.home and self.pool in each.pools]
         if not others:
-            where = ", ".join(sorted({each.home for each in living}))
+            where = ", ".join(sorted({f"{each.home} (pool {', '.join(each.pools)})" for each in living}))
             seen = f"; those that live have workspaces of {where}" if where else ""
             raise WorkerNotFound(
-                f"No worker can take over runs of {self.cluster.home}{seen}",
+                f"No worker can take over runs of {found.home} and pool {self.pool!r}{seen}",
                 hint="Start one here: fabric worker. Machines that share a disk have the same `cluster.home`.",
             )
         return others

@@ -34,7 +34,7 @@ def _fatal(facts: DatabaseFacts) -> HealthFinding | None:
         case DatabaseFacts() if facts.format < facts.known_format:
             text = f"has format {facts.format}; this program needs {facts.known_format}"
             fix = "fabric db migrate"
-        case DatabaseFacts() if facts.format > facts.known_format:
+        case DatabaseFacts() if facts.min_writer > facts.known_format:
             text = f"was written by a newer agent-fabric (format {facts.format}; this one knows {facts.known_format})"
             fix = "Upgrade agent-fabric."
         case _:
@@ -46,6 +46,11 @@ def _warnings(facts: DatabaseFacts, pool: int) -> Iterator[HealthFinding]:
     def warning(text: str, fix: str) -> HealthFinding:
         return HealthFinding(about=ABOUT, level=Level.WARN, text=text, fix=fix)
 
+    if facts.format > facts.known_format:
+        yield warning(
+            f"a newer agent-fabric has lifted the tables to format {facts.format}; this one knows {facts.known_format}",
+            "Upgrade agent-fabric here, too: this version goes on only until the next change of the tables.",
+        )
     if not facts.fsync:
         yield warning("fsync is off, so a crash of the server loses or damages what is stored", "Set fsync = on.")
     early = _ACKNOWLEDGED_EARLY.get(facts.synchronous_commit)

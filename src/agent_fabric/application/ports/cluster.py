@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from agent_fabric.config.constants import DEFAULT_LEASE_TTL_S
+from agent_fabric.config.constants import DEFAULT_LEASE_TTL_S, DEFAULT_POOL
 from agent_fabric.domain.cluster import Role
 from agent_fabric.domain.ids import RunId
 
@@ -20,6 +20,8 @@ class Introduction:
     """Where the workspaces are that it can open; empty: on this machine."""
     slots: int = 1
     """How many runs it drives at a time."""
+    pools: Sequence[str] = (DEFAULT_POOL,)
+    """Of which pools it takes up runs by itself."""
     version: str = ""
     lease_ttl_s: float = DEFAULT_LEASE_TTL_S
 
@@ -35,6 +37,7 @@ class Member:
     """`active`, `draining`, or `gone`: its lease has lapsed, or it has left."""
     home: str
     slots: int
+    pools: Sequence[str]
     version: str
     started_at: float
     lease_until: float
@@ -49,7 +52,12 @@ class Undrivable:
 
     home: str
     """Where their workspaces are."""
+    pool: str
     runs: int
+    reason: str
+    """What is missing, in a sentence."""
+    run_id: RunId
+    """One of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +66,8 @@ class ClusterStatus:
 
     now: float
     """The database's time."""
+    home: str
+    """Where the workspaces are that this process can open."""
     members: Sequence[Member]
     """Those who live, and those who died with runs that nobody has taken up yet."""
     queued: int
@@ -86,6 +96,14 @@ class Cluster(Protocol):
         """
         ...
 
+    async def refuse(self, run_id: RunId, reason: str) -> None:
+        """Let others know that this process cannot drive a run, and why. It has to be said again within a minute.
+
+        Raises:
+            StoreUnavailable: the database cannot be reached.
+        """
+        ...
+
     @property
     def worker_id(self) -> str:
         """This process, which joins the others if it has not yet.
@@ -98,11 +116,6 @@ class Cluster(Protocol):
     @property
     def drains(self) -> bool:
         """Whether somebody asked this process to hand over what it drives."""
-        ...
-
-    @property
-    def home(self) -> str:
-        """Where the workspaces are that this process can open."""
         ...
 
 

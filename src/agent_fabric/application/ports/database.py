@@ -24,6 +24,8 @@ class DatabaseFacts:
     encoding: str
     format: int
     """Of its tables; 0: there are none."""
+    min_writer: int
+    """What a program has to know at least to use them."""
     known_format: int
     """What this program needs."""
     is_standby: bool

@@ -11,7 +11,14 @@ from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.runs import RunQueue
 from agent_fabric.application.runs.dispatch_runs import DispatchRuns
 from agent_fabric.application.runs.resume_run import ResumeRun
-from agent_fabric.domain.errors import FabricError, RunHeld, ServerStopping, StoreUnavailable
+from agent_fabric.domain.errors import (
+    FabricError,
+    RunHeld,
+    RunKeyMissing,
+    RunUndrivable,
+    ServerStopping,
+    StoreUnavailable,
+)
 from agent_fabric.domain.ids import RunId
 
 SPARE: Final = 8
@@ -37,6 +44,8 @@ class ClaimRuns:
     """How often is looked for runs, whatever hints come or get lost."""
     pause: Callable[[float], Awaitable[None]] = asyncio.sleep
     """Waits until the next look."""
+    refuse: Callable[[RunId, str], Awaitable[None]] | None = None
+    """Lets others know what this process lacks to drive a run."""
     drains: Callable[[], bool] = lambda: False
     """Whether this process takes nothing on any more."""
     _not_before: dict[RunId, float] = field(default_factory=dict)
@@ -77,9 +86,25 @@ class ClaimRuns:
             return False
         except FabricError as problem:
             _log.warning("Run %s is left to others: %s", run_id, problem.message)
+            await self._refuse(run_id, problem)
         except Exception:  # noqa: BLE001 - one that fails must not keep the others from being driven
             _log.exception("Run %s is left to others", run_id)
         else:
             return True
         self._not_before[run_id] = self.clock.monotonic() + TRY_AGAIN_AFTER_S
         return False
+
+    async def _refuse(self, run_id: RunId, problem: FabricError) -> None:
+        if self.refuse is None:
+            return
+        match problem:
+            case RunUndrivable(lacks=lacks) if lacks:
+                reason = lacks
+            case RunKeyMissing():
+                reason = "the key of an encrypted run"
+            case _:
+                reason = f"what it takes: {problem.message}"
+        try:
+            await self.refuse(run_id, reason)
+        except StoreUnavailable as unsaid:
+            _log.info("Others do not know yet why: %s", unsaid.message)

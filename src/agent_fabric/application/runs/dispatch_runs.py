@@ -16,7 +16,7 @@ from agent_fabric.domain.errors import FabricError, ServerBusy, ServerStopping
 from agent_fabric.domain.events import Event
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.state import result_of
-from agent_fabric.domain.runs.task import RunResult
+from agent_fabric.domain.runs.task import RunResult, RunStatus
 
 STOPPING_PAUSE_S = 0.01
 
@@ -51,6 +51,8 @@ class DispatchRuns:
     max_queued: int
     elsewhere: Callable[[RunId], Awaitable[RunResult]] | None = None
     """Waits for a run that other processes drive; then this one only creates runs and leaves them to those."""
+    mine: Callable[[ClaimedRun], bool] | None = None
+    """Which new runs this process drives although others could; None: where others do, none of them."""
     running: int = 0
     """How many are being driven."""
     _line: "deque[_Place]" = field(default_factory=deque)
@@ -79,7 +81,7 @@ class DispatchRuns:
             self._arriving -= 1
         if isinstance(taken, RunResult):
             return taken
-        return self._start(taken, self._line_up()) if self.elsewhere is None else await self._hand_over(taken)
+        return self._start(taken, self._line_up()) if self._stays(taken) else await self._hand_over(taken)
 
     async def resume(self, run_id: RunId, take: Take) -> Drive | RunResult:
         """Take and drive a run that exists; all who ask for it share one drive.
@@ -141,7 +143,12 @@ class DispatchRuns:
     @property
     def room(self) -> int:
         """How many more could be driven at once."""
-        return 0 if self._stopping or self._line or self.elsewhere else self.max_running - self.running
+        return 0 if self._stopping or self._line or not self.drives else self.max_running - self.running
+
+    @property
+    def drives(self) -> bool:
+        """Whether runs are driven here, and not only created for others."""
+        return self.elsewhere is None or self.mine is not None
 
     @property
     def stopping(self) -> bool:
@@ -162,6 +169,9 @@ class DispatchRuns:
                 # Those that come only now see that we stop, and give their run back: to be cancelled would keep them.
                 while self._drives or self._taking or self._arriving:  # noqa: ASYNC110 - it is over in a moment
                     await asyncio.sleep(STOPPING_PAUSE_S)
+
+    def _stays(self, taken: ClaimedRun) -> bool:
+        return self.elsewhere is None or (self.mine is not None and self.mine(taken))
 
     def _require_going_on(self) -> None:
         if self._stopping:
@@ -244,6 +254,9 @@ class DispatchRuns:
         """Leave a run that was created or taken here to the processes that drive."""
         assert self.elsewhere is not None
         run_id = taken.held.run_id
+        if taken.state.status is not RunStatus.RUNNING:  # or nobody would take it up
+            first, at = taken.state.next_seq, self.drive.clock.now()
+            await taken.held.append([Event(seq, at, None, "", body) for seq, body in enumerate(taken.opening, first)])
         await taken.held.release()
         outcome = asyncio.ensure_future(self.elsewhere(run_id))
         outcome.add_done_callback(lambda _: self._followed.pop(run_id, None))

@@ -162,6 +162,7 @@ class ExecuteTask:
                 trial_of=task.trial_of,
                 session=task.session,
                 history=secrets.hide(task.history) if secrets else task.history,
+                pool=task.pool,
                 quotes=secrets.hide(task.quotes) if secrets else task.quotes,
             ),
         )

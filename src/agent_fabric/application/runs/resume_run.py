@@ -55,6 +55,9 @@ class ResumeRun:
         """
         if (await self.runs.status(run_id)).settled:
             return result_of(await fold_log(run_id, await self.runs.read(run_id)))
+        if by == "server" and not new:
+            # A run that this process cannot drive is not touched: the next driver must see how the last one ended.
+            self._require_drivable(await fold_log(run_id, await self.runs.read(run_id)))
         held, events, before = await self.runs.take(run_id)
         try:
             state = await fold_log(run_id, events)
@@ -79,6 +82,7 @@ class ResumeRun:
             raise RunUndrivable(
                 f"The log of run {state.run_id} holds {state.unknown_kind!r} events, which this version does not know",
                 hint="A newer agent-fabric wrote it. Upgrade, then resume.",
+                lacks=f"a version that knows {state.unknown_kind!r} events",
             )
         if state.status.settled:
             return
@@ -86,12 +90,15 @@ class ResumeRun:
             raise RunUndrivable(
                 f"The workspace of run {state.run_id} cannot be opened: {state.workspace}",
                 hint="Resume on the machine that has it, or restore the folder.",
+                lacks="the folder of the workspace",
             )
         agent = state.task.agent if state.task else None  # frozen in the run: its file may be gone
-        needed = state.specialist_ids if agent is None else tuple(filter(None, [SpecialistId(agent.pack)]))
+        named = state.specialist_ids or (state.task.specialist_ids if state.task else ())  # before anybody is recruited
+        needed = named if agent is None else tuple(filter(None, [SpecialistId(agent.pack)]))
         missing = [who for who in needed if who not in self.registry.names()]
         if missing:
             raise RunUndrivable(
                 f"Run {state.run_id} needs the pack {', '.join(map(repr, missing))}, which is not there",
                 hint="Install or configure it, then resume.",
+                lacks=f"the pack {', '.join(map(repr, missing))}",
             )

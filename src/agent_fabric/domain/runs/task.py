@@ -198,6 +198,8 @@ class Task:
     """The session that it is a turn of; empty: none."""
     history: tuple[Message, ...] = ()
     """What was said in the session before, and done."""
+    pool: str = ""
+    """The workers that may drive it, where several share a store; empty: those of the default pool."""
     project: bool | None = None
     """Whether `workspace` has files of its owner; None: if it is set."""
 
@@ -227,6 +229,7 @@ class Task:
             owner=above.owner,
             visibility=above.visibility,
             started_by=above.started_by,
+            pool=above.pool,
             encrypted=self.encrypted or above.encrypted,
             outside_allowed=self.outside_allowed and above.outside_allowed,
         )

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from agent_fabric.application.ports.encryption import Cipher
 from agent_fabric.application.ports.runs import CANCEL, CHILD
+from agent_fabric.config.constants import DEFAULT_POOL
 from agent_fabric.domain.errors import DriverConflict, RunNotFound
 from agent_fabric.domain.events import Event, RunCreated
 from agent_fabric.domain.ids import LaneId, RunId
@@ -96,16 +97,17 @@ def add_run(
         DriverConflict: there is one with this id.
     """
     query = (
-        "INSERT INTO runs (run_id, status, created_at, parent, owner, visibility, trial_of, session_id, home,"
-        " continues) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, (SELECT number FROM runs WHERE run_id = ?))"
+        "INSERT INTO runs (run_id, status, created_at, parent, owner, visibility, trial_of, session_id, home, pool,"
+        " continues) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, (SELECT number FROM runs WHERE run_id = ?))"
         " ON CONFLICT (run_id) DO NOTHING RETURNING number"
     )
     owner, visibility = (created.owner, created.visibility) if isinstance(created, RunCreated) else ("", "team")
     continues = created.continues if isinstance(created, RunCreated) else None
     trial_of = created.trial_of if isinstance(created, RunCreated) else ""
     session = created.session if isinstance(created, RunCreated) else ""
+    pool = (created.pool if isinstance(created, RunCreated) else "") or DEFAULT_POOL
     asked = (storable(owner), visibility, storable(trial_of), storable(session))
-    values = (run_id, RunStatus.RUNNING, created_at, parent, *asked, home, continues)
+    values = (run_id, RunStatus.RUNNING, created_at, parent, *asked, home, storable(pool), continues)
     rows = connection.execute(query, values).fetchall()
     if not rows:
         raise DriverConflict(f"There is a run {run_id} already")

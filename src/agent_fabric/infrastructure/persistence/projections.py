@@ -8,6 +8,7 @@ from typing import Any
 from agent_fabric.application.ports.approvals import ApprovalCard, ApprovalStatus, follow_approvals
 from agent_fabric.application.ports.encryption import Cipher
 from agent_fabric.application.ports.runs import APPROVAL
+from agent_fabric.config.constants import DEFAULT_POOL
 from agent_fabric.domain.approval_events import ApprovalRequested
 from agent_fabric.domain.approvals import Decision
 from agent_fabric.domain.events import Event, RunCreated, UnknownEvent
@@ -66,11 +67,11 @@ class Projection:
             "SELECT runs.status, runs.wake_at, runs.created_at, runs.owner, runs.visibility,"
             " CASE WHEN runs.parent IS NOT NULL THEN"
             " coalesce(parents.run_id, (SELECT run_id FROM audit_chain WHERE run = runs.parent LIMIT 1), '?') END,"
-            " runs.continues, (SELECT number FROM runs AS earlier WHERE earlier.run_id = ?), runs.trial_of"
-            " FROM runs LEFT JOIN runs AS parents ON parents.number = runs.parent WHERE runs.number = ?"
+            " runs.continues, (SELECT number FROM runs AS earlier WHERE earlier.run_id = ?), runs.trial_of,"
+            " runs.pool FROM runs LEFT JOIN runs AS parents ON parents.number = runs.parent WHERE runs.number = ?"
         )
         continues = None if self._created is None else self._created.continues
-        ((status, wake_at, created_at, owner, visibility, parent, earlier, recorded_earlier, trial_of),) = (
+        ((status, wake_at, created_at, owner, visibility, parent, earlier, recorded_earlier, trial_of, pool),) = (
             connection.execute(query, (continues, number)).fetchall()
         )
         if status != self._status:
@@ -88,6 +89,8 @@ class Projection:
             yield "the table of runs names another run that it follows up than its log"
         if self._created is not None and trial_of != self._created.trial_of:
             yield "the table of runs names another evaluation that it is a trial of than its log"
+        if self._created is not None and pool != (self._created.pool or DEFAULT_POOL):
+            yield f"the table of runs has another pool ({pool}) than its log"
 
     def _is_late_answer(self, card: ApprovalCard) -> bool:
         """Tell whether 0.5 may have left an answer there when the run was cancelled without having read it."""

@@ -99,6 +99,7 @@ class SqlRetentionStore:
             ("inbox", "run"),
             ("outbox", "run"),
             ("drivers", "run"),
+            ("refusals", "run"),
             ("run_vectors", "run"),
             ("pending_approvals", "run"),
             ("run_keys", "run"),

@@ -1,5 +1,7 @@
 """The tables, for every database: `Dialect.schema` maps column types, views and full-text tables."""
 
+from typing import Final
+
 MIGRATIONS: tuple[str, ...] = (
     """
     CREATE TABLE runs (
@@ -332,5 +334,26 @@ MIGRATIONS: tuple[str, ...] = (
     ) STRICT;
     CREATE INDEX chat_queue_of_session ON chat_queue (session_id, number);
     """,
+    """
+    ALTER TABLE runs ADD COLUMN pool TEXT NOT NULL DEFAULT 'default';
+    ALTER TABLE workers ADD COLUMN pools TEXT NOT NULL DEFAULT ',default,';
+    CREATE TABLE refusals (
+        run        INTEGER NOT NULL,
+        worker     TEXT NOT NULL,
+        reason     TEXT NOT NULL,
+        refused_at REAL NOT NULL,
+        PRIMARY KEY (run, worker)
+    ) STRICT;
+    """,
 )
 """Each entry lifts the file by one version. Never changed after a release, only added to."""
+
+FORMAT_TABLE: Final = (
+    "CREATE TABLE IF NOT EXISTS fabric_format (version BIGINT NOT NULL)",
+    "ALTER TABLE fabric_format ADD COLUMN IF NOT EXISTS min_writer BIGINT NOT NULL DEFAULT 0",
+)
+"""Where a PostgreSQL database keeps its format, and what a program has to know at least to use it."""
+MIN_WRITER: Final = 19
+"""The oldest format whose programs may use tables of the newest one. It stays where it is while migrations only add:
+then the processes of the last release go on beside those of this one. It rises with a migration that changes or removes
+something, which the release before must not need any more. Processes that know less hand over and end."""

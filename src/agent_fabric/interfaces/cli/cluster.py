@@ -12,6 +12,7 @@ import typer
 from agent_fabric.application.ports.cluster import Cluster, ClusterStatus, Member
 from agent_fabric.bootstrap.records import open_records
 from agent_fabric.bootstrap.store_place import store_address
+from agent_fabric.config.constants import DEFAULT_POOL
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
@@ -134,8 +135,8 @@ def _print(found: ClusterStatus) -> None:
     lines = [_line(each, found.now) for each in found.members] or ["No process is there."]
     lines.append(f"{_runs(found.queued)} queued, {found.waiting} waiting for a person, a time or a signal")
     lines += [
-        f"Nobody can drive {_runs(each.runs)} of {each.home or 'no home'}: start `fabric worker` there, "
-        "or set `cluster.home` to it"
+        f"Nobody can drive {_runs(each.runs)} of {each.home or 'no home'}, pool {each.pool}: {each.reason}"
+        f" ({'it is' if each.runs == 1 else 'one is'} {each.run_id})"
         for each in found.undrivable
     ]
     sys.stdout.write("".join(f"{plain(line)}\n" for line in lines))
@@ -145,7 +146,8 @@ def _line(member: Member, now: float) -> str:
     left = member.lease_until - now
     lease = f"lease {left:.0f} s" if member.state != "gone" else f"lapsed {-left:.0f} s ago"
     what = f"{member.role:<7}  {member.state:<8}  {member.running} of {member.slots} runs  {lease}"
-    return f"{member.worker_id[:8]}  {what}  {member.name}  {member.home}  {member.version}".rstrip()
+    pools = "" if tuple(member.pools) == (DEFAULT_POOL,) else f"  pool {', '.join(member.pools)}"
+    return f"{member.worker_id[:8]}  {what}  {member.name}  {member.home}{pools}  {member.version}".rstrip()
 
 
 def _runs(count: int) -> str:

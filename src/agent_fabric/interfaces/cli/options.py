@@ -1,12 +1,14 @@
 """Options that several commands have, and what they mean."""
 
 import os
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from agent_fabric.bootstrap.store_place import has_store
+from agent_fabric.config.constants import POOL_PATTERN
 from agent_fabric.domain.errors import ApprovalRefused, ConfigError, RunNotFound
 from agent_fabric.domain.ownership import Visibility
 from agent_fabric.infrastructure.audit_key_file import audit_key
@@ -38,6 +40,10 @@ SeenBy = Annotated[
     Visibility | None,
     typer.Option("--visibility", help="Who besides its owner sees the run; by default `identity.visibility` decides."),
 ]
+Pool = Annotated[
+    str | None,
+    typer.Option("--pool", metavar="POOL", help="Workers that may drive the run; by default those of `default`."),
+]
 RunIdArgument = Annotated[
     str | None, typer.Argument(metavar="RUN_ID", help="The run, or the beginning of its id; else --last.")
 ]
@@ -53,6 +59,19 @@ def strangers_text(untrusted: bool, *, here: bool) -> dict[str, object]:
     if untrusted and not here:
         raise ConfigError("--untrusted is about the files of a project", hint="Use it together with --here.")
     return {"policy": {"workspace_text": "exposed"}} if untrusted else {}
+
+
+def pool_name(pool: str | None) -> str:
+    """Return the pool that a run is to be of; empty: the default one.
+
+    Raises:
+        ConfigError: no pool can be called so.
+    """
+    if pool is not None and re.match(POOL_PATTERN, pool) is None:
+        raise ConfigError(
+            f"No pool can be called {pool!r}", hint="Small letters, digits, - and _; the first one is no sign."
+        )
+    return pool or ""
 
 
 def require_a_person() -> None:

@@ -28,6 +28,7 @@ from agent_fabric.interfaces.cli.options import (
     Last,
     NetworkAllowed,
     NoOutside,
+    Pool,
     SeenBy,
     Untrusted,
     Verbose,
@@ -35,6 +36,7 @@ from agent_fabric.interfaces.cli.options import (
     configuration,
     existing_root,
     fabric_root,
+    pool_name,
     strangers_text,
 )
 from agent_fabric.interfaces.cli.place import RunChoice, Server, refuse_if, server_of
@@ -75,6 +77,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
     untrusted: Untrusted = False,
     encrypt: Encrypt = False,
     visibility: SeenBy = None,
+    pool: Pool = None,
     workspace: Workspace = None,
     server: Server = None,
     no_ensure: Annotated[
@@ -99,6 +102,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
         priority=priority,
         encrypt=encrypt,
         visibility=visibility,
+        pool=pool_name(pool) or None,
     )
     overrides = strangers_text(untrusted, here=here)
     url = server_of(workspace, server, local_only=here or no_ensure)
@@ -153,7 +157,7 @@ def _here(
         project=project_here(root, loaded.config) if on_project else None,
         encrypted=wish.encrypt,
     )
-    task = replace(task, visibility=wish.visibility, outside_allowed=wish.outside_allowed)
+    task = replace(task, visibility=wish.visibility, outside_allowed=wish.outside_allowed, pool=wish.pool or "")
 
     async def work(fabric: LocalFabric, on_created: OnCreated) -> RunResult:
         return await fabric.execute_task(await following(fabric), on_created=on_created)

@@ -19,6 +19,9 @@ app = new_app("Drive runs that servers have taken on.")
 @app.command()
 def worker(
     slots: Annotated[int | None, typer.Option(min=1, max=10_000, help="Runs driven at the same time.")] = None,
+    pool: Annotated[
+        list[str] | None, typer.Option(metavar="POOL", help="Take up runs of this pool; several are possible.")
+    ] = None,
     once: Annotated[bool, typer.Option("--once", help="Stop when there is nothing left to drive.")] = False,
     workspace: Workspace = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the id of the worker as one JSON object.")] = False,
@@ -26,10 +29,14 @@ def worker(
     """Drive runs that servers have taken on, and those that others have left, until Ctrl-C or SIGTERM.
 
     Any number of workers share one PostgreSQL database (`store.url`). A worker that is told to stop hands over what it
-    drives. The runs of one that dies are taken over by others after `cluster.lease_ttl_s`.
+    drives. The runs of one that dies are taken over by others after `cluster.lease_ttl_s`. With --pool, only runs of
+    these pools are driven; runs that name none are of the pool `default`.
     """
     root = fabric_root(workspace)
-    loaded = configuration(root, {} if slots is None else {"server": {"max_running": slots}})
+    overrides: dict[str, object] = {} if slots is None else {"server": {"max_running": slots}}
+    if pool:
+        overrides["cluster"] = {"pools": list(dict.fromkeys(pool))}
+    loaded = configuration(root, overrides)
 
     from agent_fabric.bootstrap.worker import open_worker  # noqa: PLC0415 - `--help` needs none of it
 

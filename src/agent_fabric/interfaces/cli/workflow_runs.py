@@ -28,6 +28,7 @@ from agent_fabric.interfaces.cli.options import (
     Here,
     Last,
     NetworkAllowed,
+    Pool,
     RunIdArgument,
     SeenBy,
     Untrusted,
@@ -36,6 +37,7 @@ from agent_fabric.interfaces.cli.options import (
     configuration,
     existing_root,
     fabric_root,
+    pool_name,
     strangers_text,
 )
 from agent_fabric.interfaces.cli.output import plain, print_json
@@ -69,6 +71,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
     untrusted: Untrusted = False,
     encrypt: Encrypt = False,
     visibility: SeenBy = None,
+    pool: Pool = None,
     verbose: Verbose = False,
     workspace: Workspace = None,
     server: Server = None,
@@ -100,7 +103,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
         from agent_fabric.interfaces.cli.workflow_jobs import run_there  # noqa: PLC0415 - aiohttp takes its time
 
         options = {"model_key": model_key, "network_allowed": network_allowed, "encrypt": encrypt}
-        job = run_there(url, name, given, **options, visibility=visibility)
+        job = run_there(url, name, given, **options, visibility=visibility, pool=pool_name(pool) or None)
         return drive_in_foreground(job, verbose=verbose, as_json=as_json)
     root = fabric_root(workspace)
     loaded = configuration(root, overrides)
@@ -116,7 +119,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
         project=project_here(root, loaded.config) if here else None,
         encrypted=encrypt,
     )
-    task = replace(task, visibility=visibility)
+    task = replace(task, visibility=visibility, pool=pool_name(pool))
     if dry_run:
         assert task.workflow is not None
         print_dry_run(definition, task.workflow.inputs, as_json=as_json)

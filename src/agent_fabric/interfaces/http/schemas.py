@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from agent_fabric.config.constants import MAX_PROMPT_CHARS
+from agent_fabric.config.constants import MAX_PROMPT_CHARS, POOL_PATTERN
 from agent_fabric.domain.secrets import SHORTEST_NAMED
 from agent_fabric.infrastructure.secrets.encrypted_file import MAX_BYTES
 from agent_fabric.interfaces.http.bodies import WHOLE, RequestBody
@@ -42,6 +42,8 @@ class RunRequest(
     """Whether nothing of the run is kept in the clear; `encryption` may want it anyway."""
     visibility: Literal["private", "team"] | None = None
     """Who sees the run beside its owner: `team`, everybody with `runs:read`; not set: as `identity.visibility` says."""
+    pool: Annotated[str, StringConstraints(pattern=POOL_PATTERN)] | None = None
+    """The workers that may drive it, where several share a store; not set: those of the pool `default`."""
     continues: Annotated[str, StringConstraints(min_length=1, max_length=200)] | None = None
     """The run to follow up, or the beginning of its id: the new run continues its conversation, in its workspace."""
 

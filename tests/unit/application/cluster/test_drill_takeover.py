@@ -20,7 +20,9 @@ RUN = RunId("run-1")
 HOME = "host:here"
 
 
-def member(name: str, *, role: str = "worker", state: str = "active", home: str = HOME) -> Member:
+def member(
+    name: str, *, role: str = "worker", state: str = "active", home: str = HOME, pools: Sequence[str] = ("default",)
+) -> Member:
     return Member(
         worker_id=name,
         name=name,
@@ -28,6 +30,7 @@ def member(name: str, *, role: str = "worker", state: str = "active", home: str 
         state=state,
         home=home,
         slots=1,
+        pools=pools,
         version="1",
         started_at=0.0,
         lease_until=9.0,
@@ -58,7 +61,7 @@ class Played:
     said: list[str] = field(default_factory=list)
 
     async def status_of_cluster(self) -> ClusterStatus:
-        return ClusterStatus(now=0.0, members=self.members, queued=0, waiting=0)
+        return ClusterStatus(now=0.0, home=HOME, members=self.members, queued=0, waiting=0)
 
     async def kill(self) -> None:
         self.killed_at = self.clock.time
@@ -89,13 +92,16 @@ class _Cluster:
 
     def __init__(self, played: Played) -> None:
         self._played = played
-        self.worker_id, self.drains, self.home = "me", False, HOME
+        self.worker_id, self.drains = "me", False
 
     async def status(self) -> ClusterStatus:
         return await self._played.status_of_cluster()
 
     async def drain(self, prefix: str) -> Member:
         raise AssertionError(prefix)
+
+    async def refuse(self, run_id: RunId, reason: str) -> None:
+        raise AssertionError(run_id, reason)
 
 
 def drill(played: Played) -> DrillTakeover:
@@ -111,6 +117,7 @@ def drill(played: Played) -> DrillTakeover:
         start_worker=start,
         lease_ttl_s=2.0,
         sweep_s=1.0,
+        pool="default",
         tell=played.said.append,
         pause=played.clock.sleep,
     )
@@ -139,8 +146,9 @@ async def test_a_step_that_was_done_and_begins_again_fails_the_drill() -> None:
         [member("door", role="door"), member("command", role="process")],
         [member("gone", state="gone"), member("drained", state="draining")],
         [member("elsewhere", home="host:there")],
+        [member("special", pools=("gpu",))],
     ],
-    ids=["nobody", "no taker", "no longer there", "other workspaces"],
+    ids=["nobody", "no taker", "no longer there", "other workspaces", "other pools"],
 )
 async def test_without_anybody_who_could_take_over_nothing_is_started(members: Sequence[Member]) -> None:
     played = Played(FrozenClock(), members)

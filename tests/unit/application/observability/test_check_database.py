@@ -13,6 +13,7 @@ GOOD = DatabaseFacts(
     version="15.8",
     encoding="UTF8",
     format=12,
+    min_writer=12,
     known_format=12,
     is_standby=False,
     synchronous_commit="on",
@@ -35,7 +36,7 @@ def test_a_good_server_is_one_line() -> None:
         (replace(GOOD, is_standby=True), "is a standby", "primary"),
         (replace(GOOD, format=0), "has no tables yet", "fabric db migrate"),
         (replace(GOOD, format=11), "has format 11; this program needs 12", "fabric db migrate"),
-        (replace(GOOD, format=13), "newer agent-fabric", "Upgrade"),
+        (replace(GOOD, format=13, min_writer=13), "newer agent-fabric", "Upgrade"),
     ],
 )
 def test_what_makes_runs_impossible_is_a_failure(facts: DatabaseFacts, words: str, fix: str) -> None:
@@ -61,3 +62,9 @@ def test_what_may_lose_something_is_a_warning(facts: DatabaseFacts, pool: int, w
     assert (good.level, finding.level) == (Level.OK, Level.WARN)
     assert words in finding.text
     assert finding.fix
+
+
+def test_a_newer_program_whose_tables_this_one_may_use_is_a_warning() -> None:
+    good, warned = check_database(replace(GOOD, format=13), pool=8)
+    assert (good.level, warned.level) == (Level.OK, Level.WARN)
+    assert "a newer agent-fabric has lifted the tables to format 13" in warned.text

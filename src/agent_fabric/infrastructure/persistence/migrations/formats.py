@@ -9,19 +9,22 @@ from typing import Final
 from sqlalchemy import Connection, text
 
 from agent_fabric.infrastructure.persistence.dialects import POSTGRESQL
-from agent_fabric.infrastructure.persistence.schema import MIGRATIONS
+from agent_fabric.infrastructure.persistence.schema import FORMAT_TABLE, MIGRATIONS, MIN_WRITER
 
 REVISION: Final = "formats"
 
 
 def lift(connection: Connection) -> None:
     """Bring a database to the newest format, in alembic's transaction."""
-    connection.execute(text("CREATE TABLE IF NOT EXISTS fabric_format (version BIGINT NOT NULL)"))
-    before = connection.execute(text("SELECT max(version) FROM fabric_format")).scalar() or 0
+    for statement in FORMAT_TABLE:
+        connection.execute(text(statement))
+    before, min_writer = connection.execute(text("SELECT max(version), max(min_writer) FROM fabric_format")).one()
+    before, min_writer = before or 0, max(min_writer or 0, MIN_WRITER)
     for migration in MIGRATIONS[before:]:
         connection.exec_driver_sql(POSTGRESQL.schema(migration).replace("%", "%%"))
     connection.execute(text("DELETE FROM fabric_format"))
-    connection.execute(text("INSERT INTO fabric_format (version) VALUES (:format)"), {"format": len(MIGRATIONS)})
+    known = {"format": len(MIGRATIONS), "min_writer": min_writer}
+    connection.execute(text("INSERT INTO fabric_format (version, min_writer) VALUES (:format, :min_writer)"), known)
 
 
 def follow_format(connection: Connection) -> None:

@@ -64,11 +64,14 @@ RUNS = Table(
     _text("driver", default="''"),
     _number("epoch", default="0"),
     _text("home", default="''"),
+    _text("session_id", default="''"),
+    _text("pool", default="'default'"),
 )
 Index("runs_to_wake", RUNS.c.wake_at, postgresql_where=text("status = 'waiting'"))
 Index("runs_below", RUNS.c.parent, postgresql_where=text("parent IS NOT NULL"))
 Index("runs_continuing", RUNS.c.continues, postgresql_where=text("continues IS NOT NULL"))
 Index("runs_of_trials", RUNS.c.trial_of, postgresql_where=text("trial_of <> ''"))
+Index("runs_of_session", RUNS.c.session_id, RUNS.c.number, postgresql_where=text("session_id <> ''"))
 Index("runs_in_work", RUNS.c.number, postgresql_where=text("status = 'running'"))
 
 EVENTS = Table(
@@ -214,6 +217,16 @@ Table(
     _text("version"),
     _real("started_at"),
     _real("lease_until"),
+    _text("pools", default="',default,'"),
+)
+Table(
+    "refusals",
+    METADATA,
+    _number("run"),
+    _text("worker"),
+    _text("reason"),
+    _real("refused_at"),
+    PrimaryKeyConstraint("run", "worker"),
 )
 Table("key_fingerprints", METADATA, _text("name", key=True), _text("fingerprint"), _real("since"))
 Table("named_locks", METADATA, _text("name", key=True), _text("holder"))
@@ -242,4 +255,55 @@ ACTIVITY = Table("run_activity", METADATA, _number("rowid", key=True), Column("t
 Index("run_activity_text", ACTIVITY.c.text, postgresql_using="gin")
 Table("run_activity_progress", METADATA, _number("position"))
 
-Table("fabric_format", METADATA, _number("version"))
+CHAT_SESSIONS = Table(
+    "chat_sessions",
+    METADATA,
+    _text("id", key=True),
+    _text("title"),
+    _number("has_unread", default="0"),
+    _real("created_at"),
+    _real("updated_at"),
+    _text("owner"),
+    _text("visibility", default="'private'"),
+    _text("model_key", default="''"),
+    _text("pack", default="''"),
+    _text("node", default="''"),
+    _text("parent_session", null=True),
+    _text("parent_message", null=True),
+    _real("archived_at", null=True),
+    _text("project", default="''"),
+    _text("turn", null=True),
+    _text("last_run", null=True),
+    _bytes("key", null=True),
+)
+Index("chat_sessions_newest", CHAT_SESSIONS.c.updated_at)
+Index("chat_sessions_of_owner", CHAT_SESSIONS.c.owner, CHAT_SESSIONS.c.updated_at)
+CHAT_MESSAGES = Table(
+    "chat_messages",
+    METADATA,
+    _counter("number"),
+    _text("id", unique=True),
+    _text("session_id"),
+    _text("role"),
+    _text("content"),
+    _text("metadata_json"),
+    _real("created_at"),
+)
+Index("chat_messages_of_session", CHAT_MESSAGES.c.session_id, CHAT_MESSAGES.c.number)
+CHAT_WORDS = Table("chat_words", METADATA, _bytes("word"), _number("message"), PrimaryKeyConstraint("word", "message"))
+Index("chat_words_of_message", CHAT_WORDS.c.message)
+CHAT_QUEUE = Table(
+    "chat_queue",
+    METADATA,
+    _counter("number"),
+    _text("id", unique=True),
+    _text("session_id"),
+    _text("run_id", unique=True),
+    _text("content"),
+    _text("asked"),
+    _real("created_at"),
+    _text("problem", default="''"),
+)
+Index("chat_queue_of_session", CHAT_QUEUE.c.session_id, CHAT_QUEUE.c.number)
+
+Table("fabric_format", METADATA, _number("version"), _number("min_writer", default="0"))

@@ -27,11 +27,13 @@ def examine(url: str) -> DatabaseFacts:
     try:
         with explained(place):
             version, encoding, standby, commit, fsync, asynchronous, *limits = connection.execute(_FACTS).fetchone()
+            found = format_of(connection)
             return DatabaseFacts(
                 place=place,
                 version=str(version),
                 encoding=str(encoding),
-                format=format_of(connection),
+                format=found.version,
+                min_writer=found.min_writer,
                 known_format=len(MIGRATIONS),
                 is_standby=bool(standby),
                 synchronous_commit=str(commit),

@@ -31,7 +31,7 @@ BUILT_ANEW: Final = frozenset(
     {"run_words", "run_text", "run_activity", "run_text_progress", "run_activity_progress"},
 )
 """Tables that follow from others."""
-OF_DATABASE: Final = frozenset({"key_fingerprints", "named_locks", "workers"})
+OF_DATABASE: Final = frozenset({"key_fingerprints", "named_locks", "refusals", "workers"})
 """Tables that belong to the database itself."""
 OF_PROCESSES: Final = frozenset({"drivers", "rate_limits", "deliveries"})
 """Tables that a server may have written into already, without anything being there."""

@@ -7,16 +7,29 @@ from typing import Any
 from agent_fabric.application.ports.runs import Before
 from agent_fabric.domain.errors import DriverConflict, LeaseLost, LogWentBack
 from agent_fabric.infrastructure.persistence.postgres.membership import NOW, Membership, reap
-from agent_fabric.infrastructure.persistence.sql import Acquired, Condition, SqlConnection
+from agent_fabric.infrastructure.persistence.sql import Acquired, Condition, SqlConnection, marks
 
 ALIVE = f"(SELECT id FROM workers WHERE state <> 'gone' AND lease_until >= {NOW})"  # noqa: S608 - ours
-TAKERS = f"(SELECT home FROM workers WHERE state = 'active' AND role IN ('server', 'worker') AND lease_until >= {NOW})"  # noqa: S608 - ours
 ACQUIRE_LOCK = (
     "INSERT INTO named_locks (name, holder) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET holder = excluded.holder"  # noqa: S608 - ours
     f" WHERE named_locks.holder = excluded.holder OR named_locks.holder NOT IN {ALIVE} RETURNING name"
 )
 """Acquires a lock by name for a living process, unless another one has it."""
-_ABANDONED = f"SELECT 1 FROM runs WHERE number = ? AND driver NOT IN {ALIVE} AND home NOT IN {TAKERS}"  # noqa: S608 - ours
+REFUSAL_S = 90
+"""How long it counts that a process has refused a run; one that lives says so again before that."""
+TAKERS = (
+    "SELECT 1 FROM workers AS taker WHERE taker.state = 'active' AND taker.role IN ('server', 'worker')"  # noqa: S608 - ours
+    f" AND taker.lease_until >= {NOW} AND runs.home IN ('', taker.home)"
+)
+"""Who has the workspace of a row of `runs`, and takes up runs by itself."""
+POOL_TAKERS = f"{TAKERS} AND strpos(taker.pools, ',' || runs.pool || ',') > 0"
+"""Those of them who are of its pool, too."""
+ABLE_TAKERS = (
+    f"{POOL_TAKERS} AND NOT EXISTS (SELECT 1 FROM refusals WHERE refusals.run = runs.number"  # noqa: S608 - ours
+    f" AND refusals.worker = taker.id AND refusals.refused_at > {NOW} - {REFUSAL_S})"
+)
+"""Those of them who have not said that they cannot drive it."""
+_ABANDONED = f"SELECT 1 FROM runs WHERE number = ? AND driver NOT IN {ALIVE} AND NOT EXISTS ({ABLE_TAKERS})"  # noqa: S608 - ours
 _HOLD = (
     "UPDATE runs SET driver = ?, epoch = epoch + 1 WHERE number = ?"
     " AND EXISTS (SELECT 1 FROM workers WHERE id = ? AND state <> 'gone') RETURNING epoch"
@@ -46,7 +59,8 @@ class PostgresLeases:
 
     @property
     def free(self) -> Condition:
-        return Condition(f"driver NOT IN {ALIVE} AND home IN ('', ?)", (self.membership.home,))
+        home, pools = self.membership.home, tuple(self.membership.introduction.pools)
+        return Condition(f"driver NOT IN {ALIVE} AND home IN ('', ?) AND pool IN ({marks(pools)})", (home, *pools))
 
     @property
     def home(self) -> str:

@@ -20,6 +20,7 @@ from agent_fabric.domain.errors import LeaseLost, StoreUnavailable
 from agent_fabric.infrastructure.persistence.event_rows import this_process
 from agent_fabric.infrastructure.persistence.postgres.connection import PostgresConnection
 from agent_fabric.infrastructure.persistence.postgres.errors import explained
+from agent_fabric.infrastructure.persistence.schema import MIGRATIONS
 from agent_fabric.infrastructure.persistence.sql import SqlConnection
 from agent_fabric.infrastructure.sandbox.effect_guard import EffectGuard
 from agent_fabric.infrastructure.sandbox.effect_guard_process import LOOK_S, boot_time
@@ -41,8 +42,8 @@ MAX_SKEW_S: Final = 1.0
 
 _REAP = f"UPDATE workers SET state = 'gone' WHERE state <> 'gone' AND lease_until < {NOW}"  # noqa: S608 - ours
 _JOIN = (
-    "INSERT INTO workers (id, name, role, state, home, slots, version, started_at, lease_until)"  # noqa: S608 - ours
-    f" VALUES (?, ?, ?, 'active', ?, ?, ?, {NOW}, {NOW} + ?)"
+    "INSERT INTO workers (id, name, role, state, home, slots, pools, version, started_at, lease_until)"  # noqa: S608 - ours
+    f" VALUES (?, ?, ?, 'active', ?, ?, ?, ?, {NOW}, {NOW} + ?)"
 )
 _FORGET = (
     f"DELETE FROM workers WHERE state = 'gone' AND lease_until < {NOW} - {KEPT_S}"  # noqa: S608 - ours
@@ -50,7 +51,7 @@ _FORGET = (
 )
 _RENEW = (
     f"UPDATE workers SET lease_until = {NOW} + ? WHERE id = ? AND state <> 'gone' AND lease_until >= {NOW}"  # noqa: S608 - ours
-    f" RETURNING state, {NOW}"
+    f" RETURNING state, {NOW}, (SELECT min_writer FROM fabric_format)"
 )
 _RELEASE = "UPDATE runs SET driver = '' WHERE driver = ? AND number = ? AND epoch = ?"
 _LEAVE = "UPDATE workers SET state = 'gone' WHERE id = ?"
@@ -97,7 +98,7 @@ class Membership:
         self._renewing: PostgresConnection | None = None
         """What the row is renewed through."""
         self.drains = False
-        """Whether somebody asked this process to take nothing on any more."""
+        """Whether this process is to take nothing on any more: somebody asked, or it is too old for the tables."""
         self.skew_s = 0.0
         """How far this machine's clock is ahead of the database's."""
 
@@ -206,7 +207,8 @@ class Membership:
     def _join(self) -> None:
         worker_id, asked_at = uuid.uuid4().hex, boot_time()
         said = self.introduction
-        about = (said.name or this_process(), self._role, self.home, said.slots, said.version)
+        pools = f",{','.join(said.pools)},"
+        about = (said.name or this_process(), self._role, self.home, said.slots, pools, said.version)
         self._try(_FORGET, ())
         self._execute(_JOIN, (worker_id, *about, self.ttl_s))
         self._id, self._safe_until = worker_id, self._deadline(asked_at)
@@ -276,7 +278,10 @@ class Membership:
                 self._safe_until = self._deadline(asked_at)
                 self._guarding.renew(self._safe_until)
         self._changed.set()
-        self.drains = row[0] == "draining"
+        outdated = int(row[2]) > len(MIGRATIONS)
+        if outdated and not self.drains:
+            _log.warning("%s needs a newer agent-fabric by now: this process hands over and ends", self._place)
+        self.drains = outdated or row[0] == "draining"
         skew = here - float(row[1])
         if abs(skew) > MAX_SKEW_S >= abs(self.skew_s):
             _log.warning("The clock of this machine differs from that of %s by %.1f seconds", self._place, skew)

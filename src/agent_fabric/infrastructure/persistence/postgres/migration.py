@@ -3,14 +3,14 @@
 Nobody does so in passing, as with a SQLite file: several versions of the program may use the database.
 """
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from agent_fabric.application.ports.database import Migrated
 from agent_fabric.domain.errors import StoreUnavailable
 from agent_fabric.infrastructure.persistence.dialects import POSTGRESQL
 from agent_fabric.infrastructure.persistence.postgres.connection import PostgresConnection, place_of
 from agent_fabric.infrastructure.persistence.postgres.errors import explained
-from agent_fabric.infrastructure.persistence.schema import MIGRATIONS
+from agent_fabric.infrastructure.persistence.schema import FORMAT_TABLE, MIGRATIONS, MIN_WRITER
 
 _LOCK: Final = 0x46414253
 """Not the lock of writers: a migration must not end because it has to wait for one."""
@@ -28,13 +28,15 @@ def migrate(url: str) -> Migrated:
         with explained(place):
             connection.execute(f"BEGIN; SELECT pg_advisory_xact_lock({_LOCK})")
             _require_utf8(connection, place)
-            connection.execute("CREATE TABLE IF NOT EXISTS fabric_format (version BIGINT NOT NULL)")
-            before = _version(connection)
-            require_known(before, place)
+            for statement in FORMAT_TABLE:
+                connection.execute(statement)
+            before, min_writer = _read(connection)
+            _require_known(before, place)
             for migration in MIGRATIONS[before:]:
                 connection.execute(POSTGRESQL.schema(migration))
             connection.execute("DELETE FROM fabric_format")
-            connection.execute("INSERT INTO fabric_format (version) VALUES (?)", (len(MIGRATIONS),))
+            known = (len(MIGRATIONS), max(MIN_WRITER, min_writer))
+            connection.execute("INSERT INTO fabric_format (version, min_writer) VALUES (?, ?)", known)
             connection.commit()
     finally:
         connection.close()
@@ -42,25 +44,35 @@ def migrate(url: str) -> Migrated:
 
 
 def require_migrated(connection: PostgresConnection, place: str) -> None:
-    """Check that a database has the tables of this program.
+    """Check that this program may use the tables of a database: those of its own release, or of one that only added.
 
     Raises:
-        StoreUnavailable: it has not.
+        StoreUnavailable: it may not.
     """
-    version = format_of(connection)
-    require_known(version, place)
+    version, min_writer = format_of(connection)
+    if min_writer > len(MIGRATIONS):
+        _require_known(max(version, min_writer), place)
     if version < len(MIGRATIONS):
         what = f"has format {version}; this program needs {len(MIGRATIONS)}" if version else "has no tables yet"
         raise StoreUnavailable(f"{place} {what}", hint="Run: fabric db migrate")
 
 
-def format_of(connection: PostgresConnection) -> int:
-    """Return the format of the tables; 0 if there are none."""
+class Format(NamedTuple):
+    """What a database says about its tables."""
+
+    version: int
+    """0: there are none."""
+    min_writer: int
+    """What a program has to know at least to use them."""
+
+
+def format_of(connection: PostgresConnection) -> Format:
+    """Return the format of the tables."""
     exists = connection.execute("SELECT to_regclass('fabric_format') IS NOT NULL").fetchone()[0]
-    return _version(connection) if exists else 0
+    return _read(connection) if exists else Format(0, 0)
 
 
-def require_known(version: int, place: str) -> None:
+def _require_known(version: int, place: str) -> None:
     """Refuse a database of a newer program.
 
     Raises:
@@ -73,9 +85,11 @@ def require_known(version: int, place: str) -> None:
         )
 
 
-def _version(connection: PostgresConnection) -> int:
-    row = connection.execute("SELECT version FROM fabric_format").fetchone()
-    return 0 if row is None else int(row[0])
+def _read(connection: PostgresConnection) -> Format:
+    # As an object: tables before format 19 have no such column.
+    query = "SELECT version, coalesce((to_jsonb(fabric_format) ->> 'min_writer')::bigint, 0) FROM fabric_format"
+    row = connection.execute(query).fetchone()
+    return Format(0, 0) if row is None else Format(int(row[0]), int(row[1]))
 
 
 def _require_utf8(connection: PostgresConnection, place: str) -> None:

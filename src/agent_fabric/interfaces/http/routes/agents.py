@@ -22,7 +22,7 @@ from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.bodies import body_of
 from agent_fabric.interfaces.http.locks import who_asks
 from agent_fabric.interfaces.http.openapi import gives, operation, takes
-from agent_fabric.interfaces.http.routes.runs import Flag, SeenBy, outcome_of
+from agent_fabric.interfaces.http.routes.runs import Flag, Pool, SeenBy, outcome_of
 from agent_fabric.interfaces.http.starting import begun
 from agent_fabric.wire.results import RESULT
 from agent_fabric.wire.runs import STATUS
@@ -89,6 +89,7 @@ def add_agents(app: FastAPI, fabric: ServerFabric) -> None:
         network_allowed: NetworkAllowed = True,
         encrypt: Encrypt = False,
         visibility: SeenBy = None,
+        pool: Pool = None,
     ) -> Response:
         """The body is the object of inputs. The run continues when the client leaves, but is then not tried again.
 
@@ -98,7 +99,8 @@ def add_agents(app: FastAPI, fabric: ServerFabric) -> None:
         agent = await on_own_thread(lambda: fabric.agents.get(name))
         brief = brief_for(agent, inputs.root)
         task = task_for_agent(fabric.config, brief, model_key=model_key, network_allowed=network_allowed)
-        task = replace(task, encrypted=task.encrypted or encrypt, visibility=visibility).asked_by(who_asks(request))
+        task = replace(task, encrypted=task.encrypted or encrypt, visibility=visibility, pool=pool or "")
+        task = task.asked_by(who_asks(request))
         drive = await begun(fabric, request, task)
         if not wait:
             status = drive.status if isinstance(drive, RunResult) else RunStatus.RUNNING

@@ -13,6 +13,7 @@ from starlette.responses import Response
 from agent_fabric.application.ports.runs import RunQuery
 from agent_fabric.application.runs.dispatch_runs import Drive
 from agent_fabric.bootstrap.server import ServerFabric
+from agent_fabric.config.constants import POOL_PATTERN
 from agent_fabric.domain.identity import Scope
 from agent_fabric.domain.ownership import Viewer, Visibility, owner_of
 from agent_fabric.domain.runs.task import Priority, RunResult, RunStatus
@@ -66,6 +67,11 @@ SeenBy = Annotated[
     Query(description="Who besides its owner sees the run; not set: `identity.visibility` decides."),
 ]
 
+Pool = Annotated[
+    str | SkipJsonSchema[None],
+    Query(pattern=POOL_PATTERN, description="The workers that may drive it; not set: those of the pool `default`."),
+]
+
 
 def add_runs(app: FastAPI, fabric: ServerFabric, live: LiveRuns) -> None:
     """Add the routes. Each calls one use case, the same that the command line calls."""
@@ -90,7 +96,7 @@ def _add_starting(app: FastAPI, fabric: ServerFabric, live: LiveRuns) -> None:
             encrypted=wish.encrypt,
         ).asked_by(who_asks(request))
         visibility = None if wish.visibility is None else Visibility(wish.visibility)
-        task = replace(task, visibility=visibility, outside_allowed=wish.outside_allowed)
+        task = replace(task, visibility=visibility, outside_allowed=wish.outside_allowed, pool=wish.pool or "")
         if wish.continues is not None:
             earlier = await fabric.find(wish.continues, by=who_asks(request))
             task = await fabric.continue_run(earlier, task, keep_model=wish.model_key is None)

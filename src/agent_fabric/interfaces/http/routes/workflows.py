@@ -25,7 +25,7 @@ from agent_fabric.interfaces.http.bodies import body_of
 from agent_fabric.interfaces.http.locks import who_asks
 from agent_fabric.interfaces.http.openapi import gives, operation, takes
 from agent_fabric.interfaces.http.outcomes import about, awaited
-from agent_fabric.interfaces.http.routes.runs import Flag, RunIdPath, SeenBy
+from agent_fabric.interfaces.http.routes.runs import Flag, Pool, RunIdPath, SeenBy
 from agent_fabric.interfaces.http.schemas import CancelRequest
 from agent_fabric.interfaces.http.starting import begun, resumed
 from agent_fabric.interfaces.http.views import standing_of, state_of, status_of
@@ -135,6 +135,7 @@ def _add_starting(app: FastAPI, fabric: ServerFabric, files: _Files) -> None:
         ] = None,
         network_allowed: Annotated[Flag, Query(description="Whether tools may use the network.")] = True,
         visibility: SeenBy = None,
+        pool: Pool = None,
     ) -> Response:
         """The body holds the inputs. Answers with the result, whether the workflow succeeded or failed.
 
@@ -146,7 +147,7 @@ def _add_starting(app: FastAPI, fabric: ServerFabric, files: _Files) -> None:
             raise InvalidInputs("The inputs are nested too deep", hint="Give long material as text or as files.")
         make = partial(_task, name=name, inputs=inputs, model_key=model_key, network_allowed=network_allowed)
         task = (await files.ask(partial(make, encrypted=encrypt))).asked_by(who_asks(request))
-        task = replace(task, visibility=visibility)
+        task = replace(task, visibility=visibility, pool=pool or "")
         drive = await begun(fabric, request, task)
         if isinstance(drive, RunResult):
             return await _standing(fabric, drive.run_id)
