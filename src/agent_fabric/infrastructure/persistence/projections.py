@@ -68,12 +68,24 @@ class Projection:
             " CASE WHEN runs.parent IS NOT NULL THEN"
             " coalesce(parents.run_id, (SELECT run_id FROM audit_chain WHERE run = runs.parent LIMIT 1), '?') END,"
             " runs.continues, (SELECT number FROM runs AS earlier WHERE earlier.run_id = ?), runs.trial_of,"
-            " runs.pool FROM runs LEFT JOIN runs AS parents ON parents.number = runs.parent WHERE runs.number = ?"
+            " runs.pool, runs.session_id FROM runs LEFT JOIN runs AS parents ON parents.number = runs.parent WHERE runs.number = ?"
         )
         continues = None if self._created is None else self._created.continues
-        ((status, wake_at, created_at, owner, visibility, parent, earlier, recorded_earlier, trial_of, pool),) = (
-            connection.execute(query, (continues, number)).fetchall()
-        )
+        (
+            (
+                status,
+                wake_at,
+                created_at,
+                owner,
+                visibility,
+                parent,
+                earlier,
+                recorded_earlier,
+                trial_of,
+                pool,
+                session,
+            ),
+        ) = connection.execute(query, (continues, number)).fetchall()
         if status != self._status:
             yield f"the store says that the run is {status}, but its log ends as {self._status.value}"
         if wake_at != self._wake_at:
@@ -91,6 +103,8 @@ class Projection:
             yield "the table of runs names another evaluation that it is a trial of than its log"
         if self._created is not None and pool != (self._created.pool or DEFAULT_POOL):
             yield f"the table of runs has another pool ({pool}) than its log"
+        if self._created is not None and session != self._created.session:
+            yield "the table of runs names another session that it is a turn of than its log"
 
     def _is_late_answer(self, card: ApprovalCard) -> bool:
         """Tell whether 0.5 may have left an answer there when the run was cancelled without having read it."""
