@@ -68,7 +68,8 @@ class Projection:
             " CASE WHEN runs.parent IS NOT NULL THEN"
             " coalesce(parents.run_id, (SELECT run_id FROM audit_chain WHERE run = runs.parent LIMIT 1), '?') END,"
             " runs.continues, (SELECT number FROM runs AS earlier WHERE earlier.run_id = ?), runs.trial_of,"
-            " runs.pool, runs.session_id FROM runs LEFT JOIN runs AS parents ON parents.number = runs.parent WHERE runs.number = ?"
+            " runs.pool, runs.session_id"
+            " FROM runs LEFT JOIN runs AS parents ON parents.number = runs.parent WHERE runs.number = ?"
         )
         continues = None if self._created is None else self._created.continues
         (
