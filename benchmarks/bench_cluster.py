@@ -1,0 +1,375 @@
+"""What a store in PostgreSQL costs, each figure beside its floor in one run.
+
+    python benchmarks/bench_cluster.py [--rounds 3] [--queued 5000] [--only turns workers queued idle]
+
+Starts a PostgreSQL of its own. Read the ratios: the floor moves with the machine.
+
+- turns: CPU ms per durable turn of the worker and of PostgreSQL itself, at 1 and 50 runs at once. Floor: the loop one
+  would write by hand (`turn_workers.py floor`), and the same rows sent by the bare driver, in as many statements.
+- workers: the same work by 1, 2 and 4 processes; CPU per run.
+- queued: runs that nobody drives yet are created, then claimed at the beginning, in the middle and at the end of the
+  queue; once more while a transaction stays open that sees the moment before.
+- idle: queries a second of an idle worker, without and with runs that wait, and the connections of a process.
+"""
+
+import argparse
+import asyncio
+import contextlib
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+
+from agent_fabric.application.ports.runs import RunQueue, RunRepository
+from agent_fabric.bootstrap.records import open_records
+from agent_fabric.config.store_address import URL_VARIABLE, StoreAddress
+from agent_fabric.domain.errors import RunHeld
+from agent_fabric.domain.events import Event, RunCreated, RunFailed, RunWaited
+from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.runs.task import Budget, Profile
+from agent_fabric.infrastructure.clock import RandomIds
+from agent_fabric.infrastructure.persistence.postgres.migration import migrate
+from bench_durable_turns import STEPS, Worker
+from postgres_cluster import Cluster, run_cluster
+
+HERE = Path(__file__).parent
+PHASES = {1: 20, 50: 150}
+"""At once → runs."""
+ROOM = 8
+"""Runs that a worker in this measurement has room for."""
+TICK_S = 1 / os.sysconf("SC_CLK_TCK")
+POOL = 8
+STATEMENTS, PER_STATEMENT = 2, 2
+"""Of a turn: an answer with the call that it asks for, and the result with the next question."""
+
+
+def cpu_s(cluster: Cluster) -> float:
+    """Return the CPU time of a server with all its processes, those that have ended included."""
+    total = 0.0
+    for folder in Path("/proc").iterdir():
+        with contextlib.suppress(OSError, ValueError):
+            fields = (folder / "stat").read_text().rpartition(")")[2].split()
+            own, parent = int(folder.name), int(fields[1])
+            if own == cluster.process.pid:
+                total += sum(map(int, fields[11:15]))
+            elif parent == cluster.process.pid:
+                total += int(fields[11]) + int(fields[12])
+    return total * TICK_S
+
+
+def connections(url: str) -> int:
+    """Return how many connections programs of ours have."""
+    query = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'agent-fabric'"
+    with psycopg.connect(url, autocommit=True) as connection:
+        row = connection.execute(query).fetchone()
+        assert row is not None
+        return int(row[0])
+
+
+def row_floor(url: str, at_once: int, turns: int) -> float:
+    """Return CPU ms per turn of the bare driver, which writes the rows of the newest run as often as it takes.
+
+    Each statement holds the rows of as many runs as were driven at once: nobody can send fewer.
+    """
+    columns = "seq, ts, kind, version, lane, step, payload, hash"
+    with psycopg.connect(url, autocommit=True, prepare_threshold=None) as connection:
+        connection.execute(f"CREATE TABLE IF NOT EXISTS floor AS SELECT run, {columns} FROM events LIMIT 0")
+        rows = connection.execute(
+            f"SELECT {columns} FROM events WHERE run = (SELECT max(number) FROM runs WHERE status = 'completed')"
+            " ORDER BY seq"
+        ).fetchall()
+        types = ("bigint", "bigint", "float8", "text", "bigint", "text", "text", "bytea", "bytea")
+        unnest = ", ".join(f"%s::{kind}[]" for kind in types)
+        insert = f"INSERT INTO floor SELECT * FROM unnest({unnest})"
+        groups = max(1, turns // at_once)
+        some = rows[-PER_STATEMENT - 1 : -1]
+        values = [list(column) for column in zip(*((run, *row) for run in range(at_once) for row in some), strict=True)]
+        before = time.process_time()
+        for _ in range(groups * STATEMENTS):
+            connection.execute(insert, values)
+        return (time.process_time() - before) / (groups * at_once) * 1000
+
+
+def measure_turns(cluster: Cluster, model: str, rounds: int) -> None:
+    url = _new_store(cluster)
+    floor = Worker("floor", model)
+    with _store_at(url):
+        ours = Worker("fabric", model)
+    seen: dict[tuple[str, int], list[float]] = {}
+
+    def add(what: str, at_once: int, figure: float) -> None:
+        seen.setdefault((what, at_once), []).append(figure)
+
+    most = 0
+    try:
+        for _ in range(rounds):
+            for at_once, runs in PHASES.items():
+                answer = floor.ask(runs, at_once)
+                add("loop", at_once, 1000 * answer["cpu_s"] / answer["turns"])
+                before = cpu_s(cluster)
+                answer = ours.ask(runs, at_once)
+                most = max(most, connections(url))
+                add("ours", at_once, 1000 * answer["cpu_s"] / answer["turns"])
+                add("server", at_once, 1000 * (cpu_s(cluster) - before) / answer["turns"])
+                add("rows", at_once, row_floor(url, at_once, answer["turns"]))
+                add("rate", at_once, answer["turns"] / answer["wall_s"])
+    finally:
+        for worker in (floor, ours):
+            worker.stop()
+    print("\nCPU ms per durable turn, median (best); floor = raw loop + the same rows by the bare driver")
+    print("| at once | raw loop | rows | fabric | ratio to both | PostgreSQL's own | turns/s (wall) |")
+    print("|--:|--:|--:|--:|--:|--:|--:|")
+    for at_once in PHASES:
+        loop, rows, ours_, server, rate = (seen[what, at_once] for what in ("loop", "rows", "ours", "server", "rate"))
+        ratio = statistics.median(ours_) / (statistics.median(loop) + statistics.median(rows))
+        cells = " | ".join(_figure(each) for each in (loop, rows, ours_))
+        print(f"| {at_once} | {cells} | {ratio:.2f} | {_figure(server)} | {statistics.median(rate):.0f} |")
+    print(f"connections of the process at most: {most} (pool {POOL})")
+
+
+def measure_workers(cluster: Cluster, model: str) -> None:
+    print("\nThe same 120 runs by several processes, 24 at once in all: CPU ms per run")
+    print("| processes | all of them | PostgreSQL's own | runs/s (wall) |")
+    print("|--:|--:|--:|--:|")
+    for many in (1, 2, 4):
+        url = _new_store(cluster)
+        with _store_at(url):
+            workers = [Worker("fabric", model) for _ in range(many)]
+        try:
+            for worker in workers:
+                worker.ask(2, 1)  # warm
+            before, began = cpu_s(cluster), time.perf_counter()
+            answers = _ask_all(workers, 120 // many, 24 // many)
+            took = time.perf_counter() - began
+            theirs = 1000 * (cpu_s(cluster) - before) / 120
+        finally:
+            for worker in workers:
+                worker.stop()
+        cpu = sum(answer["cpu_s"] for answer in answers)
+        print(f"| {many} | {1000 * cpu / 120:.1f} | {theirs:.1f} | {120 / took:.0f} |")
+
+
+def _ask_all(workers: Sequence[Worker], runs: int, at_once: int) -> list[dict[str, Any]]:
+    for worker in workers:
+        assert worker.process.stdin is not None
+        worker.process.stdin.write(json.dumps({"runs": runs, "at_once": at_once, "steps": STEPS}) + "\n")
+        worker.process.stdin.flush()
+    answers: list[dict[str, Any]] = []
+    for worker in workers:
+        assert worker.process.stdout is not None
+        answers.append(json.loads(worker.process.stdout.readline()))
+    return answers
+
+
+async def measure_queued(cluster: Cluster, queued: int) -> None:
+    print(f"\n{queued:,} queued runs; claims of a worker with room for {ROOM}, ms")
+    print("| beside it | created/s | p50 at first | p99 | p50 in the middle | p99 | p50 at last | p99 |")
+    print("|---|--:|--:|--:|--:|--:|--:|--:|")
+    for beside in ("nothing", "an open transaction"):
+        url = _new_store(cluster)
+        with tempfile.TemporaryDirectory(prefix="bench-queue-") as name, psycopg.connect(url) as other:
+            if beside != "nothing":
+                other.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+                other.execute("SELECT count(*) FROM runs")
+            door = open_records(Path(name) / "door", StoreAddress(url, POOL))
+            rate = await _enqueue(door.runs, queued)
+            door.close()
+            worker = open_records(Path(name) / "worker", StoreAddress(url, POOL))
+            parts = []
+            sample = min(400, queued // 4)
+            for upto in (0, queued // 2, queued - sample):
+                _settle_upto(url, upto)
+                parts.append(await _claims(worker.storage.queue, worker.runs, sample))
+            worker.close()
+        cells = " | ".join(f"{_share(part, 0.5):.1f} | {_share(part, 0.99):.1f}" for part in parts)
+        print(f"| {beside} | {rate:.0f} | {cells} |")
+
+
+async def _enqueue(runs: RunRepository, many: int) -> float:
+    ids, todo = RandomIds(), iter(range(many))
+
+    async def create() -> None:
+        for _ in todo:
+            held = await runs.create(run_id := ids.new_run_id(), [_created(run_id)])
+            await held.release()
+
+    began = time.perf_counter()
+    await asyncio.gather(*(create() for _ in range(200)))
+    return many / (time.perf_counter() - began)
+
+
+def _created(run_id: RunId) -> Event:
+    body = RunCreated(
+        prompt=f"Do the task of {run_id}.",
+        specialist_id=None,
+        model_key="quality",
+        network_allowed=False,
+        profile=Profile.TASK,
+        budget=Budget.of(Profile.TASK),
+        workspace="/nowhere",
+        sandbox="none",
+        policy_version="benchmark",
+        fabric_version="benchmark",
+    )
+    return Event(0, time.time(), None, "", body)
+
+
+def _settle_upto(url: str, number: int) -> None:
+    """Settle the runs before one, as workers would have; vacuum comes when it comes."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(
+            "UPDATE runs SET status = 'completed' WHERE status = 'running'"
+            " AND number < %s + (SELECT min(number) FROM runs)",
+            (number,),
+        )
+
+
+async def _claims(queue: RunQueue, runs: RunRepository, many: int) -> list[float]:
+    """Claim runs and end them; return the ms that each claim took, with its part of the look."""
+    took: list[float] = []
+    ended: list[asyncio.Task[None]] = []
+
+    async def end(held: Any, seq: int) -> None:
+        failed = RunFailed(code="benchmark", message="enough", hint="")
+        await held.append([Event(seq, time.time(), None, "", failed)])
+        await held.release()
+
+    while len(took) < many:
+        began = time.perf_counter()
+        found = await queue.unfinished(limit=ROOM)
+        look = (time.perf_counter() - began) / max(1, len(found))
+        if not found:
+            break
+        for run_id in found:
+            began = time.perf_counter()
+            with contextlib.suppress(RunHeld):
+                held, events, _ = await runs.take(run_id)
+                took.append(1000 * (time.perf_counter() - began + look))
+                ended.append(asyncio.create_task(end(held, len(events))))
+        await asyncio.gather(*ended)
+        ended.clear()
+    return took
+
+
+def measure_idle(cluster: Cluster, model: str, seconds: float) -> None:
+    url = _new_store(cluster)
+    for statement in ("CREATE EXTENSION IF NOT EXISTS pg_stat_statements",):
+        cluster.execute(statement, url)
+    print("\nA worker with nothing to do")
+    print("| runs that wait | queries/s | connections |")
+    print("|--:|--:|--:|")
+    for waiting in (0, 1_000):
+        with tempfile.TemporaryDirectory(prefix="bench-idle-") as name:
+            folder = Path(name)
+            if waiting:
+                asyncio.run(_put_waiting(url, folder / "door", waiting))
+            (folder / ".fabric").mkdir(exist_ok=True)
+            config = {
+                "models": {"quality": {"base_url": model, "model": "mock", "backend": "generic"}},
+                "store": {"url": url, "pool": POOL},
+            }
+            (folder / "config.json").write_text(json.dumps(config))
+            command = [sys.executable, "-m", "agent_fabric", "worker", "--json"]
+            environment = {**os.environ, "FABRIC_CONFIG_PATH": str(folder / "config.json")}
+            worker = subprocess.Popen(command, cwd=folder, env=environment, stdout=subprocess.PIPE, text=True)
+            try:
+                assert worker.stdout is not None
+                worker.stdout.readline()
+                time.sleep(3.0)
+                cluster.execute("SELECT pg_stat_statements_reset()", url)
+                time.sleep(seconds)
+                query = (
+                    "SELECT coalesce(sum(calls), 0) FROM pg_stat_statements WHERE query NOT LIKE '%pg_stat%'"
+                    " AND dbid = (SELECT oid FROM pg_database WHERE datname = current_database())"
+                )
+                ((calls,),) = cluster.execute(query, url)
+                print(f"| {waiting:,} | {float(calls) / seconds:.2f} | {connections(url)} |")
+            finally:
+                worker.terminate()
+                worker.wait(20)
+
+
+async def _put_waiting(url: str, folder: Path, many: int) -> None:
+    records, ids = open_records(folder, StoreAddress(url, POOL)), RandomIds()
+
+    async def put() -> None:
+        run_id = ids.new_run_id()
+        held = await records.runs.create(run_id, [_created(run_id)])
+        await held.append([Event(1, time.time(), None, "", RunWaited(reason="benchmark", until=time.time() + 86_400))])
+        await held.release()
+
+    await asyncio.gather(*(put() for _ in range(many)))
+    records.close()
+
+
+def _new_store(cluster: Cluster) -> str:
+    url = cluster.create_database()
+    migrate(url)
+    return url
+
+
+@contextlib.contextmanager
+def _store_at(url: str) -> Iterator[None]:
+    """Let processes that are started meanwhile keep their runs there."""
+    before = os.environ.get(URL_VARIABLE)
+    os.environ[URL_VARIABLE] = url
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[URL_VARIABLE]
+        else:
+            os.environ[URL_VARIABLE] = before
+
+
+def _figure(values: Sequence[float]) -> str:
+    return f"{statistics.median(values):.2f} ({min(values):.2f})"
+
+
+def _share(values: Sequence[float], share: float) -> float:
+    return sorted(values)[min(len(values) - 1, int(share * len(values)))] if values else float("nan")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--queued", type=int, default=5_000)
+    parser.add_argument("--idle-seconds", type=float, default=10.0)
+    parser.add_argument("--only", nargs="*", default=["turns", "workers", "queued", "idle"])
+    options = parser.parse_args()
+    model = subprocess.Popen([sys.executable, str(HERE / "mock_model.py")], stdout=subprocess.PIPE, text=True)
+    assert model.stdout is not None
+    address = model.stdout.readline().strip()
+    machine = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
+    print(f"{machine}, load {os.getloadavg()[0]:.1f}")
+    try:
+        with run_cluster() as cluster:
+            cluster.execute("ALTER SYSTEM SET shared_preload_libraries = 'pg_stat_statements'")
+            cluster.stop()
+            cluster.start()
+            if "turns" in options.only:
+                measure_turns(cluster, address, options.rounds)
+            if "workers" in options.only:
+                measure_workers(cluster, address)
+            if "queued" in options.only:
+                asyncio.run(measure_queued(cluster, options.queued))
+            if "idle" in options.only:
+                measure_idle(cluster, address, options.idle_seconds)
+    finally:
+        model.terminate()
+        model.wait()
+
+
+if __name__ == "__main__":
+    main()
