@@ -32,14 +32,15 @@ import psycopg
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
 from agent_fabric.application.ports.runs import RunQueue, RunRepository
-from agent_fabric.bootstrap.records import open_records
+from agent_fabric.application.ports.storage import Storage
 from agent_fabric.config.store_address import URL_VARIABLE, StoreAddress
 from agent_fabric.domain.errors import RunHeld
 from agent_fabric.domain.events import Event, RunCreated, RunFailed, RunWaited
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import Budget, Profile
-from agent_fabric.infrastructure.clock import RandomIds
+from agent_fabric.infrastructure.clock import RandomIds, SystemClock
 from agent_fabric.infrastructure.persistence.postgres.migration import migrate
+from agent_fabric.infrastructure.persistence.storage import open_storage
 from bench_durable_turns import STEPS, Worker
 from postgres_cluster import Cluster, run_cluster
 
@@ -182,18 +183,29 @@ async def measure_queued(cluster: Cluster, queued: int) -> None:
             if beside != "nothing":
                 other.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
                 other.execute("SELECT count(*) FROM runs")
-            door = open_records(Path(name) / "door", StoreAddress(url, POOL))
+            door, worker = _open_store(url, Path(name) / "door"), _open_store(url, Path(name) / "worker")
             rate = await _enqueue(door.runs, queued)
             door.close()
-            worker = open_records(Path(name) / "worker", StoreAddress(url, POOL))
             parts = []
             sample = min(400, queued // 4)
             for upto in (0, queued // 2, queued - sample):
                 _settle_upto(url, upto)
-                parts.append(await _claims(worker.storage.queue, worker.runs, sample))
+                parts.append(await _claims(worker.queue, worker.runs, sample))
             worker.close()
         cells = " | ".join(f"{_share(part, 0.5):.1f} | {_share(part, 0.99):.1f}" for part in parts)
         print(f"| {beside} | {rate:.0f} | {cells} |")
+
+
+def _open_store(url: str, folder: Path) -> Storage:
+    """Open a store without log files: what is measured is the database."""
+    folder.mkdir()
+    return open_storage(
+        folder,
+        address=StoreAddress(url, POOL),
+        clock=SystemClock(),
+        ids=RandomIds(),
+        run_dir=lambda run_id: str(folder / run_id),
+    )
 
 
 async def _enqueue(runs: RunRepository, many: int) -> float:
@@ -301,7 +313,7 @@ def measure_idle(cluster: Cluster, model: str, seconds: float) -> None:
 
 
 async def _put_waiting(url: str, folder: Path, many: int) -> None:
-    records, ids = open_records(folder, StoreAddress(url, POOL)), RandomIds()
+    records, ids = _open_store(url, folder), RandomIds()
 
     async def put() -> None:
         run_id = ids.new_run_id()

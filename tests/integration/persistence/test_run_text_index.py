@@ -16,6 +16,7 @@ from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.infrastructure.persistence import index_batches, run_activity_index, run_catalogue, run_text_index
 from agent_fabric.infrastructure.persistence.chain_writer import ChainWriter
+from agent_fabric.infrastructure.persistence.dialects import SQLITE
 from agent_fabric.infrastructure.persistence.event_store import SqlRunRepository
 from agent_fabric.infrastructure.persistence.retention import SqlRetentionStore
 from agent_fabric.infrastructure.persistence.run_catalogue import SqlRunCatalogue
@@ -116,7 +117,7 @@ async def test_only_new_events_are_looked_through(
     await run(runs, "one", "first thing", "done")
     await catalogue.update_index()
     assert store.read_now(lambda connection: connection.execute("SELECT position FROM run_text_progress").get) == 2
-    assert store.read_now(run_text_index._INDEX._next_batch) == (2, 2, [], False)
+    assert store.read_now(lambda it: run_text_index._INDEX._next_batch(it, SQLITE)) == (2, 2, [], False)
 
 
 async def test_a_run_that_is_removed_is_not_found_any_more(
@@ -270,7 +271,7 @@ async def test_activity_is_indexed_in_batches_and_found_while_older_runs_are_sti
     await catalogue.update_index()
     assert await catalogue.unindexed() == 0
     assert await found(catalogue, "word017") == ["run-17"]
-    assert store.read_now(run_activity_index._INDEX._next_batch) == (60, 60, [], False)
+    assert store.read_now(lambda it: run_activity_index._INDEX._next_batch(it, SQLITE)) == (60, 60, [], False)
 
 
 async def test_what_has_no_place_in_the_index_hides_nothing_behind_it(

@@ -70,8 +70,14 @@ class Consequences:
     announce_from: int | None = None
     """The first event that other systems are told of; None: they are told of none."""
 
+    @property
+    def more_than_seal(self) -> bool:
+        """Whether anything has to be written but an entry of the audit chain."""
+        return self is not NO_CONSEQUENCES and self != SEAL_ALONE
+
 
 NO_CONSEQUENCES: Final = Consequences()
+SEAL_ALONE: Final = Consequences(seal=True)
 
 
 def has_consequences(kind: str) -> bool:

@@ -5,6 +5,7 @@ Where one process writes at a time there is one chain. Where many do, what becom
 """
 
 import hmac
+from collections.abc import Sequence
 from struct import pack as pack_fields
 from typing import NamedTuple, Protocol
 
@@ -31,8 +32,8 @@ class Sealed(NamedTuple):
 class OwnStrand(Protocol):
     """A chain that nobody else writes."""
 
-    def add(self, connection: SqlConnection, key: AuditKey, sealed: Sealed) -> None:
-        """Add an entry, in the caller's transaction."""
+    def add(self, connection: SqlConnection, key: AuditKey, sealed: Sequence[Sealed]) -> None:
+        """Add entries, in the caller's transaction."""
         ...
 
     def rolled_back(self) -> None:
@@ -58,7 +59,7 @@ class ChainWriter:
     def seal(self, connection: SqlConnection, sealed: Sealed) -> None:
         """Add an entry, in the caller's transaction."""
         if self.strand is not None and sealed.kind == HEAD:
-            self.strand.add(connection, self.key, sealed)
+            self.strand.add(connection, self.key, (sealed,))
             return
         self.lock(connection)
         last = newest_entry(connection)
@@ -70,6 +71,14 @@ class ChainWriter:
             (last.position + 1, *sealed, self.key.name, digest),
         )
         self._added = ChainHead(last.position + 1, digest)
+
+    def seal_all(self, connection: SqlConnection, sealed: Sequence[Sealed]) -> None:
+        """Add entries about runs, in the caller's transaction."""
+        if self.strand is None:
+            for each in sealed:
+                self.seal(connection, each)
+        elif sealed:
+            self.strand.add(connection, self.key, sealed)
 
     def lock(self, connection: SqlConnection) -> None:
         """Let nobody else add to the main chain until the caller's transaction ends."""

@@ -19,8 +19,6 @@ from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.infrastructure.json_codec import dump_json
 from agent_fabric.infrastructure.persistence.chain_writer import ChainWriter
 from agent_fabric.infrastructure.persistence.event_rows import (
-    add_key,
-    add_run,
     add_to_inbox,
     driven_runs,
     head_of,
@@ -33,6 +31,7 @@ from agent_fabric.infrastructure.persistence.event_rows import (
 )
 from agent_fabric.infrastructure.persistence.held_run import LogFollower, SqlHeldRun, outline_of
 from agent_fabric.infrastructure.persistence.inbox import Inbox, inbox_payload
+from agent_fabric.infrastructure.persistence.log_writes import NewRunRow, OfOneRun
 from agent_fabric.infrastructure.persistence.sql import LogDatabase, SqlConnection
 
 TAKE_PATIENCE_S = 0.5
@@ -67,18 +66,16 @@ class SqlRunRepository:
         held = self._hold(run_id, cipher=None if key is None else key.cipher)
         since = self._clock.now()
 
-        def write(connection: SqlConnection) -> None:
-            if held.number:  # a second attempt, after another write of the same commit failed: it may differ
-                self._store.leases.release(held.number, held.epoch)
-            held.number = add_run(connection, run_id, events[0].ts, created, home=self._store.leases.home)
-            if key is not None:
-                add_key(connection, held.number, key.sealed)
-            held.epoch = self._store.leases.hold_new(connection, held.number)
-            note_driver(connection, held.number, since)
-
+        row = NewRunRow(
+            run_id=run_id,
+            created_at=events[0].ts,
+            created=created,
+            key=None if key is None else key.sealed,
+            since=since,
+        )
         held.since = since
         try:
-            await held.append(events, beside=write)
+            await held.append(events, new=row)
         except BaseException:
             await held.abandon()
             raise
@@ -88,7 +85,8 @@ class SqlRunRepository:
         number, key = await self._store.read(lambda connection: locate(connection, run_id))
         cipher = self._store.keys.cipher(run_id, key)
         deadline = self._clock.monotonic() + TAKE_PATIENCE_S
-        while (lease := await self._store.leases.acquire(number)) is None:
+        since = self._clock.now()
+        while (lease := await self._store.leases.acquire(number, since=since)) is None:
             if self._clock.monotonic() > deadline:
                 holder = await self._store.read(lambda connection: holder_of(connection, number))
                 raise RunHeld(
@@ -106,8 +104,9 @@ class SqlRunRepository:
             events, outline, head = await self._store.read(load)
             held.continue_from(len(events), outline, head)
             await held.mirror(events)
-            since = held.since = self._clock.now()
-            await self._store.writer.write(lambda connection: note_driver(connection, number, since))
+            held.since = since
+            if not lease.noted:
+                await self._store.writer.write(OfOneRun(partial(note_driver, number=number, since=since)))
         except BaseException:
             await held.abandon()
             raise
@@ -132,7 +131,7 @@ class SqlRunRepository:
             if not recorded_status(connection, number).settled:  # it may have settled since the caller looked
                 add_to_inbox(connection, number, kind, sealed, now)
 
-        await self._store.writer.write(write)
+        await self._store.writer.write(OfOneRun(write))
 
     def _hold(self, run_id: RunId, number: int = 0, cipher: Cipher | None = None, epoch: int = 0) -> "SqlHeldRun":
         held = SqlHeldRun(self._store, self._inbox, self._followers, self._chain, self._held, run_id, number, cipher)
@@ -156,14 +155,16 @@ class SqlRunRepository:
     async def catch_up(self) -> None:
         """Bring the mirrors of runs up to date whose driver died, or could not write them, before it let go."""
         for number, run_id, key in await self._store.read(partial(driven_runs, free=self._store.leases.free)):
-            lease = await self._store.leases.acquire(number)
+            since = self._clock.now()
+            lease = await self._store.leases.acquire(number, since=since)
             if lease is not None:
                 try:
                     held = self._hold(run_id, number, self._store.keys.cipher(run_id, key), lease.epoch)
                 except RunKeyMissing:  # a process that has the key does it
                     self._store.leases.release(number, lease.epoch)
                     continue
-                since = held.since = self._clock.now()
-                await self._store.writer.write(partial(note_driver, number=number, since=since))
+                held.since = since
+                if not lease.noted:
+                    await self._store.writer.write(OfOneRun(partial(note_driver, number=number, since=since)))
                 held.lagging = True
                 await held.release()

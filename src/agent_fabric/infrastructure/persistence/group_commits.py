@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from queue import SimpleQueue
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from agent_fabric.domain.errors import StoreUnavailable
 
@@ -20,11 +20,21 @@ Asked = tuple[Write, "asyncio.Future[Any]", Callable[[], None] | None]
 Outcome = tuple["asyncio.Future[Any]", Any, BaseException | None]
 
 
+class Refused(NamedTuple):
+    """What `transact` returns for a write of which nothing has happened, although the others are durable."""
+
+    problem: Exception
+
+
 class GroupCommits:
     """One thread that writes, many that ask."""
 
     def __init__(
-        self, transact: Callable[[list[Write]], list[Any]], *, shared: tuple[type[BaseException], ...] = ()
+        self,
+        transact: Callable[[list[Write]], list[Any]],
+        *,
+        shared: tuple[type[BaseException], ...] = (),
+        split: Callable[[list[Asked]], list[list[Asked]]] = lambda group: [group],
     ) -> None:
         """Start the thread.
 
@@ -32,9 +42,11 @@ class GroupCommits:
             transact: Runs writes with `run_writes` in one transaction and returns what they returned; if it raises,
                 none has happened.
             shared: Errors that are the group's. After any other one, each write is tried again on its own.
+            split: Parts a group into those that are transactions of their own.
         """
         self._transact = transact
         self._shared = shared
+        self._split = split
         self._asked: SimpleQueue[Asked | None] = SimpleQueue()
         self._beside: deque[Write] = deque()
         """Writes for the next transaction whose outcome is not awaited."""
@@ -104,9 +116,9 @@ class GroupCommits:
                 group.append(self._asked.get())
             open_ = None not in group
             asked = [entry for entry in group if entry is not None]
-            if asked:
+            for part in self._split(asked) if asked else ():
                 with self._free:
-                    outcomes = self.serve(asked)
+                    outcomes = self.serve(part)
                 _tell(outcomes)
 
     def _commit(self, group: list[Asked]) -> list[Outcome]:
@@ -117,7 +129,10 @@ class GroupCommits:
                 return [(future, None, problem) for _, future, _ in group]
             # One bad write must not fail its neighbours: each again on its own.
             return [outcome for entry in group for outcome in self._commit([entry])]
-        return [(future, value, None) for (_, future, _), value in zip(group, values, strict=True)]
+        return [
+            (future, None, value.problem) if isinstance(value, Refused) else (future, value, None)
+            for (_, future, _), value in zip(group, values, strict=True)
+        ]
 
 
 def call_safely(after: Callable[[], None]) -> None:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any, Protocol
+from typing import Protocol
 
 from agent_fabric.application.ports.encryption import Cipher
 from agent_fabric.application.ports.runs import APPROVAL, InboxRow, NewRun
@@ -14,7 +14,7 @@ from agent_fabric.domain.errors import DriverConflict, LogWentBack, StoreUnavail
 from agent_fabric.domain.event_versions import version_of
 from agent_fabric.domain.events import Event, RunCreated, RunInterrupted, SpecialistsRecruited
 from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.runs.consequences import NO_CONSEQUENCES, Consequences, consequences
+from agent_fabric.domain.runs.consequences import Consequences, consequences
 from agent_fabric.infrastructure.persistence.approvals import cancel_approvals, note_approvals, reopen_approvals
 from agent_fabric.infrastructure.persistence.chain_writer import HEAD, ChainWriter, Sealed
 from agent_fabric.infrastructure.persistence.codec import encode
@@ -25,7 +25,6 @@ from agent_fabric.infrastructure.persistence.event_rows import (
     cancel_children,
     chained,
     empty_inbox,
-    forget_driver,
     head_of,
     load_events,
     note_in_outbox,
@@ -33,6 +32,15 @@ from agent_fabric.infrastructure.persistence.event_rows import (
     notify_parent,
 )
 from agent_fabric.infrastructure.persistence.inbox import Inbox
+from agent_fabric.infrastructure.persistence.log_writes import (
+    AppendEvents,
+    EventRow,
+    ForgetDriver,
+    NewRunRow,
+    OfOneRun,
+    ReleaseRun,
+    insert_rows,
+)
 from agent_fabric.infrastructure.persistence.lost_commits import has_event, write_unless_done
 from agent_fabric.infrastructure.persistence.sealing import event_place, sealed_json
 from agent_fabric.infrastructure.persistence.sql import CommitUnknown, LogDatabase, SqlConnection, UniqueViolation
@@ -122,32 +130,39 @@ class SqlHeldRun:
         *,
         consumed: Sequence[InboxRow] = (),
         children: Sequence[NewRun] = (),
-        beside: Callable[[SqlConnection], None] | None = None,
+        new: NewRunRow | None = None,
     ) -> None:
-        """See the port; `beside` creates the run in the same transaction, before the events."""
+        """See the port; `new` is the run's own row, if it is created in the same transaction."""
         if self._unsettled:
             await self._settle()
         if events and events[0].seq != self._next_seq:
             raise DriverConflict(f"Run {self.run_id} expects event {self._next_seq}, not {events[0].seq}")
         before = self._head
         rows, blobs, head = self._rows(events)
-        payloads = [row[_PAYLOAD] for row in rows]
+        payloads = [payload for *_, payload, _ in rows]
         following = consequences(self.run_id, self._created, events)
 
-        def write(connection: SqlConnection) -> None:
-            if beside is not None:
-                beside(connection)
-            else:
-                self._store.leases.require(connection, self.number, self.epoch, before)
-            self._insert(connection, rows, blobs)
+        def follow_up(connection: SqlConnection) -> None:
             for child in children:
                 self._create_child(connection, child)
-            if following is not NO_CONSEQUENCES:
-                self._write_consequences(connection, following, events[-1], head)
+            if following.more_than_seal:
+                self._write_consequences(connection, following, events[-1])
             for row in consumed:
                 if row.kind == APPROVAL:
                     reopen_approvals(connection, self.number, row.row_id, following.approvals)
                 connection.execute("DELETE FROM inbox WHERE id = ?", (row.row_id,))
+
+        write = AppendEvents(
+            held=self,
+            leases=self._store.leases,
+            before=before,
+            rows=rows,
+            blobs=blobs,
+            new=new,
+            then=follow_up if children or consumed or following.more_than_seal else None,
+            sealed=(lambda: self._sealed(events[-1], head)) if following.seal else None,
+            chain=self._chain,
+        )
 
         def after() -> None:
             # Here and not behind the await: the waiting task may have been cancelled, but the events are durable.
@@ -192,19 +207,12 @@ class SqlHeldRun:
         self._unsettled, self.lagging = False, True
         await self.append([Event(len(left), time.time(), None, "", RunInterrupted(reason=lost))])
 
-    def _insert(
-        self, connection: SqlConnection, rows: Sequence[tuple[Any, ...]], blobs: Sequence[tuple[bytes, bytes]]
-    ) -> None:
-        if blobs:
-            connection.executemany("INSERT INTO blobs (hash, data) VALUES (?, ?) ON CONFLICT DO NOTHING", blobs)
-        connection.executemany(_INSERT_EVENT, [(self.number, *row) for row in rows])
-
     @property
     def _created(self) -> RunCreated | None:
         first = self._outline[0].body if self._outline else None
         return first if isinstance(first, RunCreated) else None
 
-    def _write_consequences(self, connection: SqlConnection, following: Consequences, last: Event, head: bytes) -> None:
+    def _write_consequences(self, connection: SqlConnection, following: Consequences, last: Event) -> None:
         """Write what was decided to follow from events."""
         number = self.number
         if following.status is not None:
@@ -223,8 +231,9 @@ class SqlHeldRun:
             empty_inbox(connection, number)
         if following.announce_from is not None:
             note_in_outbox(connection, number, following.announce_from, last.seq, last.ts)
-        if following.seal:
-            self._chain.seal(connection, Sealed(last.ts, HEAD, number, self.run_id, last.seq + 1, head))
+
+    def _sealed(self, last: Event, head: bytes) -> Sealed:
+        return Sealed(last.ts, HEAD, self.number, self.run_id, last.seq + 1, head)
 
     def _write_messages(self, connection: SqlConnection, events: Sequence[Event]) -> None:
         """Write what a turn says in its session."""
@@ -244,12 +253,15 @@ class SqlHeldRun:
             add_key(connection, number, sealed)
         child = SqlHeldRun(self._store, self._inbox, (), self._chain, set(), new.run_id, number, cipher)
         rows, blobs, head = child._rows((new.created,))
-        child._insert(connection, rows, blobs)
-        child._write_consequences(connection, consequences(new.run_id, None, (new.created,)), new.created, head)
+        insert_rows(connection, number, rows, blobs)
+        child._write_consequences(connection, consequences(new.run_id, None, (new.created,)), new.created)
+        self._chain.seal(connection, child._sealed(new.created, head))
 
     async def _settle(self) -> None:
         """Wait for a write whose asker was cancelled: it goes on all the same, and decides what comes next."""
-        await self._store.writer.write(lambda _: None)  # writes happen in order, so it is done when this one is
+        await self._store.writer.write(
+            OfOneRun(lambda _: None)
+        )  # writes happen in order, so it is done when this one is
         self._unsettled = False
 
     def _follow(self, events: Sequence[Event], payloads: Sequence[bytes]) -> None:
@@ -295,7 +307,7 @@ class SqlHeldRun:
         written = False
         try:
             if self._settled:  # a row that stays because of a crash only makes the next start look once more
-                self._store.writer.write_along(partial(forget_driver, number=self.number, since=self.since))
+                self._store.writer.write_along(ForgetDriver(self.number, self.since))
                 written = True
                 return
             await self._let_go()
@@ -320,18 +332,17 @@ class SqlHeldRun:
     def _let_go(self) -> "asyncio.Future[None]":
         """Bring the mirrors up to date, and forget the driver if they are: its row says that they may not be."""
 
-        def write(connection: SqlConnection) -> None:
+        def is_mirrored() -> bool:
             self.flush()
-            if not self.lagging:
-                forget_driver(connection, self.number, self.since)
-                self._store.leases.write_release(connection, self.number, self.epoch)
+            return not self.lagging
 
-        return self._store.writer.write(write, alone=len(self._siblings) == 1)
+        release = ReleaseRun(held=self, leases=self._store.leases, since=self.since, is_mirrored=is_mirrored)
+        return self._store.writer.write(release, alone=len(self._siblings) == 1)
 
-    def _rows(self, events: Sequence[Event]) -> tuple[list[tuple[Any, ...]], list[tuple[bytes, bytes]], bytes]:
+    def _rows(self, events: Sequence[Event]) -> tuple[list[EventRow], list[tuple[bytes, bytes]], bytes]:
         """Return the rows of events and of their blobs, and the hash of the last one."""
         head, cipher = self._head, self._cipher
-        rows: list[tuple[Any, ...]] = []
+        rows: list[EventRow] = []
         stored: list[tuple[bytes, bytes]] = []
         for event in events:
             body = event.body
@@ -347,12 +358,6 @@ class SqlHeldRun:
             if blobs:
                 stored.extend(stored_blobs(blobs, cipher))
         return rows, stored, head
-
-
-_PAYLOAD = 6
-_INSERT_EVENT = (
-    "INSERT INTO events (run, seq, ts, kind, version, lane, step, payload, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
-)
 
 
 _OUTLINE = (RunCreated, SpecialistsRecruited)  # not a union: those take ten times as long to look into

@@ -1,7 +1,7 @@
 """Delivers inbox rows, which any process may write, to the drivers of runs."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Container, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
@@ -40,8 +40,9 @@ class Inbox:
         self._database = database
         self._beat = beat
         self._waiting: dict[int, asyncio.Future[Sequence[InboxRow]]] = {}
-        self._seen: dict[int, int] = {}
-        """The newest row that each run has been given."""
+        self._seen: dict[int, set[int]] = {}
+        """The rows that each run has been given and that are still there. Not the newest one: rows that processes
+        write at the same time do not become durable in the order of their numbers."""
         self._ciphers: dict[int, Cipher] = {}
         """Of the runs that are encrypted."""
         self._polling: asyncio.Task[None] | None = None
@@ -73,14 +74,19 @@ class Inbox:
 
     async def unread(self, run: int, cipher: Cipher | None) -> Sequence[InboxRow]:
         """Return the rows that a run has not been given yet, and count them as given."""
-        after, ciphers = self._seen.get(run, 0), {} if cipher is None else {run: cipher}
-        query = self._database.dialect.new_inbox_rows
-        read = await self._database.read(lambda connection: _read(connection, query, {run: after}, ciphers))
-        rows = read.get(run, [])
-        if isinstance(rows, StoreUnavailable):
-            raise rows
+        ciphers, query = {} if cipher is None else {run: cipher}, self._database.dialect.inbox_rows
+        read = await self._database.read(lambda connection: _read(connection, query, [run], {}, ciphers))
+        answer = read.get(run, [])
+        if isinstance(answer, StoreUnavailable):
+            raise answer
+        return self._give(run, answer)
+
+    def _give(self, run: int, found: Sequence[InboxRow]) -> Sequence[InboxRow]:
+        """Return the rows that a run has not been given, and count them as given."""
+        seen = self._seen.get(run, set())
+        rows = [row for row in found if row.row_id not in seen]
         if rows:
-            self._seen[run] = rows[-1].row_id
+            self._seen[run] = seen | {row.row_id for row in rows}
         return rows
 
     def forget(self, run: int) -> None:
@@ -109,9 +115,9 @@ class Inbox:
         waiting = {run: future for run, future in self._waiting.items() if not future.done()}
         if not waiting:
             return
-        wanted, ciphers = {run: self._seen.get(run, 0) for run in waiting}, dict(self._ciphers)
-        query = self._database.dialect.new_inbox_rows
-        read = partial(self._database.read_now, lambda connection: _read(connection, query, wanted, ciphers))
+        seen, ciphers = {run: self._seen[run] for run in waiting if run in self._seen}, dict(self._ciphers)
+        query = self._database.dialect.inbox_rows
+        read = partial(self._database.read_now, lambda connection: _read(connection, query, [*waiting], seen, ciphers))
         for run, answer in (await asyncio.get_running_loop().run_in_executor(self._thread, read)).items():
             future = waiting[run]
             if future.done() or self._waiting.get(run) is not future:
@@ -119,20 +125,23 @@ class Inbox:
             if isinstance(answer, StoreUnavailable):  # other runs are not affected
                 future.set_exception(answer)
                 continue
-            rows = [row for row in answer if row.row_id > self._seen.get(run, 0)]
+            rows = self._give(run, answer)
             if rows:
-                self._seen[run] = rows[-1].row_id
                 future.set_result(rows)
 
 
 def _read(
-    connection: SqlConnection, query: str, wanted: Mapping[int, int], ciphers: Mapping[int, Cipher]
+    connection: SqlConnection,
+    query: str,
+    wanted: Sequence[int],
+    seen: Mapping[int, Container[int]],
+    ciphers: Mapping[int, Cipher],
 ) -> dict[int, Answer]:
-    """Return the rows of runs that follow those they have been given; runs without any are left out."""
-    pairs = dump_json(list(wanted.items())).decode()
+    """Return the rows of runs but for those they have been given; runs without any are left out."""
     answers: dict[int, Answer] = {}
-    rows: list[tuple[Any, ...]] = connection.execute(query, (pairs,)).fetchall()
+    rows: list[tuple[Any, ...]] = connection.execute(query, (dump_json(list(wanted)).decode(),)).fetchall()
     for run, found in groupby(rows, key=itemgetter(0)):
+        given = seen.get(run, ())
         try:
             with damage_explained():
                 answers[run] = [
@@ -140,6 +149,7 @@ def _read(
                         row_id=row_id, kind=kind, payload=load_json(unsealed_payload(ciphers.get(run), kind, payload))
                     )
                     for _, row_id, kind, payload in found
+                    if row_id not in given
                 ]
         except StoreUnavailable as problem:
             answers[run] = problem

@@ -10,6 +10,8 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 
 from agent_fabric.domain.errors import StoreFull
+from agent_fabric.infrastructure.persistence.dialects import Dialect
+from agent_fabric.infrastructure.persistence.settled_position import settled_position
 from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection, marks
 from agent_fabric.infrastructure.persistence.text_search import TextSearch
 
@@ -65,23 +67,24 @@ class EventIndex:
             StoreUnavailable: the store cannot be read or written.
         """
         search = database.dialect.text_search
-        batch = await database.read(self._next_batch)
+        next_batch = partial(self._next_batch, dialect=database.dialect)
+        batch = await database.read(next_batch)
         while batch.texts or batch.rest:
             try:
                 await database.write(partial(self._write, batch=batch, search=search))
             except StoreFull as problem:  # what is indexed can still be searched
                 _log.warning("Runs are searched with an old index: %s", problem.message)
                 return
-            batch = await database.read(self._next_batch)
+            batch = await database.read(next_batch)
 
     def unindexed(self, connection: SqlConnection) -> int:
         """Return how many events have not been looked at."""
         query = f"SELECT (SELECT coalesce(max(position), 0) FROM events) - position FROM {self.progress}"  # noqa: S608 - ours
         return int(connection.execute(query).fetchone()[0])
 
-    def _next_batch(self, connection: SqlConnection) -> _Batch:
+    def _next_batch(self, connection: SqlConnection, dialect: Dialect) -> _Batch:
         before = int(connection.execute(f"SELECT position FROM {self.progress}").fetchone()[0])  # noqa: S608 - ours
-        newest = int(connection.execute("SELECT coalesce(max(position), 0) FROM events").fetchone()[0])
+        newest = settled_position(connection, dialect, known=before)
         upto = min(before + _MAX_EVENTS, newest)
         query = (
             "SELECT position, run, seq, kind, version, payload FROM events WHERE position > ? AND position <= ?"  # noqa: S608 - only marks

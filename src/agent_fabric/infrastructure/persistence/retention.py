@@ -17,6 +17,7 @@ from agent_fabric.infrastructure.persistence.event_rows import head_of, locate
 from agent_fabric.infrastructure.persistence.run_activity_index import forget_activity
 from agent_fabric.infrastructure.persistence.run_text_index import forget_text
 from agent_fabric.infrastructure.persistence.sealing import HASH_BYTES, OWNER_BYTES, owner_of
+from agent_fabric.infrastructure.persistence.settled_position import settled_position
 from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection, marks
 from agent_fabric.infrastructure.tree_walk import remove_tree
 
@@ -123,7 +124,7 @@ def _execute(connection: SqlConnection, statement: str) -> None:
 
 def _unnamed_blobs(connection: SqlConnection, dialect: Dialect) -> tuple[int, list[bytes]]:
     """Return the blobs that nothing refers to, and up to which event that is so."""
-    since = int(connection.execute("SELECT coalesce(max(position), 0) FROM events").fetchone()[0])
+    since = settled_position(connection, dialect)
     named, owners = set(_named(connection, dialect, 0)), _owners(connection)
     rows: Any = connection.execute("SELECT hash FROM blobs")
     return since, [digest for (digest,) in rows if not _is_needed(digest, named, owners)]

@@ -44,7 +44,7 @@ class KernelLeases:
         self.locks.acquire(number)
         return 0
 
-    async def acquire(self, number: int) -> Acquired | None:
+    async def acquire(self, number: int, *, since: float | None = None) -> Acquired | None:  # noqa: ARG002 - as above
         return Acquired(0, Before.UNKNOWN) if self.locks.acquire(number) else None
 
     def require(self, connection: SqlConnection, number: int, epoch: int, head: bytes) -> None:

@@ -73,6 +73,8 @@ class Acquired(NamedTuple):
 
     epoch: int
     before: Before
+    noted: bool = False
+    """Whether it is written down who drives the run."""
 
 
 class RunNumberLeases(Protocol):
@@ -95,8 +97,10 @@ class RunNumberLeases(Protocol):
         """Hold a run that the caller's transaction creates; return the epoch."""
         ...
 
-    async def acquire(self, number: int) -> Acquired | None:
+    async def acquire(self, number: int, *, since: float | None = None) -> Acquired | None:
         """Hold a run that exists, under a new epoch; None if a living process holds it, also this one.
+
+        With `since`, who drives it from then on may be written down in the same transaction.
 
         Raises:
             StoreUnavailable: it could not be looked up.

@@ -9,11 +9,11 @@ entry with the same number: so nothing can be added to a strand that somebody ha
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from agent_fabric.domain.audit_key import AuditKey
-from agent_fabric.domain.errors import LeaseLost
+from agent_fabric.domain.errors import LeaseLost, StoreUnavailable
 from agent_fabric.infrastructure.persistence.chain_writer import CLOSED, TIE, ChainWriter, Sealed, entry_hash
 from agent_fabric.infrastructure.persistence.sql import SqlConnection
 
@@ -22,7 +22,14 @@ ATTEMPTS: Final = 3
 
 _ADD: Final = (
     "INSERT INTO audit_strands (strand, number, at, kind, run, run_id, events, head, note, key, hash)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING number"
+    " {rows} ON CONFLICT DO NOTHING RETURNING number"
+)
+_ONE: Final = _ADD.format(rows="VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
+_MANY: Final = _ADD.format(
+    rows="SELECT ?, number, at, kind, run, run_id, events, head, note, ?, hash FROM unnest(CAST(? AS bigint[]),"
+    " CAST(? AS float8[]), CAST(? AS text[]), CAST(? AS bigint[]), CAST(? AS text[]), CAST(? AS bigint[]),"
+    " CAST(? AS bytea[]), CAST(? AS text[]), CAST(? AS bytea[]))"
+    " AS new (number, at, kind, run, run_id, events, head, note, hash)"
 )
 _NEWEST: Final = "SELECT number, kind, hash FROM audit_strands WHERE strand = ? ORDER BY number DESC LIMIT 1"
 _OPEN: Final = (
@@ -47,11 +54,12 @@ class Strand:
         self._tip: _Tip | None = None
         """Newest entry of ours; None: it has to be looked up."""
 
-    def add(self, connection: SqlConnection, key: AuditKey, sealed: Sealed) -> None:
-        """Add an entry, in the caller's transaction.
+    def add(self, connection: SqlConnection, key: AuditKey, sealed: Sequence[Sealed]) -> None:
+        """Add entries, in the caller's transaction.
 
         Raises:
             LeaseLost: another process has closed the strand, because this one seemed to be dead.
+            StoreUnavailable: the strand is not as this process has left it, and there are several entries.
         """
         name = self._name()
         tip = self._tip if self._tip is not None and self._tip.strand == name else _tip(connection, name)
@@ -60,7 +68,7 @@ class Strand:
                 break
             added = _add(connection, key, tip, sealed)
             if added is not None:
-                if added.number == 1:
+                if tip.number == 0:
                     connection.execute("INSERT INTO open_strands (strand, tied) VALUES (?, 0)", (name,))
                 self._tip = added
                 return
@@ -86,7 +94,7 @@ def tie_strands(connection: SqlConnection, chain: ChainWriter, *, now: float, le
         tip = _tip(connection, str(strand))
         if not tip.closed and (strand == leaving or not alive):
             # None: that process has just added an entry all the same. It is closed the next time.
-            tip = _add(connection, chain.key, tip, Sealed(now, CLOSED, 0, "", 0, b"")) or tip
+            tip = _add(connection, chain.key, tip, (Sealed(now, CLOSED, 0, "", 0, b""),)) or tip
         if tip.number > tied:
             heads[tip.strand] = tip
     if not heads:
@@ -123,8 +131,17 @@ def _tip(connection: SqlConnection, strand: str) -> _Tip:
     return _Tip(strand, 0, start_of(strand)) if row is None else _Tip(strand, row[0], bytes(row[2]), row[1] == CLOSED)
 
 
-def _add(connection: SqlConnection, key: AuditKey, tip: _Tip, sealed: Sealed) -> _Tip | None:
-    """Add an entry behind another one; None if there is one by now."""
-    digest, number = entry_hash(key, tip.hash, sealed), tip.number + 1
-    row = connection.execute(_ADD, (tip.strand, number, *sealed, key.name, digest)).fetchone()
-    return None if row is None else _Tip(tip.strand, number, digest, sealed.kind == CLOSED)
+def _add(connection: SqlConnection, key: AuditKey, tip: _Tip, sealed: Sequence[Sealed]) -> _Tip | None:
+    """Add entries behind another one; None if there is one by now."""
+    rows: list[tuple[Any, ...]] = []
+    for number, each in enumerate(sealed, tip.number + 1):
+        tip = _Tip(tip.strand, number, entry_hash(key, tip.hash, each), each.kind == CLOSED)
+        rows.append((number, *each, tip.hash))
+    if len(rows) == 1:
+        *values, digest = rows[0]
+        return tip if connection.execute(_ONE, (tip.strand, *values, key.name, digest)).fetchone() else None
+    columns = [list(column) for column in zip(*rows, strict=True)]
+    added = connection.execute(_MANY, (tip.strand, key.name, *columns)).fetchall()
+    if added and len(added) < len(rows):  # each again on its own, after this transaction
+        raise StoreUnavailable("The audit record of this process is not as it has left it; nothing was written")
+    return tip if added else None

@@ -18,6 +18,7 @@ from psycopg.types.string import StrDumperUnknown
 
 from agent_fabric.domain.errors import StoreUnavailable
 from agent_fabric.infrastructure.persistence import dialects
+from agent_fabric.infrastructure.persistence.postgres.binary import BinaryStatement
 from agent_fabric.infrastructure.persistence.postgres.errors import explained
 from agent_fabric.infrastructure.persistence.sql import Rows, storable
 
@@ -53,6 +54,22 @@ class PostgresConnection:
         with self._connection.cursor() as cursor:
             cursor.executemany(_translated(sql), rows)
 
+    def execute_binary(self, statement: BinaryStatement, values: Sequence[Any]) -> list[tuple[bytes, ...]]:
+        """Run a statement of the hot path; return its rows as they came over the wire. None of them is NULL."""
+        result = self._connection.pgconn.exec_params(
+            statement.sql, statement.dump(values), statement.oids, statement.formats, pq.Format.BINARY
+        )
+        match result.status:
+            case pq.ExecStatus.TUPLES_OK:
+                columns = range(result.nfields)
+                return [
+                    tuple(result.get_value(row, column) or b"" for column in columns) for row in range(result.ntuples)
+                ]
+            case pq.ExecStatus.COMMAND_OK:
+                return []
+            case _:
+                raise _problem_of(result)
+
     @contextmanager
     def copy_into(self, table: str, columns: Sequence[str]) -> Iterator[Callable[[Sequence[Any]], None]]:
         """Give what sends a row to a table of ours; none of them is kept here."""
@@ -87,6 +104,17 @@ class PostgresConnection:
     def close(self) -> None:
         """End the connection."""
         self._connection.close()
+
+
+def _problem_of(result: pq.abc.PGresult) -> psycopg.Error:
+    """Return the error that the driver would have raised."""
+    state = (result.error_field(pq.DiagnosticField.SQLSTATE) or b"").decode()
+    words = result.error_message.decode(errors="replace")
+    try:
+        kind = psycopg.errors.lookup(state)
+    except KeyError:  # none at all: the connection has ended
+        kind = psycopg.OperationalError
+    return kind(words)
 
 
 class _StorableText(StrDumperUnknown):

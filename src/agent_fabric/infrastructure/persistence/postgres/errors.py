@@ -52,6 +52,8 @@ def _ours(where: str, problem: psycopg.Error) -> StoreUnavailable:
                 f"Another process has kept {where} from being written for too long",
                 hint="Look for transactions that stay open in pg_stat_activity, then try again.",
             )
+        case errors.DeadlockDetected() | errors.SerializationFailure():  # not the group's: each write is tried again
+            return StoreUnavailable(f"Two processes have waited for each other in {where}", hint="Try again.")
         case psycopg.OperationalError():
             return Unreachable(f"{where} cannot be reached: {words}", hint=_hint(words))
         case _:

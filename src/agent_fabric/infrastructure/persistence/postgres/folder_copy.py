@@ -19,10 +19,10 @@ from agent_fabric.domain.plural import counted
 from agent_fabric.infrastructure.persistence.audit_chain import verify_chain
 from agent_fabric.infrastructure.persistence.database import connect
 from agent_fabric.infrastructure.persistence.database import explained as explained_here
+from agent_fabric.infrastructure.persistence.dialects import WRITERS_LOCK
 from agent_fabric.infrastructure.persistence.postgres.connection import PostgresConnection, place_of
 from agent_fabric.infrastructure.persistence.postgres.errors import explained
 from agent_fabric.infrastructure.persistence.postgres.migration import require_migrated
-from agent_fabric.infrastructure.persistence.postgres.writer import TURN
 from agent_fabric.infrastructure.persistence.run_locks import RunLocks
 from agent_fabric.infrastructure.persistence.sealing import RunKeys
 from agent_fabric.infrastructure.persistence.snapshot import SqliteCopies
@@ -92,7 +92,7 @@ def _transaction(url: str, place: str) -> Iterator[PostgresConnection]:
             connection.execute(
                 f"BEGIN; SET LOCAL lock_timeout = '{TURN_TIMEOUT_S}s'; SET LOCAL statement_timeout = 0;"
                 " SET LOCAL idle_in_transaction_session_timeout = 0;"
-                f" SELECT pg_advisory_xact_lock({TURN}); SET LOCAL lock_timeout = 0"
+                f" SELECT pg_advisory_xact_lock({WRITERS_LOCK}); SET LOCAL lock_timeout = 0"
             )
             yield connection
             connection.commit()

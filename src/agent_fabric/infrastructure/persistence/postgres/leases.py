@@ -1,11 +1,13 @@
 """Leases of runs in PostgreSQL. They belong to processes, not to runs: one row is renewed for all of them."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from agent_fabric.application.ports.runs import Before
 from agent_fabric.domain.errors import DriverConflict, LeaseLost, LogWentBack
+from agent_fabric.infrastructure.persistence.event_rows import note_driver
+from agent_fabric.infrastructure.persistence.log_writes import OfOneRun
 from agent_fabric.infrastructure.persistence.postgres.membership import NOW, Membership, reap
 from agent_fabric.infrastructure.persistence.sql import Acquired, Condition, SqlConnection, marks
 
@@ -35,9 +37,11 @@ _HOLD = (
     " AND EXISTS (SELECT 1 FROM workers WHERE id = ? AND state <> 'gone') RETURNING epoch"
 )
 _ACQUIRE = (
-    "UPDATE runs SET driver = ?, epoch = runs.epoch + 1"
-    " FROM (SELECT number, epoch, driver FROM runs WHERE number = ?) AS before"
-    " WHERE runs.number = before.number AND EXISTS (SELECT 1 FROM workers WHERE id = ? AND state <> 'gone')"
+    # Whoever is first has the row; the others do not wait for it.
+    "WITH before AS MATERIALIZED (SELECT number, epoch, driver FROM runs WHERE number = ? FOR UPDATE SKIP LOCKED)"
+    " UPDATE runs SET driver = ?, epoch = runs.epoch + 1 FROM before"
+    " WHERE runs.number = before.number AND runs.epoch = before.epoch"
+    " AND EXISTS (SELECT 1 FROM workers WHERE id = ? AND state <> 'gone')"
     " AND (before.driver IN ('', ?) OR before.driver NOT IN (SELECT id FROM workers WHERE state <> 'gone'))"
     " RETURNING runs.epoch, before.epoch, before.driver"
 )
@@ -66,6 +70,24 @@ class PostgresLeases:
     def home(self) -> str:
         return self.membership.home
 
+    def holds(self, number: int) -> bool:
+        """Tell whether this process still believes that it holds a run."""
+        return number in self._held
+
+    def hold_created(self, numbers: Iterable[int]) -> None:
+        """Hold runs that a transaction creates with this process as their driver."""
+        self._held.update(numbers)
+
+    def require_member(self, connection: SqlConnection, worker_id: str) -> None:
+        """Check that nobody has written this process off.
+
+        Raises:
+            LeaseLost: somebody has.
+        """
+        query = "SELECT 1 FROM workers WHERE id = ? AND state <> 'gone'"
+        if connection.execute(query, (worker_id,)).fetchone() is None:
+            raise self.membership.lose(worker_id, "its lease has lapsed")
+
     def hold_new(self, connection: SqlConnection, number: int) -> int:
         worker_id = self.membership.worker_id
         row = connection.execute(_HOLD, (worker_id, number, worker_id)).fetchone()
@@ -74,20 +96,24 @@ class PostgresLeases:
         self._held.add(number)
         return int(row[0])
 
-    async def acquire(self, number: int) -> Acquired | None:
+    async def acquire(self, number: int, *, since: float | None = None) -> Acquired | None:
         if number in self._held:
             return None
 
         def acquire(connection: SqlConnection) -> Acquired | None:
             worker_id = self.membership.worker_id
             reap(connection)
-            row = connection.execute(_ACQUIRE, (worker_id, number, worker_id, worker_id)).fetchone()
-            return None if row is None else Acquired(row[0], _before(row[1], row[2]))
+            row = connection.execute(_ACQUIRE, (number, worker_id, worker_id, worker_id)).fetchone()
+            if row is None:
+                return None
+            if since is not None:
+                note_driver(connection, number, since)
+            return Acquired(row[0], _before(row[1], row[2]), noted=since is not None)
 
         self._held.add(number)  # now: others of this process may ask meanwhile
         lease: Acquired | None = None
         try:
-            lease = await self._write(acquire)
+            lease = await self._write(OfOneRun(acquire))
         finally:
             if lease is None:
                 self._held.discard(number)

@@ -69,7 +69,7 @@ class PostgresStore:
     @cached_property
     def writer(self) -> PostgresWriter:
         """The one writer of this process."""
-        return PostgresWriter(self._pool, self._chain)
+        return PostgresWriter(self._pool, self.leases, self._chain)
 
     def write(self, write: Callable[[SqlConnection], T]) -> "asyncio.Future[T]":
         """Run `write` in a transaction; see `GroupWriter.write`."""

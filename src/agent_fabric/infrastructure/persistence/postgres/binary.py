@@ -1,0 +1,84 @@
+"""Values as PostgreSQL sends them over the wire. The driver's own way costs several times as much for many rows."""
+
+from collections.abc import Callable, Sequence
+from struct import Struct
+from typing import Any, Final, NamedTuple, Protocol
+
+from agent_fabric.infrastructure.persistence.sql import storable
+
+_HEAD: Final = Struct("!iiIii")
+"""Dimensions, whether there are NULLs, type of the elements, how many, number of the first."""
+_BIGINT: Final = Struct("!iq")
+_FLOAT8: Final = Struct("!id")
+_LENGTH: Final = Struct("!i")
+_NULL: Final = _LENGTH.pack(-1)
+
+
+class WireType(Protocol):
+    """A type of parameters."""
+
+    @property
+    def oid(self) -> int:
+        """Its number, which is the same in every database."""
+        ...
+
+    def dump(self, value: Any, /) -> bytes:
+        """Return the wire format of a value."""
+        ...
+
+
+class ScalarType(NamedTuple):
+    """A type of single values."""
+
+    oid: int
+    dump: Callable[[Any], bytes]
+
+
+class ArrayType(NamedTuple):
+    """A type of arrays."""
+
+    oid: int
+    element: int
+    """The oid of its elements."""
+    encode: Callable[[Any], bytes]
+    """Encodes one element that is not NULL, with its length before it."""
+
+    def dump(self, values: Sequence[Any], /) -> bytes:
+        nulls = None in values
+        head = _HEAD.pack(1, nulls, self.element, len(values), 1)
+        if nulls:
+            return head + b"".join([_NULL if value is None else self.encode(value) for value in values])
+        return head + b"".join(map(self.encode, values))
+
+
+def _bytea(value: bytes) -> bytes:
+    return _LENGTH.pack(len(value)) + value
+
+
+def _text(value: str) -> bytes:
+    # Nearly all texts are names, which need no second look.
+    return _bytea((value if value.isascii() and "\0" not in value else storable(value)).encode())
+
+
+BIGINTS: Final = ArrayType(1016, 20, lambda value: _BIGINT.pack(8, value))
+FLOATS: Final = ArrayType(1022, 701, lambda value: _FLOAT8.pack(8, value))
+TEXTS: Final = ArrayType(1009, 25, _text)
+BYTEAS: Final = ArrayType(1001, 17, _bytea)
+
+
+BIGINT: Final = ScalarType(20, Struct("!q").pack)
+BYTEA: Final = ScalarType(17, bytes)
+
+
+class BinaryStatement:
+    """A statement, and the types of its parameters."""
+
+    def __init__(self, sql: str, types: Sequence[WireType]) -> None:
+        self.sql = sql.encode()
+        self._types = types
+        self.oids = [each.oid for each in types]
+        self.formats = [1] * len(types)
+
+    def dump(self, values: Sequence[Any]) -> list[bytes]:
+        """Return the wire format of its parameters."""
+        return [kind.dump(value) for kind, value in zip(self._types, values, strict=True)]

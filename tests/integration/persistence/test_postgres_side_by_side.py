@@ -1,0 +1,150 @@
+"""Processes write the rows of different runs in PostgreSQL at the same time, and each only those that it may."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from agent_fabric.domain.errors import DriverConflict, RunHeld
+from agent_fabric.domain.events import RunResumed
+from agent_fabric.domain.ids import RunId
+from agent_fabric.infrastructure.clock import SystemClock
+from agent_fabric.infrastructure.persistence.dialects import POSTGRESQL, WRITERS_LOCK
+from agent_fabric.infrastructure.persistence.settled_position import settled_position
+from contract.run_repository_contract import CREATED, OTHER, RUN, completed, log
+from integration.persistence.postgres_storage import open_tables
+
+PATIENCE_S = 20.0
+SOON_S = 0.4
+MORE = log(RunResumed(by="person", driver="a test"), first=1)
+
+
+@pytest.fixture
+async def pair(database_url: str, tmp_path: Path) -> AsyncIterator[tuple[Any, Any]]:
+    """Two processes, as far as the database can tell."""
+    both = tuple(open_tables(database_url, tmp_path / name, SystemClock()) for name in ("one", "other"))
+    yield both[0], both[1]
+    for each in both:
+        each.close()
+
+
+@contextmanager
+def transaction(url: str, *statements: str) -> Iterator[psycopg.Connection]:
+    """A transaction of somebody else that stays open."""
+    with psycopg.connect(url) as connection:
+        for statement in statements:
+            connection.execute(statement.encode())
+        yield connection
+        connection.rollback()
+
+
+def numbers(tables: Any) -> dict[str, int]:
+    found = tables.store.read_now(lambda connection: connection.execute("SELECT run_id, number FROM runs").fetchall())
+    return dict(found)
+
+
+@pytest.mark.proves("SC-5")
+async def test_a_stalled_append_holds_up_no_other_run(pair: tuple[Any, Any], database_url: str) -> None:
+    one, other = pair
+    held, beside = await one.runs.create(RUN, CREATED), await other.runs.create(OTHER, CREATED)
+    stalled = (
+        f"SELECT pg_advisory_xact_lock_shared({WRITERS_LOCK})",
+        f"SELECT 1 FROM runs WHERE number = {numbers(one)[RUN]} FOR UPDATE",
+    )
+    with transaction(database_url, *stalled):
+        async with asyncio.timeout(PATIENCE_S):
+            await beside.append(MORE)
+            await beside.append(log(completed(OTHER), first=2))
+            third = await one.runs.create(RunId("third"), CREATED)
+            await third.release()
+        waiting = asyncio.ensure_future(held.append(MORE))
+        await asyncio.sleep(SOON_S)
+        assert not waiting.done()
+    await waiting
+    assert len(await one.runs.read(RUN)) == 2
+
+
+async def test_who_looks_first_and_writes_then_has_the_database_alone(pair: tuple[Any, Any], database_url: str) -> None:
+    one, other = pair
+    held = await one.runs.create(RUN, CREATED)
+    with transaction(database_url, f"SELECT pg_advisory_xact_lock({WRITERS_LOCK})"):
+        waiting = [
+            asyncio.ensure_future(each)
+            for each in (held.append(MORE), other.runs.create(OTHER, CREATED), other.runs.post(RUN, "cancel", {}))
+        ]
+        await asyncio.sleep(SOON_S)
+        assert not any(each.done() for each in waiting)
+    async with asyncio.timeout(PATIENCE_S):
+        await asyncio.gather(*waiting)
+
+
+@pytest.mark.proves("SC-5")
+async def test_one_that_was_taken_over_fails_alone_in_its_group(pair: tuple[Any, Any]) -> None:
+    one, _ = pair
+    ids = [RunId(f"run-{number}") for number in range(6)]
+    held = [await one.runs.create(run_id, CREATED) for run_id in ids]
+    taken = numbers(one)[ids[2]]
+    await one.store.write(
+        lambda connection: connection.execute("UPDATE runs SET epoch = epoch + 1 WHERE number = ?", (taken,))
+    )
+    results = await asyncio.gather(*(each.append(MORE) for each in held), return_exceptions=True)
+    assert [type(result) for result in results] == [type(None)] * 2 + [DriverConflict] + [type(None)] * 3
+    assert [len(await one.runs.read(run_id)) for run_id in ids] == [2, 2, 1, 2, 2, 2]
+
+
+async def test_one_of_two_who_create_the_same_run_has_it(pair: tuple[Any, Any]) -> None:
+    created = await asyncio.gather(*(each.runs.create(RUN, CREATED) for each in pair), return_exceptions=True)
+    assert sorted(isinstance(each, DriverConflict) for each in created) == [False, True], created
+
+
+async def test_one_of_many_who_take_a_run_has_it(pair: tuple[Any, Any]) -> None:
+    one, other = pair
+    for number in range(10):
+        run_id = RunId(f"run-{number}")
+        await (await one.runs.create(run_id, CREATED)).release()
+        taken = await asyncio.gather(*(each.runs.take(run_id) for each in (one, other)), return_exceptions=True)
+        assert sorted(isinstance(each, RunHeld) for each in taken) == [False, True], taken
+
+
+async def test_mail_that_becomes_durable_out_of_order_is_all_read(pair: tuple[Any, Any], database_url: str) -> None:
+    one, other = pair
+    held = await one.runs.create(RUN, CREATED)
+    late = (
+        "INSERT INTO inbox (run, kind, payload, created_at) VALUES"
+        f" ({numbers(one)[RUN]}, 'signal', '{{\"first\": true}}', 1.0)"
+    )
+    with transaction(database_url, late) as first:
+        await other.runs.post(RUN, "signal", {"second": True})
+        async with asyncio.timeout(PATIENCE_S):
+            assert [row.payload for row in await held.receive()] == [{"second": True}]
+        first.commit()
+        async with asyncio.timeout(PATIENCE_S):
+            assert [row.payload for row in await held.receive()] == [{"first": True}]
+    assert await held.unread() == []
+
+
+async def test_an_index_misses_no_event_that_becomes_durable_late(pair: tuple[Any, Any], database_url: str) -> None:
+    one, other = pair
+    held = await one.runs.create(RUN, CREATED)
+    late = (
+        "INSERT INTO events (run, seq, ts, kind, version, step, payload, hash) SELECT run, 1, 1.0, kind, version, step,"
+        " payload, hash FROM events WHERE seq = 0"
+    )
+    with transaction(database_url, f"SELECT pg_advisory_xact_lock_shared({WRITERS_LOCK})", late) as first:
+        await other.runs.create(OTHER, CREATED)
+        settled = asyncio.ensure_future(
+            asyncio.to_thread(one.store.read_now, lambda connection: settled_position(connection, POSTGRESQL))
+        )
+        await asyncio.sleep(SOON_S)
+        assert not settled.done()
+        first.commit()
+    async with asyncio.timeout(PATIENCE_S):
+        newest = one.store.read_now(
+            lambda connection: connection.execute("SELECT max(position) FROM events").fetchone()
+        )
+        assert await settled == newest[0]
+    await held.release()
