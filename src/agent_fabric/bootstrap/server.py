@@ -45,7 +45,7 @@ from agent_fabric.bootstrap.outgoing import OutgoingMessages
 from agent_fabric.bootstrap.records import Records
 from agent_fabric.bootstrap.secrets import Secrets
 from agent_fabric.bootstrap.shared_runs import HINT, PROBLEM, is_to_be_said
-from agent_fabric.bootstrap.wake_ups import log_pokes, open_wake_ups
+from agent_fabric.bootstrap.wake_ups import delta_pokes, log_pokes, open_wake_ups
 from agent_fabric.bootstrap.webhooks import build_webhooks
 from agent_fabric.bootstrap.workflows import missing_prerequisites
 from agent_fabric.config.constants import DEFAULT_POOL
@@ -63,6 +63,7 @@ from agent_fabric.infrastructure.identity.local_token import local_token
 from agent_fabric.infrastructure.llm import openai_compatible  # noqa: F401 - now, not during the first request
 from agent_fabric.infrastructure.observability.operations_log import operations_log
 from agent_fabric.infrastructure.runlog.server_address import forget_server, record_server
+from agent_fabric.infrastructure.wake_ups.delta_pokes import DeltaPokes
 from agent_fabric.infrastructure.wake_ups.hinted_pause import HintedPause
 
 if TYPE_CHECKING:
@@ -123,6 +124,8 @@ class ServerFabric:
     """Takes what others send of their own accord."""
     _local: LocalFabric
     """What drives runs; closed with the server."""
+    _deltas: tuple[DeltaPokes, ...]
+    """Who sends answers to other servers while they are written."""
     _leads: bool
     """Whether this server holds the lock of the folder's server; a second one for the same folder does not."""
 
@@ -239,6 +242,8 @@ class ServerFabric:
     def listen_to_hints(self) -> None:
         """Take up at once what other servers hint at: a cancellation, an answer, a signal. Needs an event loop."""
         self.wake_ups.listen(INBOX, lambda _: self.records.storage.look_into_inboxes())
+        for deltas in self._deltas:
+            deltas.listen()
 
     async def left_at_start(self) -> Sequence[RunId]:
         """Return the runs that an earlier server left; several processes find them by claiming instead."""
@@ -293,7 +298,8 @@ def build_server(
     outgoing = OutgoingMessages(config.nats)
     watchers = Watchers(config, outgoing.bus)
     wake_ups = open_wake_ups(config.nats, config.cluster.name)
-    watching = (*readers, outgoing, watchers.metrics, watchers.alerts, *log_pokes(config.nats, wake_ups))
+    deltas = delta_pokes(config.nats, wake_ups)
+    watching = (*readers, outgoing, watchers.metrics, watchers.alerts, *log_pokes(config.nats, wake_ups), *deltas)
     observers = build_observers(config, watching, log_to_stderr=log_to_stderr)
     local = build_local(
         root,
@@ -327,6 +333,8 @@ def build_server(
         None if storage.cluster is None else leave_to_workers,
         None if role is Role.DOOR else is_of_own_pool,
     )
+    for each in deltas:
+        each.drives, each.encrypted = dispatch.__contains__, storage.encryption.driven
     storage.gauge.require_in_place()
     local_token(local.records.layout.root)  # for the programs of this machine
     leads = storage.leases.claim_server()  # an answer to a run is enough for it to continue
@@ -371,6 +379,7 @@ def build_server(
         repeats=storage.idempotency,
         webhooks=build_webhooks(root, config, local, dispatch, outgoing.bus, limits),
         _local=local,
+        _deltas=deltas,
         _leads=leads,
     )
 

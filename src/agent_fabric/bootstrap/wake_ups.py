@@ -7,6 +7,7 @@ from agent_fabric.application.ports.wake_ups import WakeUps
 from agent_fabric.config.constants import DEFAULT_CLUSTER
 from agent_fabric.config.schema.services import NatsConfig
 from agent_fabric.domain.errors import MissingExtra
+from agent_fabric.infrastructure.wake_ups.delta_pokes import DeltaPokes
 from agent_fabric.infrastructure.wake_ups.in_process import InProcessWakeUps
 from agent_fabric.infrastructure.wake_ups.log_pokes import LogPokes
 
@@ -31,3 +32,8 @@ def open_wake_ups(nats: NatsConfig, cluster: str = DEFAULT_CLUSTER) -> WakeUps:
 def log_pokes(nats: NatsConfig, wake_ups: WakeUps) -> tuple[EventSink, ...]:
     """Return who tells other processes that a log has grown; without NATS there is nobody to tell."""
     return () if nats.url is None else (LogPokes(wake_ups),)
+
+
+def delta_pokes(nats: NatsConfig, wake_ups: WakeUps) -> tuple[DeltaPokes, ...]:
+    """Return who sends other processes answers while they are written; without NATS there is nobody to send them to."""
+    return () if nats.url is None else (DeltaPokes(wake_ups),)

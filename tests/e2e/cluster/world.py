@@ -111,9 +111,17 @@ class World:
 
 @asynccontextmanager
 async def world(
-    folder: Path, script: Script, *, servers: int, workers: int, ttl_s: float, slots: int = 4, **more: Any
+    folder: Path,
+    script: Script,
+    *,
+    servers: int,
+    workers: int,
+    ttl_s: float,
+    slots: int = 4,
+    doors: int = 1,
+    **more: Any,
 ) -> AsyncIterator[World]:
-    """Start everything; the first server only takes runs on, the others drive them, too."""
+    """Start everything; the first `doors` servers only take runs on, the others drive them, too."""
     async with AsyncExitStack() as stack:
         services = stack.enter_context(ExitStack())
         postgres = services.enter_context(run_cluster())
@@ -139,12 +147,15 @@ async def world(
             environment = {URL_VARIABLE: url.replace(f":{postgres.port}/", f":{proxy.port}/")}
             return Member(name, Fabric(folder, config, environment=environment), (*command, "--json"), proxy)
 
-        doors = [member(f"server {n}", "serve", "--port", "0", *(() if n else ("--no-drive",))) for n in range(servers)]
+        serving = [
+            member(f"server {n}", "serve", "--port", "0", *(("--no-drive",) if n < doors else ()))
+            for n in range(servers)
+        ]
         drivers = [member(f"worker {n}", "worker", "--slots", str(slots)) for n in range(workers)]
-        for each in (*doors, *drivers):
+        for each in (*serving, *drivers):
             stack.push_async_callback(each.aclose)
             await each.start()
-        yield World(fabric, url, postgres, nats, redis, model, doors, drivers)
+        yield World(fabric, url, postgres, nats, redis, model, serving, drivers)
 
 
 def counted(found: Mapping[str, int]) -> str:

@@ -12,6 +12,10 @@ CLAIM: Final = "claim"
 """A run waits for somebody who drives it: `{"run": …, "epoch": …}`."""
 INBOX: Final = "inbox"
 """There is a row in the inbox of a run: `{"run": …}`."""
+FOLLOW: Final = "follow"
+"""Somebody reads a run, and wants to see answers while they are written: `{"run": …}`."""
+FOLLOWED_FOR_S: Final = 6.0
+"""How long that holds, unless it is said again."""
 
 
 def log_topic(run_id: RunId) -> str:
@@ -19,11 +23,19 @@ def log_topic(run_id: RunId) -> str:
     return f"log.{run_id}"
 
 
+def delta_topic(run_id: RunId) -> str:
+    """Return the topic of those who read an answer while it is written, piece by piece.
+
+    Alone among all hints these have content: it is stored nowhere, and comes whole with the next event.
+    """
+    return f"delta.{run_id}"
+
+
 class WakeUps(Protocol):
     """Hands on hints to whoever listens, in this process and in others. Best effort.
 
     What has happened is in the store. Whoever hears a hint looks there, and does so from time to time anyway: a lost
-    hint costs a poll interval, and one too many costs a look. A hint holds no content of a run.
+    hint costs a poll interval, and one too many costs a look. A hint holds no content of a run, but for `delta_topic`.
     """
 
     def poke(self, topic: str, hint: Mapping[str, Any]) -> None:

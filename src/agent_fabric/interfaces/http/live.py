@@ -20,6 +20,7 @@ from agent_fabric.domain.ids import LaneId, RunId
 from agent_fabric.domain.runs.task import RunResult
 from agent_fabric.infrastructure.json_codec import dump_json
 from agent_fabric.infrastructure.runlog.lines import encoded_line, line_of
+from agent_fabric.interfaces.http.remote_deltas import RemoteDeltas
 
 RING = 256
 """Newest events of a run that are kept for its readers, and as many pieces of answers."""
@@ -89,6 +90,8 @@ class LiveRuns:
         """Heartbeats so far."""
         self.closing = False
         """Whether every reader has to go."""
+        self.remote: RemoteDeltas | None = None
+        """Where the pieces of answers come from that are written elsewhere."""
 
     @property
     def wants_deltas(self) -> bool:
@@ -116,12 +119,18 @@ class LiveRuns:
         if feed is None:
             feed = self._feeds[run_id] = Feed(run_id)
         feed.readers += 1
+        feed.delta_readers += deltas
         self._delta_readers += deltas
+        if deltas and self.remote is not None:
+            self.remote.follow(feed)
         try:
             yield feed
         finally:
             self._delta_readers -= deltas
             feed.readers -= 1
+            feed.delta_readers -= deltas
+            if deltas and not feed.delta_readers and self.remote is not None:
+                self.remote.leave(run_id)
             if not feed.readers:
                 del self._feeds[run_id]
 
@@ -191,6 +200,8 @@ class Feed:
     def __init__(self, run_id: RunId) -> None:
         self.run_id = run_id
         self.readers = 0
+        self.delta_readers = 0
+        """Those of them who see answers while they are written."""
         self.tip = -1
         """Sequence number of the newest event that anybody here has seen."""
         self.settled = False
@@ -205,21 +216,22 @@ class Feed:
         """Pieces of answers so far."""
         self._deltas: deque[tuple[int, bytes]] = deque(maxlen=RING)
         """Each with the sequence number of the event before it."""
+        self._early: deque[tuple[int, bytes]] = deque(maxlen=RING)
+        """Pieces from elsewhere that were here before the event that they belong behind."""
         self._waiting: set[Waiter] = set()
         self._woken_at = 0.0
         self._alarm: asyncio.TimerHandle | None = None
 
     def begin(self, newest: Event) -> None:
         """Learn where the log stands; answers that were heard before that belong behind it."""
-        is_first = self.tip < 0
+        heard = len(self._deltas) if self.tip < 0 else 0
         self.add([newest])
-        if is_first:
-            self._place_deltas(newest.seq)
+        self._place_deltas(newest.seq, heard)
 
     def add(self, events: Sequence[Event]) -> None:
         """Take in events that have become durable; it does not matter if they are known already."""
         if self.tip < 0 and events:
-            self._place_deltas(events[0].seq - 1)
+            self._place_deltas(events[0].seq - 1, len(self._deltas))
         for event in events:
             if event.seq > self.tip:
                 if event.seq > self.tip + 1:
@@ -227,25 +239,32 @@ class Feed:
                 self._ring.append(event)
                 self.tip = event.seq
                 self.settled = settles(event)
+        while self._early and self._early[0][0] <= self.tip:
+            self._deltas.append(self._early.popleft())
+            self.delta_count += 1
         self.stopped = False
         self._wake_soon()
 
-    def _place_deltas(self, seq: int) -> None:
-        """Say behind which event the pieces belong that came before any event was known."""
-        for index, (_, piece) in enumerate(self._deltas):
-            self._deltas[index] = seq, piece
+    def _place_deltas(self, seq: int, heard: int) -> None:
+        """Say behind which event the first pieces belong, which came before any event was known."""
+        for index in range(min(heard, len(self._deltas))):
+            self._deltas[index] = seq, self._deltas[index][1]
 
-    def add_delta(self, lane: LaneId, text: str) -> None:
-        """Take in a piece of an answer."""
+    def add_delta(self, lane: LaneId, text: str, *, after: int | None = None) -> None:
+        """Take in a piece of an answer that belongs behind an event; by default, behind the newest."""
         data = dump_json({"run_id": self.run_id, "lane": lane, "text": text})
-        self._deltas.append((self.tip, b"event: delta\ndata: %s\n\n" % data))
-        self.delta_count += 1
-        self._wake_soon()
+        self._add_piece(after, b"event: delta\ndata: %s\n\n" % data)
 
-    def add_notice(self, text: str) -> None:
+    def add_notice(self, text: str, *, after: int | None = None) -> None:
         """Take in a sign of life; it is for those who get pieces of answers, too."""
         data = dump_json({"run_id": self.run_id, "text": str(text), "progress": isinstance(text, ProgressText)})
-        self._deltas.append((self.tip, b"event: notice\ndata: %s\n\n" % data))
+        self._add_piece(after, b"event: notice\ndata: %s\n\n" % data)
+
+    def _add_piece(self, after: int | None, frame: bytes) -> None:
+        if after is not None and self.tip < after:
+            self._early.append((after, frame))
+            return
+        self._deltas.append((self.tip if after is None else after, frame))
         self.delta_count += 1
         self._wake_soon()
 

@@ -11,6 +11,7 @@ from agent_fabric.domain.errors import FabricError
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.interfaces.http.live import RING, Feed, LiveRuns
+from agent_fabric.interfaces.http.remote_deltas import RemoteDeltas
 
 POLL_S = 0.3
 BEAT_S = 15.0
@@ -23,11 +24,13 @@ async def watch(fabric: ServerFabric, live: LiveRuns) -> None:
     loop = asyncio.get_running_loop()
     beat_at, poll_at = loop.time() + BEAT_S, loop.time() + POLL_S
     grown = GrownLogs(fabric.wake_ups)
+    remote = live.remote = RemoteDeltas(fabric.wake_ups, fabric.dispatch)
     while True:
         hinted = await grown.wait(poll_at - loop.time())
         if loop.time() >= beat_at:
             live.beat()
             beat_at = loop.time() + BEAT_S
+        remote.ask_again()
         feeds = live.feeds()
         if loop.time() >= poll_at:
             grown.follow([feed.run_id for feed in feeds if not feed.settled and feed.run_id not in fabric.dispatch])
