@@ -79,7 +79,7 @@ async def two_doors(folder: Path) -> AsyncIterator[Doors]:
 
 async def follow(doors: Doors) -> list[float]:
     """Read a run at one server, then at the other; return how late each event was there."""
-    run_id, seqs, lags = await doors.start(door=0), [], list[float]()
+    run_id, seqs, lags = await doors.start(door=0), list[int](), list[float]()
     for door, most in ((1, 9), (0, 9), (1, 10_000)):
         stream = await doors.watch(run_id, door, last=seqs[-1] if seqs else None)
         came, enough = time.time(), len(seqs) + most

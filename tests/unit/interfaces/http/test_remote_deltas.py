@@ -52,9 +52,10 @@ def piece(text: str) -> bytes:
 async def test_pieces_come_to_whoever_reads_and_to_nobody_else() -> None:
     two = Two()
     two.driver.publish(RUN, [event(1)])
-    assert not two.driver.wants_deltas
+    wanted = [two.driver.wants_deltas]
     with two.read() as feed:
-        assert two.driver.wants_deltas
+        wanted.append(two.driver.wants_deltas)
+        assert wanted == [False, True]
         two.driver.delta(RUN, LANE, "Hel")
         two.driver.delta(RUN, LANE, "lo")
         two.driver.notice(RUN, ProgressText("1 of 2"))
