@@ -18,8 +18,16 @@ def check_database(facts: DatabaseFacts, *, pool: int) -> list[HealthFinding]:
     fatal = _fatal(facts)
     if fatal is not None:
         return [fatal]
-    good = f"{facts.place}: PostgreSQL {facts.version}, format {facts.format}"
+    good = f"{facts.place}: PostgreSQL {facts.version}, format {facts.format}, {_vectors(facts)}"
     return [HealthFinding(about=ABOUT, level=Level.OK, text=good), *_warnings(facts, pool)]
+
+
+def _vectors(facts: DatabaseFacts) -> str:
+    if facts.has_vectors:
+        return "vectors by pgvector"
+    if facts.offers_vectors:
+        return "without pgvector (an administrator runs CREATE EXTENSION vector, then: fabric db migrate)"
+    return "without pgvector (install it on the server, then: fabric db migrate)"
 
 
 def _fatal(facts: DatabaseFacts) -> HealthFinding | None:

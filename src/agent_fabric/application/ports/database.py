@@ -36,6 +36,10 @@ class DatabaseFacts:
     """Servers that follow without being waited for."""
     max_connections: int
     """Of which others than administrators may have so many."""
+    has_vectors: bool = True
+    """Whether it can compare vectors itself."""
+    offers_vectors: bool = True
+    """Whether its machine has what that needs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

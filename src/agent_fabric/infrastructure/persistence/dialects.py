@@ -86,8 +86,9 @@ POSTGRESQL = Dialect(
     CREATE TABLE run_text (
         rowid BIGINT PRIMARY KEY,
         text  TEXT NOT NULL,
-        short TEXT NOT NULL
-    )""",
+        grams TSVECTOR NOT NULL
+    );
+    CREATE INDEX run_text_grams ON run_text USING gin (grams)""",
         "run_activity": """
     CREATE TABLE run_activity (
         rowid BIGINT PRIMARY KEY,

@@ -74,7 +74,7 @@ def _row_of(run: int, _: int, kind: str) -> int:
 
 
 def _put(connection: SqlConnection, search: TextSearch, texts: Sequence[IndexedText]) -> None:
-    rows = [(row, text, f" {' '.join(_short_words(text))} ", run) for row, run, text in texts]
+    rows = [search.text_row(row, text, _short_words(text), run) for row, run, text in texts]
     connection.executemany(search.put_text, rows)
 
 

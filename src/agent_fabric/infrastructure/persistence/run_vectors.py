@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from agent_fabric.application.ports.embeddings import FoundRun, RunText, Vector
 from agent_fabric.domain.ownership import EVERYTHING, Viewer
 from agent_fabric.domain.runs.task import RunStatus
-from agent_fabric.infrastructure.embeddings.vectors import BYTES_EACH, similarities
+from agent_fabric.infrastructure.embeddings.vectors import BYTES_EACH
 from agent_fabric.infrastructure.persistence.run_catalogue import SqlRunCatalogue
 from agent_fabric.infrastructure.persistence.run_visibility import visible_to
 from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection, marks, storable
-from agent_fabric.infrastructure.persistence.text_search import TextSearch
+from agent_fabric.infrastructure.persistence.text_search import TextSearch, with_pairs
+from agent_fabric.infrastructure.persistence.vector_search import Wanted, vector_search_of
 
 PART_CHARS = 600
 """How much of the task, and of the result, counts. Longer ones are found no better (`benchmarks/embeddings`)."""
@@ -55,7 +56,7 @@ class SqlRunVectors:
 
     async def keep(self, embedder: str, texts: Sequence[RunText], vectors: Sequence[Vector]) -> None:
         rows = [(each.number, embedder, vector) for each, vector in zip(texts, vectors, strict=True)]
-        words = [(each.number, storable(each.text), each.number) for each in texts]
+        words = [(each.number, with_pairs(storable(each.text)), each.number) for each in texts]
 
         def write(connection: SqlConnection) -> None:
             connection.executemany(_KEEP, rows)
@@ -72,15 +73,15 @@ class SqlRunVectors:
         self, embedder: str, question: Vector, *, words: str, limit: int, viewer: Viewer = EVERYTHING
     ) -> Sequence[FoundRun]:
         visible, search = visible_to(viewer), self._database.dialect.text_search
+        vectors = vector_search_of(self._database.dialect)
+        await self._catch_up(embedder)
 
         def read(connection: SqlConnection) -> list[FoundRun]:
-            query = "SELECT run, vector FROM run_vectors WHERE embedder = ? AND length(vector) = ?"
-            if not viewer.sees_all:
-                query += f" AND run IN (SELECT number FROM runs WHERE {visible.sql})"  # noqa: S608 - ours
-            rows = list(connection.execute(query, (embedder, len(question), *visible.values)))
-            near = similarities([vector for _, vector in rows], question)
-            scores = {number: score for (number, _), score in zip(rows, near, strict=True)}
-            for place, number in enumerate(_by_words(connection, search, words), 1):
+            by_words = _by_words(connection, search, words)
+            condition = "" if viewer.sees_all else f"run IN (SELECT number FROM runs WHERE {visible.sql})"  # noqa: S608 - ours
+            wanted = Wanted(embedder, question, limit, by_words, condition, () if viewer.sees_all else visible.values)
+            scores = vectors.scores(connection, wanted)
+            for place, number in enumerate(by_words, 1):
                 if number in scores:
                     scores[number] += WORDS_WEIGHT / place
             best = heapq.nlargest(limit, scores, key=scores.__getitem__)
@@ -91,6 +92,13 @@ class SqlRunVectors:
             ]
 
         return await self._database.read(read)
+
+    async def _catch_up(self, embedder: str) -> None:
+        """Put what is missing into the index of vectors, if there is one, a part at a time."""
+        vectors = vector_search_of(self._database.dialect)
+        rest = await self._database.read(lambda connection: vectors.is_behind(connection, embedder))
+        while rest:
+            rest = await self._database.write(lambda connection: vectors.catch_up(connection, embedder))
 
 
 def _by_words(connection: SqlConnection, search: TextSearch, words: str) -> list[int]:

@@ -2,15 +2,20 @@
 
 import re
 import unicodedata
-from typing import Final, NamedTuple, Protocol
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any, Final, NamedTuple, Protocol
 
 TRIGRAM: Final = 3
 """The index of tasks and summaries knows sequences of this many characters; shorter words are found only whole."""
 _MIN_PREFIX: Final = 3
 """Shorter words of what runs did are found only whole: as beginnings they would fit nearly everything."""
 _MAX_WORDS: Final = 64
+_MAX_GRAMS: Final = 64
+"""Of a long word or phrase so many are looked up in the index; they leave few texts to look into."""
 _WITHOUT_SPACES = re.compile("([\u0e00-\u0eff\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff])")
 """Characters of languages that do not put spaces between words: each counts as a word."""
+_RUN_WITHOUT_SPACES = re.compile(f"{_WITHOUT_SPACES.pattern.strip('()')}+")
 
 
 class Match(NamedTuple):
@@ -24,11 +29,15 @@ class TextSearch(Protocol):
     """How one database searches texts."""
 
     put_text: str
-    """Puts a text into `run_text`: row, text, its short words, and the run, which must exist."""
+    """Puts a text into `run_text`: what `text_row` returns."""
     put_activity: str
     """Puts a text into `run_activity`: row, text as `indexed` returns it, and the run, which must exist."""
     by_words: str
     """Query: the rows of `run_words` that fit what `any_of` returns, the best first; and how many at most."""
+
+    def text_row(self, row: int, text: str, short: Sequence[str], run: int) -> tuple[Any, ...]:
+        """Return the values for `put_text`: row, text, its words that are too short, and the run, which must exist."""
+        ...
 
     def in_text(self, word: str) -> Match:
         """Return the condition under which a row of `run_text` has a word or phrase."""
@@ -59,6 +68,9 @@ class SqliteTextSearch:
     )
     by_words = "SELECT rowid FROM run_words WHERE run_words MATCH ? ORDER BY rank LIMIT ?"
 
+    def text_row(self, row: int, text: str, short: Sequence[str], run: int) -> tuple[Any, ...]:
+        return row, text, f" {' '.join(short)} ", run
+
     def in_text(self, word: str) -> Match:
         quoted = word.replace('"', '""')
         match = f'text : "{quoted}"' if len(word) >= TRIGRAM else f'short : " {quoted} "'
@@ -76,15 +88,20 @@ class SqliteTextSearch:
         return text
 
     def any_of(self, text: str) -> str:
-        return " OR ".join(f'"{word}"' for word in re.findall(r"\w+", text)[:_MAX_WORDS])
+        return " OR ".join(f'"{word}"' for word in _asked(text))
 
 
 class PostgresTextSearch:
-    """TextSearch with tsvector. Words are split here, as FTS5 does it: the server's parser does not."""
+    """TextSearch with tsvector. Words are split here, as FTS5 does it: the server's parser does not.
+
+    A text is found anywhere by its sequences of three characters, which are the lexemes of its row; whether they stand
+    in the right order is looked up in the text itself.
+    """
 
     put_text = (
-        "INSERT INTO run_text (rowid, text, short) SELECT ?, ?, ? WHERE EXISTS (SELECT 1 FROM runs WHERE number = ?)"
-        " ON CONFLICT (rowid) DO UPDATE SET text = excluded.text, short = excluded.short"
+        "INSERT INTO run_text (rowid, text, grams) SELECT ?, ?, array_to_tsvector(CAST(? AS text[]))"
+        " WHERE EXISTS (SELECT 1 FROM runs WHERE number = ?)"
+        " ON CONFLICT (rowid) DO UPDATE SET text = excluded.text, grams = excluded.grams"
     )
     put_activity = (
         "INSERT INTO run_activity (rowid, text) SELECT ?, to_tsvector('simple', ?)"
@@ -95,12 +112,14 @@ class PostgresTextSearch:
         " ORDER BY ts_rank(words, wanted) DESC, rowid DESC LIMIT ?"
     )
 
+    def text_row(self, row: int, text: str, short: Sequence[str], run: int) -> tuple[Any, ...]:
+        return row, text, sorted({*_grams(text), *short}), run
+
     def in_text(self, word: str) -> Match:
-        return (
-            Match("strpos(text, ?) > 0", (word,))
-            if len(word) >= TRIGRAM
-            else Match("strpos(short, ?) > 0", (f" {word} ",))
-        )
+        if len(word) < TRIGRAM:
+            return Match("grams @@ CAST(? AS tsquery)", (_lexeme(word),))
+        wanted = " & ".join(map(_lexeme, sorted(_grams(word))[:_MAX_GRAMS]))
+        return Match("(grams @@ CAST(? AS tsquery) AND strpos(text, ?) > 0)", (wanted, word))
 
     def in_activity(self, *terms: str) -> Match:
         phrases = [_phrase(words) for words in map(_words, map(spaced, terms)) if words]
@@ -112,12 +131,41 @@ class PostgresTextSearch:
         return " ".join(_words(text))
 
     def any_of(self, text: str) -> str:
-        return " | ".join(f"'{word}'" for word in re.findall(r"\w+", text)[:_MAX_WORDS])
+        return " | ".join(map(_lexeme, _asked(text)))
+
+
+def with_pairs(text: str) -> str:
+    """Return a text with its pairs of characters behind it, where a language puts no spaces between words."""
+    pairs = _pairs(text)
+    return f"{text}\n{' '.join(pairs)}" if pairs else text
+
+
+def _asked(text: str) -> list[str]:
+    """Return the words to look for, and the pairs that `with_pairs` has added."""
+    return [*re.findall(r"\w+", text)[:_MAX_WORDS], *_pairs(text)[:_MAX_WORDS]]
+
+
+def _pairs(text: str) -> list[str]:
+    if text.isascii():
+        return []
+    found = (map("".join, pairwise(part)) for part in _RUN_WITHOUT_SPACES.findall(text))
+    return list(dict.fromkeys(pair for pairs in found for pair in pairs))
 
 
 def spaced(text: str) -> str:
     """Return a text in which every word is one: some languages put no spaces in between."""
     return text if text.isascii() else _WITHOUT_SPACES.sub(r" \1 ", text)
+
+
+def _grams(text: str) -> set[str]:
+    """Return all sequences of three characters of a text."""
+    return {text[start : start + TRIGRAM] for start in range(len(text) - TRIGRAM + 1)}
+
+
+def _lexeme(word: str) -> str:
+    """Return a word as it is written in a query."""
+    escaped = word.replace("\\", "\\\\").replace("'", "''")
+    return f"'{escaped}'"
 
 
 def _phrase(words: list[str]) -> str:

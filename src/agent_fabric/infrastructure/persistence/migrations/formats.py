@@ -10,6 +10,7 @@ from sqlalchemy import Connection, text
 
 from agent_fabric.infrastructure.persistence.dialects import POSTGRESQL
 from agent_fabric.infrastructure.persistence.schema import FORMAT_TABLE, MIGRATIONS, MIN_WRITER
+from agent_fabric.infrastructure.persistence.vector_search import PREPARE_VECTORS
 
 REVISION: Final = "formats"
 
@@ -22,6 +23,7 @@ def lift(connection: Connection) -> None:
     before, min_writer = before or 0, max(min_writer or 0, MIN_WRITER)
     for migration in MIGRATIONS[before:]:
         connection.exec_driver_sql(POSTGRESQL.schema(migration).replace("%", "%%"))
+    connection.exec_driver_sql(PREPARE_VECTORS)
     connection.execute(text("DELETE FROM fabric_format"))
     known = {"format": len(MIGRATIONS), "min_writer": min_writer}
     connection.execute(text("INSERT INTO fabric_format (version, min_writer) VALUES (:format, :min_writer)"), known)
@@ -33,8 +35,7 @@ def follow_format(connection: Connection) -> None:
     Raises:
         SystemExit: own revisions are there, and the product's formats are newer than the database.
     """
-    if not _has(connection, "fabric_format"):
-        connection.rollback()
+    if not has_table(connection, "fabric_format"):
         return
     version = connection.execute(text("SELECT max(version) FROM fabric_format")).scalar() or 0
     connection.execute(text("CREATE TABLE IF NOT EXISTS alembic_version (version_num VARCHAR(32) PRIMARY KEY)"))
@@ -49,5 +50,8 @@ def follow_format(connection: Connection) -> None:
     connection.commit()
 
 
-def _has(connection: Connection, table: str) -> bool:
-    return bool(connection.execute(text("SELECT to_regclass(:name) IS NOT NULL"), {"name": table}).scalar())
+def has_table(connection: Connection, table: str) -> bool:
+    """Tell whether there is such a table."""
+    found = connection.execute(text("SELECT to_regclass(:name) IS NOT NULL"), {"name": table}).scalar()
+    connection.rollback()
+    return bool(found)

@@ -4,11 +4,13 @@ What makes the tables is the text in `schema.MIGRATIONS`. This description lets 
 and a test compares both, column by column.
 """
 
+from pgvector.sqlalchemy import VECTOR
 from sqlalchemy import (
     BigInteger,
     Column,
     Computed,
     Double,
+    ForeignKeyConstraint,
     Identity,
     Index,
     LargeBinary,
@@ -241,6 +243,16 @@ Table(
     _bytes("vector"),
     PrimaryKeyConstraint("embedder", "run"),
 )
+EMBEDDINGS = Table(
+    "embeddings",
+    METADATA,
+    _number("run"),
+    _text("embedder"),
+    Column("embedding", VECTOR, nullable=False),
+    PrimaryKeyConstraint("embedder", "run"),
+    ForeignKeyConstraint(["embedder", "run"], ["run_vectors.embedder", "run_vectors.run"], ondelete="CASCADE"),
+)
+"""There only where the extension is."""
 WORDS = Table(
     "run_words",
     METADATA,
@@ -249,7 +261,10 @@ WORDS = Table(
     Column("words", TSVECTOR, Computed("to_tsvector('english'::regconfig, text)", persisted=True)),
 )
 Index("run_words_words", WORDS.c.words, postgresql_using="gin")
-Table("run_text", METADATA, _number("rowid", key=True), _text("text"), _text("short"))
+TEXTS = Table(
+    "run_text", METADATA, _number("rowid", key=True), _text("text"), Column("grams", TSVECTOR, nullable=False)
+)
+Index("run_text_grams", TEXTS.c.grams, postgresql_using="gin")
 Table("run_text_progress", METADATA, _number("position"))
 ACTIVITY = Table("run_activity", METADATA, _number("rowid", key=True), Column("text", TSVECTOR, nullable=False))
 Index("run_activity_text", ACTIVITY.c.text, postgresql_using="gin")
@@ -307,3 +322,9 @@ CHAT_QUEUE = Table(
 Index("chat_queue_of_session", CHAT_QUEUE.c.session_id, CHAT_QUEUE.c.number)
 
 Table("fabric_format", METADATA, _number("version"), _number("min_writer", default="0"))
+
+
+def expect_vectors(metadata: MetaData, *, there: bool) -> None:
+    """Expect the table of vectors only where the extension is."""
+    if not there:
+        metadata.remove(EMBEDDINGS)

@@ -14,6 +14,9 @@ SELECT current_setting('server_version'), current_setting('server_encoding'), pg
        (SELECT rolconnlimit FROM pg_roles WHERE rolname = current_user),
        (SELECT datconnlimit FROM pg_database WHERE datname = current_database())
 """
+_VECTORS = """
+SELECT to_regclass('embeddings') IS NOT NULL, EXISTS (SELECT 1 FROM pg_available_extensions WHERE name = 'vector')
+"""
 
 
 def examine(url: str) -> DatabaseFacts:
@@ -28,6 +31,7 @@ def examine(url: str) -> DatabaseFacts:
         with explained(place):
             version, encoding, standby, commit, fsync, asynchronous, *limits = connection.execute(_FACTS).fetchone()
             found = format_of(connection)
+            has_vectors, offers_vectors = connection.execute(_VECTORS).fetchone()
             return DatabaseFacts(
                 place=place,
                 version=str(version),
@@ -40,6 +44,8 @@ def examine(url: str) -> DatabaseFacts:
                 fsync=bool(fsync),
                 asynchronous_standbys=int(asynchronous),
                 max_connections=min(int(limit) for limit in limits if limit is not None and int(limit) >= 0),
+                has_vectors=bool(has_vectors),
+                offers_vectors=bool(offers_vectors),
             )
     finally:
         connection.close()

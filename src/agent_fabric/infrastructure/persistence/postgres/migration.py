@@ -11,6 +11,7 @@ from agent_fabric.infrastructure.persistence.dialects import POSTGRESQL
 from agent_fabric.infrastructure.persistence.postgres.connection import PostgresConnection, place_of
 from agent_fabric.infrastructure.persistence.postgres.errors import explained
 from agent_fabric.infrastructure.persistence.schema import FORMAT_TABLE, MIGRATIONS, MIN_WRITER
+from agent_fabric.infrastructure.persistence.vector_search import PREPARE_VECTORS
 
 _LOCK: Final = 0x46414253
 """Not the lock of writers: a migration must not end because it has to wait for one."""
@@ -34,6 +35,7 @@ def migrate(url: str) -> Migrated:
             _require_known(before, place)
             for migration in MIGRATIONS[before:]:
                 connection.execute(POSTGRESQL.schema(migration))
+            connection.execute(PREPARE_VECTORS)
             connection.execute("DELETE FROM fabric_format")
             known = (len(MIGRATIONS), max(MIN_WRITER, min_writer))
             connection.execute("INSERT INTO fabric_format (version, min_writer) VALUES (?, ?)", known)

@@ -1,0 +1,104 @@
+"""Search in PostgreSQL finds what it finds in SQLite: words by tsvector, vectors by pgvector where there is one."""
+
+import random
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_fabric.domain.ids import RunId
+from agent_fabric.infrastructure.clock import RandomIds, SystemClock
+from agent_fabric.infrastructure.embeddings.vectors import packed
+from agent_fabric.infrastructure.persistence.postgres.examination import examine
+from agent_fabric.infrastructure.persistence.storage import open_storage
+from contract.run_repository_contract import completed, log, run_created
+from integration.persistence.postgres_storage import open_tables
+from postgres_cluster import Cluster
+from services import need
+
+TASKS = (
+    "Restore the backup of foo.py:12, then look at größe.txt",
+    "北京的天气怎么样",
+    "東京タワーの高さ",
+    "It's C++ and c# and AI",
+    r"a path\with backslashes and 'quotes' & bars | too",
+    "서울 날씨",
+)
+QUERIES = (
+    *("backup", "BACK", "ckup", "größe", "grösse", "foo.py", "py:12", "c++", "ai", "c#", "北京", "京", "天气怎么"),
+    *("東京タ", "タワ", "it's", r"h\w", "'quotes'", "& bars |", "날씨", "서울", "nothing such", "x", "天气 北京"),
+)
+
+
+@pytest.fixture
+async def both(database_url: str, tmp_path: Path) -> AsyncIterator[tuple[Any, Any]]:
+    """A storage in a file and one in PostgreSQL, with the same runs."""
+    (tmp_path / "here").mkdir()
+    here: Any = open_storage(
+        tmp_path / "here", clock=SystemClock(), ids=RandomIds(), run_dir=lambda run: str(tmp_path / run)
+    )
+    there = open_tables(database_url, tmp_path / "there", SystemClock())
+    for storage in (here, there):
+        for number, task in enumerate(TASKS):
+            run = RunId(f"run-{number}")
+            await (await storage.runs.create(run, log(run_created(task), completed(run, "Done.")))).release()
+    yield here, there
+    here.close()
+    there.close()
+
+
+@pytest.mark.proves("AF-147")
+async def test_the_same_words_find_the_same_runs(both: tuple[Any, Any]) -> None:
+    _, there = both
+    for query in QUERIES:
+        found = [[record.run_id for record in await each.catalogue.search(query, limit=9)] for each in both]
+        assert found[0] == found[1], query
+    assert [record.run_id for record in await there.catalogue.search("天气", limit=9)] == ["run-1"]
+    plan = "EXPLAIN SELECT rowid FROM run_text WHERE " + there.store.dialect.text_search.in_text("backup").sql
+    values = there.store.dialect.text_search.in_text("backup").values
+
+    def explain(connection: Any) -> str:
+        connection.execute("BEGIN; SET LOCAL enable_seqscan = off")
+        rows = connection.execute(plan, values).fetchall()
+        connection.execute("ROLLBACK")
+        return " ".join(str(row[0]) for row in rows)
+
+    assert "run_text_grams" in await there.store.read(explain)
+
+
+def has_vectors(cluster: Cluster, url: str) -> bool:
+    return bool(cluster.execute("SELECT to_regclass('embeddings') IS NOT NULL", url)[0][0])
+
+
+@pytest.mark.proves("A33-130", "AF-147")
+async def test_vectors_are_compared_by_the_database_as_they_are_here(
+    cluster: Cluster, database_url: str, both: tuple[Any, Any]
+) -> None:
+    need(has_vectors(cluster, database_url), "needs pgvector for PostgreSQL; on Debian 13: postgresql-17-pgvector")
+    _, there = both
+    source = random.Random(7)
+    vectors = [packed([source.gauss(0, 1) for _ in range(8)]) for _ in TASKS]
+    vectors[2] = packed([0.0] * 8)
+    for storage in both:
+        texts = await storage.vectors.texts(sorted(await storage.vectors.missing("e", dimensions=8)))
+        await storage.vectors.keep("e", texts, vectors)
+    for words in ("", "backup quotes", "北京", "날씨 AI"):
+        question = packed([source.gauss(0, 1) for _ in range(8)])
+        mine, its = [await each.vectors.nearest("e", question, words=words, limit=3) for each in both]
+        assert [each.record.run_id for each in mine] == [each.record.run_id for each in its]
+        assert [each.score for each in mine] == pytest.approx([each.score for each in its], abs=1e-6)
+    (count,) = cluster.execute("SELECT count(*) FROM embeddings", database_url)[0]
+    assert count == len(TASKS)
+    await there.retention.remove(RunId("run-3"), by="test", reason="old")
+    (count,) = cluster.execute("SELECT count(*) FROM embeddings", database_url)[0]
+    assert count == len(TASKS) - 1
+    assert examine(database_url).has_vectors
+
+
+async def test_a_question_without_spaces_finds_what_shares_two_characters(both: tuple[Any, Any]) -> None:
+    for storage in both:
+        texts = await storage.vectors.texts(sorted(await storage.vectors.missing("e", dimensions=2)))
+        await storage.vectors.keep("e", texts, [packed([1.0, 1.0]) for _ in TASKS])
+        found = await storage.vectors.nearest("e", packed([1.0, 1.0]), words="明天北京热吗", limit=1)
+        assert [each.record.run_id for each in found] == ["run-1"]
