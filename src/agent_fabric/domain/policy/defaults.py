@@ -64,9 +64,12 @@ def floors(
 def unboxed(call: ProposedCall, part: Part) -> Iterator[Ruling]:
     """Yield what holds where there is no wall around commands, whatever the rules say: only reading needs no question.
 
-    Tools that only touch files below the workspace have a wall of their own.
+    Tools that only touch files below the workspace have a wall of their own. Machines of the fleet have none at all,
+    and are judged by a profile that asks by itself: there a rule that allows was written for exactly that.
     """
-    if part.invocation is None or part.problem or call.sandbox in BOXES or _reads(call, part, part.invocation):
+    if part.invocation is None or part.problem or call.node or call.sandbox in BOXES:
+        return
+    if _reads(call, part, part.invocation):
         return
     reason = f"There is no wall around commands here (level {call.sandbox}), and {part.subject!r} may do more than read"
     yield Ruling(Verdict.ASK, f"{reason}: {_AGREE}.", "no_sandbox", part.subject, part.alike)

@@ -1,0 +1,65 @@
+"""What the node's program needs of the machine it runs on."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from agent_fabric.domain.fleet.calls import SpooledCall
+
+
+class CallSpool(Protocol):
+    """What a node remembers durably: each method returns when it is on the disk."""
+
+    @property
+    def head(self) -> tuple[int, str]:
+        """The newest position of the node's record, and its hash."""
+        ...
+
+    def find(self, execution_id: str) -> SpooledCall | None:
+        """Return a call that was seen before."""
+        ...
+
+    def receive(self, execution_id: str, call_hash: str, tool_name: str, detail: Mapping[str, Any]) -> None:
+        """Remember a call before anything is done about it."""
+        ...
+
+    def start(self, execution_id: str) -> None:
+        """Remember that a call begins now."""
+        ...
+
+    def finish(
+        self, execution_id: str, result: Mapping[str, Any], detail: Mapping[str, Any], kind: str = "finished"
+    ) -> None:
+        """Remember how a call ended."""
+        ...
+
+    def report(self, execution_id: str) -> None:
+        """Remember that the hub has a result."""
+        ...
+
+    def note(self, kind: str, execution_id: str, detail: Mapping[str, Any]) -> None:
+        """Add to the node's record."""
+        ...
+
+    def unreported(self) -> Sequence[SpooledCall]:
+        """Return calls that have begun or ended and that the hub may not know of, the oldest first."""
+        ...
+
+
+class NodeToolbox(Protocol):
+    """The tools of the machine."""
+
+    def names(self) -> Sequence[str]:
+        """Return the tools that can be used here."""
+        ...
+
+    async def run(self, execution_id: str, tool_name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Run one tool and return its result; whatever goes wrong is in it. Cancelling ends all its processes."""
+        ...
+
+
+class ApprovalCheck(Protocol):
+    """Tells whether an approval that a call brings holds for exactly this call."""
+
+    def __call__(self, bound: str, approval: Mapping[str, Any]) -> str:
+        """Return why it does not hold; empty: it does."""
+        ...

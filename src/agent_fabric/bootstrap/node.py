@@ -1,0 +1,73 @@
+"""Joins everything for a node: its folder, its floor, its tools. Nothing of the server is imported."""
+
+import secrets
+from dataclasses import dataclass
+from pathlib import Path
+
+from agent_fabric.application.node.serve_commands import NodeSelf, ServeCommands
+from agent_fabric.domain.fleet.node_policy import node_policy
+from agent_fabric.infrastructure.node.file_tools import NodeFiles
+from agent_fabric.infrastructure.node.floor_file import FILE, Floor, FloorProblem, read_floor
+from agent_fabric.infrastructure.node.guard import start_guard
+from agent_fabric.infrastructure.node.node_folder import OUTPUTS, SPOOL, NodeFolder
+from agent_fabric.infrastructure.node.processes import Commands, kill_marked, run_as
+from agent_fabric.infrastructure.node.spool import Spool
+from agent_fabric.infrastructure.node.toolbox import Toolbox
+
+INSTANCE = "instance"
+HUB_POLICY = "hub_policy"
+"""Under this name the spool keeps the hub's document: it holds while the hub is away, too."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeParts:
+    """What a running node consists of."""
+
+    folder: NodeFolder
+    floor: Floor
+    spool: Spool
+    serve: ServeCommands
+    guard: int
+    """Keeps the guard waiting for as long as this process lives."""
+
+
+def build_node(folder: NodeFolder, floor_path: Path | None = None) -> NodeParts:
+    """Join the parts; call it before there are threads or an event loop.
+
+    Raises:
+        NotEnrolled: the folder belongs to no node.
+        FloorProblem: the node's own file cannot be used.
+    """
+    enrolment = folder.enrolment()
+    floor = read_floor(floor_path or folder.path / FILE)
+    try:
+        user = run_as(floor.run_as, allow_root=floor.allow_root)
+    except KeyError:
+        raise FloorProblem(f"there is no user {floor.run_as!r}, as which commands would run") from None
+    instance = secrets.token_hex(16)
+    guard = start_guard(instance)
+    spool = Spool(folder.path / SPOOL)
+    if before := spool.kept(INSTANCE):
+        kill_marked(str(before))  # a stop so hard that its guard went with it
+    spool.keep(INSTANCE, instance)
+    _forget_outputs(folder, spool)
+    hub_document = spool.kept(HUB_POLICY) or {}
+    key = folder.key()
+    serve = ServeCommands(
+        node=NodeSelf(agent_id=enrolment.agent_id, public_key=key.public, uid=user.uid),
+        spool=spool,
+        toolbox=Toolbox(
+            Commands(user, instance, folder.path / OUTPUTS),
+            NodeFiles(floor.roots, folder.path, user),
+        ),
+        check_approval=floor.check_approval,
+        policy=node_policy(floor.document, hub_document),
+        sign=key.sign,
+    )
+    return NodeParts(folder, floor, spool, serve, guard)
+
+
+def _forget_outputs(folder: NodeFolder, spool: Spool) -> None:
+    for execution_id in spool.forget_old():
+        for ending in ("out", "err"):
+            (folder.path / OUTPUTS / f"{execution_id}.{ending}").unlink(missing_ok=True)

@@ -1,0 +1,99 @@
+"""The tools of a node: what they take, and what they do to the machine. Hub and node judge calls by this table."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from agent_fabric.domain.tools import Effect, ToolSpec, Trust, object_schema
+
+RUN_COMMAND: Final = "run_command"
+_TEXT: Final[Mapping[str, Any]] = {"type": "string"}
+
+
+def _tool(
+    name: str,
+    description: str,
+    properties: Mapping[str, Any],
+    *,
+    required: tuple[str, ...] = (),
+    effect: Effect = Effect.READS,
+    command_argument: str = "",
+    path_arguments: tuple[str, ...] = (),
+) -> ToolSpec:
+    return ToolSpec(
+        name=name,
+        description=description,
+        parameters=object_schema(properties, required),
+        effect=effect,
+        command_argument=command_argument,
+        path_arguments=path_arguments,
+        trust=Trust.NODE,
+    )
+
+
+_PATH: Final[Mapping[str, Any]] = {"type": "string", "minLength": 1, "maxLength": 4095, "description": "Absolute path."}
+
+NODE_TOOLS: Final[Mapping[str, ToolSpec]] = {
+    spec.name: spec
+    for spec in (
+        _tool(
+            RUN_COMMAND,
+            "Run a shell command on the machine.",
+            {
+                "command": {"type": "string", "minLength": 1, "maxLength": 100_000},
+                "cwd": {"type": "string", "maxLength": 4095, "description": "Folder to begin in."},
+                "environment": {
+                    "type": "object",
+                    "additionalProperties": {"type": "string"},
+                    "maxProperties": 100,
+                    "description": "Variables beyond the usual ones.",
+                },
+                "timeout_s": {"type": "number", "exclusiveMinimum": 0, "maximum": 21_600},
+            },
+            required=("command",),
+            effect=Effect.LEAVES_SANDBOX,
+            command_argument="command",
+            path_arguments=("cwd",),
+        ),
+        _tool("list_files", "List a folder.", {"path": _PATH}, required=("path",), path_arguments=("path",)),
+        _tool(
+            "read_file",
+            "Read a file.",
+            {
+                "path": _PATH,
+                "offset": {"type": "integer", "minimum": 0},
+                "max_bytes": {"type": "integer", "minimum": 1, "maximum": 262_144},
+            },
+            required=("path",),
+            path_arguments=("path",),
+        ),
+        _tool(
+            "write_file",
+            "Write a file, whole or not at all.",
+            {"path": _PATH, "content": {"type": "string", "maxLength": 700_000}},
+            required=("path", "content"),
+            effect=Effect.LEAVES_SANDBOX,
+            path_arguments=("path",),
+        ),
+        _tool("system_info", "Tell how the machine is: load, memory, disks, time since it was started.", {}),
+        _tool(
+            "processes",
+            "List processes, those with the most memory first.",
+            {"limit": {"type": "integer", "minimum": 1, "maximum": 500}, "match": _TEXT},
+        ),
+        _tool(
+            "services",
+            "List the services of systemd and how they fare.",
+            {"match": _TEXT, "failed_only": {"type": "boolean"}},
+        ),
+        _tool(
+            "journal",
+            "Read the newest lines of the system's journal.",
+            {
+                "unit": {"type": "string", "pattern": "^[A-Za-z0-9@._:-]{1,200}$"},
+                "lines": {"type": "integer", "minimum": 1, "maximum": 2_000},
+                "since": {"type": "string", "pattern": "^[A-Za-z0-9 :.+-]{1,40}$"},
+            },
+        ),
+    )
+}
+"""By name (FC-060)."""

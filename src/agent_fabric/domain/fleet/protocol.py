@@ -1,0 +1,101 @@
+"""What hub and node say to each other: JSON-RPC 2.0 over one WebSocket that the node opens.
+
+The node calls `agent.identify`, then `agent.prove`; nothing else is answered before. Then the hub calls `tool.execute`,
+`mcp.proxy`, `policy.sync` and the like. `docs/concepts/fleet.md` describes every message.
+"""
+
+import json
+from enum import IntEnum, StrEnum
+from typing import Any, Final
+
+SOCKET_PATH: Final = "/api/v1/ws"
+JOIN_PATH: Final = "/api/v1/nodes/join"
+ARCHIVE_PATH: Final = "/node/fabric-node.pyz"
+
+MAX_FRAME_BYTES: Final = 1024 * 1024
+MAX_IN_FLIGHT: Final = 8
+"""Calls of one node that are carried out at the same time."""
+MAX_INLINE_BYTES: Final = 256 * 1024
+"""Of an output, in a result; the rest stays in the node's spool."""
+HEARTBEAT_S: Final = 15.0
+MAX_HEARTBEATS_PER_S: Final = 50
+MISSED_HEARTBEATS: Final = 3
+CLONE_PING_TIMEOUT_S: Final = 2.0
+MAX_LIFETIME_S: Final = 24 * 3600.0
+"""Of a command: whatever a node has forgotten has expired by then."""
+DEFAULT_TIMEOUT_S: Final = 60.0
+MAX_TIMEOUT_S: Final = 6 * 3600.0
+INVITE_PREFIX: Final = "fnj_"
+
+
+class Method(StrEnum):
+    """What can be called."""
+
+    IDENTIFY = "agent.identify"
+    PROVE = "agent.prove"
+    HEARTBEAT = "agent.heartbeat"
+    PING = "agent.ping"
+    """Hub to node: is somebody there?"""
+    EXECUTE = "tool.execute"
+    RESULT = "tool.result"
+    """Node to hub: the result of a call whose connection has ended before it could be told."""
+    ACK = "tool.ack"
+    """Hub to node, without an answer: this result is durable here."""
+    CANCEL = "tool.cancel"
+    FETCH = "tool.output"
+    """Hub to node: a part of an output that was too long for the result."""
+    POLICY_SYNC = "policy.sync"
+    MCP_PROXY = "mcp.proxy"
+    ROTATE = "key.rotate"
+    ROTATED = "key.rotated"
+    """Node to hub: here is the new key, signed by the old one."""
+    AUDIT = "audit.entries"
+
+
+class CloseCode(IntEnum):
+    """Why the hub ends a connection; the reason beside it is for people."""
+
+    UNAUTHENTICATED = 4401
+    REVOKED = 4403
+    CONFLICT = 4409
+    UPGRADE = 4426
+
+
+class RpcCode(IntEnum):
+    """Errors of calls."""
+
+    PARSE = -32700
+    INVALID = -32600
+    UNKNOWN = -32601
+    PARAMS = -32602
+    INTERNAL = -32603
+    BLOCKED = -32001
+    """A rule forbids it; no approval helps."""
+    APPROVAL = -32002
+    """It needs an approval, and there is none that holds for exactly this call."""
+    EXPIRED = -32003
+    REUSED = -32004
+    """The execution id belongs to another call."""
+    BUSY = -32005
+    """Too many calls are under way, or the spool is full."""
+    IN_DOUBT = -32006
+    """It had begun when the node was stopped: it may have happened."""
+    POLICY_CHANGED = -32007
+    """Another policy is in force than the one that the call was judged by."""
+    CANCELLED = -32008
+    DISABLED = -32009
+    """The node's own file does not turn this on."""
+    UNPROVEN = -32010
+    """Nothing but `agent.identify` and `agent.prove` is answered yet."""
+
+
+def canonical(value: Any) -> bytes:
+    """Return the one text of a JSON value that hashes and signatures are made of.
+
+    Keys sorted, no spaces, UTF-8, no number that JSON does not have.
+
+    Raises:
+        ValueError: it is no JSON value.
+    """
+    text = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return text.encode("utf-8", "surrogatepass")

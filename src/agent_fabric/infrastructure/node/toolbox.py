@@ -1,0 +1,103 @@
+"""The registry of a node's tools (FC-060): what is in it can be called, and nothing else."""
+
+import asyncio
+import json
+import shlex
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Final
+
+from agent_fabric.domain.fleet.binding import timeout_of
+from agent_fabric.domain.fleet.node_tools import NODE_TOOLS
+from agent_fabric.infrastructure.node import machine_facts
+from agent_fabric.infrastructure.node.file_tools import MAX_READ_BYTES, NodeFiles
+from agent_fabric.infrastructure.node.processes import Commands
+
+_ASK_TIMEOUT_S: Final = 20.0
+_MAX_OUTPUT_BYTES: Final = 700_000
+
+
+@dataclass(frozen=True, slots=True)
+class Toolbox:
+    """NodeToolbox over this machine."""
+
+    commands: Commands
+    files: NodeFiles
+
+    def names(self) -> Sequence[str]:
+        return tuple(NODE_TOOLS)
+
+    async def run(self, execution_id: str, tool_name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        started = time.monotonic()
+        try:
+            result = await self._run(execution_id, tool_name, arguments)
+        except Exception as problem:  # noqa: BLE001 - whatever the machine does, the hub is told
+            result = {"status": "error", "error": f"{type(problem).__name__}: {problem}"}
+        result.setdefault("duration_ms", round((time.monotonic() - started) * 1000, 3))
+        return _fitting(result)
+
+    async def _run(self, execution_id: str, tool_name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        match tool_name:
+            case "run_command":
+                return await self.commands.run(
+                    execution_id,
+                    arguments["command"],
+                    cwd=arguments.get("cwd", ""),
+                    environment=arguments.get("environment", {}),
+                    timeout_s=timeout_of(arguments),
+                )
+            case "list_files":
+                return await self.files.list(arguments["path"])
+            case "read_file":
+                most = int(arguments.get("max_bytes", MAX_READ_BYTES))
+                return await self.files.read(arguments["path"], int(arguments.get("offset", 0)), most)
+            case "write_file":
+                return await self.files.write(arguments["path"], arguments["content"])
+            case "system_info":
+                return _told(await asyncio.to_thread(machine_facts.system_info))
+            case "processes":
+                limit, match = int(arguments.get("limit", 50)), str(arguments.get("match", ""))
+                return _told(await asyncio.to_thread(machine_facts.processes, limit, match))
+            case "services":
+                return await self._services(execution_id, arguments)
+            case _:
+                return await self._journal(execution_id, arguments)
+
+    async def _services(self, execution_id: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        words = ["systemctl", "list-units", "--type=service", "--all", "--no-pager", "--plain", "--output=json"]
+        words += ["--state=failed"] if arguments.get("failed_only") else []
+        asked = await self._ask(execution_id, words)
+        if asked["status"] != "success":
+            return asked
+        units = []
+        with suppress(ValueError):
+            units = json.loads(asked["stdout"])
+        match = str(arguments.get("match", ""))
+        return _told({"services": [each for each in units if match in str(each.get("unit", ""))]})
+
+    async def _journal(self, execution_id: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        words = ["journalctl", "--no-pager", "--output=short-iso", f"--lines={int(arguments.get('lines', 100))}"]
+        words += [f"--unit={arguments['unit']}"] if arguments.get("unit") else []
+        words += [f"--since={arguments['since']}"] if arguments.get("since") else []
+        return await self._ask(execution_id, words)
+
+    async def _ask(self, execution_id: str, words: Sequence[str]) -> dict[str, Any]:
+        return await self.commands.run(
+            execution_id, shlex.join(words), cwd="/", environment={}, timeout_s=_ASK_TIMEOUT_S
+        )
+
+
+def _told(output: dict[str, Any]) -> dict[str, Any]:
+    return {"status": "success", "output": output}
+
+
+def _fitting(result: dict[str, Any]) -> dict[str, Any]:
+    """Return a result that fits into one message."""
+    if (
+        len(json.dumps(result, ensure_ascii=False).encode("utf-8", "replace")) <= _MAX_OUTPUT_BYTES
+        or "stdout" in result
+    ):
+        return result
+    return {"status": "error", "error": "the answer is too long for one message; ask for less"}

@@ -1,0 +1,167 @@
+"""The node as a program of its own: `python3 fabric-node.pyz join|run|install|status|leave`, also `fabric node …`.
+
+Nothing but Python is needed, and nothing of the server is imported.
+"""
+
+import argparse
+import asyncio
+import fcntl
+import json
+import logging
+import os
+import shutil
+import signal
+import socket
+import sqlite3
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from agent_fabric import __version__
+from agent_fabric.bootstrap.node import NodeParts, build_node
+from agent_fabric.infrastructure.node.floor_file import FloorProblem
+from agent_fabric.infrastructure.node.node_folder import NodeFolder, NotEnrolled
+from agent_fabric.interfaces.node.hub_session import HubSession, NodeRevoked
+from agent_fabric.interfaces.node.join_hub import JoinRefused, join
+from agent_fabric.interfaces.node.service_unit import SYSTEM_FOLDER, install_unit
+from agent_fabric.interfaces.node.unpacked_program import unpack_program
+
+OK, FAILED, USAGE, REVOKED = 0, 1, 2, 4
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the program and return its exit code: 0 done, 1 failed, 2 wrong usage, 4 revoked."""
+    options = _parser().parse_args(argv)
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", stream=sys.stderr)
+    folder = NodeFolder(Path(options.dir).expanduser().absolute() if options.dir else _usual_folder(options))
+    try:
+        code: int = options.act(options, folder)
+    except (JoinRefused, NotEnrolled, FloorProblem) as problem:
+        sys.stderr.write(f"error: {problem}\n")
+        return FAILED
+    except (OSError, sqlite3.Error) as problem:
+        sys.stderr.write(f"error: {folder.path} cannot be used: {problem}\n")
+        return FAILED
+    return code
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="fabric-node", description="Node of an agent-fabric hub.")
+    parser.add_argument("--version", action="version", version=f"fabric-node {__version__}")
+    acts = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    def command(name: str, text: str, act: object) -> argparse.ArgumentParser:
+        added = acts.add_parser(name, help=text, description=text)
+        added.add_argument("--dir", metavar="DIR", help="The node's folder.")
+        added.set_defaults(act=act, system=False)
+        return added
+
+    joining = command("join", "Enrol this machine at a hub.", _join)
+    joining.add_argument("url", metavar="URL", help="The hub, such as https://hub.example.org.")
+    joining.add_argument("--token", required=True, help="From `fabric nodes invite`.")
+    joining.add_argument(
+        "--hub-key", default="", metavar="SHA256:…", help="The hub's key, to be sure that it is the one."
+    )
+    joining.add_argument("--name", default="", help="By default the name of the invitation, or the host name.")
+    running = command("run", "Connect to the hub and stay.", _run)
+    running.add_argument("--floor", metavar="FILE", help="By default node.toml in the node's folder.")
+    installing = command("install", "Keep the node running by systemd.", _install)
+    installing.add_argument("--system", action="store_true", help="As a service of the system, with its own user.")
+    status = command("status", "Show how the node fares.", _status)
+    status.add_argument("--json", action="store_true", dest="as_json", help="Print JSON.")
+    command("leave", "Forget the hub: remove the key and all that the node remembers.", _leave)
+    return parser
+
+
+def _usual_folder(options: argparse.Namespace) -> Path:
+    return SYSTEM_FOLDER if options.system else NodeFolder.default().path
+
+
+def _join(options: argparse.Namespace, folder: NodeFolder) -> int:
+    enrolment = join(
+        folder,
+        options.url,
+        token=options.token,
+        hub_key=options.hub_key,
+        name=options.name or socket.gethostname(),
+        tell=lambda text: print(text, flush=True),
+    )
+    unpack_program(folder.path)
+    print(f"This machine is the node {enrolment.name} ({enrolment.agent_id}) of {enrolment.url}.")
+    print(f"What may happen here stands in {folder.path / 'node.toml'}. Start it with: run, or install.")
+    return OK
+
+
+def _run(options: argparse.Namespace, folder: NodeFolder) -> int:
+    with (folder.path / "lock").open("w") if folder.path.is_dir() else open(os.devnull, "w") as lock:  # noqa: PTH123
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            sys.stderr.write(f"error: another process runs this node already ({folder.path})\n")
+            return FAILED
+        parts = build_node(folder, Path(options.floor) if options.floor else None)
+        try:
+            return asyncio.run(_serve(parts))
+        finally:
+            parts.spool.close()
+
+
+async def _serve(parts: NodeParts) -> int:
+    session = HubSession(parts.folder, parts.floor, parts.spool, parts.serve, __version__)
+    running = asyncio.current_task()
+    assert running is not None
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, running.cancel)
+    try:
+        await session.run()
+    except NodeRevoked as problem:
+        sys.stderr.write(f"The hub has revoked this node: {problem}\n")
+        return REVOKED
+    except asyncio.CancelledError:
+        with suppress(OSError):
+            parts.folder.write_status({"status": "stopped", "reason": ""})
+    return OK
+
+
+def _install(options: argparse.Namespace, folder: NodeFolder) -> int:
+    folder.enrolment()
+    unpack_program(folder.path)
+    unit, further = install_unit(Path(sys.argv[0]), folder.path, system=options.system)
+    print(f"Wrote {unit}. Then:")
+    for line in further:
+        print(f"  {line}")
+    return OK
+
+
+def _status(options: argparse.Namespace, folder: NodeFolder) -> int:
+    enrolment = folder.enrolment()
+    told = {
+        "id": enrolment.agent_id,
+        "name": enrolment.name,
+        "hub": enrolment.url,
+        "status": "stopped",
+        "reason": "",
+        **folder.status(),
+    }
+    if options.as_json:
+        print(json.dumps(told))
+    else:
+        reason = f": {told['reason']}" if told["reason"] else ""
+        print(f"{told['name']} ({told['id']}) at {told['hub']}: {told['status']}{reason}")
+    return OK
+
+
+def _leave(_: argparse.Namespace, folder: NodeFolder) -> int:
+    enrolment = folder.enrolment()
+    for name in ("enrolment.json", "key", "key.new", "status.json", "spool.db", "spool.db-wal", "spool.db-shm", "lock"):
+        (folder.path / name).unlink(missing_ok=True)
+    for name in ("outputs", "program"):
+        shutil.rmtree(folder.path / name, ignore_errors=True)
+    print(f"This machine is no node any more. At the hub: fabric nodes revoke {enrolment.name}")
+    return OK
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,92 @@
+"""In force on a node is the stricter of its floor and the hub's policy."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from agent_fabric.domain.fleet.node_policy import (
+    PolicyProblem,
+    node_policy,
+    proposed_call,
+    proposed_proxy_call,
+    version_in_force,
+)
+from agent_fabric.domain.fleet.node_tools import NODE_TOOLS
+from agent_fabric.domain.policy.verdicts import Verdict
+
+RESTART = {"id": "restart", "verdict": "allow", "commands": ["systemctl restart nginx"]}
+OPEN = {"profile": "open"}
+
+
+def ruled(command: str, floor: Mapping[str, Any], hub: Mapping[str, Any], tool: str = "run_command") -> str:
+    key = "command" if tool == "run_command" else "path"
+    return node_policy(floor, hub).judge(proposed_call(NODE_TOOLS[tool], {key: command}, "web-1")).verdict.value
+
+
+@pytest.mark.proves("FC-030", "FC-031", "FC-034", "FC-035")
+@pytest.mark.parametrize(
+    ("command", "floor", "hub", "verdict"),
+    [
+        ("uname -a", {}, {}, "allow"),
+        ("systemctl restart nginx", {}, {}, "ask"),
+        ("systemctl restart nginx", {"rules": [RESTART]}, {}, "ask"),
+        ("systemctl restart nginx", {}, {"rules": [RESTART]}, "ask"),
+        ("systemctl restart nginx", {"rules": [RESTART]}, {"rules": [RESTART]}, "allow"),
+        ("systemctl restart sshd", {"rules": [RESTART]}, {"rules": [RESTART]}, "ask"),
+        ("systemctl restart nginx", OPEN, OPEN, "allow"),
+        ("systemctl restart nginx", OPEN, {}, "ask"),
+        ("reboot", {"blocked_commands": ["reboot"], "profile": "open"}, OPEN, "block"),
+        ("uptime; reboot", OPEN, {"profile": "open", "blocked_commands": ["reboot"]}, "block"),
+        ("cat /etc/hosts", {"requires_approval_for": ["read_file"]}, {}, "ask"),
+        ("ls; systemctl stop x", {}, {}, "ask"),
+        ("$(printf reboot)", OPEN, OPEN, "ask"),
+        ("echo 'unclosed", OPEN, OPEN, "ask"),
+    ],
+)
+def test_the_stricter_of_both_decides(
+    command: str, floor: Mapping[str, Any], hub: Mapping[str, Any], verdict: str
+) -> None:
+    assert ruled(command, floor, hub) == verdict
+
+
+def test_files_are_read_unasked_and_written_with_an_approval() -> None:
+    assert ruled("/etc/hosts", {}, {}, "read_file") == "allow"
+    assert ruled("/etc/hosts", {}, {}, "write_file") == "ask"
+
+
+def test_a_version_names_both_documents() -> None:
+    versions = {version_in_force(floor, hub) for floor in ({}, OPEN) for hub in ({}, OPEN)}
+    assert len(versions) == 4
+
+
+@pytest.mark.parametrize(
+    ("document", "problem"),
+    [
+        ({"profil": "node"}, "unknown keys"),
+        ({"profile": "workspace"}, "profile is"),
+        ({"blocked_commands": "reboot"}, "list of texts"),
+        ({"rules": [{"id": "a", "verdict": "maybe"}]}, "verdict is"),
+        ({"rules": [{"id": "a", "verdict": "allow"}]}, "allows everything"),
+        ({"rules": [{"id": "a", "verdict": "block", "commands_matching": ["(?=x)"]}]}, "commands_matching"),
+        ({"rules": [RESTART, RESTART]}, "two rules"),
+        ({"rules": [{**RESTART, "matches_not": ["systemctl restart nginx"]}]}, "example"),
+    ],
+)
+def test_a_document_that_is_not_understood_is_refused(document: Mapping[str, Any], problem: str) -> None:
+    with pytest.raises(PolicyProblem, match=problem):
+        node_policy(document)
+
+
+def test_an_expression_judges_on_a_node_without_re2() -> None:
+    rule = {"id": "shutdown", "verdict": "block", "commands_matching": ["^(shutdown|halt)( |$)"]}
+    assert ruled("shutdown -h now", {"rules": [rule]}, {}) == "block"
+
+
+def test_a_tool_of_a_tool_server_asks_until_a_rule_names_it() -> None:
+    request = {"method": "tools/call", "params": {"name": "query"}}
+    call = proposed_proxy_call("db", request, "web-1")
+    assert node_policy({}, {}).judge(call).verdict is Verdict.ASK
+    allowed = {"rules": [{"id": "q", "verdict": "allow", "tools": ["db.query"]}]}
+    assert node_policy(allowed, allowed).judge(call).verdict is Verdict.ALLOW
+    assert node_policy({}, {}).judge(proposed_proxy_call("db", {"method": "tools/list"}, "w")).verdict is Verdict.ALLOW
