@@ -76,8 +76,8 @@ def rules_of(document: Mapping[str, Any], origin: str) -> RulePolicy:
     Raises:
         PolicyProblem: it has unknown keys, or a rule that is none.
     """
-    if not isinstance(document, Mapping) or (unknown := sorted(map(str, set(document) - _KEYS))):
-        raise PolicyProblem(f"{origin} has unknown keys: {', '.join(unknown)}" if document else f"{origin} is no table")
+    if unknown := sorted(map(str, set(document) - _KEYS)):
+        raise PolicyProblem(f"{origin} has unknown keys: {', '.join(unknown)}")
     if len(canonical(dict(document))) > MAX_DOCUMENT_BYTES:
         raise PolicyProblem(f"{origin} is larger than {MAX_DOCUMENT_BYTES:,} bytes")
     profile = document.get("profile", Profile.NODE.value)

@@ -41,7 +41,7 @@ class NodeFiles:
     def _list(self, path: str) -> dict[str, Any]:
         descriptor = self._open_folder(path)
         try:
-            entries = []
+            entries: list[dict[str, Any]] = []
             with os.scandir(descriptor) as found:
                 for entry in found:
                     if len(entries) == MAX_ENTRIES:

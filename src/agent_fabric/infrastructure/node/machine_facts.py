@@ -50,7 +50,7 @@ def system_info() -> dict[str, Any]:
 
 def processes(limit: int, match: str) -> dict[str, Any]:
     """Return the processes with the most memory."""
-    found, page = [], os.sysconf("SC_PAGE_SIZE")
+    found, page = list[dict[str, Any]](), os.sysconf("SC_PAGE_SIZE")
     for name in filter(str.isdigit, (each.name for each in Path("/proc").iterdir())):
         with suppress(OSError, IndexError, ValueError):
             folder = Path("/proc", name)

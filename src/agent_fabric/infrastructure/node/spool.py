@@ -57,7 +57,8 @@ class Spool:
         self._database.execute("PRAGMA synchronous = FULL")
         self._database.executescript(_SCHEMA)
         row = self._database.execute("SELECT position, hash FROM chain ORDER BY position DESC LIMIT 1").fetchone()
-        self._position, self._head = row or (0, EMPTY_HEAD)
+        self._position: int = row[0] if row else 0
+        self._head: str = row[1] if row else EMPTY_HEAD
 
     @property
     def head(self) -> tuple[int, str]:
