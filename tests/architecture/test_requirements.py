@@ -15,6 +15,7 @@ SHAPES = {
     "daily-use": r"DU-\d{1,2}",
     "scale-out": r"SC-\d{1,2}",
     "conversations": r"CO-\d{1,2}",
+    "fleet": r"FL-\d{1,2}",
 }
 
 

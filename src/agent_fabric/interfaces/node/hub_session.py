@@ -133,7 +133,7 @@ class HubSession:
         challenge = str(told["challenge"])
         proof = hub_message(enrolment.agent_id, nonce, challenge)
         if not is_signed(enrolment.hub_key, proof, str(told["hub_signature"])):
-            raise WrongHub("whoever answers does not hold the key of the hub that this node has joined")
+            raise WrongHub("the server there does not hold the key of the hub that this node has joined")
         if pending is not None:
             key = self._settle_key(key, pending, str(told.get("key", "")))
         message = node_message(enrolment.agent_id, enrolment.hub_key, challenge, enrolment.state)
