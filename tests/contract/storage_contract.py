@@ -515,6 +515,14 @@ class RetentionContract:
 
 
 class AuditContract:
+    async def test_the_row_of_a_run_says_what_its_first_event_says(self, storage: Storage) -> None:
+        said = replace(run_created(), owner="user:ada", pool="gpu", trial_of="e-1")
+        said = replace(said, visibility=Visibility.PRIVATE)
+        await (await storage.runs.create(RUN, log(said))).release()
+        follow_up = replace(run_created(), continues=RUN)
+        await (await storage.runs.create(OTHER, log(follow_up))).release()
+        assert (await storage.chain.verify()).damage == ()
+
     async def test_the_chain_covers_runs_and_acts(self, storage: Storage) -> None:
         empty = await storage.chain.verify()
         await settled(storage, RUN)

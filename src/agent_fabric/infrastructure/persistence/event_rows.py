@@ -80,6 +80,31 @@ def add_key(connection: SqlConnection, number: int, sealed: bytes) -> None:
     connection.execute("INSERT INTO run_keys (run, key) VALUES (?, ?)", (number, sealed))
 
 
+class RunFields(NamedTuple):
+    """What the row of a run says besides its id, time and driver."""
+
+    owner: str = ""
+    visibility: str = "team"
+    trial_of: str = ""
+    session_id: str = ""
+    pool: str = DEFAULT_POOL
+    continues: RunId | None = None
+
+
+def run_fields(created: object) -> RunFields:
+    """Return what the first event of a run, whose body is given, means for its row."""
+    if not isinstance(created, RunCreated):
+        return RunFields()
+    return RunFields(
+        storable(created.owner),
+        created.visibility,
+        storable(created.trial_of),
+        storable(created.session),
+        storable(created.pool or DEFAULT_POOL),
+        created.continues,
+    )
+
+
 def add_run(
     connection: SqlConnection,
     run_id: RunId,
@@ -101,13 +126,8 @@ def add_run(
         " continues) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, (SELECT number FROM runs WHERE run_id = ?))"
         " ON CONFLICT (run_id) DO NOTHING RETURNING number"
     )
-    owner, visibility = (created.owner, created.visibility) if isinstance(created, RunCreated) else ("", "team")
-    continues = created.continues if isinstance(created, RunCreated) else None
-    trial_of = created.trial_of if isinstance(created, RunCreated) else ""
-    session = created.session if isinstance(created, RunCreated) else ""
-    pool = (created.pool if isinstance(created, RunCreated) else "") or DEFAULT_POOL
-    asked = (storable(owner), visibility, storable(trial_of), storable(session))
-    values = (run_id, RunStatus.RUNNING, created_at, parent, *asked, home, storable(pool), continues)
+    *asked, pool, continues = run_fields(created)
+    values = (run_id, RunStatus.RUNNING, created_at, parent, *asked, home, pool, continues)
     rows = connection.execute(query, values).fetchall()
     if not rows:
         raise DriverConflict(f"There is a run {run_id} already")

@@ -10,10 +10,9 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from agent_fabric.domain.errors import DriverConflict
-from agent_fabric.domain.events import RunCreated
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.infrastructure.persistence.dialects import WRITERS_LOCK
-from agent_fabric.infrastructure.persistence.event_rows import this_process
+from agent_fabric.infrastructure.persistence.event_rows import run_fields, this_process
 from agent_fabric.infrastructure.persistence.group_commits import Refused
 from agent_fabric.infrastructure.persistence.log_writes import AppendEvents, ForgetDriver, NewRunRow, ReleaseRun
 from agent_fabric.infrastructure.persistence.postgres.binary import (
@@ -75,14 +74,15 @@ _APPEND_ONE: Final = BinaryStatement(
     (BIGINT, BIGINT, BIGINT, BYTEA, *_ROWS[1:]),
 )
 _CREATE: Final = BinaryStatement(
-    "INSERT INTO runs (run_id, status, created_at, owner, visibility, trial_of, home, driver, epoch, continues)"  # noqa: S608 - ours
-    " SELECT new.run_id, new.status, new.created_at, new.owner, new.visibility, new.trial_of, new.home, new.driver,"
-    f" {FIRST_EPOCH}, (SELECT number FROM runs WHERE runs.run_id = new.continues)"
-    " FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9)"
-    " AS new (run_id, status, created_at, owner, visibility, trial_of, home, driver, continues)"
+    "INSERT INTO runs (run_id, status, created_at, home, driver, owner, visibility, trial_of, session_id, pool, epoch,"  # noqa: S608 - ours
+    " continues) SELECT new.run_id, new.status, new.created_at, new.home, new.driver, new.owner, new.visibility,"
+    f" new.trial_of, new.session_id, new.pool, {FIRST_EPOCH},"
+    " (SELECT number FROM runs WHERE runs.run_id = new.continues)"
+    " FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)"
+    " AS new (run_id, status, created_at, home, driver, owner, visibility, trial_of, session_id, pool, continues)"
     " WHERE EXISTS (SELECT 1 FROM workers WHERE id = new.driver AND state <> 'gone')"
     " ON CONFLICT (run_id) DO NOTHING RETURNING run_id, number",
-    (TEXTS, TEXTS, FLOATS, TEXTS, TEXTS, TEXTS, TEXTS, TEXTS, TEXTS),
+    (TEXTS, TEXTS, FLOATS, *(TEXTS,) * 8),
 )
 _DRIVERS: Final = BinaryStatement(
     "INSERT INTO drivers (run, holder, since) SELECT * FROM unnest($1, $2, $3)", (BIGINTS, TEXTS, FLOATS)
@@ -200,10 +200,4 @@ def release_all(
 
 
 def _values(row: NewRunRow, worker_id: str, home: str) -> tuple[Any, ...]:
-    created = row.created
-    owner, visibility, trial_of, continues = "", "team", "", None
-    if isinstance(created, RunCreated):
-        owner, visibility, trial_of = created.owner, created.visibility, created.trial_of
-        continues = created.continues
-    status = RunStatus.RUNNING
-    return (row.run_id, status, row.created_at, owner, visibility, trial_of, home, worker_id, continues)
+    return (row.run_id, RunStatus.RUNNING, row.created_at, home, worker_id, *run_fields(row.created))
