@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 
 from agent_fabric.application.chat.begin_turn import BeginTurn
+from agent_fabric.application.chat.export_session import ExportSession
 from agent_fabric.application.chat.find_session import FindSession
 from agent_fabric.application.chat.manage_sessions import ManageSessions
 from agent_fabric.application.chat.send_message import SendMessage
@@ -10,6 +11,7 @@ from agent_fabric.application.chat.serve_turns import ServeTurns
 from agent_fabric.application.ports.chat import MessageQueue, SessionMessages, SessionRepository
 from agent_fabric.application.runs.dispatch_runs import DispatchRuns
 from agent_fabric.application.runs.new_task import task_from
+from agent_fabric.bootstrap.chat_reading import export_session, find_session, manage_sessions
 from agent_fabric.bootstrap.limits import Limits
 from agent_fabric.bootstrap.local import LocalFabric
 from agent_fabric.config.schema.fabric import FabricConfig
@@ -29,6 +31,7 @@ class Chat:
     manage: ManageSessions
     send: SendMessage
     begin: BeginTurn
+    export: ExportSession
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +66,9 @@ def open_chat(fabric: LocalFabric, config: FabricConfig, *, limits: Limits | Non
         sessions=sessions,
         messages=messages,
         queue=queue,
-        find=FindSession(sessions, storage.acts, clock),
-        manage=ManageSessions(
-            sessions, messages, storage.retention, clock, ids, encrypts=config.encryption != "off", check=check
-        ),
+        find=find_session(fabric.records),
+        manage=replace(manage_sessions(fabric.records, encrypts=config.encryption != "off"), check=check),
+        export=export_session(fabric.records),
         send=SendMessage(sessions, messages, queue, clock, ids, check),
         begin=BeginTurn(
             sessions,

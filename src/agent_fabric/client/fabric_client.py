@@ -19,6 +19,7 @@ from agent_fabric.client.people import Keys, Users
 from agent_fabric.client.policy import PolicyRules
 from agent_fabric.client.runs import Runs
 from agent_fabric.client.secrets import ServerSecrets
+from agent_fabric.client.sessions import Sessions
 from agent_fabric.client.store import ServerStore
 from agent_fabric.client.tasks import TaskRequest
 from agent_fabric.client.tool_servers import ToolServers
@@ -80,6 +81,7 @@ class FabricClient:
         self.approvals = Approvals(self._transport)
         self.workflows = Workflows(self._transport)
         self.evals = Evals(self._transport)
+        self.sessions = Sessions(self._transport)
         self.policy = PolicyRules(self._transport)
         self.audit = Audit(self._transport)
         self.store = ServerStore(self._transport)

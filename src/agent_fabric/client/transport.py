@@ -128,13 +128,15 @@ class Transport:
         asks = {"Accept": "text/event-stream", **(headers or {})}
         return self._opened(path, query, asks, self._timeout_s, "text/event-stream")
 
-    def content(self, path: str) -> AbstractAsyncContextManager[aiohttp.StreamReader]:
-        """Give a file as it comes.
+    def content(
+        self, path: str, kind: str = "application/octet-stream"
+    ) -> AbstractAsyncContextManager[aiohttp.StreamReader]:
+        """Give a file of a kind as it comes.
 
         Raises:
             FabricError: what the server said instead, why it said nothing, or that the connection broke on the way.
         """
-        return self._opened(path, None, {"Accept": "*/*"}, SILENCE_S, "application/octet-stream")
+        return self._opened(path, None, {"Accept": "*/*"}, SILENCE_S, kind)
 
     @asynccontextmanager
     async def _opened(

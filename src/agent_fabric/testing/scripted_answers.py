@@ -29,6 +29,8 @@ class Say:
     text: str
     usage: Usage | None = field(default=None, kw_only=True)
     """Estimated from the sizes of request and answer when not given; so for every answer."""
+    pause_s: float = field(default=0.0, kw_only=True)
+    """How long a streamed answer pauses behind each of its pieces."""
 
 
 @dataclass(frozen=True, slots=True)

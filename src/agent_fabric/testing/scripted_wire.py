@@ -184,6 +184,11 @@ class ChatCompletion:
     """Bytes of the request, from which the usage is estimated."""
     created: int
 
+    @property
+    def pause_s(self) -> float:
+        """How long to pause behind each event."""
+        return self.reply.pause_s if isinstance(self.reply, Say) else 0.0
+
     def whole(self) -> bytes:
         """Return the one `chat.completion` object."""
         calls = self._tool_calls()
@@ -285,7 +290,7 @@ class Connection:
 
     async def complete(self, request: HttpRequest, completion: ChatCompletion, *, cut_after: int | None = None) -> bool:
         if completion.request.get("stream"):
-            return await self._stream(request, completion.events(), cut_after)
+            return await self._stream(request, completion.events(), cut_after, completion.pause_s)
         body = completion.whole()
         if cut_after is None:
             return await self.send(request, 200, body)
@@ -294,7 +299,9 @@ class Connection:
         await self.writer.drain()
         return False
 
-    async def _stream(self, request: HttpRequest, events: list[bytes], cut_after: int | None) -> bool:
+    async def _stream(
+        self, request: HttpRequest, events: list[bytes], cut_after: int | None, pause_s: float = 0.0
+    ) -> bool:
         keep_alive = request.keep_alive and request.can_chunk
         chunked = "Transfer-Encoding: chunked\r\n" if request.can_chunk else ""
         more = f"Cache-Control: no-cache\r\n{chunked}"
@@ -306,6 +313,8 @@ class Connection:
             if piece:
                 self.writer.write(b"%x\r\n%b\r\n" % (len(piece), piece) if chunked else piece)
                 await self.writer.drain()
+                if pause_s:
+                    await asyncio.sleep(pause_s)
         if cut_after is not None:
             return False
         if chunked:

@@ -46,6 +46,7 @@ COMMANDS = (
     *("run", "agents", "resume", "cancel", "approvals", "diff", "undo", "serve", "audit", "gc", "verify", "doctor"),
     *("logs", "models", "mcp", "policy", "config", "schema", "workflow", "users", "keys", "token", "secrets", "db"),
     *("login", "logout", "whoami", "files", "eval", "worker", "cluster"),
+    *("chat", "sessions"),
 )
 SUBCOMMANDS = (
     *("approvals list", "approvals show", "approvals approve", "approvals deny", "approvals done"),
@@ -53,6 +54,8 @@ SUBCOMMANDS = (
     *("workflow list", "workflow validate", "workflow show", "workflow graph", "workflow run", "workflow resume"),
     *("workflow cancel", "workflow signal", "workflow lineage"),
     *("audit list", "audit verify"),
+    *("sessions list", "sessions show", "sessions search", "sessions rename", "sessions fork", "sessions export"),
+    *("sessions delete",),
     *("cluster status", "cluster drain", "cluster drill"),
     *("logs list", "logs show", "logs search", "logs export"),
     *("models list", "models pull", "models use", "models probe", "models rm", "models stop"),

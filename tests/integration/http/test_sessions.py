@@ -24,6 +24,8 @@ def answering(request: dict[str, Any], attempt: int) -> Answer:
         return Call("read_file", {"path": "nowhere.txt"})
     if "hang" in words and not attempt:
         return Hang()
+    if "slowly" in words:
+        return Say("one two three four five six seven eight nine ten", pause_s=0.3)
     return Say(f"{len(request['messages'])} messages; you said {words!r}")
 
 
@@ -86,3 +88,91 @@ async def test_a_message_becomes_a_turn_that_ends_by_a_plain_answer(tmp_path: Pa
         ]  # fmt: skip
         assert (await server.client.post(f"{BASE}/{session}/read", json={})).json()["has_unread"] is False
         assert [each["id"] for each in (await server.client.get(BASE)).json()["sessions"]] == [session]
+
+
+@pytest.mark.proves("CO-8", "CO-13")
+async def test_messages_wait_for_their_turn_and_can_be_changed_withdrawn_and_refused(tmp_path: Path) -> None:
+    async with served(tmp_path, answering) as server:
+        session = await new_session(server)
+        first = await say(server, session, "slowly, please", after="")
+        second = await say(server, session, "second", after=first["message_id"])
+        third = await say(server, session, "third")
+        assert (first["queued"], second["queued"], third["queued"]) == (False, True, True)
+        stale = await server.client.post(
+            f"{BASE}/{session}/messages", json={"content": "x", "after": first["message_id"]}
+        )
+        assert (stale.status_code, stale.json()["code"]) == (409, "session_moved")
+        assert [each["content"] for each in stale.json()["tail"]] == ["second", "third"]
+        changed = await server.client.patch(
+            f"{BASE}/{session}/messages/{second['message_id']}", json={"content": "second, reworded"}
+        )
+        assert changed.json()["metadata"]["status"] == "queued"
+        gone = await server.client.delete(f"{BASE}/{session}/messages/{third['message_id']}")
+        assert gone.status_code == 204
+        too_late = await server.client.delete(f"{BASE}/{session}/messages/{first['message_id']}")
+        assert (too_late.status_code, too_late.json()["code"]) == (409, "message_sent")
+        answer = await answered(server, session, second["run_id"])
+        assert "second, reworded" in answer["content"]
+        said = [each["content"] for each in await messages_of(server, session)]
+        assert said[0] == "slowly, please"
+        assert said[1].startswith("one two three")
+        assert len(said) == 4
+
+
+@pytest.mark.proves("CO-13", "FC-051")
+async def test_stopping_keeps_what_was_said_and_the_next_turn_knows_it(tmp_path: Path) -> None:
+    async with served(tmp_path, answering) as server:
+        session = await new_session(server)
+        sent = await say(server, session, "slowly, please")
+        stream = await server.watch(sent["run_id"], "?follow&deltas")
+        await asyncio.wait_for(stream.reader.readuntil(b"event: delta"), PATIENCE_S)
+        await asyncio.sleep(0.7)
+        before = asyncio.get_running_loop().time()
+        stopped = await server.client.post(f"{BASE}/{session}/stop", json={})
+        assert stopped.json()["turn"] is None, stopped.text
+        assert asyncio.get_running_loop().time() - before < 1.5
+        answer = await answered(server, session, sent["run_id"])
+        assert answer["metadata"]["status"] == "stopped"
+        assert answer["content"]
+        assert "one two three four five six seven eight nine ten".startswith(answer["content"])
+        assert stopped.json()["has_unread"] is False
+        again = await say(server, session, "go on")
+        await answered(server, session, again["run_id"])
+        asked = server.model.requests[-1].body["messages"]
+        assert "The person stopped this answer" in asked[2]["content"]
+        assert asked[2]["content"].startswith(answer["content"])
+
+
+@pytest.mark.proves("CO-9", "CO-10", "CO-12", "A33-120", "C22")
+async def test_what_is_said_is_encrypted_found_forked_exported_and_deleted(tmp_path: Path) -> None:
+    async with served(tmp_path, answering) as server:
+        session = await new_session(server)
+        first = await say(server, session, "Tell me about Chrysanthemums")
+        await answered(server, session, first["run_id"])
+        second = await say(server, session, "and about the Zürich axolotl")
+        await answered(server, session, second["run_id"])
+        for place in ("chrysanthemums", "CHRYSAN", "zurich axolotl", "axolotl tell"):
+            found = (await server.client.get(f"{BASE}/search", params={"q": place})).json()["found"]
+            assert bool(found) is (place != "axolotl tell"), place
+        on_disk = b"".join(file.read_bytes() for file in (tmp_path / ".fabric").glob("fabric.db*"))
+        assert b"axolotl" not in on_disk
+        assert b"hrysanthemum" not in on_disk
+        messages = await messages_of(server, session)
+        assert await server.fabric.chat.chat.messages.rebuild(session) == 4
+        assert await messages_of(server, session) == messages
+        forked = (await server.client.post(f"{BASE}/{session}/fork", json={"message_id": second["message_id"]})).json()
+        assert forked["draft"] == "and about the Zürich axolotl"
+        assert [each["content"] for each in await messages_of(server, forked["id"])] == [
+            each["content"] for each in messages[:2]
+        ]
+        other = await say(server, forked["id"], "something else")
+        assert (await answered(server, forked["id"], other["run_id"]))["content"].startswith("4 messages")
+        markdown = (await server.client.get(f"{BASE}/{session}/export")).text
+        assert "Zürich axolotl" in markdown
+        exported = (await server.client.get(f"{BASE}/{session}/export", params={"format": "json"})).json()
+        assert [run["run_id"] for run in exported["runs"]] == [first["run_id"], second["run_id"]]
+        assert exported["runs"][0]["events"][0]["payload"]["prompt"] == "Tell me about Chrysanthemums"
+        assert (await server.client.delete(f"{BASE}/{session}")).status_code == 204
+        assert (await server.client.get(f"{BASE}/{session}")).status_code == 404
+        assert (await server.client.get(f"/runs/{second['run_id']}")).status_code == 404
+        assert len(await messages_of(server, forked["id"])) == 4, "a fork lives on"

@@ -1,6 +1,7 @@
 """Turns the next message of a session into a run."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -12,11 +13,23 @@ from agent_fabric.application.runs.execute_task import ExecuteTask
 from agent_fabric.application.runs.fold_log import fold_log
 from agent_fabric.domain.chat import QueuedMessage, Session
 from agent_fabric.domain.chat_history import history_after
-from agent_fabric.domain.errors import RunUndrivable
+from agent_fabric.domain.errors import (
+    DriverConflict,
+    FabricError,
+    FolderHeld,
+    MessageNotFound,
+    MessageSent,
+    RunHeld,
+    RunUndrivable,
+    StoreUnavailable,
+)
 from agent_fabric.domain.events import RunCreated
 from agent_fabric.domain.ids import RunId, SessionId
 from agent_fabric.domain.ownership import Visibility
 from agent_fabric.domain.runs.task import Budget, Task
+
+PASSING = (DriverConflict, FolderHeld, RunHeld, StoreUnavailable)
+"""What keeps a turn from beginning now, but not later."""
 
 
 class NextTurn(NamedTuple):
@@ -55,6 +68,14 @@ class BeginTurn:
         message = next((each for each in await self.queue.list(session_id) if not each.problem), None)
         return None if message is None else await self._turn(session, message)
 
+    async def note_problem(self, session_id: SessionId, problem: FabricError) -> None:
+        """Note why the next message cannot begin, so that those behind it can."""
+        waiting = [each for each in await self.queue.list(session_id) if not each.problem]
+        if waiting:
+            text = " ".join(filter(None, (problem.message, problem.hint)))
+            with suppress(MessageNotFound, MessageSent):
+                await self.queue.change(session_id, waiting[0].message_id, None, problem=text)
+
     async def create(self, turn: NextTurn) -> ClaimedRun:
         """Make the run durable and hold it.
 
@@ -91,6 +112,7 @@ class BeginTurn:
             raise RunUndrivable(f"The start of run {run_id} cannot be read", hint=f"See: fabric verify {run_id}")
         before = state.task
         forked = created.session != session.session_id
+        others = created.project and before.owner != task.owner  # a fork has no right to another owner's project
         own_folder = not created.project
         if own_folder and not self.workspaces.usable(created.workspace):
             raise RunUndrivable(
@@ -103,8 +125,8 @@ class BeginTurn:
             quotes=quoted_labels(run_id, state, before, task),
             specialist_ids=task.specialist_ids or before.specialist_ids or tuple(state.specialist_ids),
             encrypted=task.encrypted or created.encrypted,
-            workspace="" if copies else created.workspace,
-            project=created.project,
+            workspace="" if copies or others else created.workspace,
+            project=created.project and not others,
             continues=None if forked else run_id,
         )
         return NextTurn(message, task, created.workspace if copies else "")

@@ -5,20 +5,14 @@ import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
-from agent_fabric.application.chat.begin_turn import BeginTurn
+from agent_fabric.application.chat.begin_turn import PASSING, BeginTurn
 from agent_fabric.application.ports.chat import MessageQueue
 from agent_fabric.application.runs.dispatch_runs import DispatchRuns, Drive
 from agent_fabric.domain.errors import (
-    DriverConflict,
     FabricError,
-    FolderHeld,
-    MessageNotFound,
-    MessageSent,
-    RunHeld,
     ServerBusy,
     ServerStopping,
     SessionNotFound,
-    StoreUnavailable,
     TooManyRequests,
 )
 from agent_fabric.domain.ids import SessionId
@@ -26,9 +20,7 @@ from agent_fabric.domain.runs.task import RunResult
 
 LOOK_EVERY_S = 0.5
 """A message that another process left begins within this time."""
-_MAY_CHANGE = (DriverConflict, FolderHeld, RunHeld, ServerBusy, StoreUnavailable, TooManyRequests)
-"""What keeps a turn from beginning now, but not later."""
-_GONE = (MessageNotFound, MessageSent, SessionNotFound)
+_MAY_CHANGE = (*PASSING, ServerBusy, TooManyRequests, SessionNotFound)
 
 _log = logging.getLogger(__name__)
 
@@ -83,12 +75,12 @@ class ServeTurns:
     async def _begin(self, session_id: SessionId) -> None:
         try:
             turn = await self.begin.next(session_id)
-        except (*_GONE, *_MAY_CHANGE):
+        except _MAY_CHANGE:
             return
         except ServerStopping:
             raise
         except FabricError as problem:
-            await self._note(session_id, problem)
+            await self.begin.note_problem(session_id, problem)
             return
         if turn is None:
             return
@@ -105,16 +97,7 @@ class ServeTurns:
         except ServerStopping:
             raise
         except FabricError as problem:
-            await self._note(session_id, problem)
+            await self.begin.note_problem(session_id, problem)
             return
         if isinstance(begun, Drive):
             begun.outcome.add_done_callback(lambda _: self._ended.set())
-
-    async def _note(self, session_id: SessionId, problem: FabricError) -> None:
-        waiting = [each for each in await self.queue.list(session_id) if not each.problem]
-        if waiting:
-            text = " ".join(filter(None, (problem.message, problem.hint)))
-            try:
-                await self.queue.change(session_id, waiting[0].message_id, None, problem=text)
-            except _GONE:
-                return

@@ -25,14 +25,14 @@ from agent_fabric.infrastructure.persistence.run_text_index import (
     terms_of,
     words_of,
 )
-from agent_fabric.infrastructure.persistence.run_visibility import visible_to
+from agent_fabric.infrastructure.persistence.run_visibility import SEEN_BY, visible_to
 from agent_fabric.infrastructure.persistence.sealing import RunKeys
 from agent_fabric.infrastructure.persistence.sql import Condition, Database, SqlConnection, marks
 from agent_fabric.infrastructure.persistence.text_search import TextSearch
 
 _OUTLINE = ("run_created", "recruitment", "run_complete", "run_failed")
 """The kinds of event that tell what a run was about."""
-_SELECT = "SELECT number, run_id, created_at, key, owner, visibility FROM runs LEFT JOIN run_keys ON run = number"
+_SELECT = f"SELECT number, run_id, created_at, key, owner, {SEEN_BY} FROM runs LEFT JOIN run_keys ON run = number"  # noqa: S608 - ours
 _LAST_CHARACTER = "\U0010ffff"
 
 AT_ONCE = 200
@@ -138,7 +138,7 @@ class SqlRunCatalogue:
             # Not LIKE: an id typed by a person may hold % or _, and this way the index is used.
             visible = visible_to(viewer)
             where = f"run_id >= ? AND run_id < ? AND {visible.sql}"
-            query = f"SELECT run_id, owner, visibility FROM runs WHERE {where} ORDER BY run_id LIMIT 6"  # noqa: S608 - ours
+            query = f"SELECT run_id, owner, {SEEN_BY} FROM runs WHERE {where} ORDER BY run_id LIMIT 6"  # noqa: S608 - ours
             rows = connection.execute(query, (prefix, prefix + _LAST_CHARACTER, *visible.values))
             return [OwnedRun(RunId(str(run_id)), str(owner), visibility_from(seen)) for run_id, owner, seen in rows]
 

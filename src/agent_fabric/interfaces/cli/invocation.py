@@ -20,6 +20,7 @@ from agent_fabric.domain.errors import (
     RecruitError,
     RunNotFound,
     SecretNotFound,
+    SessionNotFound,
 )
 from agent_fabric.interfaces.cli.light_parameters import spare_conversions
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED, INTERRUPTED, USAGE
@@ -34,6 +35,7 @@ USAGE_ERRORS = (
     RecruitError,
     RunNotFound,
     SecretNotFound,
+    SessionNotFound,
 )
 
 

@@ -17,6 +17,8 @@ COMPLETED, FAILED, USAGE, WAITING, INTERRUPTED = 0, 1, 2, 3, 130
 
 COMMANDS = {
     "run": "Run a task.",
+    "chat": "Talk with an agent.",
+    "sessions": "Manage conversations: list, show, search, rename, fork, export, delete.",
     "agents": "List, check and run agents: list, show, validate, run.",
     "workflow": "List, check and run workflows: list, validate, show, graph, run, resume, cancel, signal, lineage.",
     "eval": "Evaluate models and packs on your own tasks: run, resume, list, show, add, cancel.",

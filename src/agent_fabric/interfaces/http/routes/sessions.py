@@ -1,6 +1,6 @@
 """Sessions: start them, talk in them, stop an answer, fork, search, export and delete them."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from fastapi import FastAPI, Path, Query, Request
 from starlette.responses import Response
@@ -25,9 +25,10 @@ from agent_fabric.interfaces.http.chat_schemas import (
     StopRequest,
 )
 from agent_fabric.interfaces.http.errors import problem
-from agent_fabric.interfaces.http.locks import who_answers, who_asks
-from agent_fabric.interfaces.http.openapi import operation, takes
+from agent_fabric.interfaces.http.locks import needs, who_answers, who_asks
+from agent_fabric.interfaces.http.openapi import operation, problems, takes
 from agent_fabric.interfaces.http.routes.runs import Flag
+from agent_fabric.interfaces.session_export import json_export, markdown_export
 from agent_fabric.wire.chat import (
     FORKED,
     FOUND_MESSAGES,
@@ -47,6 +48,14 @@ ONE = f"{BASE}/{{session_id}}"
 SessionPath = Annotated[str, Path(max_length=200, description="The session, or the beginning of its id.")]
 MessagePath = Annotated[str, Path(max_length=200, description="The message.")]
 _CHANGES = [403, 404, 409, 503, 507]
+_ENDINGS = {"markdown": "md", "json": "json"}
+_EXPORT = {
+    "description": "The whole session",
+    "content": {
+        "text/markdown": {"schema": {"type": "string"}},
+        "application/json": {"schema": {"type": "object", "additionalProperties": True}},
+    },
+}
 
 
 def add_sessions(app: FastAPI, fabric: ServerFabric) -> None:
@@ -124,6 +133,28 @@ def _add_session(app: FastAPI, fabric: ServerFabric) -> None:
     async def show(session_id: SessionPath, request: Request) -> Response:
         """Reading a private one of somebody else is recorded."""
         return json_answer(SESSION.dump(await chat.find(session_id, by=who_asks(request))))
+
+    @app.get(
+        f"{ONE}/export",
+        summary="Export a session",
+        response_class=Response,
+        responses={200: _EXPORT, **problems(404, 409)},
+        openapi_extra=needs(Scope.RUNS_READ),
+        tags=["sessions"],
+    )
+    async def export(
+        session_id: SessionPath,
+        request: Request,
+        format: Annotated[Literal["markdown", "json"], Query(description="How it is written.")] = "markdown",  # noqa: A002 - the name of the parameter
+    ) -> Response:
+        """All messages, and all that was done for them; nothing is cut."""
+        whole = await chat.export(await chat.find(session_id, by=who_asks(request)))
+        name = {
+            "content-disposition": f'attachment; filename="session-{whole.session.session_id[:8]}.{_ENDINGS[format]}"'
+        }
+        if format == "json":
+            return json_answer(json_export(whole), 200, name)
+        return Response(markdown_export(whole), headers=name, media_type="text/markdown")
 
     @app.patch(
         ONE,

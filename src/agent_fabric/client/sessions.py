@@ -1,0 +1,140 @@
+"""Sessions at a server: start them, talk in them, stop an answer, fork, search, export and delete them."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from agent_fabric.application.ports.chat import FoundMessage
+from agent_fabric.client.transport import Resource, segment
+from agent_fabric.client.wire import json_from
+from agent_fabric.domain.chat import ChatMessage, Session
+from agent_fabric.domain.errors import MessageNotFound, SessionNotFound
+from agent_fabric.domain.ownership import Visibility
+from agent_fabric.wire.chat import (
+    FOUND_MESSAGES,
+    MESSAGE,
+    MESSAGE_LIST,
+    SENT,
+    SESSION,
+    SESSION_LIST,
+    ForkedSession,
+    MessageList,
+    SentMessage,
+    session_from,
+)
+from agent_fabric.wire.shape import Json
+
+_BASE = "/api/v1/sessions"
+
+
+class Sessions(Resource):
+    """The sessions of a server. Wherever one is named, the beginning of its id is enough if only one begins so."""
+
+    async def create(
+        self,
+        *,
+        title: str = "",
+        model_key: str = "",
+        pack: str = "",
+        visibility: Visibility = Visibility.PRIVATE,
+    ) -> Session:
+        """Start a session; nothing is said in it yet.
+
+        Raises:
+            ConfigError, RecruitError: the server has no such model or pack.
+        """
+        body = {"title": title, "model_key": model_key, "pack": pack, "visibility": visibility.value}
+        return await self._post(session_from, _BASE, body)
+
+    async def list(self, *, limit: int = 50, own: bool = False, archived: bool = False) -> Sequence[Session]:
+        """Return sessions, the one in which something was said last first."""
+        query = {"limit": min(limit, 1_000), "own": own or None, "archived": archived or None}
+        return await self._get(SESSION_LIST.load, _BASE, query)
+
+    async def show(self, session_id: str) -> Session:
+        """Return a session as it stands.
+
+        Raises:
+            SessionNotFound: there is none, or more than one begins so.
+        """
+        return await self._get(session_from, _path(session_id))
+
+    async def messages(self, session_id: str, *, before: str = "", limit: int = 50) -> MessageList:
+        """Return the newest messages, or those before one; oldest first, then those that wait."""
+        query = {"before": before or None, "limit": limit}
+        return await self._get(_messages_from, _path(session_id, "/messages"), query)
+
+    async def say(self, session_id: str, content: str, *, after: str | None = None) -> SentMessage:
+        """Say something; the answer is the run `run_id`, which can be followed.
+
+        Raises:
+            SessionMoved: more was said than `after`, the newest message that we have seen.
+        """
+        body: dict[str, Any] = {"content": content} | ({} if after is None else {"after": after})
+        return await self._post(SENT.load, _path(session_id, "/messages"), body)
+
+    async def reword(self, session_id: str, message_id: str, content: str) -> ChatMessage:
+        """Change a message that waits for its turn.
+
+        Raises:
+            MessageSent: its turn has begun.
+        """
+        path = _path(session_id, f"/messages/{_message(message_id)}")
+        return await self._post(MESSAGE.load, path, {"content": content}, method="PATCH")
+
+    async def withdraw(self, session_id: str, message_id: str) -> None:
+        """Take back a message that waits for its turn.
+
+        Raises:
+            MessageSent: its turn has begun.
+        """
+        await self._transport.post(_path(session_id, f"/messages/{_message(message_id)}"), method="DELETE")
+
+    async def stop(self, session_id: str) -> Session:
+        """Stop the answer that is being given; what was said of it is kept."""
+        return await self._post(session_from, _path(session_id, "/stop"), {})
+
+    async def change(self, session_id: str, **values: Any) -> Session:
+        """Set title, model_key, pack, node, visibility or archived."""
+        return await self._post(session_from, _path(session_id), values, method="PATCH")
+
+    async def mark_read(self, session_id: str) -> Session:
+        """Note that all of it was seen."""
+        return await self._post(session_from, _path(session_id, "/read"), {})
+
+    async def fork(self, session_id: str, message_id: str = "") -> ForkedSession:
+        """Make a session that goes on from a message; from the end, if none is named."""
+        return await self._post(_forked_from, _path(session_id, "/fork"), {"message_id": message_id})
+
+    async def search(self, words: str, *, limit: int = 50) -> Sequence[FoundMessage]:
+        """Return the newest messages and titles with all words."""
+        return await self._get(FOUND_MESSAGES.load, f"{_BASE}/search", {"q": words, "limit": min(limit, 200)})
+
+    async def export(self, session_id: str) -> Json:
+        """Return everything that was said and done in a session."""
+        return await self._get(json_from("session", "messages"), _path(session_id, "/export"), {"format": "json"})
+
+    async def export_markdown(self, session_id: str) -> str:
+        """Return the same to be read."""
+        async with self._transport.content(_path(session_id, "/export"), "text/markdown") as stream:
+            return (await stream.read()).decode()
+
+    async def delete(self, session_id: str) -> None:
+        """Delete a session with its runs."""
+        await self._transport.post(_path(session_id), method="DELETE")
+
+
+def _messages_from(shown: Json) -> MessageList:
+    return MESSAGE_LIST.load(shown)
+
+
+def _forked_from(shown: Json) -> ForkedSession:
+    return ForkedSession(SESSION.load(shown), str(shown["draft"]))
+
+
+def _message(message_id: str) -> str:
+    return segment(message_id, MessageNotFound(f"There is no message {message_id!r}"))
+
+
+def _path(session_id: str, what: str = "") -> str:
+    missing = SessionNotFound(f"There is no session {session_id!r}", hint="See them with `fabric sessions list`.")
+    return f"{_BASE}/{segment(session_id, missing)}{what}"

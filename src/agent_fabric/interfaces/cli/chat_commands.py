@@ -1,0 +1,136 @@
+"""What `/` begins in `fabric chat`."""
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
+
+from agent_fabric.domain.chat import Session
+from agent_fabric.domain.errors import ConfigError
+from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.unified_diff import quoted
+from agent_fabric.interfaces.cli.ask_approval import ask_person, is_interactive
+from agent_fabric.interfaces.cli.output import plain, plain_lines
+
+if TYPE_CHECKING:
+    from agent_fabric.interfaces.cli.chat_loop import ChatLoop
+
+HELP = """\
+/model KEY     use another configured model from the next message on
+/pack NAME     use another specialist
+/title TEXT    rename the session
+/approve       answer what the turn waits for
+/diff          show what the last turn changed
+/undo          take back what the last turn changed, as far as it can be
+/fork          go on in a new session from here; the old one stays
+/session       show the id of the session
+/quit          leave (Ctrl-D does, too)
+//…            say something that begins with a slash
+"""
+
+
+class ChatCommands:
+    """Commands of one conversation."""
+
+    def __init__(self, loop: "ChatLoop") -> None:
+        self._loop = loop
+        self._known: dict[str, Callable[[str], Awaitable[None]]] = {
+            "help": self._help,
+            "model": self._model,
+            "pack": self._pack,
+            "title": self._title,
+            "approve": self._approve,
+            "diff": self._diff,
+            "undo": self._undo,
+            "fork": self._fork,
+            "session": self._session,
+            "quit": self._quit,
+            "exit": self._quit,
+        }
+
+    async def __call__(self, line: str) -> None:
+        """Do what a line says.
+
+        Raises:
+            ConfigError: there is no such command.
+        """
+        name, _, rest = line[1:].partition(" ")
+        command = self._known.get(name.lower())
+        if command is None:
+            raise ConfigError(f"There is no command /{plain(name)}", hint="/help lists them.")
+        await command(rest.strip())
+
+    async def _help(self, _: str) -> None:
+        sys.stderr.write(HELP)
+
+    async def _quit(self, _: str) -> None:
+        from agent_fabric.interfaces.cli.chat_loop import Left  # noqa: PLC0415 - it imports this module
+
+        raise Left
+
+    async def _session(self, _: str) -> None:
+        sys.stderr.write(f"{self._loop.session.session_id}\n")
+
+    async def _model(self, key: str) -> None:
+        await self._change("model_key", key, "the default model")
+
+    async def _pack(self, name: str) -> None:
+        await self._change("pack", name, "a specialist that is chosen")
+
+    async def _title(self, text: str) -> None:
+        if not text:
+            raise ConfigError("A title needs words", hint="/title TEXT")
+        await self._change("title", text, "")
+
+    async def _change(self, what: str, value: str, otherwise: str) -> None:
+        loop = self._loop
+        loop.session = await loop.talk.change(await self._standing(), **{what: value})
+        sys.stderr.write(f"from now on: {plain(value) or otherwise}\n")
+
+    async def _standing(self) -> Session:
+        return await self._loop.talk.session(self._loop.session.session_id)
+
+    async def _approve(self, _: str) -> None:
+        loop = self._loop
+        turn = (await self._standing()).turn
+        questions = [] if turn is None else [each.approval_id for each in await loop.talk.runs.questions(run_id=turn)]
+        if turn is None or not questions:
+            sys.stderr.write("Nothing waits for an answer.\n")
+        elif not is_interactive():
+            raise ConfigError("No person can be asked here", hint="fabric approvals list")
+        elif await ask_person(questions, loop.talk.question, loop.talk.decide):
+            await loop.talk.go_on(loop.session, turn)
+            loop.view.end_line()
+
+    async def _last_run(self) -> RunId:
+        last = (await self._standing()).last_run
+        if last is None:
+            raise ConfigError("Nothing was said yet", hint="Say something first.")
+        return last
+
+    async def _diff(self, _: str) -> None:
+        found, compared = await self._loop.talk.runs.diff(await self._last_run())
+        if not found.changes:
+            sys.stderr.write("The last turn changed no file.\n")
+        for change in found.changes:
+            shown = await asyncio.to_thread(compared, change)
+            text = shown.text.decode("utf-8", "replace")
+            sys.stdout.write(f"{plain_lines(text) or quoted(change.path)}\n")
+        sys.stdout.flush()
+
+    async def _undo(self, _: str) -> None:
+        run_id = await self._last_run()
+        undone = await self._loop.talk.runs.undo(run_id, paths=(), redo=False, dry=False, force=False)
+        for step in undone.done:
+            sys.stderr.write(f"{'removed' if step.target is None else 'restored'} {quoted(step.path)}\n")
+        for each in undone.refused:
+            sys.stderr.write(f"left alone {quoted(each.path)}: {plain(each.reason)}\n")
+        if not undone.done and not undone.refused:
+            sys.stderr.write("Nothing to take back: the last turn changed no file.\n")
+
+    async def _fork(self, _: str) -> None:
+        loop = self._loop
+        forked, _draft = await loop.talk.fork(await self._standing(), "")
+        loop.session = forked
+        loop.newest = (await loop.talk.after(forked, ""))[-1].message_id if forked.parent_message else ""
+        sys.stderr.write(f"You are now in {forked.session_id[:8]}, a fork of the session before.\n")

@@ -1,0 +1,63 @@
+"""Lines that a person types, read without blocking what else happens."""
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable
+
+AT_ONCE_S = 0.02
+"""Lines that arrive within this time were pasted, and belong together."""
+
+
+class TypedLines:
+    """Reads what is typed, while something else is looked at now and then."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+
+    async def read(self, prompt: str, meanwhile: Callable[[], Awaitable[bool]], every_s: float) -> str | None:
+        """Return what was typed, pasted lines together; None at the end of input.
+
+        `meanwhile` is called again and again; if it has printed something, the prompt is shown anew.
+        """
+        self._show(prompt)
+        first = asyncio.ensure_future(self._line())
+        try:
+            while not first.done():
+                await asyncio.wait([first], timeout=every_s)
+                if not first.done() and await meanwhile():
+                    self._show(prompt)
+        finally:
+            if not first.done():
+                first.cancel()
+        line = first.result()
+        if line is None:
+            return None
+        lines = [line]
+        while (more := await self._soon()) is not None:
+            lines.append(more)
+        return "".join(lines).rstrip("\n")
+
+    def _show(self, prompt: str) -> None:
+        sys.stderr.write(prompt)
+        sys.stderr.flush()
+
+    async def _soon(self) -> str | None:
+        try:
+            async with asyncio.timeout(AT_ONCE_S):
+                return await self._line()
+        except TimeoutError:
+            return None
+
+    async def _line(self) -> str | None:
+        typed: asyncio.Future[str] = self._loop.create_future()
+        file = sys.stdin.fileno()
+
+        def read() -> None:
+            if not typed.done():
+                typed.set_result(sys.stdin.readline())
+
+        self._loop.add_reader(file, read)
+        try:
+            return await typed or None
+        finally:
+            self._loop.remove_reader(file)

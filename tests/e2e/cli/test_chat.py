@@ -1,0 +1,157 @@
+"""`fabric chat` and `fabric sessions` as processes: in a pipe, at a terminal, with and without a server."""
+
+import asyncio
+import os
+import pty
+import signal
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_fabric.testing.scripted_model import Answer, Call, Say, ScriptedModel
+from e2e.fabric_process import Ended, Fabric, settings
+from e2e.fork_server import start_fabric
+from e2e.server_process import serving
+
+PATIENCE_S = 60.0
+
+
+def answering(request: dict[str, Any], _: int) -> Answer:
+    """Answer a chat."""
+    said = [message for message in request["messages"] if message["role"] == "user"]
+    last, words = request["messages"][-1], str(said[-1]["content"])
+    if last["role"] == "tool":
+        return Say("I have looked.")
+    if "look" in words:
+        return Call("list_files", {"path": "."})
+    if "slowly" in words:
+        return Say("one two three four five six seven eight nine ten", pause_s=0.5)
+    return Say(f"{len(said)} said, the last {words!r}")
+
+
+async def piped(fabric: Fabric, text: str, *arguments: str) -> Ended:
+    """Run `fabric chat` with a message from a pipe."""
+    home = fabric.folder
+    started = await start_fabric(
+        ["chat", *arguments, *(() if fabric.server else ("--workspace", str(fabric.root)))],
+        cwd=home,
+        env=environment(fabric),
+        stdin=asyncio.subprocess.PIPE,
+    )
+    async with asyncio.timeout(PATIENCE_S):
+        out, err = await started.communicate(text.encode())
+    assert started.returncode is not None
+    return Ended(started.returncode, out.decode(), err.decode(), 0.0, 0)
+
+
+def environment(fabric: Fabric) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if name in {"PATH", "LANG", "PYTHONPATH"}}
+    home = str(fabric.folder)
+    more = {"FABRIC_URL": fabric.server} if fabric.server else {}
+    return {**kept, "HOME": home, "TMPDIR": home, "FABRIC_CONFIG_PATH": f"{home}/fabric-config.json", **more}
+
+
+@pytest.mark.proves("CO-22")
+async def test_a_pipe_is_one_message_and_sessions_are_managed(tmp_path: Path) -> None:
+    async with ScriptedModel(answering) as model:
+        fabric = Fabric(tmp_path, settings(model.base_url))
+        await fabric("sessions", "list")  # writes the configuration
+        first = await piped(fabric, "look at it\n", "--json", "--pack", "engineering")
+        assert first.code == 0, first.err
+        assert first.json["content"] == "I have looked."
+        assert first.json["status"] == "completed"
+        session = first.json["session_id"]
+        second = await piped(fabric, "and now?", "--last")
+        assert (second.code, second.out) == (0, "2 said, the last 'and now?'\n"), second.err
+        listed = (await fabric("sessions", "list", "--json")).json["sessions"]
+        assert [(each["id"], each["title"], each["has_unread"]) for each in listed] == [(session, "look at it", False)]
+        shown = await fabric("sessions", "show", "--last")
+        assert "I have looked." in shown.out
+        found = (await fabric("sessions", "search", "NOW", "--json")).json["found"]
+        assert {each["message"]["role"] for each in found} == {"user", "assistant"}
+        assert (await fabric("sessions", "rename", session[:8], "Looking around")).code == 0
+        forked = (await fabric("sessions", "fork", session, "--json")).json
+        assert (forked["title"], forked["parent_session"]) == ("Looking around", session)
+        third = await piped(fabric, "here", "--session", forked["id"], "--json")
+        assert third.json["content"] == "3 said, the last 'here'", third.err
+        exported = await fabric("sessions", "export", session)
+        assert "list_files" in exported.out
+        assert (await fabric("sessions", "delete", session, "--yes")).code == 0
+        assert (await fabric("sessions", "show", session)).code == 2
+        assert (await piped(fabric, "  \n")).code == 2
+
+
+@pytest.mark.proves("CO-22")
+async def test_a_terminal_talks_with_a_server_and_ctrl_c_stops_the_turn(tmp_path: Path) -> None:
+    async with ScriptedModel(answering) as model:
+        fabric = Fabric(tmp_path, settings(model.base_url))
+        async with serving(fabric) as server:
+            there = Fabric(
+                tmp_path / "there", settings(model.base_url), {"FABRIC_TOKEN": server.token}, server=server.url
+            )
+            made = await server.client.post("/api/v1/sessions", json={"pack": "engineering"})
+            session = made.json()["id"]
+            terminal = await Terminal.start(there, "chat", "--session", session)
+            await terminal.until("> ")
+            terminal.type("look at it")
+            await terminal.until("I have looked.")
+            said = await server.client.post(f"/api/v1/sessions/{session}/messages", json={"content": "from the page"})
+            assert said.status_code == 202, said.text
+            await terminal.until("2 said, the last 'from the page'")
+            terminal.type("slowly")
+            await terminal.until("one two")
+            terminal.process.send_signal(signal.SIGINT)
+            await terminal.until("what was said is kept")
+            terminal.type("/quit")
+            assert await terminal.ended() == 0
+            messages = (await server.client.get(f"/api/v1/sessions/{session}/messages")).json()["messages"]
+            assert messages[-1]["metadata"]["status"] == "stopped"
+
+
+class Terminal:
+    """A `fabric` process whose streams are a terminal."""
+
+    def __init__(self, process: Any, master: int) -> None:
+        self.process = process
+        self._master = master
+        self._shown = b""
+
+    @classmethod
+    async def start(cls, fabric: Fabric, *arguments: str, term: str = "dumb") -> "Terminal":
+        fabric.folder.mkdir(parents=True, exist_ok=True)
+        (fabric.folder / "fabric-config.json").write_text("{}")
+        master, slave = pty.openpty()
+        env = {**environment(fabric), "TERM": term, **fabric.environment}
+        process = await start_fabric(
+            list(arguments), cwd=fabric.folder, env=env, stdin=slave, stdout=slave, stderr=slave
+        )
+        os.close(slave)
+        os.set_blocking(master, False)
+        return cls(process, master)
+
+    def type(self, line: str) -> None:
+        os.write(self._master, f"{line}\n".encode())
+
+    async def until(self, text: str) -> None:
+        """Wait until something is shown; what was shown before does not count."""
+        async with asyncio.timeout(PATIENCE_S):
+            while text.encode() not in self._shown:
+                self._read()
+                await asyncio.sleep(0.02)
+        self._shown = self._shown.partition(text.encode())[2]
+
+    def _read(self) -> None:
+        try:
+            self._shown += os.read(self._master, 65536)
+        except (BlockingIOError, OSError):
+            return
+
+    async def ended(self) -> int:
+        async with asyncio.timeout(PATIENCE_S):
+            while self.process.returncode is None:
+                self._read()
+                waiting: Sequence[Any] = [asyncio.ensure_future(self.process.wait())]
+                await asyncio.wait(waiting, timeout=0.05)
+        return int(self.process.returncode)
