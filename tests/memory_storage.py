@@ -34,6 +34,7 @@ from agent_fabric.testing.chat import MemoryMessageQueue, MemoryMessages, Memory
 from agent_fabric.testing.evals import MemoryEvals, MemoryTrials
 from agent_fabric.testing.fakes import CountingIds, FrozenClock, MemoryRuns
 from agent_fabric.testing.identity import MemoryActs, MemoryEndedLogins, MemoryKeys, MemoryUsers
+from memory_automation import MemoryAutomation
 
 SHORTEST_PREFIX = 4
 
@@ -67,6 +68,7 @@ class MemoryStorage:
         self.sessions = MemorySessions()
         self.messages = MemoryMessages(self.sessions, self.runs.logs.__getitem__)
         self.message_queue = MemoryMessageQueue(self.sessions)
+        self.automation = MemoryAutomation(self.runs)
         self.trials = MemoryTrials()
         self.evals = MemoryEvals(self.trials, self._clock)
         self.chain = MemoryChain(self.runs, self.acts)

@@ -27,6 +27,7 @@ from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.domain.workflow_events import StepStarted
 from agent_fabric.infrastructure.limits.window_limiter import CounterStorage, WindowLimiter
 from agent_fabric.testing.fakes import FrozenClock
+from contract.automation_contract import AutomationContract
 from contract.evals_contract import EvalContract
 from contract.identity_contract import ADA, ApiKeyRepositoryContract, EndedLoginsContract, UserRepositoryContract
 from contract.limiter_contract import LimiterContract
@@ -628,6 +629,7 @@ class TablesContract(
     IdempotencyContract,
     DeliveryContract,
     OutboxContract,
+    AutomationContract,
     EvalContract,
     RetentionContract,
     AuditContract,

@@ -33,6 +33,7 @@ from agent_fabric.application.runs.resume_run import ResumeRun
 from agent_fabric.application.runs.resume_unfinished_runs import RecoverRuns, ResumeUnfinishedRuns
 from agent_fabric.application.webhooks.receive_delivery import ReceiveDelivery
 from agent_fabric.bootstrap.agents import open_agents
+from agent_fabric.bootstrap.automation import Automation, serve_automation
 from agent_fabric.bootstrap.chat import ServedChat, serve_chat
 from agent_fabric.bootstrap.evals import ServedEvals, serve_evals
 from agent_fabric.bootstrap.identity import Identity, answering_keys, open_identity
@@ -112,6 +113,8 @@ class ServerFabric:
     agents: AgentFolder
     evals: ServedEvals
     chat: ServedChat
+    automation: Automation
+    """Starts things by itself."""
     operations: Operations
     """What those need who run the server."""
     identity: Identity
@@ -371,6 +374,7 @@ def build_server(
         agents=open_agents(root, config),
         evals=serve_evals(local, config, dispatch, limits),
         chat=serve_chat(local, config, dispatch, limits),
+        automation=serve_automation(root, config, local, dispatch, bus=outgoing.bus, limits=limits, wake_ups=wake_ups),
         operations=Operations(watchers, dispatch, local.records, config.retention, config.audit),
         identity=open_identity(
             root, config.identity, storage, local.secrets.chain.resolve, shared=bool(config.store.url)

@@ -18,6 +18,7 @@ from agent_fabric.client.models import Models
 from agent_fabric.client.people import Keys, Users
 from agent_fabric.client.policy import PolicyRules
 from agent_fabric.client.runs import Runs
+from agent_fabric.client.schedules import DeadLetters, Schedules
 from agent_fabric.client.secrets import ServerSecrets
 from agent_fabric.client.sessions import Sessions
 from agent_fabric.client.store import ServerStore
@@ -82,6 +83,8 @@ class FabricClient:
         self.workflows = Workflows(self._transport)
         self.evals = Evals(self._transport)
         self.sessions = Sessions(self._transport)
+        self.schedules = Schedules(self._transport)
+        self.dead_letters = DeadLetters(self._transport)
         self.policy = PolicyRules(self._transport)
         self.audit = Audit(self._transport)
         self.store = ServerStore(self._transport)

@@ -22,6 +22,9 @@ FabricError                       anything we can explain to a person
 ├── SessionMoved                  more was said in a session than who writes has seen
 ├── MessageNotFound               the session has no such message
 ├── MessageSent                   the turn of a message has begun, so it cannot be changed any more
+├── ScheduleNotFound              no schedule, sensor or subscription has this name
+├── DeadLetterNotFound            no dead letter has this id
+├── DeadLetterSettled             it was replayed or dropped before
 ├── EvalNotFound                  no evaluation has this id or name
 ├── EvalHeld                      another living process works on this evaluation
 ├── FolderHeld                    another run works in this project folder
@@ -218,6 +221,24 @@ class MessageSent(FabricError):
     """The turn of a message has begun, so it cannot be changed any more."""
 
     code = "message_sent"
+
+
+class ScheduleNotFound(FabricError):
+    """No schedule, sensor or subscription has this name."""
+
+    code = "schedule_not_found"
+
+
+class DeadLetterNotFound(FabricError):
+    """No dead letter has this id."""
+
+    code = "dead_letter_not_found"
+
+
+class DeadLetterSettled(FabricError):
+    """The dead letter was replayed or dropped before."""
+
+    code = "dead_letter_settled"
 
 
 class EvalNotFound(FabricError):

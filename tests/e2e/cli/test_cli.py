@@ -47,6 +47,7 @@ COMMANDS = (
     *("logs", "models", "mcp", "policy", "config", "schema", "workflow", "users", "keys", "token", "secrets", "db"),
     *("login", "logout", "whoami", "files", "eval", "worker", "cluster"),
     *("chat", "sessions"),
+    *("schedules", "dead"),
 )
 SUBCOMMANDS = (
     *("approvals list", "approvals show", "approvals approve", "approvals deny", "approvals done"),
@@ -57,6 +58,9 @@ SUBCOMMANDS = (
     *("sessions list", "sessions show", "sessions search", "sessions rename", "sessions fork", "sessions export"),
     *("sessions delete",),
     *("cluster status", "cluster drain", "cluster drill"),
+    *("schedules add", "schedules list", "schedules show", "schedules set", "schedules pause", "schedules resume"),
+    *("schedules remove", "schedules fire", "schedules backfill", "schedules why", "schedules simulate"),
+    *("schedules tick", "dead list", "dead show", "dead replay", "dead drop"),
     *("logs list", "logs show", "logs search", "logs export"),
     *("models list", "models pull", "models use", "models probe", "models rm", "models stop"),
     *("mcp list", "mcp inspect", "mcp trust", "mcp serve"),

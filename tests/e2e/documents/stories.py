@@ -94,6 +94,9 @@ STORIES: dict[str, Story] = {
             "curl": (RUN_ASKING, "fabric serve &"),
         },
     ),
+    "docs/guides/automation.md": Story(
+        exits={"fabric dead show": 2, "fabric dead replay": 2, "fabric dead drop": 2},
+    ),
     "docs/guides/command-line-and-server.md": Story(
         serve=True,
         ids={"d36e": "run"},

@@ -38,18 +38,24 @@ ELSEWHERE = {
     "POST /a2a",
     "POST /mcp",
     "POST /api/v1/webhooks/{name}",
+    "POST /api/v1/schedules/{name}/fire",
+    "POST /api/v1/schedules/{name}/backfill",
 }
 """Doors that start runs, each with a test of its own below."""
 OTHERS = {
     "POST /api/v1/evals/{name}/cancel",
     "POST /api/v1/evals/{name}/resume",
+    "DELETE /api/v1/dead-letters/{letter_id}",
     "DELETE /api/v1/keys/{key_id}",
+    "DELETE /api/v1/schedules/{name}",
     "DELETE /api/v1/secrets/{name}",
     "DELETE /api/v1/users/{name}",
     "DELETE /mcp",
+    "PATCH /api/v1/schedules/{name}",
     "PATCH /api/v1/users/{name}",
     "POST /api/v1/agents/validate",
     "POST /api/v1/db/backup",
+    "POST /api/v1/dead-letters/{letter_id}/replay",
     "POST /api/v1/gc",
     "POST /api/v1/keys",
     "POST /api/v1/login",
@@ -58,6 +64,10 @@ OTHERS = {
     "POST /api/v1/me/logout",
     "POST /api/v1/policy/check",
     "POST /api/v1/policy/simulate",
+    "POST /api/v1/schedules",
+    "POST /api/v1/schedules/preview",
+    "POST /api/v1/schedules/{name}/pause",
+    "POST /api/v1/schedules/{name}/resume",
     "POST /api/v1/secrets/rotate",
     "POST /api/v1/tool-servers/inspect",
     "POST /api/v1/users",
@@ -76,7 +86,8 @@ OTHERS = {
     "PUT /api/v1/secrets/{name}",
     "PUT /models/server",
 }
-"""Doors that start no run. An answer lets a run continue that was started before; an evaluation was counted then."""
+"""Doors that start no run. An answer lets a run continue that was started before; an evaluation was counted then. What an
+admin replays was counted when it was due."""
 SENDING = {Method.SEND, Method.STREAM}
 """Methods of A2A that start runs."""
 LIMITED = {"limits": {"local": True, "starts": "2/hour"}}
@@ -159,3 +170,13 @@ async def test_deliveries_of_one_webhook_count_together(tmp_path: Path, monkeypa
             statuses.append((await deliver(server, "code", body, headers)).status_code)
         assert statuses == [202, 202, 429]
         assert await runs(server) == 2
+
+
+async def test_a_schedule_that_is_fired_by_hand_counts(tmp_path: Path) -> None:
+    async with served(tmp_path, also={"limits": {"local": True, "starts": "1/hour"}}) as server:
+        wish = {"name": "job", "cron_expression": "0 3 * * *", "task_instruction": "do it"}
+        assert (await server.client.post("/api/v1/schedules", json=wish)).status_code == 201
+        assert (await server.client.post("/api/v1/schedules/job/fire")).status_code == 202
+        assert (await server.client.post("/api/v1/schedules/job/fire")).status_code == 429
+        period = {"from": 1_700_000_000, "to": 1_700_000_001}
+        assert (await server.client.post("/api/v1/schedules/job/backfill", json=period)).status_code == 429

@@ -177,6 +177,23 @@ OPERATIONS = [
     ("get", "/api/v1/evals/{name}/report"),
     ("post", "/api/v1/evals/{name}/resume"),
     ("post", "/api/v1/evals/{name}/cancel"),
+    ("post", "/api/v1/schedules"),
+    ("get", "/api/v1/schedules"),
+    ("post", "/api/v1/schedules/preview"),
+    ("get", "/api/v1/schedules/{name}"),
+    ("patch", "/api/v1/schedules/{name}"),
+    ("delete", "/api/v1/schedules/{name}"),
+    ("post", "/api/v1/schedules/{name}/pause"),
+    ("post", "/api/v1/schedules/{name}/resume"),
+    ("post", "/api/v1/schedules/{name}/fire"),
+    ("post", "/api/v1/schedules/{name}/backfill"),
+    ("get", "/api/v1/schedules/{name}/firings"),
+    ("get", "/api/v1/schedules/{name}/why"),
+    ("get", "/api/v1/schedules/{name}/simulate"),
+    ("get", "/api/v1/dead-letters"),
+    ("get", "/api/v1/dead-letters/{letter_id}"),
+    ("post", "/api/v1/dead-letters/{letter_id}/replay"),
+    ("delete", "/api/v1/dead-letters/{letter_id}"),
 ]
 CANNOT_BE_WRONG = (
     ("get", "/health"),
@@ -214,6 +231,14 @@ CANNOT_BE_WRONG = (
     ("get", "/api/v1/policy"),
     ("get", "/api/v1/tool-servers"),
     ("get", "/api/v1/evals/newest"),
+    ("get", "/api/v1/schedules"),
+    ("get", "/api/v1/schedules/{name}"),
+    ("delete", "/api/v1/schedules/{name}"),
+    ("post", "/api/v1/schedules/{name}/pause"),
+    ("post", "/api/v1/schedules/{name}/resume"),
+    ("post", "/api/v1/schedules/{name}/fire"),
+    ("get", "/api/v1/dead-letters/{letter_id}"),
+    ("delete", "/api/v1/dead-letters/{letter_id}"),
 )
 """Any text is good enough for an id, and there is nothing else to say."""
 

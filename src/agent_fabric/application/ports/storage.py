@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from agent_fabric.application.ports.approvals import ApprovalRepository
     from agent_fabric.application.ports.audit import ActLog, AuditChain, LogInspector, RetentionStore
+    from agent_fabric.application.ports.automation import AutomationStore
     from agent_fabric.application.ports.backup import StoreCopies
     from agent_fabric.application.ports.bus import Outbox
     from agent_fabric.application.ports.chat import MessageQueue, SessionMessages, SessionRepository
@@ -118,6 +119,11 @@ class Storage(Protocol):
     @property
     def outbox(self) -> "Outbox":
         """What the bus has not been told of yet."""
+        ...
+
+    @property
+    def automation(self) -> "AutomationStore":
+        """Schedules, their firings and dead letters."""
         ...
 
     @property

@@ -9,6 +9,7 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 from agent_fabric.config.schema.agents import AgentsConfig
 from agent_fabric.config.schema.alerts import Alerts
 from agent_fabric.config.schema.audit import AuditConfig
+from agent_fabric.config.schema.automation import AutomationConfig
 from agent_fabric.config.schema.browser import BrowserConfig
 from agent_fabric.config.schema.budget import BudgetConfig
 from agent_fabric.config.schema.chat import ChatConfig
@@ -92,6 +93,8 @@ class FabricConfig(Settings):
     """Where secrets are kept, and which of them workflows may use."""
     limits: LimitsConfig = LimitsConfig()
     """Per-caller limits of the server."""
+    automation: AutomationConfig = AutomationConfig()
+    """Schedules and other triggers."""
     webhooks: Mapping[EntryKey, WebhookConfig] = {}
     """Senders whose deliveries are accepted at `POST /api/v1/webhooks/NAME`, each under a name of your choice."""
     identity: IdentityConfig = IdentityConfig()

@@ -29,7 +29,7 @@ from agent_fabric.infrastructure.persistence.event_rows import (
     number_of,
     recorded_status,
 )
-from agent_fabric.infrastructure.persistence.held_run import LogFollower, SqlHeldRun, outline_of
+from agent_fabric.infrastructure.persistence.held_run import LogFollower, SqlHeldRun, create_undriven, outline_of
 from agent_fabric.infrastructure.persistence.inbox import Inbox, inbox_payload
 from agent_fabric.infrastructure.persistence.log_writes import NewRunRow, OfOneRun
 from agent_fabric.infrastructure.persistence.sql import LogDatabase, SqlConnection
@@ -80,6 +80,14 @@ class SqlRunRepository:
             await held.abandon()
             raise
         return held
+
+    def create_undriven(self, connection: SqlConnection, run_id: RunId, first: Event) -> None:
+        """Create a run in the caller's transaction, for whoever takes it; its folder is made then.
+
+        Raises:
+            DriverConflict: there is one with this id.
+        """
+        create_undriven(self._store, self._inbox, self._chain, connection, run_id, first)
 
     async def take(self, run_id: RunId) -> HeldLog:
         number, key = await self._store.read(lambda connection: locate(connection, run_id))

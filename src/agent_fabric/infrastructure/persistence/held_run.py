@@ -245,17 +245,14 @@ class SqlHeldRun:
 
     def _create_child(self, connection: SqlConnection, new: NewRun) -> None:
         """Create a run without a driver; its mirrors are written when it is taken."""
-        created, cipher = new.created.body, None
-        home = self._store.leases.home
-        number = add_run(connection, new.run_id, new.created.ts, created, parent=self.number, home=home)
-        if isinstance(created, RunCreated) and created.encrypted:
-            cipher, sealed = self._store.keys.new(new.run_id)
-            add_key(connection, number, sealed)
-        child = SqlHeldRun(self._store, self._inbox, (), self._chain, set(), new.run_id, number, cipher)
-        rows, blobs, head = child._rows((new.created,))
-        insert_rows(connection, number, rows, blobs)
-        child._write_consequences(connection, consequences(new.run_id, None, (new.created,)), new.created)
-        self._chain.seal(connection, child._sealed(new.created, head))
+        create_undriven(self._store, self._inbox, self._chain, connection, new.run_id, new.created, parent=self.number)
+
+    def write_first(self, connection: SqlConnection, first: Event) -> None:
+        """Write the first event of a run that was just added, in the caller's transaction."""
+        rows, blobs, head = self._rows((first,))
+        insert_rows(connection, self.number, rows, blobs)
+        self._write_consequences(connection, consequences(self.run_id, None, (first,)), first)
+        self._chain.seal(connection, self._sealed(first, head))
 
     async def _settle(self) -> None:
         """Wait for a write whose asker was cancelled: it goes on all the same, and decides what comes next."""
@@ -358,6 +355,30 @@ class SqlHeldRun:
             if blobs:
                 stored.extend(stored_blobs(blobs, cipher))
         return rows, stored, head
+
+
+def create_undriven(
+    store: LogDatabase,
+    inbox: Inbox,
+    chain: ChainWriter,
+    connection: SqlConnection,
+    run_id: RunId,
+    first: Event,
+    *,
+    parent: int | None = None,
+) -> None:
+    """Create a run without a driver, in the caller's transaction; its mirrors are written when it is taken.
+
+    Raises:
+        DriverConflict: there is one with this id.
+    """
+    created, cipher = first.body, None
+    number = add_run(connection, run_id, first.ts, created, parent=parent, home=store.leases.home)
+    if isinstance(created, RunCreated) and created.encrypted:
+        cipher, sealed = store.keys.new(run_id)
+        add_key(connection, number, sealed)
+    run = SqlHeldRun(store, inbox, (), chain, set(), run_id, number, cipher)
+    run.write_first(connection, first)
 
 
 _OUTLINE = (RunCreated, SpecialistsRecruited)  # not a union: those take ten times as long to look into

@@ -35,6 +35,7 @@ if TYPE_CHECKING:  # a run needs none of these
     from agent_fabric.infrastructure.persistence.act_log import SqlActLog
     from agent_fabric.infrastructure.persistence.api_keys import SqlApiKeyRepository
     from agent_fabric.infrastructure.persistence.audit_chain import SqlAuditChain
+    from agent_fabric.infrastructure.persistence.automation import SqlAutomation
     from agent_fabric.infrastructure.persistence.chat_messages import SqlSessionMessages
     from agent_fabric.infrastructure.persistence.chat_queue import SqlMessageQueue
     from agent_fabric.infrastructure.persistence.chat_sessions import SqlSessionRepository
@@ -200,6 +201,7 @@ class _SqlStorage:
     idempotency: "SqlIdempotencyStore" = _lazy("idempotency.SqlIdempotencyStore", "_store _clock _ids")
     deliveries: "SqlDeliveryStore" = _lazy("deliveries.SqlDeliveryStore", "_store _clock")
     outbox: "SqlOutbox" = _lazy("outbox.SqlOutbox", "_store _clock")
+    automation: "SqlAutomation" = _lazy("automation.SqlAutomation", "_store runs")
     evals: "SqlEvalRepository" = _lazy("evals.SqlEvalRepository", "_store _clock")
     sessions: "SqlSessionRepository" = _lazy("chat_sessions.SqlSessionRepository", "_store")
     messages: "SqlSessionMessages" = _lazy("chat_messages.SqlSessionMessages", "_store")

@@ -12,6 +12,7 @@ from typer.exceptions import TyperException
 from agent_fabric.config.problems import ConfigProblem
 from agent_fabric.domain.errors import (
     ConfigError,
+    DeadLetterNotFound,
     DefinitionNotFound,
     EvalNotFound,
     FabricError,
@@ -19,6 +20,7 @@ from agent_fabric.domain.errors import (
     InvalidInputs,
     RecruitError,
     RunNotFound,
+    ScheduleNotFound,
     SecretNotFound,
     SessionNotFound,
 )
@@ -29,11 +31,13 @@ from agent_fabric.interfaces.cli.output import print_error
 USAGE_ERRORS = (
     ConfigError,
     DefinitionNotFound,
+    DeadLetterNotFound,
     EvalNotFound,
     InvalidDefinition,
     InvalidInputs,
     RecruitError,
     RunNotFound,
+    ScheduleNotFound,
     SecretNotFound,
     SessionNotFound,
 )

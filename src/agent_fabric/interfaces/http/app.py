@@ -23,6 +23,7 @@ from agent_fabric.interfaces.http.routes.agents import add_agents
 from agent_fabric.interfaces.http.routes.approvals import add_approvals
 from agent_fabric.interfaces.http.routes.audit import add_audit
 from agent_fabric.interfaces.http.routes.changes import add_changes
+from agent_fabric.interfaces.http.routes.dead_letters import add_dead_letters
 from agent_fabric.interfaces.http.routes.doctor import add_doctor
 from agent_fabric.interfaces.http.routes.evals import add_evals
 from agent_fabric.interfaces.http.routes.files import add_files
@@ -34,6 +35,7 @@ from agent_fabric.interfaces.http.routes.models import add_models
 from agent_fabric.interfaces.http.routes.operations import add_operations
 from agent_fabric.interfaces.http.routes.policy import add_policy
 from agent_fabric.interfaces.http.routes.runs import add_runs
+from agent_fabric.interfaces.http.routes.schedules import add_schedules
 from agent_fabric.interfaces.http.routes.search import add_search
 from agent_fabric.interfaces.http.routes.secrets import add_secrets
 from agent_fabric.interfaces.http.routes.sessions import add_sessions
@@ -94,6 +96,8 @@ def create_app(
     add_agents(app, fabric)
     add_workflows(app, fabric)
     add_evals(app, fabric)
+    add_schedules(app, fabric)
+    add_dead_letters(app, fabric)
     add_webhooks(app, fabric)
     add_sessions(app, fabric)
     add_approvals(app, fabric)
@@ -123,6 +127,7 @@ async def _lifespan(fabric: ServerFabric, live: LiveRuns, mcp: McpDoor) -> Async
         asyncio.create_task(watch(fabric, live)),
         asyncio.create_task(fabric.recover_runs(unfinished)),
         *(asyncio.create_task(duty) for duty in fabric.driving()),
+        *(asyncio.create_task(duty) for duty in fabric.automation.duties()),
         asyncio.create_task(fabric.outgoing.relay()),
         asyncio.create_task(fabric.evals.jobs.resume_unfinished()),
         asyncio.create_task(fabric.log_missing_prerequisites()),

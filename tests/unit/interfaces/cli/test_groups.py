@@ -30,8 +30,8 @@ def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     load_config.cache_clear()
 
 
-def test_seventeen_commands_are_groups() -> None:
-    assert len(GROUPS) == 17
+def test_nineteen_commands_are_groups() -> None:
+    assert len(GROUPS) == 19
     assert {"models", "approvals", "eval", "logs", "config", "policy", "db"} <= set(GROUPS)
 
 

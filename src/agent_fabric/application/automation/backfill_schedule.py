@@ -1,0 +1,94 @@
+"""Makes up for the instants of a period, one after another."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import NamedTuple
+
+from agent_fabric.application.automation.manage_schedules import require_own
+from agent_fabric.application.ports.automation import AutomationStore, NewFiring, ReadCron
+from agent_fabric.application.ports.clock import Clock
+from agent_fabric.domain.automation.firing import Firing, FiringStatus, Reason
+from agent_fabric.domain.automation.schedule import Schedule
+from agent_fabric.domain.automation.timing import due_between
+from agent_fabric.domain.errors import InvalidInputs
+from agent_fabric.domain.identity import Principal
+
+UNASKED = 100
+"""Instants that are made up for without being asked again."""
+MAX_INSTANTS = 10_000
+_AT_ONCE = "at once: "
+
+
+class Backfilled(NamedTuple):
+    """What a backfill makes up for."""
+
+    queued: Sequence[float]
+    """Instants that are fired now, one after another."""
+    already: Sequence[float]
+    """Instants of the period that had been fired before."""
+    dry_run: bool
+
+
+@dataclass(frozen=True, slots=True)
+class BackfillSchedule:
+    """Use case: queue every instant of a period that was not fired. What is queued survives any crash."""
+
+    store: AutomationStore
+    read_cron: ReadCron
+    clock: Clock
+
+    async def __call__(
+        self,
+        schedule: Schedule,
+        start: float,
+        end: float,
+        *,
+        by: Principal,
+        dry_run: bool = False,
+        at_once: int = 1,
+        confirmed: bool = False,
+    ) -> Backfilled:
+        """Queue the instants, or only tell which they are.
+
+        Raises:
+            InvalidInputs: there are more than 100 and nobody confirmed it, or the period is none.
+            Forbidden: it is somebody else's schedule.
+        """
+        require_own(schedule, by)
+        now = self.clock.now()
+        if not start < end or end > now:
+            raise InvalidInputs(
+                "A backfill is about a period of the past", hint="Give --from and --to, both before now."
+            )
+        instants = list(islice(due_between(schedule.rule.timing(self.read_cron), start - 1e-6, end), MAX_INSTANTS + 1))
+        already = set(await self.store.history.fired_within(schedule.name, start, end))
+        wanted = [each for each in instants if each not in already]
+        done = Backfilled(wanted, sorted(already), dry_run)
+        if dry_run:
+            return done
+        if len(wanted) > MAX_INSTANTS:
+            raise InvalidInputs(f"A backfill has at most {MAX_INSTANTS:,} instants", hint="Choose a shorter period.")
+        if len(wanted) > UNASKED and not confirmed:
+            raise InvalidInputs(f"This would start {len(wanted)} runs", hint="Look with --dry-run; confirm with --yes.")
+        for instant in wanted:
+            queued = Firing(
+                trigger=schedule.name,
+                due_at=instant,
+                until_at=instant,
+                status=FiringStatus.QUEUED,
+                reason=Reason.BACKFILL,
+                fired_at=now,
+                server=by.name,
+                about=f"{_AT_ONCE}{at_once}" if at_once > 1 else "",
+                revision=schedule.revision,
+            )
+            await self.store.queue.record(NewFiring(firing=queued))
+        return done
+
+
+def runs_at_once(firing: Firing) -> int:
+    """Return how many runs of a trigger may be under way beside a queued firing."""
+    if firing.reason is not Reason.BACKFILL or not firing.about.startswith(_AT_ONCE):
+        return 1
+    return int(firing.about.removeprefix(_AT_ONCE))

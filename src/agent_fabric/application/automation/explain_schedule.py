@@ -1,0 +1,90 @@
+"""Says why a schedule did or did not do something, and what it will do."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import islice
+from typing import NamedTuple
+
+from agent_fabric.application.ports.automation import FiringHistory, ReadCron
+from agent_fabric.application.ports.clock import Clock
+from agent_fabric.domain.automation.schedule import Rule, zone_of
+from agent_fabric.domain.automation.timing import due_between, names_hours, place
+from agent_fabric.domain.automation.why import SAME_S, Explain, Explanation, History, asked_time
+from agent_fabric.domain.errors import InvalidInputs, ScheduleNotFound
+
+MAX_SHOWN = 20_000
+"""Instants of one simulation."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainSchedule:
+    """Use case: answer from the log why something happened at a time, or did not."""
+
+    history: FiringHistory
+    read_cron: ReadCron
+    clock: Clock
+
+    async def __call__(self, name: str, at: str, *, timezone: str = "") -> Explanation:
+        """Explain a time: ISO 8601; without an offset, a time of the schedule's zone.
+
+        Raises:
+            ScheduleNotFound: there never was such a schedule.
+            InvalidInputs: that is no time.
+        """
+        versions = await self.history.versions(name)
+        if not versions:
+            raise ScheduleNotFound(f"There is no schedule {name!r}", hint="See them with `fabric schedules list`.")
+        try:
+            asked = asked_time(at, timezone or versions[-1].rule.timezone)
+        except (ValueError, OverflowError, OSError):
+            raise InvalidInputs(f"{at[:60]!r} is no time", hint="Write such as 2026-11-17T03:00, or with Z.") from None
+        history = History(
+            versions=versions,
+            firings=await self.history.around(name, asked.instant, within_s=SAME_S),
+            lives=await self.history.lives(asked.instant),
+            now=self.clock.now(),
+        )
+        return Explain(history, self.read_cron)(asked)
+
+
+class PlannedFiring(NamedTuple):
+    """An instant at which something will be due."""
+
+    at: float
+    local: str
+    """On the clock of the zone."""
+    note: str
+    """What is odd about it; empty: nothing."""
+
+
+def simulate(rule: Rule, read_cron: ReadCron, start: float, end: float) -> Sequence[PlannedFiring]:
+    """Return when a rule is due in a period, at most 20,000 instants, and what is odd about each.
+
+    Raises:
+        ConfigError: the rule cannot be read.
+    """
+    timing, zone = rule.timing(read_cron), zone_of(rule.timezone)
+    named = rule.every_s is None and names_hours(rule.cron_expression)
+    planned = []
+    for at in islice(due_between(timing, start, end), MAX_SHOWN):
+        local = datetime.fromtimestamp(at, zone)
+        planned.append(
+            PlannedFiring(at, local.isoformat(), _oddity(rule, read_cron, local) if named else _again(local))
+        )
+    return planned
+
+
+def _again(local: datetime) -> str:
+    return "the clock shows this time again" if local.fold else ""
+
+
+def _oddity(rule: Rule, read_cron: ReadCron, local: datetime) -> str:
+    """Say that an instant stands for a time that does not exist, or for the first of two."""
+    wall = local.replace(tzinfo=None)
+    if len(place(wall, zone_of(rule.timezone)).instants) > 1:
+        return "the clock shows this time twice: only the first counts"
+    walls = read_cron(rule.cron_expression)
+    if next(walls(wall - timedelta(seconds=1)), None) == wall:
+        return ""
+    return "the named time does not exist on this day: due at the next instant that does"

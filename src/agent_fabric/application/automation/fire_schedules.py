@@ -1,0 +1,322 @@
+"""Fires what is due: decides, records the firing and creates its run in one transaction, hands the run over."""
+
+import asyncio
+import logging
+import uuid
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from agent_fabric.application.automation.backfill_schedule import runs_at_once
+from agent_fabric.application.automation.open_runs import failures_after
+from agent_fabric.application.ports.automation import (
+    AutomationStore,
+    Begin,
+    DeadLetter,
+    DueSchedule,
+    FirstEvent,
+    LetterKind,
+    MakeTask,
+    NewFiring,
+    OpenRun,
+    ReadCron,
+    Turn,
+)
+from agent_fabric.application.ports.bus import Bus
+from agent_fabric.application.ports.clock import Clock
+from agent_fabric.application.ports.operations import OperationsLog
+from agent_fabric.application.runs.cancel_run import CancelRun
+from agent_fabric.domain.automation.firing import (
+    Firing,
+    FiringStatus,
+    Missed,
+    Placement,
+    Reason,
+    due_now,
+    jitter,
+    place_firings,
+    run_of_firing,
+)
+from agent_fabric.domain.automation.schedule import Overlap, Schedule, zone_of
+from agent_fabric.domain.automation.timing import iso_utc
+from agent_fabric.domain.automation.why import HEARTBEAT_S
+from agent_fabric.domain.errors import FabricError, ScheduleNotFound, StoreUnavailable, TooManyRequests
+from agent_fabric.domain.events import Event
+from agent_fabric.domain.ids import RunId
+
+LOOK_EVERY_S = 0.5
+BATCH = 200
+"""Schedules that are decided about in one transaction."""
+OFF_CADENCE = 3
+"""Instants in a row that were missed, after which somebody is told."""
+SUBJECT = "agent33.schedule"
+UNLIMITED = 1_000_000
+PACE = 25
+"""Firings after which other work of the process gets its turn."""
+
+_log = logging.getLogger(__name__)
+
+ModelIsFree = Callable[[str], bool]
+"""Tells whether a run that needs a model would have it at once."""
+
+
+@dataclass(slots=True)
+class FireSchedules:
+    """Use case: start what schedules ask for, once, on one of any number of servers."""
+
+    store: AutomationStore
+    read_cron: ReadCron
+    make_task: MakeTask
+    first_event: FirstEvent
+    begin: Begin
+    cancel_run: CancelRun
+    clock: Clock
+    bus: Bus
+    log: OperationsLog
+    server: str
+    """Who we are, for people."""
+    count_start: Callable[[Schedule], Awaitable[None]] | None = None
+    """Counts a start against the limits of a schedule's owner; raises TooManyRequests."""
+    model_is_free: ModelIsFree = lambda _: True
+    pause: Callable[[float], Awaitable[None]] = asyncio.sleep
+    _life: str = field(default_factory=lambda: str(uuid.uuid4()))
+    _since: float | None = None
+    _beaten_at: float = 0.0
+
+    async def __call__(self) -> None:
+        """Fire until cancelled."""
+        while True:
+            try:
+                await self.beat()
+                await self.tick()
+            except StoreUnavailable as problem:
+                _log.warning("Schedules could not be looked at: %s", problem.message)
+            except Exception:  # noqa: BLE001 - one schedule that cannot be handled must not stop all others for ever
+                _log.exception("Schedules could not be looked at")
+            await self.pause(LOOK_EVERY_S)
+
+    async def beat(self) -> None:
+        """Note that this process is alive, now and then."""
+        now, passed = self.clock.now(), self.clock.monotonic()
+        if self._since is None:
+            self._since = now
+        elif passed - self._beaten_at < HEARTBEAT_S:
+            return
+        self._beaten_at = passed
+        await self.store.heartbeats.beat(self._life, self.server, self._since, now)
+
+    async def tick(self) -> Sequence[RunId]:
+        """Fire everything that is due now; return the runs that were created."""
+        now = self.clock.now()
+        started: list[RunId] = []
+        while True:
+            found = await self.store.queue.due(now, limit=BATCH)
+            turns = []
+            for nth, due in enumerate(found):
+                turns.append(await self._turn(due, now))
+                if nth % PACE == PACE - 1:
+                    await asyncio.sleep(0)
+            done = await self.store.queue.commit(turns) if turns else ()
+            for turn, due, ours in zip(turns, found, done, strict=True):
+                if ours:
+                    started += await self._after(turn, due)
+            if len(found) < BATCH:
+                break
+        started += await self._start_waiting(now)
+        return started
+
+    async def _turn(self, due: DueSchedule, now: float) -> Turn:
+        """Decide about one schedule."""
+        schedule = due.schedule
+        over = [run for run in due.open_runs if run.is_over]
+        failures = failures_after(due.failures, over)
+        try:
+            timing = schedule.rule.timing(self.read_cron)
+        except FabricError as problem:
+            return self._paused(due, now, over, failures, f"server: {problem.message}")
+        instants = due_now(schedule, timing, now)
+        if 0 < schedule.pause_after_failures <= failures:
+            return self._paused(due, now, over, failures, f"server: {failures} failures in a row")
+        active = [run for run in due.open_runs if not run.is_over]
+        placements = place_firings(schedule, instants.fire, active=len(active), queued=due.queued, now=now)
+        firings = [NewFiring(firing=self._missed(schedule, each, now)) for each in instants.missed]
+        letters = []
+        if instants.over_limit:
+            more = "" if instants.counted else "more than "
+            reason = f"{more}{instants.over_limit} instants were missed beyond max_catch_up ({schedule.max_catch_up})"
+            letters.append(_letter(schedule, instants.missed[0].first, reason, now))
+        room = await self._room_today(schedule, now)
+        for instant, placed in zip(instants.fire, placements, strict=True):
+            new, letter = await self._fire(schedule, instant, placed, active, now, room)
+            room -= new.firing.status is FiringStatus.FIRED
+            firings.append(new)
+            letters += [letter] if letter is not None else []
+        next_at = instants.next_at
+        look_at = None if next_at is None else next_at + jitter(schedule.name, next_at, schedule.jitter_s)
+        return Turn(
+            schedule=schedule,
+            next_at=next_at,
+            look_at=look_at,
+            firings=firings,
+            over=over,
+            failures=failures,
+            letters=letters,
+        )
+
+    def _paused(self, due: DueSchedule, now: float, over: Sequence[OpenRun], failures: int, why: str) -> Turn:
+        """Pause a schedule instead of firing it."""
+        schedule = due.schedule
+        assert schedule.next_at is not None
+        firing = self._firing(schedule, schedule.next_at, FiringStatus.SKIPPED, Reason.PAUSED, now, about=why)
+        skipped = NewFiring(firing=replace(firing, until_at=max(now, firing.due_at)))
+        return Turn(
+            schedule=schedule,
+            next_at=None,
+            look_at=None,
+            firings=[skipped],
+            over=over,
+            failures=failures,
+            paused_by=why,
+        )
+
+    async def _fire(
+        self,
+        schedule: Schedule,
+        instant: float,
+        placed: Placement,
+        active: Sequence[OpenRun],
+        now: float,
+        room: int,
+    ) -> tuple[NewFiring, DeadLetter | None]:
+        """Return what is recorded for one instant, with the run that it starts."""
+        status, reason, about = placed.status, placed.reason, ""
+        if status is not FiringStatus.FIRED:
+            about = active[0].run_id if active else ""
+        elif room <= 0:
+            status, reason = FiringStatus.SKIPPED, Reason.BUDGET
+        elif schedule.required_model and not self.model_is_free(schedule.required_model):
+            status, reason = FiringStatus.QUEUED, Reason.MODEL_BUSY
+        if status is not FiringStatus.FIRED:
+            return NewFiring(firing=self._firing(schedule, instant, status, reason, now, about=about)), None
+        try:
+            created = await self._created(schedule, instant)
+        except TooManyRequests as problem:
+            skipped = self._firing(schedule, instant, FiringStatus.SKIPPED, Reason.QUOTA, now, about=problem.message)
+            return NewFiring(firing=skipped), None
+        except FabricError as problem:
+            skipped = self._firing(schedule, instant, FiringStatus.SKIPPED, Reason.FAILED, now, about=problem.message)
+            return NewFiring(firing=skipped), _letter(schedule, instant, problem.message, now)
+        fired = self._firing(schedule, instant, FiringStatus.FIRED, reason, now, about=about)
+        return NewFiring(firing=replace(fired, run_id=run_of_firing(schedule.name, instant)), created=created), None
+
+    async def _created(self, schedule: Schedule, instant: float) -> Event:
+        if self.count_start is not None:
+            await self.count_start(schedule)
+        task = await self.make_task(schedule)
+        return self.first_event(run_of_firing(schedule.name, instant), task)
+
+    def _firing(
+        self, schedule: Schedule, due: float, status: FiringStatus, reason: Reason, now: float, *, about: str = ""
+    ) -> Firing:
+        return Firing(
+            trigger=schedule.name,
+            due_at=due,
+            until_at=due,
+            status=status,
+            reason=reason,
+            fired_at=now,
+            server=self.server,
+            about=about,
+            revision=schedule.revision,
+        )
+
+    def _missed(self, schedule: Schedule, missed: Missed, now: float) -> Firing:
+        firing = self._firing(schedule, missed.first, FiringStatus.SKIPPED, missed.reason, now)
+        return replace(firing, until_at=missed.last, count=missed.count)
+
+    async def _room_today(self, schedule: Schedule, now: float) -> int:
+        """Return how many runs a schedule may still start today."""
+        if schedule.daily_runs is None:
+            return UNLIMITED
+        local = datetime.fromtimestamp(now, zone_of(schedule.rule.timezone))
+        midnight = local.replace(hour=0, minute=0, second=0, microsecond=0).timestamp()
+        return schedule.daily_runs - len(await self.store.history.fired_within(schedule.name, midnight, now))
+
+    async def _after(self, turn: Turn, due: DueSchedule) -> list[RunId]:
+        """Do what follows from a turn that is durable."""
+        schedule = turn.schedule
+        started = [new.firing.run_id for new in turn.firings if new.created is not None and new.firing.run_id]
+        missed = sum(new.firing.count for new in turn.firings if new.firing.reason in _MISSES)
+        if missed >= OFF_CADENCE:
+            self.log.warning("schedule_off_cadence", schedule=schedule.name, missed=missed)
+            self.bus.publish(f"{SUBJECT}.off_cadence", {"schedule": schedule.name, "missed": missed})
+        if turn.paused_by:
+            self.log.warning("schedule_paused", schedule=schedule.name, by=turn.paused_by)
+            self.bus.publish(f"{SUBJECT}.paused", {"schedule": schedule.name, "by": turn.paused_by})
+        for letter in turn.letters:
+            self.log.warning("schedule_not_fired", schedule=schedule.name, reason=letter.reason, letter=letter.id)
+        if started and schedule.overlap is Overlap.CANCEL:
+            for run in due.open_runs:
+                if not run.is_over:
+                    await self._cancel(run.run_id, schedule.name)
+        if started:
+            self.begin(started)
+        for run_id in started:
+            self.bus.publish(f"{SUBJECT}.fired", {"schedule": schedule.name, "run_id": run_id})
+        return started
+
+    async def _cancel(self, run_id: RunId, name: str) -> None:
+        try:
+            await self.cancel_run(run_id, by=f"schedule {name}", reason="the next firing is due")
+        except FabricError as problem:
+            _log.warning("Run %s was not cancelled for the next firing: %s", run_id, problem.message)
+
+    async def _start_waiting(self, now: float) -> list[RunId]:
+        """Start queued firings whose turn it is."""
+        started: list[RunId] = []
+        for firing, runs in await self.store.queue.waiting(limit=BATCH):
+            if sum(not run.is_over for run in runs) >= runs_at_once(firing):
+                continue
+            fired, created = await self._from_queue(firing, now)
+            over = [run for run in runs if run.is_over]
+            if fired is not None and await self.store.queue.start(fired, created, over) and fired.run_id is not None:
+                started.append(fired.run_id)
+        if started:
+            self.begin(started)
+        return started
+
+    async def _from_queue(self, firing: Firing, now: float) -> tuple[Firing | None, Event | None]:
+        """Return what becomes of a firing that waited; None: it goes on waiting."""
+        settled = replace(firing, fired_at=now, server=self.server, about="")
+        try:
+            schedule = await self.store.schedules.find(firing.trigger)
+        except ScheduleNotFound:
+            return replace(settled, status=FiringStatus.SKIPPED, reason=Reason.CHANGED), None
+        if not schedule.is_active:
+            paused = replace(settled, status=FiringStatus.SKIPPED, reason=Reason.PAUSED, about=schedule.paused_by)
+            return paused, None
+        if schedule.required_model and not self.model_is_free(schedule.required_model):
+            if now - firing.due_at <= schedule.max_late_s:
+                return None, None
+            return replace(settled, status=FiringStatus.SKIPPED, reason=Reason.MODEL_BUSY), None
+        try:
+            created = await self._created(schedule, firing.due_at)
+        except TooManyRequests:
+            return None, None
+        except FabricError as problem:
+            await self.store.letters.add(_letter(schedule, firing.due_at, problem.message, now))
+            return replace(settled, status=FiringStatus.SKIPPED, reason=Reason.FAILED, about=problem.message), None
+        run_id = run_of_firing(schedule.name, firing.due_at)
+        return replace(settled, status=FiringStatus.FIRED, run_id=run_id), created
+
+
+_MISSES = frozenset({Reason.MISFIRE, Reason.LATE, Reason.CATCH_UP})
+
+
+def _letter(schedule: Schedule, due: float, reason: str, now: float) -> DeadLetter:
+    """Return the dead letter of an instant that was not fired."""
+    letter_id = str(uuid.uuid5(uuid.NAMESPACE_URL, f"firing:{schedule.name}:{iso_utc(due)}"))
+    payload = {"schedule": schedule.name, "due_at": due}
+    return DeadLetter(
+        id=letter_id, kind=LetterKind.TRIGGER, source=schedule.name, reason=reason, payload=payload, created_at=now
+    )

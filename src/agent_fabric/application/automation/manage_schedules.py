@@ -1,0 +1,220 @@
+"""Adds, changes, pauses, fires and removes schedules."""
+
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from agent_fabric.application.ports.automation import AutomationStore, Begin, FirstEvent, MakeTask, NewFiring, ReadCron
+from agent_fabric.application.ports.clock import Clock
+from agent_fabric.domain.automation.firing import Firing, FiringStatus, Reason, run_of_firing
+from agent_fabric.domain.automation.schedule import (
+    Misfire,
+    Overlap,
+    Rule,
+    Schedule,
+    TargetKind,
+    interval_from,
+    require_name,
+)
+from agent_fabric.domain.errors import ConfigError, Forbidden, InvalidInputs
+from agent_fabric.domain.identity import Principal, Scope
+from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.ownership import owner_of
+
+_RULE = ("cron_expression", "timezone", "starts_at", "ends_at")
+_PLAIN = (
+    "target",
+    "task_instruction",
+    "agent_id",
+    "required_model",
+    "max_late_s",
+    "max_catch_up",
+    "jitter_s",
+    "pause_after_failures",
+    "daily_runs",
+    "use_persistent_chat",
+    "chat_session_id",
+    "inputs",
+)
+MAX_SCHEDULES = 100_000
+TRIES = 5
+"""A change of a schedule that is fired at this moment is tried again."""
+
+
+@dataclass(frozen=True, slots=True)
+class ManageSchedules:
+    """Use case: look after schedules. A change counts from now on, and never makes up for the past."""
+
+    store: AutomationStore
+    read_cron: ReadCron
+    make_task: MakeTask
+    first_event: FirstEvent
+    begin: Begin
+    clock: Clock
+    default_timezone: str = "UTC"
+    new_id: Callable[[], str] = lambda: str(uuid.uuid4())
+
+    async def add(self, wish: Mapping[str, Any], *, by: Principal) -> Schedule:
+        """Keep a new schedule and return it with its next due instant.
+
+        Raises:
+            InvalidInputs, ConfigError: it cannot be carried out so.
+            NameTaken: there is one of this name.
+        """
+        require_person(by)
+        now = self.clock.now()
+        name = require_name(str(wish.get("name", "")))
+        base = Schedule(
+            id=self.new_id(),
+            name=name,
+            rule=Rule(timezone=self.default_timezone, anchor=now),
+            owner=owner_of(by),
+            requested_by="" if owner_of(by) == "local" else by.name,
+            user_scopes=tuple(sorted(by.scopes)) if owner_of(by) != "local" else (),
+            created_at=now,
+        )
+        schedule = self._changed(base, wish, now)
+        await self._require_startable(schedule)
+        await self.store.schedules.add(schedule, by=by.name)
+        return schedule
+
+    async def change(self, schedule: Schedule, wish: Mapping[str, Any], *, by: Principal) -> Schedule:
+        """Change a schedule, and return it.
+
+        Raises:
+            InvalidInputs, ConfigError: it cannot be carried out so.
+            Forbidden: it is somebody else's.
+        """
+        require_own(schedule, by)
+        for _ in range(TRIES):
+            now = self.clock.now()
+            changed = self._changed(replace(schedule, revision=schedule.revision + 1), wish, now)
+            if set(wish) - {"is_active"}:
+                await self._require_startable(changed)
+            paused = "" if changed.is_active else by.name
+            changed = replace(changed, paused_by=paused)
+            if await self.store.schedules.change(schedule, changed, by=by.name, now=now):
+                return changed
+            schedule = await self.store.schedules.find(schedule.id)
+        raise InvalidInputs(f"The schedule {schedule.name!r} was changed by somebody else", hint="Try again.")
+
+    async def remove(self, schedule: Schedule, *, by: Principal) -> None:
+        """Delete a schedule; what it has started goes on.
+
+        Raises:
+            Forbidden: it is somebody else's.
+        """
+        require_own(schedule, by)
+        await self.store.schedules.remove(schedule, by=by.name, now=self.clock.now())
+
+    async def fire(self, schedule: Schedule, *, by: Principal, due_at: float | None = None) -> RunId:
+        """Start a schedule's run now, whatever its rule says; `due_at` is the instant that it is made for.
+
+        Raises:
+            Forbidden: it is somebody else's.
+            FabricError: what it starts cannot be started.
+        """
+        require_own(schedule, by)
+        now = self.clock.now()
+        due = now if due_at is None else due_at
+        run_id = run_of_firing(schedule.name, due)
+        created = self.first_event(run_id, await self.make_task(schedule))
+        fired = Firing(
+            trigger=schedule.name,
+            due_at=due,
+            until_at=due,
+            status=FiringStatus.FIRED,
+            reason=Reason.MANUAL if due_at is None else Reason.BACKFILL,
+            fired_at=now,
+            run_id=run_id,
+            server=by.name,
+            revision=schedule.revision,
+        )
+        if await self.store.queue.record(NewFiring(firing=fired, created=created)):
+            self.begin([run_id])
+        return run_id
+
+    def draft(self, wish: Mapping[str, Any]) -> Schedule:
+        """Return a schedule as it would be, without keeping it; for showing when it would be due.
+
+        Raises:
+            InvalidInputs, ConfigError: it cannot be carried out so.
+        """
+        now = self.clock.now()
+        base = Schedule(id="", name="draft", rule=Rule(timezone=self.default_timezone, anchor=now), created_at=now)
+        return self._changed(base, {"task_instruction": "-", **wish}, now)
+
+    async def _require_startable(self, schedule: Schedule) -> None:
+        await self.make_task(schedule)
+
+    def _changed(self, base: Schedule, wish: Mapping[str, Any], now: float) -> Schedule:
+        """Return a schedule with what was wished."""
+        rule = replace(base.rule, **{key: wish[key] for key in _RULE if wish.get(key) is not None})
+        if "starts_at" in wish and wish["starts_at"] is None:
+            rule = replace(rule, starts_at=None)
+        if "ends_at" in wish and wish["ends_at"] is None:
+            rule = replace(rule, ends_at=None)
+        if wish.get("every") is not None:
+            if wish.get("cron_expression"):
+                raise InvalidInputs("A schedule has a cron expression or an interval", hint="Leave one of them out.")
+            seconds = interval_from(wish["every"])
+            anchor = base.rule.anchor if rule.starts_at is None else rule.starts_at
+            rule = replace(rule, every_s=seconds, cron_expression="", anchor=anchor)
+        elif wish.get("cron_expression"):
+            rule = replace(rule, every_s=None)
+        if not rule.cron_expression and rule.every_s is None:
+            raise InvalidInputs("A schedule needs a cron_expression or every", hint="Such as: 0 3 * * *, or every 5m.")
+        schedule = replace(base, rule=rule, **{key: wish[key] for key in _PLAIN if wish.get(key) is not None})
+        if "daily_runs" in wish:
+            schedule = replace(schedule, daily_runs=wish["daily_runs"])
+        if wish.get("target_kind"):
+            schedule = replace(schedule, target_kind=_choice(TargetKind, wish["target_kind"], "target_kind"))
+        if wish.get("misfire"):
+            schedule = replace(schedule, misfire=_choice(Misfire, wish["misfire"], "misfire"))
+        if wish.get("overlap"):
+            schedule = replace(schedule, overlap=_choice(Overlap, wish["overlap"], "overlap"))
+        if wish.get("is_active") is not None:
+            schedule = replace(schedule, is_active=bool(wish["is_active"]))
+        _require_target(schedule)
+        return schedule.after_change(self.read_cron, now)
+
+
+def require_person(by: Principal) -> None:
+    """Refuse a run: it would go on by itself for ever.
+
+    Raises:
+        Forbidden: a run asks.
+    """
+    if by.run:
+        raise Forbidden("A run cannot make or change schedules", hint="A person does that themselves.")
+
+
+def require_own(schedule: Schedule, by: Principal) -> None:
+    """Check that a schedule is the caller's own, or that the caller is an admin.
+
+    Raises:
+        Forbidden: neither.
+    """
+    require_person(by)
+    if schedule.owner != owner_of(by) and not by.may(Scope.ADMIN):
+        raise Forbidden(
+            f"The schedule {schedule.name!r} belongs to {schedule.owner}", hint="Ask its owner, or an admin."
+        )
+
+
+def _require_target(schedule: Schedule) -> None:
+    if schedule.target_kind in (TargetKind.WORKFLOW, TargetKind.NODE_COMMAND) and not schedule.target:
+        raise InvalidInputs(f"A schedule for a {schedule.target_kind.value} needs a target", hint="Name it.")
+    if schedule.target_kind is TargetKind.AGENT and not (schedule.task_instruction or schedule.target):
+        raise InvalidInputs(
+            "A schedule needs a task_instruction, or a target", hint='Such as: --do "Summarize the log of today".'
+        )
+
+
+def _choice(kind: Any, value: object, what: str) -> Any:
+    try:
+        return kind(value)
+    except ValueError:
+        known: Sequence[str] = [each.value for each in kind]
+        raise ConfigError(f"{str(value)[:60]!r} is no {what}", hint=f"Choose from: {', '.join(known)}.") from None

@@ -1,0 +1,245 @@
+"""Where schedules, their firings, sensors and dead letters are kept."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, NamedTuple, Protocol
+
+from agent_fabric.domain.automation.firing import Firing
+from agent_fabric.domain.automation.schedule import RuleVersion, Schedule
+from agent_fabric.domain.automation.timing import WallTimes
+from agent_fabric.domain.automation.why import Life
+from agent_fabric.domain.events import Event
+from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.runs.task import RunStatus, Task
+
+ReadCron = Callable[[str], WallTimes]
+"""Reads a cron expression; raises ConfigError."""
+MakeTask = Callable[[Schedule], Awaitable[Task]]
+"""Returns what the run of a schedule is asked to do; raises FabricError."""
+FirstEvent = Callable[[RunId, Task], Event]
+"""Returns the event that a run begins with."""
+Begin = Callable[[Sequence[RunId]], None]
+"""Hands runs that were created without a driver to those who drive."""
+
+
+class OpenRun(NamedTuple):
+    """A run that a trigger started, and that nothing was noted about since."""
+
+    run_id: RunId
+    due_at: float
+    status: RunStatus | None
+    """None: it was deleted."""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more follows."""
+        return self.status is None or self.status.settled
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DueSchedule:
+    """A schedule that is due, and what must be known to decide."""
+
+    schedule: Schedule
+    open_runs: Sequence[OpenRun] = ()
+    queued: int = 0
+    failures: int = 0
+    """Runs that failed in a row, without the open ones."""
+
+
+class LetterKind(StrEnum):
+    """What a dead letter is about."""
+
+    TRIGGER = "trigger"
+    DELIVERY_IN = "delivery_in"
+    DELIVERY_OUT = "delivery_out"
+    BUS = "bus"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeadLetter:
+    """Something that could not be carried out, kept until a person decides."""
+
+    id: str
+    kind: LetterKind
+    source: str
+    """The schedule, sensor, webhook or subscription."""
+    reason: str
+    payload: Mapping[str, Any]
+    """What is needed to carry it out; sealed in the store."""
+    created_at: float
+    status: str = "dead"
+    """`dead`, `replayed` or `dropped`."""
+    settled_by: str = ""
+    settled_at: float | None = None
+    outcome: str = ""
+    """The run or message that a replay made."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewFiring:
+    """A firing to be recorded, and the first event of the run that comes into being with it."""
+
+    firing: Firing
+    created: Event | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """What is written about one schedule that was due, in one transaction."""
+
+    schedule: Schedule
+    """As it was read; if it is not so any more, nothing is written."""
+    next_at: float | None
+    look_at: float | None
+    firings: Sequence[NewFiring] = ()
+    over: Sequence[OpenRun] = ()
+    failures: int = 0
+    paused_by: str = ""
+    """Who pauses it with this turn; empty: nobody."""
+    letters: Sequence[DeadLetter] = ()
+
+
+class ScheduleRepository(Protocol):
+    """All schedules of one fabric folder, shared by many processes."""
+
+    async def add(self, schedule: Schedule, *, by: str) -> None:
+        """Keep a new schedule.
+
+        Raises:
+            NameTaken: there is one of this name.
+        """
+        ...
+
+    async def find(self, name: str) -> Schedule:
+        """Return the schedule of a name or an id.
+
+        Raises:
+            ScheduleNotFound: there is none.
+        """
+        ...
+
+    async def list(self) -> Sequence[Schedule]:
+        """Return all schedules, by name."""
+        ...
+
+    async def change(self, old: Schedule, new: Schedule, *, by: str, now: float) -> bool:
+        """Put a new revision in the place of an old one; False: it is not the current one any more.
+
+        What was due and is not fired yet is recorded as skipped.
+        """
+        ...
+
+    async def remove(self, schedule: Schedule, *, by: str, now: float) -> None:
+        """Delete a schedule; its firings stay."""
+        ...
+
+
+class FiringQueue(Protocol):
+    """What is due, and the one way to fire it: a firing and its run come into being in one transaction, once."""
+
+    async def due(self, now: float, *, limit: int) -> Sequence[DueSchedule]:
+        """Return schedules whose time has come."""
+        ...
+
+    async def commit(self, turns: Sequence[Turn]) -> Sequence[bool]:
+        """Write turns; False for each whose schedule another process had first, and of which nothing is written."""
+        ...
+
+    async def waiting(self, *, limit: int) -> Sequence[tuple[Firing, Sequence[OpenRun]]]:
+        """Return the first queued firing of each trigger, and the runs that it waits for."""
+        ...
+
+    async def start(self, fired: Firing, created: Event | None, over: Sequence[OpenRun] = ()) -> bool:
+        """Turn a queued firing into this one and create its run; False: another process had it first."""
+        ...
+
+    async def record(self, fired: NewFiring) -> bool:
+        """Record a firing that no schedule has planned, and create its run; False: there is one at this instant."""
+        ...
+
+
+class FiringHistory(Protocol):
+    """What was recorded, for people and explanations."""
+
+    async def firings(self, trigger: str, *, limit: int, before: float | None = None) -> Sequence[Firing]:
+        """Return the newest firings of a trigger, newest first."""
+        ...
+
+    async def around(self, trigger: str, at: float, *, within_s: float) -> Sequence[Firing]:
+        """Return the firings that cover an instant or are near it."""
+        ...
+
+    async def fired_within(self, trigger: str, since: float, until: float) -> Sequence[float]:
+        """Return the due instants of a period that were fired or are queued."""
+        ...
+
+    async def versions(self, trigger: str) -> Sequence[RuleVersion]:
+        """Return the rules of a schedule, oldest first."""
+        ...
+
+    async def lives(self, around: float) -> Sequence[Life]:
+        """Return the processes that were alive around an instant, and those next before and after it."""
+        ...
+
+
+class Heartbeats(Protocol):
+    """When processes that fire schedules were alive."""
+
+    async def beat(self, life_id: str, server: str, since: float, now: float) -> None:
+        """Note that a process is alive."""
+        ...
+
+
+class DeadLetters(Protocol):
+    """What could not be carried out."""
+
+    async def add(self, letter: DeadLetter) -> None:
+        """Keep a letter; one of the same id stays as it is."""
+        ...
+
+    async def list(self, *, limit: int, everything: bool = False) -> Sequence[DeadLetter]:
+        """Return letters, newest first; those that were settled only with `everything`."""
+        ...
+
+    async def find(self, letter_id: str) -> DeadLetter:
+        """Return the one letter whose id begins so.
+
+        Raises:
+            DeadLetterNotFound: there is none, or more than one.
+        """
+        ...
+
+    async def settle(self, letter: DeadLetter, *, status: str, by: str, outcome: str, now: float) -> bool:
+        """Note what was decided about a letter; False: it was settled before."""
+        ...
+
+
+class AutomationStore(Protocol):
+    """Everything that automation stores."""
+
+    @property
+    def schedules(self) -> ScheduleRepository:
+        """Schedules."""
+        ...
+
+    @property
+    def queue(self) -> FiringQueue:
+        """What is due."""
+        ...
+
+    @property
+    def history(self) -> FiringHistory:
+        """What was fired, skipped, and who was alive."""
+        ...
+
+    @property
+    def heartbeats(self) -> Heartbeats:
+        """Who is alive."""
+        ...
+
+    @property
+    def letters(self) -> DeadLetters:
+        """Dead letters."""
+        ...

@@ -1,0 +1,172 @@
+"""Joins what starts things by itself."""
+
+import asyncio
+import logging
+import socket
+from collections.abc import Coroutine, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from agent_fabric.application.automation.backfill_schedule import BackfillSchedule
+from agent_fabric.application.automation.explain_schedule import ExplainSchedule
+from agent_fabric.application.automation.fire_schedules import FireSchedules
+from agent_fabric.application.automation.manage_schedules import ManageSchedules
+from agent_fabric.application.automation.replay_letter import SettleLetters
+from agent_fabric.application.ports.automation import AutomationStore, Begin, DeadLetter, LetterKind
+from agent_fabric.application.ports.bus import Bus
+from agent_fabric.application.ports.storage import Storage
+from agent_fabric.application.ports.wake_ups import CLAIM, WakeUps
+from agent_fabric.application.runs.dispatch_runs import DispatchRuns
+from agent_fabric.application.runs.resume_run import ResumeRun
+from agent_fabric.bootstrap.limits import Limits
+from agent_fabric.bootstrap.local import LocalFabric
+from agent_fabric.bootstrap.scheduled_tasks import ScheduledTasks
+from agent_fabric.bootstrap.workflows import open_workflows
+from agent_fabric.config.schema.fabric import FabricConfig
+from agent_fabric.domain.automation.schedule import Schedule
+from agent_fabric.domain.errors import FabricError, RunHeld, ServerStopping
+from agent_fabric.domain.identity import Principal
+from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.ownership import LOCAL_OWNER
+from agent_fabric.infrastructure.automation.cronsim_walls import read_cron
+from agent_fabric.infrastructure.bus.in_process import InProcessBus
+from agent_fabric.infrastructure.clock import SystemClock
+from agent_fabric.infrastructure.observability.operations_log import operations_log
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Automation:
+    """What starts things by itself, and what explains it."""
+
+    store: AutomationStore
+    manage: ManageSchedules
+    explain: ExplainSchedule
+    backfill: BackfillSchedule
+    fire: FireSchedules
+    settle_letters: SettleLetters
+    starts_runs: "RunStarter | None" = None
+    """Drives what was created here; None: other processes claim it."""
+    enabled: bool = True
+
+    def duties(self) -> "list[Coroutine[Any, Any, None]]":
+        """Return what a server does for as long as it lives."""
+        starting = [] if self.starts_runs is None else [self.starts_runs.drive()]
+        return [*starting, *([self.fire()] if self.enabled else [])]
+
+
+@dataclass(slots=True)
+class RunStarter:
+    """Takes up runs that triggers have created, one after another, when there is room."""
+
+    dispatch: DispatchRuns
+    resume_run: ResumeRun
+    _created: "asyncio.Queue[RunId]" = field(default_factory=asyncio.Queue)
+
+    def __call__(self, run_ids: Sequence[RunId]) -> None:
+        """Take runs over; nobody waits for them."""
+        self.dispatch.expect(run_ids)
+        for run_id in run_ids:
+            self._created.put_nowait(run_id)
+
+    async def drive(self) -> None:
+        """Drive until cancelled; what is left then is found by the next server."""
+        while True:
+            run_id = await self._created.get()
+            try:
+                await self.dispatch.when_free(run_id, partial(self.resume_run.take, run_id, by="server", new=True))
+            except ServerStopping:
+                return
+            except RunHeld:
+                continue  # another process was faster
+            except FabricError as problem:
+                _log.warning("Run %s was not started: %s", run_id, problem.message)
+            except Exception:  # noqa: BLE001 - one that fails must not keep the others from being started
+                _log.exception("Run %s was not started", run_id)
+
+
+def build_automation(
+    root: Path,
+    config: FabricConfig,
+    local: LocalFabric,
+    *,
+    begin: Begin,
+    bus: Bus | None = None,
+    limits: Limits | None = None,
+    starts_runs: RunStarter | None = None,
+) -> Automation:
+    """Join the parts; `begin` gets the runs that are created."""
+    clock = SystemClock()
+    store = local.records.storage.automation
+    make_task = ScheduledTasks(open_workflows(root, config), None if limits is None else limits.caps)
+
+    async def count_start(schedule: Schedule) -> None:
+        if limits is not None and schedule.owner != LOCAL_OWNER:
+            await limits.count_start(schedule.owner)
+
+    manage = ManageSchedules(
+        store=store,
+        read_cron=read_cron,
+        make_task=make_task,
+        first_event=local.execute_task.first_event,
+        begin=begin,
+        clock=clock,
+        default_timezone=config.automation.timezone,
+    )
+
+    async def replay_trigger(letter: DeadLetter, by: Principal, again: bool) -> str:
+        schedule = await store.schedules.find(str(letter.payload["schedule"]))
+        return await manage.fire(schedule, by=by, due_at=None if again else float(letter.payload["due_at"]))
+
+    return Automation(
+        store=store,
+        manage=manage,
+        explain=explain_schedule(local.records.storage),
+        backfill=BackfillSchedule(store, read_cron, clock),
+        fire=FireSchedules(
+            store=store,
+            read_cron=read_cron,
+            make_task=make_task,
+            first_event=local.execute_task.first_event,
+            begin=begin,
+            cancel_run=local.cancel_run,
+            clock=clock,
+            bus=InProcessBus() if bus is None else bus,
+            log=operations_log("automation"),
+            server=config.cluster.name or f"{local.records.storage.leases.driver} ({socket.gethostname()})",
+            count_start=count_start,
+        ),
+        settle_letters=SettleLetters(store.letters, {LetterKind.TRIGGER: replay_trigger}, clock),
+        starts_runs=starts_runs,
+        enabled=config.automation.enabled,
+    )
+
+
+def serve_automation(
+    root: Path,
+    config: FabricConfig,
+    local: LocalFabric,
+    dispatch: DispatchRuns,
+    *,
+    bus: Bus,
+    limits: Limits,
+    wake_ups: WakeUps,
+) -> Automation:
+    """Join the parts for a server: alone it drives what it creates; of several, one claims it."""
+    if local.records.storage.cluster is None:
+        starter = RunStarter(dispatch, local.resume_run)
+        return build_automation(root, config, local, begin=starter, bus=bus, limits=limits, starts_runs=starter)
+
+    def hint(run_ids: Sequence[RunId]) -> None:
+        for run_id in run_ids[:1]:
+            wake_ups.poke(CLAIM, {"run": run_id})
+
+    return build_automation(root, config, local, begin=hint, bus=bus, limits=limits)
+
+
+def explain_schedule(storage: Storage) -> ExplainSchedule:
+    """Return the use case that explains; it needs no configuration."""
+    return ExplainSchedule(storage.automation.history, read_cron, SystemClock())

@@ -1,0 +1,96 @@
+"""What the runs of schedules are asked to do."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, assert_never
+
+from agent_fabric.application.agents.agent_task import task_for_agent
+from agent_fabric.application.agents.brief_agent import brief_for
+from agent_fabric.application.runs.new_task import task_from
+from agent_fabric.bootstrap.workflows import Workflows
+from agent_fabric.domain.agents.definition import agent_from
+from agent_fabric.domain.automation.schedule import Schedule, TargetKind
+from agent_fabric.domain.errors import ConfigError, DefinitionNotFound
+from agent_fabric.domain.limits import RunCaps
+from agent_fabric.domain.ownership import LOCAL_OWNER
+from agent_fabric.domain.runs.task import Priority, Task
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduledTasks:
+    """Makes tasks of schedules. What a file says counts when it is fired, and is frozen into the run."""
+
+    workflows: Workflows
+    caps: RunCaps | None = None
+    """What runs of others than the folder's owner may use at most."""
+    _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    async def __call__(self, schedule: Schedule) -> Task:
+        """Return what a schedule's run is asked to do.
+
+        Raises:
+            FabricError: there is no such workflow, agent, pack or model, or its inputs do not fit.
+        """
+        if schedule.target_kind is TargetKind.AGENT and not schedule.target:
+            return self._owned(schedule, self._instruction(schedule))
+        async with self._lock:  # files are looked at by one at a time: they remember what they have read
+            return self._owned(schedule, await asyncio.to_thread(self._task, schedule))
+
+    def _task(self, schedule: Schedule) -> Task:
+        match schedule.target_kind:
+            case TargetKind.WORKFLOW:
+                workflow = self.workflows.get(schedule.target)
+                like = self._like(schedule, "")
+                return self.workflows.tasks.of_workflow(workflow, schedule.inputs, like)
+            case TargetKind.AGENT:
+                return self._agent(schedule)
+            case TargetKind.CHAT:
+                raise ConfigError(
+                    "A schedule for a chat needs sessions, which this version does not have",
+                    hint="Use the target kind `agent`, with an instruction.",
+                )
+            case TargetKind.NODE_COMMAND:
+                raise ConfigError(
+                    "A schedule for a machine needs enrolled machines, which this version does not have",
+                    hint="Use the target kind `workflow` or `agent`.",
+                )
+            case unknown:
+                assert_never(unknown)
+
+    def _agent(self, schedule: Schedule) -> Task:
+        try:
+            plain: Mapping[str, Any] = self.workflows.agents.plain(schedule.target)
+        except DefinitionNotFound:
+            if schedule.target not in self.workflows.config.specialists:
+                raise
+            return self._instruction(schedule)
+        inputs = dict(schedule.inputs)
+        definition = agent_from(plain)
+        if schedule.task_instruction and not inputs and len(definition.inputs) == 1:
+            inputs = {next(iter(definition.inputs)): schedule.task_instruction}
+        return task_for_agent(
+            self.workflows.config,
+            brief_for(definition, inputs),
+            model_key=schedule.required_model or None,
+            priority=Priority.SCHEDULED,
+        )
+
+    def _instruction(self, schedule: Schedule) -> Task:
+        return self._like(schedule, schedule.task_instruction, pack=schedule.target or schedule.agent_id or None)
+
+    def _like(self, schedule: Schedule, prompt: str, *, pack: str | None = None) -> Task:
+        return task_from(
+            self.workflows.config,
+            prompt,
+            pack=pack,
+            model_key=schedule.required_model or None,
+            priority=Priority.SCHEDULED,
+        )
+
+    def _owned(self, schedule: Schedule, task: Task) -> Task:
+        """Return the task as that of the schedule's owner, with the rights that they had when they made it."""
+        task = replace(task, owner=schedule.owner, requested_by=schedule.requested_by, user_scopes=schedule.user_scopes)
+        if self.caps is None or schedule.owner == LOCAL_OWNER:
+            return task
+        return replace(task, budget=self.caps.lowered(task.budget))

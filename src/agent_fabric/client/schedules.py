@@ -1,0 +1,108 @@
+"""Schedules and dead letters at a server."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from agent_fabric.client.transport import Query, Resource, segment
+from agent_fabric.client.wire import json_from, started_run
+from agent_fabric.domain.errors import DeadLetterNotFound, ScheduleNotFound
+from agent_fabric.domain.ids import RunId
+from agent_fabric.wire.shape import Json
+
+_BASE = "/api/v1/schedules"
+_LETTERS = "/api/v1/dead-letters"
+_ONE = json_from("id", "name", "next_at")
+
+
+class Schedules(Resource):
+    """The schedules of a server, each by its name or id."""
+
+    async def add(self, wish: Mapping[str, Any]) -> Json:
+        """Add a schedule.
+
+        Raises:
+            InvalidInputs, ConfigError: it cannot be carried out so.
+            NameTaken: there is one of this name.
+        """
+        return await self._post(_ONE, _BASE, dict(wish))
+
+    async def list(self) -> Sequence[Json]:
+        """Return the schedules that we may see, by name."""
+        found: Sequence[Json] = (await self._get(json_from("schedules"), _BASE))["schedules"]
+        return found
+
+    async def show(self, name: str) -> Json:
+        """Return a schedule with its next five instants.
+
+        Raises:
+            ScheduleNotFound: there is none.
+        """
+        return await self._get(_ONE, _path(name))
+
+    async def change(self, name: str, wish: Mapping[str, Any]) -> Json:
+        """Change a schedule; what is not given stays as it is."""
+        return await self._post(_ONE, _path(name), dict(wish), method="PATCH")
+
+    async def remove(self, name: str) -> Json:
+        """Remove a schedule."""
+        return await self._post(_ONE, _path(name), method="DELETE")
+
+    async def fire(self, name: str) -> RunId:
+        """Fire a schedule now, and return the run; nobody waits for it."""
+        return await self._post(started_run, _path(name, "/fire"))
+
+    async def backfill(self, name: str, wish: Mapping[str, Any]) -> Json:
+        """Make up for a period."""
+        return await self._post(json_from("queued", "already"), _path(name, "/backfill"), dict(wish))
+
+    async def firings(self, name: str, *, limit: int = 50) -> Sequence[Json]:
+        """Return what became of due instants, the newest first."""
+        query: Query = {"limit": limit}
+        found: Sequence[Json] = (await self._get(json_from("firings"), _path(name, "/firings"), query))["firings"]
+        return found
+
+    async def why(self, name: str, at: str) -> Json:
+        """Return why a schedule did or did not do something."""
+        return await self._get(json_from("answer", "text"), _path(name, "/why"), {"at": at})
+
+    async def simulate(self, name: str, start: float | None, end: float | None) -> Sequence[Json]:
+        """Return when a schedule will be due."""
+        query: Query = {"from": start, "to": end}
+        found: Sequence[Json] = (await self._get(json_from("planned"), _path(name, "/simulate"), query))["planned"]
+        return found
+
+
+class DeadLetters(Resource):
+    """What a server could not carry out."""
+
+    async def list(self, *, everything: bool = False) -> Sequence[Json]:
+        """Return dead letters, the newest first."""
+        query: Query = {"all": everything}
+        found: Sequence[Json] = (await self._get(json_from("dead_letters"), _LETTERS, query))["dead_letters"]
+        return found
+
+    async def show(self, letter_id: str) -> Json:
+        """Return a letter with its payload.
+
+        Raises:
+            DeadLetterNotFound: there is none.
+        """
+        return await self._get(json_from("id"), _letter(letter_id))
+
+    async def replay(self, letter_id: str, *, again: bool = False) -> Json:
+        """Carry a letter out."""
+        return await self._post(json_from("id"), _letter(letter_id, "/replay"), {"again": again})
+
+    async def drop(self, letter_id: str) -> Json:
+        """Drop a letter."""
+        return await self._post(json_from("id"), _letter(letter_id), method="DELETE")
+
+
+def _path(name: str, what: str = "") -> str:
+    missing = ScheduleNotFound(f"There is no schedule {name!r}", hint="See them with `fabric schedules list`.")
+    return f"{_BASE}/{segment(name, missing)}{what}"
+
+
+def _letter(letter_id: str, what: str = "") -> str:
+    missing = DeadLetterNotFound(f"There is no dead letter {letter_id!r}", hint="See them with `fabric dead list`.")
+    return f"{_LETTERS}/{segment(letter_id, missing)}{what}"

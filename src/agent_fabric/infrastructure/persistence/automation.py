@@ -1,0 +1,39 @@
+"""The tables of automation, together."""
+
+from functools import cached_property
+
+from agent_fabric.infrastructure.persistence.dead_letters import LetterSeal, SqlDeadLetters
+from agent_fabric.infrastructure.persistence.event_store import SqlRunRepository
+from agent_fabric.infrastructure.persistence.firing_history import SqlFiringHistory, SqlHeartbeats
+from agent_fabric.infrastructure.persistence.firing_queue import SqlFiringQueue
+from agent_fabric.infrastructure.persistence.schedules import SqlScheduleRepository
+from agent_fabric.infrastructure.persistence.sql import Database
+
+
+class SqlAutomation:
+    """AutomationStore over the database."""
+
+    def __init__(self, database: Database, runs: SqlRunRepository) -> None:
+        self._database = database
+        self._runs = runs
+        self._seal = LetterSeal(database.keys)
+
+    @cached_property
+    def schedules(self) -> SqlScheduleRepository:
+        return SqlScheduleRepository(self._database)
+
+    @cached_property
+    def queue(self) -> SqlFiringQueue:
+        return SqlFiringQueue(self._database, self._runs, self._seal)
+
+    @cached_property
+    def history(self) -> SqlFiringHistory:
+        return SqlFiringHistory(self._database)
+
+    @cached_property
+    def heartbeats(self) -> SqlHeartbeats:
+        return SqlHeartbeats(self._database)
+
+    @cached_property
+    def letters(self) -> SqlDeadLetters:
+        return SqlDeadLetters(self._database, self._seal)

@@ -1,0 +1,108 @@
+"""Schedules as people read and type them."""
+
+import json
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from agent_fabric.domain.automation.schedule import shown_interval
+from agent_fabric.domain.errors import ConfigError
+from agent_fabric.interfaces.cli.durations import seconds_in
+from agent_fabric.interfaces.cli.output import plain
+from agent_fabric.wire.shape import Json
+
+_NUMBERS = frozenset({"max_catch_up", "pause_after_failures", "daily_runs"})
+_TIMES = frozenset({"max_late_s", "jitter_s"})
+_WORDS = frozenset({"misfire", "overlap", "required_model"})
+
+
+def wish_from(
+    cron: str | None,
+    every: str | None,
+    timezone: str | None,
+    do: str | None,
+    workflow: str | None,
+    agent: str | None,
+    inputs: Sequence[str] | None,
+    more: Sequence[str] | None,
+) -> dict[str, Any]:
+    """Return what was typed as the API takes it.
+
+    Raises:
+        ConfigError: some of it cannot be read, or does not go together.
+    """
+    if workflow is not None and (agent is not None or do is not None):
+        raise ConfigError("A schedule runs a workflow, or an agent with a task", hint="Leave one of them out.")
+    wish: dict[str, Any] = {
+        "cron_expression": cron,
+        "every": every,
+        "timezone": timezone,
+        "task_instruction": do,
+        "target_kind": "workflow" if workflow is not None else "agent" if agent is not None else None,
+        "target": workflow or agent,
+        "inputs": dict(map(_input, inputs)) if inputs else None,
+        **dict(map(_setting, more or ())),
+    }
+    return {key: value for key, value in wish.items() if value is not None}
+
+
+def _input(pair: str) -> tuple[str, Any]:
+    name, equals, text = pair.partition("=")
+    if not equals:
+        raise ConfigError(f"{pair!r} is no KEY=VALUE", hint="Write such as -i count=3.")
+    try:
+        return name, json.loads(text)
+    except ValueError:
+        return name, text
+
+
+def _setting(pair: str) -> tuple[str, Any]:
+    name, _, text = pair.partition("=")
+    try:
+        if name in _NUMBERS:
+            return name, int(text)
+        if name in _TIMES:
+            return name, float(text) if text.replace(".", "", 1).isdigit() else seconds_in(text)
+    except ValueError:
+        raise ConfigError(f"{text!r} is no number", hint=f"Write such as --with {name}=3.") from None
+    if name in _WORDS:
+        return name, text
+    known = ", ".join(sorted(_NUMBERS | _TIMES | _WORDS))
+    raise ConfigError(f"There is no setting {name!r} of schedules", hint=f"Settings: {known}.")
+
+
+def line(schedule: Json) -> str:
+    """Return one line about a schedule."""
+    every = schedule["every"]
+    rule = f"every {shown_interval(every)}" if every is not None else f"{schedule['cron_expression']}"
+    what = schedule["target"] or schedule["task_instruction"] or ""
+    if not schedule["is_active"]:
+        state = f"paused by {schedule['paused_by'] or 'somebody'}"
+    elif schedule["next_at"] is None:
+        state = "never due again"
+    else:
+        zone = ZoneInfo(schedule["timezone"])
+        state = f"next {datetime.fromtimestamp(schedule['next_at'], zone).isoformat(timespec='seconds')}"
+    last = schedule.get("last")
+    outcome = f"  last {last['status']}{' ' + last['reason'] if last['reason'] else ''}" if last else ""
+    return f"{plain(schedule['name'])}  {plain(rule)}  {plain(state)}{plain(outcome)}  {plain(what[:60])}\n"
+
+
+def told_firing(planned: Json) -> str:
+    """Return one line about an instant to come."""
+    return f"  {plain(planned['local'])}{'  ' + plain(planned['note']) if planned['note'] else ''}\n"
+
+
+def shown_in_full(schedule: Json, firings: Sequence[Json]) -> str:
+    """Return everything about a schedule."""
+    lines = [line(schedule)]
+    keys = ("id", "owner", "target_kind", "misfire", "overlap", "max_late_s", "jitter_s", "required_model", "revision")
+    lines += [f"  {key}: {plain(str(schedule[key]))}\n" for key in keys if schedule[key] not in (None, "")]
+    lines += ["next:\n", *(told_firing(each) for each in schedule.get("next", ()))]
+    lines += ["last:\n"] if firings else []
+    for each in firings:
+        due = datetime.fromtimestamp(each["due_at"], ZoneInfo(schedule["timezone"])).isoformat(timespec="seconds")
+        told = f"  {due}  {each['status']}  {each['reason'] or ''}  {each['run_id'] or each['about'] or ''}"
+        lines.append(plain(told.rstrip()) + "\n")
+    return "".join(lines)

@@ -1,0 +1,100 @@
+"""Bodies of requests about schedules and dead letters."""
+
+from typing import Annotated, Any
+
+from pydantic import Field, FiniteFloat, StringConstraints
+
+from agent_fabric.interfaces.http.bodies import WHOLE, RequestBody
+
+Name = Annotated[str, StringConstraints(max_length=200)]
+Instruction = Annotated[str, StringConstraints(max_length=100_000)]
+Seconds = Annotated[FiniteFloat, Field(ge=0, le=400 * 86_400)]
+Moment = Annotated[FiniteFloat, Field(ge=0, le=32_503_680_000)]
+
+
+class ScheduleChange(RequestBody, json_schema_extra={"examples": [{"cron_expression": "0 4 * * *"}]}):
+    """What is changed of a schedule; the rest stays as it is. The next instant is computed from now."""
+
+    cron_expression: Name | None = None
+    """Minute, hour, day, month and weekday, such as `0 3 * * *`; or a shortcut such as `@daily`."""
+    every: Annotated[FiniteFloat, Field(ge=1, le=31_622_400)] | Name | None = None
+    """Instead of a cron expression: an interval, in seconds or such as `5m`."""
+    timezone: Name | None = None
+    """An IANA name such as `Europe/Berlin`; not set: `automation.timezone`."""
+    target_kind: Name | None = None
+    """`agent` (the usual), `workflow`, `chat` or `node_command`."""
+    target: Name | None = None
+    """The workflow, the agent, or the pack."""
+    task_instruction: Instruction | None = None
+    """What is to be done, for an agent or a pack."""
+    inputs: dict[str, Any] | None = None
+    """Inputs of the workflow or agent."""
+    agent_id: Name | None = None
+    """The pack that does it; not set: recruitment chooses."""
+    required_model: Name | None = None
+    """Key of the model that it needs."""
+    misfire: Name | None = None
+    """What becomes of missed instants: `skip`, `once` (the usual) or `all`."""
+    overlap: Name | None = None
+    """What happens while the run before is under way: `skip` (the usual), `queue` or `cancel`."""
+    max_late_s: Seconds | None = None
+    """How late a missed instant may be made up for."""
+    max_catch_up: Annotated[int, Field(ge=1, le=1_000), WHOLE] | None = None
+    """How many missed instants are made up for at most, with `all`."""
+    jitter_s: Seconds | None = None
+    """Delays each firing by up to so many seconds, the same on every server."""
+    pause_after_failures: Annotated[int, Field(ge=0, le=1_000), WHOLE] | None = None
+    """Failed runs in a row after which it is paused; 0: never."""
+    daily_runs: Annotated[int, Field(ge=1, le=100_000), WHOLE] | None = None
+    """How many runs it may start on one day of its zone."""
+    starts_at: Moment | None = None
+    """Nothing is due before, in seconds since 1970."""
+    ends_at: Moment | None = None
+    """Nothing is due after."""
+    is_active: bool | None = None
+    """Whether it fires at all."""
+    use_persistent_chat: bool | None = None
+    """With `chat`: whether all turns go into one session."""
+    chat_session_id: Name | None = None
+    """With `chat`: the session."""
+
+
+class ScheduleRequest(
+    ScheduleChange,
+    json_schema_extra={
+        "examples": [
+            {
+                "name": "nightly",
+                "cron_expression": "0 3 * * *",
+                "timezone": "Europe/Berlin",
+                "task_instruction": "Summarize what happened today.",
+            }
+        ]
+    },
+):
+    """A new schedule."""
+
+    name: Annotated[str, StringConstraints(min_length=1, max_length=80)]
+    """How it is called; a schedule that is removed and made again does not fire an instant twice."""
+
+
+class BackfillRequest(RequestBody, json_schema_extra={"examples": [{"from": 1_794_700_000, "to": 1_794_800_000}]}):
+    """A period whose instants are made up for."""
+
+    start: Annotated[Moment, Field(alias="from")]
+    """Its beginning, in seconds since 1970."""
+    to: Moment
+    """Its end."""
+    dry_run: bool = False
+    """Whether only to tell what would be fired."""
+    concurrency: Annotated[int, Field(ge=1, le=10), WHOLE] = 1
+    """How many of the runs are under way at a time."""
+    confirmed: bool = False
+    """More than 100 instants need this."""
+
+
+class ReplayRequest(RequestBody, json_schema_extra={"examples": [{"again": True}]}):
+    """How a dead letter is carried out."""
+
+    again: bool = False
+    """Whether as something new, instead of under the id that it had."""

@@ -1,0 +1,52 @@
+"""Schedules, their firings and explanations, and dead letters."""
+
+from typing import Annotated, Any
+
+from agent_fabric.application.automation.backfill_schedule import Backfilled
+from agent_fabric.application.automation.explain_schedule import PlannedFiring
+from agent_fabric.application.ports.automation import DeadLetter
+from agent_fabric.domain.automation.firing import Firing
+from agent_fabric.domain.automation.schedule import Schedule
+from agent_fabric.domain.automation.why import Explanation
+from agent_fabric.wire.shape import Listing, Shape
+
+FIRING = Shape(
+    Firing,
+    "due_at fired_at status run_id reason? late_s server? about? until_at count revision",
+    name="ScheduleFiring",
+    about="What became of a due instant, or of several in a row that were skipped.",
+)
+FIRINGS = Listing("firings", FIRING, name="FiringList", about="Firings, the newest first.")
+PLANNED = Shape(PlannedFiring, "at local note?", name="PlannedFiring", about="An instant at which it will be due.")
+PLAN = Listing("planned", PLANNED, name="SchedulePlan", about="When it will be due, oldest first.")
+SCHEDULE = Shape(
+    Schedule,
+    "id name target_kind target? inputs task_instruction? agent_id? required_model?"
+    " cron_expression=rule.cron_expression? every=rule.every_s timezone=rule.timezone starts_at=rule.starts_at"
+    " ends_at=rule.ends_at misfire overlap max_late_s max_catch_up jitter_s pause_after_failures daily_runs is_active"
+    " paused_by? use_persistent_chat chat_session_id? owner created_at revision next_at",
+    name="ScheduleDetails",
+    about="A schedule. Times are seconds since 1970.",
+    also={
+        "next?": Annotated[list[PlannedFiring], "The next five instants at which it is due."],
+        "last?": Annotated[dict[str, Any] | None, "Its newest firing."],
+    },
+    parts=[PLANNED],
+)
+SCHEDULES = Listing("schedules", SCHEDULE, name="ScheduleList", about="Schedules, by name.")
+EXPLANATION = Shape(
+    Explanation,
+    "answer at text due_at reason? run_id fired_at late_s server? about? by? dead_from dead_until before after rule?"
+    " revision",
+    name="ScheduleExplanation",
+    about="Why a schedule did or did not do something at a time.",
+)
+BACKFILL = Shape(Backfilled, name="Backfill", about="The instants that a backfill makes up for, in seconds since 1970.")
+LETTER = Shape(
+    DeadLetter,
+    "id kind source reason created_at status settled_by? settled_at outcome?",
+    name="DeadLetter",
+    about="Something that could not be carried out.",
+    also={"payload?": Annotated[dict[str, Any], "What is needed to carry it out."]},
+)
+LETTERS = Listing("dead_letters", LETTER, name="DeadLetterList", about="Dead letters, the newest first.")

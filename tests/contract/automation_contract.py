@@ -1,0 +1,164 @@
+"""What every store of automation promises."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from agent_fabric.application.ports.automation import NewFiring, Turn
+from agent_fabric.application.ports.storage import Storage
+from agent_fabric.domain.automation.firing import Firing, FiringStatus, Reason, run_of_firing
+from agent_fabric.domain.automation.schedule import Rule, Schedule, TargetKind
+from agent_fabric.domain.errors import NameTaken, ScheduleNotFound
+from agent_fabric.domain.runs.task import RunStatus
+from contract.run_repository_contract import completed, log, run_created
+
+AT = 1_000_000.0
+
+
+def a_schedule(name: str = "nightly", *, next_at: float | None = AT, number: int = 1) -> Schedule:
+    return Schedule(
+        id=f"id-{number:05}",
+        name=name,
+        target_kind=TargetKind.WORKFLOW,
+        target="triage",
+        inputs={"count": 3},
+        rule=Rule(every_s=60.0, anchor=AT, timezone="Europe/Berlin"),
+        created_at=AT - 100,
+        next_at=next_at,
+        user_scopes=("runs",),
+    )
+
+
+def a_firing(due_at: float = AT, *, name: str = "nightly", status: FiringStatus = FiringStatus.FIRED) -> Firing:
+    return Firing(
+        trigger=name,
+        due_at=due_at,
+        until_at=due_at,
+        status=status,
+        fired_at=due_at + 1,
+        run_id=run_of_firing(name, due_at) if status is FiringStatus.FIRED else None,
+        server="one",
+        revision=1,
+    )
+
+
+def a_turn(schedule: Schedule, *firings: Firing) -> Turn:
+    created = log(run_created())[0]
+    new = [NewFiring(firing=each, created=created if each.run_id else None) for each in firings]
+    following = (schedule.next_at or 0.0) + 60
+    return Turn(schedule=schedule, next_at=following, look_at=following, firings=new)
+
+
+class AutomationContract:
+    async def test_a_schedule_comes_back_as_it_was_kept_by_name_and_id(self, storage: Storage) -> None:
+        schedules, kept = storage.automation.schedules, a_schedule()
+        await schedules.add(kept, by="ada")
+        assert await schedules.find("nightly") == await schedules.find(kept.id) == kept
+        assert await schedules.list() == [kept]
+        with pytest.raises(NameTaken):
+            await schedules.add(replace(kept, id="other"), by="ada")
+        with pytest.raises(ScheduleNotFound):
+            await schedules.find("none")
+
+    async def test_a_change_counts_once_and_the_rule_before_is_remembered(self, storage: Storage) -> None:
+        schedules, old = storage.automation.schedules, a_schedule()
+        await schedules.add(old, by="ada")
+        new = replace(old, rule=replace(old.rule, every_s=5.0), revision=2, next_at=AT + 65)
+        assert await schedules.change(old, new, by="bob", now=AT + 30)
+        assert not await schedules.change(old, new, by="bob", now=AT + 31)
+        versions = await storage.automation.history.versions("nightly")
+        assert [(each.revision, each.rule.every_s, each.changed_by) for each in versions] == [
+            (1, 60.0, "ada"),
+            (2, 5.0, "bob"),
+        ]
+        (pending,) = await storage.automation.history.firings("nightly", limit=5)
+        assert (pending.due_at, pending.reason) == (AT, Reason.CHANGED)
+
+    async def test_what_is_due_is_fired_with_its_run_by_the_first_who_commits(self, storage: Storage) -> None:
+        automation, schedule = storage.automation, a_schedule()
+        await automation.schedules.add(schedule, by="ada")
+        assert await automation.queue.due(AT - 1, limit=10) == []
+        (due,) = await automation.queue.due(AT, limit=10)
+        assert (due.schedule, due.open_runs, due.queued) == (schedule, [], 0)
+        fired = a_firing()
+        done = await asyncio.gather(*(automation.queue.commit([a_turn(schedule, fired)]) for _ in range(4)))
+        assert sorted(each[0] for each in done) == [False, False, False, True]
+        assert await automation.history.firings("nightly", limit=5) == [fired]
+        assert fired.run_id is not None
+        assert await storage.runs.status(fired.run_id) is RunStatus.RUNNING
+        assert list(await storage.queue.unfinished()) == [fired.run_id]
+        assert await automation.queue.due(AT + 1, limit=10) == []
+
+    async def test_a_schedule_that_is_made_again_fires_no_instant_twice(self, storage: Storage) -> None:
+        automation, schedule = storage.automation, a_schedule()
+        await automation.schedules.add(schedule, by="ada")
+        await automation.queue.commit([a_turn(schedule, a_firing())])
+        await automation.schedules.remove(schedule, by="ada", now=AT + 2)
+        again = replace(schedule, id="again")
+        await automation.schedules.add(again, by="ada")
+        assert await automation.queue.commit([a_turn(again, a_firing())]) == [True]
+        assert len(await automation.history.firings("nightly", limit=5)) == 1
+
+    async def test_runs_stay_open_until_a_turn_has_noted_how_they_ended(self, storage: Storage) -> None:
+        automation, schedule = storage.automation, a_schedule()
+        await automation.schedules.add(schedule, by="ada")
+        fired = a_firing()
+        await automation.queue.commit([a_turn(schedule, fired)])
+        assert fired.run_id is not None
+        held, _, _ = await storage.runs.take(fired.run_id)
+        (due,) = await automation.queue.due(AT + 60, limit=10)
+        assert [run.is_over for run in due.open_runs] == [False]
+        await held.append(log(completed(fired.run_id, "done"), first=1))
+        await held.release()
+        (due,) = await automation.queue.due(AT + 60, limit=10)
+        assert [(run.run_id, run.status) for run in due.open_runs] == [(fired.run_id, RunStatus.COMPLETED)]
+        turn = replace(a_turn(due.schedule), over=due.open_runs, failures=2)
+        assert await automation.queue.commit([turn]) == [True]
+        (due,) = await automation.queue.due(AT + 120, limit=10)
+        assert (due.open_runs, due.failures) == ([], 2)
+
+    async def test_a_queued_firing_is_started_once(self, storage: Storage) -> None:
+        automation, schedule = storage.automation, a_schedule()
+        await automation.schedules.add(schedule, by="ada")
+        queued = a_firing(status=FiringStatus.QUEUED)
+        later = a_firing(AT + 60, status=FiringStatus.QUEUED)
+        await automation.queue.commit([a_turn(schedule, queued, later)])
+        ((first, runs),) = await automation.queue.waiting(limit=10)
+        assert (first, runs) == (queued, [])
+        fired, created = a_firing(), log(run_created())[0]
+        done = await asyncio.gather(*(automation.queue.start(fired, created) for _ in range(3)))
+        assert sorted(done) == [False, False, True]
+        ((first, runs),) = await automation.queue.waiting(limit=10)
+        assert (first, [run.run_id for run in runs]) == (later, [fired.run_id])
+
+    async def test_an_instant_that_was_skipped_can_be_fired_after_all(self, storage: Storage) -> None:
+        automation, schedule = storage.automation, a_schedule()
+        await automation.schedules.add(schedule, by="ada")
+        span = replace(a_firing(status=FiringStatus.SKIPPED), until_at=AT + 120, count=3, reason=Reason.MISFIRE)
+        await automation.queue.commit([a_turn(schedule, span)])
+        assert await automation.queue.record(NewFiring(firing=a_firing(), created=log(run_created())[0]))
+        assert not await automation.queue.record(NewFiring(firing=a_firing(), created=log(run_created())[0]))
+        rows = await automation.history.firings("nightly", limit=5)
+        assert [(each.status, each.count) for each in rows] == [("skipped", 2), ("fired", 1)]
+        assert await automation.history.fired_within("nightly", AT, AT + 500) == [AT]
+        (near,) = await automation.history.around("nightly", AT + 100, within_s=5)
+        assert near.reason is Reason.MISFIRE
+
+    async def test_a_schedule_that_is_paused_with_a_turn_fires_no_more(self, storage: Storage) -> None:
+        automation, schedule = storage.automation, a_schedule()
+        await automation.schedules.add(schedule, by="ada")
+        skipped = replace(a_firing(status=FiringStatus.SKIPPED), reason=Reason.PAUSED)
+        turn = replace(a_turn(schedule, skipped), next_at=None, look_at=None, paused_by="5 failures")
+        assert await automation.queue.commit([turn]) == [True]
+        paused = await automation.schedules.find("nightly")
+        assert (paused.is_active, paused.paused_by, paused.next_at, paused.revision) == (False, "5 failures", None, 2)
+        assert (await automation.history.versions("nightly"))[-1].is_active is False
+
+    async def test_who_was_alive_is_known(self, storage: Storage) -> None:
+        beats = storage.automation.heartbeats
+        for now in (AT, AT + 5, AT + 3):
+            await beats.beat("a", "one", AT, now)
+        await beats.beat("b", "two", AT + 100, AT + 100)
+        found = {(life.server, life.since, life.until) for life in await storage.automation.history.lives(AT + 50)}
+        assert found == {("one", AT, AT + 5), ("two", AT + 100, AT + 100)}

@@ -1,0 +1,124 @@
+"""Schedules over HTTP: added, fired once by the server, explained, paused, made up for."""
+
+import asyncio
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_fabric.client import FabricClient
+from agent_fabric.domain.errors import InvalidInputs, NameTaken, ScheduleNotFound
+from integration.http.served import PATIENCE_S, Served, served
+
+BASE = "/api/v1/schedules"
+
+
+async def until(server: Served, path: str, done: Any) -> dict[str, Any]:
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            shown: dict[str, Any] = (await server.client.get(path)).json()
+            if done(shown):
+                return shown
+            await asyncio.sleep(0.05)
+
+
+@pytest.mark.proves("A33-006", "A33-100", "FC-040", "FC-041", "FC-043", "FC-067")
+async def test_a_schedule_fires_by_itself_and_says_why(tmp_path: Path) -> None:
+    async with served(tmp_path) as server:
+        made = await server.client.post(BASE, json={"name": "soon", "every": 1, "task_instruction": "do it"})
+        assert made.status_code == 201, made.text
+        shown = made.json()
+        assert made.headers["location"] == f"{BASE}/{shown['id']}"
+        assert 0 < shown["next_at"] - time.time() <= 1.5
+        assert len(shown["next"]) == 5
+        fired = await until(
+            server, f"{BASE}/soon/firings", lambda body: any(each["run_id"] for each in body["firings"])
+        )
+        first = [each for each in fired["firings"] if each["run_id"]][-1]
+        assert (first["status"], first["due_at"]) == ("fired", shown["next_at"])
+        why = (await server.client.get(f"{BASE}/soon/why", params={"at": str(first["due_at"])})).json()
+        assert (why["answer"], why["run_id"]) == ("fired", first["run_id"])
+        assert why["late_s"] < 5
+        ended = await until(server, f"/runs/{first['run_id']}", lambda body: body["_meta"]["status"] == "completed")
+        assert ended["_meta"]["run_id"] == first["run_id"]
+        paused = (await server.client.post(f"{BASE}/soon/pause")).json()
+        assert (paused["is_active"], paused["next_at"]) == (False, None)
+        gone = (await server.client.delete(f"{BASE}/{shown['id']}")).json()
+        assert gone["name"] == "soon"
+        assert (await server.client.get(f"{BASE}/soon")).json()["code"] == "schedule_not_found"
+
+
+async def test_the_client_manages_schedules(tmp_path: Path) -> None:
+    async with served(tmp_path) as server, FabricClient(str(server.client.base_url), token=server.token) as client:
+        schedules = client.schedules
+        wish = {
+            "name": "night",
+            "cron_expression": "*/15 2 * * *",
+            "timezone": "Europe/Berlin",
+            "task_instruction": "x",
+        }
+        await schedules.add(wish)
+        with pytest.raises(NameTaken):
+            await schedules.add(wish)
+        with pytest.raises(InvalidInputs):
+            await schedules.add({"name": "no rule", "task_instruction": "x"})
+        assert [each["name"] for each in await schedules.list()] == ["night"]
+        planned = await schedules.simulate("night", 1_806_105_600, 1_806_278_400)
+        assert [each["local"] for each in planned if each["note"]] == ["2027-03-28T03:00:00+02:00"]
+        assert (await schedules.why("night", "2027-03-28T02:30"))["answer"] == "moved"
+        changed = await schedules.change("night", {"every": "2h", "overlap": "queue"})
+        assert (changed["every"], changed["cron_expression"], changed["overlap"]) == (7200.0, None, "queue")
+        run_id = await schedules.fire("night")
+        await until(server, f"/runs/{run_id}", lambda body: body["_meta"]["status"] == "completed")
+        with pytest.raises(ScheduleNotFound):
+            await schedules.show("none")
+        preview = await server.client.post(f"{BASE}/preview", json={"cron_expression": "@daily"})
+        assert len(preview.json()["planned"]) == 5
+
+
+async def test_a_backfill_fires_what_was_not_fired_one_after_another(tmp_path: Path) -> None:
+    async with served(tmp_path) as server:
+        wish = {"name": "past", "cron_expression": "0 3 * * *", "task_instruction": "do it"}
+        await server.client.post(BASE, json=wish)
+        now = time.time()
+        period = {"from": now - 3 * 86_400, "to": now - 3_600}
+        looked = (await server.client.post(f"{BASE}/past/backfill", json={**period, "dry_run": True})).json()
+        assert 2 <= len(looked["queued"]) <= 3
+        await server.client.post(f"{BASE}/past/backfill", json=period)
+        rows = await until(
+            server,
+            f"{BASE}/past/firings",
+            lambda body: (
+                len(body["firings"]) == len(looked["queued"])
+                and all(each["status"] == "fired" for each in body["firings"])
+            ),
+        )
+        assert [each["reason"] for each in rows["firings"]] == ["backfill"] * len(looked["queued"])
+        again = (await server.client.post(f"{BASE}/past/backfill", json={**period, "dry_run": True})).json()
+        assert (again["queued"], len(again["already"])) == ([], len(looked["queued"]))
+
+
+async def test_what_cannot_be_started_becomes_a_dead_letter_that_can_be_replayed(tmp_path: Path) -> None:
+    folder = tmp_path / "workflow-definitions"
+    folder.mkdir()
+    file = folder / "job.yaml"
+    text = "name: job\nsteps:\n  - id: a\n    action: transform\n    inputs:\n      value: 1\n"
+    file.write_text(text)
+    async with served(tmp_path) as server:
+        wish = {"name": "soon", "every": 1, "target_kind": "workflow", "target": "job"}
+        made = await server.client.post(BASE, json=wish)
+        assert made.status_code == 201, made.text
+        file.unlink()
+        found = await until(server, "/api/v1/dead-letters", lambda body: body["dead_letters"])
+        letter = found["dead_letters"][-1]
+        await server.client.post(f"{BASE}/soon/pause")
+        assert (letter["kind"], letter["source"]) == ("trigger", "soon")
+        assert (await server.client.post(f"/api/v1/dead-letters/{letter['id']}/replay")).status_code == 404
+        file.write_text(text)
+        done = await server.client.post(f"/api/v1/dead-letters/{letter['id']}/replay")
+        assert done.json()["status"] == "replayed", done.text
+        shown = (await server.client.get(f"/api/v1/dead-letters/{letter['id']}")).json()
+        why = (await server.client.get(f"{BASE}/soon/why", params={"at": str(shown["payload"]["due_at"])})).json()
+        assert (why["answer"], why["run_id"]) == ("fired", done.json()["outcome"])
+        assert (await server.client.delete(f"/api/v1/dead-letters/{letter['id']}")).status_code == 409

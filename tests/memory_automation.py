@@ -1,0 +1,271 @@
+"""Automation's store in memory, for tests: it passes the contract suite and decides nothing that the domain decides."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from agent_fabric.application.ports.automation import DeadLetter, DueSchedule, NewFiring, OpenRun, Turn
+from agent_fabric.domain.automation.firing import Firing, FiringStatus, Reason, jitter
+from agent_fabric.domain.automation.schedule import RuleVersion, Schedule
+from agent_fabric.domain.automation.why import Life
+from agent_fabric.domain.errors import DeadLetterNotFound, NameTaken, ScheduleNotFound
+from agent_fabric.domain.events import Event
+from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.runs.task import RunStatus
+from agent_fabric.testing.fakes import MemoryRuns
+
+
+@dataclass
+class _Tables:
+    runs: MemoryRuns
+    schedules: dict[str, Schedule] = field(default_factory=dict)
+    failures: dict[str, int] = field(default_factory=dict)
+    versions: dict[str, list[RuleVersion]] = field(default_factory=dict)
+    firings: dict[tuple[str, float], Firing] = field(default_factory=dict)
+    outcomes: dict[tuple[str, float], str] = field(default_factory=dict)
+    lives: dict[str, Life] = field(default_factory=dict)
+    letters: dict[str, DeadLetter] = field(default_factory=dict)
+
+    def write(self, new: NewFiring) -> bool:
+        key = (new.firing.trigger, new.firing.due_at)
+        if key in self.firings:
+            return False
+        self.firings[key] = new.firing
+        if new.created is not None and new.firing.run_id is not None:
+            self.create(new.firing.run_id, new.created)
+        return True
+
+    def create(self, run_id: RunId, created: Event) -> None:
+        self.runs._add(run_id)
+        self.runs.logs[run_id].append(created)
+
+    def open_runs(self, trigger: str) -> list[OpenRun]:
+        return [
+            OpenRun(firing.run_id, firing.due_at, self.runs._statuses.get(firing.run_id))
+            for key, firing in sorted(self.firings.items())
+            if firing.trigger == trigger
+            and firing.status is FiringStatus.FIRED
+            and firing.run_id is not None
+            and key not in self.outcomes
+        ]
+
+    def queued(self, trigger: str = "") -> list[Firing]:
+        found = [each for each in self.firings.values() if each.status is FiringStatus.QUEUED]
+        return sorted((each for each in found if trigger in ("", each.trigger)), key=lambda each: each.due_at)
+
+    def close(self, trigger: str, over: Sequence[OpenRun]) -> None:
+        for run in over:
+            self.outcomes[trigger, run.due_at] = "deleted" if run.status is None else run.status.value
+
+
+def _look_at(schedule: Schedule) -> float | None:
+    due = schedule.next_at
+    return None if due is None else due + jitter(schedule.name, due, schedule.jitter_s)
+
+
+@dataclass
+class MemorySchedules:
+    tables: _Tables
+
+    async def add(self, schedule: Schedule, *, by: str) -> None:
+        if any(each.name == schedule.name for each in self.tables.schedules.values()):
+            raise NameTaken(f"There is a schedule {schedule.name!r} already")
+        self.tables.schedules[schedule.id] = schedule
+        self._version(schedule, schedule.created_at, by)
+
+    def _version(self, schedule: Schedule, since: float, by: str, *, removed: bool = False) -> None:
+        self.tables.versions.setdefault(schedule.name, []).append(
+            RuleVersion(
+                since=since,
+                revision=schedule.revision,
+                rule=schedule.rule,
+                is_active=schedule.is_active and not removed,
+                changed_by=by,
+                removed=removed,
+            )
+        )
+
+    async def find(self, name: str) -> Schedule:
+        for each in self.tables.schedules.values():
+            if name in (each.name, each.id):
+                return each
+        raise ScheduleNotFound(f"There is no schedule {name!r}")
+
+    async def list(self) -> Sequence[Schedule]:
+        return sorted(self.tables.schedules.values(), key=lambda each: each.name)
+
+    async def change(self, old: Schedule, new: Schedule, *, by: str, now: float) -> bool:
+        current = self.tables.schedules.get(old.id)
+        if current is None or current.revision != old.revision:
+            return False
+        pending = current.next_at
+        if pending is not None and pending <= now:
+            reason = Reason.CHANGED if new.is_active else Reason.PAUSED
+            skipped = Firing(
+                trigger=old.name,
+                due_at=pending,
+                until_at=max(pending, now),
+                status=FiringStatus.SKIPPED,
+                reason=reason,
+                fired_at=now,
+                about=by,
+                revision=old.revision,
+            )
+            self.tables.write(NewFiring(firing=skipped))
+        self.tables.schedules[old.id] = new
+        self.tables.failures[old.id] = 0
+        self._version(new, now, by)
+        return True
+
+    async def remove(self, schedule: Schedule, *, by: str, now: float) -> None:
+        self.tables.schedules.pop(schedule.id, None)
+        for firing in self.tables.queued(schedule.name):
+            key = (firing.trigger, firing.due_at)
+            self.tables.firings[key] = replace(
+                firing, status=FiringStatus.SKIPPED, reason=Reason.CHANGED, about=by, fired_at=now
+            )
+        self._version(replace(schedule, revision=schedule.revision + 1), now, by, removed=True)
+
+
+@dataclass
+class MemoryFiringQueue:
+    tables: _Tables
+
+    async def due(self, now: float, *, limit: int) -> Sequence[DueSchedule]:
+        found = [(_look_at(each), each) for each in self.tables.schedules.values()]
+        due = sorted((at, each.id) for at, each in found if at is not None and at <= now)
+        return [
+            DueSchedule(
+                schedule=self.tables.schedules[key],
+                open_runs=self.tables.open_runs(self.tables.schedules[key].name),
+                queued=len(self.tables.queued(self.tables.schedules[key].name)),
+                failures=self.tables.failures.get(key, 0),
+            )
+            for _, key in due[:limit]
+        ]
+
+    async def commit(self, turns: Sequence[Turn]) -> Sequence[bool]:
+        return [self._turn(turn) for turn in turns]
+
+    def _turn(self, turn: Turn) -> bool:
+        read, now = turn.schedule, self.tables.schedules.get(turn.schedule.id)
+        if now is None or (now.revision, now.next_at) != (read.revision, read.next_at):
+            return False
+        self.tables.close(read.name, turn.over)
+        self.tables.failures[read.id] = turn.failures
+        later = replace(read, next_at=turn.next_at)
+        for new in turn.firings:
+            self.tables.write(new)
+        self.tables.letters |= {letter.id: letter for letter in turn.letters}
+        if turn.paused_by:
+            later = replace(later, is_active=False, paused_by=turn.paused_by, revision=read.revision + 1)
+            MemorySchedules(self.tables)._version(later, turn.firings[0].firing.fired_at, turn.paused_by)
+        self.tables.schedules[read.id] = later
+        return True
+
+    async def waiting(self, *, limit: int) -> Sequence[tuple[Firing, Sequence[OpenRun]]]:
+        first: dict[str, Firing] = {}
+        for firing in self.tables.queued():
+            first.setdefault(firing.trigger, firing)
+        return [(each, self.tables.open_runs(each.trigger)) for each in list(first.values())[:limit]]
+
+    async def start(self, fired: Firing, created: Event | None, over: Sequence[OpenRun] = ()) -> bool:
+        key = (fired.trigger, fired.due_at)
+        if key not in self.tables.firings or self.tables.firings[key].status is not FiringStatus.QUEUED:
+            return False
+        self.tables.close(fired.trigger, over)
+        self.tables.firings[key] = fired
+        if created is not None and fired.run_id is not None:
+            self.tables.create(fired.run_id, created)
+        return True
+
+    async def record(self, fired: NewFiring) -> bool:
+        key = (fired.firing.trigger, fired.firing.due_at)
+        there = self.tables.firings.get(key)
+        if there is not None and there.status is FiringStatus.SKIPPED:
+            del self.tables.firings[key]
+            if there.count > 1:
+                later = there.due_at + 0.001
+                self.tables.firings[there.trigger, later] = replace(there, due_at=later, count=there.count - 1)
+        return self.tables.write(fired)
+
+
+@dataclass
+class MemoryHistory:
+    tables: _Tables
+
+    async def firings(self, trigger: str, *, limit: int, before: float | None = None) -> Sequence[Firing]:
+        found = sorted((each for each in self.tables.firings.values() if each.trigger == trigger), key=_due)
+        return [each for each in reversed(found) if before is None or each.due_at < before][:limit]
+
+    async def around(self, trigger: str, at: float, *, within_s: float) -> Sequence[Firing]:
+        found = [each for each in self.tables.firings.values() if each.trigger == trigger]
+        near = [each for each in found if each.due_at <= at and each.until_at >= at - within_s]
+        return sorted(near, key=_due, reverse=True)
+
+    async def fired_within(self, trigger: str, since: float, until: float) -> Sequence[float]:
+        return sorted(
+            each.due_at
+            for each in self.tables.firings.values()
+            if each.trigger == trigger
+            and since <= each.due_at <= until
+            and each.status in (FiringStatus.FIRED, FiringStatus.QUEUED)
+        )
+
+    async def versions(self, trigger: str) -> Sequence[RuleVersion]:
+        return list(self.tables.versions.get(trigger, ()))
+
+    async def lives(self, around: float) -> Sequence[Life]:
+        return list(self.tables.lives.values())
+
+
+@dataclass
+class MemoryHeartbeats:
+    tables: _Tables
+
+    async def beat(self, life_id: str, server: str, since: float, now: float) -> None:
+        known = self.tables.lives.get(life_id)
+        self.tables.lives[life_id] = Life(server, since, now if known is None else max(now, known.until))
+
+
+@dataclass
+class MemoryLetters:
+    tables: _Tables
+
+    async def add(self, letter: DeadLetter) -> None:
+        self.tables.letters.setdefault(letter.id, letter)
+
+    async def list(self, *, limit: int, everything: bool = False) -> Sequence[DeadLetter]:
+        found = [each for each in self.tables.letters.values() if everything or each.status == "dead"]
+        return sorted(found, key=lambda each: -each.created_at)[:limit]
+
+    async def find(self, letter_id: str) -> DeadLetter:
+        found = [each for key, each in self.tables.letters.items() if key.startswith(letter_id)]
+        if len(found) != 1:
+            raise DeadLetterNotFound(f"There is no dead letter {letter_id!r}")
+        return found[0]
+
+    async def settle(self, letter: DeadLetter, *, status: str, by: str, outcome: str, now: float) -> bool:
+        if self.tables.letters[letter.id].status != letter.status:
+            return False
+        self.tables.letters[letter.id] = replace(letter, status=status, settled_by=by, settled_at=now, outcome=outcome)
+        return True
+
+
+class MemoryAutomation:
+    """AutomationStore that forgets."""
+
+    def __init__(self, runs: MemoryRuns) -> None:
+        self.tables = _Tables(runs)
+        self.schedules = MemorySchedules(self.tables)
+        self.queue = MemoryFiringQueue(self.tables)
+        self.history = MemoryHistory(self.tables)
+        self.heartbeats = MemoryHeartbeats(self.tables)
+        self.letters = MemoryLetters(self.tables)
+
+    def end(self, run_id: RunId, status: RunStatus) -> None:
+        """Let a run end."""
+        self.tables.runs._statuses[run_id] = status
+
+
+def _due(firing: Firing) -> float:
+    return firing.due_at

@@ -1,0 +1,229 @@
+"""When schedules are due, against a brute-force oracle around the transitions of all zones."""
+
+import random
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from itertools import islice, pairwise
+from zoneinfo import ZoneInfo, available_timezones
+
+import pytest
+
+from agent_fabric.domain.automation.timing import (
+    BoundedTiming,
+    CronTiming,
+    EveryTiming,
+    due_between,
+    names_hours,
+    next_after,
+    place,
+)
+from agent_fabric.domain.errors import ConfigError
+from agent_fabric.infrastructure.automation.cronsim_walls import read_cron
+from effort import SOAK, report
+
+EXPRESSIONS = (
+    "*/15 2 * * *",
+    "30 2 * * *",
+    "0 3 * * *",
+    "30 * * * *",
+    "*/20 * * * *",
+    "15 */3 * * *",
+    "0 0 * * *",
+    "5,35 0-4 * * *",
+    "0 12 */2 * 1-5",
+    "59 23 * * 0",
+)
+DAY_S = 86_400
+
+
+def cron(expression: str, zone: str) -> CronTiming:
+    return CronTiming(read_cron(expression), ZoneInfo(zone), names_hours(expression))
+
+
+def at(text: str) -> float:
+    return datetime.fromisoformat(text).timestamp()
+
+
+def local(instants: Sequence[float], zone: str) -> list[str]:
+    return [datetime.fromtimestamp(each, ZoneInfo(zone)).isoformat() for each in instants]
+
+
+def between(expression: str, zone: str, start: str, end: str) -> list[str]:
+    return local(list(due_between(cron(expression, zone), at(start) - 1, at(end))), zone)
+
+
+def test_a_quarter_hourly_rule_in_the_hour_that_is_skipped_runs_once_when_the_clock_has_jumped() -> None:
+    found = between("*/15 2 * * *", "Europe/Berlin", "2026-03-29T00:00+00:00", "2026-03-29T06:00+00:00")
+    assert found == ["2026-03-29T03:00:00+02:00"]
+
+
+def test_a_time_that_comes_twice_runs_once_the_first_time() -> None:
+    found = between("30 2 * * *", "Europe/Berlin", "2026-10-24T20:00+00:00", "2026-10-25T20:00+00:00")
+    assert found == ["2026-10-25T02:30:00+02:00"]
+
+
+def test_every_hour_follows_elapsed_time_through_both_transitions() -> None:
+    spring = list(due_between(cron("0 * * * *", "Europe/Berlin"), at("2026-03-28T22:30Z"), at("2026-03-29T04:00Z")))
+    autumn = list(due_between(cron("0 * * * *", "Europe/Berlin"), at("2026-10-24T22:30Z"), at("2026-10-25T04:00Z")))
+    assert {second - first for first, second in pairwise(spring)} == {3600.0}
+    assert {second - first for first, second in pairwise(autumn)} == {3600.0}
+
+
+def test_a_day_that_a_zone_skipped_is_made_up_for_once() -> None:
+    found = between("0 9 * * *", "Pacific/Apia", "2011-12-29T12:00+00:00", "2011-12-31T12:00+00:00")
+    assert found == ["2011-12-29T09:00:00-10:00", "2011-12-31T00:00:00+14:00", "2011-12-31T09:00:00+14:00"]
+
+
+def test_an_interval_keeps_its_phase_whatever_it_is_asked_after() -> None:
+    every = EveryTiming(90.0, 1_000.0)
+    assert list(islice(every.after(1_000.0), 2)) == [1_090.0, 1_180.0]
+    assert next_after(every, 1_000.0 + 90.0 * 12_345 + 7) == 1_000.0 + 90.0 * 12_346
+    assert next_after(every, 0.0) == 1_000.0
+
+
+def test_a_period_bounds_both_ends() -> None:
+    bounded = BoundedTiming(EveryTiming(60.0, 0.0), starts_at=120.0, ends_at=240.0)
+    assert list(bounded.after(0.0)) == [120.0, 180.0, 240.0]
+    assert next_after(bounded, 240.0) is None
+
+
+@pytest.mark.parametrize("wrong", ["", "* * * *", "61 * * * *", "0 0 31 2 *", "@often", "* * * * * *", "a b c d e"])
+def test_what_is_no_cron_expression_is_refused(wrong: str) -> None:
+    with pytest.raises(ConfigError, match="no cron expression"):
+        read_cron(wrong)
+
+
+@pytest.mark.parametrize(("shortcut", "plain"), [("@daily", "0 0 * * *"), ("@hourly", "0 * * * *")])
+def test_shortcuts_are_written_out(shortcut: str, plain: str) -> None:
+    now = at("2026-03-28T12:00Z")
+    one, other = cron(shortcut, "Europe/Berlin").after(now), cron(plain, "Europe/Berlin").after(now)
+    assert list(islice(one, 40)) == list(islice(other, 40))
+
+
+class _Fields:
+    """What an expression matches, read without cronsim."""
+
+    def __init__(self, expression: str) -> None:
+        minute, hour, day, month, weekday = expression.split()
+        self.minutes, self.hours = _values(minute, 0, 59), _values(hour, 0, 23)
+        self.days, self.months = _values(day, 1, 31), _values(month, 1, 12)
+        self.weekdays = {each % 7 for each in _values(weekday, 0, 7)}
+        self.both = day.startswith("*") or weekday.startswith("*")
+        self.named = not hour.startswith("*")
+
+    def match(self, wall: datetime) -> bool:
+        day, weekday = wall.day in self.days, (wall.weekday() + 1) % 7 in self.weekdays
+        return (
+            wall.minute in self.minutes
+            and wall.hour in self.hours
+            and wall.month in self.months
+            and ((day and weekday) if self.both else (day or weekday))
+        )
+
+
+def _values(text: str, least: int, most: int) -> set[int]:
+    found: set[int] = set()
+    for part in text.split(","):
+        span, _, step = part.partition("/")
+        first, _, last = span.partition("-")
+        low = least if first == "*" else int(first)
+        high = most if first == "*" or (step and not last) else int(last or first)
+        found.update(range(low, high + 1, int(step or 1)))
+    return found
+
+
+def brute_force(expression: str, zone: ZoneInfo, start: int, end: int) -> list[float]:
+    """Look at every minute of a period, and at every minute that the clock jumps over."""
+    fields = _Fields(expression)
+    due: set[float] = set()
+    before: datetime | None = None
+    for instant in range(start, end + 1, 60):
+        now = datetime.fromtimestamp(instant, zone)
+        if before is not None:
+            shown, last = now.replace(tzinfo=None, fold=0), before.replace(tzinfo=None, fold=0)
+            while fields.named and shown - last > timedelta(minutes=1):
+                last += timedelta(minutes=1)
+                if fields.match(last) and last != shown:
+                    due.add(float(instant))
+        if fields.match(now) and not (fields.named and now.fold):
+            due.add(float(instant))
+        before = now
+    return sorted(due)
+
+
+@cache
+def transitions(zone: str, first_year: int, last_year: int) -> tuple[tuple[int, float, float], ...]:
+    """Return when the offset of a zone changes, and from what to what."""
+    info, found = ZoneInfo(zone), []
+    day = int(datetime(first_year, 1, 1, tzinfo=UTC).timestamp())
+    end = int(datetime(last_year, 12, 31, tzinfo=UTC).timestamp())
+
+    def offset(instant: int) -> float:
+        shift = datetime.fromtimestamp(instant, info).utcoffset()
+        assert shift is not None
+        return shift.total_seconds()
+
+    last = offset(day)
+    while day < end:
+        now = offset(day + DAY_S)
+        if now != last:
+            low, high = day, day + DAY_S
+            while high - low > 1:
+                middle = (low + high) // 2
+                low, high = (middle, high) if offset(middle) == last else (low, middle)
+            found.append((high, last, now))
+        day, last = day + DAY_S, now
+    return tuple(found)
+
+
+def cases(zones: Sequence[str], first_year: int, last_year: int) -> Iterator[tuple[str, int]]:
+    """Return each transition once, however many zones have it."""
+    seen: set[tuple[int, float, float]] = set()
+    for zone in zones:
+        for transition in transitions(zone, first_year, last_year):
+            if transition not in seen and transition[0] % 60 == 0 and transition[1] % 60 == transition[2] % 60 == 0:
+                seen.add(transition)
+                yield zone, transition[0]
+
+
+def differs(expression: str, zone: str, instant: int) -> bool:
+    """Compare two days around a transition with the oracle, from random instants on, as a server asks."""
+    start, end = instant - 2 * DAY_S, instant + 2 * DAY_S
+    timing, expected = cron(expression, zone), brute_force(expression, ZoneInfo(zone), start, end)
+    chance = random.Random(f"{expression} {zone} {instant}")
+    begins = [start - 1, *(chance.randrange(start, end) for _ in range(3)), instant - 1, instant]
+    return any(list(due_between(timing, begin, end)) != [each for each in expected if each > begin] for begin in begins)
+
+
+def test_around_transitions_of_zones_nothing_is_due_too_often_too_seldom_or_at_another_time() -> None:
+    every = sorted(available_timezones())
+    tricky = ["Australia/Lord_Howe", "Pacific/Apia", "Africa/Casablanca", "America/St_Johns", "Europe/Dublin"]
+    zones = every if SOAK else [*tricky, "Europe/Berlin", "America/New_York"]
+    found = list(cases(zones, 1972 if SOAK else 2025, 2037 if SOAK else 2026))
+    wrong = [
+        (expression, *case)
+        for nth, case in enumerate(found)
+        for expression in (EXPRESSIONS if SOAK else EXPRESSIONS[nth % 5 :: 5])
+        if differs(expression, *case)
+    ]
+    report("transitions of time zones against brute force", len(found))
+    assert wrong == []
+
+
+@pytest.mark.soak
+def test_whole_years_of_zones_are_as_brute_force_finds_them() -> None:
+    zones = ["Europe/Berlin", "Australia/Lord_Howe", "America/New_York", "Africa/Casablanca", "Asia/Kathmandu"]
+    for zone in zones:
+        for year in (2011, 2026):
+            start, end = (int(datetime(each, 1, 1, tzinfo=UTC).timestamp()) for each in (year, year + 1))
+            for expression in EXPRESSIONS:
+                expected = brute_force(expression, ZoneInfo(zone), start, end)
+                assert list(due_between(cron(expression, zone), start - 1, end)) == expected
+    report("whole years of cron expressions against brute force", len(zones) * 2 * len(EXPRESSIONS))
+
+
+def test_a_skipped_time_is_placed_where_the_clock_jumps() -> None:
+    placed = place(datetime.fromisoformat("2026-03-29T02:30"), ZoneInfo("Europe/Berlin"))
+    assert placed.skipped
+    assert placed.instants == (at("2026-03-29T01:00Z"),)
