@@ -86,8 +86,8 @@ OTHERS = {
     "PUT /api/v1/secrets/{name}",
     "PUT /models/server",
 }
-"""Doors that start no run. An answer lets a run continue that was started before; an evaluation was counted then. What an
-admin replays was counted when it was due."""
+"""Doors that start no run. An answer lets a run continue that was started before; an evaluation was counted then.
+What an admin replays was counted when it was due."""
 SENDING = {Method.SEND, Method.STREAM}
 """Methods of A2A that start runs."""
 LIMITED = {"limits": {"local": True, "starts": "2/hour"}}

@@ -97,7 +97,7 @@ class ManageSchedules:
             if await self.store.schedules.change(schedule, changed, by=by.name, now=now):
                 return changed
             schedule = await self.store.schedules.find(schedule.id)
-        raise InvalidInputs(f"The schedule {schedule.name!r} was changed by somebody else", hint="Try again.")
+        raise InvalidInputs(f"The schedule {schedule.name!r} was changed by someone else", hint="Try again.")
 
     async def remove(self, schedule: Schedule, *, by: Principal) -> None:
         """Delete a schedule; what it has started goes on.

@@ -242,7 +242,7 @@ class Explain:
             by=version.changed_by,
             rule=version.rule.text,
             revision=version.revision,
-            text=f"It was {removed} by {version.changed_by or 'somebody'} since {iso_utc(version.since)}.",
+            text=f"It was {removed} by {version.changed_by or 'someone'} since {iso_utc(version.since)}.",
         )
 
     def _not_due(

@@ -22,7 +22,7 @@ COMMANDS = {
     "agents": "List, check and run agents: list, show, validate, run.",
     "workflow": "List, check and run workflows: list, validate, show, graph, run, resume, cancel, signal, lineage.",
     "eval": "Evaluate models and packs on your own tasks: run, resume, list, show, add, cancel.",
-    "schedules": "Start things at set times, and say why: add, list, set, pause, fire, backfill, why, simulate and more.",
+    "schedules": "Start things at set times: add, list, show, set, pause, resume, fire, backfill, why, simulate, ….",
     "dead": "Look after what could not be carried out: list, show, replay, drop.",
     "resume": "Resume a run.",
     "cancel": "Cancel a run.",

@@ -78,7 +78,7 @@ def line(schedule: Json) -> str:
     rule = f"every {shown_interval(every)}" if every is not None else f"{schedule['cron_expression']}"
     what = schedule["target"] or schedule["task_instruction"] or ""
     if not schedule["is_active"]:
-        state = f"paused by {schedule['paused_by'] or 'somebody'}"
+        state = f"paused by {schedule['paused_by'] or 'someone'}"
     elif schedule["next_at"] is None:
         state = "never due again"
     else:

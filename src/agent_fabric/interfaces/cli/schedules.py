@@ -20,7 +20,7 @@ from agent_fabric.interfaces.cli.schedule_places import at_schedules, with_sched
 from agent_fabric.interfaces.cli.schedule_texts import line, shown_in_full, told_firing, wish_from
 from agent_fabric.wire.shape import Json
 
-app = new_app("Start things at set times, and say why: add, list, set, pause, fire, backfill, why, simulate and more.")
+app = new_app("Start things at set times: add, list, show, set, pause, resume, fire, backfill, why, simulate, ….")
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The name or id of a schedule.")]
 Cron = Annotated[
