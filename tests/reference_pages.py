@@ -14,15 +14,17 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import typer
-from starlette.routing import BaseRoute
+from starlette.routing import BaseRoute, WebSocketRoute
 
 from agent_fabric.bootstrap.server import build_server
 from agent_fabric.config.loader import read_config
 from agent_fabric.domain.errors import FabricError, Interrupted
+from agent_fabric.domain.identity import Scope
 from agent_fabric.interfaces.cli.invocation import USAGE_ERRORS
 from agent_fabric.interfaces.cli.main import COMMANDS, FAILED, INTERRUPTED, USAGE
 from agent_fabric.interfaces.http.app import create_app
 from agent_fabric.interfaces.http.errors import STATUSES
+from agent_fabric.interfaces.http.gate import PAGE_SOCKET
 from agent_fabric.interfaces.http.live import LiveRuns
 from agent_fabric.interfaces.http.locks import LockedRoute
 
@@ -30,6 +32,10 @@ PAGES: Final = Path(__file__).parents[1] / "docs/reference"
 _PLACE: Final = "<!-- generated: {} -->\n"
 _END: Final = "<!-- end -->"
 _UNDESCRIBED: Final = {
+    "/": "Show the page.",
+    "/s/{session_id}": "Show the page, with a session.",
+    "/r/{run_id}": "Show the page, with a run.",
+    "/app/{digest}/{path:path}": "Get a file of the page.",
     "/docs": "Read the description of the API as a page.",
     "/redoc": "Read the description of the API as a page.",
     "/openapi.json": "Describe the API (OpenAPI).",
@@ -51,7 +57,10 @@ class ServedRoute(NamedTuple):
 def routes(found: list[BaseRoute]) -> Iterator[ServedRoute]:
     """Yield every route, those that the description of the API leaves out too. `HEAD` goes with its `GET`."""
     ours = [route for route in found if isinstance(route, LockedRoute)]
-    assert len(ours) == len(found), "a kind of route that says nothing about its scope"
+    sockets = [route for route in found if isinstance(route, WebSocketRoute)]
+    assert len(ours) + len(sockets) == len(found), "a kind of route that says nothing about its scope"
+    assert [route.path for route in sockets] == [PAGE_SOCKET], "a socket whose lock is not known"
+    yield ServedRoute("GET", PAGE_SOCKET, str(Scope.RUNS_READ), "Open the socket of the page.")
     with_head = {route.path for route in ours if route.methods == {"HEAD"}}
     for route in ours:
         methods = sorted(route.methods or ())

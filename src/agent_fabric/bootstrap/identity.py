@@ -7,11 +7,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from time import monotonic
 
 from agent_fabric.application.identity.authenticate import Authenticate
 from agent_fabric.application.identity.issue_token import IssueToken, LogIn, RenewLogin
 from agent_fabric.application.identity.manage_api_keys import ManageApiKeys
 from agent_fabric.application.identity.manage_users import ManageUsers
+from agent_fabric.application.identity.page_logins import LoginCodes, PageLogins
 from agent_fabric.application.observability.find_answering_keys import FindAnsweringKeys
 from agent_fabric.application.ports.identity import ForeignTokens, TokenPayload, TokenSigner
 from agent_fabric.application.ports.secrets import Resolve
@@ -39,6 +41,8 @@ class Identity:
     issue: IssueToken
     users: ManageUsers
     keys: ManageApiKeys
+    page_logins: PageLogins
+    login_codes: LoginCodes
     _provider: ForeignTokens | None
     _passwords: Argon2Passwords
 
@@ -93,12 +97,13 @@ def open_identity(
     provider = None if config.provider is None else _provider(config.provider)
     users, keys = storage.users, storage.api_keys
     issue = IssueToken(users, tokens, storage.acts, clock, config.token_lifetime_s)
+    token, name, ended = LocalToken(root), this_person(), storage.ended_logins
     return Identity(
         authenticate=Authenticate(
-            local_token=LocalToken(root),
-            local_name=this_person(),
+            local_token=token,
+            local_name=name,
             users=users,
-            ended_logins=storage.ended_logins,
+            ended_logins=ended,
             keys=keys,
             hasher=hasher,
             tokens=tokens,
@@ -106,10 +111,14 @@ def open_identity(
             clock=clock,
         ),
         login=LogIn(users, passwords, issue, config.login_lifetime_s),
-        renew=RenewLogin(users, storage.ended_logins, issue),
+        renew=RenewLogin(users, ended, issue),
         issue=issue,
         users=ManageUsers(users, passwords, clock),
         keys=ManageApiKeys(keys, hasher, clock),
+        page_logins=PageLogins(
+            token, name, users, ended, hasher, clock, max(config.login_lifetime_s, config.token_lifetime_s)
+        ),
+        login_codes=LoginCodes(monotonic),
         _provider=provider,
         _passwords=passwords,
     )

@@ -7,15 +7,19 @@ from pathlib import Path
 
 from agent_fabric.application.models.list_models import ListModels, ModelList
 from agent_fabric.application.models.probe_model import ProbeModel
+from agent_fabric.application.ports.llm import Notice
+from agent_fabric.application.ports.models import PulledModel
 from agent_fabric.application.ports.secrets import Resolve
 from agent_fabric.bootstrap.model_stack import ModelStack, build_model_stack
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.infrastructure.llm.chooser import OLLAMA_URL, backend_of
 from agent_fabric.infrastructure.llm.facts import ServerFacts
-from agent_fabric.infrastructure.llm.model_http import environment_only
+from agent_fabric.infrastructure.llm.model_http import ServerAddress, environment_only
+from agent_fabric.infrastructure.llm.named import pulled_by
 from agent_fabric.infrastructure.llm.servers.llama_servers import LlamaServers
 from agent_fabric.infrastructure.llm.survey import LoopbackServers, MachineSurvey
+from agent_fabric.infrastructure.llm.weights.catalogue import CatalogueModel
 from agent_fabric.infrastructure.llm.weights.download import Weights
 
 
@@ -47,6 +51,20 @@ class ModelsHere:
             cards=stack.cards,
             clock=SystemClock(),
         )
+
+    async def pull(self, name: str, notice: Notice) -> PulledModel:
+        """Download a model; an interrupted download resumes where it stopped.
+
+        Raises:
+            ModelError: there is none of this name, or it cannot be had.
+        """
+        found = await self.list_models()
+        target = pulled_by(name, found.ollama)
+        if isinstance(target, CatalogueModel):
+            path = await self.weights.ensure(target, notice)
+            return PulledModel(target.name, str(path), target.size_bytes, "agent-fabric")
+        await self.stack.ollama.server(ServerAddress(base_url=target.base_url)).pull(name, notice)
+        return PulledModel(name, None, None, target.base_url)
 
     async def list_models(self) -> ModelList:
         """Look at what is there, anew."""

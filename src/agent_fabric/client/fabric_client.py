@@ -229,6 +229,15 @@ class FabricClient:
         """
         await self._transport.post("/api/v1/me/logout")
 
+    async def page_code(self) -> str:
+        """Return a code that opens the page in a browser as who we are: once, within a minute.
+
+        Raises:
+            Forbidden: we are a run, a key, or a user of another identity provider.
+        """
+        answer = await self._transport.post("/api/v1/web/codes")
+        return await self._transport.understood(lambda value: str(value["code"]), answer)
+
     async def examine(self) -> Json:
         """Let the server check whether a task could run there: `ok`, and `findings` as `fabric doctor` prints them."""
         answer = await self._transport.get("/api/v1/doctor")

@@ -4,7 +4,14 @@ from typing import Any
 
 from agent_fabric.application.models.list_models import MeantModel, ModelList
 from agent_fabric.application.models.probe_model import DialectTrial, Probed
-from agent_fabric.application.ports.models import CatalogueEntry, LoadedModel, OllamaFound, Shelf, WeightsFile
+from agent_fabric.application.ports.models import (
+    CatalogueEntry,
+    LoadedModel,
+    OllamaFound,
+    PulledModel,
+    Shelf,
+    WeightsFile,
+)
 from agent_fabric.domain.messages import ModelSettings
 from agent_fabric.domain.models import ModelCard
 from agent_fabric.wire.shape import Shape
@@ -41,6 +48,7 @@ MODELS = Shape(
     name="Models",
     parts=[*_PARTS, _OLLAMA, _SHELF],
 )
+PULLED_MODEL = Shape(PulledModel)
 PROBED_MODEL = Shape(
     Probed,
     "*settings why dialect dialect_before=settings.dialect trials context_window=window *speed kept problem",

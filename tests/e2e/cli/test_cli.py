@@ -47,7 +47,7 @@ COMMANDS = (
     *("logs", "models", "mcp", "policy", "config", "schema", "workflow", "users", "keys", "token", "secrets", "db"),
     *("login", "logout", "whoami", "files", "eval", "worker", "cluster"),
     *("chat", "sessions"),
-    *("schedules", "dead"),
+    *("schedules", "dead", "web"),
 )
 SUBCOMMANDS = (
     *("approvals list", "approvals show", "approvals approve", "approvals deny", "approvals done"),

@@ -39,6 +39,18 @@ class Authenticator(Protocol):
         ...
 
 
+class PageAuthenticator(Protocol):
+    """Finds out who uses the page in a browser."""
+
+    async def __call__(self, cookies: Sequence[str], page_token: str, *, from_here: bool) -> Principal:
+        """Return who showed a cookie and the page token that belongs to it.
+
+        Raises:
+            Unauthenticated: no cookie belongs to the token, or the login is over.
+        """
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class TokenPayload:
     """What a token of ours says."""

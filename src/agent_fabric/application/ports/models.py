@@ -146,3 +146,14 @@ class CardKeeper(Protocol):
             OSError: it cannot be written.
         """
         ...
+
+
+class PulledModel(NamedTuple):
+    """A model that was downloaded, or was there already."""
+
+    name: str
+    path: str | None
+    """Its file; None: a server keeps it."""
+    size_bytes: int | None
+    by: str
+    """Who keeps it: `agent-fabric`, or the address of a server."""

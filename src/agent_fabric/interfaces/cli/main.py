@@ -30,6 +30,7 @@ COMMANDS = {
     "diff": "Show what a run changed.",
     "undo": "Revert what a run changed.",
     "files": "List and download the files of a run.",
+    "web": "Open the page in the browser.",
     "serve": "Serve runs over HTTP.",
     "worker": "Drive runs that servers have taken on.",
     "cluster": "Look after servers and workers that share a store: status, drain.",

@@ -17,9 +17,8 @@ from agent_fabric.config.loader import load_config
 from agent_fabric.config.schema.models import ModelConfig
 from agent_fabric.domain.errors import ConfigError, Interrupted, WeightsUnavailable
 from agent_fabric.infrastructure.config_edit import file_to_change, save_model
-from agent_fabric.infrastructure.llm.model_http import ServerAddress
-from agent_fabric.infrastructure.llm.named import AUTO, choice_of, pulled_by
-from agent_fabric.infrastructure.llm.weights.catalogue import CatalogueModel, find
+from agent_fabric.infrastructure.llm.named import AUTO, choice_of
+from agent_fabric.infrastructure.llm.weights.catalogue import find
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED, INTERRUPTED
 from agent_fabric.interfaces.cli.model_texts import listed, probed_text
@@ -27,7 +26,7 @@ from agent_fabric.interfaces.cli.notices import Notices
 from agent_fabric.interfaces.cli.options import AsJson, Workspace, configuration, fabric_root
 from agent_fabric.interfaces.cli.output import plain, print_json, print_warning
 from agent_fabric.interfaces.cli.place import Server, server_of, with_client
-from agent_fabric.wire.models import MODELS, PROBED_MODEL
+from agent_fabric.wire.models import MODELS, PROBED_MODEL, PULLED_MODEL
 from agent_fabric.wire.results import error_object
 from agent_fabric.wire.shape import Json
 
@@ -87,13 +86,7 @@ def pull(
     wanted = name if name is not None else "quality"
 
     async def go(here: ModelsHere) -> dict[str, Any]:
-        found = await here.list_models()
-        target = pulled_by(wanted, found.ollama)
-        if isinstance(target, CatalogueModel):
-            path = await here.weights.ensure(target, notices)
-            return {"name": target.name, "path": str(path), "size_bytes": target.size_bytes, "by": "agent-fabric"}
-        await here.stack.ollama.server(ServerAddress(base_url=target.base_url)).pull(wanted, notices)
-        return {"name": wanted, "path": None, "size_bytes": None, "by": target.base_url}
+        return PULLED_MODEL.dump(await here.pull(wanted, notices))
 
     with Notices(shown=_progress_is_welcome(as_json)) as notices:
         try:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
+from urllib.parse import urlsplit
 
 from fastapi import FastAPI
 from starlette.middleware import Middleware
@@ -19,6 +20,9 @@ from agent_fabric.interfaces.http.live import LiveRuns
 from agent_fabric.interfaces.http.locks import LockedRoute
 from agent_fabric.interfaces.http.openai.routes import add_openai
 from agent_fabric.interfaces.http.openapi import EVERYWHERE, DescribedApp, problems
+from agent_fabric.interfaces.http.page.news import tell_news
+from agent_fabric.interfaces.http.page.routes import add_page
+from agent_fabric.interfaces.http.page.sockets import Sockets
 from agent_fabric.interfaces.http.routes.agents import add_agents
 from agent_fabric.interfaces.http.routes.approvals import add_approvals
 from agent_fabric.interfaces.http.routes.audit import add_audit
@@ -59,13 +63,14 @@ def create_app(
 
     At `own_url` it can be reached from this machine: some doors ask the server in the name of who came through them.
     """
-    mcp = McpDoor(own_url)
+    mcp, sockets = McpDoor(own_url), Sockets()
     addresses = Addresses(fabric.settings.trusted_proxies)
     gate = Middleware(
         Gate,
         hosts=hosts,
         addresses=addresses,
         authenticate=fabric.authenticate,
+        authenticate_page=fabric.identity.page_logins.read,
         max_body_bytes=fabric.settings.max_body_bytes,
     )
     app = DescribedApp(
@@ -81,7 +86,7 @@ def create_app(
             *middleware,
         ],
         responses=problems(*EVERYWHERE),
-        lifespan=lambda _: _lifespan(fabric, live, mcp),
+        lifespan=lambda _: _lifespan(fabric, live, mcp, sockets),
         # Traces are made from the events of runs; FastAPI's own would cost every request.
         telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
     )
@@ -114,17 +119,19 @@ def create_app(
     add_a2a(app, fabric, live)
     add_secrets(app, fabric)
     add_mcp(app, mcp)
+    add_page(app, fabric, live, sockets=sockets, addresses=addresses, port=urlsplit(own_url).port or 0)
     app.add_documentation()
     return app
 
 
 @asynccontextmanager
-async def _lifespan(fabric: ServerFabric, live: LiveRuns, mcp: McpDoor) -> AsyncIterator[None]:
+async def _lifespan(fabric: ServerFabric, live: LiveRuns, mcp: McpDoor, sockets: Sockets) -> AsyncIterator[None]:
     unfinished = await fabric.left_at_start()
     fabric.dispatch.expect(unfinished)
     fabric.listen_to_hints()
     tasks = [
         asyncio.create_task(watch(fabric, live)),
+        asyncio.create_task(tell_news(fabric, sockets)),
         asyncio.create_task(fabric.recover_runs(unfinished)),
         *(asyncio.create_task(duty) for duty in fabric.driving()),
         *(asyncio.create_task(duty) for duty in fabric.automation.duties()),

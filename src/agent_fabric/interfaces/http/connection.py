@@ -6,12 +6,15 @@ import socket
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from http import HTTPStatus
+from typing import Any, Final
 
 from starlette.types import Scope
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 from uvicorn.protocols.http.flow_control import FlowControl
 
 from agent_fabric.interfaces.http.errors import refusal
+from agent_fabric.interfaces.http.gate import PAGE_SOCKET
+from agent_fabric.interfaces.http.page.messages import MAX_MESSAGE_BYTES
 
 SEND_BUFFER_BYTES = 16 * 1024
 """What we take, and what the kernel takes, for a client that does not read. The kernel alone would take megabytes."""
@@ -27,6 +30,15 @@ _END_OF_HEAD = b"\n\r\n"
 """Ends every head, and every body in chunks. Nothing else lets the parser come to the next request."""
 
 _TRANSPORT = "fabric.transport"
+
+SOCKETS: Final[dict[str, Any]] = {
+    "ws": "websockets-sansio",
+    "ws_max_size": MAX_MESSAGE_BYTES,
+    "ws_ping_interval": 20.0,
+    "ws_ping_timeout": 20.0,
+    "ws_per_message_deflate": False,
+}
+"""How uvicorn serves sockets. Compression would take more memory than everything else about one."""
 
 
 @contextmanager
@@ -93,6 +105,8 @@ class Connection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]  # chosen 
         """What has come of the message under way and is no body: its head, what is around chunks, trailers."""
         self._head_is_over = False
         self._is_refused = False
+        self._is_upgraded = False
+        """Whether it has become a socket of the page."""
         self._unread: asyncio.TimerHandle | None = None
         self._impatience: asyncio.TimerHandle | None = self.loop.call_later(self.head_s, self._stalled)
 
@@ -108,6 +122,9 @@ class Connection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]  # chosen 
         """Parse up to the end of the first request that has to wait for its answer, and keep the rest."""
         size = len(data)
         while start < size and not self._is_refused and not self.transport.is_closing():
+            if self._is_upgraded:
+                self.transport.get_protocol().data_received(data[start:])
+                return
             if self.cycle is not None and not (self.cycle.more_body or self.cycle.response_complete):
                 self._hold(data, start)
                 return
@@ -185,9 +202,19 @@ class Connection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]  # chosen 
                 self.headers.append(host)
         self.scope[_TRANSPORT] = self.transport
         super().on_headers_complete()
-        if self.parser.should_upgrade() and self.cycle is not None:
+        if self.parser.should_upgrade() and self.cycle is not None and not self._should_upgrade():
             # The parser stops here, and would take a body that comes later for the next request.
             self.cycle.keep_alive = False
+
+    def _should_upgrade(self) -> bool:
+        # Nothing else is served over sockets: what asks for one elsewhere is answered like every other request.
+        is_ours = self.url.partition(b"?")[0] == PAGE_SOCKET.encode() and self.scope["method"] == "GET"
+        return is_ours and bool(super()._should_upgrade())
+
+    def handle_websocket_upgrade(self) -> None:
+        self._be_patient()
+        self._is_upgraded = True
+        super().handle_websocket_upgrade()
 
     def on_body(self, body: bytes) -> None:
         self._beside_bytes = max(0, self._beside_bytes - WRAPPED * len(body))

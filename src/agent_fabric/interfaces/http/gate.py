@@ -11,7 +11,7 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from agent_fabric.application.ports.identity import Authenticator
+from agent_fabric.application.ports.identity import Authenticator, PageAuthenticator
 from agent_fabric.domain.errors import FabricError, ServerBusy, ServerStopping, Unauthenticated
 from agent_fabric.domain.identity import RUN_HEADER, Principal
 from agent_fabric.infrastructure.run_processes import UNKNOWN
@@ -21,8 +21,14 @@ from agent_fabric.interfaces.http.errors import refusal, shaped
 
 RENEW = "/api/v1/login/renew"
 END = "/api/v1/login/end"
-PUBLIC_PATHS = frozenset({"/health", "/ready", "/docs", "/redoc", "/openapi.json", "/api/v1/login", RENEW, END})
+PAGE_LOGIN = "/api/v1/web/session"
+PAGE_SOCKET = "/api/v1/web/ws"
+PUBLIC_PATHS = frozenset(
+    {"/", "/health", "/ready", "/docs", "/redoc", "/openapi.json", "/api/v1/login", RENEW, END, PAGE_LOGIN}
+)
 """Paths without authentication. A test makes sure that no other route answers without credentials."""
+PUBLIC_PREFIXES = ("/app/", "/s/", "/r/")
+"""The page and its files: they show nothing that is anybody's own."""
 SIGNED_PREFIX = "/api/v1/webhooks/"
 """Signed deliveries: the route checks the signature, and takes any media type."""
 CANONICAL_PREFIX = "/api/v1"
@@ -40,6 +46,8 @@ MAX_HELD_BYTES = 64 * 1024 * 1024
 """Of all bodies that are not complete yet."""
 MAX_HELD_BYTES_OF_CALLER = 16 * 1024 * 1024
 """Of those of one user or key; signed deliveries, whose sender is known behind the body, count as one caller."""
+MAX_PAGE_COOKIES = 16
+"""Cookies of servers on this machine that are tried."""
 RECHECK_S = 5.0
 """How often the credentials of a running stream are checked again: revoked ones must end it."""
 _RUN_HEADER = RUN_HEADER.lower().encode()
@@ -47,6 +55,9 @@ MAX_RUN_CHARS = 64
 _NOT_KEPT = (b"cache-control", b"no-store")
 """Caches on the way know that `Authorization` makes an answer somebody's own, but not that `X-API-Key` does."""
 MISSING = "Missing authentication credentials"
+PAGE_HEADER = "X-Fabric-Page"
+"""Carries the page token: the second half of a login in the browser, beside its cookie."""
+_PAGE_HEADER = PAGE_HEADER.lower().encode()
 _HOW = "Send `Authorization: Bearer TOKEN` or `X-API-Key: KEY`. On the server itself, .fabric/token has one."
 
 
@@ -69,6 +80,7 @@ class Gate:
         hosts: Iterable[str],
         addresses: Addresses,
         authenticate: Authenticator,
+        authenticate_page: PageAuthenticator,
         max_body_bytes: int,
         recheck_s: float = RECHECK_S,
     ) -> None:
@@ -77,6 +89,7 @@ class Gate:
         self._origins = frozenset(scheme + host for scheme in (b"http://", b"https://") for host in self._hosts)
         self._addresses = addresses
         self._authenticate = authenticate
+        self._authenticate_page = authenticate_page
         self._max_body_bytes = max_body_bytes
         self._recheck_s = recheck_s
         self._held = _HeldBodies(max(MAX_HELD_BYTES, max_body_bytes), max(MAX_HELD_BYTES_OF_CALLER, max_body_bytes))
@@ -85,8 +98,9 @@ class Gate:
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
-        if scope["type"] != "http":
-            raise RuntimeError(f"{scope['type']} is not served")
+        if scope["type"] == "websocket":
+            await self._connect(scope, receive, send)
+            return
         asked = _Asked(scope["headers"])
         scope["path"] = canonical(scope["path"])
         state = scope.setdefault("state", {})
@@ -115,6 +129,27 @@ class Gate:
         except Exception:
             if not answering.is_over:
                 raise
+
+    async def _connect(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let a page of ours open its socket. Who it is, its first message tells: a cookie alone is not enough."""
+        asked = _Asked(scope["headers"])
+        refused = self._refusal(asked.hosts, asked.origins)
+        if refused is None and not asked.origins:
+            refused = refusal(403, "A socket is only for pages of this server", hint="A browser sends `Origin`.")
+        if refused is None and scope["path"] != PAGE_SOCKET:
+            refused = refusal(404, "There is no socket here", hint=f"The socket of the page is {PAGE_SOCKET}.")
+        if refused is not None:
+            headers = refused.raw_headers
+            await send({"type": "websocket.http.response.start", "status": refused.status_code, "headers": headers})
+            await send({"type": "websocket.http.response.body", "body": bytes(refused.body)})
+            return
+        from_here = not self._addresses.source(scope)
+
+        async def page_user(page_token: str) -> Principal:
+            return await self._authenticate_page(asked.page_cookies, page_token, from_here=from_here)
+
+        scope.setdefault("state", {})["page_user"] = page_user
+        await self._app(scope, receive, send)
 
     async def _with_body(
         self, scope: Scope, asked: "_Asked", refused: Response | None, receive: Receive, send: Send
@@ -149,7 +184,10 @@ class Gate:
         Raises:
             Unauthenticated: they do not say, or it is not true.
         """
-        principal = await self._authenticate(asked.credential, is_key=asked.is_key, from_here=from_here)
+        if asked.page_tokens:
+            principal = await self._authenticate_page(asked.page_cookies, asked.page_token, from_here=from_here)
+        else:
+            principal = await self._authenticate(asked.credential, is_key=asked.is_key, from_here=from_here)
         return principal.acting_for(asked.run) if asked.run else principal
 
     def _refusal(self, hosts: Sequence[bytes], origins: Sequence[bytes]) -> Response | None:
@@ -216,7 +254,9 @@ class _NoLonger(Exception):
 class _Asked:
     """What the headers of a request say that concerns us."""
 
-    __slots__ = ("authorizations", "hosts", "keys", "length", "media_types", "origins", "run")
+    __slots__ = (
+        "authorizations", "cookies", "hosts", "keys", "length", "media_types", "origins", "page_tokens", "run"
+    )  # fmt: skip
 
     def __init__(self, headers: Iterable[tuple[bytes, bytes]]) -> None:
         self.hosts: list[bytes] = []
@@ -224,6 +264,8 @@ class _Asked:
         self.media_types: list[bytes] = []
         self.authorizations: list[bytes] = []
         self.keys: list[bytes] = []
+        self.cookies: list[bytes] = []
+        self.page_tokens: list[bytes] = []
         self.run = ""
         """The run on whose behalf the request is made. It only narrows what the caller may."""
         lengths, chunked = set[bytes](), False
@@ -236,6 +278,10 @@ class _Asked:
                 self.keys.append(value)
             elif name == _RUN_HEADER:
                 self.run = value.decode("latin-1")[:MAX_RUN_CHARS].strip() or UNKNOWN
+            elif name == b"cookie":
+                self.cookies.append(value)
+            elif name == _PAGE_HEADER:
+                self.page_tokens.append(value)
             elif name == b"origin":
                 self.origins.append(value)
             elif name == b"content-type":
@@ -247,6 +293,22 @@ class _Asked:
         length = lengths.pop() if len(lengths) == 1 else b"" if lengths or chunked else b"0"
         self.length = int(length) if length.isdigit() and not chunked else None
         """Bytes of the body; None: unknown until it has ended. Chunks override a stated length, whatever the order."""
+
+    @property
+    def page_cookies(self) -> list[str]:
+        """Cookies of ours: a browser may have several, since servers on other ports of the same machine set theirs."""
+        return page_cookies(self.cookies)
+
+    @property
+    def page_token(self) -> str:
+        """The page token of a browser.
+
+        Raises:
+            Unauthenticated: there is more than one credential.
+        """
+        if len(self.page_tokens) + len(self.keys) + len(self.authorizations) > 1:
+            raise Unauthenticated("More than one credential was sent", hint=_HOW)
+        return self.page_tokens[0].decode("latin-1")
 
     @property
     def is_key(self) -> bool:
@@ -339,7 +401,14 @@ def _too_slow() -> Response:
 
 
 def _asks_who(path: str) -> bool:
-    return path not in PUBLIC_PATHS and not path.startswith(SIGNED_PREFIX)
+    return path not in PUBLIC_PATHS and not path.startswith((SIGNED_PREFIX, *PUBLIC_PREFIXES))
+
+
+def page_cookies(headers: Iterable[bytes]) -> list[str]:
+    """Return the values of our cookies."""
+    pairs = (pair.strip().partition(b"=") for header in headers for pair in header.split(b";"))
+    found = [value.decode("latin-1") for name, _, value in pairs if name.startswith((b"__Host-fabric", b"fabric_"))]
+    return found[:MAX_PAGE_COOKIES]
 
 
 def canonical(path: str) -> str:

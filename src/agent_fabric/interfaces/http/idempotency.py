@@ -34,7 +34,7 @@ _MAY_DIFFER_LATER: Final = frozenset({401, 403, 408, 409, 425, 429})
 _KEPT_HEADERS: Final = frozenset(
     {b"content-type", b"content-location", b"location", b"allow", b"retry-after", b"x-fabric-run-id"}
 )
-_SECRETS: Final = ("/api/v1/keys", "/api/v1/login", "/api/v1/secrets", "/api/v1/token", "/api/v1/users")
+_SECRETS: Final = ("/api/v1/keys", "/api/v1/login", "/api/v1/secrets", "/api/v1/token", "/api/v1/users", "/api/v1/web")
 """Below these paths answers may hold secrets. Like all that says `Cache-Control: no-store`, they are not kept."""
 
 _log = logging.getLogger(__name__)

@@ -19,9 +19,11 @@ from agent_fabric.domain.identity import Principal
 from agent_fabric.domain.plural import counted
 from agent_fabric.interfaces.http.addresses import Addresses
 from agent_fabric.interfaces.http.errors import problem
-from agent_fabric.interfaces.http.gate import PUBLIC_PATHS, SIGNED_PREFIX, canonical
+from agent_fabric.interfaces.http.gate import PAGE_LOGIN, PUBLIC_PATHS, PUBLIC_PREFIXES, SIGNED_PREFIX, canonical
 
 LOGIN: Final = "/api/v1/login"
+LOGINS: Final = frozenset({LOGIN, PAGE_LOGIN})
+_CREDENTIALS: Final = frozenset({b"authorization", b"x-api-key", b"x-fabric-page"})
 UNAUTHENTICATED: Final = 401
 STREAM_RETRY_AFTER_S: Final = 5.0
 """Suggested wait; the end of a stream is not known."""
@@ -99,7 +101,7 @@ class Limiting:
     async def _log_in(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Limit logins. An attempt counts before it is made, so that concurrent ones count, too."""
         rate = self._limits.login
-        if rate is None or scope["path"] != LOGIN or scope["method"] != "POST":
+        if rate is None or scope["path"] not in LOGINS or scope["method"] != "POST":
             await self._app(scope, receive, send)
             return
         key = f"login {self._addresses.source(scope)}"
@@ -182,12 +184,12 @@ def _by_method(endpoints: Mapping[str, Rate]) -> dict[str, list[_EndpointRate]]:
 
 
 def _nothing_to_guess(path: str) -> bool:
-    return (path in PUBLIC_PATHS and path != LOGIN) or path.startswith(SIGNED_PREFIX)
+    return (path in PUBLIC_PATHS and path not in LOGINS) or path.startswith((SIGNED_PREFIX, *PUBLIC_PREFIXES))
 
 
 def _shows_something(scope: Scope) -> bool:
     """Return whether a refused request carried credentials."""
-    return scope["path"] == LOGIN or any(name in {b"authorization", b"x-api-key"} for name, _ in scope["headers"])
+    return scope["path"] in LOGINS or any(name in _CREDENTIALS for name, _ in scope["headers"])
 
 
 def _group_of(method: str) -> str:

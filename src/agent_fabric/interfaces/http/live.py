@@ -8,18 +8,20 @@ holds no events, so one that is slow, or never reads, costs a run next to nothin
 import asyncio
 import math
 from collections import deque
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import NamedTuple
 
 from agent_fabric.application.ports.llm import ProgressText
 from agent_fabric.application.ports.runs import RunReader
+from agent_fabric.domain.approval_events import ApprovalDecided, ApprovalRequested
 from agent_fabric.domain.event_versions import version_of
-from agent_fabric.domain.events import Event, RunCancelled, RunCompleted, RunFailed, UnknownEvent
+from agent_fabric.domain.events import Event, RunCancelled, RunCompleted, RunCreated, RunFailed, UnknownEvent
 from agent_fabric.domain.ids import LaneId, RunId
-from agent_fabric.domain.runs.task import RunResult
+from agent_fabric.domain.runs.task import Profile, RunResult
 from agent_fabric.infrastructure.json_codec import dump_json
 from agent_fabric.infrastructure.runlog.lines import encoded_line, line_of
+from agent_fabric.interfaces.http.partial_answers import PartialAnswers
 from agent_fabric.interfaces.http.remote_deltas import RemoteDeltas
 
 RING = 256
@@ -68,6 +70,9 @@ def settles(event: Event) -> bool:
     return isinstance(event.body, RunCompleted | RunFailed | RunCancelled)
 
 
+_NEWS = RunCreated | RunCompleted | RunFailed | RunCancelled | ApprovalRequested | ApprovalDecided
+
+
 class _PageKey(NamedTuple):
     """Some events of a run that are read from the store together."""
 
@@ -92,15 +97,30 @@ class LiveRuns:
         """Whether every reader has to go."""
         self.remote: RemoteDeltas | None = None
         """Where the pieces of answers come from that are written elsewhere."""
+        self.on_news: Callable[[], None] | None = None
+        """Called when a run begins, asks a person, or ends; None: nobody wants to know."""
+        self._kept: dict[RunId, ExitStack] = {}
 
     @property
     def wants_deltas(self) -> bool:
         return self._delta_readers > 0
 
     def publish(self, run_id: RunId, events: Sequence[Event]) -> None:
+        if not events[0].seq and isinstance(created := events[0].body, RunCreated):
+            self._keep(run_id, created)
+        if self.on_news is not None and any(isinstance(event.body, _NEWS) for event in events):
+            self.on_news()
         feed = self._feeds.get(run_id)
         if feed is not None:
             feed.add(events)
+            if feed.settled and run_id in self._kept:
+                self._kept.pop(run_id).close()
+
+    def _keep(self, run_id: RunId, created: RunCreated) -> None:
+        if created.profile is Profile.CHAT:
+            # Kept from its first word on: whoever looks at a conversation later sees all of the answer so far.
+            kept = self._kept[run_id] = ExitStack()
+            kept.enter_context(self.reading(run_id, deltas=True))
 
     def delta(self, run_id: RunId, lane: LaneId, text: str) -> None:
         feed = self._feeds.get(run_id)
@@ -212,12 +232,16 @@ class Feed:
         """How the run ended, once a reader has asked: it takes the whole log to tell."""
         self._ring: deque[Event | bytes] = deque(maxlen=RING)
         """The events up to `tip`, without a gap; each is encoded when the first reader takes it."""
+        self.notice = b""
+        """The newest sign of life, as it is sent."""
         self.delta_count = 0
         """Pieces of answers so far."""
         self._deltas: deque[tuple[int, bytes]] = deque(maxlen=RING)
         """Each with the sequence number of the event before it."""
         self._early: deque[tuple[int, bytes]] = deque(maxlen=RING)
         """Pieces from elsewhere that were here before the event that they belong behind."""
+        self.answers = PartialAnswers()
+        """What models have written of answers that are not complete."""
         self._waiting: set[Waiter] = set()
         self._woken_at = 0.0
         self._alarm: asyncio.TimerHandle | None = None
@@ -237,6 +261,7 @@ class Feed:
                 if event.seq > self.tip + 1:
                     self._ring.clear()
                 self._ring.append(event)
+                self.answers.see(event)
                 self.tip = event.seq
                 self.settled = settles(event)
         while self._early and self._early[0][0] <= self.tip:
@@ -252,12 +277,15 @@ class Feed:
 
     def add_delta(self, lane: LaneId, text: str, *, after: int | None = None) -> None:
         """Take in a piece of an answer that belongs behind an event; by default, behind the newest."""
+        if after is None:  # what comes from elsewhere may have gaps, and what is shown must not
+            self.answers.add(lane, text)
         data = dump_json({"run_id": self.run_id, "lane": lane, "text": text})
         self._add_piece(after, b"event: delta\ndata: %s\n\n" % data)
 
     def add_notice(self, text: str, *, after: int | None = None) -> None:
         """Take in a sign of life; it is for those who get pieces of answers, too."""
         data = dump_json({"run_id": self.run_id, "text": str(text), "progress": isinstance(text, ProgressText)})
+        self.notice = data
         self._add_piece(after, b"event: notice\ndata: %s\n\n" % data)
 
     def _add_piece(self, after: int | None, frame: bytes) -> None:

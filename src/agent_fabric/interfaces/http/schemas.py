@@ -99,6 +99,13 @@ class ProbeRequest(RequestBody, json_schema_extra={"examples": [{"key": "quality
     """A key of `models`; by default the one that works."""
 
 
+class PullRequest(RequestBody, json_schema_extra={"examples": [{"name": "quality"}]}):
+    """Which model is downloaded."""
+
+    name: Annotated[str, StringConstraints(min_length=1, max_length=200)]
+    """`quality`, `fast`, the name of one in the catalogue, or a model of Ollama."""
+
+
 class FieldError(BaseModel):
     """What is wrong with one field."""
 

@@ -26,7 +26,7 @@ from agent_fabric.domain.cluster import Role
 from agent_fabric.domain.errors import ConfigError, StoreUnavailable
 from agent_fabric.interfaces.http.access_log import AccessLog
 from agent_fabric.interfaces.http.app import create_app
-from agent_fabric.interfaces.http.connection import SEND_BUFFER_BYTES, Connection
+from agent_fabric.interfaces.http.connection import SEND_BUFFER_BYTES, SOCKETS, Connection
 from agent_fabric.interfaces.http.live import LiveRuns
 from agent_fabric.interfaces.http.names import is_loopback, names_of, seen_from_here, url_of
 
@@ -177,7 +177,6 @@ class _Server(uvicorn.Server):
                 AccessLog(app, count=fabric.operations.watchers.metrics.answered),
                 http=Connection,
                 lifespan="on",
-                ws="none",
                 log_config=None,
                 log_level="critical",  # what matters is logged where it happens
                 access_log=False,
@@ -185,6 +184,7 @@ class _Server(uvicorn.Server):
                 server_header=False,
                 timeout_graceful_shutdown=max(1, int(0.2 * timeout_s)),
                 ssl_context_factory=None if tls is None else lambda *_: tls,
+                **SOCKETS,
             )
         )
 

@@ -22,6 +22,10 @@ async def authenticate(credential: str, *, is_key: bool, from_here: bool) -> Pri
     raise Unauthenticated("Invalid authentication credentials")
 
 
+async def no_page(cookies: Any, page_token: str, *, from_here: bool) -> Principal:
+    raise Unauthenticated("Invalid authentication credentials")
+
+
 async def answer(headers: dict[str, str], *more: tuple[str, str], method: str = "GET", path: str = "/health") -> int:
     """Send a request through the gate; return its status, 200 when it was let in."""
 
@@ -51,6 +55,7 @@ async def answer(headers: dict[str, str], *more: tuple[str, str], method: str = 
         hosts=names_of("127.0.0.1", PORT, ()),
         addresses=Addresses(()),
         authenticate=authenticate,
+        authenticate_page=no_page,
         max_body_bytes=10,
     )
     await gate(scope, receive, send)
@@ -163,7 +168,7 @@ async def test_bodies_are_json_and_not_too_large(headers: dict[str, str], status
     ],
 )
 async def test_whoever_does_not_show_who_they_are_is_refused(headers: list[tuple[str, str]], status: int) -> None:
-    for path in ("/runs", "/nowhere", "/", "//health", "/health/", "/HEALTH", "/api/v1/login/", "/docs/x"):
+    for path in ("/runs", "/nowhere", "//", "//health", "/health/", "/HEALTH", "/api/v1/login/", "/docs/x"):
         assert await answer({"host": "localhost"}, *headers, path=path) == status
     for path in ("/health", "/api/v1/health", "/docs", "/redoc", "/openapi.json", "/ready", "/api/v1/login"):
         assert await answer({"host": "localhost"}, *headers, path=path) == 200
@@ -228,6 +233,7 @@ class Streaming:
             hosts=names_of("127.0.0.1", PORT, ()),
             addresses=Addresses(()),
             authenticate=authenticate,
+            authenticate_page=no_page,
             max_body_bytes=10,
             recheck_s=0.0,
         )

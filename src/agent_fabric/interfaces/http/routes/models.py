@@ -7,14 +7,15 @@ from fastapi import FastAPI, Request
 from starlette.responses import Response
 
 from agent_fabric.bootstrap.server import ServerFabric
-from agent_fabric.domain.errors import ServerBusy
+from agent_fabric.domain.errors import ConfigError, ServerBusy
 from agent_fabric.domain.identity import Scope
 from agent_fabric.infrastructure.json_codec import dump_json
 from agent_fabric.interfaces.http.answers import json_answer, json_bytes
 from agent_fabric.interfaces.http.bodies import body_of
+from agent_fabric.interfaces.http.errors import refusal
 from agent_fabric.interfaces.http.openapi import operation, takes
-from agent_fabric.interfaces.http.schemas import ProbeRequest
-from agent_fabric.wire.models import MODELS, PROBED_MODEL
+from agent_fabric.interfaces.http.schemas import ProbeRequest, PullRequest
+from agent_fabric.wire.models import MODELS, PROBED_MODEL, PULLED_MODEL
 
 FRESH_S = 1.0
 """Whoever asks within this time gets the same answer: looking around costs a dozen requests to Ollama."""
@@ -52,6 +53,36 @@ def add_models(app: FastAPI, fabric: ServerFabric) -> None:
         return json_bytes(await look())
 
     _add_probe(app, fabric)
+    _add_pull(app, fabric)
+
+
+def _add_pull(app: FastAPI, fabric: ServerFabric) -> None:
+    pulling = asyncio.Lock()
+
+    @app.post(
+        "/models/pull",
+        **operation(
+            "models",
+            Scope.ADMIN,
+            "Download a model",
+            PULLED_MODEL,
+            body=takes(PullRequest),
+            fails=[404, 501, 502, 503, 504, 507],
+        ),
+    )
+    async def pull(request: Request) -> Response:
+        """The answer takes its time; `GET /models` tells how much has come. It goes on if the client leaves."""
+        wish = await body_of(request, PullRequest)
+        if pulling.locked():
+            raise ServerBusy("A model is being downloaded already", hint="Ask again when that is done.")
+        async with pulling:
+            from agent_fabric.bootstrap.models_here import ModelsHere  # noqa: PLC0415 - few servers are ever asked
+
+            try:
+                pulled = await ModelsHere(fabric.config, fabric.models.stack).pull(wish.name, lambda _: None)
+            except ConfigError as problem:
+                return refusal(404, problem.message, hint=problem.hint)
+        return json_answer(PULLED_MODEL.dump(pulled))
 
 
 def _add_probe(app: FastAPI, fabric: ServerFabric) -> None:

@@ -1,0 +1,184 @@
+"""The page in the browser: its files, and how one logs in to it."""
+
+import logging
+
+from fastapi import FastAPI, Request
+from starlette.responses import Response
+from starlette.websockets import WebSocket
+
+from agent_fabric import __version__
+from agent_fabric.application.identity.page_logins import CODE_LIFETIME_S, PageLogin
+from agent_fabric.bootstrap.server import ServerFabric
+from agent_fabric.domain.errors import Unauthenticated
+from agent_fabric.domain.identity import Kind, Principal, Scope
+from agent_fabric.interfaces.http.addresses import Addresses
+from agent_fabric.interfaces.http.answers import json_answer
+from agent_fabric.interfaces.http.bodies import body_of
+from agent_fabric.interfaces.http.errors import refusal
+from agent_fabric.interfaces.http.gate import MISSING, PAGE_HEADER, PAGE_LOGIN, PAGE_SOCKET, page_cookies
+from agent_fabric.interfaces.http.live import LiveRuns
+from agent_fabric.interfaces.http.locks import PUBLIC, needs, who_answers, who_asks
+from agent_fabric.interfaces.http.openapi import operation, takes
+from agent_fabric.interfaces.http.page.assets import HEADERS, Asset, Assets, load_assets
+from agent_fabric.interfaces.http.page.page_schemas import (
+    LOGIN_CODE,
+    PAGE_OPENED,
+    PAGE_START,
+    LoginCode,
+    PageLoginRequest,
+    PageOpened,
+    PageStart,
+)
+from agent_fabric.interfaces.http.page.socket import PageDoor
+from agent_fabric.interfaces.http.page.sockets import Sockets
+from agent_fabric.interfaces.http.plain_route import PlainRoute
+
+FOR_EVER = "public, max-age=31536000, immutable"
+_NOT_KEPT = {"cache-control": "no-store"}
+_READ = ["GET", "HEAD"]
+
+_log = logging.getLogger(__name__)
+
+
+def add_page(
+    app: FastAPI, fabric: ServerFabric, live: LiveRuns, *, sockets: Sockets, addresses: Addresses, port: int
+) -> None:
+    """Add the page and its routes; `port` tells its cookie from those of other servers on this machine."""
+    assets = load_assets()
+    _add_files(app, assets)
+    _add_login(app, fabric, addresses, f"fabric_{port}")
+    door = PageDoor(fabric, live, sockets, assets.digest)
+    live.on_news = sockets.wake
+
+    async def socket(websocket: WebSocket) -> None:
+        await door(websocket)
+
+    app.router.add_websocket_route(PAGE_SOCKET, socket)
+
+    @app.get(
+        "/api/v1/web/start",
+        **operation("page", Scope.RUNS_READ, "Get what the page shows first", PAGE_START, fails=[401]),
+    )
+    async def start(request: Request) -> Response:
+        """One answer instead of several, so that the page is there at once."""
+        principal, config = who_asks(request), fabric.config
+        return json_answer(
+            PAGE_START.dump(
+                PageStart(
+                    name=principal.name,
+                    kind=principal.kind.value,
+                    scopes=sorted(str(scope) for scope in principal.scopes),
+                    expires_at=principal.expires_at,
+                    version=__version__,
+                    build=assets.digest,
+                    sandbox=fabric.sandbox_level,
+                    policy_profile=fabric.policy_profile,
+                    default_model_key=config.default_model_key,
+                    model_keys=sorted(config.models),
+                    packs=sorted(config.specialists),
+                    features={"managed_model": config.managed_llama is not None},
+                )
+            )
+        )
+
+
+def _add_files(app: FastAPI, assets: Assets) -> None:
+    async def page(request: Request) -> Response:
+        return _sent(request, assets.index, cached="no-cache")
+
+    async def file(request: Request) -> Response:
+        found = assets.files.get(request.path_params["path"])
+        if found is None or request.path_params["digest"] != assets.digest:
+            refused = refusal(404, "There is no such file", hint="The page has changed: load it again.")
+            refused.headers.update(HEADERS)
+            return refused
+        return _sent(request, found, cached=FOR_EVER)
+
+    doors = {"/": page, "/s/{session_id}": page, "/r/{run_id}": page, "/app/{digest}/{path:path}": file}
+    for path, endpoint in doors.items():
+        app.router.add_api_route(
+            path,
+            endpoint,
+            methods=_READ,
+            route_class_override=PlainRoute,
+            openapi_extra=needs(PUBLIC),
+            response_model=None,
+            include_in_schema=False,
+        )
+
+
+def _sent(request: Request, asset: Asset, *, cached: str) -> Response:
+    headers = {**HEADERS, "cache-control": cached, "vary": "Accept-Encoding"}
+    if "gzip" in request.headers.get("accept-encoding", ""):
+        headers["content-encoding"] = "gzip"
+        return Response(asset.compressed, headers=headers, media_type=asset.media_type)
+    return Response(asset.content, headers=headers, media_type=asset.media_type)
+
+
+def _add_login(app: FastAPI, fabric: ServerFabric, addresses: Addresses, cookie_name: str) -> None:
+    identity = fabric.identity
+
+    async def opened(wish: PageLoginRequest) -> Principal:
+        if wish.code:
+            return identity.login_codes.redeem(wish.code)
+        access = (await identity.login(wish.username, wish.password.get_secret_value())).access
+        return Principal(access.name, Kind.USER, access.scopes)
+
+    @app.post(
+        PAGE_LOGIN,
+        **operation(
+            "page", PUBLIC, "Log in to the page", PAGE_OPENED, body=takes(PageLoginRequest), fails=[401, 429, 503]
+        ),
+    )
+    async def log_in(request: Request) -> Response:
+        """Answer with a page token, and with a cookie. Each login has a new id; either half alone opens nothing."""
+        principal = await opened(await body_of(request, PageLoginRequest))
+        if principal.kind is Kind.LOCAL and addresses.source(request.scope):
+            raise Unauthenticated("Invalid authentication credentials", hint="Open the page on the server's machine.")
+        login = identity.page_logins.begin(principal)
+        _log.info("%s has opened the page", principal.name)
+        scopes = sorted(str(scope) for scope in principal.scopes)
+        answer = json_answer(
+            PAGE_OPENED.dump(PageOpened(login.page_token, principal.name, scopes, login.expires_at)), headers=_NOT_KEPT
+        )
+        _set_cookie(answer, request, cookie_name, login, lasts_s=int(identity.page_logins.lifetime_s))
+        return answer
+
+    @app.post(
+        "/api/v1/web/logout", **operation("page", Scope.RUNS_READ, "Log out of the page", status=204, fails=[401, 503])
+    )
+    async def log_out(request: Request) -> Response:
+        """End this login; its sockets close within seconds."""
+        token = request.headers.get(PAGE_HEADER)
+        if token is None:
+            raise Unauthenticated(MISSING, hint=f"Send the cookie and `{PAGE_HEADER}`.")
+        cookies = page_cookies(value for name, value in request.scope["headers"] if name == b"cookie")
+        from_here = not addresses.source(request.scope)
+        principal = await identity.page_logins.end(cookies, token, from_here=from_here)
+        _log.info("%s has left the page", principal.name)
+        answer = Response(status_code=204)
+        _set_cookie(answer, request, cookie_name, None, lasts_s=0)
+        return answer
+
+    @app.post(
+        "/api/v1/web/codes",
+        **operation("page", Scope.RUNS_READ, "Get a code that opens the page", LOGIN_CODE, status=201, fails=[401]),
+    )
+    async def issue_code(request: Request) -> Response:
+        """The code counts once, for a minute, and opens the page as whoever asked. Runs and keys get none."""
+        code = identity.login_codes.issue(await who_answers(request))
+        return json_answer(LOGIN_CODE.dump(LoginCode(code, int(CODE_LIFETIME_S))), 201, _NOT_KEPT)
+
+
+def _set_cookie(answer: Response, request: Request, name: str, login: PageLogin | None, *, lasts_s: int) -> None:
+    """Set or remove the cookie. Whether the browser came over TLS, it says itself: a proxy may stand between."""
+    secure = request.headers.get("origin", "").startswith("https://") or request.url.scheme == "https"
+    answer.set_cookie(
+        "__Host-fabric" if secure else name,
+        "" if login is None else login.cookie,
+        max_age=lasts_s,
+        path="/",
+        secure=secure,
+        httponly=True,
+        samesite="strict",
+    )

@@ -1,0 +1,229 @@
+"""The socket of a page: it says who it is, follows runs and sessions, and is told what happens."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from time import monotonic
+
+from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
+
+from agent_fabric import __version__
+from agent_fabric.bootstrap.server import ServerFabric
+from agent_fabric.domain.errors import FabricError, Unauthenticated
+from agent_fabric.domain.identity import Principal, Scope
+from agent_fabric.domain.ownership import Viewer
+from agent_fabric.interfaces.http.live import LiveRuns
+from agent_fabric.interfaces.http.page.messages import (
+    MISUSED,
+    TOO_MANY,
+    UNAUTHENTICATED,
+    Follow,
+    Hello,
+    InvalidMessage,
+    Ping,
+    Unfollow,
+    read_message,
+    say,
+)
+from agent_fabric.interfaces.http.page.run_feed import RunFeed
+from agent_fabric.interfaces.http.page.sockets import OpenSocket, Sockets, TooManySockets
+from agent_fabric.wire.chat import SESSION
+
+HELLO_TIMEOUT_S = 5.0
+RECHECK_S = 2.0
+"""How often a login is checked again: one that is over must close its sockets within five seconds."""
+LOOK_EVERY_S = 0.5
+"""How often a session is looked at: another process may drive its turns."""
+MAX_FOLLOWED = 64
+"""Runs and sessions that one page follows."""
+MAX_INVALID = 32
+"""Messages that make no sense, before the socket is closed."""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class PageDoor:
+    """Serves the sockets of pages."""
+
+    fabric: ServerFabric
+    live: LiveRuns
+    sockets: Sockets
+    build: str
+
+    async def __call__(self, websocket: WebSocket) -> None:
+        await websocket.accept()
+        page_user: Callable[[str], Awaitable[Principal]] = websocket.state.page_user
+        try:
+            token, principal = await _introduced(websocket, page_user)
+            with self.sockets.opened(principal) as opened:
+                await self._serve(websocket, opened, lambda: page_user(token))
+        except WebSocketDisconnect:
+            return
+        except (TimeoutError, Unauthenticated, InvalidMessage):
+            await _end(websocket, UNAUTHENTICATED, "Log in again")
+        except TooManySockets:
+            await _end(websocket, TOO_MANY, "Too many pages are open")
+
+    async def _serve(self, websocket: WebSocket, opened: OpenSocket, who: Callable[[], Awaitable[Principal]]) -> None:
+        principal = opened.principal
+        await websocket.send_text(say("hello", name=principal.name, version=__version__, build=self.build))
+        talk = _Talk(self, websocket, principal)
+        tasks = {
+            asyncio.create_task(talk.listen()),
+            asyncio.create_task(_tell(websocket, opened)),
+            asyncio.create_task(_recheck(principal, who)),
+        }
+        try:
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in (*tasks, *talk.followed.values()):
+                task.cancel()
+            await asyncio.gather(*tasks, *talk.followed.values(), return_exceptions=True)
+        for task in done:
+            task.result()
+
+
+@dataclass(slots=True)
+class _Talk:
+    """What one page asks for."""
+
+    door: PageDoor
+    websocket: WebSocket
+    principal: Principal
+    followed: "dict[str, asyncio.Task[None]]" = field(default_factory=dict)
+
+    async def listen(self) -> None:
+        """Do what the page says, until it leaves."""
+        invalid = 0
+        while True:
+            try:
+                await self._obey(await _received(self.websocket))
+            except InvalidMessage as problem:
+                invalid += 1
+                if invalid > MAX_INVALID:
+                    await _end(self.websocket, MISUSED, str(problem))
+                    return
+                await self._send(say("notice", code="invalid_message", text=str(problem)))
+
+    async def _obey(self, message: object) -> None:
+        match message:
+            case Follow(run=run, session=session, after=after):
+                key = f"run {run}" if run else f"session {session}"
+                self._forget(key)
+                if len(self.followed) >= MAX_FOLLOWED:
+                    raise InvalidMessage(f"No more than {MAX_FOLLOWED} runs and sessions are followed at once")
+                self.followed[key] = asyncio.create_task(self._follow(key, run, session, after))
+            case Unfollow(run=run, session=session):
+                self._forget(f"run {run}" if run else f"session {session}")
+            case Ping():
+                await self._send(say("pong"))
+            case _:
+                raise InvalidMessage("You have said hello already")
+
+    def _forget(self, key: str) -> None:
+        task = self.followed.pop(key, None)
+        if task is not None:
+            task.cancel()
+
+    async def _follow(self, key: str, run: str, session: str, after: int) -> None:
+        subject = {"run": run} if run else {"session": session}
+        try:
+            if session:
+                await self._follow_session(session)
+            else:
+                await self._follow_run(run, after)
+        except (FabricError, InvalidMessage) as problem:
+            code = problem.code if isinstance(problem, FabricError) else "invalid_message"
+            with suppress(WebSocketDisconnect, RuntimeError):
+                await self._send(say("notice", code=code, text=str(problem), **subject))
+        except (WebSocketDisconnect, RuntimeError):
+            return  # the page has left
+        except Exception:
+            _log.exception("A page cannot follow %s", key)
+            raise
+        finally:
+            if self.followed.get(key) is asyncio.current_task():
+                del self.followed[key]
+
+    async def _follow_run(self, prefix: str, after: int) -> None:
+        run_id = await self.door.fabric.find(prefix, by=self.principal)
+        await RunFeed(self.door.live, self.door.fabric.reader, self._send).follow(run_id, after)
+
+    async def _follow_session(self, prefix: str) -> None:
+        """Tell how a session stands whenever that changes, and follow each of its turns from its beginning."""
+        chat = self.door.fabric.chat.chat
+        session = await chat.find(prefix, by=self.principal)
+        told = ""
+        while True:
+            text = say("session", session=SESSION.dump(session))
+            if text != told:
+                told = text
+                await self._send(text)
+            key = f"run {session.turn}"
+            if session.turn is not None and key not in self.followed:
+                self.followed[key] = asyncio.create_task(self._follow(key, session.turn, "", -1))
+            await self.door.sockets.news(LOOK_EVERY_S)
+            session = await chat.sessions.find(session.session_id, viewer=Viewer.of(self.principal))
+
+    async def _send(self, text: str) -> None:
+        await self.websocket.send_text(text)
+
+
+async def _introduced(websocket: WebSocket, page_user: Callable[[str], Awaitable[Principal]]) -> tuple[str, Principal]:
+    """Return the page token and whose it is.
+
+    Raises:
+        TimeoutError, InvalidMessage, Unauthenticated: the page has not said so in time.
+    """
+    async with asyncio.timeout(HELLO_TIMEOUT_S):
+        hello = await _received(websocket)
+        if not isinstance(hello, Hello):
+            raise InvalidMessage("Say hello first")
+        principal = await page_user(hello.page_token)
+    if not principal.may(Scope.RUNS_READ):
+        raise Unauthenticated("This needs the scope 'runs:read'")
+    return hello.page_token, principal
+
+
+async def _received(websocket: WebSocket) -> object:
+    message = await websocket.receive()
+    if message["type"] == "websocket.disconnect":
+        raise WebSocketDisconnect(message.get("code", 1005))
+    return read_message(message.get("text"))
+
+
+async def _tell(websocket: WebSocket, opened: OpenSocket) -> None:
+    """Send news as they come."""
+    while True:
+        await websocket.send_text(await opened.news.get())
+
+
+async def _recheck(principal: Principal, who: Callable[[], Awaitable[Principal]]) -> None:
+    """Stay as long as the login counts, and allows what it allowed.
+
+    Raises:
+        Unauthenticated: it does not any more.
+    """
+    unknown_since: float | None = None
+    while True:
+        await asyncio.sleep(RECHECK_S)
+        try:
+            if await who() != principal:
+                raise Unauthenticated("What you may do has changed")
+            unknown_since = None
+        except Unauthenticated:
+            raise
+        except FabricError as problem:  # we cannot tell now; for a moment what was true counts
+            unknown_since = unknown_since or monotonic()
+            if monotonic() - unknown_since > HELLO_TIMEOUT_S:
+                raise Unauthenticated("The store cannot be read") from problem
+
+
+async def _end(websocket: WebSocket, code: int, reason: str) -> None:
+    with suppress(WebSocketDisconnect, RuntimeError):
+        if websocket.application_state is WebSocketState.CONNECTED:
+            await websocket.send_text(say("bye", code=code, reason=reason))
+        await websocket.close(code, reason)

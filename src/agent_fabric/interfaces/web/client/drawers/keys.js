@@ -1,0 +1,16 @@
+// The keys, for whoever presses `?`.
+
+import { html } from "../vendor/htm-preact.js";
+
+const KEYS = [
+  ["Enter", "Send"],
+  ["Shift+Enter", "A new line"],
+  ["Esc", "Close a drawer, or stop the answer"],
+  ["Ctrl+K", "Search sessions"],
+  ["Ctrl+Shift+O", "New chat"],
+  ["?", "This list"],
+];
+
+export function Keys() {
+  return html`<dl class="facts">${KEYS.map(([key, does]) => html`<div key=${key}><dt><kbd>${key}</kbd></dt><dd>${does}</dd></div>`)}</dl>`;
+}

@@ -1,0 +1,166 @@
+// One run: how it went, event by event, the context as it was then, its files, and what can be taken back.
+
+import { html, useEffect, useState } from "../vendor/htm-preact.js";
+import { get, request } from "../net/api.js";
+import { activity, SETTLED } from "../model/fold.js";
+import { lanesOf, lineOf } from "../model/timeline.js";
+import { useStore } from "../model/store.js";
+import { counted, dateText, durationText, sizeText } from "../model/words.js";
+import { Empty, Output, useLoaded } from "../view/parts.js";
+
+/** @param {any} props */
+export function Run({ store, actions, run, seq }) {
+  const [events, setEvents] = useState(/** @type {any[]} */ ([]));
+  const [chosen, choose] = useState(seq);
+  const [tab, setTab] = useState("timeline");
+  useStore(store, (all) => all.runs.get(run)?.version);
+  const { value: details, view } = useLoaded(() => get(`/runs/${run}`), [run]);
+  const known = store.runs.get(details?._meta.run_id ?? run);
+  useEffect(() => {
+    let stale = false;
+    const load = async () => {
+      /** @type {any[]} */
+      const found = [];
+      let path = `/runs/${run}/events?limit=500`;
+      while (path && !stale) {
+        const told = await get(path);
+        found.push(...told.events);
+        path = told.next ?? "";
+      }
+      if (!stale) setEvents(found);
+    };
+    load().catch((error) => actions.tell(error));
+    return () => {
+      stale = true;
+    };
+  }, [run, known?.lastSeq]);
+  if (view) return view;
+  const meta = details._meta;
+  const settled = SETTLED.has(known?.status ?? meta.status);
+  return html`<p class="row-title"><strong>${meta.prompt.slice(0, 400)}</strong></p>
+    <p class="row-facts"><span class=${`status ${known?.status ?? meta.status}`}>${known?.status ?? meta.status}</span>
+      <span>${meta.specialist_ids.join(", ")}</span><span>${meta.model}</span><span>${counted(meta.steps, "step")}</span>
+      <span>${durationText(meta.duration_s ?? 0)}</span><span>${(meta.usage.prompt_tokens + meta.usage.completion_tokens).toLocaleString()} tokens</span></p>
+    ${known && activity(known) && html`<p class="quiet">${activity(known)}</p>`}
+    <${Badge} run=${meta.run_id} settled=${settled} />
+    <div class="buttons">
+      ${!settled && html`<button type="button" class="danger" onClick=${() => request("POST", `/runs/${meta.run_id}/cancel`, {}).then(() => actions.say("The run is cancelled."), (error) => actions.tell(error))}>Cancel</button>`}
+      ${["interrupted", "waiting"].includes(meta.status) && html`<button type="button" onClick=${() => request("POST", `/runs/${meta.run_id}/resume`, {}).then(() => actions.say("The run goes on."), (error) => actions.tell(error))}>Resume</button>`}
+    </div>
+    <div class="drawer-nav" role="group" aria-label="Parts of the run">${["timeline", "files", "changes"].map((name) => html`<button type="button" key=${name} aria-current=${tab === name ? "page" : undefined} onClick=${() => setTab(name)}>${name[0].toUpperCase() + name.slice(1)}</button>`)}</div>
+    ${tab === "timeline" && html`<${Timeline} events=${events} chosen=${chosen} choose=${choose} run=${meta.run_id} actions=${actions} />`}
+    ${tab === "files" && html`<${Files} run=${meta.run_id} actions=${actions} />`}
+    ${tab === "changes" && html`<${Changes} run=${meta.run_id} actions=${actions} settled=${settled} />`}`;
+}
+
+/** Whether what the run claims, and its log, hold. @param {any} props */
+function Badge({ run, settled }) {
+  const [told, setTold] = useState(/** @type {any} */ (null));
+  useEffect(() => {
+    if (settled) get(`/runs/${run}/verify`).then(setTold, () => undefined);
+  }, [run, settled]);
+  if (told === null) return null;
+  return html`<p class="row-facts" data-test="verified"><span class=${`status ${told.holds ? "completed" : "failed"}`}>${told.holds ? "verified" : "not verified"}</span>
+    <span>${told.holds ? `The hash chain of ${counted(told.events, "event")} holds.` : "The log or a claim does not hold."}</span>
+    ${(told.claims ?? []).filter((/** @type {any} */ claim) => !claim.holds).map((/** @type {any} */ claim) => html`<span>${claim.text ?? claim.claim ?? ""}</span>`)}</p>`;
+}
+
+/** @param {any} props */
+function Timeline({ events, chosen, choose, run, actions }) {
+  if (!events.length) return html`<${Empty} text="No events yet." />`;
+  const lanes = lanesOf(events);
+  const index = events.findIndex((/** @type {any} */ event) => event.seq === chosen);
+  const event = index >= 0 ? events[index] : null;
+  return html`<${Lanes} lanes=${lanes} chosen=${event} />
+    <label class="form">Scrub <input type="range" min="0" max=${events.length - 1} value=${index < 0 ? events.length - 1 : index} onInput=${(/** @type {any} */ each) => choose(events[Number(each.target.value)].seq)} aria-valuetext=${event ? `event ${event.seq}` : ""} /></label>
+    ${event && html`<${EventView} key=${event.seq} event=${event} events=${events} run=${run} actions=${actions} />`}
+    <ol class="timeline">${events.map((/** @type {any} */ each) => html`<li key=${each.seq} class=${each.seq === chosen ? "chosen" : ""}><button type="button" onClick=${() => choose(each.seq)}><span class="when">${each.seq}</span><span>${lineOf(each)}</span><span class="when">+${durationText(each.ts - events[0].ts)}</span></button></li>`)}</ol>`;
+}
+
+/** Lanes over time: work, waits, tokens. @param {any} props */
+function Lanes({ lanes, chosen }) {
+  const { names, spans, from, to } = lanes;
+  const width = 600;
+  const height = names.length * 26 + 8;
+  const x = (/** @type {number} */ at) => 4 + ((at - from) / Math.max(0.001, to - from)) * (width - 8);
+  return html`<svg class="lanes" viewBox=${`0 0 ${width} ${height}`} role="img" aria-label=${`Timeline of ${counted(names.length, "lane")}`}>
+    ${spans.map((/** @type {any} */ span, /** @type {number} */ nth) => html`<rect key=${nth} x=${x(span.from)} y=${names.indexOf(span.lane) * 26 + 8} width=${Math.max(2, x(span.to) - x(span.from))} height="14" rx="3" class=${`span ${span.kind}`}><title>${span.text}</title></rect>`)}
+    ${chosen && html`<line x1=${x(chosen.ts)} x2=${x(chosen.ts)} y1="0" y2=${height} class="now" />`}
+  </svg>
+  <p class="row-facts"><span class="key model">model</span><span class="key tool">tools</span><span class="key wait">waiting</span></p>`;
+}
+
+/** An event, whole, and what the model knew at that moment. @param {any} props */
+function EventView({ event, events, run, actions }) {
+  const [whole, setWhole] = useState(event);
+  useEffect(() => {
+    if (event.cut) actions.wholeEvent(run, event.seq).then(setWhole, () => undefined);
+  }, [event.seq]);
+  const before = events.filter((/** @type {any} */ each) => each.seq <= event.seq);
+  return html`<section class="event" aria-label=${`Event ${event.seq}`}>
+    <h3>${event.seq} · ${event.kind}</h3><p class="quiet">${dateText(event.ts)}${event.lane ? `, lane ${event.lane}` : ""}</p>
+    <${Output} text=${JSON.stringify(whole.payload, null, 2)} />
+    <details><summary>The context as it was then (${counted(before.filter((/** @type {any} */ each) => ["llm_response", "tool_result", "tool_error", "guidance"].includes(each.kind)).length, "message")})</summary>
+      ${before.filter((/** @type {any} */ each) => ["run_created", "pack_start", "llm_response", "tool_result", "tool_error", "guidance", "context_compacted"].includes(each.kind)).map((/** @type {any} */ each) => html`<div key=${each.seq}><p class="label">${each.seq} ${each.kind}</p><${Output} text=${contextText(each)} most=${600} /></div>`)}
+    </details></section>`;
+}
+
+/** @param {any} event */
+function contextText(event) {
+  const said = event.payload;
+  switch (event.kind) {
+    case "run_created":
+      return said.prompt;
+    case "pack_start":
+      return said.system_prompt;
+    case "llm_response":
+      return [said.content, ...said.tool_calls.map((/** @type {any} */ call) => `→ ${call.tool} ${call.arguments}`)].filter(Boolean).join("\n");
+    case "context_compacted":
+      return said.summary;
+    default:
+      return typeof said.result === "string" ? said.result : JSON.stringify(said.result ?? said.error_message ?? said.message, null, 2);
+  }
+}
+
+/** @param {any} props */
+function Files({ run, actions }) {
+  const { value, view } = useLoaded(() => get(`/runs/${run}/files`), [run]);
+  const [shown, show] = useState(/** @type {{path: string, text: string} | null} */ (null));
+  if (view) return view;
+  if (!value.files.length) return html`<${Empty} text="No files." />`;
+  /** @param {string} path @param {boolean} save */
+  const fetchFile = async (path, save) => {
+    try {
+      const answer = await request("GET", `/runs/${run}/files/${path.split("/").map(encodeURIComponent).join("/")}`, { raw: true });
+      if (!save) return show({ path, text: (await answer.text()).slice(0, 200_000) });
+      const link = document.createElement("a");
+      link.href = URL.createObjectURL(await answer.blob());
+      link.download = path.split("/").at(-1) ?? "file";
+      link.click();
+      URL.revokeObjectURL(link.href);
+    } catch (error) {
+      actions.tell(error);
+    }
+    return undefined;
+  };
+  return html`<ul class="rows">${value.files.map((/** @type {any} */ file) => html`<li key=${file.path}><span class="row-title"><code>${file.path}</code></span>
+      <span class="row-facts"><span>${sizeText(file.bytes)}</span><button type="button" class="quiet-button" onClick=${() => fetchFile(file.path, false)}>Show</button><button type="button" class="quiet-button" onClick=${() => fetchFile(file.path, true)}>Download</button></span>
+      ${shown?.path === file.path && html`<${Output} text=${shown?.text ?? ""} />`}</li>`)}</ul>
+    ${value.truncated && html`<p class="quiet">There are more files than are listed.</p>`}`;
+}
+
+/** What changed, and what of it can be taken back. @param {any} props */
+function Changes({ run, actions, settled }) {
+  const { value, view, again } = useLoaded(() => get(`/runs/${run}/diff`), [run]);
+  if (view) return view;
+  if (!value.changes.length) return html`<${Empty} text="Nothing was changed." />`;
+  const final = value.changes.filter((/** @type {any} */ change) => !change.undoable);
+  const undo = () => request("POST", `/runs/${run}/undo`, { body: {} }).then((told) => (actions.say(`${counted(told.done.length, "file")} taken back.`), again()), (error) => actions.tell(error));
+  return html`${final.length > 0 && html`<p class="note warning">Cannot be taken back: ${final.map((/** @type {any} */ change) => `${change.path} (${change.reason})`).join(", ")}. What was sent or pushed stays, too.</p>`}
+    ${settled && store_may(actions) && html`<button type="button" onClick=${undo}>Take ${counted(value.changes.length - final.length, "change")} back</button>`}
+    ${value.changes.map((/** @type {any} */ change) => html`<details key=${change.path}><summary><code>${change.path}</code> <span class="quiet">${change.change}${change.added !== undefined ? ` +${change.added} −${change.removed}` : ""}</span></summary>
+      ${change.diff && html`<div class="diff" tabindex="0">${change.diff.split("\n").map((/** @type {string} */ line, /** @type {number} */ nth) => html`<div key=${nth} class=${line.startsWith("+") ? "add" : line.startsWith("-") ? "del" : ""}>${line || " "}</div>`)}</div>`}</details>`)}`;
+}
+
+/** @param {any} actions */
+const store_may = (actions) => actions.store.may("runs");

@@ -1,0 +1,24 @@
+// The page begins here: it finds out who is there, and shows the login or the conversation.
+
+import { html, render } from "./vendor/htm-preact.js";
+import { Actions } from "./model/actions.js";
+import { Store } from "./model/store.js";
+import { App } from "./view/app.js";
+import { applyTheme } from "./view/theme.js";
+
+const root = /** @type {HTMLElement} */ (document.getElementById("page"));
+const store = new Store();
+const actions = new Actions(store);
+
+applyTheme();
+window.addEventListener("popstate", () => actions.navigate());
+window.addEventListener("pagehide", () => actions.leave());
+window.addEventListener("online", () => actions.socket.retry());
+document.addEventListener("visibilitychange", () => {
+  if (document.hidden) return;
+  actions.socket.retry();
+  if (store.current) actions.markRead(store.current);
+});
+
+root.replaceChildren();
+render(html`<${App} store=${store} actions=${actions} />`, root);

@@ -1,0 +1,62 @@
+// The line above the conversation: where one is, which model answers, what waits for an answer, everything else.
+
+import { html } from "../vendor/htm-preact.js";
+import { useStore } from "../model/store.js";
+import { boxText, counted } from "../model/words.js";
+import { IconButton } from "./parts.js";
+
+/** @param {import("./app.js").Props} props */
+export function Header({ store, actions }) {
+  useStore(store, (all) => {
+    const session = all.sessions.get(all.current);
+    return `${all.current} ${session?.title} ${session?.model_key} ${session?.turn} ${pendingIn(all)} ${all.connection} ${modelState(all)}`;
+  });
+  const session = store.sessions.get(store.current);
+  const pending = pendingIn(store);
+  const start = store.start;
+  if (start === null) return null;
+  const chosen = session?.model_key || start.default_model_key;
+  /** @param {Event} event */
+  const choose = (event) => {
+    const key = /** @type {HTMLSelectElement} */ (event.target).value;
+    if (session) actions.change(session.id, { model_key: key }).catch((error) => actions.tell(error));
+    else localStorage.setItem("fabric.model_key", key);
+  };
+  const shield = pending ? `${counted(pending, "approval")} waiting` : `Nothing waits for an answer; ${boxText(start.sandbox)}`;
+  return html`<header class="header">
+    <${IconButton} icon="menu" label="Sessions" class="icon-button only-narrow" onClick=${() => store.set({ sidebar: !store.sidebar })} />
+    <h1 class="title">${session?.title || "New chat"}</h1>
+    <label class="model">
+      <span class=${`dot ${modelState(store)}`} aria-hidden="true"></span>
+      <span class="hidden">Model</span>
+      <select data-test="model" value=${session ? chosen : (localStorage.getItem("fabric.model_key") ?? chosen)} onChange=${choose} title=${modelTitle(store)}>
+        ${start.model_keys.map((key) => html`<option value=${key} key=${key}>${key}</option>`)}
+      </select>
+    </label>
+    <${IconButton} icon="shield" label=${shield} data-test="shield" class=${`icon-button ${pending ? "alert" : ""}`} onClick=${() => actions.show("approvals")}>
+      ${pending > 0 && html`<span class="badge">${pending}</span>`}
+    <//>
+    <${IconButton} icon="panel" label="Runs, workflows, models and more" data-test="open-drawer" onClick=${() => actions.show(store.drawer ? "" : "runs")} />
+    <${IconButton} icon="gear" label="Settings" onClick=${() => actions.show("settings")} />
+  </header>`;
+}
+
+/** @param {import("../model/store.js").Store} store */
+const pendingIn = (store) => [...store.approvals.values()].filter((card) => card.status === "pending").length;
+
+/** @param {import("../model/store.js").Store} store */
+function modelState(store) {
+  if (store.connection !== "open") return "unknown";
+  const turn = store.sessions.get(store.current)?.turn;
+  const run = turn ? store.runs.get(turn) : undefined;
+  if (run?.error?.code.startsWith("model_")) return "blocked";
+  if (run?.progress) return "loading";
+  return run?.thinking ? "busy" : "ready";
+}
+
+/** @param {import("../model/store.js").Store} store */
+function modelTitle(store) {
+  const turn = store.sessions.get(store.current)?.turn;
+  const run = turn ? store.runs.get(turn) : undefined;
+  return run?.notice || { unknown: "Not connected", blocked: "The model cannot be used", loading: "Loading", busy: "Answering", ready: "Ready" }[modelState(store)];
+}

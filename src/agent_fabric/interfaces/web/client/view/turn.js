@@ -1,0 +1,141 @@
+// One turn: what was asked, what was done about it, and the answer.
+
+import { html, useEffect, useState } from "../vendor/htm-preact.js";
+import { activity, partsOf, SETTLED } from "../model/fold.js";
+import { callText, counted, durationText, resultText } from "../model/words.js";
+import { Markdown } from "./markdown.js";
+import { Icon, Later, Output } from "./parts.js";
+
+/** All turns that are shown. @param {import("./app.js").Props & {turns: import("./transcript.js").TurnMessages[]}} props */
+export function Turns({ turns, store, actions }) {
+  return turns.map((turn, index) => html`<${Turn} key=${turn.run} turn=${turn} last=${index === turns.length - 1} store=${store} actions=${actions} />`);
+}
+
+/** @param {import("./app.js").Props & {turn: import("./transcript.js").TurnMessages, last: boolean}} props */
+export function Turn({ turn, last, store, actions }) {
+  const run = store.runs.get(turn.run);
+  const status = turn.question?.metadata.status;
+  return html`<article class="turn" data-run=${turn.run}>
+    ${turn.question && html`<div class="question"><p>${turn.question.content}</p>
+      ${status === "queued" && !run && html`<p class="quiet">Queued: it begins when the turn before it has ended.</p>`}</div>`}
+    ${run && run.lastSeq >= 0 ? html`<${Live} run=${run} answer=${turn.answer} last=${last} store=${store} actions=${actions} />` : html`<${Kept} turn=${turn} actions=${actions} />`}
+    ${turn.answer && html`<${Menu} turn=${turn} store=${store} actions=${actions} />`}
+  </article>`;
+}
+
+/** A turn whose log is not loaded. @param {{turn: import("./transcript.js").TurnMessages, actions: any}} props */
+function Kept({ turn, actions }) {
+  if (turn.answer === null) return null;
+  return html`<div class="answer">
+    <button type="button" class="steps-toggle" onClick=${() => actions.loadRun(turn.run).catch((/** @type {any} */ error) => actions.tell(error))}><${Icon} name="chevron" /> Steps</button>
+    <${Ending} answer=${turn.answer} />
+    <${Markdown} text=${turn.answer.content} done=${true} />
+  </div>`;
+}
+
+/** @param {{answer: import("../model/store.js").ChatMessage}} props */
+function Ending({ answer }) {
+  const error = answer.metadata.error;
+  if (answer.metadata.status === "failed")
+    return html`<div class="failed"><strong>This turn failed.</strong> ${error?.hint ?? ""} <span class="quiet">${error?.code ?? ""}</span></div>`;
+  if (answer.metadata.status === "stopped") return html`<p class="quiet">Stopped${answer.metadata.by ? ` by ${answer.metadata.by}` : ""}. This is what had been said.</p>`;
+  return null;
+}
+
+/** A turn as its log tells it. @param {any} props */
+function Live({ run, answer, last, store, actions }) {
+  const { steps, answer: text, writing } = partsOf(run);
+  const settled = SETTLED.has(run.status);
+  const doing = answer ? "" : activity(run);
+  const shown = answer ? answer.content || text?.text || "" : writing || text?.text || "";
+  const [whole, setWhole] = useState("");
+  useEffect(() => {
+    // The log shows long texts cut; the whole of it is one request away.
+    if (text?.cut && !answer) actions.wholeEvent(run.id, text.seq).then((/** @type {any} */ event) => setWhole(event?.payload?.content ?? ""), () => undefined);
+  }, [text?.seq, answer?.id]);
+  return html`<div class="answer">
+    ${steps.length > 0 && html`<${Steps} run=${run} steps=${steps} open=${!settled || last} store=${store} actions=${actions} />`}
+    ${answer ? html`<${Ending} answer=${answer} />` : run.error && html`<div class="failed"><strong>${run.error.message}</strong> ${run.error.hint} <span class="quiet">${run.error.code}</span></div>`}
+    ${shown && html`<${Markdown} text=${text?.cut && !answer && whole ? whole : shown} done=${!writing || Boolean(answer)} />`}
+    ${doing && html`<p class="doing" data-test="activity"><span class="spinner small"></span> ${doing}${run.progress ? "" : "…"}</p>`}
+  </div>`;
+}
+
+/** @param {any} props */
+function Steps({ run, steps, open, store, actions }) {
+  const [shown, show] = useState(open);
+  const asks = steps.some((/** @type {any} */ item) => item.kind === "approval" && !item.decision);
+  const visible = shown || asks;
+  const calls = steps.filter((/** @type {any} */ item) => item.kind === "tool").length;
+  const settled = SETTLED.has(run.status);
+  return html`<div class="steps">
+    ${settled && html`<button type="button" class=${`steps-toggle ${visible ? "open" : ""}`} aria-expanded=${visible} onClick=${() => show(!shown)}>
+      <${Icon} name="chevron" /> ${calls ? counted(calls, "tool call") : counted(steps.length, "step")}${run.endedAt ? `, ${durationText(run.endedAt - run.startedAt)}` : ""}</button>`}
+    ${visible && steps.map((/** @type {any} */ item) => html`<${Step} key=${`${item.kind}${item.seq}`} item=${item} run=${run} store=${store} actions=${actions} />`)}
+  </div>`;
+}
+
+/** @param {any} props */
+function Step({ item, run, store, actions }) {
+  switch (item.kind) {
+    case "tool":
+      return html`<${ToolLine} item=${item} run=${run} actions=${actions} />`;
+    case "approval":
+      return html`<${Later} load=${() => import("./approval.js")} name="ApprovalCard" id=${item.id} asked=${item.asked} decision=${item.decision} by=${item.by} reason=${item.reason} store=${store} actions=${actions} />`;
+    case "text":
+      return html`<div class="aside"><${Markdown} text=${item.text} done=${true} /></div>`;
+    default:
+      return html`<p class=${`note ${item.tone}`}>${item.text}</p>`;
+  }
+}
+
+/** A call of a tool: one line that opens. @param {any} props */
+function ToolLine({ item, run, actions }) {
+  const [open, setOpen] = useState(false);
+  const [whole, setWhole] = useState(/** @type {any} */ (null));
+  const { name, about } = callText(item.tool, item.args);
+  const states = /** @type {Record<string, string>} */ ({ running: "running", done: "done", failed: "failed" });
+  const output = whole ? resultText(whole.payload.whole || whole.payload.result) : item.state === "failed" ? item.error : resultText(item.result);
+  return html`<div class=${`tool ${item.state}`}>
+    <button type="button" class="tool-line" aria-expanded=${open} onClick=${() => setOpen(!open)} data-test="tool">
+      <${Icon} name=${item.state === "failed" ? "close" : item.state === "done" ? "check" : "more"} />
+      <span class="hidden">${states[item.state]}: </span><span class="tool-name">${name}</span> <span class="tool-about">${about}</span>
+      ${item.seconds > 0.1 && html`<span class="when">${durationText(item.seconds)}</span>`}
+    </button>
+    ${open && html`<div class="tool-body">
+      <p class="label">Arguments</p><${Output} text=${JSON.stringify(item.args, null, 2)} />
+      ${item.approvedBy && html`<p class="quiet">Agreed to by ${item.approvedBy}</p>`}
+      ${item.state !== "running" && html`<p class="label">${item.state === "failed" ? "Error" : "Result"}</p><${Output} text=${output} />`}
+      ${item.origin && html`<p class="note warning">Untrusted: this text came from ${item.origin}</p>`}
+      ${item.cut && !whole && item.resultSeq >= 0 && html`<button type="button" class="quiet-button" onClick=${() => actions.wholeEvent(run.id, item.resultSeq).then(setWhole, (/** @type {any} */ error) => actions.tell(error))}>The log shows this cut: get all of it</button>`}
+      <a class="quiet" href=${`/r/${run.id}#${item.seq}`} onClick=${(/** @type {Event} */ event) => (event.preventDefault(), actions.show("runs", `${run.id}#${item.seq}`))}>Event ${item.seq}</a>
+    </div>`}
+  </div>`;
+}
+
+/** What can be done with an answer. @param {any} props */
+function Menu({ turn, store, actions }) {
+  const [copied, setCopied] = useState(false);
+  const copy = () =>
+    navigator.clipboard?.writeText(turn.answer.content).then(
+      () => (setCopied(true), window.setTimeout(() => setCopied(false), 1500)),
+      () => actions.say("The browser does not allow copying here."),
+    );
+  const fork = async () => {
+    try {
+      const { request } = await import("../net/api.js");
+      const made = await request("POST", `/api/v1/sessions/${encodeURIComponent(store.current)}/fork`, { body: { message_id: turn.answer.id } });
+      const { draft, ...session } = made;
+      actions.takeSession(session);
+      if (draft) localStorage.setItem(`fabric.draft.${session.id}`, draft);
+      await actions.open(session.id);
+    } catch (error) {
+      actions.tell(error);
+    }
+  };
+  return html`<div class="menu" role="group" aria-label="This answer">
+    <button type="button" onClick=${copy}>${copied ? "Copied" : "Copy"}</button>
+    <button type="button" onClick=${fork}>Fork here</button>
+    <button type="button" onClick=${() => actions.show("runs", turn.run)}>Timeline</button>
+  </div>`;
+}

@@ -1,0 +1,132 @@
+"""The page as a person uses it, in a real browser: ask, watch, agree, leave, come back."""
+
+import json
+import re
+import signal
+import time
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from e2e.page.page_world import PageWorld, page_world, start, stop
+
+pytestmark = pytest.mark.slow
+
+COMPOSER, TRANSCRIPT, APPROVAL = "[data-test=composer]", "[data-test=transcript]", "[data-test=approval]"
+SESSION = "[data-test=session]"
+
+
+def ask(page: Page, text: str) -> None:
+    """Type a message and send it, as a person would."""
+    page.click(COMPOSER)
+    page.keyboard.type(text)
+    page.keyboard.press("Enter")
+
+
+def watched(page: Page) -> list[str]:
+    """Return what goes wrong in a page, as far as a browser notices."""
+    wrong: list[str] = []
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.on("console", lambda said: wrong.append(said.text) if said.type in {"error", "warning"} else None)
+    return wrong
+
+
+@pytest.mark.proves("FC-036", "FC-050", "FC-053", "FC-054", "FC-055", "C38")
+def test_a_person_asks_watches_a_tool_agrees_and_finds_it_again(browser: Browser, world: PageWorld) -> None:
+    page = world.open(browser)
+    wrong = watched(page)
+    assert "#login" not in page.url
+    ask(page, "Which files are here?")
+    expect(page.locator(TRANSCRIPT)).to_contain_text("It works.")
+    page.locator("[data-test=tool]").first.click()
+    expect(page.locator(".tool-body")).to_contain_text("Result")
+    assert page.locator(".markdown table").count() == 1
+    link = page.locator(".markdown a").first
+    assert link.get_attribute("rel") == "noopener noreferrer nofollow"
+    expect(page.locator(".host").first).to_have_text("docs.example.org")
+
+    ask(page, "Please deploy it")
+    card = page.locator(f"{APPROVAL}[data-status=pending]")
+    expect(card).to_contain_text("make deploy")
+    expect(card).to_contain_text("outward_effect")
+    assert page.evaluate("document.activeElement.closest('[data-test=approval]')") is None, "nothing is preselected"
+    other = world.open(browser)
+    other.goto(page.url)
+    expect(other.locator(f"{APPROVAL}[data-status=pending]")).to_be_visible()
+    page.wait_for_timeout(600)
+    card.locator("[data-test=approve]").click()
+    started = time.monotonic()
+    expect(other.locator(f"{APPROVAL}[data-status=approve]")).to_be_visible(timeout=1500)
+    assert time.monotonic() - started < 1.5
+    expect(page.locator(TRANSCRIPT)).to_contain_text("handled as you said")
+
+    page.keyboard.press("Control+Shift+O")
+    expect(page.locator("h1")).to_have_text("New chat")
+    ask(page, "Remember the word marzipan")
+    expect(page.locator(TRANSCRIPT)).to_contain_text("You said: Remember the word marzipan")
+    assert page.locator(SESSION).count() == 2
+    page.keyboard.press("Control+k")
+    page.keyboard.type("marzi")
+    expect(page.locator(SESSION)).to_have_count(1)
+    page.fill("#search", "")
+    entry = page.locator(SESSION, has_text="marzipan")
+    entry.hover()
+    entry.get_by_role("button", name=re.compile("Delete")).click()
+    expect(page.locator(SESSION)).to_have_count(1)
+    page.get_by_role("button", name="Undo").click()
+    expect(page.locator(SESSION)).to_have_count(2)
+    page.select_option("[data-test=model]", "fast")
+    assert wrong == []
+    page.context.close()
+    other.context.close()
+
+
+@pytest.mark.proves("FC-051", "FC-052")
+def test_a_generation_stays_in_its_session_and_leaves_a_dot_elsewhere(browser: Browser, world: PageWorld) -> None:
+    page = world.open(browser)
+    ask(page, "Please count slowly")
+    expect(page.locator(TRANSCRIPT)).to_contain_text("1 2 3 4")
+    page.reload()
+    expect(page.locator(TRANSCRIPT)).to_contain_text("1 2 3 4 5 6", timeout=5000)
+    page.keyboard.press("Control+Shift+O")
+    ask(page, "Another matter")
+    expect(page.locator(TRANSCRIPT)).to_contain_text("You said: Another matter")
+    assert "1 2 3" not in page.inner_text(TRANSCRIPT)
+    expect(page.locator("[data-test=unread]")).to_be_visible(timeout=20_000)
+    page.locator(SESSION, has_text="count").locator("a").click()
+    expect(page.locator(TRANSCRIPT)).to_contain_text("398 399")
+    expect(page.locator("[data-test=unread]")).to_have_count(0)
+    page.context.close()
+
+
+def test_escape_stops_an_answer_and_what_was_said_is_kept(browser: Browser, world: PageWorld) -> None:
+    page = world.open(browser)
+    ask(page, "Please count slowly again")
+    expect(page.locator(TRANSCRIPT)).to_contain_text("1 2 3 4")
+    page.keyboard.press("Escape")
+    expect(page.locator(TRANSCRIPT)).to_contain_text("Stopped", timeout=3000)
+    expect(page.locator(TRANSCRIPT)).to_contain_text("1 2 3 4")
+    page.context.close()
+
+
+def test_a_page_outlives_a_killed_server_and_sends_nothing_twice(browser: Browser, tmp_path: Path) -> None:
+    with page_world(tmp_path / "killed") as world:
+        page = world.open(browser)
+        ask(page, "Please count slowly")
+        expect(page.locator(TRANSCRIPT)).to_contain_text("1 2 3 4")
+        port = int(world.url.rpartition(":")[2])
+        stop(world, signal.SIGKILL)
+        expect(page.locator("[data-test=offline]")).to_be_visible()
+        ask(page, "Are you back?")
+        expect(page.locator(TRANSCRIPT)).to_contain_text("Not sent yet")
+        page.fill(COMPOSER, "a draft that nobody has sent")
+        start(world, port=port)
+        expect(page.locator("[data-test=offline]")).to_have_count(0, timeout=20_000)
+        expect(page.locator(TRANSCRIPT)).to_contain_text("398 399", timeout=30_000)
+        expect(page.locator(TRANSCRIPT)).to_contain_text("You said: Are you back?", timeout=30_000)
+        page.reload()
+        expect(page.locator(COMPOSER)).to_have_value("a draft that nobody has sent")
+        expect(page.locator(".question", has_text="Are you back?")).to_have_count(1)
+        assert json.dumps(world.model.asked).count('"content": "Are you back?"') >= 1
+        page.context.close()

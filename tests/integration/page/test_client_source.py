@@ -1,0 +1,75 @@
+"""The page's own source: types, lint, unit tests, and nothing in it that could run what others wrote."""
+
+import hashlib
+import json
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from agent_fabric.interfaces.http.page.assets import eager_modules, load_assets
+from integration.page.page_tools import CHECKS, CLIENT, ROOT, node, node_modules
+
+DANGEROUS = re.compile(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|new Function")
+MAX_LINES = 500
+
+
+def own_files() -> list[Path]:
+    return [file for file in CLIENT.rglob("*.*") if "vendor" not in file.parts]
+
+
+def test_nothing_in_the_client_makes_html_or_code_of_text() -> None:
+    for file in own_files():
+        assert not DANGEROUS.search(file.read_text()), file
+        assert "http://" not in file.read_text().replace("http://www.w3.org/2000/svg", ""), f"{file} names a host"
+
+
+def test_every_module_says_what_it_is_for_and_stays_short() -> None:
+    for file in own_files():
+        if file.suffix == ".js":
+            lines = file.read_text().splitlines()
+            assert lines[0].startswith("// "), file
+            assert len(lines) <= MAX_LINES, file
+
+
+def test_vendored_libraries_are_what_was_published_and_carry_their_licences() -> None:
+    listed = json.loads((CLIENT / "vendor/vendor.json").read_text())
+    assert {each["file"] for each in listed} == {file.name for file in (CLIENT / "vendor").glob("*.js")}
+    for each in listed:
+        content = (CLIENT / "vendor" / each["file"]).read_bytes()
+        assert hashlib.sha256(content).hexdigest() == each["sha256"], each["file"]
+        for licence in each["licences"]:
+            assert (CLIENT / "vendor" / licence).stat().st_size > 500
+
+
+def test_the_first_load_is_small() -> None:
+    assets = load_assets()
+    sources = {name: asset.content for name, asset in assets.files.items()}
+    eager = [*eager_modules(sources, "main.js"), "style.css", "icon.svg"]
+    size = sum(len(assets.files[name].compressed) for name in eager) + len(assets.index.compressed)
+    assert size <= 120_000
+    assert len(eager) + 1 <= 18, eager
+
+
+@pytest.mark.slow
+def test_types_are_right() -> None:
+    tsc = node_modules() / ".bin/tsc"
+    done = subprocess.run([tsc, "--project", CHECKS / "tsconfig.json"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.slow
+def test_lint_finds_nothing() -> None:
+    modules = node_modules()
+    config = modules.parent / "eslint.config.js"  # beside its packages: that is where it looks for them
+    config.write_text((CHECKS / "eslint.config.js").read_text())
+    command = [modules / ".bin/eslint", "--config", config, CLIENT.relative_to(ROOT)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.slow
+def test_unit_tests_of_the_client_pass() -> None:
+    done = subprocess.run([node(), "--test"], cwd=CHECKS, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0, done.stdout[-4000:]
