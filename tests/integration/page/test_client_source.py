@@ -64,7 +64,7 @@ def test_lint_finds_nothing() -> None:
     modules = node_modules()
     config = modules.parent / "eslint.config.js"  # beside its packages: that is where it looks for them
     config.write_text((CHECKS / "eslint.config.js").read_text())
-    command = [modules / ".bin/eslint", "--config", config, CLIENT.relative_to(ROOT)]
+    command = [str(modules / ".bin/eslint"), "--config", str(config), str(CLIENT.relative_to(ROOT))]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
