@@ -10,6 +10,7 @@ from typing import Self
 from agent_fabric.client.agents import Agents
 from agent_fabric.client.approvals import Approvals
 from agent_fabric.client.audit import Audit
+from agent_fabric.client.cluster import ServerCluster
 from agent_fabric.client.credentials import credential_for, server_address
 from agent_fabric.client.evals import Evals
 from agent_fabric.client.following import Happening
@@ -88,6 +89,7 @@ class FabricClient:
         self.policy = PolicyRules(self._transport)
         self.audit = Audit(self._transport)
         self.store = ServerStore(self._transport)
+        self.cluster = ServerCluster(self._transport)
         self.agents = Agents(self._transport)
         self.models = Models(self._transport)
         self.tool_servers = ToolServers(self._transport)

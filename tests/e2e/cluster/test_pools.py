@@ -41,6 +41,12 @@ async def test_only_workers_of_its_pool_drive_a_run(tmp_path: Path, database_url
             (left,) = (await status(fabric))["undrivable"]
             assert (left["pool"], left["runs"], left["run_id"]) == ("gpu", 1, run_id)
             assert left["reason"] == "no worker takes up runs of their pool"
+            answer = await server.client.get("/api/v1/cluster")
+            assert (answer.json()["undrivable"], answer.json()["shared"]) == ([left], True), answer.text
+            stranger = await server.client.get("/api/v1/cluster", headers={"authorization": "Bearer no"})
+            assert stranger.status_code == 401, stranger.text
+            asked = await replace(fabric, server=server.url)("cluster", "status", "--json")
+            assert (asked.code, asked.json["undrivable"]) == (1, [left]), asked
             other = await started(server)
             await completed(server, other)
             assert [each["kind"] for each in await events_of(server.client, run_id)] == ["run_created"]

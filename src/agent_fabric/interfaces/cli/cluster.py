@@ -5,11 +5,11 @@ import sys
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from agent_fabric.application.ports.cluster import Cluster, ClusterStatus, Member
+from agent_fabric.application.ports.cluster import Cluster, Member
 from agent_fabric.bootstrap.records import open_records
 from agent_fabric.bootstrap.store_place import store_address
 from agent_fabric.config.constants import DEFAULT_POOL
@@ -18,6 +18,8 @@ from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
 from agent_fabric.interfaces.cli.options import AsJson, Workspace, configuration, fabric_root, require_a_person
 from agent_fabric.interfaces.cli.output import plain, print_json
+from agent_fabric.interfaces.cli.place import Server, server_of, with_client
+from agent_fabric.wire.cluster import CLUSTER, MEMBER, ClusterView, view_of
 
 if TYPE_CHECKING:
     from agent_fabric.application.cluster.drill_takeover import DrillReport
@@ -31,17 +33,20 @@ app = new_app("Look after servers and workers that share a store.")
 
 
 @app.command()
-def status(workspace: Workspace = None, as_json: AsJson = False) -> int:
+def status(workspace: Workspace = None, server: Server = None, as_json: AsJson = False) -> int:
     """Show who is there, what they drive, and what nobody can drive. Exit code 1 if some runs cannot be driven."""
-    found = _ask(workspace, lambda cluster: cluster.status())
+    url = server_of(workspace, server)
+    if url is None:
+        found = view_of(_ask(workspace, lambda cluster: cluster.status()))
+    else:
+        found = with_client(url, lambda client: client.cluster.status())
     if as_json:
-        members, left = ([], {}) if found is None else ([_shown(each) for each in found.members], _left(found))
-        print_json({"shared": found is not None, "workers": members, **left})
-    elif found is None:
+        print_json(CLUSTER.dump(found))
+    elif not found.shared:
         sys.stdout.write(f"{NOT_SHARED}.\n{HOW_TO_SHARE}\n")
     else:
         _print(found)
-    return FAILED if found is not None and found.undrivable else COMPLETED
+    return FAILED if found.undrivable else COMPLETED
 
 
 @app.command()
@@ -56,7 +61,7 @@ def drain(
     if member is None:
         raise ConfigError(NOT_SHARED, hint=HOW_TO_SHARE)
     if as_json:
-        print_json(_shown(member))
+        print_json(MEMBER.dump(member))
     else:
         line = f"{member.worker_id} ({member.name}) takes nothing on any more and hands over {_runs(member.running)}"
         sys.stdout.write(f"{plain(line)}\n")
@@ -117,22 +122,8 @@ def _ask(workspace: Workspace, ask: Callable[[Cluster], Awaitable[T]]) -> T | No
         return None if cluster is None else asyncio.run(within(cluster))
 
 
-def _shown(member: Member) -> dict[str, Any]:
-    shown = asdict(member)
-    return {"id": shown.pop("worker_id"), **shown}
-
-
-def _left(found: ClusterStatus) -> dict[str, Any]:
-    return {
-        "now": found.now,
-        "queued": found.queued,
-        "waiting": found.waiting,
-        "undrivable": [asdict(each) for each in found.undrivable],
-    }
-
-
-def _print(found: ClusterStatus) -> None:
-    lines = [_line(each, found.now) for each in found.members] or ["No process is there."]
+def _print(found: ClusterView) -> None:
+    lines = [_line(each, found.now or 0.0) for each in found.workers] or ["No process is there."]
     lines.append(f"{_runs(found.queued)} queued, {found.waiting} waiting for a person, a time or a signal")
     lines += [
         f"Nobody can drive {_runs(each.runs)} of {each.home or 'no home'}, pool {each.pool}: {each.reason}"

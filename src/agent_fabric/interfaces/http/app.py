@@ -27,6 +27,7 @@ from agent_fabric.interfaces.http.routes.agents import add_agents
 from agent_fabric.interfaces.http.routes.approvals import add_approvals
 from agent_fabric.interfaces.http.routes.audit import add_audit
 from agent_fabric.interfaces.http.routes.changes import add_changes
+from agent_fabric.interfaces.http.routes.cluster import add_cluster
 from agent_fabric.interfaces.http.routes.dead_letters import add_dead_letters
 from agent_fabric.interfaces.http.routes.doctor import add_doctor
 from agent_fabric.interfaces.http.routes.evals import add_evals
@@ -113,6 +114,7 @@ def create_app(
     add_audit(app, fabric)
     add_policy(app, fabric)
     add_doctor(app, fabric)
+    add_cluster(app, fabric)
     add_tool_servers(app, fabric)
     add_identity(app, fabric.identity)
     add_openai(app, fabric, live)
