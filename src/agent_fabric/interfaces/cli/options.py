@@ -67,7 +67,7 @@ def pool_name(pool: str | None) -> str:
     Raises:
         ConfigError: no pool can be called so.
     """
-    if pool is not None and re.match(POOL_PATTERN, pool) is None:
+    if pool is not None and re.fullmatch(POOL_PATTERN, pool) is None:
         raise ConfigError(
             f"No pool can be called {pool!r}", hint="Small letters, digits, - and _; the first one is no sign."
         )

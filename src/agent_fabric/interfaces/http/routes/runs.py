@@ -6,7 +6,7 @@ from typing import Annotated
 from urllib.parse import urlencode
 
 from fastapi import FastAPI, Header, Path, Query, Request
-from pydantic import BeforeValidator, Field, WithJsonSchema
+from pydantic import BeforeValidator, Field, StringConstraints, WithJsonSchema
 from pydantic.json_schema import SkipJsonSchema
 from starlette.responses import Response
 
@@ -68,8 +68,8 @@ SeenBy = Annotated[
 ]
 
 Pool = Annotated[
-    str | SkipJsonSchema[None],
-    Query(pattern=POOL_PATTERN, description="The workers that may drive it; not set: those of the pool `default`."),
+    Annotated[str, StringConstraints(pattern=POOL_PATTERN)] | SkipJsonSchema[None],
+    Query(description="The workers that may drive it; not set: those of the pool `default`."),
 ]
 
 
