@@ -19,7 +19,7 @@ export TASK
 
 .DEFAULT_GOAL := help
 .PHONY: help run test check soak format format-check lint types layers unit simulation services bench requirements \
-	constraints clean venv task-given
+	cluster constraints clean venv task-given
 
 # Tests start hundreds of interpreters, and without bytecode each of them would compile all our source again.
 unexport PYTHONDONTWRITEBYTECODE
@@ -98,6 +98,9 @@ soak: $(TOOLS) services ## The long loops: kills, fuzzers, simulation, real mode
 
 services: ## Install the programs that tests need, where that is possible
 	@scripts/test_services.sh
+
+cluster: $(TOOLS) ## A whole cluster on this machine, to look at; ends with Ctrl-C, or after SECONDS=n
+	@$(PY) scripts/cluster.py $(if $(SECONDS),--seconds $(SECONDS)) $(ARGS)
 
 bench: $(TOOLS) ## Measure what the README claims
 	@set -e; for file in $(sort $(wildcard benchmarks/bench_*.py)); do echo "== $$file"; $(PY) "$$file" $(ARGS); done

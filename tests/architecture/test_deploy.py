@@ -1,5 +1,6 @@
 """The files in `deploy/` say what the server understands. The image itself is not built here."""
 
+import itertools
 import json
 import re
 import shutil
@@ -120,6 +121,102 @@ def test_the_proxy_waits_for_readiness_and_streams() -> None:
     nginx = (DEPLOY / "nginx.conf").read_text()
     assert "proxy_buffering off" in nginx
     assert nginx.count("{") == nginx.count("}")
+
+
+def cluster() -> dict[str, Any]:
+    """Return what the compose file of a cluster says."""
+    said: dict[str, Any] = yaml.safe_load((DEPLOY / "compose.cluster.yaml").read_text())
+    return said
+
+
+def _set(value: str) -> str:
+    """Return a value with the variables filled in that it needs."""
+    return re.sub(
+        r"\$\{FABRIC_DB_PASSWORD[^}]*\}", "pw1", re.sub(r"\$\{FABRIC_DOMAIN[^}]*\}", "fabric.example.org", value)
+    )
+
+
+PROCESSES = ("server-1", "server-2", "worker-1", "worker-2")
+
+
+@pytest.mark.proves("SC-1", "C06")
+def test_the_processes_of_a_cluster_differ_only_in_what_they_do() -> None:
+    services = cluster()["services"]
+    labels = []
+    for name in (*PROCESSES, "migrate"):
+        service = services[name]
+        assert service["image"] == "agent-fabric"
+        assert (service["cap_drop"], service["read_only"], "ports" in service) == (["ALL"], True, False)
+        config = read_config({key: _set(value) for key, value in service["environment"].items()}).config
+        assert config.store.url == "postgresql://fabric:pw1@postgres/fabric"
+        assert (config.nats.url, config.redis.url) == ("nats://nats:4222", "redis://redis:6379/0")
+        assert (config.limits.storage, config.cluster.home) == ("redis", "volume:state")
+        labels += [config.cluster.label]
+    assert labels == [*PROCESSES, ""]
+    same = [{key: services[name][key] for key in ("volumes", "networks", "tmpfs")} for name in PROCESSES]
+    assert all(each == same[0] for each in same)
+
+
+def test_what_a_cluster_runs_are_commands_that_exist() -> None:
+    services = cluster()["services"]
+    commands = [services[name]["command"] for name in (*PROCESSES, "migrate")]
+    assert [command[0] for command in commands] == ["serve", "serve", "worker", "worker", "db"]
+    reference = (DEPLOY.parent / "docs/reference/cli.md").read_text()
+    for command in commands:
+        words = list(itertools.takewhile(lambda word: not word.startswith("-"), command))
+        (line,) = [each for each in reference.splitlines() if each.startswith(f"| `fabric {' '.join(words)}` |")]
+        assert all(f"`{word}" in line for word in command if word.startswith("--")), line
+
+
+def test_a_cluster_starts_in_an_order_that_works_and_hides_its_stores() -> None:
+    said = cluster()
+    services = said["services"]
+    for name, service in services.items():
+        for other, wanted in service.get("depends_on", {}).items():
+            condition = wanted["condition"]
+            if condition == "service_healthy" and services[other]["image"] != "agent-fabric":
+                assert services[other]["healthcheck"]["test"][0] == "CMD", (name, other)
+            else:
+                assert condition in {"service_healthy", "service_completed_successfully"}
+        assert set(service["networks"]) <= said["networks"].keys()
+        for volume in service.get("volumes", ()):
+            source = volume.partition(":")[0]
+            assert source in said["volumes"] or (DEPLOY / source).is_file(), volume
+    assert said["networks"]["back"] == {"internal": True}
+    assert [name for name, each in services.items() if "ports" in each] == ["proxy"]
+    assert {name for name, each in services.items() if each["networks"] == ["back"]} == {"postgres", "nats", "redis"}
+    subnet = said["networks"]["front"]["ipam"]["config"][0]["subnet"]
+    assert subnet in services["server-1"]["environment"]["FABRIC_SERVER__TRUSTED_PROXIES"]
+    caddy = (DEPLOY / "Caddyfile.cluster").read_text()
+    assert caddy.count("{") == caddy.count("}")
+    assert "reverse_proxy server-1:8787 server-2:8787" in caddy
+    assert "flush_interval -1" in caddy
+
+
+KNOWN_KEYS = {
+    *("build", "cap_drop", "command", "depends_on", "environment", "healthcheck", "image", "init", "networks"),
+    *("pids_limit", "ports", "profiles", "read_only", "restart", "security_opt", "shm_size", "stop_grace_period"),
+    *("tmpfs", "volumes"),
+}
+"""Of the Compose specification, what our files use."""
+
+
+@pytest.mark.parametrize("file", ["compose.yaml", "compose.cluster.yaml"])
+def test_a_compose_file_has_no_key_that_compose_does_not_know(file: str) -> None:
+    said = yaml.safe_load((DEPLOY / file).read_text())
+    top = {key for key in said if not key.startswith("x-")}
+    assert top == {"name", "services", "networks", "volumes"}
+    for service in said["services"].values():
+        assert service.keys() <= KNOWN_KEYS
+        assert service["image"]
+        if "healthcheck" in service:
+            assert service["healthcheck"].keys() <= {"test", "interval", "timeout", "retries", "disable"}
+        values = service.get("environment", {}).values()
+        assert all(isinstance(value, str) for value in values), "or YAML makes a number or a date of it"
+
+
+def test_the_image_has_what_a_cluster_needs() -> None:
+    assert "'.[cluster," in (DEPLOY / "Dockerfile").read_text()
 
 
 def test_the_image_is_pinned_and_not_run_as_root() -> None:

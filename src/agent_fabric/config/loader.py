@@ -146,7 +146,17 @@ def _with_overrides(layers: Layers, overrides: Mapping[str, Any]) -> Loaded:
     return _loaded(layers.validated("flag"), layers)
 
 
+def _require_redis(config: FabricConfig, layers: Layers) -> None:
+    """Check what only all layers together can say: a file may count in Redis, and a variable say where that is."""
+    if config.limits.storage == "redis" and config.redis.url is None:
+        origin = layers.origin_of(("limits", "storage")) or DEFAULT
+        raise ConfigProblem(
+            f"{origin}: limits.storage needs `redis.url`", hint="Such as redis://localhost:6379/0, or env:REDIS_URL."
+        )
+
+
 def _loaded(config: FabricConfig, layers: Layers) -> Loaded:
+    _require_redis(config, layers)
     origins = {dotted(path): layers.origin_of(path) or DEFAULT for path in _leaves(config.model_dump())}
     return Loaded(config, origins, layers.left_out)
 

@@ -1,6 +1,7 @@
 """Addresses of NATS and Redis in the configuration, and the passwords in them."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -106,3 +107,12 @@ def test_a_variable_without_an_address_is_named(environ: dict[str, str], problem
     config = read_config({"FABRIC_NATS__URL": "env:QUEUE"}).config
     with pytest.raises(ConfigProblem, match=f"nats.url refers to the environment variable {problem}"):
         config.nats.address(environ)
+
+
+def test_a_file_may_count_in_redis_and_a_variable_say_where_that_is(tmp_path: Path) -> None:
+    file = tmp_path / "config.json"
+    file.write_text('{"limits": {"storage": "redis"}}')
+    environ = {"FABRIC_CONFIG_PATH": str(file)}
+    with pytest.raises(ConfigProblem, match=r"config\.json: limits\.storage needs `redis\.url`"):
+        read_config(environ)
+    assert read_config({**environ, "FABRIC_REDIS__URL": "redis://a"}).config.limits.storage == "redis"

@@ -157,14 +157,6 @@ class FabricConfig(Settings):
             raise ValidationError.from_exception_data("FabricConfig", lost)
         return self
 
-    @model_validator(mode="after")
-    def _what_counts_in_redis_has_one(self) -> Self:
-        if self.limits.storage == "redis" and self.redis.url is None:
-            problem = PydanticCustomError("no_redis", "needs `redis.url`, such as redis://localhost:6379/0")
-            lost = [InitErrorDetails(type=problem, loc=("limits", "storage"), input="redis")]
-            raise ValidationError.from_exception_data("FabricConfig", lost)
-        return self
-
     def _model_keys(self) -> Iterator[tuple[tuple[str, ...], str]]:
         yield ("default_model_key",), self.default_model_key
         yield ("routing_model_key",), self.routing_model_key
