@@ -18,6 +18,7 @@ done <<-LIST
 	pg_ctlcluster postgresql
 	redis-server redis-server
 	pgbouncer pgbouncer
+	faketime faketime
 LIST
 
 [ -n "$missing" ] || exit 0

@@ -2,11 +2,13 @@
 
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import Enum
 
 COMMIT = b"COMMIT\0"
+APPEND = b"INSERT INTO events"
+"""Events that are the only thing to write are one statement, which is a transaction of its own."""
 CHUNK = 65_536
 
 
@@ -31,6 +33,8 @@ class CuttingProxy:
         self.flowing = threading.Event()
         """While it is not set, everything comes late, as from a network that repeats what it lost."""
         self.flowing.set()
+        self.on_sent: tuple[bytes, Callable[[], None]] | None = None
+        """Words, and what is called once when they have been sent to the server."""
         threading.Thread(target=self._accept, daemon=True).start()
 
     def sever(self) -> None:
@@ -70,6 +74,9 @@ class CuttingProxy:
                     deaf.set()
                 if not _sent(server, data):
                     break
+                if self.on_sent is not None and self.on_sent[0] in data:
+                    (_, call), self.on_sent = self.on_sent, None
+                    call()
                 if cut is Cut.AFTER:
                     answering.join(5.0)  # the answer, of which nothing is passed on
                     break

@@ -45,7 +45,7 @@ class MemoryStorage:
     cluster = None
 
     def __init__(self, clock: Clock | None = None, ids: IdSource | None = None) -> None:
-        self._clock = clock or FrozenClock()
+        self.clock = self._clock = clock or FrozenClock()
         self.approvals = MemoryApprovals(self._clock)
         self.runs = MemoryRuns(self._follow)
         self.approvals.runs = self.runs

@@ -77,7 +77,7 @@ def open_identity(
         StoreUnavailable: the store cannot be opened.
     """
     variables = os.environ if environ is None else environ
-    clock, passwords = SystemClock(), Argon2Passwords()
+    clock, passwords = storage.clock, Argon2Passwords()
 
     def signer() -> JwtTokens:
         named = config.jwt_secret

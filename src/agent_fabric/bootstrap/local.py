@@ -132,7 +132,7 @@ def build_local(  # noqa: PLR0913 - each is a part that only some callers join
         from agent_fabric.bootstrap.cluster_keys import require_driver_keys  # noqa: PLC0415 - most stores are files
 
         require_driver_keys(records.storage, records.layout.root)
-    clock = SystemClock()
+    clock = records.storage.clock
     policy = policy_of(records, config)
     ways_out = _ways_out(config, sink)
     sandboxes = RunSandboxes(

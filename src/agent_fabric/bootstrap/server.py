@@ -361,7 +361,7 @@ def build_server(
         dispatch=dispatch,
         recover_runs=RecoverRuns(storage.mirrors, resume_unfinished_runs, storage.catalogue),
         wake_answered_runs=WakeAnsweredRuns(
-            storage.queue, dispatch, resume_unfinished_runs, SystemClock(), HintedPause(wake_ups, INBOX)
+            storage.queue, dispatch, resume_unfinished_runs, storage.clock, HintedPause(wake_ups, INBOX)
         ),
         claim_runs=_claiming(local, dispatch, config, wake_ups) if role is not Role.DOOR else None,
         reader=storage.reader,

@@ -176,6 +176,7 @@ BUILT_IN: Final = (
     ),
     AlertRule(name="approval-waits-long", when=Threshold("approvals_oldest_age_seconds", ">", 3600)),
     AlertRule(name="many-runs-fail", when=Threshold("runs_failed_ratio", ">", 0.5), for_s=300),
+    AlertRule(name="clock-differs", when=Threshold("clock_skew_seconds", ">", 1)),
     AlertRule(name="queue-stands-still", when=Threshold("queue_oldest_age_seconds", ">", 900), for_s=60),
 )
 """What everybody wants to know."""

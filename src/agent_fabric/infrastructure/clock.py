@@ -3,7 +3,9 @@
 import asyncio
 import time
 import uuid
+from collections.abc import Callable
 
+from agent_fabric.application.ports.clock import Clock
 from agent_fabric.domain.ids import RunId
 
 
@@ -18,6 +20,23 @@ class SystemClock:
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
+
+
+class AdjustedClock:
+    """Clock of machines that share a database: that of this machine, without what it is known to be ahead."""
+
+    def __init__(self, inner: Clock, ahead_s: Callable[[], float]) -> None:
+        self._inner = inner
+        self._ahead_s = ahead_s
+
+    def now(self) -> float:
+        return self._inner.now() - self._ahead_s()
+
+    def monotonic(self) -> float:
+        return self._inner.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        await self._inner.sleep(seconds)
 
 
 class RandomIds:

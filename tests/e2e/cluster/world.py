@@ -25,7 +25,8 @@ class Member:
     name: str
     fabric: Fabric
     command: tuple[str, ...]
-    proxy: CuttingProxy
+    proxy: CuttingProxy | None = None
+    """Its way to the database, if that can be cut."""
     started: Started | None = None
     told: dict[str, Any] = field(default_factory=dict)
     """What it printed at its start."""
@@ -72,6 +73,12 @@ class Member:
         if self.started is not None and self.started.process.returncode is None:
             await self.end()
         await asyncio.gather(*self._reading)
+
+    @property
+    def way(self) -> CuttingProxy:
+        """Its way to the database, which can be cut."""
+        assert self.proxy is not None
+        return self.proxy
 
     @property
     def url(self) -> str:

@@ -18,6 +18,7 @@ MEANINGS: Mapping[str, str] = {
     "store_bytes": "Size of the store",
     "disk_free_bytes": "Room on the disk of the store",
     "disk_free_ratio": "Room on the disk of the store, as a share of it",
+    "clock_skew_seconds": "Difference between the clock of this machine and that of the shared store",
 }
 """What can be watched, by name."""
 
@@ -50,4 +51,5 @@ class TakeVitals:
             "store_bytes": float(measured.store_bytes),
             "disk_free_bytes": float(measured.disk_free_bytes),
             "disk_free_ratio": measured.disk_free_bytes / max(1, measured.disk_total_bytes),
+            "clock_skew_seconds": abs(measured.clock_skew_s),
         }

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from agent_fabric.application.ports.backup import StoreCopies
     from agent_fabric.application.ports.bus import Outbox
     from agent_fabric.application.ports.chat import MessageQueue, SessionMessages, SessionRepository
+    from agent_fabric.application.ports.clock import Clock
     from agent_fabric.application.ports.cluster import Cluster
     from agent_fabric.application.ports.embeddings import RunVectors
     from agent_fabric.application.ports.encryption import RunEncryption
@@ -26,6 +27,11 @@ if TYPE_CHECKING:
 
 class Storage(Protocol):
     """Everything that one fabric folder stores. A part is opened when it is first used."""
+
+    @property
+    def clock(self) -> "Clock":
+        """The time that all who share the store go by: timers and deadlines are compared with it."""
+        ...
 
     @property
     def runs(self) -> "RunRepository":

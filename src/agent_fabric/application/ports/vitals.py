@@ -15,6 +15,8 @@ class StoreMeasures:
     """With what SQLite keeps beside the file."""
     disk_free_bytes: int
     disk_total_bytes: int
+    clock_skew_s: float = 0.0
+    """How far this machine's clock is ahead of the database's; 0 if they are one machine's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -99,7 +99,7 @@ def open_storage(  # noqa: PLR0913 - what a process joins a store with
         own = postgres_parts()(address, folder, keys, chain, introduction)
     else:
         own = _SqliteParts(folder, keys, chain)
-    return _SqlStorage(own, clock, ids, run_dir, chain, followers)
+    return _SqlStorage(own, own.shared_clock(clock), ids, run_dir, chain, followers)
 
 
 def open_upkeep(
@@ -135,6 +135,10 @@ class _OwnParts(Protocol):
     @property
     def database(self) -> LogDatabase:
         """Where all tables are."""
+        ...
+
+    def shared_clock(self, clock: Clock) -> Clock:
+        """Return the time that all who share the store go by; `clock` is this machine's."""
         ...
 
     @property
@@ -177,6 +181,9 @@ class _SqliteParts:
     def __init__(self, folder: Path, keys: RunKeys, chain: ChainWriter) -> None:
         self._folder = folder
         self.database = Store(folder / "fabric.db", keys, chain)
+
+    def shared_clock(self, clock: Clock) -> Clock:
+        return clock
 
     @cached_property
     def leases(self) -> ProcessLeases:
@@ -224,7 +231,7 @@ class _SqlStorage:
     ) -> None:
         self._own = own
         self._store = own.database
-        self._clock = clock
+        self.clock = self._clock = clock
         self._ids = ids
         self._run_dir = run_dir
         self._chain = chain

@@ -25,6 +25,14 @@ def explained(where: str) -> Iterator[None]:
         raise _ours(where, problem) from problem
 
 
+def is_answer(problem: psycopg.Error) -> bool:
+    """Tell whether the server has said that a statement failed.
+
+    One that only says that it ends the connection, because it is shut down or has crashed, may have committed before.
+    """
+    return problem.diag.severity_nonlocalized == "ERROR"
+
+
 def _ours(where: str, problem: psycopg.Error) -> StoreUnavailable:
     words = _first_line(problem)
     match problem:

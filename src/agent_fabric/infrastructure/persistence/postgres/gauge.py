@@ -69,6 +69,7 @@ class PostgresGauge:
             store_bytes=int(size),
             disk_free_bytes=disk.free,
             disk_total_bytes=disk.total,
+            clock_skew_s=self._store.membership.skew_s,
         )
 
     def _disk(self) -> "shutil._ntuple_diskusage":

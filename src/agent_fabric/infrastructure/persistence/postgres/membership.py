@@ -12,7 +12,7 @@ import time
 import uuid
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 from agent_fabric.application.ports.cluster import Introduction
 from agent_fabric.domain.cluster import Role
@@ -43,7 +43,7 @@ MAX_SKEW_S: Final = 1.0
 _REAP = f"UPDATE workers SET state = 'gone' WHERE state <> 'gone' AND lease_until < {NOW}"  # noqa: S608 - ours
 _JOIN = (
     "INSERT INTO workers (id, name, role, state, home, slots, pools, version, started_at, lease_until)"  # noqa: S608 - ours
-    f" VALUES (?, ?, ?, 'active', ?, ?, ?, ?, {NOW}, {NOW} + ?)"
+    f" VALUES (?, ?, ?, 'active', ?, ?, ?, ?, {NOW}, {NOW} + ?) RETURNING {NOW}"
 )
 _FORGET = (
     f"DELETE FROM workers WHERE state = 'gone' AND lease_until < {NOW} - {KEPT_S}"  # noqa: S608 - ours
@@ -57,6 +57,20 @@ _RELEASE = "UPDATE runs SET driver = '' WHERE driver = ? AND number = ? AND epoc
 _LEAVE = "UPDATE workers SET state = 'gone' WHERE id = ?"
 
 _log = logging.getLogger(__name__)
+
+
+class _Timed(NamedTuple):
+    """The first row of a statement, and between which times of this machine it came to be."""
+
+    row: Any
+    since: float
+    until: float
+
+
+def _timed(connection: PostgresConnection, sql: str, values: tuple[object, ...]) -> _Timed:
+    since = time.time()
+    row = connection.execute(sql, values).fetchone()
+    return _Timed(row, since, time.time())
 
 
 class Membership:
@@ -188,12 +202,12 @@ class Membership:
         if worker_id:
             self._try(_LEAVE, (worker_id,))
 
-    def _execute(self, sql: str, values: tuple[object, ...] = ()) -> None:
+    def _execute(self, sql: str, values: tuple[object, ...] = ()) -> "_Timed":
         """Run a statement on a connection of its own: the one that renews is another thread's."""
         with explained(self._place):
             connection = self._connect()
             try:
-                connection.execute(sql, values)
+                return _timed(connection, sql, values)
             finally:
                 connection.close()
 
@@ -210,7 +224,7 @@ class Membership:
         pools = f",{','.join(said.pools)},"
         about = (said.name or this_process(), self._role, self.home, said.slots, pools, said.version)
         self._try(_FORGET, ())
-        self._execute(_JOIN, (worker_id, *about, self.ttl_s))
+        self._compare_clocks(self._execute(_JOIN, (worker_id, *about, self.ttl_s)))
         self._id, self._safe_until = worker_id, self._deadline(asked_at)
         self._guarding.renew(self._safe_until)
         self._changed.set()
@@ -268,8 +282,9 @@ class Membership:
         return False
 
     def _renew_once(self, connection: PostgresConnection, worker_id: str) -> None:
-        asked_at, here = boot_time(), time.time()
-        row = connection.execute(_RENEW, (self.ttl_s, worker_id)).fetchone()
+        asked_at = boot_time()
+        timed = _timed(connection, _RENEW, (self.ttl_s, worker_id))
+        row = timed.row
         if row is None:
             self.lose(worker_id, "its lease has lapsed")
             return
@@ -282,10 +297,22 @@ class Membership:
         if outdated and not self.drains:
             _log.warning("%s needs a newer agent-fabric by now: this process hands over and ends", self._place)
         self.drains = outdated or row[0] == "draining"
-        skew = here - float(row[1])
+        self._compare_clocks(timed, row[1])
+
+    def _compare_clocks(self, timed: "_Timed", there: float | None = None) -> None:
+        """Note how far this machine's clock is ahead. What the way to the database takes says nothing about it."""
+        there = float(timed.row[0] if there is None else there)
+        if timed.until - timed.since > MAX_SKEW_S:
+            return  # the network is slow, or this process was frozen meanwhile
+        skew = max(timed.since - there, 0.0) or min(timed.until - there, 0.0)
         if abs(skew) > MAX_SKEW_S >= abs(self.skew_s):
             _log.warning("The clock of this machine differs from that of %s by %.1f seconds", self._place, skew)
         self.skew_s = skew
+
+    @property
+    def ahead_s(self) -> float:
+        """What to take off this machine's time, so that timers and deadlines of all machines are the same."""
+        return self.skew_s if abs(self.skew_s) > MAX_SKEW_S else 0.0
 
     def _watch(self) -> None:
         """Give up at the deadline, whatever the thread that renews is waiting for."""

@@ -3,8 +3,10 @@
 from functools import cached_property
 from pathlib import Path
 
+from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.cluster import Introduction
 from agent_fabric.config.store_address import StoreAddress
+from agent_fabric.infrastructure.clock import AdjustedClock
 from agent_fabric.infrastructure.persistence.chain_writer import ChainWriter
 from agent_fabric.infrastructure.persistence.postgres.cluster import PostgresCluster, PostgresServerRole
 from agent_fabric.infrastructure.persistence.postgres.copies import PostgresCopies
@@ -35,6 +37,10 @@ class PostgresParts:
         self.database = PostgresStore(address.url, keys=keys, chain=chain, pool=address.pool, introduction=introduction)
         self.leases = PostgresServerRole(self.database, RunLocks(folder / "locks"))
         self.cluster = PostgresCluster(self.database)
+
+    def shared_clock(self, clock: Clock) -> Clock:
+        membership = self.database.membership
+        return AdjustedClock(clock, lambda: membership.ahead_s)
 
     @cached_property
     def agent_locks(self) -> PostgresLocks:

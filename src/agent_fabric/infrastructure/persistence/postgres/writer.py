@@ -27,7 +27,7 @@ from agent_fabric.infrastructure.persistence.log_writes import (
     RunWrite,
 )
 from agent_fabric.infrastructure.persistence.postgres.connection import PostgresConnection
-from agent_fabric.infrastructure.persistence.postgres.errors import Unreachable, explained
+from agent_fabric.infrastructure.persistence.postgres.errors import Unreachable, explained, is_answer
 from agent_fabric.infrastructure.persistence.postgres.leases import PostgresLeases
 from agent_fabric.infrastructure.persistence.postgres.log_statements import (
     LOCK_TIMEOUT_S,
@@ -150,7 +150,7 @@ class PostgresWriter:
         try:
             return append_all(connection, self._leases, appends)
         except psycopg.Error as problem:
-            if connection.is_usable:  # the server has answered: nothing happened
+            if connection.is_usable and is_answer(problem):  # nothing happened
                 raise
             self._drop(connection)
             raise self._unknown() from problem
@@ -187,9 +187,9 @@ class PostgresWriter:
             connection.commit()
         except psycopg.Error as problem:
             self._chain.rolled_back()
-            usable = connection.is_usable
+            answered = connection.is_usable and is_answer(problem)
             self._drop(connection)
-            if usable:  # the server has answered: it did not commit
+            if answered:  # it did not commit
                 raise
             raise self._unknown() from problem
 
