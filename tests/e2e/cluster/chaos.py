@@ -277,8 +277,10 @@ async def blow(folder: Path, *, events: int, seed: int, workers: int = 4, server
             await weather.blow(events)
             over = time.monotonic()
             customers.closing = True
-            if (await asyncio.wait(asking, timeout=CALM_S))[1]:
-                customers.wrong.append(f"not all runs came to an end within {CALM_S:.0f} s")
+            ended, left = await asyncio.wait(asking, timeout=CALM_S)
+            customers.wrong += [f"not all runs came to an end within {CALM_S:.0f} s"] if left else []
+            for task in ended:
+                task.result()
         finally:
             for task in asking:
                 task.cancel()
