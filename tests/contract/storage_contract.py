@@ -28,6 +28,7 @@ from agent_fabric.domain.workflow_events import StepStarted
 from agent_fabric.infrastructure.limits.window_limiter import CounterStorage, WindowLimiter
 from agent_fabric.testing.fakes import FrozenClock
 from contract.automation_contract import AutomationContract
+from contract.chat_contract import ChatContract
 from contract.evals_contract import EvalContract
 from contract.identity_contract import ADA, ApiKeyRepositoryContract, EndedLoginsContract, UserRepositoryContract
 from contract.limiter_contract import LimiterContract
@@ -631,6 +632,7 @@ class TablesContract(
     OutboxContract,
     AutomationContract,
     EvalContract,
+    ChatContract,
     RetentionContract,
     AuditContract,
     LeaseContract,
