@@ -28,6 +28,28 @@ def unsupported(summary: str, seen: Iterable[str], counts: Iterable[int] = ()) -
     return tuple(dict.fromkeys(missing))[:MAX_MARKED]
 
 
+def facts_in(text: str) -> list[str]:
+    """Return the quotes, and the numbers that are not small, of a text."""
+    quotes = [next(filter(None, match.groups())) for match in _QUOTE.finditer(text)]
+    numbers = [match[0] for match in _NUMBER.finditer(_QUOTE.sub(" ", text))]
+    return [*quotes, *(number for number in numbers if not _is_small(number))]
+
+
+class FlatText:
+    """A text in which facts are looked up."""
+
+    def __init__(self, text: str) -> None:
+        self.text = _flat(text)
+        """Its words, in small letters."""
+        self._numbers = {_value(match[0]) for match in _ANY_NUMBER.finditer(text)}
+
+    def has(self, fact: str) -> bool:
+        """Tell whether a quote, a number or a name stands in it."""
+        if _ANY_NUMBER.fullmatch(fact):
+            return _value(fact) in self._numbers
+        return _flat(fact).rstrip(".,;:!") in self.text
+
+
 def _is_small(number: str) -> bool:
     return "." not in number and _value(number) < _SMALL
 

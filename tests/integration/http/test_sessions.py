@@ -177,3 +177,65 @@ async def test_what_is_said_is_encrypted_found_forked_exported_and_deleted(tmp_p
         assert (await server.client.get(f"{BASE}/{session}")).status_code == 404
         assert (await server.client.get(f"/runs/{second['run_id']}")).status_code == 404
         assert len(await messages_of(server, forked["id"])) == 4, "a fork lives on"
+
+
+def working(request: dict[str, Any], _: int) -> Answer:
+    """Write what the person says into a file, then tell what was written."""
+    said = [message for message in request["messages"] if message["role"] == "user"]
+    last, words = request["messages"][-1], str(said[-1]["content"])
+    if last["role"] == "tool":
+        return Say(f"Sure, it is done! The file has 4711 lines and says `{words}`. It was sent to 815 people.")
+    return Call("write_file", {"path": "note.txt", "content": f"{words}\n4711\n"})
+
+
+@pytest.mark.proves("CO-23", "CO-24", "CO-25")
+async def test_a_turn_tells_what_it_rests_on_when_it_happened_and_can_be_taken_back(tmp_path: Path) -> None:
+    async with served(tmp_path, working) as server:
+        session = await new_session(server, pack="engineering")
+        turns = []
+        for words in ("first words", "second words"):
+            turns.append(await say(server, session, words))
+            await answered(server, session, turns[-1]["run_id"])
+        first, second = (turn["run_id"] for turn in turns)
+        note = Path((await server.client.get(f"/runs/{first}")).json()["_meta"]["workspace"]) / "note.txt"
+        assert note.read_text() == "second words\n4711\n", "both turns work in one folder"
+
+        message = await answered(server, session, second)
+        spoken = {
+            message["content"][each["start"] : each["end"]]: (each["events"], each["missing"])
+            for each in message["metadata"]["sentences"]
+        }
+        assert spoken["It was sent to 815 people."] == ([], ["815"])
+
+        timeline = (await server.client.get(f"/runs/{second}/timeline")).json()
+        assert [(span["kind"], span["label"]) for span in timeline["spans"]] == [
+            ("model", "scripted"),
+            ("tool", "write_file"),
+            ("model", "scripted"),
+        ]
+        assert timeline["prompt_tokens"] > 0
+        tool = timeline["spans"][1]
+        then = (await server.client.get(f"/api/v1/runs/{second}/context", params={"seq": tool["first_seq"]})).json()
+        (lane,) = then["lanes"]
+        assert [each["role"] for each in lane["messages"]][-2:] == ["user", "assistant"]
+        assert lane["messages"][-1]["tool_calls"][0]["tool"] == "write_file"
+        now = (await server.client.get(f"/runs/{second}/context")).json()
+        assert len(now["lanes"][0]["messages"]) == len(lane["messages"]) + 2
+
+        verified = (await server.client.get(f"{BASE}/{session}/verify")).json()
+        assert verified["holds"] is True
+        assert [each["run_id"] for each in verified["turns"]] == [first, second]
+
+        place = f"{BASE}/{session}/messages/{first}-2"
+        later = (await server.client.get(f"{place}/changes")).json()
+        assert [each["run_id"] for each in later["runs"]] == [second]
+        assert later["cannot_be_taken_back"] == []
+        dry = (await server.client.post(f"{place}/undo", json={"dry_run": True})).json()
+        assert dry["runs"][0]["dry_run"] is True
+        assert note.read_text() == "second words\n4711\n"
+        done = await server.client.post(f"{place}/undo", json={})
+        assert done.status_code == 200, done.text
+        assert note.read_text() == "first words\n4711\n"
+        nothing = await server.client.post(f"{BASE}/{session}/messages/{first}-1/undo", json={})
+        assert nothing.status_code == 200, nothing.text
+        assert not note.exists(), nothing.text

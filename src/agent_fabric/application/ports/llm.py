@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import NamedTuple, NotRequired, Protocol, TypedDict
+from typing import NamedTuple, NotRequired, Protocol, Self, TypedDict
 
 from agent_fabric.domain.messages import LLMResponse, Message, ModelSettings
 from agent_fabric.domain.runs.task import Priority
@@ -18,6 +18,18 @@ class ProgressText(str):
     """Text of a notice that says how far something is: at a terminal the next one takes its place, others stay."""
 
     __slots__ = ()
+
+
+class QueuedText(ProgressText):
+    """Text of a notice that says how many go before at a model server."""
+
+    ahead: int
+
+    def __new__(cls, text: str, ahead: int) -> Self:
+        """Take the words and the number."""
+        made = super().__new__(cls, text)
+        made.ahead = ahead
+        return made
 
 
 class ChatOptions(TypedDict):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, assert_never
 
 from agent_fabric.application.approvals.refuse_questions import refuse_questions
 from agent_fabric.application.packs.recruit import RecruitSpecialists
-from agent_fabric.application.ports.llm import ModelChooser, Notice
+from agent_fabric.application.ports.llm import ModelChooser, Notice, ProgressText, QueuedText
 from agent_fabric.application.ports.packs import SpecialistPack, SpecialistRegistry
 from agent_fabric.application.runs.model_turn import ModelTurn
 from agent_fabric.application.runs.open_packs import OpenPacks
@@ -130,7 +130,7 @@ class Perform:
                 must_finish=action.must_finish,
                 time_left_s=_time_left(state),
                 priority=priority,
-                notice=notice,
+                notice=_named(notice, lane.model.model) if state.talks else notice,
                 on_delta=None if on_delta is None else lambda text: on_delta(lane.lane_id, text),
             ),
         )
@@ -238,6 +238,15 @@ def _instructions(pack: SpecialistPack, *, compact: bool) -> tuple[str, tuple[To
     *tools_in_short, ending = in_few_words((*(tools if few is None else few), finish.as_tool()))
     finish = replace(finish, description=ending.description, parameters=ending.parameters)
     return pack.compact_prompt or pack.system_prompt, tuple(tools_in_short), finish
+
+
+def _named(notice: Notice, model: str) -> Notice:
+    """Return a notice that names the model somebody waits for: in a session there may be another one every time."""
+
+    def tell(text: str) -> None:
+        notice(ProgressText(f"waiting for {model}, {text.ahead} ahead") if isinstance(text, QueuedText) else text)
+
+    return tell
 
 
 def _site(state: RunState, lane: Lane) -> CallSite:

@@ -63,6 +63,7 @@ from agent_fabric.domain.workflow_events import (
 from agent_fabric.domain.workspace_events import WorkspaceCompared
 
 if TYPE_CHECKING:  # most runs have none
+    from agent_fabric.domain.provenance import Observation
     from agent_fabric.domain.workflows.state import WorkflowState
 
 TOO_MANY_CALLS = "TooManyCalls"
@@ -410,7 +411,17 @@ def _take_result(state: RunState, lane: Lane, body: ToolReturned, event: Event) 
     if body.cites:
         state.cited_in_files.update(body.cites)
     note_result(state, body, lane.began_with)
-    _answer_call(lane, body.call_id, shown_result(body), body.repeated)
+    shown = shown_result(body)
+    if state.talks:
+        lane.observed.append(_observation()(seq, body.whole or shown))
+    _answer_call(lane, body.call_id, shown, body.repeated)
+
+
+@cache
+def _observation() -> "type[Observation]":
+    from agent_fabric.domain.provenance import Observation  # noqa: PLC0415 - few runs talk
+
+    return Observation
 
 
 def _take_tool_error(state: RunState, lane: Lane, body: ToolErred, seq: int) -> None:

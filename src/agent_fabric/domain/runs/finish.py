@@ -9,7 +9,7 @@ from typing import Any
 
 from agent_fabric.domain.citations import citations_of, problems_with_citations
 from agent_fabric.domain.json_schema import problems_with
-from agent_fabric.domain.messages import ToolCallRequest
+from agent_fabric.domain.messages import Role, ToolCallRequest
 from agent_fabric.domain.packs import CHANGED
 from agent_fabric.domain.runs.answer import answer_in
 from agent_fabric.domain.runs.evolve import NO_WORK_DONE
@@ -94,8 +94,15 @@ def judge_finish(state: RunState, lane: Lane, call: ToolCallRequest) -> Accepted
 
 
 def spoken_payload(lane: Lane, said: str) -> Mapping[str, Any]:
-    """Return an answer in a session as a payload."""
+    """Return an answer in a session as a payload, with what its sentences rest on."""
+    from agent_fabric.domain.provenance import sentence_objects, trace_sentences  # noqa: PLC0415 - few runs talk
+
     payload: dict[str, Any] = {"summary": said}
+    # What earlier turns have seen stands in the history, but not under which event.
+    told = [message.content for message in lane.messages[: lane.history + 1] if message.role is Role.TOOL]
+    told += [message.content for message in lane.messages if message.role is Role.USER]
+    if sentences := trace_sentences(said, lane.observed, told):
+        payload["sentences"] = sentence_objects(sentences)
     if lane.proposals:
         payload[PROPOSED] = list(dict.fromkeys(lane.proposals))
     return payload

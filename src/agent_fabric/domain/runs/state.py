@@ -18,6 +18,7 @@ from agent_fabric.domain.tools import ToolSpec
 from agent_fabric.domain.workspace_events import WorkspaceCompared
 
 if TYPE_CHECKING:  # most runs have none
+    from agent_fabric.domain.provenance import Observation
     from agent_fabric.domain.workflows.state import WorkflowState
 
 
@@ -85,6 +86,8 @@ class Lane:
     """Calls of this turn that have been answered."""
     answer: str = ""
     """Text of an answer without tool calls."""
+    observed: "list[Observation]" = field(default_factory=list)
+    """What tools gave back, with the event that says so; only in a turn of a session."""
     answer_problem: str = ""
     """What is wrong with a tool call that this answer tried to make."""
     repaired: bool = False

@@ -91,8 +91,8 @@ class WatchedRuns:
 
     async def _begin(self, run_id: RunId, events: Sequence[Event]) -> "OpenDrive | None":
         body = events[0].body
-        if not isinstance(body, RunCreated) or body.workspace == self.layout.workspace(run_id):
-            return None
+        if not isinstance(body, RunCreated) or (body.workspace == self.layout.workspace(run_id) and not body.session):
+            return None  # of a session, later turns work in the same folder, and each is undone by itself
         if body.parent is not None and body.workspace.startswith(f"{self.layout.root}/"):
             return None  # the workspace of the workflow that it works for
         folder = Path(body.workspace)

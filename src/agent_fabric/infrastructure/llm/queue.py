@@ -14,7 +14,7 @@ from itertools import islice
 from urllib.parse import urlsplit
 
 from agent_fabric.application.ports.clock import Clock
-from agent_fabric.application.ports.llm import Notice, ProgressText
+from agent_fabric.application.ports.llm import Notice, QueuedText
 from agent_fabric.domain.addresses import is_loopback
 from agent_fabric.domain.runs.task import Priority
 
@@ -161,7 +161,7 @@ def _tell(waiter: _Waiter, ahead: int) -> None:
     waiter.told = ahead
     # A view that fails must not cost anybody a turn.
     with suppress(Exception):
-        waiter.notice(ProgressText(f"queued behind {ahead}" if ahead else "waiting for the model server"))
+        waiter.notice(QueuedText(f"queued behind {ahead}" if ahead else "waiting for the model server", ahead))
 
 
 class Queues:

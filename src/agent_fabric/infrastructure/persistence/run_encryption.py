@@ -66,7 +66,7 @@ def opened(run_id: RunId, sealed: bytes, keyring: Callable[[], KeySealer]) -> Ru
 
 
 async def reseal_runs(database: Database, keyring: KeySealer) -> int:
-    """Seal the keys of all encrypted runs with the newest key of a keyring; return how many were not yet.
+    """Seal the keys of all encrypted runs and sessions with the newest key; return how many were not yet.
 
     It can be stopped at any time and begun again, and others may read and write runs meanwhile.
 
@@ -84,6 +84,18 @@ async def reseal_runs(database: Database, keyring: KeySealer) -> int:
         if problem is not None:
             raise problem
         if last < 0:
+            break
+    after = ""
+    while True:
+
+        def write_sessions(connection: SqlConnection, after: str = after) -> tuple[str, int, FabricError | None]:
+            return _reseal_sessions(connection, keyring, after)
+
+        after, count, problem = await database.write(write_sessions)
+        changed += count
+        if problem is not None:
+            raise problem
+        if not after:
             return changed
 
 
@@ -101,3 +113,19 @@ def _reseal_some(connection: SqlConnection, keyring: KeySealer, after: int) -> t
             connection.execute("UPDATE run_keys SET key = ? WHERE run = ?", (fresh, number))
             count += 1
     return (int(rows[-1][0]) if len(rows) == AT_ONCE else -1), count, None
+
+
+def _reseal_sessions(connection: SqlConnection, keyring: KeySealer, after: str) -> tuple[str, int, FabricError | None]:
+    """Do the same for sessions; an empty text says that there are no more."""
+    query = "SELECT id, key FROM chat_sessions WHERE key IS NOT NULL AND id > ? ORDER BY id LIMIT ?"
+    rows: list[tuple[Any, ...]] = connection.execute(query, (after, AT_ONCE)).fetchall()
+    count = 0
+    for session_id, key in rows:
+        try:
+            fresh = keyring.reseal(bytes(key))
+        except FabricError as problem:
+            return after, count, key_missing(str(session_id), problem.message)
+        if fresh != bytes(key):
+            connection.execute("UPDATE chat_sessions SET key = ? WHERE id = ?", (fresh, session_id))
+            count += 1
+    return (str(rows[-1][0]) if len(rows) == AT_ONCE else ""), count, None

@@ -18,6 +18,8 @@ from agent_fabric.domain.ids import RunId
 HASH_BYTES = 32
 """Length of the address of a blob that is not sealed; that of a sealed one is longer."""
 OWNER_BYTES = 16
+SESSION_KEYS = "SELECT key FROM chat_sessions WHERE key IS NOT NULL"
+"""The keys of encrypted sessions, as they are stored."""
 _BEGIN, _END = b'{"$sealed":"', b'"}'
 
 

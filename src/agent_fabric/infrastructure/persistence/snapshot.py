@@ -11,6 +11,7 @@ from agent_fabric.domain.errors import RunHeld, StoreUnavailable
 from agent_fabric.infrastructure.persistence.database import APPLICATION_ID, connect, explained
 from agent_fabric.infrastructure.persistence.run_locks import RunLocks
 from agent_fabric.infrastructure.persistence.schema import MIGRATIONS
+from agent_fabric.infrastructure.persistence.sealing import SESSION_KEYS
 
 PAGES_AT_ONCE = 2_000
 """Pages of 4 KB that are copied between two signs of life."""
@@ -115,7 +116,7 @@ def check_copy(path: Path) -> int:
 
 
 def read_sealed_keys(path: Path) -> list[bytes]:
-    """Return the sealed key of each encrypted run; none if there is no such file, or it is older than encryption.
+    """Return the sealed keys of encrypted runs and sessions; none if there is no such file, or it is older than those.
 
     Raises:
         StoreUnavailable: it cannot be read.
@@ -128,6 +129,8 @@ def read_sealed_keys(path: Path) -> list[bytes]:
             connection.set_busy_timeout(BUSY_MS)
             known = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'run_keys'").fetchone()
             rows: list[Any] = [] if known is None else connection.execute("SELECT key FROM run_keys").fetchall()
+            talks = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'chat_sessions'").fetchone()
+            rows += [] if talks is None else connection.execute(SESSION_KEYS).fetchall()
             return [bytes(row[0]) for row in rows]
         finally:
             connection.close()

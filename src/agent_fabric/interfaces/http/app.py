@@ -45,6 +45,7 @@ from agent_fabric.interfaces.http.routes.search import add_search
 from agent_fabric.interfaces.http.routes.secrets import add_secrets
 from agent_fabric.interfaces.http.routes.sessions import add_sessions
 from agent_fabric.interfaces.http.routes.tool_servers import add_tool_servers
+from agent_fabric.interfaces.http.routes.turns import add_turns
 from agent_fabric.interfaces.http.routes.verification import add_verification
 from agent_fabric.interfaces.http.routes.webhooks import add_webhooks
 from agent_fabric.interfaces.http.routes.workflows import add_workflows
@@ -106,6 +107,7 @@ def create_app(
     add_dead_letters(app, fabric)
     add_webhooks(app, fabric)
     add_sessions(app, fabric)
+    add_turns(app, fabric)
     add_approvals(app, fabric)
     add_changes(app, fabric)
     add_files(app, fabric)

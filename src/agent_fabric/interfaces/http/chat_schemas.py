@@ -70,3 +70,12 @@ class ForkRequest(RequestBody, json_schema_extra={"examples": [{}]}):
 
 class ReadRequest(RequestBody, json_schema_extra={"examples": [{}]}):
     """Nothing: all of it was seen."""
+
+
+class TakeBackRequest(RequestBody, json_schema_extra={"examples": [{"dry_run": True}]}):
+    """How to take files back."""
+
+    dry_run: bool = False
+    """Only show what would happen."""
+    force: bool = False
+    """Overwrite what was edited since; it is kept."""

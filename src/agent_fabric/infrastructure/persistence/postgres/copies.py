@@ -6,6 +6,7 @@ from pathlib import Path
 
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.infrastructure.persistence.postgres.store import PostgresStore
+from agent_fabric.infrastructure.persistence.sealing import SESSION_KEYS
 from agent_fabric.infrastructure.persistence.snapshot import check_copy, read_sealed_keys
 from agent_fabric.infrastructure.persistence.sql import SqlConnection
 
@@ -36,7 +37,8 @@ class PostgresCopies:
             return read_sealed_keys(copy)
 
         def read(connection: SqlConnection) -> list[bytes]:
-            return [bytes(key) for (key,) in connection.execute("SELECT key FROM run_keys")]
+            rows = [*connection.execute("SELECT key FROM run_keys"), *connection.execute(SESSION_KEYS)]
+            return [bytes(key) for (key,) in rows]
 
         return self._store.read_now(read)
 
