@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from agent_fabric.application.chat.verify_session import VerifiedSession
 from agent_fabric.application.ports.chat import FoundMessage
 from agent_fabric.client.transport import Resource, segment
 from agent_fabric.client.wire import json_from
@@ -22,6 +23,7 @@ from agent_fabric.wire.chat import (
     session_from,
 )
 from agent_fabric.wire.shape import Json
+from agent_fabric.wire.turns import VERIFIED_SESSION
 
 _BASE = "/api/v1/sessions"
 
@@ -117,6 +119,20 @@ class Sessions(Resource):
         """Return the same to be read."""
         async with self._transport.content(_path(session_id, "/export"), "text/markdown") as stream:
             return (await stream.read()).decode()
+
+    async def changes(self, session_id: str, message_id: str) -> Json:
+        """Return what later turns changed, and what of it cannot be taken back."""
+        path = _path(session_id, f"/messages/{_message(message_id)}/changes")
+        return await self._get(json_from("runs", "cannot_be_taken_back"), path)
+
+    async def take_back(self, session_id: str, message_id: str, *, dry: bool = False, force: bool = False) -> Json:
+        """Take the files back to a message; return what was undone, and what cannot be."""
+        path = _path(session_id, f"/messages/{_message(message_id)}/undo")
+        return await self._post(json_from("runs", "cannot_be_taken_back"), path, {"dry_run": dry, "force": force})
+
+    async def verify(self, session_id: str) -> VerifiedSession:
+        """Return whether the hash chain of a conversation holds."""
+        return await self._get(VERIFIED_SESSION.load, _path(session_id, "/verify"))
 
     async def delete(self, session_id: str) -> None:
         """Delete a session with its runs."""

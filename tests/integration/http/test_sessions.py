@@ -239,3 +239,29 @@ async def test_a_turn_tells_what_it_rests_on_when_it_happened_and_can_be_taken_b
         nothing = await server.client.post(f"{BASE}/{session}/messages/{first}-1/undo", json={})
         assert nothing.status_code == 200, nothing.text
         assert not note.exists(), nothing.text
+
+
+@pytest.mark.proves("CO-6", "CO-13")
+async def test_what_is_sent_again_with_its_key_happens_once(tmp_path: Path) -> None:
+    async with served(tmp_path, answering) as server:
+        made = [
+            await server.client.post(BASE, json={"title": "Mine"}, headers={"Idempotency-Key": "new"}) for _ in range(2)
+        ]
+        assert [each.status_code for each in made] == [201, 201]
+        session = made[0].json()["id"]
+        assert made[1].json()["id"] == session
+        path = f"{BASE}/{session}/messages"
+        sent = [
+            await server.client.post(path, json={"content": "once"}, headers={"Idempotency-Key": "say"})
+            for _ in range(3)
+        ]
+        assert [each.status_code for each in sent] == [202] * 3
+        assert len({each.json()["run_id"] for each in sent}) == 1
+        await answered(server, session, sent[0].json()["run_id"])
+        assert len(await messages_of(server, session)) == 2
+        changed = await server.client.patch(
+            f"{BASE}/{session}", json={"title": "Chrysanthemum"}, headers={"Idempotency-Key": "name"}
+        )
+        assert changed.json()["title"] == "Chrysanthemum"
+        on_disk = b"".join(file.read_bytes() for file in (tmp_path / ".fabric").glob("fabric.db*"))
+        assert b"hrysanthemum" not in on_disk, "no kept answer has it either"

@@ -10,7 +10,7 @@ from agent_fabric.application.ports.audit import RetentionStore
 from agent_fabric.application.ports.chat import SessionMessages, SessionRepository
 from agent_fabric.application.ports.clock import Clock, IdSource
 from agent_fabric.domain.chat import TITLE_CHARS, ChatMessage, Session
-from agent_fabric.domain.errors import FabricError, Forbidden, MessageNotFound, RunUnsettled
+from agent_fabric.domain.errors import FabricError, Forbidden, MessageNotFound, RunUnsettled, SessionNotFound
 from agent_fabric.domain.identity import Principal
 from agent_fabric.domain.ids import RunId, SessionId
 from agent_fabric.domain.ownership import Visibility, owner_of
@@ -52,8 +52,9 @@ class ManageSessions:
         pack: str = "",
         node: str = "",
         project: str = "",
+        session_id: SessionId | None = None,
     ) -> Session:
-        """Make a session.
+        """Make a session; `session_id` is an id that was chosen before, so that whoever asks again finds this one.
 
         Raises:
             Forbidden: a run wants one.
@@ -63,7 +64,7 @@ class ManageSessions:
             raise Forbidden("A run cannot start a session", hint="A person does that themselves.")
         now = self.clock.now()
         session = Session(
-            session_id=SessionId(self.ids.new_run_id()),
+            session_id=session_id or SessionId(self.ids.new_run_id()),
             title=title.strip()[: 4 * TITLE_CHARS],
             created_at=now,
             updated_at=now,
@@ -75,7 +76,7 @@ class ManageSessions:
             project=project,
         )
         self.check(session)
-        return await self.sessions.create(session, encrypted=self.encrypts)
+        return await self._known(session_id) or await self.sessions.create(session, encrypted=self.encrypts)
 
     async def change(self, session: Session, values: Mapping[str, Any], *, by: Principal) -> Session:
         """Set what is given of title, visibility, model_key, pack, node and archived_at.
@@ -96,7 +97,9 @@ class ManageSessions:
             return session
         return await self.sessions.change(session.session_id, has_unread=False)
 
-    async def fork(self, session: Session, message_id: str, *, by: Principal) -> Fork:
+    async def fork(
+        self, session: Session, message_id: str, *, by: Principal, session_id: SessionId | None = None
+    ) -> Fork:
         """Make a session that shares all up to a message; one of the person is left out and given back as a draft.
 
         Raises:
@@ -109,7 +112,7 @@ class ManageSessions:
         now = self.clock.now()
         last = kept[-1] if kept else None
         forked = Session(
-            session_id=SessionId(self.ids.new_run_id()),
+            session_id=session_id or SessionId(self.ids.new_run_id()),
             title=session.title,
             created_at=now,
             updated_at=now,
@@ -122,7 +125,19 @@ class ManageSessions:
             project=session.project if owner_of(by) == session.owner else "",
             last_run=RunId(str(last.metadata["run_id"])) if last is not None else None,
         )
-        return Fork(await self.sessions.create(forked, encrypted=self.encrypts, upto=forked.parent_message), draft)
+        known = await self._known(session_id)
+        return Fork(
+            known or await self.sessions.create(forked, encrypted=self.encrypts, upto=forked.parent_message), draft
+        )
+
+    async def _known(self, session_id: SessionId | None) -> Session | None:
+        """Return a session that the same request has made before."""
+        if session_id is None:
+            return None
+        try:
+            return await self.sessions.find(session_id)
+        except SessionNotFound:
+            return None
 
     async def _up_to(self, session_id: SessionId, message_id: str) -> tuple[list[ChatMessage], str]:
         """Return the messages up to the last answer before a message, or the answer itself, and what is left out."""

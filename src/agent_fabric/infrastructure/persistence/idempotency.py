@@ -68,13 +68,14 @@ def _claim(row: tuple[Any, ...], request: bytes) -> Claim:
 
 
 def _is_encrypted(connection: SqlConnection, beginning: str) -> bool:
-    """Tell whether a run is encrypted, or the run of an approval, whose id begins so."""
+    """Tell whether a run or a session is encrypted, or the run of an approval, whose id begins so."""
     query = (
         "SELECT EXISTS (SELECT 1 FROM runs JOIN run_keys ON run = number WHERE run_id BETWEEN ? AND ?)"
         " OR EXISTS (SELECT 1 FROM pending_approvals JOIN run_keys USING (run) WHERE id BETWEEN ? AND ?)"
+        " OR EXISTS (SELECT 1 FROM chat_sessions WHERE key IS NOT NULL AND id BETWEEN ? AND ?)"
     )
     first = storable(beginning)
-    return bool(connection.execute(query, (first, f"{first}~", first, f"{first}~")).fetchone()[0])
+    return bool(connection.execute(query, (first, f"{first}~") * 3).fetchone()[0])
 
 
 def _clear(connection: SqlConnection, before: float) -> None:

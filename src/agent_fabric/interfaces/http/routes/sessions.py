@@ -11,7 +11,7 @@ from agent_fabric.application.ports.chat import SessionQuery
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.chat import Session
 from agent_fabric.domain.identity import Scope
-from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.ids import RunId, SessionId
 from agent_fabric.domain.ownership import Viewer, Visibility, owner_of
 from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.bodies import body_of
@@ -109,6 +109,7 @@ def _add_listing(app: FastAPI, fabric: ServerFabric) -> None:
             model_key=wish.model_key,
             pack=wish.pack,
             node=wish.node,
+            session_id=_reserved(request),
         )
         return json_answer(SESSION.dump(made), 201, {"location": f"{BASE}/{made.session_id}"})
 
@@ -195,7 +196,8 @@ def _add_session(app: FastAPI, fabric: ServerFabric) -> None:
         """The fork is the caller's own. Its first turn begins with a copy of the session's files."""
         wish = await body_of(request, ForkRequest, absent=ForkRequest())
         by = await who_answers(request)
-        made, draft = await chat.manage.fork(await chat.find(session_id, by=by), wish.message_id, by=by)
+        found = await chat.find(session_id, by=by)
+        made, draft = await chat.manage.fork(found, wish.message_id, by=by, session_id=_reserved(request))
         return json_answer(FORKED.dump(ForkedSession(made, draft)), 201, {"location": f"{BASE}/{made.session_id}"})
 
     @app.post(
@@ -330,6 +332,12 @@ def _add_stopping(app: FastAPI, fabric: ServerFabric) -> None:
         if session.turn is not None:
             await fabric.cancel_run(session.turn, by=by.name, reason="stopped in the session")
         return json_answer(SESSION.dump(await _standing(fabric, session)))
+
+
+def _reserved(request: Request) -> SessionId | None:
+    """Return the id that an idempotency key stands for; None: the request has no key."""
+    chosen = request.scope["state"].get("run_id")
+    return None if chosen is None else SessionId(chosen)
 
 
 async def _standing(fabric: ServerFabric, session: Session) -> Session:
