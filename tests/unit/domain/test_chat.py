@@ -176,7 +176,7 @@ def test_what_left_the_box_cannot_be_taken_back() -> None:
     turn = Turn().begin().answer(("shell", "{}"), ("look", "{}"))
     push = Outside(words=("/usr/bin/git", "push"), account="me@laptop")
     called = [replace(event.body) for event in Turn().begin().did("shell").log[-2:]]
-    turn.tell(replace(called[0], outside=push), called[1])  # type: ignore[arg-type, type-var] # a call and its result
+    turn.tell(replace(called[0], outside=push), called[1])  # type: ignore[arg-type] # a call and its result
     turn.did("look", "c1")
     (sent,) = sent_away(RUN, turn.log)
     assert (sent.tool, sent.what, sent.certain) == ("shell", "/usr/bin/git push", True)
