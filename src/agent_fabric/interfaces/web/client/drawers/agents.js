@@ -31,7 +31,7 @@ function One({ name, store, actions }) {
     setProblem("");
     try {
       const inputs = inputsFrom(new FormData(/** @type {HTMLFormElement} */ (event.target)), value.inputs);
-      const told = await request("POST", `/api/v1/agents/${encodeURIComponent(name)}/run?wait=false`, { body: { inputs } });
+      const told = await request("POST", `/api/v1/agents/${encodeURIComponent(name)}/run?wait=false`, { body: inputs });
       actions.show("runs", told._meta?.run_id ?? told.run_id);
     } catch (error) {
       const said = /** @type {any} */ (error);

@@ -14,8 +14,14 @@ export function Run({ store, actions, run, seq }) {
   const [chosen, choose] = useState(seq);
   const [tab, setTab] = useState("timeline");
   useStore(store, (all) => all.runs.get(run)?.version);
-  const { value: details, view } = useLoaded(() => get(`/runs/${run}`), [run]);
-  const known = store.runs.get(details?._meta.run_id ?? run);
+  const known = store.runs.get(run);
+  const { value: details, view } = useLoaded(() => get(`/runs/${run}`), [run, SETTLED.has(known?.status ?? "")]);
+  useEffect(() => {
+    actions.socket.follow(run);
+    return () => {
+      if (store.sessions.get(store.current)?.turn !== run) actions.socket.unfollow(run);
+    };
+  }, [run]);
   useEffect(() => {
     let stale = false;
     const load = async () => {

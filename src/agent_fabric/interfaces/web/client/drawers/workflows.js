@@ -32,7 +32,7 @@ function One({ name, store, actions }) {
     setProblem("");
     try {
       const inputs = inputsFrom(new FormData(/** @type {HTMLFormElement} */ (event.target)), value.inputs);
-      const told = await request("POST", `/api/v1/workflows/${encodeURIComponent(name)}/execute?wait=false`, { body: { inputs } });
+      const told = await request("POST", `/api/v1/workflows/${encodeURIComponent(name)}/execute?wait=false`, { body: inputs });
       actions.show("runs", told.run_id ?? told._meta.run_id);
     } catch (error) {
       const said = /** @type {any} */ (error);

@@ -33,12 +33,12 @@ function Page({ store, actions }) {
   return html`<div class=${`frame ${store.drawer ? "with-drawer" : ""}`}>
     <a class="skip" href="#composer" onClick=${focusComposer}>Skip to the message box</a>
     <${Sidebar} store=${store} actions=${actions} />
-    <div class="middle">
+    <main class="middle">
       <${Header} store=${store} actions=${actions} />
       <${Banner} store=${store} actions=${actions} />
       <${Transcript} store=${store} actions=${actions} />
       <${Composer} store=${store} actions=${actions} />
-    </div>
+    </main>
     ${store.drawer && html`<${Later} load=${() => import("../drawers/drawer.js")} name="Drawer" key="drawer" store=${store} actions=${actions} />`}
     <div class="said" role="status" aria-live="polite">${store.announced}</div>
     ${store.toast && html`<div class="toast" role="status">${store.toast.text}

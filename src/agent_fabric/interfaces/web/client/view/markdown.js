@@ -6,13 +6,13 @@ import * as smd from "../vendor/smd.js";
 import { safeLink } from "../model/words.js";
 
 const TAGS = /** @type {Record<number, string>} */ ({
-  2: "p", 3: "h3", 4: "h4", 5: "h5", 6: "h6", 7: "h6", 8: "h6", 11: "code", 12: "em", 13: "em", 14: "strong", 15: "strong", 16: "s",
+  2: "p", 11: "code", 12: "em", 13: "em", 14: "strong", 15: "strong", 16: "s",
   20: "blockquote", 21: "br", 22: "hr", 23: "ul", 24: "ol", 25: "li", 28: "tr", 30: "code", 31: "code",
-}); // headings begin at h3: the page has its own h1 and h2
-const DOCUMENT = 1, CODE_BLOCK = 9, CODE_FENCE = 10, LINK = 17, RAW_URL = 18, IMAGE = 19, CHECKBOX = 26, TABLE = 27, TABLE_ROW = 28, TABLE_CELL = 29;
+});
+const DOCUMENT = 1, HEADING_1 = 3, HEADING_6 = 8, CODE_BLOCK = 9, CODE_FENCE = 10, LINK = 17, RAW_URL = 18, IMAGE = 19, CHECKBOX = 26, TABLE = 27, TABLE_ROW = 28, TABLE_CELL = 29;
 const HREF = 1, SRC = 2, LANG = 4, CHECKED = 8, START = 16;
 
-/** @typedef {{nodes: Element[], kinds: number[]}} Place */
+/** @typedef {{nodes: Element[], kinds: number[], level: number}} Place `level` is that of the last heading. */
 
 /**
  * Write markdown below an element.
@@ -22,7 +22,7 @@ const HREF = 1, SRC = 2, LANG = 4, CHECKED = 8, START = 16;
  */
 export function markdownInto(root) {
   const parser = smd.parser({
-    data: /** @type {Place} */ ({ nodes: [root], kinds: [DOCUMENT] }),
+    data: /** @type {Place} */ ({ nodes: [root], kinds: [DOCUMENT], level: 2 }),
     add_token: open,
     end_token: close,
     add_text: (place, text) => /** @type {Element} */ (place.nodes.at(-1)).append(text),
@@ -49,6 +49,11 @@ function open(place, kind) {
     copy.addEventListener("click", () => copyText(copy, made?.textContent ?? ""));
     figure.append(copy, pre);
     parent.append(figure);
+  } else if (kind >= HEADING_1 && kind <= HEADING_6) {
+    // The page has its own h1 and h2, and no level is left out, whatever a model writes.
+    place.level = Math.min(kind, place.level + 1, 6);
+    made = create(`h${place.level}`);
+    parent.append(made);
   } else if (kind === LINK || kind === RAW_URL) {
     made = create("span", "link");
     parent.append(made);

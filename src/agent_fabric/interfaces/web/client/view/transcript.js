@@ -74,7 +74,7 @@ export function Transcript({ store, actions }) {
   };
   const turns = talk ? turnsOf(talk.messages) : [];
   const waiting = [...store.unsent.values()].filter((each) => each.session === store.current);
-  return html`<main class="transcript-frame">
+  return html`<div class="transcript-frame">
     <div class="transcript" ref=${place} onScroll=${scrolled} tabindex="0" aria-label="Conversation">
       <div class="column" role="log" aria-live="off" data-test="transcript">
         ${talk?.before && html`<button type="button" class="quiet-button older" onClick=${older} disabled=${talk.loading}>Older messages</button>`}
@@ -87,7 +87,7 @@ export function Transcript({ store, actions }) {
       </div>
     </div>
     ${below && html`<button type="button" class="below" onClick=${toEnd}><${Icon} name="down" /> New below</button>`}
-  </main>`;
+  </div>`;
 }
 
 /** @param {{store: import("../model/store.js").Store}} props */

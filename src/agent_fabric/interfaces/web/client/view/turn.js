@@ -16,6 +16,7 @@ export function Turn({ turn, last, store, actions }) {
   const run = store.runs.get(turn.run);
   const status = turn.question?.metadata.status;
   return html`<article class="turn" data-run=${turn.run}>
+    <h2 class="hidden">${turn.question ? "Question and answer" : "Answer"}</h2>
     ${turn.question && html`<div class="question"><p>${turn.question.content}</p>
       ${status === "queued" && !run && html`<p class="quiet">Queued: it begins when the turn before it has ended.</p>`}</div>`}
     ${run && run.lastSeq >= 0 ? html`<${Live} run=${run} answer=${turn.answer} last=${last} store=${store} actions=${actions} />` : html`<${Kept} turn=${turn} actions=${actions} />`}

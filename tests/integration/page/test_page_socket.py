@@ -1,0 +1,134 @@
+"""The socket of the page under fire: garbage, floods, and many tabs."""
+
+import asyncio
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from websockets.exceptions import ConnectionClosed
+
+from agent_fabric.interfaces.http.page.messages import InvalidMessage, read_message
+from agent_fabric.interfaces.http.page.sockets import MAX_SOCKETS
+from effort import effort, report
+from integration.http.served import served
+from integration.page.page_client import Browser, Socket, browser
+
+WORDS = ("hello", "follow", "unfollow", "ping", "event", "", "run", "session", "after", "page_token", "type")
+
+
+def garbage(dice: random.Random) -> str | bytes:
+    """Return a frame that nobody sends, or nearly one that somebody would."""
+    match dice.randrange(8):
+        case 0:
+            return dice.randbytes(dice.randrange(200))
+        case 1:
+            return "".join(chr(dice.choice((dice.randrange(1, 128), dice.randrange(0x20, 0xD7FF)))) for _ in range(40))
+        case 2:
+            return "[" * dice.randrange(2_000)
+        case 3:
+            said = {dice.choice(WORDS): value(dice), dice.choice(WORDS): value(dice)}
+            return json.dumps({"type": dice.choice(WORDS), **said})
+        case 4:
+            return json.dumps({"type": "follow", "run": value(dice), "after": value(dice)})
+        case 5:
+            return json.dumps({"type": "follow", "session": value(dice)})
+        case 6:
+            return json.dumps(value(dice))
+        case _:
+            return json.dumps({"type": "ping", "x": "y" * dice.randrange(60_000)})
+
+
+def value(dice: random.Random, depth: int = 0) -> Any:
+    """Return any JSON."""
+    simple = (None, True, -1, 2**70, 1.5, "", "x" * 300, "..", "\u0000", "%", "'; --", "a\nb", float(2**60))
+    if depth > 3 or dice.random() < 0.7:
+        return dice.choice(simple)
+    if dice.random() < 0.5:
+        return [value(dice, depth + 1) for _ in range(dice.randrange(4))]
+    return {str(value(dice, 9)): value(dice, depth + 1) for _ in range(dice.randrange(4))}
+
+
+def test_whatever_is_said_is_understood_or_refused() -> None:
+    dice = random.Random(11)
+    for _ in range(effort(3_000, 100_000)):
+        frame = garbage(dice)
+        try:
+            read_message(frame if isinstance(frame, str) else None)
+        except InvalidMessage as problem:
+            assert str(problem)
+
+
+async def bombard(person: Browser, dice: random.Random, frames: int) -> int:
+    """Send garbage over as many sockets as that takes; return how many frames were sent."""
+    sent = 0
+    while sent < frames:
+        async with person.page() as page:
+            reading = asyncio.create_task(drained(page))
+            try:
+                for _ in range(min(300, frames - sent)):
+                    await page.connection.send(garbage(dice))
+                    sent += 1
+            except ConnectionClosed:
+                pass
+            reading.cancel()
+    return sent
+
+
+async def drained(page: Socket) -> None:
+    try:
+        while True:
+            json.loads(await page.connection.recv())
+    except ConnectionClosed:
+        return
+
+
+@pytest.mark.slow
+async def test_fuzzed_frames_make_no_error(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    frames = effort(600, 20_000)
+    async with served(tmp_path) as server, browser(server) as person:
+        sent = await bombard(person, random.Random(7), frames)
+        async with person.page() as page:
+            await page.say(type="ping")
+            assert (await page.until(type="pong"))[-1]["type"] == "pong"
+        async with person.socket() as socket:
+            await socket.connection.send("x" * (64 * 1024 + 1))
+            with pytest.raises(ConnectionClosed) as closed:
+                await socket.hear()
+            assert closed.value.rcvd is not None
+            assert closed.value.rcvd.code == 1009
+    assert [record for record in caplog.records if record.levelname in {"ERROR", "CRITICAL"}] == []
+    report("frames sent to the socket of the page", sent)
+
+
+@pytest.mark.slow
+async def test_one_person_has_a_limited_number_of_sockets(tmp_path: Path) -> None:
+    async with served(tmp_path) as server, browser(server) as person, asyncio.TaskGroup() as group:
+        done = asyncio.Event()
+        ready = asyncio.Semaphore(0)
+
+        async def tab() -> None:
+            async with person.page():
+                ready.release()
+                await done.wait()
+
+        for _ in range(MAX_SOCKETS):
+            group.create_task(tab())
+        for _ in range(MAX_SOCKETS):
+            await asyncio.wait_for(ready.acquire(), 30)
+        async with person.socket() as one_more:
+            await one_more.say(type="hello", page_token=person.page_token)
+            assert (await one_more.hear())["code"] == 4429
+        done.set()
+
+
+@pytest.mark.slow
+async def test_whoever_says_nothing_is_sent_away(tmp_path: Path) -> None:
+    async with served(tmp_path) as server, browser(server) as person, person.socket() as silent:
+        async with asyncio.timeout(7):
+            assert (await silent.hear())["type"] == "bye"
+            with pytest.raises(ConnectionClosed) as closed:
+                await silent.hear()
+        assert closed.value.rcvd is not None
+        assert closed.value.rcvd.code == 4401
