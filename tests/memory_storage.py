@@ -39,10 +39,16 @@ from memory_automation import MemoryAutomation
 SHORTEST_PREFIX = 4
 
 
+async def _nothing_pending(_: Collection[str]) -> Collection[str]:
+    """Tell nobody: processes that share no store look for themselves."""
+    return ()
+
+
 class MemoryStorage:
     """Storage that forgets."""
 
     cluster = None
+    pending_work = staticmethod(_nothing_pending)
 
     def __init__(self, clock: Clock | None = None, ids: IdSource | None = None) -> None:
         self.clock = self._clock = clock or FrozenClock()

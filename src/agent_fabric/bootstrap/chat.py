@@ -8,12 +8,15 @@ from agent_fabric.application.chat.find_session import FindSession
 from agent_fabric.application.chat.manage_sessions import ManageSessions
 from agent_fabric.application.chat.send_message import SendMessage
 from agent_fabric.application.chat.serve_turns import ServeTurns
+from agent_fabric.application.cluster.watch_pending_work import WatchPendingWork
 from agent_fabric.application.ports.chat import MessageQueue, SessionMessages, SessionRepository
+from agent_fabric.application.ports.pending_work import TURNS
 from agent_fabric.application.runs.dispatch_runs import DispatchRuns
 from agent_fabric.application.runs.new_task import task_from
 from agent_fabric.bootstrap.chat_reading import export_session, find_session, manage_sessions
 from agent_fabric.bootstrap.limits import Limits
 from agent_fabric.bootstrap.local import LocalFabric
+from agent_fabric.bootstrap.wake_ups import SELDOM_S
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.domain.chat import Session
 from agent_fabric.domain.runs.task import Budget, Profile, Task
@@ -82,7 +85,17 @@ def open_chat(fabric: LocalFabric, config: FabricConfig, *, limits: Limits | Non
     )
 
 
-def serve_chat(fabric: LocalFabric, config: FabricConfig, dispatch: DispatchRuns, limits: Limits) -> ServedChat:
-    """Join the parts for a server, which drives turns among its other runs."""
+def serve_chat(
+    fabric: LocalFabric,
+    config: FabricConfig,
+    dispatch: DispatchRuns,
+    limits: Limits,
+    watch: WatchPendingWork | None = None,
+) -> ServedChat:
+    """Join the parts for a server, which drives turns among its other runs; `watch` looks for messages."""
     chat = open_chat(fabric, config, limits=limits)
-    return ServedChat(chat, ServeTurns(chat.queue, chat.begin, dispatch, limits.runs))
+    turns = ServeTurns(chat.queue, chat.begin, dispatch, limits.runs)
+    if watch is not None:
+        turns.look_every_s = SELDOM_S
+        watch.listen(TURNS, turns.wake)
+    return ServedChat(chat, turns)

@@ -4,9 +4,12 @@ import os
 from collections.abc import Sequence
 
 from agent_fabric.application.bus.relay_outbox import RelayOutbox
+from agent_fabric.application.cluster.watch_pending_work import WatchPendingWork
 from agent_fabric.application.ports.bus import Bus, DurableBus
 from agent_fabric.application.ports.events import EventsOnly
+from agent_fabric.application.ports.pending_work import OUTBOX
 from agent_fabric.application.ports.storage import Storage
+from agent_fabric.bootstrap.wake_ups import watched_pause
 from agent_fabric.config.schema.services import NatsConfig
 from agent_fabric.domain.errors import MissingExtra
 from agent_fabric.domain.events import Event
@@ -15,7 +18,6 @@ from agent_fabric.domain.runs.announcements import is_announced
 from agent_fabric.infrastructure.bus.in_process import InProcessBus, InProcessDurableBus
 from agent_fabric.infrastructure.bus.outbox_bus import OutboxBus
 from agent_fabric.infrastructure.clock import RandomIds, SystemClock
-from agent_fabric.infrastructure.wake_ups.hinted_pause import HintedPause
 from agent_fabric.infrastructure.wake_ups.in_process import InProcessWakeUps
 
 _NOTED = "outbox"
@@ -37,8 +39,8 @@ class OutgoingMessages(EventsOnly):
         """Where parts of this server publish, and listen."""
         return self._outbox
 
-    def open(self, storage: Storage) -> None:
-        """Learn where the outbox is."""
+    def open(self, storage: Storage, watch: WatchPendingWork | None) -> None:
+        """Learn where the outbox is, and who looks whether there is something in it."""
         self._outbox.outbox = storage.outbox
         self._relay = RelayOutbox(
             outbox=storage.outbox,
@@ -47,7 +49,7 @@ class OutgoingMessages(EventsOnly):
             here=self._here,
             clock=SystemClock(),
             is_discreet=lambda run_id: storage.encryption.cipher_of(run_id) is not None,
-            pause=HintedPause(self._hints, _NOTED),
+            pause=watched_pause(self._hints, _NOTED, OUTBOX, watch),
         )
 
     def publish(self, run_id: RunId, events: Sequence[Event]) -> None:

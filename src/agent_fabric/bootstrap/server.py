@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent_fabric.application.approvals.decide_approval import DecideApproval
 from agent_fabric.application.approvals.wake_answered_runs import WakeAnsweredRuns
+from agent_fabric.application.cluster.watch_pending_work import WatchPendingWork
 from agent_fabric.application.observability.find_answering_keys import FindAnsweringKeys
 from agent_fabric.application.observability.find_missing_prerequisites import FindMissingPrerequisites
 from agent_fabric.application.ports.bus import Bus
@@ -18,6 +19,7 @@ from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.cluster import Cluster
 from agent_fabric.application.ports.events import EventSink
 from agent_fabric.application.ports.idempotency import IdempotencyStore
+from agent_fabric.application.ports.pending_work import ANSWERS, RUNS
 from agent_fabric.application.ports.runs import RunListing, RunReader
 from agent_fabric.application.ports.wake_ups import CLAIM, INBOX, WakeUps
 from agent_fabric.application.runs.cancel_run import CancelRun
@@ -46,7 +48,7 @@ from agent_fabric.bootstrap.outgoing import OutgoingMessages
 from agent_fabric.bootstrap.records import Records
 from agent_fabric.bootstrap.secrets import Secrets
 from agent_fabric.bootstrap.shared_runs import HINT, PROBLEM, is_to_be_said
-from agent_fabric.bootstrap.wake_ups import delta_pokes, log_pokes, open_wake_ups
+from agent_fabric.bootstrap.wake_ups import delta_pokes, log_pokes, open_wake_ups, watched_pause
 from agent_fabric.bootstrap.webhooks import build_webhooks
 from agent_fabric.bootstrap.workflows import missing_prerequisites
 from agent_fabric.config.constants import DEFAULT_POOL
@@ -99,6 +101,8 @@ class ServerFabric:
     wake_answered_runs: WakeAnsweredRuns
     claim_runs: ClaimRuns | None
     """Takes up runs without a driver all the time; None: the store is a file, or this is only a door."""
+    watch_pending_work: WatchPendingWork | None
+    """Looks for what there is to do, for all who do it; None: each looks for itself, which costs nothing in a file."""
     reader: RunReader
     catalogue: RunListing
     find: FindRun
@@ -256,11 +260,13 @@ class ServerFabric:
     def driving(self) -> "list[Coroutine[Any, Any, None]]":
         """Return what takes up runs for as long as this process lives, and ends it when it is drained."""
         cluster = self.records.storage.cluster
-        leaving = [] if cluster is None else [_end_when_drained(cluster)]
+        watching = [] if cluster is None else [_end_when_drained(cluster)]
+        if self.watch_pending_work is not None:
+            watching.append(self.watch_pending_work())
         if not self.drives:
-            return leaving
+            return watching
         claiming = [] if self.claim_runs is None else [self.claim_runs()]
-        return [self.wake_answered_runs(), self.chat.turns(), *claiming, *leaving]
+        return [self.wake_answered_runs(), self.chat.turns(), *claiming, *watching]
 
     async def stop(self) -> None:
         """Stop every run and evaluation where it stands; the next server goes on with it."""
@@ -316,7 +322,10 @@ def build_server(
         role=role,
     )
     storage = local.records.storage
-    outgoing.open(storage)
+    watch = None
+    if storage.cluster is not None:  # every look is a query there
+        watch = WatchPendingWork(storage.pending_work, SystemClock(), config.cluster.sweep_s)
+    outgoing.open(storage, watch)
     observers.redact_runs(storage.encryption.driven)
     comes_back_s = config.cluster.lease_ttl_s + config.cluster.sweep_s
     follow = FollowRun(storage.runs, storage.reader, SystemClock(), comes_back_s)
@@ -361,9 +370,16 @@ def build_server(
         dispatch=dispatch,
         recover_runs=RecoverRuns(storage.mirrors, resume_unfinished_runs, storage.catalogue),
         wake_answered_runs=WakeAnsweredRuns(
-            storage.queue, dispatch, resume_unfinished_runs, storage.clock, HintedPause(wake_ups, INBOX)
+            storage.queue,
+            dispatch,
+            resume_unfinished_runs,
+            storage.clock,
+            watched_pause(wake_ups, INBOX, ANSWERS, watch),
         ),
-        claim_runs=_claiming(local, dispatch, config, wake_ups) if role is not Role.DOOR else None,
+        claim_runs=_claiming(local, dispatch, config, watched_pause(wake_ups, CLAIM, RUNS, watch))
+        if role is not Role.DOOR
+        else None,
+        watch_pending_work=watch,
         reader=storage.reader,
         catalogue=storage.catalogue,
         find=FindRun(storage.catalogue, storage.acts, SystemClock()),
@@ -373,7 +389,7 @@ def build_server(
         wake_ups=wake_ups,
         agents=open_agents(root, config),
         evals=serve_evals(local, config, dispatch, limits),
-        chat=serve_chat(local, config, dispatch, limits),
+        chat=serve_chat(local, config, dispatch, limits, watch),
         automation=serve_automation(root, config, local, dispatch, bus=outgoing.bus, limits=limits, wake_ups=wake_ups),
         operations=Operations(watchers, dispatch, local.records, config.retention, config.audit),
         identity=open_identity(
@@ -395,19 +411,26 @@ async def _end_when_drained(cluster: Cluster) -> None:
     signal.raise_signal(signal.SIGTERM)
 
 
-def _claiming(local: LocalFabric, dispatch: DispatchRuns, config: FabricConfig, wake_ups: WakeUps) -> ClaimRuns | None:
+def _claiming(local: LocalFabric, dispatch: DispatchRuns, config: FabricConfig, pause: HintedPause) -> ClaimRuns | None:
     """Return what takes up runs, where several processes share the store."""
     storage = local.records.storage
     cluster = storage.cluster
     if cluster is None:
         return None
-    return ClaimRuns(
+    claim_runs = ClaimRuns(
         storage.queue,
         dispatch,
         local.resume_run,
         SystemClock(),
         config.cluster.sweep_s,
-        HintedPause(wake_ups, CLAIM),
+        pause,
         cluster.refuse,
         lambda: cluster.drains,
     )
+
+    def look_again() -> None:
+        if claim_runs.left_some:
+            pause.wake()
+
+    dispatch.on_room = look_again
+    return claim_runs

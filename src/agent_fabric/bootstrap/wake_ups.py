@@ -1,15 +1,21 @@
 """Chooses how processes wake each other."""
 
 import os
+from typing import Final
 
+from agent_fabric.application.cluster.watch_pending_work import WatchPendingWork
 from agent_fabric.application.ports.events import EventSink
 from agent_fabric.application.ports.wake_ups import WakeUps
 from agent_fabric.config.constants import DEFAULT_CLUSTER
 from agent_fabric.config.schema.services import NatsConfig
 from agent_fabric.domain.errors import MissingExtra
 from agent_fabric.infrastructure.wake_ups.delta_pokes import DeltaPokes
+from agent_fabric.infrastructure.wake_ups.hinted_pause import HintedPause
 from agent_fabric.infrastructure.wake_ups.in_process import InProcessWakeUps
 from agent_fabric.infrastructure.wake_ups.log_pokes import LogPokes
+
+SELDOM_S: Final = 30.0
+"""How often is looked for work that somebody else looks for."""
 
 
 def open_wake_ups(nats: NatsConfig, cluster: str = DEFAULT_CLUSTER) -> WakeUps:
@@ -37,3 +43,12 @@ def log_pokes(nats: NatsConfig, wake_ups: WakeUps) -> tuple[EventSink, ...]:
 def delta_pokes(nats: NatsConfig, wake_ups: WakeUps) -> tuple[DeltaPokes, ...]:
     """Return who sends other processes answers while they are written; without NATS there is nobody to send them to."""
     return () if nats.url is None else (DeltaPokes(wake_ups),)
+
+
+def watched_pause(wake_ups: WakeUps, topic: str, kind: str, watch: WatchPendingWork | None) -> HintedPause:
+    """Return a pause that a hint ends, and a look that finds work of a kind; without one who looks, time does."""
+    if watch is None:
+        return HintedPause(wake_ups, topic)
+    pause = HintedPause(wake_ups, topic, min_s=SELDOM_S)
+    watch.listen(kind, pause.wake)
+    return pause

@@ -9,8 +9,10 @@ from typing import Any
 import psycopg
 import pytest
 
+from agent_fabric.application.ports.bus import BusMessage
+from agent_fabric.application.ports.pending_work import ANSWERS, OUTBOX, RUNS, TURNS
 from agent_fabric.domain.errors import DriverConflict, RunHeld
-from agent_fabric.domain.events import RunResumed
+from agent_fabric.domain.events import RunResumed, RunWaited
 from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.infrastructure.persistence.dialects import POSTGRESQL, WRITERS_LOCK
@@ -148,3 +150,24 @@ async def test_an_index_misses_no_event_that_becomes_durable_late(pair: tuple[An
         )
         assert await settled == newest[0]
     await held.release()
+
+
+async def test_one_query_tells_what_there_is_to_do(pair: tuple[Any, Any]) -> None:
+    one, other = pair
+    kinds = (RUNS, ANSWERS, OUTBOX, TURNS)
+    assert await one.pending_work(kinds) == []
+    held = await other.runs.create(RUN, CREATED)
+    assert await one.pending_work(kinds) == []  # it is driven
+    await held.release()
+    assert await one.pending_work(kinds) == [RUNS]
+    held, events, _ = await other.runs.take(RUN)
+    await held.append(log(RunWaited(reason="to see"), first=len(events)))
+    await held.release()
+    assert await one.pending_work(kinds) == []  # it waits, and costs nothing
+    await one.runs.post(RUN, "signal", {})
+    assert await one.pending_work(kinds) == [ANSWERS]
+    assert await one.queue.due() == [RUN]
+    one.outbox.put(BusMessage("1", "agent33.alert.x", {}))
+    await one.store.write(lambda _: None)
+    assert await one.pending_work((OUTBOX, ANSWERS)) == [OUTBOX, ANSWERS]
+    assert await one.pending_work(()) == ()

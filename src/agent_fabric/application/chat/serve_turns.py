@@ -36,6 +36,8 @@ class ServeTurns:
     dispatch: DispatchRuns
     quota: Quota | None = None
     """Counts the runs of callers with limits; None: they are not limited."""
+    look_every_s: float = LOOK_EVERY_S
+    """How often is looked for messages. Where somebody else looks and calls `wake`, that can be seldom."""
     _ended: asyncio.Event = field(default_factory=asyncio.Event)
     _locks: dict[SessionId, asyncio.Lock] = field(default_factory=dict)
 
@@ -52,11 +54,15 @@ class ServeTurns:
             except Exception:  # noqa: BLE001 - one that fails must not keep the others waiting
                 _log.exception("A turn could not begin")
             try:
-                async with asyncio.timeout(LOOK_EVERY_S):
+                async with asyncio.timeout(self.look_every_s):
                     await self._ended.wait()
             except TimeoutError:
                 pass
             self._ended.clear()
+
+    def wake(self) -> None:
+        """Look at once."""
+        self._ended.set()
 
     async def begin_next(self, session_id: SessionId) -> None:
         """Begin the next turn of a session, if it can begin. Why it cannot is noted with its message.

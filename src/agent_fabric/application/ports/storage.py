@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from agent_fabric.application.ports.key_fingerprints import KeyFingerprints
     from agent_fabric.application.ports.leases import NamedLocks, RunLeases
     from agent_fabric.application.ports.limits import Counters
+    from agent_fabric.application.ports.pending_work import PendingWork
     from agent_fabric.application.ports.runs import RunCatalogue, RunListing, RunQueue, RunReader, RunRepository
     from agent_fabric.application.ports.vitals import StoreGauge
     from agent_fabric.application.ports.webhooks import DeliveryStore
@@ -70,6 +71,11 @@ class Storage(Protocol):
     @property
     def leases(self) -> "RunLeases":
         """Which processes drive runs."""
+        ...
+
+    @property
+    def pending_work(self) -> "PendingWork":
+        """What there is to do, in one look."""
         ...
 
     @property

@@ -48,6 +48,8 @@ class ClaimRuns:
     """Lets others know what this process lacks to drive a run."""
     drains: Callable[[], bool] = lambda: False
     """Whether this process takes nothing on any more."""
+    left_some: bool = False
+    """Whether the last look found more than there was room for."""
     _not_before: dict[RunId, float] = field(default_factory=dict)
 
     async def __call__(self) -> None:
@@ -60,6 +62,7 @@ class ClaimRuns:
         """Claim what there is room for, and return how many runs that were."""
         room = self.dispatch.room
         if room <= 0 or self.drains():
+            self.left_some = room <= 0
             return 0
         now = self.clock.monotonic()
         self._not_before = {run_id: at for run_id, at in self._not_before.items() if at > now}
@@ -69,6 +72,7 @@ class ClaimRuns:
         except StoreUnavailable as problem:
             _log.warning("Runs could not be looked for: %s", problem.message)
             return 0
+        self.left_some = len(found) > room + len(self._not_before)
         for run_id in found:
             if claimed == room or self.dispatch.stopping:
                 break

@@ -53,6 +53,8 @@ class DispatchRuns:
     """Waits for a run that other processes drive; then this one only creates runs and leaves them to those."""
     mine: Callable[[ClaimedRun], bool] | None = None
     """Which new runs this process drives although others could; None: where others do, none of them."""
+    on_room: Callable[[], None] | None = None
+    """Called when one more could be driven than before."""
     running: int = 0
     """How many are being driven."""
     _line: "deque[_Place]" = field(default_factory=deque)
@@ -241,6 +243,8 @@ class DispatchRuns:
             self._line.popleft().set_result(None)
         else:
             self.running -= 1
+            if self.on_room is not None:
+                self.on_room()
 
     def _start(self, taken: ClaimedRun, place: _Place | None) -> Drive:
         run_id = taken.held.run_id

@@ -1,6 +1,7 @@
 """The table of messages that wait for their turn."""
 
 from collections.abc import Sequence
+from typing import Final
 
 from agent_fabric.application.ports.encryption import Cipher
 from agent_fabric.domain.chat import QueuedMessage
@@ -11,6 +12,11 @@ from agent_fabric.infrastructure.persistence.chat_rows import SessionKeys, messa
 from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection, storable
 
 _COLUMNS = "id, run_id, content, asked, created_at, problem"
+DUE_SESSIONS: Final = (
+    "SELECT DISTINCT session_id FROM chat_queue JOIN chat_sessions ON chat_sessions.id = session_id"
+    " WHERE turn IS NULL AND problem = ''"
+)
+"""Query: the sessions whose next turn can begin."""
 
 
 def queued_messages(connection: SqlConnection, session_id: SessionId, cipher: Cipher | None) -> list[QueuedMessage]:
@@ -70,12 +76,8 @@ class SqlMessageQueue:
         )
 
     async def due(self) -> Sequence[SessionId]:
-        query = (
-            "SELECT DISTINCT session_id FROM chat_queue JOIN chat_sessions ON chat_sessions.id = session_id"
-            " WHERE turn IS NULL AND problem = ''"
-        )
         return await self._database.read_briefly(
-            lambda connection: [SessionId(str(session_id)) for (session_id,) in connection.execute(query)]
+            lambda connection: [SessionId(str(session_id)) for (session_id,) in connection.execute(DUE_SESSIONS)]
         )
 
     async def change(self, session_id: SessionId, message_id: str, content: str | None, *, problem: str = "") -> None:

@@ -31,26 +31,39 @@ class SqlRunQueue:
         return [RunId(str(run_id)) for _, run_id, parent in free if parent not in numbers][:limit]
 
     async def due(self) -> Sequence[RunId]:
-        now, free = self._clock.now(), self._database.leases.free or Condition("1 = 1", ())
-        query = (
-            f"SELECT DISTINCT run_id FROM runs WHERE status = ? AND {free.sql}"  # noqa: S608 - ours
-            " AND (number IN (SELECT run FROM inbox) OR"
-            " number IN (SELECT run FROM pending_approvals WHERE status = 'pending' AND expires_at <= ?)"
-            " OR wake_at <= ?)"
-        )
-        values = (RunStatus.WAITING, *free.values, now, now)
+        due = due_runs(self._database.leases.free or Condition("1 = 1", ()), self._clock.now())
         return await self._database.read(
-            lambda connection: [RunId(str(run_id)) for (run_id,) in connection.execute(query, values)]
+            lambda connection: [RunId(str(run_id)) for (run_id,) in connection.execute(due.sql, due.values)]
         )
 
 
-def _known(connection: SqlConnection, free: Condition, limit: int | None) -> list[RunId]:
-    """Return what is free, where the database knows."""
+def free_runs(free: Condition) -> Condition:
+    """Return the query for runs that have to be driven, where the database knows which are free; oldest first.
+
+    A child of one of them is left out.
+    """
     query = (
         f"SELECT run_id FROM runs WHERE status = 'running' AND {free.sql} AND NOT EXISTS (SELECT 1 FROM runs AS above"  # noqa: S608 - ours
         f" WHERE above.number = runs.parent AND above.status = 'running' AND {free.sql}) ORDER BY number"
     )
-    values = (*free.values, *free.values)
+    return Condition(query, (*free.values, *free.values))
+
+
+def due_runs(free: Condition, now: float) -> Condition:
+    """Return the query for waiting runs that can go on. Each part has an index: runs that only wait cost nothing."""
+    waiting = f"SELECT run_id FROM runs WHERE status = 'waiting' AND {free.sql}"  # noqa: S608 - ours
+    query = (
+        f"{waiting} AND number IN (SELECT run FROM inbox)"  # noqa: S608 - as above
+        f" UNION {waiting} AND number IN"
+        " (SELECT run FROM pending_approvals WHERE status = 'pending' AND expires_at <= ?)"
+        f" UNION {waiting} AND wake_at <= ?"
+    )
+    return Condition(query, (*free.values, *free.values, now, *free.values, now))
+
+
+def _known(connection: SqlConnection, free: Condition, limit: int | None) -> list[RunId]:
+    """Return what is free, where the database knows."""
+    query, values = free_runs(free)
     if limit is not None:
         query, values = f"{query} LIMIT ?", (*values, limit)
     return [RunId(str(run_id)) for (run_id,) in connection.execute(query, values)]

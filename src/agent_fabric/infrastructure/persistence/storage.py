@@ -47,6 +47,7 @@ if TYPE_CHECKING:  # a run needs none of these
     from agent_fabric.infrastructure.persistence.key_fingerprints import SqlKeyFingerprints
     from agent_fabric.infrastructure.persistence.log_inspector import SqlLogInspector
     from agent_fabric.infrastructure.persistence.outbox import SqlOutbox
+    from agent_fabric.infrastructure.persistence.pending_work import SqlPendingWork
     from agent_fabric.infrastructure.persistence.rate_limits import SqlCounters
     from agent_fabric.infrastructure.persistence.retention import SqlRetentionStore
     from agent_fabric.infrastructure.persistence.run_queue import SqlRunQueue
@@ -212,6 +213,7 @@ class _SqlStorage:
     evals: "SqlEvalRepository" = _lazy("evals.SqlEvalRepository", "_store _clock")
     sessions: "SqlSessionRepository" = _lazy("chat_sessions.SqlSessionRepository", "_store")
     messages: "SqlSessionMessages" = _lazy("chat_messages.SqlSessionMessages", "_store")
+    pending_work: "SqlPendingWork" = _lazy("pending_work.SqlPendingWork", "_store _clock")
     message_queue: "SqlMessageQueue" = _lazy("chat_queue.SqlMessageQueue", "_store")
     trials: "SqlTrialOutcomes" = _lazy("eval_trials.SqlTrialOutcomes", "_store _clock")
     fingerprints: "SqlKeyFingerprints" = _lazy("key_fingerprints.SqlKeyFingerprints", "_store _clock")

@@ -17,9 +17,14 @@ class HintedPause:
     have looked too early.
     """
 
-    def __init__(self, wake_ups: WakeUps, topic: str) -> None:
+    def __init__(self, wake_ups: WakeUps, topic: str, *, min_s: float = 0.0) -> None:
+        """Sleep, until a hint of `topic` comes or `wake` is called, for `min_s` at least where one is asked for less.
+
+        With `min_s`, somebody else looks for what there is to do, and wakes whoever sleeps here.
+        """
         self._wake_ups = wake_ups
         self._topic = topic
+        self._min_s = min_s
         self._hinted: asyncio.Event | None = None
         self._woken_at = 0.0
 
@@ -30,7 +35,7 @@ class HintedPause:
             self._wake_ups.listen(self._topic, self._hint)
         loop = asyncio.get_running_loop()
         try:
-            async with asyncio.timeout(timeout_s):
+            async with asyncio.timeout(max(timeout_s, self._min_s)):
                 await self._hinted.wait()
                 await asyncio.sleep(max(0.0, self._woken_at + MIN_GAP_S - loop.time()))
         except TimeoutError:
@@ -38,6 +43,10 @@ class HintedPause:
         self._hinted.clear()
         self._woken_at = loop.time()
 
+    def wake(self) -> None:
+        """End the pause, or the next one."""
+        if self._hinted is not None:
+            self._hinted.set()
+
     def _hint(self, _: Mapping[str, Any]) -> None:
-        assert self._hinted is not None
-        self._hinted.set()
+        self.wake()

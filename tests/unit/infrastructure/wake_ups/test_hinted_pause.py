@@ -45,3 +45,14 @@ async def test_a_flood_of_hints_is_no_flood_of_looks() -> None:
         wake_ups.poke(INBOX, {})
         await pause(60)
     assert time.monotonic() - begin >= 4 * MIN_GAP_S
+
+
+async def test_where_somebody_else_looks_it_lasts_until_it_is_woken() -> None:
+    pause = HintedPause(InProcessWakeUps(), "claim", min_s=30.0)
+    pause.wake()  # before anybody sleeps: whoever begins looks by itself
+    sleeping = asyncio.create_task(pause(0.0))
+    await asyncio.sleep(0.05)
+    assert not sleeping.done()
+    pause.wake()
+    async with asyncio.timeout(5):
+        await sleeping

@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from agent_fabric.application.ports.audit import HeadKeeper
+from agent_fabric.application.ports.audit import ChainHead, HeadKeeper
 from agent_fabric.domain.audit_key import AuditKey
 from agent_fabric.domain.errors import StoreUnavailable
 from agent_fabric.infrastructure.persistence.chain_writer import ChainWriter, has_entry, newest_entry
 from agent_fabric.infrastructure.persistence.postgres.connection import PostgresConnection
-from agent_fabric.infrastructure.persistence.postgres.leases import ACQUIRE_LOCK
+from agent_fabric.infrastructure.persistence.postgres.leases import ACQUIRE_LOCK, ALIVE
 from agent_fabric.infrastructure.persistence.postgres.membership import NOW, Membership, reap
 from agent_fabric.infrastructure.persistence.postgres.pool import ConnectionPool
 from agent_fabric.infrastructure.persistence.strands import tie_strands
@@ -31,6 +31,16 @@ _BEGIN: Final = (
     "BEGIN; SET LOCAL lock_timeout = '10s'; SET LOCAL statement_timeout = '10s';"
     " SET LOCAL idle_in_transaction_session_timeout = '10s'"
 )
+_LOOK: Final = (
+    f"SELECT NOT EXISTS (SELECT 1 FROM named_locks WHERE name = ? AND holder <> ? AND holder IN {ALIVE}),"  # noqa: S608 - ours
+    " EXISTS (SELECT 1 FROM open_strands WHERE tied < (SELECT max(number) FROM audit_strands"
+    " WHERE audit_strands.strand = open_strands.strand)"
+    " OR NOT EXISTS (SELECT 1 FROM workers WHERE id = open_strands.strand AND state <> 'gone')),"
+    f" EXISTS (SELECT 1 FROM workers WHERE state <> 'gone' AND lease_until < {NOW}), position, hash"
+    " FROM (SELECT 1) AS one LEFT JOIN (SELECT position, hash FROM audit_chain ORDER BY position DESC LIMIT 1) AS head"
+    " ON true"
+)
+"""Query: whether this process may be the keeper, whether anything is to be tied or written off, the newest entry."""
 
 _log = logging.getLogger(__name__)
 
@@ -46,6 +56,8 @@ class AuditKeeper:
         self._ends = threading.Event()
         self._thread: threading.Thread | None = None
         self._in_use: PostgresConnection | None = None
+        self._seen: ChainHead | None = None
+        """The newest entry at the last look."""
 
     def start(self) -> None:
         """Begin, unless it has begun."""
@@ -72,6 +84,8 @@ class AuditKeeper:
 
     def _try_round(self, leaving: str) -> None:
         try:
+            if not leaving and not self._is_something_to_do():
+                return
             with self._transaction() as connection:
                 reap(connection)
                 tied = (leaving or self._is_keeper(connection)) and self._tie(connection, leaving)
@@ -84,6 +98,14 @@ class AuditKeeper:
         except StoreUnavailable as problem:
             self._chain.rolled_back()
             _log.info("The audit record was not tied: %s", problem.message)
+
+    def _is_something_to_do(self) -> bool:
+        """Look, with one query: most of the time nothing has happened, or another process ties it."""
+        worker_id = self._membership.present_id
+        with self._pool.lend() as connection:
+            mine, untied, lapsed, *newest = connection.execute(_LOOK, (KEEPER, worker_id)).fetchone()
+        seen, self._seen = self._seen, ChainHead(int(newest[0]), bytes(newest[1])) if newest[0] else None
+        return lapsed or (mine and untied) or (self._chain.heads is not None and seen != self._seen)
 
     def _is_keeper(self, connection: PostgresConnection) -> bool:
         worker_id = self._membership.present_id

@@ -1,0 +1,25 @@
+"""One look for all who wait for something to do, where the store is shared and every look is a query."""
+
+from collections.abc import Collection
+from typing import Final, Protocol
+
+RUNS: Final = "runs"
+"""There are runs without a driver."""
+ANSWERS: Final = "answers"
+"""There are waiting runs that can go on."""
+OUTBOX: Final = "outbox"
+"""There is something that the bus has not been told of."""
+TURNS: Final = "turns"
+"""There are messages of sessions whose turn can begin."""
+
+
+class PendingWork(Protocol):
+    """Tells what there is to do."""
+
+    async def __call__(self, kinds: Collection[str]) -> Collection[str]:
+        """Return those kinds of work of which there is any.
+
+        Raises:
+            StoreUnavailable: it could not be looked up.
+        """
+        ...

@@ -1,0 +1,40 @@
+"""What there is to do in a database that processes share, in one query."""
+
+from collections.abc import Collection, Mapping
+from typing import Any, Final
+
+from agent_fabric.application.ports.clock import Clock
+from agent_fabric.application.ports.pending_work import ANSWERS, OUTBOX, RUNS, TURNS
+from agent_fabric.infrastructure.persistence.chat_queue import DUE_SESSIONS
+from agent_fabric.infrastructure.persistence.run_queue import due_runs, free_runs
+from agent_fabric.infrastructure.persistence.sql import Condition, Database
+
+_OUTBOX: Final = Condition("SELECT 1 FROM outbox UNION ALL SELECT 1 FROM outbox_messages", ())
+_TURNS: Final = Condition(DUE_SESSIONS, ())
+
+
+class SqlPendingWork:
+    """PendingWork over the store."""
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+
+    async def __call__(self, kinds: Collection[str]) -> Collection[str]:
+        known = self._queries()
+        asked = [kind for kind in kinds if kind in known]
+        if not asked:
+            return ()
+        query = "SELECT " + ", ".join(f"EXISTS ({known[kind].sql})" for kind in asked)
+        values: list[Any] = [value for kind in asked for value in known[kind].values]
+        found = await self._database.read_briefly(lambda connection: connection.execute(query, values).fetchone())
+        return [kind for kind, is_there in zip(asked, found, strict=True) if is_there]
+
+    def _queries(self) -> Mapping[str, Condition]:
+        free = self._database.leases.free or Condition("1 = 1", ())
+        return {
+            RUNS: free_runs(free),
+            ANSWERS: due_runs(free, self._clock.now()),
+            OUTBOX: _OUTBOX,
+            TURNS: _TURNS,
+        }
