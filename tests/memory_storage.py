@@ -19,7 +19,7 @@ from agent_fabric.application.ports.clock import Clock, IdSource
 from agent_fabric.application.ports.embeddings import FoundRun, RunText, Vector
 from agent_fabric.application.ports.encryption import Cipher, KeySealer
 from agent_fabric.application.ports.idempotency import Claim, KeptAnswer
-from agent_fabric.application.ports.runs import ANY_RUN, APPROVAL, RunPage, RunQuery, RunRecord
+from agent_fabric.application.ports.runs import ANY_RUN, APPROVAL, Progress, RunPage, RunQuery, RunRecord
 from agent_fabric.application.ports.vitals import StoreMeasures, StoreStatus
 from agent_fabric.domain.approval_events import ApprovalDecided
 from agent_fabric.domain.errors import ApprovalNotFound, ApprovalSettled, RunHeld, RunNotFound, StoreUnavailable
@@ -132,6 +132,10 @@ class MemoryReader:
 
     async def newest(self, run_id: RunId) -> Event:
         return (await self.runs.read(run_id))[-1]
+
+    async def progress(self, run_ids: Collection[RunId]) -> Mapping[RunId, Progress]:
+        known = [run_id for run_id in run_ids if run_id in self.runs.logs]
+        return {each: Progress(await self.status(each), len(self.runs.logs[each]) - 1) for each in known}
 
 
 @dataclass(slots=True)

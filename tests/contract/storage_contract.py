@@ -146,6 +146,15 @@ class RunReaderContract:
         await held.release()
         assert await storage.reader.status(RUN) is RunStatus.COMPLETED
 
+    async def test_one_look_tells_how_far_runs_have_come(self, storage: Storage) -> None:
+        held = await storage.runs.create(RUN, CREATED)
+        await (await storage.runs.create(OTHER, [*CREATED, *NEXT])).release()
+        found = await storage.reader.progress([RUN, OTHER, NOBODY])
+        assert found == {RUN: (RunStatus.RUNNING, 0), OTHER: (RunStatus.INTERRUPTED, 2)}
+        await held.release()
+        assert await storage.reader.progress([RUN]) == {RUN: (RunStatus.INTERRUPTED, 0)}
+        assert await storage.reader.progress([]) == {}
+
     async def test_nothing_is_read_of_a_run_that_does_not_exist(self, storage: Storage) -> None:
         for reading in (
             storage.reader.status(NOBODY),

@@ -328,7 +328,7 @@ def build_server(
     outgoing.open(storage, watch)
     observers.redact_runs(storage.encryption.driven)
     comes_back_s = config.cluster.lease_ttl_s + config.cluster.sweep_s
-    follow = FollowRun(storage.runs, storage.reader, SystemClock(), comes_back_s)
+    follow = FollowRun(storage.runs, storage.reader, SystemClock(), comes_back_s, wake_ups)
 
     async def leave_to_workers(run_id: RunId) -> RunResult:
         wake_ups.poke(CLAIM, {"run": run_id})

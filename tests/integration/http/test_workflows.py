@@ -2,14 +2,14 @@
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agent_fabric.application.ports.runs import RunReader
+from agent_fabric.application.ports.runs import Progress, RunReader
 from agent_fabric.domain.events import Event
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunStatus
@@ -254,6 +254,9 @@ class EndsMeanwhile:
 
     async def newest(self, run_id: RunId) -> Event:
         return await self.inner.newest(run_id)
+
+    async def progress(self, run_ids: Collection[RunId]) -> Mapping[RunId, Progress]:
+        return await self.inner.progress(run_ids)
 
 
 async def test_the_status_of_a_run_and_its_results_belong_together_while_it_ends(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,9 @@ from agent_fabric.domain.events import RunResumed, RunWaited
 from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.infrastructure.persistence.dialects import POSTGRESQL, WRITERS_LOCK
+from agent_fabric.infrastructure.persistence.event_rows import add_run
 from agent_fabric.infrastructure.persistence.settled_position import settled_position
-from contract.run_repository_contract import CREATED, OTHER, RUN, completed, log
+from contract.run_repository_contract import CREATED, OTHER, RUN, completed, log, run_created
 from integration.persistence.postgres_storage import open_tables
 
 PATIENCE_S = 20.0
@@ -171,3 +173,17 @@ async def test_one_query_tells_what_there_is_to_do(pair: tuple[Any, Any]) -> Non
     await one.store.write(lambda _: None)
     assert await one.pending_work((OUTBOX, ANSWERS)) == [OUTBOX, ANSWERS]
     assert await one.pending_work(()) == ()
+
+
+async def test_a_run_is_created_with_all_that_its_first_event_says(pair: tuple[Any, Any]) -> None:
+    """Both ways to create one write the same columns: with many others at once, and alone in somebody's transaction."""
+    one, _ = pair
+    said: dict[str, Any] = {"owner": "user:ada", "visibility": "private", "trial_of": "e", "session": "", "pool": "p"}
+    body = replace(run_created(), **said)
+    await one.runs.create(RUN, log(body))
+    await one.store.write(lambda connection: add_run(connection, OTHER, 1_000.5, body, home=one.store.leases.home))
+    columns = "created_at, status, home, parent, continues, owner, visibility, trial_of, session_id, pool"
+    query = f"SELECT {columns} FROM runs ORDER BY number"
+    first, second = one.store.read_now(lambda connection: connection.execute(query).fetchall())
+    assert first == second
+    assert list(first[-5:]) == list(said.values())

@@ -1,7 +1,7 @@
 """Where runs are kept."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final, NamedTuple, Protocol, Self
@@ -144,6 +144,15 @@ class RunRepository(Protocol):
         ...
 
 
+class Progress(NamedTuple):
+    """How far a run has come."""
+
+    status: RunStatus
+    """One that has not settled and has no driver counts as interrupted."""
+    newest: int
+    """The sequence number of its last event."""
+
+
 class RunReader(Protocol):
     """Reads single runs, whichever process drives them. Long reads hold up no driver."""
 
@@ -172,6 +181,10 @@ class RunReader(Protocol):
         Raises:
             RunNotFound: there is none with this id.
         """
+        ...
+
+    async def progress(self, run_ids: Collection[RunId]) -> Mapping[RunId, Progress]:
+        """Return how far runs have come, with one look for all of them; those that do not exist are left out."""
         ...
 
 

@@ -137,6 +137,11 @@ def add_run(
 def recorded_status(connection: SqlConnection, number: int) -> RunStatus:
     """Return the status that a run's log ends with."""
     ((value,),) = connection.execute("SELECT status FROM runs WHERE number = ?", (number,)).fetchall()
+    return known_status(value)
+
+
+def known_status(value: object) -> RunStatus:
+    """Return a status as it stands in the table."""
     try:
         return RunStatus(str(value))
     except ValueError:

@@ -37,6 +37,8 @@ class KernelLeases:
     locks: RunLocks
     free: None = None
     """The database does not know."""
+    abandoned: None = None
+    """As above."""
     home: str = ""
 
     def hold_new(self, connection: SqlConnection, number: int) -> int:  # noqa: ARG002 - the file knows nothing of it

@@ -1,14 +1,19 @@
 """Reads single runs: their status, and their events page by page."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
+from typing import Final
 
+from agent_fabric.application.ports.runs import Progress
 from agent_fabric.domain.events import Event
 from agent_fabric.domain.ids import LaneId, RunId
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.infrastructure.persistence.event_bodies import body_reader, readable
-from agent_fabric.infrastructure.persistence.event_rows import locate, number_of, recorded_status
+from agent_fabric.infrastructure.persistence.event_rows import known_status, locate, number_of, recorded_status
 from agent_fabric.infrastructure.persistence.sealing import RunKeys
-from agent_fabric.infrastructure.persistence.sql import Database, RunNumberLeases, SqlConnection
+from agent_fabric.infrastructure.persistence.sql import Database, RunNumberLeases, SqlConnection, marks
+
+AT_ONCE: Final = 500
+"""Runs that are looked up with one query."""
 
 
 class SqlRunReader:
@@ -37,6 +42,35 @@ class SqlRunReader:
             lambda connection: _events(connection, keys, run_id, "ORDER BY seq DESC LIMIT 1")
         )
         return event
+
+    async def progress(self, run_ids: Collection[RunId]) -> Mapping[RunId, Progress]:
+        leases, wanted = self._database.leases, list(run_ids)
+
+        def read(connection: SqlConnection) -> dict[RunId, Progress]:
+            found: dict[RunId, Progress] = {}
+            for first in range(0, len(wanted), AT_ONCE):
+                found |= _progress(connection, leases, wanted[first : first + AT_ONCE])
+            return found
+
+        return await self._database.read(read) if wanted else {}
+
+
+def _progress(connection: SqlConnection, leases: RunNumberLeases, wanted: Sequence[RunId]) -> dict[RunId, Progress]:
+    abandoned = leases.abandoned
+    query = (
+        f"SELECT run_id, number, status, {'0 = 1' if abandoned is None else abandoned.sql},"  # noqa: S608 - ours
+        f" (SELECT max(seq) FROM events WHERE run = number) FROM runs WHERE run_id IN ({marks(wanted)})"
+    )
+    values = (*(abandoned.values if abandoned is not None else ()), *wanted)
+    found: dict[RunId, Progress] = {}
+    for run_id, number, value, left, newest in connection.execute(query, values).fetchall():
+        status = known_status(value)
+        if status is RunStatus.RUNNING and abandoned is None:
+            status = status_of(connection, leases, int(number))
+        elif status is RunStatus.RUNNING and left:
+            status = RunStatus.INTERRUPTED
+        found[RunId(str(run_id))] = Progress(status, int(newest))
+    return found
 
 
 def _events(

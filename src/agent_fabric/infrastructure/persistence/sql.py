@@ -131,6 +131,11 @@ class RunNumberLeases(Protocol):
         """Release a run, so that others can acquire it: now, or in a moment if it is not `written` down yet."""
         ...
 
+    @property
+    def abandoned(self) -> Condition | None:
+        """Condition on a row of `runs`: what `is_abandoned` tells. None: each has to be tried."""
+        ...
+
     def is_abandoned(self, connection: SqlConnection, number: int) -> bool:
         """Tell whether no living process drives a run, or will do so by itself."""
         ...

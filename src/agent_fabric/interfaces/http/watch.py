@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from agent_fabric.application.ports.wake_ups import WakeUps, log_topic
@@ -14,6 +14,8 @@ from agent_fabric.interfaces.http.live import RING, Feed, LiveRuns
 from agent_fabric.interfaces.http.remote_deltas import RemoteDeltas
 
 POLL_S = 0.3
+SHARED_POLL_S = 1.0
+"""Where the store is shared, and every look a query."""
 BEAT_S = 15.0
 
 _log = logging.getLogger(__name__)
@@ -22,7 +24,8 @@ _log = logging.getLogger(__name__)
 async def watch(fabric: ServerFabric, live: LiveRuns) -> None:
     """Manage all readers, for ever."""
     loop = asyncio.get_running_loop()
-    beat_at, poll_at = loop.time() + BEAT_S, loop.time() + POLL_S
+    poll_s = POLL_S if fabric.records.storage.cluster is None else SHARED_POLL_S
+    beat_at, poll_at = loop.time() + BEAT_S, loop.time() + poll_s
     grown = GrownLogs(fabric.wake_ups)
     remote = live.remote = RemoteDeltas(fabric.wake_ups, fabric.dispatch)
     while True:
@@ -36,27 +39,35 @@ async def watch(fabric: ServerFabric, live: LiveRuns) -> None:
             grown.follow([feed.run_id for feed in feeds if not feed.settled and feed.run_id not in fabric.dispatch])
         else:
             feeds = [feed for feed in feeds if feed.run_id in hinted]
-        for feed in feeds:
-            try:
-                await _look(fabric, feed)
-            except FabricError:
-                continue  # the next look may work; a reader that needs the store itself is told
-            except Exception:  # noqa: BLE001 - without us, readers would wait for ever
-                _log.exception("Run %s could not be looked at", feed.run_id)
+        await _look(fabric, [feed for feed in feeds if _is_elsewhere(fabric, feed)])
         if loop.time() >= poll_at:
-            poll_at = loop.time() + POLL_S
+            poll_at = loop.time() + poll_s
 
 
-async def _look(fabric: ServerFabric, feed: Feed) -> None:
-    """Bring a run's readers up to date, unless it is driven here: then they are."""
-    if feed.tip < 0 or feed.settled or feed.run_id in fabric.dispatch:
+def _is_elsewhere(fabric: ServerFabric, feed: Feed) -> bool:
+    """Tell whether a run may go on elsewhere; the readers of one that is driven here are up to date."""
+    return feed.tip >= 0 and not feed.settled and feed.run_id not in fabric.dispatch
+
+
+async def _look(fabric: ServerFabric, feeds: Sequence[Feed]) -> None:
+    """Bring the readers of runs up to date: one look tells which of them have moved."""
+    if not feeds:
         return
-    status = await fabric.reader.status(feed.run_id)
-    events = await fabric.reader.page(feed.run_id, after=feed.tip, limit=RING)
-    if events:
-        feed.add(events)
-    elif status is RunStatus.INTERRUPTED and feed.run_id not in fabric.dispatch:
-        feed.stop()
+    try:
+        progress = await fabric.reader.progress([feed.run_id for feed in feeds])
+    except FabricError:
+        return  # the next look may work; a reader that needs the store itself is told
+    for feed in feeds:
+        found = progress.get(feed.run_id)
+        try:
+            if found is not None and found.newest > feed.tip:
+                feed.add(await fabric.reader.page(feed.run_id, after=feed.tip, limit=RING))
+            elif found is not None and found.status is RunStatus.INTERRUPTED and _is_elsewhere(fabric, feed):
+                feed.stop()
+        except FabricError:
+            continue  # as above
+        except Exception:  # noqa: BLE001 - without us, readers would wait for ever
+            _log.exception("Run %s could not be looked at", feed.run_id)
 
 
 class GrownLogs:

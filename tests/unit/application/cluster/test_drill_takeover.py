@@ -1,6 +1,6 @@
 """What a drill says about a cluster, with everything around it played."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -8,6 +8,7 @@ import pytest
 
 from agent_fabric.application.cluster.drill_takeover import DrillTakeover
 from agent_fabric.application.ports.cluster import ClusterStatus, Member
+from agent_fabric.application.ports.runs import Progress
 from agent_fabric.application.runs.cancel_run import CancelRun
 from agent_fabric.domain.errors import WorkerNotFound
 from agent_fabric.domain.events import Body, Event, RunResumed
@@ -82,6 +83,9 @@ class Played:
 
     async def status(self, run_id: RunId) -> RunStatus:
         return RunStatus.COMPLETED if self.taken else RunStatus.CANCELLED
+
+    async def progress(self, run_ids: Collection[RunId]) -> Mapping[RunId, Progress]:
+        raise NotImplementedError
 
     async def newest(self, run_id: RunId) -> Event:
         return (await self.page(run_id, after=-1, limit=1))[-1]

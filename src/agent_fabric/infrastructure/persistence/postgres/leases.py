@@ -31,7 +31,8 @@ ABLE_TAKERS = (
     f" AND refusals.worker = taker.id AND refusals.refused_at > {NOW} - {REFUSAL_S})"
 )
 """Those of them who have not said that they cannot drive it."""
-_ABANDONED = f"SELECT 1 FROM runs WHERE number = ? AND driver NOT IN {ALIVE} AND NOT EXISTS ({ABLE_TAKERS})"  # noqa: S608 - ours
+_IS_ABANDONED = f"driver NOT IN {ALIVE} AND NOT EXISTS ({ABLE_TAKERS})"
+_ABANDONED = f"SELECT 1 FROM runs WHERE number = ? AND {_IS_ABANDONED}"  # noqa: S608 - ours
 _HOLD = (
     "UPDATE runs SET driver = ?, epoch = epoch + 1 WHERE number = ?"
     " AND EXISTS (SELECT 1 FROM workers WHERE id = ? AND state <> 'gone') RETURNING epoch"
@@ -145,6 +146,10 @@ class PostgresLeases:
         self._held.discard(number)
         if not written:
             self.membership.release(number, epoch)
+
+    @property
+    def abandoned(self) -> Condition:
+        return Condition(_IS_ABANDONED, ())
 
     def is_abandoned(self, connection: SqlConnection, number: int) -> bool:
         return connection.execute(_ABANDONED, (number,)).fetchone() is not None
