@@ -29,7 +29,18 @@ VALUED = frozenset(
     (
         *OPTIONS,
         *("--workspace", "--server", "--input", "-i", "--inputs", "--visibility", "--reason", "--args", "--set"),
-        *("--data", "--from", "--format", "--output", "-o", "--kinds", "--model", "--max-steps", "--priority"),
+        *(
+            "--data",
+            "--from",
+            "--format",
+            "--output",
+            "-o",
+            "--kinds",
+            "--model",
+            "--max-steps",
+            "--priority",
+            "--pool",
+        ),
         *("--task-force-mode", "--kind", "--limit", "--role", "--scope", "--lifetime"),
         *("--check", "--to", "--id", "--only", "--compare", "--report", "--min-right"),
     )
