@@ -139,7 +139,7 @@ def _set(value: str) -> str:
 PROCESSES = ("server-1", "server-2", "worker-1", "worker-2")
 
 
-@pytest.mark.proves("SC-1", "C06")
+@pytest.mark.proves("SC-1")
 def test_the_processes_of_a_cluster_differ_only_in_what_they_do() -> None:
     services = cluster()["services"]
     labels = []
@@ -155,6 +155,16 @@ def test_the_processes_of_a_cluster_differ_only_in_what_they_do() -> None:
     assert labels == [*PROCESSES, ""]
     same = [{key: services[name][key] for key in ("volumes", "networks", "tmpfs")} for name in PROCESSES]
     assert all(each == same[0] for each in same)
+
+
+@pytest.mark.proves("C06")
+def test_no_service_is_used_unless_somebody_configures_it() -> None:
+    config = read_config({}).config
+    assert (config.store.url, config.nats.url, config.redis.url) == ("", None, None)
+    assert config.limits.storage == "memory"
+    services = cluster()["services"]
+    assert {"postgres", "nats", "redis"} <= services.keys()
+    assert not {"postgres", "nats", "redis"} & compose()["services"].keys()
 
 
 def test_what_a_cluster_runs_are_commands_that_exist() -> None:

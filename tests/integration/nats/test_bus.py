@@ -12,7 +12,7 @@ from agent_fabric.infrastructure.nats.bus import ACK_WAIT_S, STREAM, JetStreamBu
 from contract.durable_bus_contract import DurableBusContract, Inboxes, deliver, message
 from own_services import OwnService, free_port, run_nats
 
-pytestmark = pytest.mark.proves("A33-090", "A33-092", "SC-8", "SC-12", "SC-13")
+pytestmark = pytest.mark.proves("A33-090", "A33-092", "A33-132", "SC-8", "SC-12", "SC-13")
 
 
 @pytest.fixture

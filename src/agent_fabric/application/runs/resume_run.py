@@ -53,11 +53,14 @@ class ResumeRun:
         Raises:
             RunNotFound, RunHeld, RunUndrivable: as above.
         """
-        if (await self.runs.status(run_id)).settled:
-            return result_of(await fold_log(run_id, await self.runs.read(run_id)))
         if by == "server" and not new:
             # A run that this process cannot drive is not touched: the next driver must see how the last one ended.
-            self._require_drivable(await fold_log(run_id, await self.runs.read(run_id)))
+            found = await fold_log(run_id, await self.runs.read(run_id))
+            self._require_drivable(found)
+            if found.status.settled:
+                return result_of(found)
+        elif (await self.runs.status(run_id)).settled:
+            return result_of(await fold_log(run_id, await self.runs.read(run_id)))
         held, events, before = await self.runs.take(run_id)
         try:
             state = await fold_log(run_id, events)
