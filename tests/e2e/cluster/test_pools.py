@@ -11,7 +11,7 @@ import pytest
 
 from agent_fabric.infrastructure.persistence.schema import MIGRATIONS
 from agent_fabric.testing.scripted_model import ScriptedModel
-from e2e.cluster.test_workers import SCRIPT, cluster_of, events_of, shown, status, until, working
+from e2e.cluster.test_workers import SCRIPT, cluster_of, driver_of, events_of, shown, status, until, working
 from e2e.server_process import Serving, serving
 
 SPECIAL: Mapping[str, Any] = {
@@ -99,10 +99,16 @@ async def test_processes_that_are_too_old_for_the_tables_hand_over_and_end(tmp_p
                 connection.execute("UPDATE fabric_format SET version = %s", (newer,))
             await completed(server, await started(server))
             assert (await status(fabric))["undrivable"] == []
+            slow = await started(server, prompt="[[script=slow]] do it")
+            await driver_of(fabric)
             with psycopg.connect(database_url) as connection:  # and as one that changes or removes something
                 connection.execute("UPDATE fabric_format SET min_writer = %s", (newer,))
             assert (await worker.ended()).code == 0
             ended = await server.started.ended()
             assert ended.code == 0, ended.err
+        with psycopg.connect(database_url) as connection:
+            lives = connection.execute("SELECT id FROM workers WHERE state <> 'gone'").fetchall()
+            left = connection.execute("SELECT status, driver FROM runs WHERE run_id = %s", (slow,)).fetchall()
+        assert (lives, left) == ([], [("running", "")])  # handed over: whoever is new goes on at once
         refused = await fabric("worker")
         assert (refused.code, "was written by a newer agent-fabric" in refused.err) == (1, True), refused

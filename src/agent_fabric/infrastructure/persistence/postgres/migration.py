@@ -45,14 +45,16 @@ def migrate(url: str) -> Migrated:
     return Migrated(before, len(MIGRATIONS))
 
 
-def require_migrated(connection: PostgresConnection, place: str) -> None:
+def require_migrated(connection: PostgresConnection, place: str, *, has_begun: bool = False) -> None:
     """Check that this program may use the tables of a database: those of its own release, or of one that only added.
+
+    A process that `has_begun` and is too old by now learns it with its lease, and must still be able to hand over.
 
     Raises:
         StoreUnavailable: it may not.
     """
     version, min_writer = format_of(connection)
-    if min_writer > len(MIGRATIONS):
+    if min_writer > len(MIGRATIONS) and not has_begun:
         _require_known(max(version, min_writer), place)
     if version < len(MIGRATIONS):
         what = f"has format {version}; this program needs {len(MIGRATIONS)}" if version else "has no tables yet"

@@ -9,6 +9,7 @@ from agent_fabric.application.ports.cluster import Introduction
 from agent_fabric.infrastructure.persistence.chain_writer import ChainWriter
 from agent_fabric.infrastructure.persistence.dialects import POSTGRESQL
 from agent_fabric.infrastructure.persistence.postgres.audit_keeper import LOCK_MAIN_CHAIN, AuditKeeper
+from agent_fabric.infrastructure.persistence.postgres.connection import PostgresConnection
 from agent_fabric.infrastructure.persistence.postgres.errors import Unreachable
 from agent_fabric.infrastructure.persistence.postgres.leases import PostgresLeases
 from agent_fabric.infrastructure.persistence.postgres.membership import Membership
@@ -54,7 +55,8 @@ class PostgresStore:
         """
         self.keys = keys
         self._chain = ChainWriter() if chain is None else chain
-        self._pool = ConnectionPool(url, max(1, pool - 1), require_migrated)
+        self._has_begun = False
+        self._pool = ConnectionPool(url, max(1, pool - 1), self._require_migrated)
         self.place = self._pool.place
         """The database for people, without a password."""
         self.membership = Membership(self._pool.connect, self.place, introduction or Introduction())
@@ -102,6 +104,10 @@ class PostgresStore:
         except Unreachable:
             with self._pool.lend(fresh=True) as connection:
                 return read(connection)
+
+    def _require_migrated(self, connection: PostgresConnection, place: str) -> None:
+        require_migrated(connection, place, has_begun=self._has_begun)
+        self._has_begun = True
 
     def _abort_write(self, _problem: Exception) -> None:
         if "writer" in self.__dict__:
