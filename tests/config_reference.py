@@ -36,9 +36,11 @@ The later wins:
 3. your own file, `$XDG_CONFIG_HOME/agent-fabric/config.json` (`~/.config/agent-fabric/config.json` by default);
 4. the project's file, `config.json` in the fabric folder (`.fabric`, or what `--workspace` names);
 5. instead of both, the file that `FABRIC_CONFIG_PATH` names;
-6. variables that start with `FABRIC_` in the project's `.env`, the file beside the folder `.fabric`;
-7. environment variables that start with `FABRIC_`;
-8. flags on the command line.
+6. what was changed on [the page](../guides/web-page.md), kept as `stored-settings` in the fabric folder: some everyday
+   settings, and nothing that the policy, the box or the network decide;
+7. variables that start with `FABRIC_` in the project's `.env`, the file beside the folder `.fabric`;
+8. environment variables that start with `FABRIC_`;
+9. flags on the command line.
 
 A file may be JSON (`.json`), YAML (`.yaml`, `.yml`; without aliases) or TOML (`.toml`), at most 1 MiB of UTF-8. A
 folder may hold only one of them. Each file must be valid together with what comes before it in this list.

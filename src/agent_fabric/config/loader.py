@@ -1,4 +1,4 @@
-"""Reads the configuration: defaults, installed packages, files, `.env`, the environment, flags; the later wins."""
+"""Reads the configuration: defaults, packages, files, the page, `.env`, the environment, flags; the later wins."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -15,6 +15,7 @@ from agent_fabric.config.packages import Offer, with_packages
 from agent_fabric.config.plain import dotted, plain_mapping
 from agent_fabric.config.problems import ConfigProblem, combine
 from agent_fabric.config.schema.fabric import FabricConfig
+from agent_fabric.config.stored import STORED, read_stored, stored_file
 from agent_fabric.config.variable_names import CONFIG_PATH
 
 
@@ -23,7 +24,8 @@ class Loaded(NamedTuple):
 
     config: FabricConfig
     origins: Mapping[str, str]
-    """By dotted path of each leaf: `default`, `package NAME VERSION`, `file /path`, `env FABRIC_NAME` or `flag`."""
+    """By dotted path of each leaf: `default`, `package NAME VERSION`, `file /path`, `stored` (changed on the page),
+    `env FABRIC_NAME` or `flag`."""
     left_out: Mapping[str, str]
     """Specialists of installed packages that cannot be had, by id, each with a sentence that says why."""
 
@@ -99,6 +101,9 @@ def _read(environ: Mapping[str, str], fabric_folder: Path | None, packages: Pack
         origin = f"file {path}"
         layers = layers.over(read_settings(path), origin)
         config = layers.validated(origin)
+    if fabric_folder is not None and (stored := read_stored(fabric_folder)):
+        layers = layers.over(stored, STORED)
+        config = layers.validated(str(stored_file(fabric_folder)))
     if fabric_folder is not None and (project := _dotenv_settings(environ, fabric_folder, layers.settings)):
         origin = f"file {dotenv_file(fabric_folder)}"
         for variable in project:

@@ -28,6 +28,7 @@ class Deed(StrEnum):
     SECRET_REMOVED = "secret_removed"  # noqa: S105
     SECRETS_ROTATED = "secrets_rotated"
     OLD_KEYS_DROPPED = "old_keys_dropped"
+    SETTING_CHANGED = "setting_changed"
     BACKUP_MADE = "backup_made"
     BACKUP_RESTORED = "backup_restored"
     STORE_COPIED = "store_copied"

@@ -225,6 +225,7 @@ PARSED_ONLY: dict[tuple[str, str], str] = {
     ("docs/guides/models.md", "fabric doctor"): "shows another machine",
     ("docs/guides/people-and-keys.md", 'fabric run "Draft'): "the story of docs/guides/command-line-and-server.md",
     ("docs/guides/research.md", ""): "needs the web; tests/e2e/agents has the same with scripted pages",
+    ("docs/guides/web-page.md", "fabric web"): "opens a browser; tests/e2e/page has one",
     ("docs/guides/search-runs.md", "fabric logs search --semantic"): "needs a model for embeddings",
     ("docs/guides/search-runs.md", "pip install"): NETWORK,
     ("docs/guides/secrets.md", "fabric secrets rotate --drop-old"): "refuses within ten seconds of the rotation",

@@ -44,6 +44,7 @@ from agent_fabric.interfaces.http.routes.schedules import add_schedules
 from agent_fabric.interfaces.http.routes.search import add_search
 from agent_fabric.interfaces.http.routes.secrets import add_secrets
 from agent_fabric.interfaces.http.routes.sessions import add_sessions
+from agent_fabric.interfaces.http.routes.settings import add_settings
 from agent_fabric.interfaces.http.routes.tool_servers import add_tool_servers
 from agent_fabric.interfaces.http.routes.turns import add_turns
 from agent_fabric.interfaces.http.routes.verification import add_verification
@@ -122,6 +123,7 @@ def create_app(
     add_openai(app, fabric, live)
     add_a2a(app, fabric, live)
     add_secrets(app, fabric)
+    add_settings(app, fabric)
     add_mcp(app, mcp)
     add_page(app, fabric, live, sockets=sockets, addresses=addresses, port=urlsplit(own_url).port or 0)
     app.add_documentation()

@@ -1,0 +1,121 @@
+"""Settings that were changed on the page: a layer between the files and the environment."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import UnionType
+from typing import Any, Final, Literal, NamedTuple, Union, get_args, get_origin
+
+from pydantic import BaseModel
+
+from agent_fabric.config.files import read_text
+from agent_fabric.config.formats.json_text import parse_json
+from agent_fabric.config.formats.syntax import SyntaxProblem
+from agent_fabric.config.plain import plain_mapping
+from agent_fabric.config.problems import ConfigProblem
+from agent_fabric.config.schema.fabric import FabricConfig
+
+STORED: Final = "stored"
+"""The origin of such a setting."""
+NAME: Final = "stored-settings"
+"""Without a suffix: it is no configuration file of the project, which a person would have to trust anew."""
+EDITABLE: Final[Mapping[str, str]] = {
+    "default_model_key": "The model that works when none is named.",
+    "routing_model_key": "The model that decides which specialist does a task.",
+    "auto_pull_if_missing": "Whether a model that is missing is downloaded by itself.",
+    "chat.max_turns": "Model answers of one turn of a chat, tool calls included.",
+    "chat.pack": "The specialist of chats that name none.",
+    "budget.max_steps": "Model answers in one task.",
+    "budget.max_tokens": "Tokens that one run may read and write.",
+    "budget.max_seconds": "Seconds that one run may spend in model and tool calls; waiting is free.",
+    "identity.visibility": "Who sees a run that does not say so itself.",
+    "retention.older_than_days": "Runs that settled longer ago are removed once a day.",
+    "log.level": "The least important lines of the server's log.",
+}
+"""What may be changed there, in words. What the policy, the box and the network allow is decided in files, and not by
+whoever has a browser open."""
+
+
+class EditableSetting(NamedTuple):
+    """A setting that may be changed on the page."""
+
+    path: str
+    about: str
+    kind: Literal["text", "number", "boolean", "choice"]
+    choices: tuple[str, ...]
+    optional: bool
+    """Whether there may be no value: no limit, or none of the choices."""
+
+
+def stored_file(fabric_folder: Path) -> Path:
+    """Return where the settings of a fabric folder lie that were changed on the page."""
+    return fabric_folder / NAME
+
+
+def read_stored(fabric_folder: Path) -> Mapping[str, Any]:
+    """Return the settings that were changed on the page.
+
+    Raises:
+        ConfigProblem: the file is damaged.
+    """
+    path = stored_file(fabric_folder)
+    if not path.is_file():
+        return {}
+    try:
+        found = parse_json(read_text(path))
+    except SyntaxProblem as problem:
+        raise ConfigProblem(
+            f"{path}: {problem.message}", hint="Delete it: what the page had changed is then undone."
+        ) from None
+    if not isinstance(found, dict):
+        raise ConfigProblem(
+            f"{path}: this is not an object", hint="Delete it: what the page had changed is then undone."
+        )
+    if foreign := [name for name in _leaves(found) if name not in EDITABLE]:
+        raise ConfigProblem(
+            f"{path}: {foreign[0]} cannot be changed on the page", hint="Take it out; the file is written by the page."
+        )
+    return plain_mapping(found, source=f"file {path}")
+
+
+def _leaves(settings: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+    for name, value in settings.items():
+        if isinstance(value, Mapping):
+            yield from _leaves(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}"
+
+
+def editable_settings(config: FabricConfig) -> list[EditableSetting]:
+    """Return what may be changed."""
+    choices = {
+        "default_model_key": tuple(sorted(config.models)),
+        "routing_model_key": tuple(sorted(config.models)),
+        "chat.pack": ("", *sorted(config.specialists)),
+    }
+    found = (_described(path, choices.get(path, ())) for path in EDITABLE)
+    return [each for each in found if each is not None]
+
+
+def _described(path: str, choices: tuple[str, ...]) -> EditableSetting | None:
+    model: type[BaseModel] = FabricConfig
+    *parents, name = path.split(".")
+    for parent in parents:
+        field = model.model_fields.get(parent)
+        if field is None or not isinstance(field.annotation, type):
+            return None
+        model = field.annotation
+    field = model.model_fields.get(name)
+    if field is None:
+        return None
+    kinds = [each for each in _alternatives(field.annotation) if each is not type(None)]
+    literal = tuple(str(value) for each in kinds if get_origin(each) is Literal for value in get_args(each))
+    choices = choices or literal
+    kind: Literal["text", "number", "boolean", "choice"] = (
+        "choice" if choices else "boolean" if bool in kinds else "number" if {int, float} & set(kinds) else "text"
+    )
+    optional = type(None) in _alternatives(field.annotation)
+    return EditableSetting(path, EDITABLE[path], kind, choices, optional)
+
+
+def _alternatives(annotation: Any) -> tuple[Any, ...]:
+    return get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)
