@@ -330,6 +330,9 @@ class MemoryLocks:
     async def is_held(self, name: str) -> bool:
         return name in self.held
 
+    async def taken(self, names: Sequence[str]) -> Collection[str]:
+        return self.held.intersection(names)
+
 
 @dataclass(frozen=True, slots=True)
 class NoEncryption:

@@ -98,7 +98,7 @@ def build_limits(
         endpoints={endpoint: Rate(*how_often(rate)) for endpoint, rate in settings.endpoints.items()},
         login=_rate(settings.login),
         failures=_rate(settings.failures),
-        runs=None if settings.concurrent_runs is None else RunQuota(settings.concurrent_runs),
+        runs=_run_quota(settings.concurrent_runs, storage),
         caps=RunCaps(
             max_steps=settings.run.max_steps,
             max_tokens=settings.run.max_tokens,
@@ -106,6 +106,11 @@ def build_limits(
         ),
         _closers=(known.close, strangers.close),
     )
+
+
+def _run_quota(most: int | None, storage: Storage) -> RunQuota | None:
+    """Return what counts runs under way: for all servers together, where they share a store."""
+    return None if most is None else RunQuota(most, None if storage.cluster is None else storage.agent_locks)
 
 
 def _open_limiter(settings: LimitsConfig, storage: Storage, clock: Clock, redis_url: str | None, name: str) -> _Opened:

@@ -21,6 +21,7 @@ from agent_fabric.infrastructure.persistence.event_rows import add_run
 from agent_fabric.infrastructure.persistence.settled_position import settled_position
 from contract.run_repository_contract import CREATED, OTHER, RUN, completed, log, run_created
 from integration.persistence.postgres_storage import open_tables
+from postgres_cluster import Cluster
 
 PATIENCE_S = 20.0
 SOON_S = 0.4
@@ -187,3 +188,57 @@ async def test_a_run_is_created_with_all_that_its_first_event_says(pair: tuple[A
     first, second = one.store.read_now(lambda connection: connection.execute(query).fetchall())
     assert first == second
     assert list(first[-5:]) == list(said.values())
+
+
+@pytest.mark.proves("SC-10")
+async def test_an_idempotency_key_at_four_servers_is_one_run(database_url: str, tmp_path: Path) -> None:
+    servers = [open_tables(database_url, tmp_path / str(number), SystemClock()) for number in range(4)]
+    try:
+        for key in ("one", "two", "three"):
+            claims = await asyncio.gather(*(each.idempotency.claim("ada", key, b"the same") for each in servers))
+            assert sorted(claim.is_new for claim in claims) == [False, False, False, True]
+            assert len({claim.run_id for claim in claims}) == 1
+    finally:
+        for each in servers:
+            each.close()
+
+
+@pytest.mark.proves("SC-10")
+async def test_places_for_runs_are_counted_over_all_servers(pair: tuple[Any, Any]) -> None:
+    one, other = pair
+    names = [f"run {number} of ada" for number in range(3)]
+    assert await one.agent_locks.acquire(names[1])
+    assert await other.agent_locks.acquire(names[2])
+    for each in pair:
+        assert set(await each.agent_locks.taken(names)) == set(names[1:])
+    await other.agent_locks.release(names[2])
+    assert set(await one.agent_locks.taken(names)) == {names[1]}
+
+
+@pytest.mark.proves("SC-4")
+async def test_a_process_has_no_more_connections_than_its_pool_and_two(
+    database_url: str, cluster: Cluster, tmp_path: Path
+) -> None:
+    tables, most = open_tables(database_url, tmp_path, SystemClock(), pool=3), 0
+    try:
+        ids = [RunId(f"run-{number}") for number in range(200)]
+        held = await asyncio.gather(*(tables.runs.create(run_id, CREATED) for run_id in ids))
+
+        async def work(number: int) -> None:
+            mail = held[number].receive()
+            await held[number].append(MORE)
+            await tables.runs.read(ids[number])
+            await tables.reader.status(ids[number])
+            mail.cancel()
+
+        working = asyncio.gather(*(work(number) for number in range(len(ids))))
+        query = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'agent-fabric'"
+        while not working.done():
+            ((count,),) = await asyncio.to_thread(cluster.execute, query)
+            most = max(most, count)
+            await asyncio.sleep(0.01)
+        await working
+        await asyncio.gather(*(each.release() for each in held))
+    finally:
+        tables.close()
+    assert 2 <= most <= 3 + 2

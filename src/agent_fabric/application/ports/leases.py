@@ -1,5 +1,6 @@
 """Leases and locks that all processes of one store respect."""
 
+from collections.abc import Collection, Sequence
 from typing import Protocol
 
 
@@ -37,4 +38,8 @@ class NamedLocks(Protocol):
 
     async def is_held(self, name: str) -> bool:
         """Tell whether a process holds a lock, this one included."""
+        ...
+
+    async def taken(self, names: Sequence[str]) -> Collection[str]:
+        """Return those locks that cannot be acquired now, with one look for all of them."""
         ...

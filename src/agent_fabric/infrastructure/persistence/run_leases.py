@@ -1,7 +1,7 @@
 """Leases and named locks as kernel locks, which end with their process."""
 
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from agent_fabric.application.ports.runs import Before
@@ -82,6 +82,9 @@ class FileLocks:
 
     async def is_held(self, name: str) -> bool:
         return not self.locks.is_free(_number(name))
+
+    async def taken(self, names: Sequence[str]) -> Collection[str]:
+        return [name for name in names if not self.locks.is_free(_number(name))]
 
 
 def _number(name: str) -> int:

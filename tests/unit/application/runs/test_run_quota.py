@@ -1,6 +1,7 @@
 """How many runs somebody may have under way."""
 
 import asyncio
+from collections.abc import Collection, Sequence
 
 import pytest
 
@@ -118,3 +119,49 @@ async def test_many_at_once_get_as_much_room_as_there_is_and_whoever_leaves_whil
     waiting.cancel()
     await asyncio.wait([waiting])
     assert quota.under_way("ada") == 0
+
+
+class SharedLocks:
+    """NamedLocks of several servers."""
+
+    def __init__(self) -> None:
+        self.names: set[str] = set()
+
+    async def acquire(self, name: str) -> bool:
+        await asyncio.sleep(0)
+        if name in self.names:
+            return False
+        self.names.add(name)
+        return True
+
+    async def release(self, name: str) -> None:
+        self.names.remove(name)
+
+    async def is_held(self, name: str) -> bool:
+        return name in self.names
+
+    async def taken(self, names: Sequence[str]) -> Collection[str]:
+        return self.names.intersection(names)
+
+
+@pytest.mark.proves("SC-10")
+async def test_servers_that_share_a_store_count_together() -> None:
+    locks, runs = SharedLocks(), Runs()
+    servers = [RunQuota(3, locks) for _ in range(4)]
+    begun = await asyncio.gather(
+        *(server("ada", runs.begin) for server in servers for _ in range(2)), return_exceptions=True
+    )
+    drives = [each for each in begun if isinstance(each, Drive)]
+    assert (len(drives), len(runs.ends), len(locks.names)) == (3, 3, 3)
+    assert all(isinstance(each, Drive | TooManyRequests) for each in begun)
+    await servers[0]("bob", runs.begin)
+    runs.ends[0].set()
+    await asyncio.wait([drives[0].outcome])
+    await asyncio.sleep(0.01)
+    assert isinstance(await servers[3]("ada", runs.begin), Drive)
+    with pytest.raises(TooManyRequests):
+        await servers[1]("ada", runs.begin)
+    for end in runs.ends:
+        end.set()
+    await asyncio.sleep(0.05)
+    assert locks.names == set()

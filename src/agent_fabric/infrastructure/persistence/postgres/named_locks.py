@@ -1,10 +1,11 @@
 """Locks by name that the processes of all machines respect. Like the lease of a run, a lock ends with its process."""
 
+from collections.abc import Collection, Sequence
 from typing import Final
 
 from agent_fabric.infrastructure.persistence.postgres.leases import ACQUIRE_LOCK, ALIVE
 from agent_fabric.infrastructure.persistence.postgres.store import PostgresStore
-from agent_fabric.infrastructure.persistence.sql import SqlConnection
+from agent_fabric.infrastructure.persistence.sql import SqlConnection, marks
 
 _HELD: Final = f"SELECT 1 FROM named_locks WHERE name = ? AND holder IN {ALIVE}"  # noqa: S608 - ours
 
@@ -44,3 +45,10 @@ class PostgresLocks:
 
     async def is_held(self, name: str) -> bool:
         return await self._store.read(lambda connection: connection.execute(_HELD, (name,)).fetchone() is not None)
+
+    async def taken(self, names: Sequence[str]) -> Collection[str]:
+        # One whose acquisition got no answer may stand there as ours; it can be acquired again.
+        query = f"SELECT name FROM named_locks WHERE name IN ({marks(names)}) AND holder <> ? AND holder IN {ALIVE}"  # noqa: S608 - ours
+        values = (*names, self._store.membership.present_id)
+        found = await self._store.read(lambda connection: connection.execute(query, values).fetchall())
+        return {*(str(name) for (name,) in found), *(name for name in names if name in self._held)}
