@@ -4,8 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from agent_fabric.application.ports.automation import DeadLetter, DueSchedule, NewFiring, OpenRun, Turn
+from agent_fabric.application.ports.sensors import NewNoticed, Noticed, SensorState
 from agent_fabric.domain.automation.firing import Firing, FiringStatus, Reason, jitter
 from agent_fabric.domain.automation.schedule import RuleVersion, Schedule
+from agent_fabric.domain.automation.sensing import Look
 from agent_fabric.domain.automation.why import Life
 from agent_fabric.domain.errors import DeadLetterNotFound, NameTaken, ScheduleNotFound
 from agent_fabric.domain.events import Event
@@ -251,6 +253,43 @@ class MemoryLetters:
         return True
 
 
+@dataclass
+class MemorySensors:
+    tables: _Tables
+    kept: dict[str, SensorState] = field(default_factory=dict)
+    happenings: dict[tuple[str, str], Noticed] = field(default_factory=dict)
+
+    async def state(self, name: str) -> SensorState:
+        return self.kept.get(name, SensorState(name=name))
+
+    async def states(self) -> Sequence[SensorState]:
+        return [replace(each, cursor=None) for _, each in sorted(self.kept.items())]
+
+    async def commit(self, state: SensorState, look: Look, new: Sequence[NewNoticed], *, now: float) -> Sequence[RunId]:
+        if (await self.state(state.name)).revision != state.revision:
+            return []
+        self.kept[state.name] = SensorState(
+            name=state.name, cursor=look.cursor, revision=state.revision + 1, looked_at=now, reason=look.reason
+        )
+        started = []
+        for each in new:
+            key = (each.noticed.sensor, each.noticed.key)
+            if key in self.happenings:
+                continue
+            self.happenings[key] = each.noticed
+            if each.noticed.run_id is not None and each.created is not None:
+                self.tables.create(each.noticed.run_id, each.created)
+                started.append(each.noticed.run_id)
+        return started
+
+    async def noticed(self, sensor: str, *, limit: int) -> Sequence[Noticed]:
+        found = [each for each in self.happenings.values() if each.sensor == sensor]
+        return sorted(found, key=lambda each: (-each.at, each.key))[:limit]
+
+    async def depth_of(self, run_id: RunId) -> int:
+        return max((each.depth for each in self.happenings.values() if each.run_id == run_id), default=0)
+
+
 class MemoryAutomation:
     """AutomationStore that forgets."""
 
@@ -260,6 +299,7 @@ class MemoryAutomation:
         self.queue = MemoryFiringQueue(self.tables)
         self.history = MemoryHistory(self.tables)
         self.heartbeats = MemoryHeartbeats(self.tables)
+        self.sensors = MemorySensors(self.tables)
         self.letters = MemoryLetters(self.tables)
 
     def end(self, run_id: RunId, status: RunStatus) -> None:

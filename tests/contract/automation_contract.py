@@ -6,10 +6,13 @@ from dataclasses import replace
 import pytest
 
 from agent_fabric.application.ports.automation import NewFiring, Turn
+from agent_fabric.application.ports.sensors import NewNoticed, Noticed
 from agent_fabric.application.ports.storage import Storage
 from agent_fabric.domain.automation.firing import Firing, FiringStatus, Reason, run_of_firing
 from agent_fabric.domain.automation.schedule import Rule, Schedule, TargetKind
+from agent_fabric.domain.automation.sensing import Look, run_of_happening
 from agent_fabric.domain.errors import NameTaken, ScheduleNotFound
+from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunStatus
 from contract.run_repository_contract import completed, log, run_created
 
@@ -162,3 +165,21 @@ class AutomationContract:
         await beats.beat("b", "two", AT + 100, AT + 100)
         found = {(life.server, life.since, life.until) for life in await storage.automation.history.lives(AT + 50)}
         assert found == {("one", AT, AT + 5), ("two", AT + 100, AT + 100)}
+
+    async def test_a_cursor_moves_with_what_was_noticed_and_each_happening_counts_once(self, storage: Storage) -> None:
+        sensors = storage.automation.sensors
+        state = await sensors.state("files")
+        assert (state.cursor, state.looked_at) == (None, None)
+        run_id = run_of_happening("files", "a")
+        noticed = Noticed(sensor="files", key="a", at=AT, run_id=run_id, depth=3)
+        new = NewNoticed(noticed=noticed, created=log(run_created())[0])
+        look = Look({"at": 1}, (), "one file changed")
+        assert await sensors.commit(state, look, [new], now=AT) == [run_id]
+        assert await sensors.commit(state, look, [new], now=AT) == []
+        state = await sensors.state("files")
+        assert (state.cursor, state.revision, state.reason) == ({"at": 1}, 1, "one file changed")
+        assert await sensors.commit(state, Look({"at": 1}, (), "again"), [new], now=AT + 1) == []
+        assert await sensors.noticed("files", limit=5) == [noticed]
+        assert (await sensors.depth_of(run_id), await sensors.depth_of(RunId("other"))) == (3, 0)
+        assert [(each.name, each.cursor, each.revision) for each in await sensors.states()] == [("files", None, 2)]
+        assert await storage.runs.status(run_id) is RunStatus.RUNNING

@@ -14,8 +14,9 @@ from agent_fabric.application.automation.explain_schedule import ExplainSchedule
 from agent_fabric.application.automation.fire_schedules import FireSchedules
 from agent_fabric.application.automation.manage_schedules import ManageSchedules
 from agent_fabric.application.automation.replay_letter import SettleLetters
+from agent_fabric.application.automation.watch_sensors import WatchSensors
 from agent_fabric.application.ports.automation import AutomationStore, Begin, DeadLetter, LetterKind
-from agent_fabric.application.ports.bus import Bus
+from agent_fabric.application.ports.bus import Bus, DurableBus
 from agent_fabric.application.ports.storage import Storage
 from agent_fabric.application.ports.wake_ups import CLAIM, WakeUps
 from agent_fabric.application.runs.dispatch_runs import DispatchRuns
@@ -23,6 +24,8 @@ from agent_fabric.application.runs.resume_run import ResumeRun
 from agent_fabric.bootstrap.limits import Limits
 from agent_fabric.bootstrap.local import LocalFabric
 from agent_fabric.bootstrap.scheduled_tasks import ScheduledTasks
+from agent_fabric.bootstrap.triggered_tasks import TriggeredTasks
+from agent_fabric.bootstrap.workflow_triggers import ArmTriggers
 from agent_fabric.bootstrap.workflows import open_workflows
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.domain.automation.schedule import Schedule
@@ -31,9 +34,10 @@ from agent_fabric.domain.identity import Principal
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.ownership import LOCAL_OWNER
 from agent_fabric.infrastructure.automation.cronsim_walls import read_cron
-from agent_fabric.infrastructure.bus.in_process import InProcessBus
+from agent_fabric.infrastructure.bus.in_process import InProcessBus, InProcessDurableBus
 from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.infrastructure.observability.operations_log import operations_log
+from agent_fabric.wire.automation import SensorLine
 
 _log = logging.getLogger(__name__)
 
@@ -48,6 +52,8 @@ class Automation:
     backfill: BackfillSchedule
     fire: FireSchedules
     settle_letters: SettleLetters
+    watch: WatchSensors
+    arm: ArmTriggers
     starts_runs: "RunStarter | None" = None
     """Drives what was created here; None: other processes claim it."""
     enabled: bool = True
@@ -55,7 +61,23 @@ class Automation:
     def duties(self) -> "list[Coroutine[Any, Any, None]]":
         """Return what a server does for as long as it lives."""
         starting = [] if self.starts_runs is None else [self.starts_runs.drive()]
-        return [*starting, *([self.fire()] if self.enabled else [])]
+        return [*starting, *([self.arm(), self.watch(), self.fire()] if self.enabled else [])]
+
+    async def sensors(self) -> "list[SensorLine]":
+        """Return the sensors that are armed, by name."""
+        states = {each.name: each for each in await self.store.sensors.states()}
+        return [
+            SensorLine(
+                name=each.name,
+                kind=each.kind,
+                workflow=each.workflow,
+                subjects=each.subjects,
+                every_s=each.every_s,
+                looked_at=states[each.name].looked_at if each.name in states else None,
+                reason=states[each.name].reason if each.name in states else "",
+            )
+            for _, each in sorted(self.watch.armed.items())
+        ]
 
 
 @dataclass(slots=True)
@@ -96,12 +118,23 @@ def build_automation(
     begin: Begin,
     bus: Bus | None = None,
     limits: Limits | None = None,
+    durable: DurableBus | None = None,
     starts_runs: RunStarter | None = None,
 ) -> Automation:
     """Join the parts; `begin` gets the runs that are created."""
-    clock = SystemClock()
-    store = local.records.storage.automation
-    make_task = ScheduledTasks(open_workflows(root, config), None if limits is None else limits.caps)
+    clock, workflows = SystemClock(), open_workflows(root, config)
+    store, home = local.records.storage.automation, root.absolute().parent
+    heard: Bus = InProcessBus() if bus is None else bus
+    caps = None if limits is None else limits.caps
+    make_task = ScheduledTasks(workflows, home, caps)
+    watch = WatchSensors(
+        store=store.sensors,
+        task_for=TriggeredTasks(workflows, home, caps),
+        first_event=local.execute_task.first_event,
+        begin=begin,
+        bus=heard,
+        clock=clock,
+    )
 
     async def count_start(schedule: Schedule) -> None:
         if limits is not None and schedule.owner != LOCAL_OWNER:
@@ -134,12 +167,22 @@ def build_automation(
             begin=begin,
             cancel_run=local.cancel_run,
             clock=clock,
-            bus=InProcessBus() if bus is None else bus,
+            bus=heard,
             log=operations_log("automation"),
             server=config.cluster.name or f"{local.records.storage.leases.driver} ({socket.gethostname()})",
             count_start=count_start,
         ),
         settle_letters=SettleLetters(store.letters, {LetterKind.TRIGGER: replay_trigger}, clock),
+        watch=watch,
+        arm=ArmTriggers(
+            workflows=workflows,
+            home=home,
+            store=store,
+            watch=watch,
+            durable=InProcessDurableBus() if durable is None else durable,
+            read_cron=read_cron,
+            clock=clock,
+        ),
         starts_runs=starts_runs,
         enabled=config.automation.enabled,
     )
@@ -152,19 +195,22 @@ def serve_automation(
     dispatch: DispatchRuns,
     *,
     bus: Bus,
+    durable: DurableBus,
     limits: Limits,
     wake_ups: WakeUps,
 ) -> Automation:
     """Join the parts for a server: alone it drives what it creates; of several, one claims it."""
     if local.records.storage.cluster is None:
         starter = RunStarter(dispatch, local.resume_run)
-        return build_automation(root, config, local, begin=starter, bus=bus, limits=limits, starts_runs=starter)
+        return build_automation(
+            root, config, local, begin=starter, bus=bus, limits=limits, durable=durable, starts_runs=starter
+        )
 
     def hint(run_ids: Sequence[RunId]) -> None:
         for run_id in run_ids[:1]:
             wake_ups.poke(CLAIM, {"run": run_id})
 
-    return build_automation(root, config, local, begin=hint, bus=bus, limits=limits)
+    return build_automation(root, config, local, begin=hint, bus=bus, limits=limits, durable=durable)
 
 
 def explain_schedule(storage: Storage) -> ExplainSchedule:

@@ -6,6 +6,9 @@ layer of the configuration, so that files can change all of it.
 
 Actions of workflows stand under `agent_fabric.actions`. An entry point's value is an `Action`, as `@action` makes it,
 of the entry point's name.
+
+Sensors stand under `agent_fabric.sensors`. An entry point's value is a function that takes the options of the
+configuration and returns an object with `look`, as `Sensor` describes it.
 """
 
 import sys
@@ -17,12 +20,14 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, Any
 
 from agent_fabric.config.packages import Offer
+from agent_fabric.domain.errors import ConfigError
 
 if TYPE_CHECKING:
     from agent_fabric.infrastructure.packs.actions import Action
 
 PACKS = "agent_fabric.packs"
 ACTIONS = "agent_fabric.actions"
+SENSORS = "agent_fabric.sensors"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +58,24 @@ def installed_actions() -> list[ActionOffer]:
     offers = [_action_offer(entry) for entry in sorted(found, key=lambda entry: (entry.name, entry.value))]
     names = Counter(offer.name for offer in offers if offer.action is not None)
     return [_unless_twice(offer, names) for offer in offers]
+
+
+def open_sensor(kind: str, options: Mapping[str, Any]) -> Any:
+    """Return the sensor of a kind that an installed package brings along.
+
+    Raises:
+        ConfigError: there is none, or it cannot be made.
+    """
+    found = [entry for entry in entry_points(group=SENSORS) if entry.name == kind]
+    if not found:
+        raise ConfigError(
+            f"There is no kind of sensor {kind!r}", hint="Use file_change, freshness or event, or install its package."
+        )
+    try:
+        with redirect_stdout(sys.stderr):
+            return found[0].load()(dict(options))
+    except (Exception, SystemExit) as problem:  # noqa: BLE001 - anybody's code
+        raise ConfigError(f"The sensor {kind!r} cannot be made: {type(problem).__name__}: {problem}") from None
 
 
 def _action_offer(entry: EntryPoint) -> ActionOffer:

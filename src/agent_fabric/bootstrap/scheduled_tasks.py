@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, assert_never
 
 from agent_fabric.application.agents.agent_task import task_for_agent
@@ -22,6 +23,8 @@ class ScheduledTasks:
     """Makes tasks of schedules. What a file says counts when it is fired, and is frozen into the run."""
 
     workflows: Workflows
+    home: Path
+    """The project beside the fabric folder."""
     caps: RunCaps | None = None
     """What runs of others than the folder's owner may use at most."""
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -41,7 +44,7 @@ class ScheduledTasks:
         match schedule.target_kind:
             case TargetKind.WORKFLOW:
                 workflow = self.workflows.get(schedule.target)
-                like = self._like(schedule, "")
+                like = self._like(schedule, "", project=self.home if workflow.definition.triggers.here else None)
                 return self.workflows.tasks.of_workflow(workflow, schedule.inputs, like)
             case TargetKind.AGENT:
                 return self._agent(schedule)
@@ -79,13 +82,14 @@ class ScheduledTasks:
     def _instruction(self, schedule: Schedule) -> Task:
         return self._like(schedule, schedule.task_instruction, pack=schedule.target or schedule.agent_id or None)
 
-    def _like(self, schedule: Schedule, prompt: str, *, pack: str | None = None) -> Task:
+    def _like(self, schedule: Schedule, prompt: str, *, pack: str | None = None, project: Path | None = None) -> Task:
         return task_from(
             self.workflows.config,
             prompt,
             pack=pack,
             model_key=schedule.required_model or None,
             priority=Priority.SCHEDULED,
+            project=project,
         )
 
     def _owned(self, schedule: Schedule, task: Task) -> Task:

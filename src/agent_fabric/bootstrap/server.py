@@ -14,6 +14,7 @@ from agent_fabric.application.approvals.wake_answered_runs import WakeAnsweredRu
 from agent_fabric.application.cluster.watch_pending_work import WatchPendingWork
 from agent_fabric.application.observability.find_answering_keys import FindAnsweringKeys
 from agent_fabric.application.observability.find_missing_prerequisites import FindMissingPrerequisites
+from agent_fabric.application.ports.automation import LetterKind
 from agent_fabric.application.ports.bus import Bus
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.cluster import Cluster
@@ -356,6 +357,18 @@ def build_server(
     watchers.learn(local.secrets.chain.resolve)
     redis_url = config.redis.address(os.environ)
     limits = build_limits(config.limits, storage, SystemClock(), redis_url=redis_url, cluster=config.cluster.name)
+    automation = serve_automation(
+        root,
+        config,
+        local,
+        dispatch,
+        bus=outgoing.bus,
+        durable=outgoing.durable,
+        limits=limits,
+        wake_ups=wake_ups,
+    )
+    webhooks = build_webhooks(root, config, local, dispatch, outgoing.bus, limits)
+    automation.settle_letters.replays[LetterKind.DELIVERY_IN] = webhooks.replay
     return ServerFabric(
         config=config,
         records=local.records,
@@ -390,14 +403,14 @@ def build_server(
         agents=open_agents(root, config),
         evals=serve_evals(local, config, dispatch, limits),
         chat=serve_chat(local, config, dispatch, limits, watch),
-        automation=serve_automation(root, config, local, dispatch, bus=outgoing.bus, limits=limits, wake_ups=wake_ups),
+        automation=automation,
         operations=Operations(watchers, dispatch, local.records, config.retention, config.audit),
         identity=open_identity(
             root, config.identity, storage, local.secrets.chain.resolve, shared=bool(config.store.url)
         ),
         limits=limits,
         repeats=storage.idempotency,
-        webhooks=build_webhooks(root, config, local, dispatch, outgoing.bus, limits),
+        webhooks=webhooks,
         _local=local,
         _deltas=deltas,
         _leads=leads,

@@ -149,7 +149,7 @@ def require_by_hand(definition: WorkflowDefinition) -> None:
     if not definition.triggers.manual:
         raise ConfigError(
             f"The workflow {definition.name!r} cannot be started by hand: triggers.manual is false",
-            hint="Nothing else starts workflows yet. Set triggers.manual to true, or leave it out.",
+            hint="Its other triggers start it, under `fabric serve`. Set triggers.manual to true, or leave it out.",
         )
 
 

@@ -11,6 +11,7 @@ from agent_fabric.wire.shape import Json
 
 _BASE = "/api/v1/schedules"
 _LETTERS = "/api/v1/dead-letters"
+_SENSORS = "/api/v1/sensors"
 _ONE = json_from("id", "name", "next_at")
 
 
@@ -72,6 +73,27 @@ class Schedules(Resource):
         return found
 
 
+class Sensors(Resource):
+    """The sensors of a server."""
+
+    async def list(self) -> Sequence[Json]:
+        """Return those that are armed, by name."""
+        found: Sequence[Json] = (await self._get(json_from("sensors"), _SENSORS))["sensors"]
+        return found
+
+    async def look(self, name: str) -> Json:
+        """Let a sensor look now.
+
+        Raises:
+            ScheduleNotFound: there is none.
+        """
+        return await self._post(json_from("reason", "runs"), f"{_sensor(name)}/look")
+
+    async def why(self, name: str) -> Json:
+        """Return what a sensor has noticed, the newest first."""
+        return await self._get(json_from("happenings"), f"{_sensor(name)}/why")
+
+
 class DeadLetters(Resource):
     """What a server could not carry out."""
 
@@ -101,6 +123,11 @@ class DeadLetters(Resource):
 def _path(name: str, what: str = "") -> str:
     missing = ScheduleNotFound(f"There is no schedule {name!r}", hint="See them with `fabric schedules list`.")
     return f"{_BASE}/{segment(name, missing)}{what}"
+
+
+def _sensor(name: str) -> str:
+    missing = ScheduleNotFound(f"There is no sensor {name!r}", hint="See them with `fabric sensors list`.")
+    return f"{_SENSORS}/{segment(name, missing)}"
 
 
 def _letter(letter_id: str, what: str = "") -> str:

@@ -1,14 +1,38 @@
 """Schedules, their firings and explanations, and dead letters."""
 
-from typing import Annotated, Any
+from collections.abc import Sequence
+from typing import Annotated, Any, NamedTuple
 
 from agent_fabric.application.automation.backfill_schedule import Backfilled
 from agent_fabric.application.automation.explain_schedule import PlannedFiring
 from agent_fabric.application.ports.automation import DeadLetter
+from agent_fabric.application.ports.sensors import Noticed
 from agent_fabric.domain.automation.firing import Firing
 from agent_fabric.domain.automation.schedule import Schedule
 from agent_fabric.domain.automation.why import Explanation
+from agent_fabric.domain.ids import RunId
 from agent_fabric.wire.shape import Listing, Shape
+
+
+class SensorLine(NamedTuple):
+    """A sensor that is armed, and what its last look has found."""
+
+    name: str
+    kind: str
+    workflow: str
+    subjects: Sequence[str]
+    every_s: float
+    looked_at: float | None
+    reason: str
+
+
+class SensorLook(NamedTuple):
+    """What a look has found, and the runs that came of it."""
+
+    name: str
+    reason: str
+    runs: Sequence[RunId]
+
 
 FIRING = Shape(
     Firing,
@@ -50,3 +74,8 @@ LETTER = Shape(
     also={"payload?": Annotated[dict[str, Any], "What is needed to carry it out."]},
 )
 LETTERS = Listing("dead_letters", LETTER, name="DeadLetterList", about="Dead letters, the newest first.")
+SENSOR = Shape(SensorLine, "name kind workflow subjects every_s looked_at reason?", name="SensorDetails")
+SENSORS = Listing("sensors", SENSOR, name="SensorList", about="Sensors that are armed, by name.")
+LOOKED = Shape(SensorLook, name="SensorLook")
+NOTICED = Shape(Noticed, "key at run_id reason? depth", name="Happening", about="Something that a sensor noticed.")
+NOTICED_LIST = Listing("happenings", NOTICED, name="HappeningList", about="What a sensor noticed, the newest first.")

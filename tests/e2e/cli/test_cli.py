@@ -47,7 +47,7 @@ COMMANDS = (
     *("logs", "models", "mcp", "policy", "config", "schema", "workflow", "users", "keys", "token", "secrets", "db"),
     *("login", "logout", "whoami", "files", "eval", "worker", "cluster"),
     *("chat", "sessions"),
-    *("schedules", "dead", "web"),
+    *("schedules", "sensors", "dead", "web"),
 )
 SUBCOMMANDS = (
     *("approvals list", "approvals show", "approvals approve", "approvals deny", "approvals done"),
@@ -60,7 +60,16 @@ SUBCOMMANDS = (
     *("cluster status", "cluster drain", "cluster drill"),
     *("schedules add", "schedules list", "schedules show", "schedules set", "schedules pause", "schedules resume"),
     *("schedules remove", "schedules fire", "schedules backfill", "schedules why", "schedules simulate"),
-    *("schedules tick", "dead list", "dead show", "dead replay", "dead drop"),
+    *(
+        "schedules tick",
+        "sensors list",
+        "sensors look",
+        "sensors why",
+        "dead list",
+        "dead show",
+        "dead replay",
+        "dead drop",
+    ),
     *("logs list", "logs show", "logs search", "logs export"),
     *("models list", "models pull", "models use", "models probe", "models rm", "models stop"),
     *("mcp list", "mcp inspect", "mcp trust", "mcp serve"),

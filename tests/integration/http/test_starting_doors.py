@@ -69,6 +69,7 @@ OTHERS = {
     "POST /api/v1/schedules/{name}/pause",
     "POST /api/v1/schedules/{name}/resume",
     "POST /api/v1/secrets/rotate",
+    "POST /api/v1/sensors/{name}/look",
     "POST /api/v1/tool-servers/inspect",
     "POST /api/v1/users",
     "POST /api/v1/users/{name}/password",

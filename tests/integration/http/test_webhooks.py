@@ -216,18 +216,20 @@ async def test_a_source_delivers_only_so_often_and_strangers_do_not_use_that_up(
         assert statuses == [202, 202, 429]
 
 
-async def test_a_workflow_that_cannot_take_a_delivery_is_tried_again_with_the_next(
+async def test_a_delivery_whose_workflow_is_gone_is_kept_and_can_be_replayed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings = configured(tmp_path, monkeypatch)
     (tmp_path / "workflow-definitions" / "on-push.json").unlink()
     async with served(tmp_path, also=settings) as server:
         body, headers = b'{"ref": "x"}', {"X-GitHub-Event": "push"}
-        assert (await deliver(server, "code", body, signed(body, **headers))).status_code == 404
+        kept = await deliver(server, "code", body, signed(body, **headers))
+        assert (kept.status_code, kept.json()["run_id"]) == (202, None)
         (tmp_path / "workflow-definitions" / "on-push.json").write_text(json.dumps(WORKFLOW))
-        later = await deliver(server, "code", body, signed(body, **headers))
-        assert later.status_code == 202
-        assert later.json()["repeated"] is False
+        assert (await deliver(server, "code", body, signed(body, **headers))).json()["repeated"] is True
+        (letter,) = (await server.client.get("/api/v1/dead-letters")).json()["dead_letters"]
+        replayed = (await server.client.post(f"/api/v1/dead-letters/{letter['id']}/replay")).json()
+        await server.settled(replayed["outcome"])
 
 
 async def test_senders_of_all_kinds_come_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

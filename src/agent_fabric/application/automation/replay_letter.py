@@ -1,6 +1,6 @@
 """Carries out what could not be carried out before, or drops it."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from agent_fabric.application.ports.automation import DeadLetter, DeadLetters, LetterKind
@@ -18,7 +18,7 @@ class SettleLetters:
     """Use case: replay or drop dead letters. Nothing is deleted: what was decided stays with the letter."""
 
     letters: DeadLetters
-    replays: Mapping[LetterKind, Replay]
+    replays: dict[LetterKind, Replay]
     clock: Clock
 
     async def replay(self, letter: DeadLetter, *, by: Principal, again: bool = False) -> DeadLetter:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple, Protocol
 
+from agent_fabric.application.ports.sensors import SensorStore
 from agent_fabric.domain.automation.firing import Firing
 from agent_fabric.domain.automation.schedule import RuleVersion, Schedule
 from agent_fabric.domain.automation.timing import WallTimes
@@ -237,6 +238,11 @@ class AutomationStore(Protocol):
     @property
     def heartbeats(self) -> Heartbeats:
         """Who is alive."""
+        ...
+
+    @property
+    def sensors(self) -> SensorStore:
+        """What sensors have seen."""
         ...
 
     @property

@@ -64,8 +64,9 @@ class ResumeRun:
         held, events, before = await self.runs.take(run_id)
         try:
             state = await fold_log(run_id, events)
-            if state.next_seq == 1 and state.workspace == self.workspaces.workspace(run_id):
-                await self.workspaces.prepare(run_id)  # a trigger creates runs without a folder
+            if state.next_seq == 1:  # a trigger creates runs without a folder
+                own = state.workspace == self.workspaces.workspace(run_id)
+                await self.workspaces.prepare(run_id, at="" if own else state.workspace)
             self._require_drivable(state)
             # Only one: else a process that it kills at once would be started for ever.
             fresh = (new or before is Before.NOBODY) and state.next_seq == 1

@@ -3,16 +3,27 @@
 import asyncio
 import json
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qsl
 
+from agent_fabric.application.ports.automation import DeadLetter, DeadLetters, LetterKind
 from agent_fabric.application.ports.bus import Bus
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.limits import Limiter, Rate
 from agent_fabric.application.ports.webhooks import Delivery, DeliveryStore, WebhookReceiver
-from agent_fabric.domain.errors import ConfigError, FabricError, InvalidInputs, TooManyRequests, Unauthenticated
+from agent_fabric.domain.errors import (
+    ConfigError,
+    DefinitionNotFound,
+    FabricError,
+    InvalidDefinition,
+    InvalidInputs,
+    RecruitError,
+    TooManyRequests,
+    Unauthenticated,
+)
+from agent_fabric.domain.identity import Principal
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.json_schema import too_deep
 from agent_fabric.domain.secret_strength import weakness
@@ -32,6 +43,8 @@ SUBJECT = "agent33.webhook"
 """Beginning of the subject under which deliveries are told; the source follows."""
 MAX_FIELDS = 1_000
 _NOBODY = Signing(scheme=Scheme.GITHUB)
+_NEVER = (ConfigError, DefinitionNotFound, InvalidDefinition, InvalidInputs, RecruitError)
+"""Why a workflow cannot be started, however often it is tried."""
 
 Start = Callable[[str, str, Mapping[str, Any], RunId], Awaitable[None]]
 """Starts a workflow for a source, with these of its inputs, as this run; one that exists already stays as it is."""
@@ -80,6 +93,10 @@ class ReceiveDelivery:
     limiter: Limiter
     start: Start
     clock: Clock
+    letters: DeadLetters | None = None
+    """Where a delivery is kept whose workflow could not be started."""
+    armed: Callable[[str], Awaitable[Sequence[str]]] | None = None
+    """Finds the workflows whose files name a source as their trigger."""
     receivers: dict[str, WebhookReceiver] = field(default_factory=dict)
     """Who else wants the deliveries of a source."""
     _turns: defaultdict[str, asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
@@ -136,16 +153,55 @@ class ReceiveDelivery:
 
     async def _taken(self, name: str, source: DeliverySource, delivery: Delivery) -> Received:
         found = delivery.delivery_id
-        wanted = bool(source.workflow) and (not source.events or delivery.event in source.events)
-        run_id = run_of(name, found) if wanted else None
+        runs = {run_of(name, found): source.workflow} if source.workflow else {}
+        if self.armed is not None:
+            runs |= {run_of(f"{name} {each}", found): each for each in await self.armed(name)}
+        if source.events and delivery.event not in source.events:
+            runs = {}
+        run_id = next(iter(runs), None)
         if await self.book.knows(name, found):
             return Received(delivery_id=found, run_id=run_id, is_repeated=True)
-        # The run first: it has an id that repeats find, and without it a crash in between would lose the delivery.
-        if run_id is not None:
+        # The run first: its first event has the whole body, and an id that repeats find.
+        for each, workflow in runs.items():
             inputs = {"event": delivery.event, "payload": delivery.payload, "headers": dict(delivery.headers)}
-            await self.start(name, source.workflow, inputs, run_id)
+            try:
+                await self.start(name, workflow, inputs, each)
+            except _NEVER as problem:
+                await self._bury(name, workflow, inputs, each, problem)
+                run_id = None if each == run_id else run_id
         answer = await self._hand_on(name, delivery, run_id)
         return Received(delivery_id=found, run_id=run_id, answer=answer)
+
+    async def _bury(
+        self, name: str, workflow: str, inputs: Mapping[str, Any], run_id: RunId, problem: FabricError
+    ) -> None:
+        """Keep a delivery whose workflow cannot be started: to deliver it again would not help, and it may matter.
+
+        Raises:
+            FabricError: there is nowhere to keep it, so that the sender is told.
+        """
+        if self.letters is None:
+            raise problem
+        letter = DeadLetter(
+            id=run_id,
+            kind=LetterKind.DELIVERY_IN,
+            source=f"webhook {name}",
+            reason=problem.message,
+            payload={"source": name, "workflow": workflow, "inputs": dict(inputs), "run_id": run_id},
+            created_at=self.clock.now(),
+        )
+        await self.letters.add(letter)
+
+    async def replay(self, letter: DeadLetter, by: Principal, again: bool) -> str:  # noqa: ARG002 - see `Replay`
+        """Start the workflow of a delivery that was kept, as the same run or as a new one.
+
+        Raises:
+            FabricError: it cannot be started now either.
+        """
+        kept = letter.payload
+        run_id = run_of(f"{kept['source']} {self.clock.now()}", letter.id) if again else RunId(str(kept["run_id"]))
+        await self.start(str(kept["source"]), str(kept["workflow"]), kept["inputs"], run_id)
+        return run_id
 
     async def _verified(self, name: str, headers: Mapping[str, str], body: bytes) -> DeliverySource:
         source = self.sources.get(name)

@@ -30,6 +30,7 @@ from agent_fabric.config.schema.retention import RetentionConfig
 from agent_fabric.config.schema.run_index import RunIndexConfig
 from agent_fabric.config.schema.sandbox import SandboxConfig
 from agent_fabric.config.schema.secrets import SecretsConfig
+from agent_fabric.config.schema.sensors import SensorConfig
 from agent_fabric.config.schema.server import ServerConfig
 from agent_fabric.config.schema.services import NatsConfig, RedisConfig
 from agent_fabric.config.schema.shell import ShellConfig
@@ -95,6 +96,8 @@ class FabricConfig(Settings):
     """Per-caller limits of the server."""
     automation: AutomationConfig = AutomationConfig()
     """Schedules and other triggers."""
+    sensors: Mapping[EntryKey, SensorConfig] = {}
+    """What notices things and starts workflows, each under a name of your choice."""
     webhooks: Mapping[EntryKey, WebhookConfig] = {}
     """Senders whose deliveries are accepted at `POST /api/v1/webhooks/NAME`, each under a name of your choice."""
     identity: IdentityConfig = IdentityConfig()

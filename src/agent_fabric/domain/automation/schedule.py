@@ -120,6 +120,8 @@ class Schedule:
     owner: str = LOCAL_OWNER
     requested_by: str = ""
     user_scopes: tuple[str, ...] = ()
+    source: str = ""
+    """The machine and file that declare it; empty: a person made it."""
     created_at: float = 0.0
     revision: int = 1
     next_at: float | None = None

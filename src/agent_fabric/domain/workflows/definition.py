@@ -115,23 +115,27 @@ class Execution:
 class Trigger(NamedTuple):
     """What starts a workflow."""
 
-    kind: Literal["manual", "schedule", "on_change", "on_event"]
+    kind: Literal["manual", "schedule", "on_change", "on_event", "webhook"]
     when: str = ""
 
     @property
     def armed(self) -> bool:
-        """Whether anything watches for it; so far only for `manual`."""
-        return self.kind == "manual"
+        """Whether it is watched for: by `fabric serve`, unless it is `manual`."""
+        return True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Triggers:
-    """What starts a workflow; only `manual` is armed so far."""
+    """What starts a workflow; `fabric serve` arms all but `manual`."""
 
     manual: bool = True
     on_change: tuple[str, ...] = ()
     schedule: str = ""
     on_event: tuple[str, ...] = ()
+    webhook: tuple[str, ...] = ()
+    """Configured webhooks whose deliveries start it."""
+    here: bool = False
+    """Whether runs that these start work on the project, and not in a workspace of their own."""
 
     def listed(self) -> Sequence[Trigger]:
         """Return them one by one."""
@@ -140,6 +144,7 @@ class Triggers:
             *([Trigger("schedule", self.schedule)] if self.schedule else ()),
             *(Trigger("on_change", pattern) for pattern in self.on_change),
             *(Trigger("on_event", name) for name in self.on_event),
+            *(Trigger("webhook", name) for name in self.webhook),
         ]
 
 

@@ -7,6 +7,7 @@ from agent_fabric.infrastructure.persistence.event_store import SqlRunRepository
 from agent_fabric.infrastructure.persistence.firing_history import SqlFiringHistory, SqlHeartbeats
 from agent_fabric.infrastructure.persistence.firing_queue import SqlFiringQueue
 from agent_fabric.infrastructure.persistence.schedules import SqlScheduleRepository
+from agent_fabric.infrastructure.persistence.sensors import SqlSensors
 from agent_fabric.infrastructure.persistence.sql import Database
 
 
@@ -33,6 +34,10 @@ class SqlAutomation:
     @cached_property
     def heartbeats(self) -> SqlHeartbeats:
         return SqlHeartbeats(self._database)
+
+    @cached_property
+    def sensors(self) -> SqlSensors:
+        return SqlSensors(self._database, self._runs)
 
     @cached_property
     def letters(self) -> SqlDeadLetters:

@@ -12,7 +12,6 @@ from agent_fabric.domain.definitions.problems import Problem, WorkflowInvalid, d
 from agent_fabric.domain.errors import DefinitionNotFound
 from agent_fabric.domain.workflows.checks.check import NOTHING_KNOWN, problems_in
 from agent_fabric.domain.workflows.checks.known_names import KnownNames
-from agent_fabric.domain.workflows.checks.triggers import not_armed
 from agent_fabric.domain.workflows.definition import Trigger, WorkflowDefinition, definition_from
 from agent_fabric.infrastructure.definitions.files import (
     DefinitionFile,
@@ -37,7 +36,7 @@ class WorkflowFile:
     """None: there are problems."""
     problems: tuple[Problem, ...] = ()
     notes: tuple[str, ...] = ()
-    """What is right but may surprise, such as triggers that nothing watches yet."""
+    """What is right but may surprise."""
 
     @property
     def name(self) -> str:
@@ -150,7 +149,7 @@ def _checked(file: DefinitionFile, known: KnownNames) -> WorkflowFile:
     if problems:
         return WorkflowFile(path=file.path, plain=file.plain, problems=file.locate(problems))
     definition = definition_from(file.plain)
-    return WorkflowFile(path=file.path, plain=file.plain, definition=definition, notes=tuple(not_armed(definition)))
+    return WorkflowFile(path=file.path, plain=file.plain, definition=definition)
 
 
 def _name_in(plain: Any) -> str:

@@ -23,6 +23,7 @@ COMMANDS = {
     "workflow": "List, check and run workflows: list, validate, show, graph, run, resume, cancel, signal, lineage.",
     "eval": "Evaluate models and packs on your own tasks: run, resume, list, show, add, cancel.",
     "schedules": "Start things at set times: add, list, show, set, pause, resume, fire, backfill, why, simulate, ….",
+    "sensors": "See what notices files and events: list, look, why.",
     "dead": "Look after what could not be carried out: list, show, replay, drop.",
     "resume": "Resume a run.",
     "cancel": "Cancel a run.",

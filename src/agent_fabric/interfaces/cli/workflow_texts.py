@@ -75,9 +75,7 @@ def _line(found: Json, width: int) -> str:
 
 
 def _triggers(triggers: Iterable[Json]) -> list[str]:
-    return [
-        "by hand" if each["armed"] else f"{each['kind']} {plain(each['when'])} (not armed yet)" for each in triggers
-    ]
+    return ["by hand" if each["kind"] == "manual" else f"{each['kind']} {plain(each['when'])}" for each in triggers]
 
 
 def _parameter(name: str, each: Parameter, *, is_input: bool) -> str:

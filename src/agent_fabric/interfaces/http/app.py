@@ -43,6 +43,7 @@ from agent_fabric.interfaces.http.routes.runs import add_runs
 from agent_fabric.interfaces.http.routes.schedules import add_schedules
 from agent_fabric.interfaces.http.routes.search import add_search
 from agent_fabric.interfaces.http.routes.secrets import add_secrets
+from agent_fabric.interfaces.http.routes.sensors import add_sensors
 from agent_fabric.interfaces.http.routes.sessions import add_sessions
 from agent_fabric.interfaces.http.routes.settings import add_settings
 from agent_fabric.interfaces.http.routes.tool_servers import add_tool_servers
@@ -106,6 +107,7 @@ def create_app(
     add_evals(app, fabric)
     add_schedules(app, fabric)
     add_dead_letters(app, fabric)
+    add_sensors(app, fabric)
     add_webhooks(app, fabric)
     add_sessions(app, fabric)
     add_turns(app, fabric)

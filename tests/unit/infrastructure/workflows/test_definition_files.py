@@ -148,12 +148,6 @@ def test_a_folder_that_is_a_file_is_a_problem_and_hides_no_other(tmp_path: Path)
     assert [(found.name, bool(found.problems)) for found in listed] == [("demo", False), ("file", True)]
 
 
-def test_triggers_that_are_not_armed_are_noted(tmp_path: Path) -> None:
-    path = sound(tmp_path, "demo")
-    path.write_text(path.read_text() + "triggers: {schedule: '@daily'}\n")
-    assert read_definition(path).notes == ("schedule '@daily' is not armed yet: the workflow starts only by hand",)
-
-
 def test_a_byte_order_mark_does_no_harm(tmp_path: Path) -> None:
     path = tmp_path / "demo.yaml"
     path.write_text(SOUND.format(name="demo"), encoding="utf-8-sig")

@@ -183,20 +183,32 @@ EXECUTION: Final = Group(
 
 TRIGGERS: Final = Group(
     name="triggers",
-    doc="What starts the workflow. Only `manual` is armed; the others are checked and shown.",
+    doc="What starts the workflow. `fabric serve` arms all but `manual`.",
     fields={
         "manual": Field(kind=FLAG, doc="Whether people may start it.", default=True),
         "on_change": Field(
             kind=text_or_texts("path patterns", 'on_change: ["src/**"]'),
-            doc="Patterns of files whose change starts it. Not armed yet.",
+            doc="Patterns of files whose change starts it, beginning beside the fabric folder.",
             nullable=True,
         ),
         "schedule": Field(
-            kind=text("a cron expression"), doc="A cron expression, such as `0 3 * * *`. Not armed yet.", nullable=True
+            kind=text("a cron expression"),
+            doc="A cron expression, such as `0 3 * * *`, in the zone `automation.timezone`.",
+            nullable=True,
         ),
         "on_event": Field(
             kind=text_or_texts("event names", "on_event: [release.published]"),
-            doc="Names of events that start it. Not armed yet.",
+            doc="Events that start it, such as `workflow.completed`.",
+            nullable=True,
+        ),
+        "here": Field(
+            kind=FLAG,
+            doc="Whether runs that these start work on the project beside the fabric folder, as `--here` does.",
+            default=False,
+        ),
+        "webhook": Field(
+            kind=text_or_texts("names of webhooks", "webhook: code"),
+            doc="Names of configured webhooks whose deliveries start it.",
             nullable=True,
         ),
     },

@@ -1,10 +1,9 @@
-"""Checks triggers. They are validated and listed; none is armed yet."""
+"""Checks triggers."""
 
 import re
 from typing import Any, Final, NamedTuple
 
 from agent_fabric.domain.definitions.problems import CheckPosition, ProblemCollector
-from agent_fabric.domain.workflows.definition import WorkflowDefinition
 
 _SHORTCUTS: Final = frozenset({"@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"})
 _MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
@@ -39,15 +38,6 @@ def check_triggers(plain: Any, findings: ProblemCollector) -> None:
         place = CheckPosition(("triggers", "schedule"))
         if message := cron_problem(schedule):
             findings.add(place, f"triggers.schedule {schedule[:60]!r} is no cron expression: {message}", _HINT)
-
-
-def not_armed(definition: WorkflowDefinition) -> list[str]:
-    """Return what the file asks for and nothing watches yet, in words for people."""
-    triggers = definition.triggers
-    found = [f"schedule {triggers.schedule!r}"] if triggers.schedule else []
-    found += [f"on_change {pattern!r}" for pattern in triggers.on_change]
-    found += [f"on_event {name!r}" for name in triggers.on_event]
-    return [f"{each} is not armed yet: the workflow starts only by hand" for each in found]
 
 
 def cron_problem(text: str) -> str:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from agent_fabric.domain.workflows.checks.triggers import cron_problem, not_armed
-from agent_fabric.domain.workflows.definition import Triggers, WorkflowDefinition
+from agent_fabric.domain.workflows.checks.triggers import cron_problem
+from agent_fabric.domain.workflows.definition import Triggers
 
 
 @pytest.mark.proves("A33-042")
@@ -40,12 +40,12 @@ def test_what_is_wrong_with_a_cron_expression_is_said(text: str, told: str) -> N
 
 
 @pytest.mark.proves("A33-042")
-def test_triggers_that_nothing_watches_are_shown() -> None:
-    triggers = Triggers(schedule="@daily", on_change=("src/**",), on_event=("push",))
-    told = not_armed(WorkflowDefinition(name="demo", version="", steps=(), triggers=triggers))
-    assert [each.partition(":")[0] for each in told] == [
-        "schedule '@daily' is not armed yet",
-        "on_change 'src/**' is not armed yet",
-        "on_event 'push' is not armed yet",
+def test_triggers_are_listed_one_by_one() -> None:
+    triggers = Triggers(schedule="@daily", on_change=("src/**",), on_event=("push",), webhook=("code",))
+    assert [(each.kind, each.when) for each in triggers.listed()] == [
+        ("manual", ""),
+        ("schedule", "@daily"),
+        ("on_change", "src/**"),
+        ("on_event", "push"),
+        ("webhook", "code"),
     ]
-    assert not_armed(WorkflowDefinition(name="demo", version="", steps=())) == []

@@ -1,0 +1,128 @@
+"""Lets sensors look, and starts what follows from what they notice."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from agent_fabric.application.ports.automation import Begin, FirstEvent
+from agent_fabric.application.ports.bus import Bus, BusMessage
+from agent_fabric.application.ports.clock import Clock
+from agent_fabric.application.ports.sensors import NewNoticed, Noticed, Sensor, SensorState, SensorStore
+from agent_fabric.domain.automation.sensing import MAX_DEPTH, Happening, Look, run_of_happening
+from agent_fabric.domain.errors import FabricError, StoreUnavailable
+from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.runs.task import Task
+
+LOOK_EVERY_S = 1.0
+SLOW_LOOK = 20
+"""A sensor whose look takes long looks so many times less often than it takes."""
+SUBJECT = "agent33.sensor"
+
+_log = logging.getLogger(__name__)
+
+TaskFor = Callable[[str, str, Mapping[str, Any]], Awaitable[Task]]
+"""Returns the task of a workflow for a source, with those of the offered inputs that it takes; raises FabricError."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArmedSensor:
+    """A sensor, and what it starts."""
+
+    name: str
+    kind: str
+    workflow: str
+    every_s: float = 2.0
+    sensor: Sensor | None = None
+    """None: it is told of events, and does not look."""
+    subjects: tuple[str, ...] = ()
+    """The events that it is told of."""
+
+
+@dataclass(slots=True)
+class WatchSensors:
+    """Use case: start workflows for what sensors notice, each happening once."""
+
+    store: SensorStore
+    task_for: TaskFor
+    first_event: FirstEvent
+    begin: Begin
+    bus: Bus
+    clock: Clock
+    pause: Callable[[float], Awaitable[None]] = asyncio.sleep
+    armed: dict[str, ArmedSensor] = field(default_factory=dict)
+    _next: dict[str, float] = field(default_factory=dict)
+
+    async def __call__(self) -> None:
+        """Let sensors look until cancelled."""
+        while True:
+            for armed in tuple(self.armed.values()):
+                now = self.clock.monotonic()
+                if armed.sensor is None or now < self._next.get(armed.name, 0.0):
+                    continue
+                try:
+                    await self.look(armed)
+                except StoreUnavailable as problem:
+                    _log.warning("Sensor %s could not be kept: %s", armed.name, problem.message)
+                except Exception:  # noqa: BLE001 - a sensor is anybody's code, and others have to look
+                    _log.exception("Sensor %s failed", armed.name)
+                took = self.clock.monotonic() - now
+                self._next[armed.name] = self.clock.monotonic() + max(armed.every_s, SLOW_LOOK * took)
+            await self.pause(LOOK_EVERY_S)
+
+    async def look(self, armed: ArmedSensor) -> Sequence[RunId]:
+        """Let one sensor look, and start what follows; return the runs."""
+        if armed.sensor is None:
+            return ()
+        state = await self.store.state(armed.name)
+        look = await armed.sensor.look(state.cursor)
+        return await self._follow(armed, state, look, depth=1)
+
+    async def take(self, armed: ArmedSensor, message: BusMessage) -> None:
+        """Take an event that a sensor is told of.
+
+        Raises:
+            StoreUnavailable: it could not be kept, and should come again.
+        """
+        run_id = message.payload.get("run_id")
+        depth = 1 + (await self.store.depth_of(RunId(run_id)) if isinstance(run_id, str) else 0)
+        happening = Happening(message.message_id, {"event": message.subject, "payload": dict(message.payload)})
+        while True:
+            state = await self.store.state(armed.name)
+            look = Look(message.message_id, (happening,), f"told of {message.subject}")
+            await self._follow(armed, state, look, depth=depth)
+            if (await self.store.state(armed.name)).revision != state.revision:
+                return
+
+    async def _follow(self, armed: ArmedSensor, state: SensorState, look: Look, *, depth: int) -> Sequence[RunId]:
+        now = self.clock.now()
+        new = [await self._new(armed, happening, now, depth) for happening in look.happenings]
+        started = await self.store.commit(state, look, new, now=now)
+        if started:
+            self.begin(started)
+        for each in new:
+            told = each.noticed
+            message = {"sensor": armed.name, "key": told.key, "run_id": told.run_id, "reason": told.reason}
+            self.bus.publish(f"{SUBJECT}.{armed.kind}", message)
+        return started
+
+    async def _new(self, armed: ArmedSensor, happening: Happening, now: float, depth: int) -> NewNoticed:
+        noticed = Noticed(sensor=armed.name, key=happening.key, at=now, depth=depth)
+        if depth > MAX_DEPTH:
+            reason = f"{MAX_DEPTH} runs have started each other through events: the loop ends here"
+            _log.warning("Sensor %s: %s", armed.name, reason)
+            return NewNoticed(noticed=_with(noticed, reason=reason))
+        try:
+            task = await self.task_for(f"sensor {armed.name}", armed.workflow, happening.payload)
+        except FabricError as problem:
+            _log.warning("Sensor %s started nothing: %s", armed.name, problem.message)
+            return NewNoticed(noticed=_with(noticed, reason=problem.message))
+        run_id = run_of_happening(armed.name, happening.key)
+        return NewNoticed(noticed=_with(noticed, run_id=run_id), created=self.first_event(run_id, task))
+
+
+def _with(noticed: Noticed, *, reason: str = "", run_id: RunId | None = None) -> Noticed:
+    return Noticed(
+        sensor=noticed.sensor, key=noticed.key, at=noticed.at, run_id=run_id, reason=reason, depth=noticed.depth
+    )

@@ -1,0 +1,44 @@
+"""Tasks of workflows that something outside has started."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from agent_fabric.application.runs.new_task import task_from
+from agent_fabric.bootstrap.workflows import Workflows
+from agent_fabric.domain.identity import Kind, Principal, Scope, widened
+from agent_fabric.domain.limits import RunCaps
+from agent_fabric.domain.runs.task import Priority, Task
+
+
+@dataclass(frozen=True, slots=True)
+class TriggeredTasks:
+    """Makes tasks of workflows for deliveries and happenings, whose text nobody here vouches for."""
+
+    workflows: Workflows
+    home: Path
+    """The project beside the fabric folder."""
+    caps: RunCaps | None = None
+    _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    async def __call__(self, source: str, workflow: str, offered: Mapping[str, Any]) -> Task:
+        """Return the task to carry out a workflow with those of the offered inputs that it takes.
+
+        Raises:
+            FabricError: there is no such workflow, it has problems, or it needs other inputs.
+        """
+        async with self._lock:  # files are looked at by one at a time: they remember what they have read
+            return await asyncio.to_thread(self._task, source, workflow, offered)
+
+    def _task(self, source: str, name: str, offered: Mapping[str, Any]) -> Task:
+        workflow = self.workflows.get(name)
+        taken = {each: offered[each] for each in offered if each in workflow.definition.inputs}
+        project = self.home if workflow.definition.triggers.here else None
+        like = task_from(self.workflows.config, "", priority=Priority.SCHEDULED, project=project)
+        task = self.workflows.tasks.of_workflow(workflow, taken, like)
+        assert task.workflow is not None
+        sender = Principal(source, Kind.EXTERNAL, widened((Scope.WORKFLOWS,)))
+        task = replace(task.asked_by(sender), workflow=replace(task.workflow, untrusted=(source,)))
+        return task if self.caps is None else replace(task, budget=self.caps.lowered(task.budget))

@@ -1,0 +1,183 @@
+"""Arms the triggers that files of workflows and the configuration declare, and disarms those that are gone."""
+
+import asyncio
+import logging
+import socket
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+
+from agent_fabric.application.automation.watch_sensors import ArmedSensor, WatchSensors
+from agent_fabric.application.ports.automation import AutomationStore, ReadCron
+from agent_fabric.application.ports.bus import DurableBus
+from agent_fabric.application.ports.clock import Clock
+from agent_fabric.bootstrap.plugins import open_sensor
+from agent_fabric.bootstrap.workflows import Workflows
+from agent_fabric.config.schema.sensors import SensorConfig
+from agent_fabric.domain.automation.schedule import FILE_PREFIX, Rule, Schedule, TargetKind
+from agent_fabric.domain.errors import ConfigError, FabricError, NameTaken, ScheduleNotFound
+from agent_fabric.infrastructure.automation.file_sensors import FileChangeSensor, FreshnessSensor
+from agent_fabric.infrastructure.workflows.definition_files import WorkflowFile
+
+LOOK_EVERY_S = 5.0
+PREFIX = "agent33."
+"""Begins the subjects of all events."""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class ArmTriggers:
+    """Keeps schedules and sensors as the files of workflows and the configuration say."""
+
+    workflows: Workflows
+    home: Path
+    """What paths of patterns begin at: the folder beside the fabric folder."""
+    store: AutomationStore
+    watch: WatchSensors
+    durable: DurableBus
+    read_cron: ReadCron
+    clock: Clock
+    _ends: dict[str, Callable[[], None]] = field(default_factory=dict)
+    """What ends the attention to events, by sensor."""
+
+    async def __call__(self) -> None:
+        """Arm until cancelled; a file that is changed counts within seconds."""
+        while True:
+            try:
+                await self.arm()
+            except FabricError as problem:
+                _log.warning("Triggers were not armed: %s", problem.message)
+            except Exception:  # noqa: BLE001 - a file that cannot be handled must not disarm all others
+                _log.exception("Triggers were not armed")
+            await asyncio.sleep(LOOK_EVERY_S)
+
+    async def arm(self) -> None:
+        """Arm what is declared now."""
+        files = [each for each in await asyncio.to_thread(self.workflows.files.list) if each.definition is not None]
+        await self._arm_schedules(files)
+        wanted = {each.name: each for each in (*self._of_files(files), *self._of_config())}
+        for name in self.watch.armed.keys() - wanted.keys():
+            self.watch.armed.pop(name)
+            self._ends.pop(name, lambda: None)()
+        for name, armed in wanted.items():
+            known = self.watch.armed.get(name)
+            if known is None or _differs(known, armed):
+                self._ends.pop(name, lambda: None)()
+                self.watch.armed[name] = armed
+                self._attend(armed)
+
+    def _attend(self, armed: ArmedSensor) -> None:
+        ends = [
+            self.durable.attend(f"{_consumer(armed.name)}-{nth}", subject, partial(self.watch.take, armed))
+            for nth, subject in enumerate(armed.subjects)
+        ]
+
+        def end() -> None:
+            for each in ends:
+                each()
+
+        if ends:
+            self._ends[armed.name] = end
+
+    async def _arm_schedules(self, files: list[WorkflowFile]) -> None:
+        origin, now = f"{socket.gethostname()}:", self.clock.now()
+        declared = {
+            f"{FILE_PREFIX}{each.name}": (each.definition.triggers.schedule, f"{origin}{each.path}")
+            for each in files
+            if each.definition is not None and each.definition.triggers.schedule
+        }
+        zone = self.workflows.config.automation.timezone
+        for name, (cron, source) in declared.items():
+            rule = Rule(cron_expression=cron, timezone=zone)
+            try:
+                known = await self.store.schedules.find(name)
+            except ScheduleNotFound:
+                await self._add(name, rule, source, now)
+                continue
+            if (known.rule.cron_expression, known.rule.timezone) != (cron, zone):
+                changed = replace(known, rule=rule, source=source, revision=known.revision + 1)
+                changed = changed.after_change(self.read_cron, now)
+                await self.store.schedules.change(known, changed, by=source, now=now)
+        for each in await self.store.schedules.list():
+            if each.is_from_file and each.name not in declared and each.source.startswith(origin):
+                await self.store.schedules.remove(each, by="its file", now=now)
+
+    async def _add(self, name: str, rule: Rule, source: str, now: float) -> None:
+        schedule = Schedule(
+            id=str(uuid.uuid5(uuid.NAMESPACE_URL, f"{name} {now}")),
+            name=name,
+            target_kind=TargetKind.WORKFLOW,
+            target=name.removeprefix(FILE_PREFIX),
+            rule=rule,
+            source=source,
+            created_at=now,
+        )
+        with suppress(NameTaken):  # another server was faster
+            await self.store.schedules.add(schedule.after_change(self.read_cron, now), by=source)
+
+    def _of_files(self, files: list[WorkflowFile]) -> Iterator[ArmedSensor]:
+        for each in files:
+            assert each.definition is not None
+            triggers = each.definition.triggers
+            if triggers.on_change:
+                sensor = FileChangeSensor(self.home, triggers.on_change)
+                yield ArmedSensor(
+                    name=f"{FILE_PREFIX}{each.name}:on_change", kind="file_change", workflow=each.name, sensor=sensor
+                )
+            if triggers.on_event:
+                yield ArmedSensor(
+                    name=f"{FILE_PREFIX}{each.name}:on_event",
+                    kind="event",
+                    workflow=each.name,
+                    subjects=tuple(map(subject_of, triggers.on_event)),
+                )
+
+    def _of_config(self) -> Iterator[ArmedSensor]:
+        for name, each in self.workflows.config.sensors.items():
+            try:
+                yield sensor_from(name, each, self.home)
+            except FabricError as problem:
+                _log.warning("Sensor %s is not armed: %s", name, problem.message)
+
+
+def sensor_from(name: str, config: SensorConfig, home: Path) -> ArmedSensor:
+    """Return a sensor of the configuration.
+
+    Raises:
+        ConfigError: it cannot be made.
+    """
+    armed = ArmedSensor(name=name, kind=config.kind, workflow=config.workflow, every_s=config.every_s)
+    match config.kind:
+        case "file_change":
+            return replace(armed, sensor=FileChangeSensor(home, config.paths, config.settle_s))
+        case "freshness" if config.max_age_s is not None:
+            return replace(armed, sensor=FreshnessSensor(home, config.paths, config.max_age_s))
+        case "freshness":
+            raise ConfigError(
+                f"The sensor {name!r} needs max_age_s", hint="How old the newest file may be, in seconds."
+            )
+        case "event":
+            return replace(armed, subjects=tuple(map(subject_of, config.events)))
+        case other:
+            return replace(armed, sensor=open_sensor(other, config.options))
+
+
+def subject_of(event: str) -> str:
+    """Return the subject of an event as files name it: `workflow.completed` is `agent33.workflow.completed`."""
+    return event if event.startswith(PREFIX) else f"{PREFIX}{event}"
+
+
+def _differs(one: ArmedSensor, other: ArmedSensor) -> bool:
+    def told(armed: ArmedSensor) -> tuple[object, ...]:
+        return (armed.kind, armed.workflow, armed.every_s, armed.subjects, getattr(armed.sensor, "patterns", None))
+
+    return told(one) != told(other)
+
+
+def _consumer(name: str) -> str:
+    """Return the lasting name under which a sensor hears of events."""
+    return "sensor-" + "".join(each if each.isalnum() else "-" for each in name)
