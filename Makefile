@@ -35,7 +35,7 @@ SLOW_SUITES := $(patsubst %/,%,$(sort $(dir $(wildcard tests/integration/*/test_
 
 # What runs a second time, with the store in PostgreSQL.
 ON_POSTGRES := $(patsubst %,tests/integration/http/test_%.py,idempotency identity limits operations runs search secrets \
-	workflows)
+	sessions whose_session workflows)
 
 # How many parts run at the same time: while some wait for servers and models, others compute.
 JOBS ?= 3
