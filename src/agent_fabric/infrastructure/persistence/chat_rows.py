@@ -209,9 +209,15 @@ def insert_message(connection: SqlConnection, cipher: Cipher | None, message: Ch
 
 def words_in(text: str) -> list[str]:
     """Return the words of a text as they are compared: without accents, in small letters."""
+    return list(dict.fromkeys(_WORD.findall(folded(text))))
+
+
+def folded(text: str) -> str:
+    """Return a text without accents, in small letters."""
+    if text.isascii():
+        return text.lower()
     plain = unicodedata.normalize("NFKD", text.casefold())
-    plain = "".join(sign for sign in plain if not unicodedata.combining(sign))
-    return list(dict.fromkeys(_WORD.findall(plain)))
+    return "".join(sign for sign in plain if not unicodedata.combining(sign))
 
 
 def hashes_of(session_id: str, cipher: Cipher | None, text: str) -> list[bytes]:
