@@ -26,6 +26,8 @@ def answering(request: dict[str, Any], _: int) -> Answer:
         return Say("I have looked.")
     if "look" in words:
         return Call("list_files", {"path": "."})
+    if "deploy" in words:
+        return Call("shell", {"command": "make deploy"})
     if "slowly" in words:
         return Say("one two three four five six seven eight nine ten", pause_s=0.5)
     return Say(f"{len(said)} said, the last {words!r}")
@@ -110,6 +112,44 @@ async def test_a_terminal_talks_with_a_server_and_ctrl_c_stops_the_turn(tmp_path
             assert messages[-1]["metadata"]["status"] == "stopped"
 
 
+@pytest.mark.proves("CO-22", "FC-036")
+async def test_a_terminal_without_a_server_asks_stops_forks_and_goes_on_after_a_kill(tmp_path: Path) -> None:
+    async with ScriptedModel(answering) as model:
+        fabric = Fabric(tmp_path, settings(model.base_url))
+        await fabric("sessions", "list")
+        place = ("--workspace", str(fabric.root))
+        terminal = await Terminal.start(fabric, "chat", "--pack", "engineering", *place, configured=True)
+        await terminal.until("> ")
+        terminal.type("deploy it")
+        await terminal.until("Allow it")
+        terminal.type("d")
+        await terminal.until("Why?")
+        terminal.type("not today")
+        await terminal.until("I have looked.")
+        terminal.type("slowly")
+        await terminal.until("one two")
+        terminal.process.send_signal(signal.SIGINT)
+        await terminal.until("what was said is kept")
+        terminal.type("/fork")
+        await terminal.until("a fork of the session before")
+        terminal.type("slowly, again")
+        await terminal.until("one two")
+        terminal.process.send_signal(signal.SIGKILL)
+        await terminal.ended()
+        again = await Terminal.start(fabric, "chat", "--last", *place, configured=True)
+        await again.until("nine ten")
+        again.type("/quit")
+        assert await again.ended() == 0
+        listed = (await fabric("sessions", "list", "--json")).json["sessions"]
+        assert [each["parent_session"] for each in listed] == [listed[1]["id"], None]
+        shown = (await fabric("sessions", "show", "--last", "--json")).json["messages"]
+        assert [each["metadata"].get("status") for each in shown if each["role"] == "assistant"] == [
+            "completed",
+            "stopped",
+            "completed",
+        ]
+
+
 class Terminal:
     """A `fabric` process whose streams are a terminal."""
 
@@ -119,11 +159,12 @@ class Terminal:
         self._shown = b""
 
     @classmethod
-    async def start(cls, fabric: Fabric, *arguments: str, term: str = "dumb") -> "Terminal":
+    async def start(cls, fabric: Fabric, *arguments: str, configured: bool = False) -> "Terminal":
         fabric.folder.mkdir(parents=True, exist_ok=True)
-        (fabric.folder / "fabric-config.json").write_text("{}")
+        if not configured:
+            (fabric.folder / "fabric-config.json").write_text("{}")
         master, slave = pty.openpty()
-        env = {**environment(fabric), "TERM": term, **fabric.environment}
+        env = {**environment(fabric), "TERM": "dumb", **fabric.environment}
         process = await start_fabric(
             list(arguments), cwd=fabric.folder, env=env, stdin=slave, stdout=slave, stderr=slave
         )
