@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from agent_fabric.application.audit.collect_garbage import CollectGarbage
+from agent_fabric.application.ports.audit import RetentionStore
 from agent_fabric.application.runs.verify_run import VerifyRun
 from agent_fabric.application.secrets.change_secrets import ChangeSecrets
 from agent_fabric.bootstrap.records import Records
@@ -59,4 +60,12 @@ def collect_garbage(records: Records) -> CollectGarbage:
 
         return await on_own_thread(ChangeRecorder(layout).forget_unused)
 
-    return CollectGarbage(records.storage.retention, SystemClock(), prune_changes)
+    return CollectGarbage(_retention(records), SystemClock(), prune_changes)
+
+
+def _retention(records: Records) -> RetentionStore:
+    if records.archive is None:
+        return records.storage.retention
+    from agent_fabric.infrastructure.workspaces.saved_retention import SavedRetention  # noqa: PLC0415 - few have one
+
+    return SavedRetention(records.storage.retention, records.archive.objects)

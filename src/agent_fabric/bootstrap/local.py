@@ -37,6 +37,7 @@ from agent_fabric.config.schema.audit import AuditConfig
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.config.schema.specialists import SpecialistConfig
 from agent_fabric.config.secret_references import reference_in, secrets_named_in
+from agent_fabric.config.store_address import StoreAddress
 from agent_fabric.domain.cluster import Role
 from agent_fabric.domain.ids import RunId, SpecialistId
 from agent_fabric.domain.labels import WORKSPACE_FILES
@@ -106,6 +107,8 @@ class LocalFabric:
         if self.tool_servers is not None:
             await self.tool_servers.aclose()
         await self.sandboxes.aclose()
+        if self.records.archive is not None:
+            await self.records.archive.objects.aclose()
         await self.models.aclose()
         await self.web.aclose()
         self.records.close()
@@ -150,6 +153,7 @@ def build_local(  # noqa: PLR0913 - each is a part that only some callers join
     )
     never = tuple(each.name for each in own if each is not None)
     secrets = open_secrets(config.secrets, records.layout.root, os.environ, known=known, never=never)
+    records = _with_archive(records, config, address, secrets)
     models, web = LazyModels(config, secrets.chain.resolve, records.layout.root), LazyWeb(config.web)
     tool_servers = _tool_servers(config, origins or {}, secrets)
 
@@ -216,6 +220,7 @@ def build_local(  # noqa: PLR0913 - each is a part that only some callers join
         known,
         patience_s=patience_s,
         asks_here=asks_here,
+        archive=records.archive,
     )
     fabric = LocalFabric(
         records=records,
@@ -243,6 +248,7 @@ def build_local(  # noqa: PLR0913 - each is a part that only some callers join
             drive=drive,
             end_leftovers=sandboxes.end_leftovers,
             driver=records.storage.leases.driver,
+            archive=records.archive,
         ),
         cancel_run=cancel_run(records),
         decide_approval=DecideApproval(records.approvals, records.runs, lambda: policy),
@@ -308,11 +314,21 @@ def _introduction(config: FabricConfig, role: Role) -> Introduction:
         name=cluster.label,
         role=role,
         home=cluster.home,
+        opens_saved=bool(config.workspaces.backend),
+        saves_workspaces=bool(config.workspaces.backend) and config.workspaces.save == "calls",
         slots=slots,
         pools=cluster.pools,
         version=__version__,
         lease_ttl_s=cluster.lease_ttl_s,
     )
+
+
+def _with_archive(records: Records, config: FabricConfig, address: StoreAddress, secrets: Secrets) -> Records:
+    if not config.workspaces.backend or not address.is_remote:
+        return records
+    from agent_fabric.bootstrap.workspaces import open_archive  # noqa: PLC0415 - few have one
+
+    return replace(records, archive=open_archive(config.workspaces, records.layout, secrets.chain.resolve))
 
 
 def _untrusted_files(config: FabricConfig, files: ExposedFiles, run_id: RunId, workspace: str) -> str:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from agent_fabric.application.ports.wake_ups import WakeUps
     from agent_fabric.infrastructure.runlog.snapshots import SnapshotFolder
     from agent_fabric.infrastructure.secrets.keyring import Keyring
+    from agent_fabric.infrastructure.workspaces.saved_folders import SavedFolders
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,8 @@ class Records:
     run_index: RunIndex
     wake_ups: "WakeUps | None" = None
     """Wakes whoever waits for what is written here; None: others find it when they look."""
+    archive: "SavedFolders | None" = None
+    """Where files of runs are saved for other machines, if that is configured and known here."""
 
     @property
     def runs(self) -> RunRepository:

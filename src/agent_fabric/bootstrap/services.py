@@ -2,18 +2,19 @@
 
 import os
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 
 from agent_fabric.application.models.check_health import HealthFinding, Level
 from agent_fabric.config.passwords_in_urls import hide_passwords
 from agent_fabric.config.problems import ConfigProblem
 from agent_fabric.config.schema.fabric import FabricConfig
-from agent_fabric.domain.errors import MissingExtra
+from agent_fabric.domain.errors import FabricError, MissingExtra
 
 FindProblem = Callable[[str], Awaitable[str]]
 """Returns why the service at an address cannot be used; empty: it can."""
 
 
-async def service_findings(config: FabricConfig) -> list[HealthFinding]:
+async def service_findings(config: FabricConfig, root: Path) -> list[HealthFinding]:
     """Return a line for each service that is configured. Without them a task can run all the same."""
     findings = []
     try:
@@ -45,7 +46,27 @@ async def service_findings(config: FabricConfig) -> list[HealthFinding]:
                 "answers.",
             )
         )
+    if config.workspaces.backend and config.store.url:
+        findings.append(await _object_finding(config, root))
     return findings
+
+
+async def _object_finding(config: FabricConfig, root: Path) -> HealthFinding:
+    """Store an object and read it again: whoever can only read would fail in the middle of a run."""
+    from agent_fabric.bootstrap.secrets import open_secrets  # noqa: PLC0415 - few have one
+    from agent_fabric.bootstrap.workspaces import open_objects  # noqa: PLC0415 - as above
+
+    objects = open_objects(config.workspaces, open_secrets(config.secrets, root, os.environ).chain.resolve)
+    try:
+        await objects.put("doctor/probe", b"agent-fabric")
+        await objects.get("doctor/probe")
+        await objects.remove("doctor/")
+    except FabricError as problem:
+        text = f"{problem.message}: runs stop at their next call, and can be resumed later"
+        return HealthFinding(about="workspaces", level=Level.WARN, text=text, fix=problem.hint)
+    finally:
+        await objects.aclose()
+    return HealthFinding(about="workspaces", level=Level.OK, text=f"{objects.place} keeps the files of runs")
 
 
 async def _finding(

@@ -2,6 +2,9 @@
 
 from enum import StrEnum
 
+OBJECT_HOME = "object"
+"""Home of runs whose files are saved where every machine finds them."""
+
 
 class Role(StrEnum):
     """What a process does beside what it is asked for."""

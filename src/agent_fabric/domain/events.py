@@ -32,7 +32,7 @@ from agent_fabric.domain.workflow_events import (
     StepWaited,
     TimerFired,
 )
-from agent_fabric.domain.workspace_events import WorkspaceCompared
+from agent_fabric.domain.workspace_events import WorkspaceCompared, WorkspaceSaved
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -450,6 +450,7 @@ Body = (
     | GuidanceGiven
     | ContextCompacted
     | WorkspaceCompared
+    | WorkspaceSaved
     | PlainAnswerAccepted
     | BudgetExhausted
     | StepStarted

@@ -18,6 +18,10 @@ class Introduction:
     role: Role = Role.PROCESS
     home: str = ""
     """Where the workspaces are that it can open; empty: on this machine."""
+    opens_saved: bool = False
+    """Whether it finds workspaces that others have saved."""
+    saves_workspaces: bool = False
+    """Whether it saves those of new runs."""
     slots: int = 1
     """How many runs it drives at a time."""
     pools: Sequence[str] = (DEFAULT_POOL,)

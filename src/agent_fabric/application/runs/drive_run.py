@@ -11,6 +11,7 @@ from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.events import EventSink
 from agent_fabric.application.ports.runs import APPROVAL, CANCEL, CHILD, SIGNAL, HeldRun, InboxRow, NewRun
 from agent_fabric.application.ports.sandbox import Sandboxes
+from agent_fabric.application.ports.workspace_archive import WorkspaceArchive
 from agent_fabric.application.runs.in_flight_effects import Effect, EffectTask, InFlightEffects, complete
 from agent_fabric.application.runs.inbox_future import (
     InboxFuture,
@@ -24,7 +25,7 @@ from agent_fabric.application.runs.perform import Perform
 from agent_fabric.domain.approval_events import ApprovalDecided
 from agent_fabric.domain.approvals import Decision, Question
 from agent_fabric.domain.errors import FabricError
-from agent_fabric.domain.events import Body, Event, RunFailed, RunInterrupted, RunWaited
+from agent_fabric.domain.events import Body, Event, RunFailed, RunInterrupted, RunWaited, ToolErred, ToolReturned
 from agent_fabric.domain.ids import LaneId, RunId, SpecialistId
 from agent_fabric.domain.live_text import LiveText
 from agent_fabric.domain.runs.actions import Action, lane_of
@@ -36,6 +37,7 @@ from agent_fabric.domain.secret_shapes import hide_shapes
 from agent_fabric.domain.secrets import KnownSecrets
 from agent_fabric.domain.workflow_events import StepWaited
 from agent_fabric.domain.workflows.actions import StopStep, Wait
+from agent_fabric.domain.workspace_events import WorkspaceSaved
 
 MAX_AT_ONCE = 256
 """Facts that are recorded before they are made durable, where nothing else asks for it."""
@@ -61,6 +63,8 @@ class DriveRun:
     asks_here: bool = False
     """Whether somebody sits here who answers at once, so that a run which needs a person does not stay for its
     timers."""
+    archive: WorkspaceArchive | None = None
+    """Where files are saved with the results of calls that may have changed them."""
     _releasing: set[asyncio.Future[None]] = field(default_factory=set)
     """Runs whose effects outlast their drive."""
 
@@ -90,6 +94,8 @@ class DriveRun:
             await drive.packs.close()
             if self.sandboxes is not None:
                 await self.sandboxes.close(held.run_id)
+            if self.archive is not None:
+                self.archive.forget(held.run_id)
         finally:
             unfinished = drive.in_flight.unfinished
             if unfinished:  # no other driver may begin while an effect of this one goes on
@@ -132,6 +138,7 @@ class _Drive:
         self.packs = OpenPacks()
         self.patience_s = use_case.patience_s
         self.asks_here = use_case.asks_here
+        self.archive = use_case.archive
         self.batch: list[Event] = []
         """Recorded, but not durable yet."""
         self.live: dict[LaneId, LiveText] = {}
@@ -280,6 +287,8 @@ class _Drive:
 
     async def _commit(self, consumed: Sequence[InboxRow] = ()) -> None:
         """Make what was recorded durable, then let readers see it."""
+        if self.archive is not None and any(isinstance(each.body, ToolReturned | ToolErred) for each in self.batch):
+            await self._save_workspace(self.archive)
         # Folders first: whoever is cancelled meanwhile must still have the batch.
         made = [child for child in self.children if await child.prepare()] if self.children else []
         batch, self.batch = self.batch, []
@@ -296,6 +305,13 @@ class _Drive:
             for child in children:
                 self.sink.publish(child.run_id, (child.created,))
             self.sink.publish(self.held.run_id, batch)
+
+    async def _save_workspace(self, archive: WorkspaceArchive) -> None:
+        """Save the files before the results of calls are durable: whoever reads the log finds the files to it."""
+        if archive.covers(self.state):
+            saved = await archive.save(self.held.run_id)
+            if saved.manifest != self.state.saved:
+                self.record(None, (WorkspaceSaved(**saved._asdict()),))
 
     async def _run_inline(self, lane: LaneId | None, effect: Effect, inbox: InboxFuture) -> None:
         """Let the only effect run here, not on a task of its own: the usual case, at half the price.

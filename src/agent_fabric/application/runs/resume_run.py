@@ -6,6 +6,7 @@ from typing import Literal
 
 from agent_fabric.application.ports.packs import SpecialistRegistry
 from agent_fabric.application.ports.runs import Before, RunRepository, Workspaces
+from agent_fabric.application.ports.workspace_archive import WorkspaceArchive
 from agent_fabric.application.runs.claimed_run import ClaimedRun
 from agent_fabric.application.runs.drive_run import DriveRun
 from agent_fabric.application.runs.fold_log import fold_log
@@ -28,6 +29,8 @@ class ResumeRun:
     """Ends processes that an earlier driver of a run left in its workspace."""
     driver: str
     """Who we are, for the log."""
+    archive: WorkspaceArchive | None = None
+    """Where files of runs are that other machines have driven."""
 
     async def __call__(self, run_id: RunId, *, by: Literal["person", "server"] = "person") -> RunResult:
         """Drive the run until it settles, waits or is interrupted.
@@ -68,6 +71,8 @@ class ResumeRun:
                 own = state.workspace == self.workspaces.workspace(run_id)
                 await self.workspaces.prepare(run_id, at="" if own else state.workspace)
             self._require_drivable(state)
+            if self.archive is not None and self._is_saved(state):
+                state.workspace = await self.archive.restore(run_id, state.saved)
             # Only one: else a process that it kills at once would be started for ever.
             fresh = (new or before is Before.NOBODY) and state.next_seq == 1
             if not fresh:
@@ -83,6 +88,10 @@ class ResumeRun:
         resumed = RunResumed(by=by, driver=self.driver, root=root_of(state.task.parent), handed_over=handed_over)
         return ClaimedRun(held, state, () if fresh else (resumed,))
 
+    def _is_saved(self, state: RunState) -> bool:
+        """Tell whether its files are found on any machine."""
+        return self.archive is not None and self.archive.covers(state) and not state.status.settled
+
     def _require_drivable(self, state: RunState) -> None:
         if state.unknown_kind:
             raise RunUndrivable(
@@ -92,7 +101,7 @@ class ResumeRun:
             )
         if state.status.settled:
             return
-        if not self.workspaces.usable(state.workspace):
+        if not self._is_saved(state) and not self.workspaces.usable(state.workspace):
             raise RunUndrivable(
                 f"The workspace of run {state.run_id} cannot be opened: {state.workspace}",
                 hint="Resume on the machine that has it, or restore the folder.",

@@ -41,6 +41,7 @@ from agent_fabric.config.schema.values import EntryKey, Settings, Text, Texts
 from agent_fabric.config.schema.web import WebConfig
 from agent_fabric.config.schema.webhooks import WebhookConfig
 from agent_fabric.config.schema.workflows import WorkflowsConfig
+from agent_fabric.config.schema.workspaces import WorkspacesConfig
 
 
 class FabricConfig(Settings):
@@ -88,6 +89,8 @@ class FabricConfig(Settings):
     """Where runs and everything about them are stored."""
     cluster: ClusterConfig = ClusterConfig()
     """Servers and workers that share a store."""
+    workspaces: WorkspacesConfig = WorkspacesConfig()
+    """Where the files of runs are kept for other machines."""
     cli: CliConfig = CliConfig()
     """How the command line works."""
     secrets: SecretsConfig = SecretsConfig()

@@ -60,7 +60,7 @@ from agent_fabric.domain.workflow_events import (
     StepWaited,
     TimerFired,
 )
-from agent_fabric.domain.workspace_events import WorkspaceCompared
+from agent_fabric.domain.workspace_events import WorkspaceCompared, WorkspaceSaved
 
 if TYPE_CHECKING:  # most runs have none
     from agent_fabric.domain.provenance import Observation
@@ -136,8 +136,8 @@ def _evolve_run(state: RunState, event: Event) -> None:
             state.payload = body.payload
         case UnknownEvent() as body:
             state.unknown_kind = body.kind
-        case CloudFallbackUsed() as body:
-            _note_egress(state, host_elsewhere(body.base_url))
+        case CloudFallbackUsed() | WorkspaceSaved() as body:
+            _take_note(state, body)
         case BudgetExhausted() | TaskForceStarted() | ToolCallRecovered():
             pass  # the events beside them say what follows
         case ModelCalled() | ModelAnswered() | ModelFailed() if not state.specialist_ids:
@@ -168,6 +168,14 @@ def _evolve_run(state: RunState, event: Event) -> None:
             state.unknown_kind = event.body.kind  # a lane that never started: not a log we wrote
         case unknown:
             assert_never(unknown)
+
+
+def _take_note(state: RunState, body: CloudFallbackUsed | WorkspaceSaved) -> None:
+    """Remember what happened to data outside of the conversation."""
+    if isinstance(body, WorkspaceSaved):
+        state.saved = body.manifest
+    else:
+        _note_egress(state, host_elsewhere(body.base_url))
 
 
 def _begin(state: RunState, body: RunCreated) -> None:

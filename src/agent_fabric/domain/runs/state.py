@@ -154,6 +154,8 @@ class RunState:
     task: Task | None = None
     """None before the first event."""
     workspace: str = ""
+    saved: str = ""
+    """Manifest of the files as they were last saved; empty: they were not."""
     specialist_ids: tuple[SpecialistId, ...] = ()
     """Empty until recruitment."""
     routing_method: str = ""

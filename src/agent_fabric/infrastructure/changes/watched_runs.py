@@ -18,6 +18,7 @@ from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.infrastructure.runlog.layout import Layout
 from agent_fabric.infrastructure.runlog.links import require_workspace_unlinked
 from agent_fabric.infrastructure.threads import on_own_thread
+from agent_fabric.infrastructure.workspaces.movable import is_own
 
 if TYPE_CHECKING:
     from agent_fabric.infrastructure.changes.recorder import ChangeRecorder, OpenDrive
@@ -91,7 +92,7 @@ class WatchedRuns:
 
     async def _begin(self, run_id: RunId, events: Sequence[Event]) -> "OpenDrive | None":
         body = events[0].body
-        if not isinstance(body, RunCreated) or (body.workspace == self.layout.workspace(run_id) and not body.session):
+        if not isinstance(body, RunCreated) or (is_own(body.workspace, run_id) and not body.session):
             return None  # of a session, later turns work in the same folder, and each is undone by itself
         if body.parent is not None and body.workspace.startswith(f"{self.layout.root}/"):
             return None  # the workspace of the workflow that it works for

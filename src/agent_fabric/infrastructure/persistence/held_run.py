@@ -373,7 +373,8 @@ def create_undriven(
         DriverConflict: there is one with this id.
     """
     created, cipher = first.body, None
-    number = add_run(connection, run_id, first.ts, created, parent=parent, home=store.leases.home)
+    home = store.leases.home_of(run_id, created)
+    number = add_run(connection, run_id, first.ts, created, parent=parent, home=home)
     if isinstance(created, RunCreated) and created.encrypted:
         cipher, sealed = store.keys.new(run_id)
         add_key(connection, number, sealed)

@@ -86,7 +86,8 @@ class NewRunRow:
         """
         if held.number:  # a second attempt, after another write of the same commit failed: it may differ
             leases.release(held.number, held.epoch)
-        held.number = add_run(connection, self.run_id, self.created_at, self.created, home=leases.home)
+        home = leases.home_of(self.run_id, self.created)
+        held.number = add_run(connection, self.run_id, self.created_at, self.created, home=home)
         if self.key is not None:
             add_key(connection, held.number, self.key)
         held.epoch = leases.hold_new(connection, held.number)

@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from agent_fabric.application.ports.runs import Before
+from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.persistence.event_rows import this_process
 from agent_fabric.infrastructure.persistence.run_locks import SERVER, RunLocks
 from agent_fabric.infrastructure.persistence.sql import Acquired, SqlConnection
@@ -39,7 +40,9 @@ class KernelLeases:
     """The database does not know."""
     abandoned: None = None
     """As above."""
-    home: str = ""
+
+    def home_of(self, run_id: RunId, created: object) -> str:  # noqa: ARG002 - all are where the file is
+        return ""
 
     def hold_new(self, connection: SqlConnection, number: int) -> int:  # noqa: ARG002 - the file knows nothing of it
         # The run is invisible before its transaction ends, so no other process can have its lock.

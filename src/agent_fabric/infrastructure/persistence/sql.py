@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from agent_fabric.application.ports.runs import Before
 from agent_fabric.domain.errors import StoreUnavailable
+from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.persistence.dialects import Dialect
 from agent_fabric.infrastructure.persistence.sealing import RunKeys
 
@@ -88,9 +89,8 @@ class RunNumberLeases(Protocol):
         """Condition on a row of `runs`: this process may acquire it. None: only `is_abandoned` can tell."""
         ...
 
-    @property
-    def home(self) -> str:
-        """Where the workspaces of new runs are; empty: where the database is."""
+    def home_of(self, run_id: RunId, created: object) -> str:
+        """Return where the workspace of a new run is, whose first event has this body; empty: where the database is."""
         ...
 
     def hold_new(self, connection: SqlConnection, number: int) -> int:

@@ -85,7 +85,7 @@ async def _prerequisites_and_models(root: Path, config: FabricConfig) -> list[He
     if has_store(root):  # else there are no keys
         with open_records(root) as records:
             missing += await answering_keys(config, resolve, records.storage)()
-    missing += await service_findings(config)
+    missing += await service_findings(config, root)
     async with open_models(config, resolve, root) as here:
         return [*missing, *await model_findings(root, config, here.list_models)]
 

@@ -3,19 +3,21 @@
 import asyncio
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Annotated
 
 import typer
 
+from agent_fabric.application.audit.collect_garbage import Collected
 from agent_fabric.application.ports.runs import RunRecord
 from agent_fabric.bootstrap.audit import collect_garbage
-from agent_fabric.bootstrap.records import open_records, this_person
+from agent_fabric.bootstrap.records import Records, open_records, this_person
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.plural import counted
 from agent_fabric.interfaces.cli.durations import seconds_in
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
-from agent_fabric.interfaces.cli.options import AsJson, Workspace, own_root
+from agent_fabric.interfaces.cli.options import AsJson, Workspace, configuration, own_root
 from agent_fabric.interfaces.cli.output import plain, print_json, print_warning
 from agent_fabric.interfaces.cli.place import RunAccess, Server, at_place, server_of, with_client
 from agent_fabric.interfaces.cli.run_list import run_lines
@@ -77,8 +79,21 @@ def _lines(run_ids: Sequence[str], workspace: str | None, server: str | None) ->
 
 
 def _collected_here(workspace: str | None, older_than_s: float, *, keep: int, dry_run: bool) -> Json:
-    with open_records(own_root(workspace)) as records:
-        collect = collect_garbage(records)
-        return COLLECTED.dump(
-            asyncio.run(collect(older_than_s=older_than_s, by=this_person(), keep=keep, dry_run=dry_run))
-        )
+    root = own_root(workspace)
+
+    async def collect(records: Records) -> Collected:
+        try:
+            return await collect_garbage(records)(
+                older_than_s=older_than_s, by=this_person(), keep=keep, dry_run=dry_run
+            )
+        finally:
+            if records.archive is not None:
+                await records.archive.objects.aclose()
+
+    with open_records(root) as opened:
+        records = opened
+        if opened.storage.cluster is not None:  # others may have saved files of runs
+            from agent_fabric.bootstrap.workspaces import archive_here  # noqa: PLC0415 - most stores are files
+
+            records = replace(opened, archive=archive_here(configuration(root).config, opened.layout))
+        return COLLECTED.dump(asyncio.run(collect(records)))

@@ -47,7 +47,7 @@ from agent_fabric.domain.workflow_events import (
     StepStatus,
     StepWaited,
 )
-from agent_fabric.domain.workspace_events import WorkspaceCompared
+from agent_fabric.domain.workspace_events import WorkspaceCompared, WorkspaceSaved
 from agent_fabric.interfaces.cli.durations import moment
 from agent_fabric.interfaces.cli.output import paint, plain
 from agent_fabric.interfaces.cli.step_lines import seconds
@@ -213,6 +213,8 @@ class Transcript:
                 yield from self._text(body.hint)
             case WorkspaceCompared():
                 yield self._head(event, "compared", "dim", _compared(body))
+            case WorkspaceSaved():
+                yield self._head(event, "saved", "dim", f"{counted(body.files, 'file')}, {body.size:,} bytes")
             case CloudFallbackUsed():
                 yield self._head(
                     event, "fallback", "yellow", f"{plain(body.cloud_model)} for {plain(body.local_model)}"

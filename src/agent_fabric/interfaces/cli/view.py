@@ -44,7 +44,7 @@ from agent_fabric.domain.workflow_events import (
     StepWaited,
     TimerFired,
 )
-from agent_fabric.domain.workspace_events import WorkspaceCompared
+from agent_fabric.domain.workspace_events import WorkspaceCompared, WorkspaceSaved
 from agent_fabric.interfaces.cli.approval_card import going_on, how_to_answer, step_asking
 from agent_fabric.interfaces.cli.call_remarks import call_remarks
 from agent_fabric.interfaces.cli.evidence_lines import changed_lines, evidence_lines
@@ -194,7 +194,7 @@ class LiveView:
                     f"{label}  {styled('told the model:', 'yellow', self._stream)} "
                     f"{fitted(body.message, _WIDTH, self._stream)}"
                 )
-            case WorkspaceCompared():
+            case WorkspaceCompared() | WorkspaceSaved():
                 pass  # the result lists what has changed
             case ContextCompacted() as body:
                 self._line(f"{label}  shortened the conversation by {body.last - body.first - 1} messages")

@@ -5,11 +5,14 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from agent_fabric.application.ports.runs import Before
+from agent_fabric.domain.cluster import OBJECT_HOME
 from agent_fabric.domain.errors import DriverConflict, LeaseLost, LogWentBack
+from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.persistence.event_rows import note_driver
 from agent_fabric.infrastructure.persistence.log_writes import OfOneRun
-from agent_fabric.infrastructure.persistence.postgres.membership import NOW, Membership, reap
+from agent_fabric.infrastructure.persistence.postgres.membership import BETWEEN_HOMES, NOW, Membership, reap
 from agent_fabric.infrastructure.persistence.sql import Acquired, Condition, SqlConnection, marks
+from agent_fabric.infrastructure.workspaces.movable import may_move
 
 ALIVE = f"(SELECT id FROM workers WHERE state <> 'gone' AND lease_until >= {NOW})"  # noqa: S608 - ours
 ACQUIRE_LOCK = (
@@ -21,7 +24,8 @@ REFUSAL_S = 90
 """How long it counts that a process has refused a run; one that lives says so again before that."""
 TAKERS = (
     "SELECT 1 FROM workers AS taker WHERE taker.state = 'active' AND taker.role IN ('server', 'worker')"  # noqa: S608 - ours
-    f" AND taker.lease_until >= {NOW} AND runs.home IN ('', taker.home)"
+    f" AND taker.lease_until >= {NOW}"
+    f" AND (runs.home = '' OR runs.home = ANY (string_to_array(taker.home, '{BETWEEN_HOMES}')))"
 )
 """Who has the workspace of a row of `runs`, and takes up runs by itself."""
 POOL_TAKERS = f"{TAKERS} AND strpos(taker.pools, ',' || runs.pool || ',') > 0"
@@ -64,12 +68,14 @@ class PostgresLeases:
 
     @property
     def free(self) -> Condition:
-        home, pools = self.membership.home, tuple(self.membership.introduction.pools)
-        return Condition(f"driver NOT IN {ALIVE} AND home IN ('', ?) AND pool IN ({marks(pools)})", (home, *pools))
+        homes, pools = ("", *self.membership.homes), tuple(self.membership.introduction.pools)
+        where = f"driver NOT IN {ALIVE} AND home IN ({marks(homes)}) AND pool IN ({marks(pools)})"
+        return Condition(where, (*homes, *pools))
 
-    @property
-    def home(self) -> str:
-        return self.membership.home
+    def home_of(self, run_id: RunId, created: object) -> str:
+        if self.membership.introduction.saves_workspaces and may_move(run_id, created):
+            return OBJECT_HOME
+        return self.membership.homes[0]
 
     def holds(self, number: int) -> bool:
         """Tell whether this process still believes that it holds a run."""

@@ -170,7 +170,7 @@ def create_held(
 def _create(connection: PostgresConnection, leases: PostgresLeases, new: Sequence[NewRunRow]) -> dict[str, int]:
     """Return the numbers of the runs that did not exist, by their ids."""
     worker_id = leases.membership.worker_id
-    columns = zip(*(_values(row, worker_id, leases.home) for row in new), strict=True)
+    columns = zip(*(_values(row, worker_id, leases.home_of(row.run_id, row.created)) for row in new), strict=True)
     found = connection.execute_binary(_CREATE, list(columns))
     numbers = {run_id.decode(): int.from_bytes(number) for run_id, number in found}
     if not numbers:

@@ -15,7 +15,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, Final, NamedTuple
 
 from agent_fabric.application.ports.cluster import Introduction
-from agent_fabric.domain.cluster import Role
+from agent_fabric.domain.cluster import OBJECT_HOME, Role
 from agent_fabric.domain.errors import LeaseLost, StoreUnavailable
 from agent_fabric.infrastructure.persistence.event_rows import this_process
 from agent_fabric.infrastructure.persistence.postgres.connection import PostgresConnection
@@ -25,6 +25,7 @@ from agent_fabric.infrastructure.persistence.sql import SqlConnection
 from agent_fabric.infrastructure.sandbox.effect_guard import EffectGuard
 from agent_fabric.infrastructure.sandbox.effect_guard_process import LOOK_S, boot_time
 
+BETWEEN_HOMES: Final = " + "
 MARGIN: Final = 0.2
 """Share of the time to live after which this process stops by itself, before others take over what it did."""
 RENEWALS: Final = 5
@@ -92,8 +93,11 @@ class Membership:
         self._connect = connect
         self._place = place
         self.introduction = introduction
-        self.home = introduction.home or f"host:{socket.gethostname()}"
-        """Where the workspaces are that this process can open."""
+        own = introduction.home or f"host:{socket.gethostname()}"
+        self.homes = (own, OBJECT_HOME) if introduction.opens_saved else (own,)
+        """Where the workspaces are that this process can open; those of its own runs first."""
+        self.home = BETWEEN_HOMES.join(self.homes)
+        """The same, as others read it."""
         self.ttl_s = introduction.lease_ttl_s
         self._role = introduction.role
         self._guard = threading.Lock()

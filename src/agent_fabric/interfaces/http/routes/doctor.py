@@ -35,7 +35,7 @@ def add_doctor(app: FastAPI, fabric: ServerFabric) -> None:
             await asyncio.to_thread(look.encryption_finding, root, config),
             *await fabric.find_missing_prerequisites(),
             *await fabric.find_answering_keys(),
-            *await service_findings(config),
+            *await service_findings(config, root),
         ]
         try:
             findings += await look.model_findings(root, config, listing(config, fabric.models.stack))

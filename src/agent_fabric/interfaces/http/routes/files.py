@@ -1,6 +1,7 @@
 """Files that runs have made: see them, and fetch them."""
 
 import asyncio
+from dataclasses import replace
 from typing import Annotated, Any
 from urllib.parse import quote
 
@@ -8,11 +9,11 @@ from fastapi import FastAPI, Path, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from agent_fabric.bootstrap.run_files import FetchFiles
+from agent_fabric.bootstrap.run_files import fetch_files
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.identity import Scope as Right
 from agent_fabric.infrastructure.json_codec import dump_json
-from agent_fabric.infrastructure.runlog.run_files import OpenFile, RunFiles
+from agent_fabric.infrastructure.runlog.run_files import OpenFile
 from agent_fabric.interfaces.http.connection import roomy
 from agent_fabric.interfaces.http.locks import needs, who_asks
 from agent_fabric.interfaces.http.openapi import operation, problems
@@ -30,7 +31,7 @@ RunIdPath = Annotated[str, Path(description="The run, or the beginning of its id
 
 def add_files(app: FastAPI, fabric: ServerFabric) -> None:
     """Add the routes."""
-    fetch = FetchFiles(fabric.reader, RunFiles(fabric.records.layout))
+    fetch = replace(fetch_files(fabric.records), reader=fabric.reader)
 
     @app.get(
         "/runs/{run_id}/files",

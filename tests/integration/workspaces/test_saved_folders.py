@@ -1,0 +1,213 @@
+"""Files of runs are saved as objects and restored on another machine, the same to the last bit or not at all."""
+
+import asyncio
+import os
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import AsyncIterator, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from urllib.request import Request, urlopen
+
+import pytest
+
+from agent_fabric.application.ports.workspace_archive import ObjectStore
+from agent_fabric.domain.errors import StoreUnavailable
+from agent_fabric.domain.ids import RunId
+from agent_fabric.infrastructure.runlog.layout import Layout
+from agent_fabric.infrastructure.web.s3_objects import S3Bucket, S3Credentials, S3Objects, signed_headers
+from agent_fabric.infrastructure.workspaces.folder_objects import FolderObjects
+from agent_fabric.infrastructure.workspaces.saved_folders import SavedFolders
+from contract.object_store_contract import ObjectStoreContract
+from services import need
+
+RUN = RunId("r-1")
+AMAZONS_EXAMPLE = S3Credentials("AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY")
+
+
+@pytest.mark.parametrize(
+    ("query", "signature"),
+    [
+        ("lifecycle=", "fea454ca298b7da1c68078a5d1bdbfbbe0d65c699e0f91ac7a200a0136783543"),
+        ("max-keys=2&prefix=J", "34b48302e7b5fa45bde8084f4b7868a86f0a534bc59db6670ed5711ef69dc6f7"),
+    ],
+)
+def test_requests_are_signed_as_amazon_documents_it(query: str, signature: str) -> None:
+    url = f"https://examplebucket.s3.amazonaws.com/?{query}"
+    headers = signed_headers(AMAZONS_EXAMPLE, "us-east-1", "GET", url, b"", datetime(2013, 5, 24, tzinfo=UTC))
+    assert headers["authorization"].endswith(f"Signature={signature}")
+
+
+@pytest.fixture(scope="module")
+def s3() -> Iterator[tuple[str, S3Credentials]]:
+    """A server that checks signatures, and somebody whom it knows."""
+    # First where all users' programs are: releases before 5.2.5 change the address of a request before they check it.
+    program = shutil.which("moto_server", path=f"/usr/local/bin{os.pathsep}{os.environ.get('PATH', '')}")
+    need(program, 'needs an S3 server: pipx install --global "moto[server]>=5.2.5"')
+    assert program is not None
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    environment = {**os.environ, "INITIAL_NO_AUTH_ACTION_COUNT": "4", "MOTO_IAM_LOAD_MANAGED_POLICIES": "false"}
+    command = [program, "-H", "127.0.0.1", "-p", str(port)]
+    server = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    url = f"http://127.0.0.1:{port}"
+    try:
+        deadline = time.monotonic() + 30
+        while True:
+            try:
+                socket.create_connection(("127.0.0.1", port), 1).close()
+                break
+            except OSError:
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
+        yield url, _user_of(url)
+    finally:
+        server.kill()
+        server.wait()
+
+
+def _user_of(url: str) -> S3Credentials:
+    """Make a bucket, and a user who may use it; afterwards the server asks for signatures."""
+    scope = "Credential=mock/20260101/us-east-1/{}/aws4_request, SignedHeaders=host, Signature=x"
+
+    def ask(service: str, method: str, path: str, body: str = "") -> str:
+        headers = {"Authorization": f"AWS4-HMAC-SHA256 {scope.format(service)}"}
+        request = Request(url + path, data=body.encode() or None, method=method, headers=headers)
+        with urlopen(request, timeout=30) as answer:
+            return str(answer.read().decode())
+
+    version = "&Version=2010-05-08"
+    ask("s3", "PUT", "/fabric")
+    ask("iam", "POST", "/", f"Action=CreateUser&UserName=ada{version}")
+    allowed = '{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"s3:*","Resource":"*"}]}'
+    ask("iam", "POST", "/", f"Action=PutUserPolicy&UserName=ada&PolicyName=all&PolicyDocument={allowed}{version}")
+    made = ask("iam", "POST", "/", f"Action=CreateAccessKey&UserName=ada{version}")
+    access, secret = (
+        made.partition(f"<{name}>")[2].partition(f"</{name}>")[0] for name in ("AccessKeyId", "SecretAccessKey")
+    )
+    return S3Credentials(access, secret)
+
+
+def objects_at(url: str, credentials: S3Credentials, prefix: str = "") -> S3Objects:
+    async def known() -> S3Credentials:
+        return credentials
+
+    return S3Objects(S3Bucket(endpoint=url, bucket="fabric", prefix=prefix), known)
+
+
+class TestFolderObjects(ObjectStoreContract):
+    @pytest.fixture
+    def objects(self, tmp_path: Path) -> ObjectStore:
+        return FolderObjects(tmp_path / "objects")
+
+
+class TestS3Objects(ObjectStoreContract):
+    @pytest.fixture
+    async def objects(self, s3: tuple[str, S3Credentials]) -> AsyncIterator[ObjectStore]:
+        store = objects_at(*s3, prefix="team/a-b")
+        yield store
+        await store.aclose()
+
+    async def test_a_wrong_key_is_refused_and_not_shown(self, s3: tuple[str, S3Credentials]) -> None:
+        url, known = s3
+        store = objects_at(url, S3Credentials(known.access_key, "wrong"))
+        with pytest.raises(StoreUnavailable, match="403 SignatureDoesNotMatch") as refused:
+            await store.put("r/x", b"data")
+        assert "wrong" not in refused.value.message
+        await store.aclose()
+
+
+def machine(folder: Path, objects: ObjectStore) -> tuple[Layout, SavedFolders]:
+    layout = Layout(folder)
+    layout.make()
+    return layout, SavedFolders(layout, objects)
+
+
+def picture(folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for path in sorted(folder.rglob("*")):
+        name = str(path.relative_to(folder))
+        if path.is_symlink():
+            found[name] = f"-> {path.readlink()}"
+        else:
+            found[name] = (path.stat().st_mode & 0o777, path.read_bytes() if path.is_file() else None)
+    return found
+
+
+@pytest.mark.proves("SC-11")
+async def test_files_move_from_machine_to_machine(tmp_path: Path) -> None:
+    objects = FolderObjects(tmp_path / "objects")
+    (here, saving), (there, restoring) = machine(tmp_path / "here", objects), machine(tmp_path / "there", objects)
+    await here.prepare(RUN)
+    work = Path(here.workspace(RUN))
+    (work / "deep" / "er").mkdir(parents=True)
+    (work / "empty").mkdir()
+    (work / "deep" / "er" / "größe.txt").write_bytes(b"\x00\xff" * 1000)
+    (work / "run.sh").write_text("#!/bin/sh\n")
+    (work / "run.sh").chmod(0o755)
+    (work / "link").symlink_to("/etc/passwd")
+    os.mkfifo(work / "pipe")
+    first = await saving.save(RUN)
+    assert (first.files, first.size) == (2, 2010)
+    assert (await saving.save(RUN)).manifest == first.manifest
+
+    assert await restoring.restore(RUN, first.manifest) == there.workspace(RUN)
+    moved = Path(there.workspace(RUN))
+    (work / "pipe").unlink()  # is not saved
+    assert picture(moved) == picture(work)
+
+    (moved / "run.sh").unlink()
+    (moved / "new.txt").write_text("new")
+    second = await restoring.save(RUN)
+    (work / "left over.txt").write_text("of a driver that was too slow")
+    await saving.restore(RUN, second.manifest)
+    assert picture(work) == picture(moved)
+    (work / "own.txt").write_text("made here since")
+    await saving.restore(RUN, second.manifest)  # it was restored here last: what came since stays
+    assert (work / "own.txt").exists()
+    sent = len(list((tmp_path / "objects" / RUN).iterdir()))
+    assert sent == 2 + 1 + 2  # contents, and two lists
+
+
+async def test_a_changed_object_is_not_restored(tmp_path: Path) -> None:
+    objects = FolderObjects(tmp_path / "objects")
+    (here, saving), (there, restoring) = machine(tmp_path / "here", objects), machine(tmp_path / "there", objects)
+    await here.prepare(RUN)
+    (Path(here.workspace(RUN)) / "a.txt").write_text("as it was")
+    saved = await saving.save(RUN)
+    for changed in (tmp_path / "objects" / RUN).iterdir():
+        before = changed.read_bytes()
+        changed.write_bytes(before.replace(b"a", b"b", 1))
+        with pytest.raises(StoreUnavailable, match="is not what was saved"):
+            await restoring.restore(RUN, saved.manifest)
+        changed.write_bytes(before)
+    await restoring.restore(RUN, saved.manifest)
+    assert (Path(there.workspace(RUN)) / "a.txt").read_text() == "as it was"
+
+
+async def test_a_file_that_is_written_all_the_time_is_saved_as_it_was_at_some_time(tmp_path: Path) -> None:
+    objects = FolderObjects(tmp_path / "objects")
+    (here, saving), (there, restoring) = machine(tmp_path / "here", objects), machine(tmp_path / "there", objects)
+    await here.prepare(RUN)
+    path = Path(here.workspace(RUN)) / "log.txt"
+    ends = asyncio.Event()
+
+    async def write() -> None:
+        count = 0
+        while not ends.is_set():
+            count += 1
+            path.write_text(f"{count:010}")
+            await asyncio.sleep(0)
+
+    writing = asyncio.create_task(write())
+    await asyncio.sleep(0)
+    for _ in range(20):
+        saved = await saving.save(RUN)
+    ends.set()
+    await writing
+    await restoring.restore(RUN, saved.manifest)
+    assert len((Path(there.workspace(RUN)) / "log.txt").read_text()) in (0, 10)
