@@ -321,6 +321,98 @@ CHAT_QUEUE = Table(
 )
 Index("chat_queue_of_session", CHAT_QUEUE.c.session_id, CHAT_QUEUE.c.number)
 
+DEAD_LETTERS = Table(
+    "dead_letters",
+    METADATA,
+    _text("id", key=True),
+    _text("kind"),
+    _text("source"),
+    _text("reason"),
+    _bytes("payload"),
+    _real("created_at"),
+    _text("status"),
+    _text("settled_by", default="''"),
+    _real("settled_at", null=True),
+    _text("outcome", default="''"),
+)
+Index("dead_letters_age", DEAD_LETTERS.c.created_at)
+SCHEDULES = Table(
+    "schedules",
+    METADATA,
+    _text("id", key=True),
+    _text("agent_id"),
+    _text("cron_expression"),
+    _text("task_instruction"),
+    _text("required_model"),
+    _number("is_active"),
+    _number("use_persistent_chat"),
+    _text("chat_session_id"),
+    _real("created_at"),
+    _text("name", unique=True),
+    _text("target_kind"),
+    _text("target"),
+    _bytes("inputs"),
+    _real("every_s", null=True),
+    _real("anchor"),
+    _text("timezone"),
+    _text("misfire"),
+    _text("overlap"),
+    _real("max_late_s"),
+    _number("max_catch_up"),
+    _real("jitter_s"),
+    _number("pause_after_failures"),
+    _number("daily_runs", null=True),
+    _real("starts_at", null=True),
+    _real("ends_at", null=True),
+    _real("next_at", null=True),
+    _number("revision"),
+    _text("owner"),
+    _text("paused_by"),
+    _text("requested_by"),
+    _text("user_scopes"),
+    _real("look_at", null=True),
+    _number("failures", default="0"),
+)
+Index("schedules_due", SCHEDULES.c.look_at, postgresql_where=text("look_at IS NOT NULL"))
+FIRING_PROCESSES = Table(
+    "firing_processes",
+    METADATA,
+    _text("id", key=True),
+    _text("server"),
+    _real("since"),
+    _real("until_at"),
+)
+Index("firing_processes_until", FIRING_PROCESSES.c.until_at)
+SCHEDULE_VERSIONS = Table(
+    "schedule_versions",
+    METADATA,
+    _text("name", key=True),
+    _number("revision", key=True),
+    _real("since", key=True),
+    _bytes("rule"),
+    _number("is_active"),
+    _text("changed_by"),
+    _number("removed"),
+)
+FIRINGS = Table(
+    "firings",
+    METADATA,
+    _text("trigger_name", key=True),
+    _real("due_at", key=True),
+    _real("until_at"),
+    _number("count"),
+    _text("status"),
+    _text("reason"),
+    _real("fired_at"),
+    _text("run_id", null=True),
+    _text("server"),
+    _text("about"),
+    _number("revision"),
+    _text("outcome", default="''"),
+)
+Index("firings_queued", FIRINGS.c.trigger_name, FIRINGS.c.due_at, postgresql_where=text("status = 'queued'"))
+Index("firings_open", FIRINGS.c.trigger_name, postgresql_where=text("status = 'fired' AND outcome = ''"))
+
 Table("fabric_format", METADATA, _number("version"), _number("min_writer", default="0"))
 
 
