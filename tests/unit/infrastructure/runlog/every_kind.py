@@ -37,7 +37,7 @@ from agent_fabric.domain.runs.task import Budget, Priority, Profile, TaskForceMo
 from agent_fabric.domain.sources import Source
 from agent_fabric.domain.task_force_events import PackFailed, TaskForceStarted
 from agent_fabric.domain.tools import Effect, ToolSpec, Trust
-from agent_fabric.domain.workspace_events import WorkspaceCompared
+from agent_fabric.domain.workspace_events import WorkspaceCompared, WorkspaceSaved
 from agent_fabric.infrastructure.json_codec import dump_json
 from unit.infrastructure.runlog.every_step import workflow
 
@@ -385,6 +385,7 @@ def small_model() -> list[Event]:
         (2, WorkspaceCompared(created=("new/",), modified=("a",), deleted=("b",), more=1, tests=("test_a.py",))),
         (2, ToolCalled(tool="finish_task", args=payload, call_id=CallId("call_2"))),
         (2, ToolReturned(tool="finish_task", result=payload, call_id=CallId("call_2"))),
+        (None, WorkspaceSaved(manifest="ab" * 32, files=2, size=2010)),
         (
             None,
             RunCompleted(run_id=RUN, specialist_ids=(ENGINEERING,), task_force_mode="sequential", payload=payload),

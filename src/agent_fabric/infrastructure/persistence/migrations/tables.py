@@ -42,8 +42,9 @@ def _text(
     return Column(name, Text, primary_key=key, unique=unique or None, nullable=null, server_default=given)
 
 
-def _real(name: str, *, default: str | None = None, null: bool = False) -> "Column[float]":
-    return Column(name, Double, nullable=null, server_default=None if default is None else text(default))
+def _real(name: str, *, key: bool = False, default: str | None = None, null: bool = False) -> "Column[float]":
+    given = None if default is None else text(default)
+    return Column(name, Double, primary_key=key, nullable=null, server_default=given)
 
 
 def _bytes(name: str, *, key: bool = False, unique: bool = False, null: bool = False) -> "Column[bytes]":
@@ -386,13 +387,14 @@ Index("firing_processes_until", FIRING_PROCESSES.c.until_at)
 SCHEDULE_VERSIONS = Table(
     "schedule_versions",
     METADATA,
-    _text("name", key=True),
-    _number("revision", key=True),
-    _real("since", key=True),
+    _text("name"),
+    _number("revision"),
+    _real("since"),
     _bytes("rule"),
     _number("is_active"),
     _text("changed_by"),
     _number("removed"),
+    PrimaryKeyConstraint("name", "since", "revision"),
 )
 FIRINGS = Table(
     "firings",
