@@ -11,7 +11,7 @@ import pytest
 
 from agent_fabric.infrastructure.persistence.database import connect
 from agent_fabric.infrastructure.persistence.postgres.migration import migrate
-from agent_fabric.infrastructure.persistence.schema import MIGRATIONS
+from agent_fabric.infrastructure.persistence.schema import MIGRATIONS, MIN_WRITER
 from postgres_cluster import Cluster
 from services import need
 
@@ -97,6 +97,10 @@ def test_both_databases_have_the_same_tables(cluster: Cluster, database_url: str
     assert here.keys() | {"fabric_format"} == there.keys() - {VECTORS}
     for name in here.keys() - FULL_TEXT:
         assert there[name] == here[name], name
+
+
+def test_the_oldest_program_that_may_write_is_one_that_knows_of_it() -> None:
+    assert 19 <= MIN_WRITER <= len(MIGRATIONS)
 
 
 def test_the_views_answer(cluster: Cluster, database_url: str) -> None:
