@@ -49,6 +49,8 @@ PHASES = {1: 20, 50: 150}
 """At once → runs."""
 ROOM = 8
 """Runs that a worker in this measurement has room for."""
+PLACES = ("at first", "in the middle", "at last")
+BATCH = 200
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 POOL = 8
 STATEMENTS, PER_STATEMENT = 2, 2
@@ -174,9 +176,10 @@ def _ask_all(workers: Sequence[Worker], runs: int, at_once: int) -> list[dict[st
 
 
 async def measure_queued(cluster: Cluster, queued: int) -> None:
-    print(f"\n{queued:,} queued runs; claims of a worker with room for {ROOM}, ms")
-    print("| beside it | created/s | p50 at first | p99 | p50 in the middle | p99 | p50 at last | p99 |")
-    print("|---|--:|--:|--:|--:|--:|--:|--:|")
+    print(f"\n{queued:,} queued runs; claims of a worker with room for {ROOM}, ms; floor: inserts of {BATCH} rows at a")
+    print("time, and a commit of one changed row, both by the bare driver")
+    print(f"| beside it | created/s | floor | {' | '.join(f'p50 {at} | p99 | floor p50 | p99' for at in PLACES)} |")
+    print(f"|---|{'--:|' * (2 + 4 * len(PLACES))}")
     for beside in ("nothing", "an open transaction"):
         url = _new_store(cluster)
         with tempfile.TemporaryDirectory(prefix="bench-queue-") as name, psycopg.connect(url) as other:
@@ -186,14 +189,15 @@ async def measure_queued(cluster: Cluster, queued: int) -> None:
             door, worker = _open_store(url, Path(name) / "door"), _open_store(url, Path(name) / "worker")
             rate = await _enqueue(door.runs, queued)
             door.close()
+            floor = insert_floor(url, min(queued, 5_000))
             parts = []
             sample = min(400, queued // 4)
             for upto in (0, queued // 2, queued - sample):
                 _settle_upto(url, upto)
-                parts.append(await _claims(worker.queue, worker.runs, sample))
+                parts.append(await _claims(worker.queue, worker.runs, sample, url))
             worker.close()
-        cells = " | ".join(f"{_share(part, 0.5):.1f} | {_share(part, 0.99):.1f}" for part in parts)
-        print(f"| {beside} | {rate:.0f} | {cells} |")
+        cells = " | ".join(f"{_share(each, 0.5):.1f} | {_share(each, 0.99):.1f}" for part in parts for each in part)
+        print(f"| {beside} | {rate:.0f} | {floor:.0f} | {cells} |")
 
 
 def _open_store(url: str, folder: Path) -> Storage:
@@ -247,9 +251,28 @@ def _settle_upto(url: str, number: int) -> None:
         )
 
 
-async def _claims(queue: RunQueue, runs: RunRepository, many: int) -> list[float]:
-    """Claim runs and end them; return the ms that each claim took, with its part of the look."""
+def insert_floor(url: str, many: int) -> float:
+    """Return how many rows of runs, each with an event, the bare driver inserts in a second, in batches."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("CREATE TABLE floor_runs (LIKE runs); CREATE TABLE floor_events (LIKE events)")
+        began = time.perf_counter()
+        for first in range(0, many, BATCH):
+            numbers = list(range(first, first + BATCH))
+            for table in ("runs", "events"):
+                connection.execute(
+                    f"INSERT INTO floor_{table} SELECT one.* FROM unnest(%s::bigint[]),"
+                    f" (SELECT * FROM {table} LIMIT 1) AS one",
+                    (numbers,),
+                )
+        return many / (time.perf_counter() - began)
+
+
+async def _claims(queue: RunQueue, runs: RunRepository, many: int, url: str) -> tuple[list[float], list[float]]:
+    """Claim runs and end them; return the ms that each took, with its part of the look, and those of the floor."""
     took: list[float] = []
+    floor: list[float] = []
+    bare = psycopg.connect(url, autocommit=True)
+    bare.execute("CREATE TABLE IF NOT EXISTS floor_commits (n BIGINT); INSERT INTO floor_commits VALUES (0)")
     ended: list[asyncio.Task[None]] = []
 
     async def end(held: Any, seq: int) -> None:
@@ -261,6 +284,9 @@ async def _claims(queue: RunQueue, runs: RunRepository, many: int) -> list[float
         began = time.perf_counter()
         found = await queue.unfinished(limit=ROOM)
         look = (time.perf_counter() - began) / max(1, len(found))
+        began = time.perf_counter()
+        bare.execute("UPDATE floor_commits SET n = n + 1")
+        floor.append(1000 * (time.perf_counter() - began))
         if not found:
             break
         for run_id in found:
@@ -271,7 +297,9 @@ async def _claims(queue: RunQueue, runs: RunRepository, many: int) -> list[float
                 ended.append(asyncio.create_task(end(held, len(events))))
         await asyncio.gather(*ended)
         ended.clear()
-    return took
+    bare.execute("DROP TABLE floor_commits")
+    bare.close()
+    return took, floor
 
 
 def measure_idle(cluster: Cluster, model: str, seconds: float) -> None:

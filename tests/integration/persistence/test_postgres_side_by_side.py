@@ -242,3 +242,19 @@ async def test_a_process_has_no_more_connections_than_its_pool_and_two(
     finally:
         tables.close()
     assert 2 <= most <= 3 + 2
+
+
+async def test_who_looks_for_runs_does_not_pass_those_that_have_settled(
+    pair: tuple[Any, Any], cluster: Cluster, database_url: str
+) -> None:
+    one, _ = pair
+    old = "SELECT 'old-' || n, 'completed', 1 FROM generate_series(1, 2000) AS n"
+    cluster.execute(f"INSERT INTO runs (run_id, status, created_at) {old}", database_url)
+    await (await one.runs.create(RUN, CREATED)).release()
+    assert await one.queue.unfinished(limit=5) == [RUN]
+    assert numbers(one)[RUN] - 600 < one.queue.start._number < numbers(one)[RUN]
+    cluster.execute("UPDATE runs SET status = 'running' WHERE run_id = 'old-1'", database_url)  # its driver has died
+    assert await one.queue.unfinished(limit=5) == [RUN]
+    one.queue.start._learned_at = float("-inf")  # some seconds later
+    assert await one.queue.unfinished(limit=5) == ["old-1", RUN]
+    assert await one.pending_work([RUNS]) == [RUNS]

@@ -6,34 +6,40 @@ from typing import Any, Final
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.pending_work import ANSWERS, OUTBOX, RUNS, TURNS
 from agent_fabric.infrastructure.persistence.chat_queue import DUE_SESSIONS
-from agent_fabric.infrastructure.persistence.run_queue import due_runs, free_runs
-from agent_fabric.infrastructure.persistence.sql import Condition, Database
+from agent_fabric.infrastructure.persistence.run_queue import SqlRunQueue, due_runs, free_runs
+from agent_fabric.infrastructure.persistence.sql import Condition, Database, SqlConnection
 
 _OUTBOX: Final = Condition("SELECT 1 FROM outbox UNION ALL SELECT 1 FROM outbox_messages", ())
 _TURNS: Final = Condition(DUE_SESSIONS, ())
+_KINDS: Final = frozenset({RUNS, ANSWERS, OUTBOX, TURNS})
 
 
 class SqlPendingWork:
     """PendingWork over the store."""
 
-    def __init__(self, database: Database, clock: Clock) -> None:
+    def __init__(self, database: Database, queue: SqlRunQueue, clock: Clock) -> None:
         self._database = database
+        self._queue = queue
         self._clock = clock
 
     async def __call__(self, kinds: Collection[str]) -> Collection[str]:
-        known = self._queries()
-        asked = [kind for kind in kinds if kind in known]
+        asked = [kind for kind in kinds if kind in _KINDS]
         if not asked:
             return ()
-        query = "SELECT " + ", ".join(f"EXISTS ({known[kind].sql})" for kind in asked)
-        values: list[Any] = [value for kind in asked for value in known[kind].values]
-        found = await self._database.read_briefly(lambda connection: connection.execute(query, values).fetchone())
-        return [kind for kind, is_there in zip(asked, found, strict=True) if is_there]
 
-    def _queries(self) -> Mapping[str, Condition]:
+        def read(connection: SqlConnection) -> list[str]:
+            known = self._queries(connection)
+            query = "SELECT " + ", ".join(f"EXISTS ({known[kind].sql})" for kind in asked)
+            values: list[Any] = [value for kind in asked for value in known[kind].values]
+            found = connection.execute(query, values).fetchone()
+            return [kind for kind, is_there in zip(asked, found, strict=True) if is_there]
+
+        return await self._database.read_briefly(read)
+
+    def _queries(self, connection: SqlConnection) -> Mapping[str, Condition]:
         free = self._database.leases.free or Condition("1 = 1", ())
         return {
-            RUNS: free_runs(free),
+            RUNS: free_runs(free, self._queue.start.number(connection)),
             ANSWERS: due_runs(free, self._clock.now()),
             OUTBOX: _OUTBOX,
             TURNS: _TURNS,

@@ -2,11 +2,41 @@
 
 from collections.abc import Sequence
 from functools import partial
+from typing import Final
 
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.infrastructure.persistence.sql import Condition, Database, SqlConnection
+
+LEARN_EVERY_S: Final = 5.0
+"""How often the place is looked up where runs that have to be driven begin."""
+MARGIN: Final = 500
+"""Runs that are looked at before that place: they may have become durable later than those after them."""
+_FIRST: Final = (
+    "SELECT coalesce((SELECT min(number) FROM runs WHERE status = 'running'), (SELECT max(number) FROM runs), 0)"
+)
+
+
+class QueueStart:
+    """Where the runs begin that have to be driven.
+
+    While somebody keeps a transaction open, a database cannot forget the runs that have settled since, and whoever
+    looks from the beginning passes all of them.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._number = 0
+        self._learned_at = float("-inf")
+
+    def number(self, connection: SqlConnection) -> int:
+        """Return the first number that is worth a look. One before it that has to be driven again is seen soon."""
+        now = self._clock.monotonic()
+        if now - self._learned_at >= LEARN_EVERY_S:
+            self._number = int(connection.execute(_FIRST).fetchone()[0]) - MARGIN
+            self._learned_at = now
+        return self._number
 
 
 class SqlRunQueue:
@@ -15,11 +45,12 @@ class SqlRunQueue:
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database = database
         self._clock = clock
+        self.start = QueueStart(clock)
 
     async def unfinished(self, *, limit: int | None = None) -> Sequence[RunId]:
         free = self._database.leases.free
         return await self._database.read(
-            partial(self._tried, limit=limit) if free is None else partial(_known, free=free, limit=limit)
+            partial(self._tried, limit=limit) if free is None else partial(self._known, free=free, limit=limit)
         )
 
     def _tried(self, connection: SqlConnection, limit: int | None) -> list[RunId]:
@@ -30,6 +61,13 @@ class SqlRunQueue:
         numbers = {number for number, _, _ in free}
         return [RunId(str(run_id)) for _, run_id, parent in free if parent not in numbers][:limit]
 
+    def _known(self, connection: SqlConnection, free: Condition, limit: int | None) -> list[RunId]:
+        """Return what is free, where the database knows."""
+        query, values = free_runs(free, self.start.number(connection))
+        if limit is not None:
+            query, values = f"{query} LIMIT ?", (*values, limit)
+        return [RunId(str(run_id)) for (run_id,) in connection.execute(query, values)]
+
     async def due(self) -> Sequence[RunId]:
         due = due_runs(self._database.leases.free or Condition("1 = 1", ()), self._clock.now())
         return await self._database.read(
@@ -37,16 +75,17 @@ class SqlRunQueue:
         )
 
 
-def free_runs(free: Condition) -> Condition:
+def free_runs(free: Condition, first: int) -> Condition:
     """Return the query for runs that have to be driven, where the database knows which are free; oldest first.
 
     A child of one of them is left out.
     """
     query = (
-        f"SELECT run_id FROM runs WHERE status = 'running' AND {free.sql} AND NOT EXISTS (SELECT 1 FROM runs AS above"  # noqa: S608 - ours
+        f"SELECT run_id FROM runs WHERE status = 'running' AND number >= ? AND {free.sql}"  # noqa: S608 - ours
+        " AND NOT EXISTS (SELECT 1 FROM runs AS above"
         f" WHERE above.number = runs.parent AND above.status = 'running' AND {free.sql}) ORDER BY number"
     )
-    return Condition(query, (*free.values, *free.values))
+    return Condition(query, (first, *free.values, *free.values))
 
 
 def due_runs(free: Condition, now: float) -> Condition:
@@ -59,11 +98,3 @@ def due_runs(free: Condition, now: float) -> Condition:
         f" UNION {waiting} AND wake_at <= ?"
     )
     return Condition(query, (*free.values, *free.values, now, *free.values, now))
-
-
-def _known(connection: SqlConnection, free: Condition, limit: int | None) -> list[RunId]:
-    """Return what is free, where the database knows."""
-    query, values = free_runs(free)
-    if limit is not None:
-        query, values = f"{query} LIMIT ?", (*values, limit)
-    return [RunId(str(run_id)) for (run_id,) in connection.execute(query, values)]

@@ -213,7 +213,7 @@ class _SqlStorage:
     evals: "SqlEvalRepository" = _lazy("evals.SqlEvalRepository", "_store _clock")
     sessions: "SqlSessionRepository" = _lazy("chat_sessions.SqlSessionRepository", "_store")
     messages: "SqlSessionMessages" = _lazy("chat_messages.SqlSessionMessages", "_store")
-    pending_work: "SqlPendingWork" = _lazy("pending_work.SqlPendingWork", "_store _clock")
+    pending_work: "SqlPendingWork" = _lazy("pending_work.SqlPendingWork", "_store queue _clock")
     message_queue: "SqlMessageQueue" = _lazy("chat_queue.SqlMessageQueue", "_store")
     trials: "SqlTrialOutcomes" = _lazy("eval_trials.SqlTrialOutcomes", "_store _clock")
     fingerprints: "SqlKeyFingerprints" = _lazy("key_fingerprints.SqlKeyFingerprints", "_store _clock")

@@ -109,8 +109,11 @@ class PostgresLeases:
 
         def acquire(connection: SqlConnection) -> Acquired | None:
             worker_id = self.membership.worker_id
-            reap(connection)
-            row = connection.execute(_ACQUIRE, (number, worker_id, worker_id, worker_id)).fetchone()
+            values = (number, worker_id, worker_id, worker_id)
+            row = connection.execute(_ACQUIRE, values).fetchone()
+            if row is None:  # most runs that are asked for have no driver, else it may have died just now
+                reap(connection)
+                row = connection.execute(_ACQUIRE, values).fetchone()
             if row is None:
                 return None
             if since is not None:
