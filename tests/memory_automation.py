@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from agent_fabric.application.ports.automation import DeadLetter, DueSchedule, NewFiring, OpenRun, Turn
 from agent_fabric.application.ports.sensors import NewNoticed, Noticed, SensorState
 from agent_fabric.domain.automation.firing import Firing, FiringStatus, Reason, jitter
+from agent_fabric.domain.automation.outgoing import OutgoingMessage, Subscription
 from agent_fabric.domain.automation.schedule import RuleVersion, Schedule
 from agent_fabric.domain.automation.sensing import Look
 from agent_fabric.domain.automation.why import Life
@@ -290,6 +291,44 @@ class MemorySensors:
         return max((each.depth for each in self.happenings.values() if each.run_id == run_id), default=0)
 
 
+@dataclass
+class MemorySubscriptions:
+    kept: dict[str, Subscription] = field(default_factory=dict)
+    messages: dict[str, OutgoingMessage] = field(default_factory=dict)
+
+    async def save(self, subscription: Subscription, *, new: bool = False) -> None:
+        if new and subscription.name in self.kept:
+            raise NameTaken(f"There is a subscription {subscription.name!r} already")
+        self.kept[subscription.name] = subscription
+
+    async def list(self) -> Sequence[Subscription]:
+        return [each for _, each in sorted(self.kept.items())]
+
+    async def remove(self, name: str) -> bool:
+        self.messages = {key: each for key, each in self.messages.items() if each.subscription != name}
+        return self.kept.pop(name, None) is not None
+
+    async def put(self, messages: Sequence[OutgoingMessage]) -> None:
+        for each in messages:
+            self.messages.setdefault(each.id, each)
+
+    async def claim(self, subscription: str, now: float, *, until: float) -> OutgoingMessage | None:
+        seen: set[str] = set()
+        for each in [each for each in self.messages.values() if each.subscription == subscription]:
+            line = each.message_id.partition(":")[0]
+            if line not in seen and each.next_at <= now:
+                self.messages[each.id] = replace(each, next_at=until)
+                return each
+            seen.add(line)
+        return None
+
+    async def settle(self, message: OutgoingMessage, *, next_at: float | None) -> None:
+        if next_at is None:
+            self.messages.pop(message.id, None)
+        elif message.id in self.messages:
+            self.messages[message.id] = replace(message, attempts=message.attempts + 1, next_at=next_at)
+
+
 class MemoryAutomation:
     """AutomationStore that forgets."""
 
@@ -300,6 +339,7 @@ class MemoryAutomation:
         self.history = MemoryHistory(self.tables)
         self.heartbeats = MemoryHeartbeats(self.tables)
         self.sensors = MemorySensors(self.tables)
+        self.subscriptions = self.outgoing = MemorySubscriptions()
         self.letters = MemoryLetters(self.tables)
 
     def end(self, run_id: RunId, status: RunStatus) -> None:

@@ -9,6 +9,7 @@ from agent_fabric.application.ports.automation import NewFiring, Turn
 from agent_fabric.application.ports.sensors import NewNoticed, Noticed
 from agent_fabric.application.ports.storage import Storage
 from agent_fabric.domain.automation.firing import Firing, FiringStatus, Reason, run_of_firing
+from agent_fabric.domain.automation.outgoing import OutgoingMessage, Subscription
 from agent_fabric.domain.automation.schedule import Rule, Schedule, TargetKind
 from agent_fabric.domain.automation.sensing import Look, run_of_happening
 from agent_fabric.domain.errors import NameTaken, ScheduleNotFound
@@ -54,6 +55,7 @@ def a_turn(schedule: Schedule, *firings: Firing) -> Turn:
 
 
 class AutomationContract:
+    @pytest.mark.proves("AU-1")
     async def test_a_schedule_comes_back_as_it_was_kept_by_name_and_id(self, storage: Storage) -> None:
         schedules, kept = storage.automation.schedules, a_schedule()
         await schedules.add(kept, by="ada")
@@ -78,6 +80,7 @@ class AutomationContract:
         (pending,) = await storage.automation.history.firings("nightly", limit=5)
         assert (pending.due_at, pending.reason) == (AT, Reason.CHANGED)
 
+    @pytest.mark.proves("AU-5")
     async def test_what_is_due_is_fired_with_its_run_by_the_first_who_commits(self, storage: Storage) -> None:
         automation, schedule = storage.automation, a_schedule()
         await automation.schedules.add(schedule, by="ada")
@@ -183,3 +186,38 @@ class AutomationContract:
         assert (await sensors.depth_of(run_id), await sensors.depth_of(RunId("other"))) == (3, 0)
         assert [(each.name, each.cursor, each.revision) for each in await sensors.states()] == [("files", None, 2)]
         assert await storage.runs.status(run_id) is RunStatus.RUNNING
+
+    async def test_messages_of_one_run_keep_their_order_and_are_claimed_once(self, storage: Storage) -> None:
+        receivers, queue = storage.automation.subscriptions, storage.automation.outgoing
+        ops = Subscription(name="ops", subjects=("agent33.>",), url="https://example.com/", created_at=AT)
+        await receivers.save(ops, new=True)
+        with pytest.raises(NameTaken):
+            await receivers.save(ops, new=True)
+        await receivers.save(replace(ops, failing_since=AT))
+        assert await receivers.list() == [replace(ops, failing_since=AT)]
+        first, second, other = (
+            OutgoingMessage(
+                id=f"{key}>ops",
+                subscription="ops",
+                message_id=key,
+                subject="agent33.workflow.completed",
+                payload={"key": key},
+                next_at=AT,
+                created_at=AT,
+            )
+            for key in ("a:1", "a:2", "b:1")
+        )
+        await queue.put([first, second, other])
+        await queue.put([first])
+        assert await queue.claim("ops", AT, until=AT + 60) == first
+        assert await queue.claim("ops", AT, until=AT + 60) == other
+        assert await queue.claim("ops", AT, until=AT + 60) is None
+        await queue.settle(first, next_at=AT + 5)
+        assert await queue.claim("ops", AT + 1, until=AT + 60) is None
+        again = await queue.claim("ops", AT + 5, until=AT + 60)
+        assert again == replace(first, attempts=1, next_at=AT + 5)
+        await queue.settle(first, next_at=None)
+        assert await queue.claim("ops", AT + 6, until=AT + 60) == second
+        assert await receivers.remove("ops")
+        assert await queue.claim("ops", AT + 900, until=AT + 960) is None
+        assert not await receivers.remove("ops")

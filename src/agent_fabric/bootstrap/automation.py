@@ -14,8 +14,9 @@ from agent_fabric.application.automation.explain_schedule import ExplainSchedule
 from agent_fabric.application.automation.fire_schedules import FireSchedules
 from agent_fabric.application.automation.manage_schedules import ManageSchedules
 from agent_fabric.application.automation.replay_letter import SettleLetters
+from agent_fabric.application.automation.send_messages import SendMessages
 from agent_fabric.application.automation.watch_sensors import WatchSensors
-from agent_fabric.application.ports.automation import AutomationStore, Begin, DeadLetter, LetterKind
+from agent_fabric.application.ports.automation import AutomationStore, Begin, DeadLetter, LetterKind, Say
 from agent_fabric.application.ports.bus import Bus, DurableBus
 from agent_fabric.application.ports.storage import Storage
 from agent_fabric.application.ports.wake_ups import CLAIM, WakeUps
@@ -34,9 +35,10 @@ from agent_fabric.domain.identity import Principal
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.ownership import LOCAL_OWNER
 from agent_fabric.infrastructure.automation.cronsim_walls import read_cron
-from agent_fabric.infrastructure.bus.in_process import InProcessBus, InProcessDurableBus
+from agent_fabric.infrastructure.bus.in_process import InProcessBus, InProcessDurableBus, fits
 from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.infrastructure.observability.operations_log import operations_log
+from agent_fabric.infrastructure.web.message_sender import GuardedSender
 from agent_fabric.wire.automation import SensorLine
 
 _log = logging.getLogger(__name__)
@@ -54,6 +56,8 @@ class Automation:
     settle_letters: SettleLetters
     watch: WatchSensors
     arm: ArmTriggers
+    messages: SendMessages
+    durable: DurableBus
     starts_runs: "RunStarter | None" = None
     """Drives what was created here; None: other processes claim it."""
     enabled: bool = True
@@ -61,7 +65,8 @@ class Automation:
     def duties(self) -> "list[Coroutine[Any, Any, None]]":
         """Return what a server does for as long as it lives."""
         starting = [] if self.starts_runs is None else [self.starts_runs.drive()]
-        return [*starting, *([self.arm(), self.watch(), self.fire()] if self.enabled else [])]
+        self.durable.attend("subscriptions", "agent33.>", self.messages.take)
+        return [*starting, self.messages(), *([self.arm(), self.watch(), self.fire()] if self.enabled else [])]
 
     async def sensors(self) -> "list[SensorLine]":
         """Return the sensors that are armed, by name."""
@@ -110,7 +115,7 @@ class RunStarter:
                 _log.exception("Run %s was not started", run_id)
 
 
-def build_automation(
+def build_automation(  # noqa: PLR0913 - each is a part that only some callers join
     root: Path,
     config: FabricConfig,
     local: LocalFabric,
@@ -120,6 +125,7 @@ def build_automation(
     limits: Limits | None = None,
     durable: DurableBus | None = None,
     starts_runs: RunStarter | None = None,
+    say: Say | None = None,
 ) -> Automation:
     """Join the parts; `begin` gets the runs that are created."""
     clock, workflows = SystemClock(), open_workflows(root, config)
@@ -148,6 +154,18 @@ def build_automation(
         begin=begin,
         clock=clock,
         default_timezone=config.automation.timezone,
+        say=say,
+    )
+
+    attended: DurableBus = InProcessDurableBus() if durable is None else durable
+    messages = SendMessages(
+        store=store.subscriptions,
+        queue=store.outgoing,
+        sender=GuardedSender(config.web.allow_hosts),
+        resolve=local.secrets.chain.resolve,
+        letters=store.letters,
+        clock=clock,
+        fits=lambda pattern, subject: fits(tuple(pattern.split(".")), tuple(subject.split("."))),
     )
 
     async def replay_trigger(letter: DeadLetter, by: Principal, again: bool) -> str:
@@ -171,15 +189,22 @@ def build_automation(
             log=operations_log("automation"),
             server=config.cluster.name or f"{local.records.storage.leases.driver} ({socket.gethostname()})",
             count_start=count_start,
+            say=say,
         ),
-        settle_letters=SettleLetters(store.letters, {LetterKind.TRIGGER: replay_trigger}, clock),
+        settle_letters=SettleLetters(
+            store.letters,
+            {LetterKind.TRIGGER: replay_trigger, LetterKind.DELIVERY_OUT: messages.replay},
+            clock,
+        ),
+        messages=messages,
+        durable=attended,
         watch=watch,
         arm=ArmTriggers(
             workflows=workflows,
             home=home,
             store=store,
             watch=watch,
-            durable=InProcessDurableBus() if durable is None else durable,
+            durable=attended,
             read_cron=read_cron,
             clock=clock,
         ),
@@ -188,7 +213,7 @@ def build_automation(
     )
 
 
-def serve_automation(
+def serve_automation(  # noqa: PLR0913 - as above
     root: Path,
     config: FabricConfig,
     local: LocalFabric,
@@ -198,19 +223,20 @@ def serve_automation(
     durable: DurableBus,
     limits: Limits,
     wake_ups: WakeUps,
+    say: Say,
 ) -> Automation:
     """Join the parts for a server: alone it drives what it creates; of several, one claims it."""
     if local.records.storage.cluster is None:
         starter = RunStarter(dispatch, local.resume_run)
         return build_automation(
-            root, config, local, begin=starter, bus=bus, limits=limits, durable=durable, starts_runs=starter
+            root, config, local, begin=starter, bus=bus, limits=limits, durable=durable, starts_runs=starter, say=say
         )
 
     def hint(run_ids: Sequence[RunId]) -> None:
         for run_id in run_ids[:1]:
             wake_ups.poke(CLAIM, {"run": run_id})
 
-    return build_automation(root, config, local, begin=hint, bus=bus, limits=limits, durable=durable)
+    return build_automation(root, config, local, begin=hint, bus=bus, limits=limits, durable=durable, say=say)
 
 
 def explain_schedule(storage: Storage) -> ExplainSchedule:

@@ -50,8 +50,8 @@ class ScheduledTasks:
                 return self._agent(schedule)
             case TargetKind.CHAT:
                 raise ConfigError(
-                    "A schedule for a chat needs sessions, which this version does not have",
-                    hint="Use the target kind `agent`, with an instruction.",
+                    "A schedule for a chat is fired by `fabric serve`, which answers in sessions",
+                    hint="Use --server, or the target kind `agent`.",
                 )
             case TargetKind.NODE_COMMAND:
                 raise ConfigError(

@@ -47,6 +47,7 @@ from agent_fabric.bootstrap.observers import Observers, build_observers
 from agent_fabric.bootstrap.operations import Operations, Watchers
 from agent_fabric.bootstrap.outgoing import OutgoingMessages
 from agent_fabric.bootstrap.records import Records
+from agent_fabric.bootstrap.scheduled_chat import ScheduledChat
 from agent_fabric.bootstrap.secrets import Secrets
 from agent_fabric.bootstrap.shared_runs import HINT, PROBLEM, is_to_be_said
 from agent_fabric.bootstrap.wake_ups import delta_pokes, log_pokes, open_wake_ups, watched_pause
@@ -357,6 +358,7 @@ def build_server(
     watchers.learn(local.secrets.chain.resolve)
     redis_url = config.redis.address(os.environ)
     limits = build_limits(config.limits, storage, SystemClock(), redis_url=redis_url, cluster=config.cluster.name)
+    chat = serve_chat(local, config, dispatch, limits, watch)
     automation = serve_automation(
         root,
         config,
@@ -366,6 +368,7 @@ def build_server(
         durable=outgoing.durable,
         limits=limits,
         wake_ups=wake_ups,
+        say=ScheduledChat(lambda: chat.chat),
     )
     webhooks = build_webhooks(root, config, local, dispatch, outgoing.bus, limits)
     automation.settle_letters.replays[LetterKind.DELIVERY_IN] = webhooks.replay
@@ -402,7 +405,7 @@ def build_server(
         wake_ups=wake_ups,
         agents=open_agents(root, config),
         evals=serve_evals(local, config, dispatch, limits),
-        chat=serve_chat(local, config, dispatch, limits, watch),
+        chat=chat,
         automation=automation,
         operations=Operations(watchers, dispatch, local.records, config.retention, config.audit),
         identity=open_identity(

@@ -19,7 +19,7 @@ from agent_fabric.client.models import Models
 from agent_fabric.client.people import Keys, Users
 from agent_fabric.client.policy import PolicyRules
 from agent_fabric.client.runs import Runs
-from agent_fabric.client.schedules import DeadLetters, Schedules, Sensors
+from agent_fabric.client.schedules import DeadLetters, Schedules, Sensors, Subscriptions
 from agent_fabric.client.secrets import ServerSecrets
 from agent_fabric.client.sessions import Sessions
 from agent_fabric.client.store import ServerStore
@@ -87,6 +87,7 @@ class FabricClient:
         self.schedules = Schedules(self._transport)
         self.dead_letters = DeadLetters(self._transport)
         self.sensors = Sensors(self._transport)
+        self.subscriptions = Subscriptions(self._transport)
         self.policy = PolicyRules(self._transport)
         self.audit = Audit(self._transport)
         self.store = ServerStore(self._transport)

@@ -12,6 +12,8 @@ from agent_fabric.wire.shape import Json
 _BASE = "/api/v1/schedules"
 _LETTERS = "/api/v1/dead-letters"
 _SENSORS = "/api/v1/sensors"
+_SUBSCRIPTIONS = "/api/v1/subscriptions"
+_SUBSCRIPTION = json_from("name", "url", "subjects")
 _ONE = json_from("id", "name", "next_at")
 
 
@@ -94,6 +96,35 @@ class Sensors(Resource):
         return await self._get(json_from("happenings"), f"{_sensor(name)}/why")
 
 
+class Subscriptions(Resource):
+    """Receivers of a server's messages."""
+
+    async def list(self) -> Sequence[Json]:
+        """Return all of them, by name."""
+        found: Sequence[Json] = (await self._get(json_from("subscriptions"), _SUBSCRIPTIONS))["subscriptions"]
+        return found
+
+    async def add(self, wish: Mapping[str, Any]) -> Json:
+        """Subscribe an address to messages.
+
+        Raises:
+            NameTaken: there is one of this name.
+        """
+        return await self._post(_SUBSCRIPTION, _SUBSCRIPTIONS, dict(wish))
+
+    async def remove(self, name: str) -> Json:
+        """End a subscription."""
+        return await self._post(_SUBSCRIPTION, _subscription(name), method="DELETE")
+
+    async def test(self, name: str) -> Json:
+        """Send a test message; return what the receiver answered."""
+        return await self._post(json_from("status"), f"{_subscription(name)}/test")
+
+    async def rotate(self, name: str, secret: str) -> Json:
+        """Sign with another secret."""
+        return await self._post(_SUBSCRIPTION, f"{_subscription(name)}/rotate", {"secret": secret})
+
+
 class DeadLetters(Resource):
     """What a server could not carry out."""
 
@@ -128,6 +159,11 @@ def _path(name: str, what: str = "") -> str:
 def _sensor(name: str) -> str:
     missing = ScheduleNotFound(f"There is no sensor {name!r}", hint="See them with `fabric sensors list`.")
     return f"{_SENSORS}/{segment(name, missing)}"
+
+
+def _subscription(name: str) -> str:
+    missing = ScheduleNotFound(f"There is no subscription {name!r}", hint="See them with `fabric webhooks list`.")
+    return f"{_SUBSCRIPTIONS}/{segment(name, missing)}"
 
 
 def _letter(letter_id: str, what: str = "") -> str:

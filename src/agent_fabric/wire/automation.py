@@ -7,7 +7,9 @@ from agent_fabric.application.automation.backfill_schedule import Backfilled
 from agent_fabric.application.automation.explain_schedule import PlannedFiring
 from agent_fabric.application.ports.automation import DeadLetter
 from agent_fabric.application.ports.sensors import Noticed
+from agent_fabric.application.ports.subscriptions import SendOutcome
 from agent_fabric.domain.automation.firing import Firing
+from agent_fabric.domain.automation.outgoing import Subscription
 from agent_fabric.domain.automation.schedule import Schedule
 from agent_fabric.domain.automation.why import Explanation
 from agent_fabric.domain.ids import RunId
@@ -79,3 +81,10 @@ SENSORS = Listing("sensors", SENSOR, name="SensorList", about="Sensors that are 
 LOOKED = Shape(SensorLook, name="SensorLook")
 NOTICED = Shape(Noticed, "key at run_id reason? depth", name="Happening", about="Something that a sensor noticed.")
 NOTICED_LIST = Listing("happenings", NOTICED, name="HappeningList", about="What a sensor noticed, the newest first.")
+SUBSCRIPTION = Shape(
+    Subscription,
+    "name subjects url secret? old_until is_active disabled_because? failing_since owner created_at",
+    name="SubscriptionDetails",
+)
+SUBSCRIPTIONS = Listing("subscriptions", SUBSCRIPTION, name="SubscriptionList", about="Receivers of messages, by name.")
+SEND_OUTCOME = Shape(SendOutcome, "status problem?", name="SendOutcome")

@@ -47,7 +47,7 @@ COMMANDS = (
     *("logs", "models", "mcp", "policy", "config", "schema", "workflow", "users", "keys", "token", "secrets", "db"),
     *("login", "logout", "whoami", "files", "eval", "worker", "cluster"),
     *("chat", "sessions"),
-    *("schedules", "sensors", "dead", "web"),
+    *("schedules", "sensors", "dead", "web", "webhooks"),
 )
 SUBCOMMANDS = (
     *("approvals list", "approvals show", "approvals approve", "approvals deny", "approvals done"),
@@ -59,6 +59,7 @@ SUBCOMMANDS = (
     *("sessions delete",),
     *("cluster status", "cluster drain", "cluster drill"),
     *("schedules add", "schedules list", "schedules show", "schedules set", "schedules pause", "schedules resume"),
+    *("webhooks list", "webhooks add", "webhooks test", "webhooks rotate", "webhooks remove"),
     *("schedules remove", "schedules fire", "schedules backfill", "schedules why", "schedules simulate"),
     *(
         "schedules tick",

@@ -49,6 +49,24 @@ async def test_a_schedule_fires_by_itself_and_says_why(tmp_path: Path) -> None:
         assert (await server.client.get(f"{BASE}/soon")).json()["code"] == "schedule_not_found"
 
 
+@pytest.mark.proves("FC-044", "C16", "AU-2")
+async def test_a_schedule_speaks_in_a_session_that_stays_and_marks_it_unread(tmp_path: Path) -> None:
+    async with served(tmp_path) as server:
+        wish = {"name": "talk", "cron_expression": "0 3 * * *", "target_kind": "chat", "task_instruction": "Say hello"}
+        made = await server.client.post(BASE, json={**wish, "use_persistent_chat": True})
+        assert made.status_code == 201, made.text
+        runs = [(await server.client.post(f"{BASE}/talk/fire")).json()["run_id"] for _ in range(2)]
+        for run_id in runs:
+            await until(server, f"/runs/{run_id}", lambda body: body.get("_meta", {}).get("status") == "completed")
+        (session,) = (await server.client.get("/api/v1/sessions")).json()["sessions"]
+        assert (session["title"], session["has_unread"]) == ("talk", True)
+        await server.client.patch(f"{BASE}/talk", json={"use_persistent_chat": False})
+        run_id = (await server.client.post(f"{BASE}/talk/fire")).json()["run_id"]
+        await until(server, f"/runs/{run_id}", lambda body: body.get("_meta", {}).get("status") == "completed")
+        assert len((await server.client.get("/api/v1/sessions")).json()["sessions"]) == 2
+
+
+@pytest.mark.proves("AU-3")
 async def test_the_client_manages_schedules(tmp_path: Path) -> None:
     async with served(tmp_path) as server, FabricClient(str(server.client.base_url), token=server.token) as client:
         schedules = client.schedules
@@ -77,6 +95,7 @@ async def test_the_client_manages_schedules(tmp_path: Path) -> None:
         assert len(preview.json()["planned"]) == 5
 
 
+@pytest.mark.proves("AU-12")
 async def test_a_backfill_fires_what_was_not_fired_one_after_another(tmp_path: Path) -> None:
     async with served(tmp_path) as server:
         wish = {"name": "past", "cron_expression": "0 3 * * *", "task_instruction": "do it"}
@@ -99,6 +118,7 @@ async def test_a_backfill_fires_what_was_not_fired_one_after_another(tmp_path: P
         assert (again["queued"], len(again["already"])) == ([], len(looked["queued"]))
 
 
+@pytest.mark.proves("AU-11")
 async def test_what_cannot_be_started_becomes_a_dead_letter_that_can_be_replayed(tmp_path: Path) -> None:
     folder = tmp_path / "workflow-definitions"
     folder.mkdir()

@@ -32,7 +32,7 @@ async def happened(server: Served, sensor: str, count: int = 1) -> list[dict[str
     return found
 
 
-@pytest.mark.proves("A33-042", "A33-100")
+@pytest.mark.proves("A33-042", "A33-100", "AU-4")
 async def test_the_schedule_of_a_file_is_armed_changed_and_disarmed_with_it(tmp_path: Path) -> None:
     define(tmp_path, "nightly", 'schedule: "0 3 * * *"')
     async with served(tmp_path) as server:
@@ -49,7 +49,7 @@ async def test_the_schedule_of_a_file_is_armed_changed_and_disarmed_with_it(tmp_
         assert (await server.client.get("/api/v1/schedules/workflow:nightly")).status_code == 404
 
 
-@pytest.mark.proves("A33-101")
+@pytest.mark.proves("A33-101", "AU-9")
 async def test_the_example_that_watches_a_folder_counts_what_is_put_there(tmp_path: Path) -> None:
     shutil.copytree(EXAMPLES / "watched-folder", tmp_path, dirs_exist_ok=True)
     (tmp_path / "inbox").mkdir()
@@ -94,7 +94,7 @@ async def test_an_event_starts_a_workflow_once_and_a_loop_ends(tmp_path: Path) -
         assert len({each["run_id"] for each in noticed}) == 9
 
 
-@pytest.mark.proves("A33-102")
+@pytest.mark.proves("A33-102", "AU-10")
 async def test_a_webhook_starts_the_workflow_whose_file_names_it_or_is_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

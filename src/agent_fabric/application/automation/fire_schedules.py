@@ -20,6 +20,7 @@ from agent_fabric.application.ports.automation import (
     NewFiring,
     OpenRun,
     ReadCron,
+    Say,
     Turn,
 )
 from agent_fabric.application.ports.bus import Bus
@@ -37,7 +38,7 @@ from agent_fabric.domain.automation.firing import (
     place_firings,
     run_of_firing,
 )
-from agent_fabric.domain.automation.schedule import Overlap, Schedule, zone_of
+from agent_fabric.domain.automation.schedule import Overlap, Schedule, TargetKind, zone_of
 from agent_fabric.domain.automation.timing import iso_utc
 from agent_fabric.domain.automation.why import HEARTBEAT_S
 from agent_fabric.domain.errors import FabricError, ScheduleNotFound, StoreUnavailable, TooManyRequests
@@ -78,6 +79,8 @@ class FireSchedules:
     count_start: Callable[[Schedule], Awaitable[None]] | None = None
     """Counts a start against the limits of a schedule's owner; raises TooManyRequests."""
     model_is_free: ModelIsFree = lambda _: True
+    say: Say | None = None
+    """Says what schedules for chats are to say."""
     pause: Callable[[float], Awaitable[None]] = asyncio.sleep
     _life: str = field(default_factory=lambda: str(uuid.uuid4()))
     _since: float | None = None
@@ -209,9 +212,16 @@ class FireSchedules:
         fired = self._firing(schedule, instant, FiringStatus.FIRED, reason, now, about=about)
         return NewFiring(firing=replace(fired, run_id=run_of_firing(schedule.name, instant)), created=created), None
 
-    async def _created(self, schedule: Schedule, instant: float) -> Event:
+    async def _created(self, schedule: Schedule, instant: float) -> Event | None:
+        """Return the first event of the run; None: it is a turn of a session, which makes its own run.
+
+        What is said is said before the firing is recorded, under an id that follows from it: so it is said once.
+        """
         if self.count_start is not None:
             await self.count_start(schedule)
+        if schedule.target_kind is TargetKind.CHAT and self.say is not None:
+            await self.say(schedule, run_of_firing(schedule.name, instant))
+            return None
         task = await self.make_task(schedule)
         return self.first_event(run_of_firing(schedule.name, instant), task)
 

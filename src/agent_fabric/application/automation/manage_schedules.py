@@ -5,7 +5,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from agent_fabric.application.ports.automation import AutomationStore, Begin, FirstEvent, MakeTask, NewFiring, ReadCron
+from agent_fabric.application.ports.automation import (
+    AutomationStore,
+    Begin,
+    FirstEvent,
+    MakeTask,
+    NewFiring,
+    ReadCron,
+    Say,
+)
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.domain.automation.firing import Firing, FiringStatus, Reason, run_of_firing
 from agent_fabric.domain.automation.schedule import (
@@ -54,6 +62,8 @@ class ManageSchedules:
     clock: Clock
     default_timezone: str = "UTC"
     new_id: Callable[[], str] = lambda: str(uuid.uuid4())
+    say: Say | None = None
+    """Says what schedules for chats are to say."""
 
     async def add(self, wish: Mapping[str, Any], *, by: Principal) -> Schedule:
         """Keep a new schedule and return it with its next due instant.
@@ -119,7 +129,10 @@ class ManageSchedules:
         now = self.clock.now()
         due = now if due_at is None else due_at
         run_id = run_of_firing(schedule.name, due)
-        created = self.first_event(run_id, await self.make_task(schedule))
+        chats = schedule.target_kind is TargetKind.CHAT and self.say is not None
+        created = None if chats else self.first_event(run_id, await self.make_task(schedule))
+        if chats and self.say is not None:
+            await self.say(schedule, run_id)
         fired = Firing(
             trigger=schedule.name,
             due_at=due,
@@ -131,7 +144,7 @@ class ManageSchedules:
             server=by.name,
             revision=schedule.revision,
         )
-        if await self.store.queue.record(NewFiring(firing=fired, created=created)):
+        if await self.store.queue.record(NewFiring(firing=fired, created=created)) and created is not None:
             self.begin([run_id])
         return run_id
 
@@ -146,7 +159,8 @@ class ManageSchedules:
         return self._changed(base, {"task_instruction": "-", **wish}, now)
 
     async def _require_startable(self, schedule: Schedule) -> None:
-        await self.make_task(schedule)
+        if schedule.target_kind is not TargetKind.CHAT or self.say is None:
+            await self.make_task(schedule)
 
     def _changed(self, base: Schedule, wish: Mapping[str, Any], now: float) -> Schedule:
         """Return a schedule with what was wished."""
@@ -206,6 +220,8 @@ def require_own(schedule: Schedule, by: Principal) -> None:
 def _require_target(schedule: Schedule) -> None:
     if schedule.target_kind in (TargetKind.WORKFLOW, TargetKind.NODE_COMMAND) and not schedule.target:
         raise InvalidInputs(f"A schedule for a {schedule.target_kind.value} needs a target", hint="Name it.")
+    if schedule.target_kind is TargetKind.CHAT and not schedule.task_instruction:
+        raise InvalidInputs("A schedule for a chat needs a task_instruction", hint="Say what is to be said.")
     if schedule.target_kind is TargetKind.AGENT and not (schedule.task_instruction or schedule.target):
         raise InvalidInputs(
             "A schedule needs a task_instruction, or a target", hint='Such as: --do "Summarize the log of today".'

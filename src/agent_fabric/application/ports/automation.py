@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple, Protocol
 
 from agent_fabric.application.ports.sensors import SensorStore
+from agent_fabric.application.ports.subscriptions import OutgoingQueue, SubscriptionStore
 from agent_fabric.domain.automation.firing import Firing
 from agent_fabric.domain.automation.schedule import RuleVersion, Schedule
 from agent_fabric.domain.automation.timing import WallTimes
@@ -20,6 +21,8 @@ MakeTask = Callable[[Schedule], Awaitable[Task]]
 """Returns what the run of a schedule is asked to do; raises FabricError."""
 FirstEvent = Callable[[RunId, Task], Event]
 """Returns the event that a run begins with."""
+Say = Callable[[Schedule, RunId], Awaitable[None]]
+"""Says a schedule's instruction in a session, as the turn of this id; saying it again changes nothing."""
 Begin = Callable[[Sequence[RunId]], None]
 """Hands runs that were created without a driver to those who drive."""
 
@@ -243,6 +246,16 @@ class AutomationStore(Protocol):
     @property
     def sensors(self) -> SensorStore:
         """What sensors have seen."""
+        ...
+
+    @property
+    def subscriptions(self) -> SubscriptionStore:
+        """Receivers of messages."""
+        ...
+
+    @property
+    def outgoing(self) -> OutgoingQueue:
+        """Messages that they have not had yet."""
         ...
 
     @property

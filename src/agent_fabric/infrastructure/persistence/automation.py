@@ -9,6 +9,7 @@ from agent_fabric.infrastructure.persistence.firing_queue import SqlFiringQueue
 from agent_fabric.infrastructure.persistence.schedules import SqlScheduleRepository
 from agent_fabric.infrastructure.persistence.sensors import SqlSensors
 from agent_fabric.infrastructure.persistence.sql import Database
+from agent_fabric.infrastructure.persistence.subscriptions import SqlSubscriptions
 
 
 class SqlAutomation:
@@ -38,6 +39,14 @@ class SqlAutomation:
     @cached_property
     def sensors(self) -> SqlSensors:
         return SqlSensors(self._database, self._runs)
+
+    @cached_property
+    def subscriptions(self) -> SqlSubscriptions:
+        return SqlSubscriptions(self._database)
+
+    @property
+    def outgoing(self) -> SqlSubscriptions:
+        return self.subscriptions
 
     @cached_property
     def letters(self) -> SqlDeadLetters:

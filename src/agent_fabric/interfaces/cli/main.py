@@ -24,6 +24,7 @@ COMMANDS = {
     "eval": "Evaluate models and packs on your own tasks: run, resume, list, show, add, cancel.",
     "schedules": "Start things at set times: add, list, show, set, pause, resume, fire, backfill, why, simulate, ….",
     "sensors": "See what notices files and events: list, look, why.",
+    "webhooks": "Send messages to other systems: list, add, test, rotate, remove.",
     "dead": "Look after what could not be carried out: list, show, replay, drop.",
     "resume": "Resume a run.",
     "cancel": "Cancel a run.",

@@ -46,6 +46,7 @@ from agent_fabric.interfaces.http.routes.secrets import add_secrets
 from agent_fabric.interfaces.http.routes.sensors import add_sensors
 from agent_fabric.interfaces.http.routes.sessions import add_sessions
 from agent_fabric.interfaces.http.routes.settings import add_settings
+from agent_fabric.interfaces.http.routes.subscriptions import add_subscriptions
 from agent_fabric.interfaces.http.routes.tool_servers import add_tool_servers
 from agent_fabric.interfaces.http.routes.turns import add_turns
 from agent_fabric.interfaces.http.routes.verification import add_verification
@@ -108,6 +109,7 @@ def create_app(
     add_schedules(app, fabric)
     add_dead_letters(app, fabric)
     add_sensors(app, fabric)
+    add_subscriptions(app, fabric)
     add_webhooks(app, fabric)
     add_sessions(app, fabric)
     add_turns(app, fabric)

@@ -98,3 +98,28 @@ class ReplayRequest(RequestBody, json_schema_extra={"examples": [{"again": True}
 
     again: bool = False
     """Whether as something new, instead of under the id that it had."""
+
+
+class SubscriptionRequest(
+    RequestBody,
+    json_schema_extra={
+        "examples": [{"name": "ops", "url": "https://example.com/hook", "subjects": ["agent33.workflow.completed"]}]
+    },
+):
+    """A receiver of messages."""
+
+    name: Annotated[str, StringConstraints(min_length=1, max_length=80, pattern="^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
+    """How it is called."""
+    url: Annotated[str, StringConstraints(min_length=8, max_length=2_000, pattern="^https?://")]
+    """Where messages are sent. Private addresses have to be listed in `web.allow_hosts`."""
+    subjects: Annotated[list[Annotated[str, StringConstraints(min_length=1, max_length=200)]], Field(min_length=1)]
+    """Such as `agent33.workflow.completed`; `*` stands for one part, a final `>` for all that follow."""
+    secret: Annotated[str, StringConstraints(max_length=200)] | None = None
+    """Where the secret is that signs messages, such as `env:NAME`."""
+
+
+class RotateRequest(RequestBody, json_schema_extra={"examples": [{"secret": "env:HOOK_SECRET_2"}]}):
+    """The secret that signs from now on."""
+
+    secret: Annotated[str, StringConstraints(min_length=1, max_length=200)]
+    """Where it is, such as `env:NAME`."""

@@ -18,6 +18,7 @@ async def rows(world: World) -> list[tuple[float, str, str, int]]:
     return [(each.due_at - START, each.status.value, each.reason.value, each.count) for each in reversed(found)]
 
 
+@pytest.mark.proves("AU-6")
 async def test_of_missed_instants_the_newest_is_made_up_for() -> None:
     world = World()
     await world.add(every=60)
@@ -79,6 +80,7 @@ async def test_a_run_under_way_is_waited_for_skipped_or_cancelled(overlap: str, 
         assert len(world.created) == 2
 
 
+@pytest.mark.proves("AU-12")
 async def test_failures_in_a_row_pause_a_schedule() -> None:
     world = World(ends_with=RunStatus.FAILED)
     await world.add(every=60, pause_after_failures=3)
@@ -103,7 +105,7 @@ async def test_a_day_has_as_many_runs_as_it_may_have() -> None:
     assert [each[1:3] for each in await rows(world)] == [("fired", "")] * 2 + [("skipped", "budget")] * 2
 
 
-@pytest.mark.proves("FC-042")
+@pytest.mark.proves("FC-042", "AU-8")
 async def test_a_required_model_is_waited_for_and_given_up_when_it_is_too_late() -> None:
     world = World(busy_models={"big"})
     await world.add(every=3600, required_model="big", max_late_s=120)
@@ -171,7 +173,7 @@ async def test_a_backfill_asks_before_it_starts_hundreds_of_runs() -> None:
     assert len(await world.store.history.fired_within("job", START, START + 600)) == 11
 
 
-@pytest.mark.proves("C21")
+@pytest.mark.proves("C21", "AU-5")
 async def test_servers_that_are_killed_and_whose_clocks_are_wrong_fire_every_instant_once() -> None:
     ticks = effort(200, 1_000)
     chance = random.Random(7)

@@ -75,7 +75,7 @@ def expected(world: World, told: list[Told], looks: list[float], due: float) -> 
     return "skipped" if any(due <= look < due + TICK_S for look in looks) else "nobody_alive"
 
 
-@pytest.mark.proves("A33-100")
+@pytest.mark.proves("A33-100", "AU-13")
 async def test_every_due_instant_of_random_histories_is_explained_as_it_happened() -> None:
     asked = 0
     for seed in range(effort(30, 1_000)):

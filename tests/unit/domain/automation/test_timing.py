@@ -196,6 +196,7 @@ def differs(expression: str, zone: str, instant: int) -> bool:
     return any(list(due_between(timing, begin, end)) != [each for each in expected if each > begin] for begin in begins)
 
 
+@pytest.mark.proves("AU-7")
 def test_around_transitions_of_zones_nothing_is_due_too_often_too_seldom_or_at_another_time() -> None:
     every = sorted(available_timezones())
     tricky = ["Australia/Lord_Howe", "Pacific/Apia", "Africa/Casablanca", "America/St_Johns", "Europe/Dublin"]
