@@ -18,7 +18,7 @@ override TASK := $(value TASK)
 export TASK
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check soak format format-check lint types layers unit simulation services bench requirements \
+.PHONY: help run test check soak format format-check lint types layers unit simulation services bench screenshots requirements \
 	cluster constraints clean venv task-given
 
 # Tests start hundreds of interpreters, and without bytecode each of them would compile all our source again.
@@ -104,6 +104,9 @@ cluster: $(TOOLS) ## A whole cluster on this machine, to look at; ends with Ctrl
 
 bench: $(TOOLS) ## Measure what the README claims
 	@set -e; for file in $(sort $(wildcard benchmarks/bench_*.py)); do echo "== $$file"; $(PY) "$$file" $(ARGS); done
+
+screenshots: $(TOOLS) ## A picture of every screen of the page, into screenshots/
+	@$(PY) scripts/screenshots.py $(ARGS)
 
 requirements: $(TOOLS) ## Show which requirements are proven; ARGS="--missing" or ARGS="--id AF-056"
 	@$(PY) tests/requirements.py $(ARGS)

@@ -45,7 +45,13 @@ def AXE() -> str:  # noqa: N802 - a constant that is read when it is needed
 
 def fits(page: Page) -> bool:
     """Tell whether nothing has to be scrolled sideways."""
-    return bool(page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"))
+    return bool(
+        page.evaluate(
+            "[...document.querySelectorAll('html, .frame, .middle, .header, .transcript, .composer, .drawer-body')]"
+            ".every((each) => each.scrollWidth <= each.clientWidth + 1"
+            " && each.getBoundingClientRect().right <= window.innerWidth + 1)"
+        )
+    )
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ import { html, render } from "./vendor/htm-preact.js";
 import { Actions } from "./model/actions.js";
 import { Store } from "./model/store.js";
 import { App } from "./view/app.js";
-import { applyTheme } from "./view/theme.js";
+import { applyTheme } from "./view/parts.js";
 
 const root = /** @type {HTMLElement} */ (document.getElementById("page"));
 const store = new Store();

@@ -93,7 +93,7 @@ function Lanes({ lanes, chosen }) {
     ${spans.map((/** @type {any} */ span, /** @type {number} */ nth) => html`<rect key=${nth} x=${x(span.from)} y=${names.indexOf(span.lane) * 26 + 8} width=${Math.max(2, x(span.to) - x(span.from))} height="14" rx="3" class=${`span ${span.kind}`}><title>${span.text}</title></rect>`)}
     ${chosen && html`<line x1=${x(chosen.ts)} x2=${x(chosen.ts)} y1="0" y2=${height} class="now" />`}
   </svg>
-  <p class="row-facts"><span class="key model">model</span><span class="key tool">tools</span><span class="key wait">waiting</span></p>`;
+  <p class="row-facts"><span class="legend">model</span><span class="legend tools">tools</span><span class="legend wait">waiting</span></p>`;
 }
 
 /** An event, whole, and what the model knew at that moment. @param {any} props */

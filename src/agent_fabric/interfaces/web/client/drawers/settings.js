@@ -2,8 +2,7 @@
 
 import { html, useState } from "../vendor/htm-preact.js";
 import { get, request } from "../net/api.js";
-import { useLoaded } from "../view/parts.js";
-import { applyTheme, theme } from "../view/theme.js";
+import { applyTheme, theme, useLoaded } from "../view/parts.js";
 
 /** @param {import("../view/app.js").Props} props */
 export function Settings({ store, actions }) {

@@ -125,3 +125,16 @@ export function Later({ load, name, ...rest }) {
   if (problem) return html`<${Trouble} problem=${problem} />`;
   return part === null ? html`<${Loading} />` : html`<${part} ...${rest} />`;
 }
+
+const THEME_KEY = "fabric.theme";
+
+/** How the page looks. @returns {string} `light`, `dark` or `system`. */
+export const theme = () => localStorage.getItem(THEME_KEY) ?? "system";
+
+/** @param {string} [chosen] */
+export function applyTheme(chosen) {
+  if (chosen) localStorage.setItem(THEME_KEY, chosen);
+  const now = theme();
+  if (now === "system") delete document.documentElement.dataset.theme;
+  else document.documentElement.dataset.theme = now;
+}
