@@ -13,7 +13,9 @@ import tempfile
 import threading
 import time
 import urllib.request
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -23,6 +25,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 
 from playwright.sync_api import Browser, Page  # noqa: E402 - the path comes first
 from websockets.asyncio.client import connect  # noqa: E402
+from websockets.typing import Origin  # noqa: E402
 
 from agent_fabric.interfaces.http.page.assets import eager_modules, load_assets  # noqa: E402
 from e2e.page.page_model import Written  # noqa: E402
@@ -74,8 +77,8 @@ def first_load(world: PageWorld, browser: Browser) -> None:
         context = new_context(browser, storage_state=state)
         page = context.new_page()
         seen: list[str] = []
-        page.on("request", lambda request, seen=seen: seen.append(request.url))
-        page.on("websocket", lambda socket, seen=seen: seen.append(socket.url))
+        page.on("request", partial(_note, seen))
+        page.on("websocket", partial(_note, seen))
         started = time.perf_counter()
         page.goto(world.url + "/", wait_until="commit")
         page.wait_for_selector("[data-test=composer]:focus")
@@ -93,6 +96,10 @@ def first_load(world: PageWorld, browser: Browser) -> None:
         "≤ 500 ms",
         f"{floor * 1000:.0f} ms, the same bytes without scripts",
     )
+
+
+def _note(seen: list[str], asked: Any) -> None:
+    seen.append(asked.url)
 
 
 def _floor(browser: Browser, content: bytes) -> float:
@@ -256,9 +263,10 @@ def tabs(world: PageWorld, browser: Browser, count: int) -> None:
 
         async def tab(ready: asyncio.Semaphore) -> None:
             nonlocal complete
+            headers = {"Cookie": cookie}
             async with connect(
-                address, origin=world.url, additional_headers={"Cookie": cookie}, compression=None
-            ) as socket:  # type: ignore[arg-type]
+                address, origin=Origin(world.url), additional_headers=headers, compression=None
+            ) as socket:
                 await socket.send(json.dumps({"type": "hello", "page_token": token}))
                 await socket.send(json.dumps({"type": "follow", "session": session}))
                 ready.release()
@@ -342,13 +350,14 @@ def main() -> None:
     chosen = {each for each in sys.argv[1:] if not each.startswith("-")}
     messages = int(next((each.partition("=")[2] for each in sys.argv if each.startswith("--messages=")), "2000"))
     with tempfile.TemporaryDirectory() as folder, launched() as browser, page_world(Path(folder), answers) as world:
-        for name, measure in {
-            "first-load": lambda: first_load(world, browser),
-            "tokens": lambda: tokens(world, browser),
-            "tabs": lambda: tabs(world, browser, 100),
-            "drawer": lambda: drawer(world, browser, 1000),
-            "session": lambda: long_session(world, browser, messages),
-        }.items():
+        measures: dict[str, Callable[[], None]] = {
+            "first-load": partial(first_load, world, browser),
+            "tokens": partial(tokens, world, browser),
+            "tabs": partial(tabs, world, browser, 100),
+            "drawer": partial(drawer, world, browser, 1000),
+            "session": partial(long_session, world, browser, messages),
+        }
+        for name, measure in measures.items():
             if not chosen or name in chosen:
                 measure()
 

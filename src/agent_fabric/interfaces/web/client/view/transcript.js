@@ -35,6 +35,7 @@ export function Transcript({ store, actions }) {
   useStore(store);
   const place = useRef(/** @type {HTMLElement | null} */ (null));
   const atEnd = useRef(true);
+  const top = useRef(0);
   const [below, setBelow] = useState(false);
   const talk = store.current ? store.conversation(store.current) : null;
 
@@ -63,8 +64,11 @@ export function Transcript({ store, actions }) {
   const scrolled = () => {
     const box = place.current;
     if (box === null) return;
-    atEnd.current = box.scrollHeight - box.scrollTop - box.clientHeight <= NEAR_END_PX;
-    if (atEnd.current) setBelow(false);
+    const near = box.scrollHeight - box.scrollTop - box.clientHeight <= NEAR_END_PX;
+    // What grows below does not take anybody away from the end; going up does.
+    if (near || box.scrollTop < top.current) atEnd.current = near;
+    top.current = box.scrollTop;
+    if (near) setBelow(false);
   };
   const older = async () => {
     const box = place.current;
