@@ -103,9 +103,12 @@ def test_the_oldest_program_that_may_write_is_one_that_knows_of_it() -> None:
     assert 19 <= MIN_WRITER <= len(MIGRATIONS)
 
 
-def test_the_views_answer(cluster: Cluster, database_url: str) -> None:
-    assert cluster.execute("SELECT * FROM workflow_checkpoints", database_url) == []
-    assert cluster.execute("SELECT * FROM data_lineage", database_url) == []
+@pytest.mark.proves("A33-130")
+@pytest.mark.parametrize("name", ["workflow_checkpoints", "data_lineage", "sessions", VECTORS])
+def test_tables_that_others_read_answer(cluster: Cluster, database_url: str, name: str) -> None:
+    if name == VECTORS:
+        need(VECTORS in of_postgresql(cluster, database_url), "needs pgvector for PostgreSQL")
+    assert cluster.execute(f"SELECT * FROM {name}", database_url) == []
 
 
 def of_metadata() -> dict[str, Table]:
@@ -146,7 +149,7 @@ def _has_alembic() -> bool:
 @pytest.mark.proves("SC-2", "A33-130")
 def test_the_description_for_migrations_has_the_same_tables(cluster: Cluster, database_url: str) -> None:
     described, there = of_metadata(), of_postgresql(cluster, database_url)
-    assert described.keys() - {VECTORS} == there.keys() - {VECTORS}
+    assert described.keys() - {VECTORS} == there.keys() - {VECTORS}, "describe it in migrations/tables.py"
     for name in there:
         columns, unique, indexes = described[name]
         # What is computed from other columns has no default of its own.

@@ -95,6 +95,9 @@ POSTGRESQL = Dialect(
         text  TSVECTOR NOT NULL
     );
     CREATE INDEX run_activity_text ON run_activity USING gin (text)""",
+        "sessions": """
+    CREATE VIEW sessions AS
+        SELECT id, owner, title, created_at, updated_at FROM chat_sessions""",
         "workflow_checkpoints": """
     CREATE VIEW workflow_checkpoints AS
         SELECT runs.run_id, events.lane, body ->> 'step_id' AS step_id, (body ->> 'attempt')::bigint AS attempt,

@@ -480,6 +480,10 @@ MIGRATIONS: tuple[str, ...] = (
     CREATE INDEX outgoing_messages_due ON outgoing_messages (subscription, next_at);
     CREATE INDEX outgoing_messages_line ON outgoing_messages (subscription, line, number);
     """,
+    """
+    CREATE VIEW sessions AS
+        SELECT id, owner, title, created_at, updated_at FROM chat_sessions;
+    """,
 )
 """Each entry lifts the file by one version. Never changed after a release, only added to."""
 

@@ -6,69 +6,39 @@ and a test compares both, column by column.
 
 from pgvector.sqlalchemy import VECTOR
 from sqlalchemy import (
-    BigInteger,
     Column,
     Computed,
-    Double,
     ForeignKeyConstraint,
-    Identity,
     Index,
-    LargeBinary,
     MetaData,
     PrimaryKeyConstraint,
     Table,
-    Text,
     UniqueConstraint,
     text,
 )
 from sqlalchemy.dialects.postgresql import TSVECTOR
 
-METADATA = MetaData()
-
-
-def _number(name: str, *, key: bool = False, default: str | None = None, null: bool = False) -> "Column[int]":
-    given = None if default is None else text(default)
-    return Column(name, BigInteger, primary_key=key, autoincrement=False, nullable=null, server_default=given)
-
-
-def _counter(name: str) -> "Column[int]":
-    return Column(name, BigInteger, Identity(always=False), primary_key=True)
-
-
-def _text(
-    name: str, *, key: bool = False, unique: bool = False, default: str | None = None, null: bool = False
-) -> "Column[str]":
-    given = None if default is None else text(default)
-    return Column(name, Text, primary_key=key, unique=unique or None, nullable=null, server_default=given)
-
-
-def _real(name: str, *, key: bool = False, default: str | None = None, null: bool = False) -> "Column[float]":
-    given = None if default is None else text(default)
-    return Column(name, Double, primary_key=key, nullable=null, server_default=given)
-
-
-def _bytes(name: str, *, key: bool = False, unique: bool = False, null: bool = False) -> "Column[bytes]":
-    return Column(name, LargeBinary, primary_key=key, unique=unique or None, nullable=null)
-
+from agent_fabric.infrastructure.persistence.migrations import automation_tables  # noqa: F401 - joins METADATA
+from agent_fabric.infrastructure.persistence.migrations.columns import METADATA, counter, number, octets, real, words
 
 RUNS = Table(
     "runs",
     METADATA,
-    _counter("number"),
-    _text("run_id", unique=True),
-    _text("status"),
-    _real("created_at"),
-    _real("wake_at", null=True),
-    _number("parent", null=True),
-    _text("owner", default="''"),
-    _text("visibility", default="'team'"),
-    _number("continues", null=True),
-    _text("trial_of", default="''"),
-    _text("driver", default="''"),
-    _number("epoch", default="0"),
-    _text("home", default="''"),
-    _text("session_id", default="''"),
-    _text("pool", default="'default'"),
+    counter("number"),
+    words("run_id", unique=True),
+    words("status"),
+    real("created_at"),
+    real("wake_at", null=True),
+    number("parent", null=True),
+    words("owner", default="''"),
+    words("visibility", default="'team'"),
+    number("continues", null=True),
+    words("trial_of", default="''"),
+    words("driver", default="''"),
+    number("epoch", default="0"),
+    words("home", default="''"),
+    words("session_id", default="''"),
+    words("pool", default="'default'"),
 )
 Index("runs_to_wake", RUNS.c.wake_at, postgresql_where=text("status = 'waiting'"))
 Index("runs_below", RUNS.c.parent, postgresql_where=text("parent IS NOT NULL"))
@@ -80,175 +50,175 @@ Index("runs_in_work", RUNS.c.number, postgresql_where=text("status = 'running'")
 EVENTS = Table(
     "events",
     METADATA,
-    _counter("position"),
-    _number("run"),
-    _number("seq"),
-    _real("ts"),
-    _text("kind"),
-    _number("version"),
-    _text("lane", null=True),
-    _text("step"),
-    _bytes("payload"),
-    _bytes("hash"),
+    counter("position"),
+    number("run"),
+    number("seq"),
+    real("ts"),
+    words("kind"),
+    number("version"),
+    words("lane", null=True),
+    words("step"),
+    octets("payload"),
+    octets("hash"),
 )
 EVENTS.append_constraint(UniqueConstraint("run", "seq"))
-Table("blobs", METADATA, _bytes("hash", key=True), _bytes("data"))
-INBOX = Table("inbox", METADATA, _counter("id"), _number("run"), _text("kind"), _bytes("payload"), _real("created_at"))
+Table("blobs", METADATA, octets("hash", key=True), octets("data"))
+INBOX = Table("inbox", METADATA, counter("id"), number("run"), words("kind"), octets("payload"), real("created_at"))
 Index("inbox_of_run", INBOX.c.run)
-Table("drivers", METADATA, _number("run", key=True), _text("holder"), _real("since"))
-Table("run_keys", METADATA, _number("run", key=True), _bytes("key"))
+Table("drivers", METADATA, number("run", key=True), words("holder"), real("since"))
+Table("run_keys", METADATA, number("run", key=True), octets("key"))
 
 APPROVALS = Table(
     "pending_approvals",
     METADATA,
-    _text("id", key=True),
-    _number("run"),
-    _text("execution_id"),
-    _text("agent_id", null=True),
-    _text("tool_name"),
-    _bytes("arguments"),
-    _text("status"),
-    _text("session_id", null=True),
-    _real("created_at"),
-    _real("expires_at"),
-    _bytes("card"),
-    _text("decided_by", default="''"),
-    _real("decided_at", null=True),
-    _text("decided_because", default="''"),
+    words("id", key=True),
+    number("run"),
+    words("execution_id"),
+    words("agent_id", null=True),
+    words("tool_name"),
+    octets("arguments"),
+    words("status"),
+    words("session_id", null=True),
+    real("created_at"),
+    real("expires_at"),
+    octets("card"),
+    words("decided_by", default="''"),
+    real("decided_at", null=True),
+    words("decided_because", default="''"),
 )
 Index("approvals_pending", APPROVALS.c.expires_at, postgresql_where=text("status = 'pending'"))
 Index("approvals_of_run", APPROVALS.c.run)
 
 
 def _sealed() -> "tuple[Column[float], Column[str], Column[int], Column[str], Column[int], Column[bytes]]":
-    return _real("at"), _text("kind"), _number("run"), _text("run_id"), _number("events"), _bytes("head")
+    return real("at"), words("kind"), number("run"), words("run_id"), number("events"), octets("head")
 
 
-CHAIN = Table("audit_chain", METADATA, _counter("position"), *_sealed(), _text("note"), _text("key"), _bytes("hash"))
+CHAIN = Table("audit_chain", METADATA, counter("position"), *_sealed(), words("note"), words("key"), octets("hash"))
 Index("audit_chain_hash", CHAIN.c.hash)
 Table(
     "audit_strands",
     METADATA,
-    _text("strand", key=True),
-    _number("number", key=True),
+    words("strand", key=True),
+    number("number", key=True),
     *_sealed(),
-    _text("note"),
-    _text("key"),
-    _bytes("hash"),
+    words("note"),
+    words("key"),
+    octets("hash"),
 )
-Table("open_strands", METADATA, _text("strand", key=True), _number("tied"))
+Table("open_strands", METADATA, words("strand", key=True), number("tied"))
 
 Table(
     "users",
     METADATA,
-    _text("name", key=True),
-    _text("password", default="''"),
-    _text("role"),
-    _text("scopes", default="'[]'"),
-    _number("disabled", default="0"),
-    _real("tokens_after", default="0"),
-    _real("created_at"),
+    words("name", key=True),
+    words("password", default="''"),
+    words("role"),
+    words("scopes", default="'[]'"),
+    number("disabled", default="0"),
+    real("tokens_after", default="0"),
+    real("created_at"),
 )
 Table(
     "api_keys",
     METADATA,
-    _text("id", key=True),
-    _text("name"),
-    _bytes("hash", unique=True),
-    _text("scopes"),
-    _text("created_by"),
-    _real("created_at"),
-    _real("expires_at", null=True),
-    _real("revoked_at", null=True),
-    _real("last_used_at", null=True),
+    words("id", key=True),
+    words("name"),
+    octets("hash", unique=True),
+    words("scopes"),
+    words("created_by"),
+    real("created_at"),
+    real("expires_at", null=True),
+    real("revoked_at", null=True),
+    real("last_used_at", null=True),
 )
-Table("ended_logins", METADATA, _text("id", key=True), _real("until"))
+Table("ended_logins", METADATA, words("id", key=True), real("until"))
 IDEMPOTENCY = Table(
     "idempotency",
     METADATA,
-    _text("principal", key=True),
-    _text("key", key=True),
-    _bytes("request"),
-    _text("run_id"),
-    _number("status", null=True),
-    _bytes("headers", null=True),
-    _bytes("body", null=True),
-    _real("created_at"),
+    words("principal", key=True),
+    words("key", key=True),
+    octets("request"),
+    words("run_id"),
+    number("status", null=True),
+    octets("headers", null=True),
+    octets("body", null=True),
+    real("created_at"),
 )
 Index("idempotency_age", IDEMPOTENCY.c.created_at)
-Table("rate_limits", METADATA, _text("key", key=True), _number("hits"), _real("expires_at"))
-Table("deliveries", METADATA, _text("source", key=True), _text("delivery", key=True), _real("received_at"))
+Table("rate_limits", METADATA, words("key", key=True), number("hits"), real("expires_at"))
+Table("deliveries", METADATA, words("source", key=True), words("delivery", key=True), real("received_at"))
 
 Table(
     "evals",
     METADATA,
-    _counter("number"),
-    _text("eval_id", unique=True),
-    _text("name"),
-    _text("status"),
-    _text("owner"),
-    _text("visibility"),
-    _real("created_at"),
-    _real("updated_at"),
-    _number("total"),
-    _bytes("asked"),
-    _bytes("definition"),
+    counter("number"),
+    words("eval_id", unique=True),
+    words("name"),
+    words("status"),
+    words("owner"),
+    words("visibility"),
+    real("created_at"),
+    real("updated_at"),
+    number("total"),
+    octets("asked"),
+    octets("definition"),
 )
 Table(
     "eval_trials",
     METADATA,
-    _number("eval", key=True),
-    _text("case_id", key=True),
-    _text("model", key=True),
-    _text("pack", key=True),
-    _number("attempt", key=True),
-    _number("retry"),
-    _text("run_id"),
-    _text("grade"),
-    _bytes("outcome"),
+    number("eval", key=True),
+    words("case_id", key=True),
+    words("model", key=True),
+    words("pack", key=True),
+    number("attempt", key=True),
+    number("retry"),
+    words("run_id"),
+    words("grade"),
+    octets("outcome"),
 )
 
 Table(
     "workers",
     METADATA,
-    _text("id", key=True),
-    _text("name"),
-    _text("role"),
-    _text("state"),
-    _text("home"),
-    _number("slots"),
-    _text("version"),
-    _real("started_at"),
-    _real("lease_until"),
-    _text("pools", default="',default,'"),
+    words("id", key=True),
+    words("name"),
+    words("role"),
+    words("state"),
+    words("home"),
+    number("slots"),
+    words("version"),
+    real("started_at"),
+    real("lease_until"),
+    words("pools", default="',default,'"),
 )
 Table(
     "refusals",
     METADATA,
-    _number("run"),
-    _text("worker"),
-    _text("reason"),
-    _real("refused_at"),
+    number("run"),
+    words("worker"),
+    words("reason"),
+    real("refused_at"),
     PrimaryKeyConstraint("run", "worker"),
 )
-Table("key_fingerprints", METADATA, _text("name", key=True), _text("fingerprint"), _real("since"))
-Table("named_locks", METADATA, _text("name", key=True), _text("holder"))
-Table("outbox", METADATA, _number("run", key=True), _number("from_seq"), _number("upto_seq"), _real("noted_at"))
-Table("outbox_messages", METADATA, _text("id", key=True), _text("subject"), _bytes("payload"), _real("put_at"))
+Table("key_fingerprints", METADATA, words("name", key=True), words("fingerprint"), real("since"))
+Table("named_locks", METADATA, words("name", key=True), words("holder"))
+Table("outbox", METADATA, number("run", key=True), number("from_seq"), number("upto_seq"), real("noted_at"))
+Table("outbox_messages", METADATA, words("id", key=True), words("subject"), octets("payload"), real("put_at"))
 
 Table(
     "run_vectors",
     METADATA,
-    _number("run"),
-    _text("embedder"),
-    _bytes("vector"),
+    number("run"),
+    words("embedder"),
+    octets("vector"),
     PrimaryKeyConstraint("embedder", "run"),
 )
 EMBEDDINGS = Table(
     "embeddings",
     METADATA,
-    _number("run"),
-    _text("embedder"),
+    number("run"),
+    words("embedder"),
     Column("embedding", VECTOR, nullable=False),
     PrimaryKeyConstraint("embedder", "run"),
     ForeignKeyConstraint(["embedder", "run"], ["run_vectors.embedder", "run_vectors.run"], ondelete="CASCADE"),
@@ -257,165 +227,70 @@ EMBEDDINGS = Table(
 WORDS = Table(
     "run_words",
     METADATA,
-    _number("rowid", key=True),
-    _text("text"),
+    number("rowid", key=True),
+    words("text"),
     Column("words", TSVECTOR, Computed("to_tsvector('english'::regconfig, text)", persisted=True)),
 )
 Index("run_words_words", WORDS.c.words, postgresql_using="gin")
-TEXTS = Table(
-    "run_text", METADATA, _number("rowid", key=True), _text("text"), Column("grams", TSVECTOR, nullable=False)
-)
+TEXTS = Table("run_text", METADATA, number("rowid", key=True), words("text"), Column("grams", TSVECTOR, nullable=False))
 Index("run_text_grams", TEXTS.c.grams, postgresql_using="gin")
-Table("run_text_progress", METADATA, _number("position"))
-ACTIVITY = Table("run_activity", METADATA, _number("rowid", key=True), Column("text", TSVECTOR, nullable=False))
+Table("run_text_progress", METADATA, number("position"))
+ACTIVITY = Table("run_activity", METADATA, number("rowid", key=True), Column("text", TSVECTOR, nullable=False))
 Index("run_activity_text", ACTIVITY.c.text, postgresql_using="gin")
-Table("run_activity_progress", METADATA, _number("position"))
+Table("run_activity_progress", METADATA, number("position"))
 
 CHAT_SESSIONS = Table(
     "chat_sessions",
     METADATA,
-    _text("id", key=True),
-    _text("title"),
-    _number("has_unread", default="0"),
-    _real("created_at"),
-    _real("updated_at"),
-    _text("owner"),
-    _text("visibility", default="'private'"),
-    _text("model_key", default="''"),
-    _text("pack", default="''"),
-    _text("node", default="''"),
-    _text("parent_session", null=True),
-    _text("parent_message", null=True),
-    _real("archived_at", null=True),
-    _text("project", default="''"),
-    _text("turn", null=True),
-    _text("last_run", null=True),
-    _bytes("key", null=True),
+    words("id", key=True),
+    words("title"),
+    number("has_unread", default="0"),
+    real("created_at"),
+    real("updated_at"),
+    words("owner"),
+    words("visibility", default="'private'"),
+    words("model_key", default="''"),
+    words("pack", default="''"),
+    words("node", default="''"),
+    words("parent_session", null=True),
+    words("parent_message", null=True),
+    real("archived_at", null=True),
+    words("project", default="''"),
+    words("turn", null=True),
+    words("last_run", null=True),
+    octets("key", null=True),
 )
 Index("chat_sessions_newest", CHAT_SESSIONS.c.updated_at)
 Index("chat_sessions_of_owner", CHAT_SESSIONS.c.owner, CHAT_SESSIONS.c.updated_at)
 CHAT_MESSAGES = Table(
     "chat_messages",
     METADATA,
-    _counter("number"),
-    _text("id", unique=True),
-    _text("session_id"),
-    _text("role"),
-    _text("content"),
-    _text("metadata_json"),
-    _real("created_at"),
+    counter("number"),
+    words("id", unique=True),
+    words("session_id"),
+    words("role"),
+    words("content"),
+    words("metadata_json"),
+    real("created_at"),
 )
 Index("chat_messages_of_session", CHAT_MESSAGES.c.session_id, CHAT_MESSAGES.c.number)
-CHAT_WORDS = Table("chat_words", METADATA, _bytes("word"), _number("message"), PrimaryKeyConstraint("word", "message"))
+CHAT_WORDS = Table("chat_words", METADATA, octets("word"), number("message"), PrimaryKeyConstraint("word", "message"))
 Index("chat_words_of_message", CHAT_WORDS.c.message)
 CHAT_QUEUE = Table(
     "chat_queue",
     METADATA,
-    _counter("number"),
-    _text("id", unique=True),
-    _text("session_id"),
-    _text("run_id", unique=True),
-    _text("content"),
-    _text("asked"),
-    _real("created_at"),
-    _text("problem", default="''"),
+    counter("number"),
+    words("id", unique=True),
+    words("session_id"),
+    words("run_id", unique=True),
+    words("content"),
+    words("asked"),
+    real("created_at"),
+    words("problem", default="''"),
 )
 Index("chat_queue_of_session", CHAT_QUEUE.c.session_id, CHAT_QUEUE.c.number)
 
-DEAD_LETTERS = Table(
-    "dead_letters",
-    METADATA,
-    _text("id", key=True),
-    _text("kind"),
-    _text("source"),
-    _text("reason"),
-    _bytes("payload"),
-    _real("created_at"),
-    _text("status"),
-    _text("settled_by", default="''"),
-    _real("settled_at", null=True),
-    _text("outcome", default="''"),
-)
-Index("dead_letters_age", DEAD_LETTERS.c.created_at)
-SCHEDULES = Table(
-    "schedules",
-    METADATA,
-    _text("id", key=True),
-    _text("agent_id"),
-    _text("cron_expression"),
-    _text("task_instruction"),
-    _text("required_model"),
-    _number("is_active"),
-    _number("use_persistent_chat"),
-    _text("chat_session_id"),
-    _real("created_at"),
-    _text("name", unique=True),
-    _text("target_kind"),
-    _text("target"),
-    _bytes("inputs"),
-    _real("every_s", null=True),
-    _real("anchor"),
-    _text("timezone"),
-    _text("misfire"),
-    _text("overlap"),
-    _real("max_late_s"),
-    _number("max_catch_up"),
-    _real("jitter_s"),
-    _number("pause_after_failures"),
-    _number("daily_runs", null=True),
-    _real("starts_at", null=True),
-    _real("ends_at", null=True),
-    _real("next_at", null=True),
-    _number("revision"),
-    _text("owner"),
-    _text("paused_by"),
-    _text("requested_by"),
-    _text("user_scopes"),
-    _real("look_at", null=True),
-    _number("failures", default="0"),
-)
-Index("schedules_due", SCHEDULES.c.look_at, postgresql_where=text("look_at IS NOT NULL"))
-FIRING_PROCESSES = Table(
-    "firing_processes",
-    METADATA,
-    _text("id", key=True),
-    _text("server"),
-    _real("since"),
-    _real("until_at"),
-)
-Index("firing_processes_until", FIRING_PROCESSES.c.until_at)
-SCHEDULE_VERSIONS = Table(
-    "schedule_versions",
-    METADATA,
-    _text("name"),
-    _number("revision"),
-    _real("since"),
-    _bytes("rule"),
-    _number("is_active"),
-    _text("changed_by"),
-    _number("removed"),
-    PrimaryKeyConstraint("name", "since", "revision"),
-)
-FIRINGS = Table(
-    "firings",
-    METADATA,
-    _text("trigger_name", key=True),
-    _real("due_at", key=True),
-    _real("until_at"),
-    _number("count"),
-    _text("status"),
-    _text("reason"),
-    _real("fired_at"),
-    _text("run_id", null=True),
-    _text("server"),
-    _text("about"),
-    _number("revision"),
-    _text("outcome", default="''"),
-)
-Index("firings_queued", FIRINGS.c.trigger_name, FIRINGS.c.due_at, postgresql_where=text("status = 'queued'"))
-Index("firings_open", FIRINGS.c.trigger_name, postgresql_where=text("status = 'fired' AND outcome = ''"))
-
-Table("fabric_format", METADATA, _number("version"), _number("min_writer", default="0"))
+Table("fabric_format", METADATA, number("version"), number("min_writer", default="0"))
 
 
 def expect_vectors(metadata: MetaData, *, there: bool) -> None:
