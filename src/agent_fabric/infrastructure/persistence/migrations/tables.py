@@ -293,7 +293,8 @@ Index("chat_queue_of_session", CHAT_QUEUE.c.session_id, CHAT_QUEUE.c.number)
 Table("fabric_format", METADATA, number("version"), number("min_writer", default="0"))
 
 
-def expect_vectors(metadata: MetaData, *, there: bool) -> None:
-    """Expect the table of vectors only where the extension is."""
-    if not there:
-        metadata.remove(EMBEDDINGS)
+def described(*, vectors: bool) -> MetaData:
+    """Return all tables; that of vectors only where the extension is."""
+    if not vectors:
+        METADATA.remove(EMBEDDINGS)
+    return METADATA
