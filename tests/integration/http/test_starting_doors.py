@@ -11,7 +11,7 @@ from starlette.routing import Route
 
 from agent_fabric.interfaces.http.a2a.calls import METHODS, Method
 from agent_fabric.interfaces.http.gate import canonical
-from agent_fabric.testing.scripted_model import Call, Script
+from agent_fabric.testing.scripted_model import Call, Say, Script
 from e2e.workflows.test_workflows import FAILS, GREET
 from integration.http.served import DONE, Served, bearer, served, task
 from integration.http.test_agents import write
@@ -40,6 +40,7 @@ ELSEWHERE = {
     "POST /api/v1/webhooks/{name}",
     "POST /api/v1/schedules/{name}/fire",
     "POST /api/v1/schedules/{name}/backfill",
+    "POST /api/v1/sessions/{session_id}/messages",
 }
 """Doors that start runs, each with a test of its own below."""
 OTHERS = {
@@ -49,9 +50,14 @@ OTHERS = {
     "DELETE /api/v1/keys/{key_id}",
     "DELETE /api/v1/schedules/{name}",
     "DELETE /api/v1/secrets/{name}",
+    "DELETE /api/v1/sessions/{session_id}",
+    "DELETE /api/v1/sessions/{session_id}/messages/{message_id}",
     "DELETE /api/v1/users/{name}",
     "DELETE /mcp",
     "PATCH /api/v1/schedules/{name}",
+    "PATCH /api/v1/sessions/{session_id}",
+    "PATCH /api/v1/sessions/{session_id}/messages/{message_id}",
+    "PATCH /api/v1/settings",
     "PATCH /api/v1/users/{name}",
     "POST /api/v1/agents/validate",
     "POST /api/v1/db/backup",
@@ -70,6 +76,11 @@ OTHERS = {
     "POST /api/v1/schedules/{name}/resume",
     "POST /api/v1/secrets/rotate",
     "POST /api/v1/sensors/{name}/look",
+    "POST /api/v1/sessions",
+    "POST /api/v1/sessions/{session_id}/fork",
+    "POST /api/v1/sessions/{session_id}/messages/{message_id}/undo",
+    "POST /api/v1/sessions/{session_id}/read",
+    "POST /api/v1/sessions/{session_id}/stop",
     "POST /api/v1/tool-servers/inspect",
     "DELETE /api/v1/subscriptions/{name}",
     "POST /api/v1/subscriptions",
@@ -78,11 +89,15 @@ OTHERS = {
     "POST /api/v1/users",
     "POST /api/v1/users/{name}/password",
     "POST /api/v1/users/{name}/tokens",
+    "POST /api/v1/web/codes",
+    "POST /api/v1/web/logout",
+    "POST /api/v1/web/session",
     "POST /api/v1/workflows/runs/{run_id}/cancel",
     "POST /api/v1/workflows/runs/{run_id}/signal",
     "POST /api/v1/workflows/validate",
     "POST /approvals/{approval_id}",
     "POST /models/probe",
+    "POST /models/pull",
     "POST /models/server/restart",
     "POST /runs/{run_id}/cancel",
     "POST /runs/{run_id}/undo",
@@ -185,3 +200,13 @@ async def test_a_schedule_that_is_fired_by_hand_counts(tmp_path: Path) -> None:
         assert (await server.client.post("/api/v1/schedules/job/fire")).status_code == 429
         period = {"from": 1_700_000_000, "to": 1_700_000_001}
         assert (await server.client.post("/api/v1/schedules/job/backfill", json=period)).status_code == 429
+
+
+async def test_a_message_in_a_session_counts(tmp_path: Path) -> None:
+    async with served(
+        tmp_path, Script(turns=(Say("Hello."),)), also={"limits": {"local": True, "starts": "1/hour"}}
+    ) as server:
+        session = (await server.client.post("/api/v1/sessions", json={})).json()["id"]
+        said = f"/api/v1/sessions/{session}/messages"
+        assert (await server.client.post(said, json={"content": "Hello"})).status_code == 202
+        assert (await server.client.post(said, json={"content": "Hello again"})).status_code == 429
