@@ -20,6 +20,7 @@ if os.environ.get("FABRIC_TEST_STORE") == "postgres":
         store_cluster,
         store_database,
         store_in_postgres,
+        store_url,
     )
 
 # A busy machine is no failure: tests that promise a time measure it themselves.

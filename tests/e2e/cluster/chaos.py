@@ -8,6 +8,7 @@ on has to come to its end, and the witnesses in their workspaces have to agree w
 
 import argparse
 import asyncio
+import math
 import random
 import signal
 import sys
@@ -30,7 +31,7 @@ TTL_S = 3.0
 CUSTOMERS = 6
 GAP_S = 1.0
 """Between two events, on average."""
-CALM_S = 90.0
+CALM_S = 180.0
 """How long runs may take to come to their end once the weather is over."""
 REQUEST_TIMEOUT_S = 20.0
 SETTLED = frozenset({"completed", "failed", "cancelled"})
@@ -42,13 +43,17 @@ class Weather:
 
     world: World
     rng: random.Random
+    ttl_s: float
     happened: Counter[str] = field(default_factory=Counter)
     _busy: set[str] = field(default_factory=set)
     _under_way: set[asyncio.Task[None]] = field(default_factory=set)
 
-    async def blow(self, events: int) -> None:
-        """Let so many things happen, and wait until all is as it was."""
+    async def blow(self, events: int, within_s: float) -> None:
+        """Let so many things happen, or as many as there is time for, and wait until all is as it was."""
+        deadline = time.monotonic() + within_s
         for _ in range(events):
+            if time.monotonic() > deadline:
+                break
             await asyncio.sleep(self.rng.expovariate(1 / GAP_S))
             while not self._begin(*self._choose()):
                 await asyncio.sleep(0.05)
@@ -71,7 +76,7 @@ class Weather:
 
     def _choose(self) -> tuple[str, str, Callable[[], Awaitable[None]]]:
         place = self.rng.choices(("worker", "server", "postgres", "nats", "redis"), (10, 2, 3, 1, 1))[0]
-        pause_s = self.rng.uniform(0.1, 2 * TTL_S)
+        pause_s = self.rng.uniform(0.1, 2 * self.ttl_s)
         world = self.world
         match place:
             case "worker":
@@ -146,7 +151,7 @@ async def _sever(member: Member, _: float) -> None:
 
 
 async def _lose_commit(member: Member, pause_s: float) -> None:
-    member.way.cuts.append(Cut.BEFORE if pause_s < TTL_S else Cut.AFTER)
+    member.way.cuts.append(Cut.BEFORE if int(1_000 * pause_s) % 2 else Cut.AFTER)
 
 
 _TO_MEMBERS: dict[str, Callable[[Member, float], Awaitable[None]]] = {
@@ -263,18 +268,27 @@ class Report:
         )
 
 
-async def blow(folder: Path, *, events: int, seed: int, workers: int = 4, servers: int = 2) -> Report:
+async def blow(
+    folder: Path,
+    *,
+    events: int,
+    seed: int,
+    within_s: float = math.inf,
+    workers: int = 4,
+    servers: int = 2,
+    ttl_s: float = TTL_S,
+) -> Report:
     """Let the weather do its worst to a world, and look at what is left of it."""
     began = time.monotonic()
     async with AsyncExitStack() as stack:
-        there = await stack.enter_async_context(world(folder, script(), servers=servers, workers=workers, ttl_s=TTL_S))
+        there = await stack.enter_async_context(world(folder, script(), servers=servers, workers=workers, ttl_s=ttl_s))
         headers = {"Authorization": f"Bearer {there.token}"}
         client = await stack.enter_async_context(httpx2.AsyncClient(headers=headers, timeout=REQUEST_TIMEOUT_S))
         customers = Customers(there, client, random.Random(seed + 1))
-        weather = Weather(there, random.Random(seed))
+        weather = Weather(there, random.Random(seed), ttl_s)
         asking = [asyncio.create_task(customers(number)) for number in range(CUSTOMERS)]
         try:
-            await weather.blow(events)
+            await weather.blow(events, within_s)
             over = time.monotonic()
             customers.closing = True
             ended, left = await asyncio.wait(asking, timeout=CALM_S)
@@ -299,13 +313,23 @@ async def blow(folder: Path, *, events: int, seed: int, workers: int = 4, server
 def main() -> None:
     parser = argparse.ArgumentParser(description="Let bad weather blow over a cluster.")
     parser.add_argument("--events", type=int, default=100)
+    parser.add_argument("--minutes", type=float, default=math.inf, help="How long it may take at most.")
+    parser.add_argument("--ttl", type=float, default=TTL_S, help="How long leases last; longer on a busy machine.")
     parser.add_argument("--seed", type=int, default=int(time.time()))
     parser.add_argument("--folder", default="", help="Where logs are left; empty: nowhere.")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(arguments.folder or name)
         folder.mkdir(exist_ok=True)
-        report = asyncio.run(blow(folder, events=arguments.events, seed=arguments.seed))
+        report = asyncio.run(
+            blow(
+                folder,
+                events=arguments.events,
+                seed=arguments.seed,
+                within_s=60 * arguments.minutes,
+                ttl_s=arguments.ttl,
+            )
+        )
     print(report.text())
     for line in (*report.wrong, *report.accidents):
         print(line)
