@@ -189,6 +189,7 @@ def build_automation(  # noqa: PLR0913 - each is a part that only some callers j
             log=operations_log("automation"),
             server=config.cluster.name or f"{local.records.storage.leases.driver} ({socket.gethostname()})",
             count_start=count_start,
+            model_is_free=local.models.is_free,
             say=say,
         ),
         settle_letters=SettleLetters(

@@ -46,6 +46,13 @@ class LazyModels:
     async def choose(self, key: str, notice: Notice) -> ChosenModel:
         return await self.stack.choices.choose(key, notice)
 
+    def is_free(self, key: str) -> bool:
+        """Tell whether a request to a model would be served at once by its server, as far as this process knows."""
+        model = self._config.models.get(key)
+        if self._stack is None or model is None or model.base_url is None:
+            return True  # nothing was asked yet, or its server is found only when it is
+        return self._stack.queues.for_server(model.base_url, model.slots).is_free
+
     async def aclose(self) -> None:
         """Close what was opened."""
         if self._stack is not None:

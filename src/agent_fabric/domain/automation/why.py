@@ -156,9 +156,11 @@ class Explain:
         every = version.rule.every_s if version is not None else None
         return SAME_S if every is None else min(SAME_S, every)
 
-    def _row(self, due: float, *, exact: bool) -> Firing | None:
+    def _row(self, at: float, *, exact: bool) -> Firing | None:
+        """Return what was recorded about a due instant, or about another time that something was fired at by hand."""
         for row in self.history.firings:
-            if row.due_at <= due <= row.until_at or (not exact and row.count == 1 and 0 <= due - row.due_at < SAME_S):
+            alone = row.due_at == row.until_at and 0 <= at - row.due_at < SAME_S
+            if row.due_at <= at <= row.until_at if exact else alone:
                 return row
         return None
 

@@ -65,6 +65,11 @@ class ServerQueue:
         """Requests that wait for their turn."""
         return sum(not waiter.admitted.done() for waiters in self._classes for waiter in waiters.values())
 
+    @property
+    def is_free(self) -> bool:
+        """Whether a request would be served at once."""
+        return self._is_free()
+
     def resize(self, slots: int | None) -> None:
         """Serve more or fewer from now on; who is being served goes on."""
         if slots != self._slots:
