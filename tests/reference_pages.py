@@ -19,12 +19,13 @@ from starlette.routing import BaseRoute, WebSocketRoute
 from agent_fabric.bootstrap.server import build_server
 from agent_fabric.config.loader import read_config
 from agent_fabric.domain.errors import FabricError, Interrupted
+from agent_fabric.domain.fleet.protocol import SOCKET_PATH
 from agent_fabric.domain.identity import Scope
 from agent_fabric.interfaces.cli.invocation import USAGE_ERRORS
 from agent_fabric.interfaces.cli.main import COMMANDS, FAILED, INTERRUPTED, USAGE
 from agent_fabric.interfaces.http.app import create_app
 from agent_fabric.interfaces.http.errors import STATUSES
-from agent_fabric.interfaces.http.gate import PAGE_SOCKET
+from agent_fabric.interfaces.http.gate import PAGE_SOCKET, SOCKETS
 from agent_fabric.interfaces.http.live import LiveRuns
 from agent_fabric.interfaces.http.locks import LockedRoute
 
@@ -59,7 +60,8 @@ def routes(found: list[BaseRoute]) -> Iterator[ServedRoute]:
     ours = [route for route in found if isinstance(route, LockedRoute)]
     sockets = [route for route in found if isinstance(route, WebSocketRoute)]
     assert len(ours) + len(sockets) == len(found), "a kind of route that says nothing about its scope"
-    assert [route.path for route in sockets] == [PAGE_SOCKET], "a socket whose lock is not known"
+    assert {route.path for route in sockets} == SOCKETS, "a socket whose lock is not known"
+    yield ServedRoute("GET", SOCKET_PATH, "signed", "Open the socket of a node.")
     yield ServedRoute("GET", PAGE_SOCKET, str(Scope.RUNS_READ), "Open the socket of the page.")
     with_head = {route.path for route in ours if route.methods == {"HEAD"}}
     for route in ours:

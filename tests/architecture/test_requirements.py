@@ -16,6 +16,7 @@ SHAPES = {
     "scale-out": r"SC-\d{1,2}",
     "conversations": r"CO-\d{1,2}",
     "fleet": r"FL-\d{1,2}",
+    "automation": r"AU-\d{1,2}",
 }
 
 

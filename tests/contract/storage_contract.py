@@ -30,6 +30,7 @@ from agent_fabric.testing.fakes import FrozenClock
 from contract.automation_contract import AutomationContract
 from contract.chat_contract import ChatContract
 from contract.evals_contract import EvalContract
+from contract.fleet_contract import FleetContract
 from contract.identity_contract import ADA, ApiKeyRepositoryContract, EndedLoginsContract, UserRepositoryContract
 from contract.limiter_contract import LimiterContract
 from contract.run_repository_contract import (
@@ -642,6 +643,7 @@ class TablesContract(
     AutomationContract,
     EvalContract,
     ChatContract,
+    FleetContract,
     RetentionContract,
     AuditContract,
     LeaseContract,

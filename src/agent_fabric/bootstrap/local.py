@@ -4,13 +4,14 @@ import logging
 import math
 import os
 from collections.abc import Callable, Container, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_fabric import __version__
 from agent_fabric.application.approvals.decide_approval import DecideApproval
+from agent_fabric.application.fleet.fleet_policy import FleetDoor, FleetPolicy
 from agent_fabric.application.packs.ask_routing_model import AskRoutingModel
 from agent_fabric.application.packs.recruit import RecruitSpecialists
 from agent_fabric.application.ports.cluster import Introduction
@@ -88,6 +89,10 @@ class LocalFabric:
     model_keys: Container[str] = ()
     """The configured models."""
     tool_servers: "LazyToolServers | None" = None
+    rules: RulePolicy = field(default_factory=RulePolicy)
+    """The policy, without what is in force on nodes."""
+    fleet_door: FleetDoor = field(default_factory=FleetDoor)
+    """Where node tools find the machines, once a server has joined them."""
 
     @property
     def continue_run(self) -> "ContinueRun":
@@ -136,7 +141,7 @@ def build_local(  # noqa: PLR0913 - each is a part that only some callers join
 
         require_driver_keys(records.storage, records.layout.root)
     clock = records.storage.clock
-    policy = policy_of(records, config)
+    policy, door = policy_of(records, config), FleetDoor()
     ways_out = _ways_out(config, sink)
     sandboxes = RunSandboxes(
         choose_level(config.sandbox),
@@ -173,7 +178,8 @@ def build_local(  # noqa: PLR0913 - each is a part that only some callers join
             container_for=sandboxes.container_for,
             browser=config.browser,
             web_allow_hosts=config.web.allow_hosts,
-            steps=LazySteps(web, shell_timeout_s=config.shell.timeout_s),
+            fleet=door,
+            steps=LazySteps(web, shell_timeout_s=config.shell.timeout_s, fleet=door),
         )
     )
     model_turn = ModelTurn(models, clock)
@@ -191,7 +197,7 @@ def build_local(  # noqa: PLR0913 - each is a part that only some callers join
         models=models,
         model_turn=model_turn,
         invoke_tool=InvokeTool(
-            policy,
+            FleetPolicy(policy, door),
             clock,
             MAX_TOOL_OUTPUT_CHARS,
             sandboxes.level,
@@ -259,6 +265,8 @@ def build_local(  # noqa: PLR0913 - each is a part that only some callers join
         tool_servers=tool_servers,
         audit=config.audit,
         model_keys=config.models.keys(),
+        rules=policy,
+        fleet_door=door,
     )
     return fabric
 

@@ -39,6 +39,7 @@ from agent_fabric.bootstrap.agents import open_agents
 from agent_fabric.bootstrap.automation import Automation, serve_automation
 from agent_fabric.bootstrap.chat import ServedChat, serve_chat
 from agent_fabric.bootstrap.evals import ServedEvals, serve_evals
+from agent_fabric.bootstrap.fleet import Fleet, open_fleet
 from agent_fabric.bootstrap.identity import Identity, answering_keys, open_identity
 from agent_fabric.bootstrap.limits import Limits, build_limits
 from agent_fabric.bootstrap.local import LocalFabric, build_local
@@ -118,6 +119,8 @@ class ServerFabric:
     """Hints between servers and workers."""
     agents: AgentFolder
     evals: ServedEvals
+    fleet: Fleet
+    """Machines, and what is done on them."""
     chat: ServedChat
     automation: Automation
     """Starts things by itself."""
@@ -251,6 +254,7 @@ class ServerFabric:
     def listen_to_hints(self) -> None:
         """Take up at once what other servers hint at: a cancellation, an answer, a signal. Needs an event loop."""
         self.wake_ups.listen(INBOX, lambda _: self.records.storage.look_into_inboxes())
+        self.fleet.listen()
         for deltas in self._deltas:
             deltas.listen()
 
@@ -405,6 +409,7 @@ def build_server(
         wake_ups=wake_ups,
         agents=open_agents(root, config),
         evals=serve_evals(local, config, dispatch, limits),
+        fleet=open_fleet(local.records.layout.root, local, wake_ups),
         chat=chat,
         automation=automation,
         operations=Operations(watchers, dispatch, local.records, config.retention, config.audit),

@@ -4,17 +4,21 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from agent_fabric.application.fleet.fleet_policy import FleetDoor
     from agent_fabric.application.ports.http import HttpSender
     from agent_fabric.application.ports.packs import SpecialistPack
     from agent_fabric.application.ports.sandbox import Sandbox
     from agent_fabric.bootstrap.plugins import ActionOffer
+    from agent_fabric.domain.tools import ToolSpec
+    from agent_fabric.infrastructure.packs.tool_objects import ToolFunction
 
 
 class LazySteps:
     """Builds the pack for steps, and knows the actions that packages have brought along."""
 
-    def __init__(self, sender: "HttpSender", *, shell_timeout_s: float) -> None:
+    def __init__(self, sender: "HttpSender", *, shell_timeout_s: float, fleet: "FleetDoor | None" = None) -> None:
         self._sender = sender
+        self._fleet = fleet
         self._shell_timeout_s = shell_timeout_s
 
     def __call__(self, sandbox: "Sandbox") -> "SpecialistPack":
@@ -22,7 +26,14 @@ class LazySteps:
         from agent_fabric.infrastructure.packs.step_pack import step_pack  # noqa: PLC0415 - see above
 
         actions = tuple(offer.action for offer in self.offers if offer.action is not None)
-        return step_pack(sandbox, sender=self._sender, actions=actions, shell_timeout_s=self._shell_timeout_s)
+        more: tuple[tuple[ToolSpec, ToolFunction], ...] = ()
+        if self._fleet is not None:
+            from agent_fabric.infrastructure.packs.sysadmin import node_command_tool  # noqa: PLC0415 - see above
+
+            more = (node_command_tool(self._fleet),)
+        return step_pack(
+            sandbox, sender=self._sender, actions=actions, shell_timeout_s=self._shell_timeout_s, more=more
+        )
 
     @cached_property
     def offers(self) -> "tuple[ActionOffer, ...]":

@@ -16,6 +16,7 @@ from agent_fabric.client.evals import Evals
 from agent_fabric.client.following import Happening
 from agent_fabric.client.logins import Login, Logins, login_from
 from agent_fabric.client.models import Models
+from agent_fabric.client.nodes import Nodes
 from agent_fabric.client.people import Keys, Users
 from agent_fabric.client.policy import PolicyRules
 from agent_fabric.client.runs import Runs
@@ -95,6 +96,7 @@ class FabricClient:
         self.agents = Agents(self._transport)
         self.models = Models(self._transport)
         self.tool_servers = ToolServers(self._transport)
+        self.nodes = Nodes(self._transport)
         self.users = Users(self._transport)
         self.keys = Keys(self._transport)
         self.secrets = ServerSecrets(self._transport)

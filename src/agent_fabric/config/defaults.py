@@ -48,6 +48,14 @@ def default_settings() -> dict[str, Any]:
                 "capabilities": ["web_research", "recall"],
                 "workflow": ["recall", "scope", "search", "screen", "extract", "synthesize"],
             },
+            "sysadmin": {
+                "description": "Looks after machines of the fleet: finds causes, changes as little as needed, checks.",
+                "keywords": _words(
+                    "sysadmin, system administrator, fleet, nodes, on the node, all machines, node_list, "
+                    "on every machine, on our servers"
+                ),
+                "workflow": ["look", "find the cause", "act", "verify"],
+            },
         },
     }
 

@@ -34,6 +34,9 @@ FabricError                       anything we can explain to a person
 ├── MissingExtra                  an optional part is not installed
 ├── ToolServerUnavailable         a server that offers tools cannot be used
 ├── ServerBusy                    too many runs wait already
+├── NodeNotFound                  no machine of the fleet has this id or name
+├── NodeUnavailable               a machine is offline, in conflict or revoked
+├── NodeBlocked                   the policy of a machine forbids a command
 ├── ServerUnreachable, …          what happens between a client and a server; see `client.errors`
 ├── Unauthenticated               the request has no valid credential
 ├── Forbidden                     who is asking may not do this
@@ -305,6 +308,24 @@ class ToolServerUnavailable(FabricError):
     """A server that offers tools cannot be started or reached, may not be, or does not answer."""
 
     code = "tool_server_unavailable"
+
+
+class NodeNotFound(FabricError):
+    """No machine of the fleet has this id or name, or it has no such command."""
+
+    code = "node_not_found"
+
+
+class NodeUnavailable(FabricError):
+    """A machine of the fleet is offline, in conflict or revoked, or does not answer."""
+
+    code = "node_unavailable"
+
+
+class NodeBlocked(FabricError):
+    """The policy of a machine forbids a command; no approval helps."""
+
+    code = "node_blocked"
 
 
 class ServerBusy(FabricError):

@@ -48,6 +48,7 @@ COMMANDS = (
     *("login", "logout", "whoami", "files", "eval", "worker", "cluster"),
     *("chat", "sessions"),
     *("schedules", "sensors", "dead", "web", "webhooks"),
+    *("nodes", "node"),
 )
 SUBCOMMANDS = (
     *("approvals list", "approvals show", "approvals approve", "approvals deny", "approvals done"),
@@ -57,6 +58,9 @@ SUBCOMMANDS = (
     *("audit list", "audit verify"),
     *("sessions list", "sessions show", "sessions search", "sessions rename", "sessions fork", "sessions export"),
     *("sessions delete",),
+    *("nodes list", "nodes show", "nodes invite", "nodes exec", "nodes queue", "nodes rename", "nodes label"),
+    *("nodes policy", "nodes rotate", "nodes revoke", "nodes resolve", "nodes audit"),
+    *("node join", "node run", "node install", "node status", "node leave"),
     *("cluster status", "cluster drain", "cluster drill"),
     *("schedules add", "schedules list", "schedules show", "schedules set", "schedules pause", "schedules resume"),
     *("webhooks list", "webhooks add", "webhooks test", "webhooks rotate", "webhooks remove"),

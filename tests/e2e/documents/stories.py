@@ -208,6 +208,7 @@ PARSED_ONLY: dict[tuple[str, str], str] = {
     ("docs/get-started/first-run.md", "make run"): NETWORK,
     ("docs/get-started/first-run.md", "ollama pull"): NETWORK,
     ("docs/guides/browser-and-network.md", ""): NETWORK,
+    ("docs/guides/fleet.md", ""): "needs machines; tests/integration/fleet has real ones",
     ("docs/guides/mcp.md", "pip install"): NETWORK,
     ("docs/guides/mcp.md", "fabric mcp inspect"): "needs a tool server that is not installed",
     ("docs/guides/mcp.md", "fabric mcp trust"): "needs a tool server that is not installed",

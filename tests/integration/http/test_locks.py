@@ -14,7 +14,7 @@ from starlette.routing import BaseRoute, Mount, Route, WebSocketRoute
 
 from agent_fabric.domain.identity import Kind, Principal, Role, Scope, widened
 from agent_fabric.infrastructure.identity.own_secrets import jwt_secret
-from agent_fabric.interfaces.http.gate import CANONICAL_PREFIX, PAGE_SOCKET, SEEDS
+from agent_fabric.interfaces.http.gate import CANONICAL_PREFIX, SEEDS, SOCKETS
 from agent_fabric.interfaces.http.locks import PUBLIC, SIGNED, LockedRoute
 from integration.http.served import Served, bearer, served
 
@@ -34,6 +34,8 @@ OPEN = {
     "/r/x": {"GET", "HEAD"},
     "/app/x/x": {"GET", "HEAD"},
     "/api/v1/web/session": {"POST"},
+    "/api/v1/nodes/join": {"POST"},
+    "/node/fabric-node.pyz": {"GET"},
 }
 """What the issue allows to be public, and nothing else."""
 
@@ -63,7 +65,7 @@ def doors(routes: list[BaseRoute], prefix: str = "") -> Iterator[Door]:
             )
             continue
         if isinstance(route, WebSocketRoute):
-            assert route.path == PAGE_SOCKET  # tests/integration/page tries this one
+            assert route.path in SOCKETS  # tests/integration/page and fleet try these
             continue
         assert isinstance(route, Route | APIRoute), f"{route} is a kind of door that nobody has tried"
         path = prefix + route.path

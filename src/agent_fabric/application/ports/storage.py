@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from agent_fabric.application.ports.encryption import RunEncryption
     from agent_fabric.application.ports.evals import EvalRepository, TrialOutcomes
     from agent_fabric.application.ports.events import LogMirrors
+    from agent_fabric.application.ports.fleet import CommandRepository, InviteRepository, NodeRepository
     from agent_fabric.application.ports.idempotency import IdempotencyStore
     from agent_fabric.application.ports.identity import ApiKeyRepository, EndedLogins, UserRepository
     from agent_fabric.application.ports.key_fingerprints import KeyFingerprints
@@ -136,6 +137,21 @@ class Storage(Protocol):
     @property
     def automation(self) -> "AutomationStore":
         """Schedules, their firings and dead letters."""
+        ...
+
+    @property
+    def nodes(self) -> "NodeRepository":
+        """Machines of the fleet."""
+        ...
+
+    @property
+    def node_invites(self) -> "InviteRepository":
+        """Invitations for machines."""
+        ...
+
+    @property
+    def node_commands(self) -> "CommandRepository":
+        """Commands for machines."""
         ...
 
     @property

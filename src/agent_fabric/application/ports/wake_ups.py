@@ -12,6 +12,8 @@ CLAIM: Final = "claim"
 """A run waits for somebody who drives it: `{"run": …, "epoch": …}`."""
 INBOX: Final = "inbox"
 """There is a row in the inbox of a run: `{"run": …}`."""
+NODES: Final = "nodes"
+"""There is a command for a node: `{"node": …}`."""
 FOLLOW: Final = "follow"
 """Somebody reads a run, and wants to see answers while they are written: `{"run": …}`."""
 FOLLOWED_FOR_S: Final = 6.0

@@ -25,12 +25,13 @@ from agent_fabric.infrastructure.packs.imported_packs import build_imported
 from agent_fabric.infrastructure.packs.project_context import with_project_context
 
 if TYPE_CHECKING:
+    from agent_fabric.application.fleet.fleet_policy import FleetDoor
     from agent_fabric.application.ports.leases import NamedLocks
     from agent_fabric.application.ports.mcp import ToolServers
     from agent_fabric.infrastructure.packs.research import ResearchDesk
 
 _RESEARCHERS = frozenset({"research", "enterprise_research"})
-_BUILT_IN = ("engineering", "research", "enterprise_research")
+_BUILT_IN = ("engineering", "research", "enterprise_research", "sysadmin")
 
 
 class SandboxFor(Protocol):
@@ -63,6 +64,8 @@ class PackParts:
     container_for: ContainerFor | None = None
     browser: BrowserConfig = field(default_factory=BrowserConfig)
     web_allow_hosts: tuple[str, ...] = ()
+    fleet: "FleetDoor | None" = None
+    """Where node tools find the machines; None: there are none."""
     steps: Callable[[Sandbox], SpecialistPack] | None = None
     """Builds the pack for the steps of workflows."""
 
@@ -168,6 +171,10 @@ class _PackBuild:
             )
 
             return build_engineering_pack(self.sandbox, shell_timeout_s=self.parts.shell_timeout_s)
+        if name == "sysadmin" and self.parts.fleet is not None:
+            from agent_fabric.infrastructure.packs.sysadmin import build_sysadmin_pack  # noqa: PLC0415 - see above
+
+            return build_sysadmin_pack(self.parts.fleet)
         if name in _RESEARCHERS:
             return self._desk().enterprise_pack() if name == "enterprise_research" else self._desk().pack()
         raise RecruitError(

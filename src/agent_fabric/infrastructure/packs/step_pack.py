@@ -4,10 +4,12 @@ from collections.abc import Sequence
 
 from agent_fabric.application.ports.http import HttpSender
 from agent_fabric.application.ports.sandbox import Sandbox
+from agent_fabric.domain.tools import ToolSpec
 from agent_fabric.infrastructure.packs.actions import Action
 from agent_fabric.infrastructure.packs.base import BaseSpecialistPack
 from agent_fabric.infrastructure.packs.sandboxed_tools import shell_tool
 from agent_fabric.infrastructure.packs.tool_defs import make_finish_tool_def
+from agent_fabric.infrastructure.packs.tool_objects import ToolFunction
 from agent_fabric.infrastructure.tools.files import READ_FILE, WRITE_FILE, ReadFile, WriteFile
 from agent_fabric.infrastructure.tools.http import HTTP_REQUEST, MakeRequest
 from agent_fabric.infrastructure.tools.shell import SHELL_DEFAULT_TIMEOUT_S
@@ -19,6 +21,7 @@ def step_pack(
     sender: HttpSender,
     actions: Sequence[Action] = (),
     shell_timeout_s: float = SHELL_DEFAULT_TIMEOUT_S,
+    more: Sequence[tuple[ToolSpec, ToolFunction]] = (),
 ) -> BaseSpecialistPack:
     """Return a pack with `shell`, `http_request`, two for files and one for each action. No model sees it."""
     return BaseSpecialistPack(
@@ -29,6 +32,7 @@ def step_pack(
             (READ_FILE, ReadFile(sandbox)),
             (WRITE_FILE, WriteFile(sandbox)),
             *(action.tool() for action in actions),
+            *more,
         ),
         finish=make_finish_tool_def({}),
     )

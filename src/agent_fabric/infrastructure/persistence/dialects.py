@@ -105,6 +105,12 @@ POSTGRESQL = Dialect(
                events.seq, events.ts AS created_at
         FROM (SELECT run, lane, seq, ts, convert_from(payload, 'UTF8')::json AS body FROM events
               WHERE kind = 'step_finished') AS events JOIN runs ON runs.number = events.run""",
+        "audit_log": """
+    CREATE VIEW audit_log AS
+        SELECT execution_id AS id, agent_id, tool_name, arguments, result,
+               CASE WHEN status IN ('waiting', 'queued', 'sent') THEN 'pending' ELSE status END AS status,
+               created_at, completed_at, requested_by, approver, rule, args_hash, run_id
+        FROM node_commands""",
         "data_lineage": """
     CREATE VIEW data_lineage AS
         SELECT runs.run_id, events.lane, body ->> 'step_id' AS step_id, (body ->> 'attempt')::bigint AS attempt,

@@ -2,6 +2,8 @@
 
 from typing import Final
 
+from agent_fabric.infrastructure.persistence.schema_fleet import FLEET
+
 MIGRATIONS: tuple[str, ...] = (
     """
     CREATE TABLE runs (
@@ -484,6 +486,7 @@ MIGRATIONS: tuple[str, ...] = (
     CREATE VIEW sessions AS
         SELECT id, owner, title, created_at, updated_at FROM chat_sessions;
     """,
+    FLEET,
 )
 """Each entry lifts the file by one version. Never changed after a release, only added to."""
 
@@ -493,6 +496,5 @@ FORMAT_TABLE: Final = (
 )
 """Where a PostgreSQL database keeps its format, and what a program has to know at least to use it."""
 MIN_WRITER: Final = 19
-"""The oldest format whose programs may use tables of the newest one. It stays where it is while migrations only add:
-then the processes of the last release go on beside those of this one. It rises with a migration that changes or removes
-something, which the release before must not need any more. Processes that know less hand over and end."""
+"""The oldest format whose programs may use tables of the newest one. It stays where it is while migrations only add, so
+that processes of the last release go on beside those of this one. Processes that know less hand over and end."""

@@ -46,6 +46,8 @@ if TYPE_CHECKING:  # a run needs none of these
     from agent_fabric.infrastructure.persistence.idempotency import SqlIdempotencyStore
     from agent_fabric.infrastructure.persistence.key_fingerprints import SqlKeyFingerprints
     from agent_fabric.infrastructure.persistence.log_inspector import SqlLogInspector
+    from agent_fabric.infrastructure.persistence.node_commands import SqlCommandRepository
+    from agent_fabric.infrastructure.persistence.nodes import SqlInviteRepository, SqlNodeRepository
     from agent_fabric.infrastructure.persistence.outbox import SqlOutbox
     from agent_fabric.infrastructure.persistence.pending_work import SqlPendingWork
     from agent_fabric.infrastructure.persistence.rate_limits import SqlCounters
@@ -210,6 +212,9 @@ class _SqlStorage:
     deliveries: "SqlDeliveryStore" = _lazy("deliveries.SqlDeliveryStore", "_store _clock")
     outbox: "SqlOutbox" = _lazy("outbox.SqlOutbox", "_store _clock")
     automation: "SqlAutomation" = _lazy("automation.SqlAutomation", "_store runs")
+    nodes: "SqlNodeRepository" = _lazy("nodes.SqlNodeRepository", "_store _chain")
+    node_invites: "SqlInviteRepository" = _lazy("nodes.SqlInviteRepository", "_store _chain")
+    node_commands: "SqlCommandRepository" = _lazy("node_commands.SqlCommandRepository", "_store")
     evals: "SqlEvalRepository" = _lazy("evals.SqlEvalRepository", "_store _clock")
     sessions: "SqlSessionRepository" = _lazy("chat_sessions.SqlSessionRepository", "_store")
     messages: "SqlSessionMessages" = _lazy("chat_messages.SqlSessionMessages", "_store")

@@ -129,7 +129,7 @@ class SavedFolders:
         if hashlib.sha256(data).hexdigest() != digest:
             raise StoreUnavailable(
                 f"A saved file of run {run_id} is not what was saved",
-                hint=f"Look at {self.objects.place}: somebody has changed {run_id}/{digest}.",
+                hint=f"Look at {self.objects.place}: someone has changed {run_id}/{digest}.",
             )
         return data
 

@@ -36,6 +36,8 @@ COMMANDS = {
     "serve": "Serve runs over HTTP.",
     "worker": "Drive runs that servers have taken on.",
     "cluster": "Look after servers and workers that share a store: status, drain.",
+    "nodes": "Operate machines: list, exec, queue, label, policy, invite, revoke, resolve, audit.",
+    "node": "Make this machine a node: join, run, install, status, leave.",
     "login": "Log in to a server.",
     "logout": "Log out of a server.",
     "whoami": "Show who you are.",

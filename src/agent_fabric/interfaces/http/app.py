@@ -18,6 +18,7 @@ from agent_fabric.interfaces.http.idempotency import Idempotency
 from agent_fabric.interfaces.http.limiting import FailureLimit, Limiting
 from agent_fabric.interfaces.http.live import LiveRuns
 from agent_fabric.interfaces.http.locks import LockedRoute
+from agent_fabric.interfaces.http.node_socket import add_node_socket
 from agent_fabric.interfaces.http.openai.routes import add_openai
 from agent_fabric.interfaces.http.openapi import EVERYWHERE, DescribedApp, problems
 from agent_fabric.interfaces.http.page.news import tell_news
@@ -37,6 +38,7 @@ from agent_fabric.interfaces.http.routes.identity import add_identity
 from agent_fabric.interfaces.http.routes.mcp import McpDoor, add_mcp
 from agent_fabric.interfaces.http.routes.model_server import add_model_server
 from agent_fabric.interfaces.http.routes.models import add_models
+from agent_fabric.interfaces.http.routes.nodes import add_nodes
 from agent_fabric.interfaces.http.routes.operations import add_operations
 from agent_fabric.interfaces.http.routes.policy import add_policy
 from agent_fabric.interfaces.http.routes.runs import add_runs
@@ -128,6 +130,8 @@ def create_app(
     add_a2a(app, fabric, live)
     add_secrets(app, fabric)
     add_settings(app, fabric)
+    add_nodes(app, fabric, own_url=own_url)
+    add_node_socket(app, fabric.fleet)
     add_mcp(app, mcp)
     add_page(app, fabric, live, sockets=sockets, addresses=addresses, port=urlsplit(own_url).port or 0)
     app.add_documentation()
@@ -150,11 +154,13 @@ async def _lifespan(fabric: ServerFabric, live: LiveRuns, mcp: McpDoor, sockets:
         asyncio.create_task(fabric.log_missing_prerequisites()),
         asyncio.create_task(fabric.log_shared_runs()),
         *(asyncio.create_task(duty) for duty in fabric.operations.duties()),
+        *(asyncio.create_task(duty) for duty in fabric.fleet.duties()),
     ]
     try:
         yield
     finally:
         live.close()
+        fabric.fleet.close()
         await mcp.aclose()
         for task in tasks:
             task.cancel()

@@ -12,8 +12,9 @@ from starlette.types import Scope
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 from uvicorn.protocols.http.flow_control import FlowControl
 
+from agent_fabric.domain.fleet.protocol import MAX_FRAME_BYTES
 from agent_fabric.interfaces.http.errors import refusal
-from agent_fabric.interfaces.http.gate import PAGE_SOCKET
+from agent_fabric.interfaces.http.gate import SOCKETS as SOCKET_PATHS
 from agent_fabric.interfaces.http.page.messages import MAX_MESSAGE_BYTES
 
 SEND_BUFFER_BYTES = 16 * 1024
@@ -33,7 +34,7 @@ _TRANSPORT = "fabric.transport"
 
 SOCKETS: Final[dict[str, Any]] = {
     "ws": "websockets-sansio",
-    "ws_max_size": MAX_MESSAGE_BYTES,
+    "ws_max_size": max(MAX_MESSAGE_BYTES, MAX_FRAME_BYTES),
     "ws_ping_interval": 20.0,
     "ws_ping_timeout": 20.0,
     "ws_per_message_deflate": False,
@@ -208,7 +209,8 @@ class Connection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]  # chosen 
 
     def _should_upgrade(self) -> bool:
         # Nothing else is served over sockets: what asks for one elsewhere is answered like every other request.
-        is_ours = self.url.partition(b"?")[0] == PAGE_SOCKET.encode() and self.scope["method"] == "GET"
+        path = self.url.partition(b"?")[0].decode("latin-1")
+        is_ours = path in SOCKET_PATHS and self.scope["method"] == "GET"
         return is_ours and bool(super()._should_upgrade())
 
     def handle_websocket_upgrade(self) -> None:

@@ -13,6 +13,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agent_fabric.application.ports.identity import Authenticator, PageAuthenticator
 from agent_fabric.domain.errors import FabricError, ServerBusy, ServerStopping, Unauthenticated
+from agent_fabric.domain.fleet.protocol import ARCHIVE_PATH, JOIN_PATH
+from agent_fabric.domain.fleet.protocol import SOCKET_PATH as NODE_SOCKET
 from agent_fabric.domain.identity import RUN_HEADER, Principal
 from agent_fabric.infrastructure.run_processes import UNKNOWN
 from agent_fabric.interfaces.http.addresses import Addresses
@@ -23,8 +25,12 @@ RENEW = "/api/v1/login/renew"
 END = "/api/v1/login/end"
 PAGE_LOGIN = "/api/v1/web/session"
 PAGE_SOCKET = "/api/v1/web/ws"
+SOCKETS = frozenset({PAGE_SOCKET, NODE_SOCKET})
 PUBLIC_PATHS = frozenset(
-    {"/", "/health", "/ready", "/docs", "/redoc", "/openapi.json", "/api/v1/login", RENEW, END, PAGE_LOGIN}
+    {
+        *("/", "/health", "/ready", "/docs", "/redoc", "/openapi.json", "/api/v1/login"),
+        *(RENEW, END, PAGE_LOGIN, ARCHIVE_PATH, JOIN_PATH),
+    }
 )
 """Paths without authentication. A test makes sure that no other route answers without credentials."""
 PUBLIC_PREFIXES = ("/app/", "/s/", "/r/")
@@ -131,9 +137,14 @@ class Gate:
                 raise
 
     async def _connect(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let a page of ours open its socket. Who it is, its first message tells: a cookie alone is not enough."""
+        """Let a page of ours, or a node, open its socket. Who it is, its first messages tell."""
         asked = _Asked(scope["headers"])
         refused = self._refusal(asked.hosts, asked.origins)
+        if refused is None and scope["path"] == NODE_SOCKET:
+            if not asked.origins:
+                await self._app(scope, receive, send)
+                return
+            refused = refusal(403, "Nodes are no pages", hint="A node sends no `Origin`.")
         if refused is None and not asked.origins:
             refused = refusal(403, "A socket is only for pages of this server", hint="A browser sends `Origin`.")
         if refused is None and scope["path"] != PAGE_SOCKET:

@@ -27,6 +27,7 @@ from agent_fabric.infrastructure.node.websocket import ConnectionEnded, Connecti
 MIN_PAUSE_S: Final = 0.5
 MAX_PAUSE_S: Final = 30.0
 ANSWER_TIMEOUT_S: Final = 30.0
+CLOSE_REASON_S: Final = 2.0
 
 _log = logging.getLogger("fabric-node")
 
@@ -58,7 +59,7 @@ class HubSession:
     mcp_servers: list[dict[str, Any]] = field(default_factory=list)
     heartbeat_s: float = HEARTBEAT_S
     _peer: RpcPeer | None = None
-    _proven: bool = False
+    _proven: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def run(self) -> None:
         """Connect, serve, and connect again.
@@ -68,7 +69,7 @@ class HubSession:
         """
         attempt = 0
         while True:
-            self._proven = False
+            self._proven.clear()
             reason = ""
             try:
                 await self._connect()
@@ -79,7 +80,7 @@ class HubSession:
                     raise NodeRevoked(problem.reason) from None
             except (ConnectionRefused, LinkLost, RpcFailed, WrongHub, OSError, TimeoutError) as problem:
                 reason = str(problem) or type(problem).__name__
-            attempt = 0 if self._proven else attempt + 1
+            attempt = 0 if self._proven.is_set() else attempt + 1
             pause = max(MIN_PAUSE_S, random.uniform(0, min(MAX_PAUSE_S, MIN_PAUSE_S * 2 ** min(attempt, 10))))  # noqa: S311
             self._tell("offline", reason)
             _log.warning("not connected: %s; again in %.1f s", reason, pause)
@@ -92,7 +93,7 @@ class HubSession:
         reading = asyncio.create_task(self._read(socket, peer))
         try:
             await self._until(reading, self._introduce(peer, enrolment))
-            self._proven = True
+            self._proven.set()
             self._peer = peer
             self._tell("online", "")
             _log.info("connected to %s as %s", enrolment.url, enrolment.name)
@@ -107,13 +108,13 @@ class HubSession:
         """Do something for as long as the connection lasts; why it ended is raised."""
         task = asyncio.ensure_future(work)
         await asyncio.wait((reading, task), return_when=asyncio.FIRST_COMPLETED)
+        if task.done() and task.exception() is not None:
+            await asyncio.wait((reading,), timeout=CLOSE_REASON_S)  # the code of the close says more than the error
         if not task.done() or reading.done():
             task.cancel()
-            results = await asyncio.gather(task, return_exceptions=True)
-            if reading.done():
-                await reading
-            if isinstance(results[0], Exception):
-                raise results[0]
+            await asyncio.gather(task, return_exceptions=True)
+        if reading.done():
+            await reading
         await task
 
     async def _read(self, socket: WebSocket, peer: RpcPeer) -> None:
@@ -196,8 +197,12 @@ class HubSession:
             await asyncio.sleep(self.heartbeat_s)
 
     async def _handle(self, method: str, params: Mapping[str, Any]) -> Any:
-        if not self._proven:
-            raise RpcFailed(RpcCode.UNPROVEN, "the hub has not shown who it is yet")
+        if not self._proven.is_set():  # the answer to our proof, and what follows it, may come at once
+            try:
+                async with asyncio.timeout(ANSWER_TIMEOUT_S):
+                    await self._proven.wait()
+            except TimeoutError:
+                raise RpcFailed(RpcCode.UNPROVEN, "the hub has not shown who it is yet") from None
         match method:
             case Method.EXECUTE:
                 try:

@@ -136,6 +136,9 @@ def _install(options: argparse.Namespace, folder: NodeFolder) -> int:
 
 
 def _status(options: argparse.Namespace, folder: NodeFolder) -> int:
+    if not folder.is_enrolled:
+        print(json.dumps({"status": "not enrolled"}) if options.as_json else f"{folder.path} belongs to no node.")
+        return OK
     enrolment = folder.enrolment()
     told = {
         "id": enrolment.agent_id,

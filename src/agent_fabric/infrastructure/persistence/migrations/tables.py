@@ -18,7 +18,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import TSVECTOR
 
-from agent_fabric.infrastructure.persistence.migrations import automation_tables  # noqa: F401 - joins METADATA
+from agent_fabric.infrastructure.persistence.migrations import automation_tables, fleet_tables  # noqa: F401 - they join METADATA
 from agent_fabric.infrastructure.persistence.migrations.columns import METADATA, counter, number, octets, real, words
 
 RUNS = Table(

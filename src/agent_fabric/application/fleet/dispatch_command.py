@@ -1,0 +1,194 @@
+"""Decides about a command for a node, keeps it, lets it be sent, and waits for what becomes of it."""
+
+import asyncio
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from agent_fabric.application.fleet.live_nodes import LiveNodes
+from agent_fabric.application.ports.clock import Clock
+from agent_fabric.application.ports.fleet import CommandRepository, NodeRepository
+from agent_fabric.domain.errors import InvalidInputs, NodeNotFound, NodeUnavailable
+from agent_fabric.domain.fleet.commands import DEFAULT_LIFETIME_S, CommandStatus, NodeCommand, bound_call
+from agent_fabric.domain.fleet.node_policy import proposed_call
+from agent_fabric.domain.fleet.node_tools import NODE_TOOLS
+from agent_fabric.domain.fleet.nodes import Node, NodeId, NodeStatus
+from agent_fabric.domain.fleet.protocol import MAX_LIFETIME_S
+from agent_fabric.domain.json_schema import problems_with
+from agent_fabric.domain.policy.calls import ProposedCall, argument_hash
+from agent_fabric.domain.policy.verdicts import Ruling, Verdict
+
+LOOK_AGAIN_S = 0.5
+"""How often a result is looked for that another process may bring."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """A command that somebody wants on a node."""
+
+    node: Node
+    tool_name: str
+    arguments: Mapping[str, Any]
+    by: str
+    execution_id: str = field(default_factory=lambda: str(uuid.uuid4()))
+    lifetime_s: float = DEFAULT_LIFETIME_S
+    queue: bool = False
+    """Wait for a node that is not there."""
+    run_id: str = ""
+    plan_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DispatchCommand:
+    """Use case: a command for a node, from the decision to the result."""
+
+    nodes: NodeRepository
+    commands: CommandRepository
+    live: LiveNodes
+    clock: Clock
+    judge_by_hub: Callable[[ProposedCall], Ruling | None]
+    """What rules of the hub for all machines say; None: nothing."""
+    wake: Callable[[NodeId], None] = lambda _: None
+    """Hints at other processes, one of which may hold the node's connection."""
+
+    async def node(self, which: str) -> Node:
+        """Return a node by id or name.
+
+        Raises:
+            NodeNotFound: there is none.
+        """
+        found = await self.nodes.find(which)
+        if found is None:
+            raise NodeNotFound(f"There is no node {which[:80]!r}", hint="See them with: fabric nodes list")
+        return found
+
+    def judge(self, wish: Wish) -> Ruling:
+        """Decide about a command by the rules of the hub, the hub's policy for the node, and the node's floor.
+
+        Raises:
+            InvalidInputs: the node has no such tool, or it does not take these arguments.
+        """
+        spec = NODE_TOOLS.get(wish.tool_name)
+        if spec is None or (wish.node.supported_tools and wish.tool_name not in wish.node.supported_tools):
+            known = ", ".join(wish.node.supported_tools or NODE_TOOLS)
+            raise InvalidInputs(f"{wish.node.name} has no tool {wish.tool_name[:80]!r}", hint=f"It has: {known}.")
+        if problems := problems_with(dict(wish.arguments), spec.parameters):
+            raise InvalidInputs(f"{wish.tool_name}: {'; '.join(problems)}")
+        call = proposed_call(spec, wish.arguments, wish.node.name)
+        ruling = wish.node.policy.judge(call)
+        general = self.judge_by_hub(call)
+        order = (Verdict.ALLOW, Verdict.ASK, Verdict.BLOCK)
+        if general is not None and order.index(general.verdict) > order.index(ruling.verdict):
+            return general
+        return ruling
+
+    def require_usable(self, node: Node, *, queue: bool) -> None:
+        """Check that a command can be sent to a node.
+
+        Raises:
+            NodeUnavailable: it cannot.
+        """
+        match node.status:
+            case NodeStatus.ONLINE:
+                return
+            case NodeStatus.OFFLINE if queue:
+                return
+            case NodeStatus.OFFLINE:
+                raise NodeUnavailable(
+                    f"{node.name} is offline; it was last seen {_moment(node.last_seen)}",
+                    hint="Wait for it with --queue.",
+                )
+            case NodeStatus.CONFLICT:
+                raise NodeUnavailable(
+                    f"Two machines show the identity of {node.name}, so nothing is sent to either: {node.note}",
+                    hint=f"Find out which is the true one, then: fabric nodes resolve {node.name} --keep|--split",
+                )
+            case NodeStatus.PENDING:
+                raise NodeUnavailable(
+                    f"{node.name} is not confirmed yet", hint=f"fabric nodes resolve {node.name} --keep"
+                )
+            case NodeStatus.REVOKED:
+                raise NodeUnavailable(f"{node.name} is revoked")
+
+    def command(self, wish: Wish, ruling: Ruling, status: CommandStatus, approver: str = "") -> NodeCommand:
+        """Return a new command as it is kept."""
+        now = self.clock.now()
+        expires_at = round(now + min(wish.lifetime_s, MAX_LIFETIME_S), 3)
+        bound = bound_call(wish.node, wish.execution_id, wish.tool_name, wish.arguments, expires_at)
+        return NodeCommand(
+            execution_id=wish.execution_id,
+            agent_id=wish.node.id,
+            tool_name=wish.tool_name,
+            arguments=dict(wish.arguments),
+            status=status,
+            created_at=now,
+            expires_at=expires_at,
+            policy_version=bound.policy_version,
+            bound_hash=bound.hash,
+            args_hash=argument_hash(wish.arguments),
+            requested_by=wish.by,
+            approver=approver,
+            rule=ruling.rule,
+            run_id=wish.run_id,
+            plan_id=wish.plan_id,
+        )
+
+    async def send(self, command: NodeCommand) -> None:
+        """Keep a command that is to be sent, and let the connection of its node know."""
+        await self.commands.add(command)
+        self.live.poke(command.agent_id)
+        if self.live.find(command.agent_id) is None:
+            self.wake(command.agent_id)
+
+    async def release(self, execution_id: str, approver: str) -> NodeCommand | None:
+        """Let a command be sent that waited for a person."""
+        moved = await self.commands.move(
+            execution_id,
+            CommandStatus.QUEUED,
+            since=(CommandStatus.WAITING,),
+            at=self.clock.now(),
+            approver=approver,
+        )
+        if moved is not None:
+            self.live.poke(moved.agent_id)
+            self.wake(moved.agent_id)
+        return moved
+
+    async def end(self, execution_id: str, status: CommandStatus, reason: str) -> NodeCommand | None:
+        """Settle a command that was not sent yet; None: it was, or is settled."""
+        moved = await self.commands.move(
+            execution_id,
+            status,
+            since=(CommandStatus.WAITING, CommandStatus.QUEUED),
+            at=self.clock.now(),
+            result={"status": status.value, "error": reason},
+        )
+        if moved is not None:
+            self.live.settle(moved)
+        return moved
+
+    async def outcome(self, execution_id: str, *, timeout_s: float | None = None) -> NodeCommand:
+        """Wait until a command is settled, by whichever process, and return it as it stands then.
+
+        After `timeout_s` it is returned as it stands.
+        """
+        loop = asyncio.get_running_loop()
+        until = None if timeout_s is None else loop.time() + timeout_s
+        here = self.live.outcome(execution_id)
+        while True:
+            found = await self.commands.find(execution_id)
+            if found is None:
+                raise NodeNotFound(f"There is no command {execution_id}")
+            left = LOOK_AGAIN_S if until is None else min(LOOK_AGAIN_S, until - loop.time())
+            if found.status.settled or left <= 0:
+                return found
+            await asyncio.wait((here,), timeout=left)
+            if here.done() and not here.cancelled():
+                return here.result()
+
+
+def _moment(seconds: float | None) -> str:
+    from agent_fabric.domain.acts import moment_words  # noqa: PLC0415 - only for an error
+
+    return "never" if seconds is None else f"at {moment_words(seconds)}"

@@ -1,0 +1,84 @@
+"""How calls to nodes are judged inside runs, and where node tools find the fleet. Light: every run imports it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from agent_fabric.domain.errors import FabricError, NodeUnavailable
+from agent_fabric.domain.policy.calls import Policy, ProposedCall
+from agent_fabric.domain.policy.verdicts import Ruling, Verdict
+
+if TYPE_CHECKING:
+    from agent_fabric.application.fleet.remote_tools import RemoteTools
+
+NODE_COMMAND = "node-command"
+"""The action of a workflow that carries out one command which was asked for from outside of a run."""
+NODE_PREFIX = "node_"
+"""What the tools of agents on nodes are called: `node_run_command`."""
+
+
+class FleetDoor:
+    """Where node tools find the fleet: in a server, once it has been joined; nowhere else."""
+
+    def __init__(self) -> None:
+        self._tools: RemoteTools | None = None
+
+    def open(self, tools: "RemoteTools") -> None:
+        """Let node tools work."""
+        self._tools = tools
+
+    @property
+    def tools(self) -> "RemoteTools":
+        """The fleet.
+
+        Raises:
+            NodeUnavailable: this process has none.
+        """
+        if self._tools is None:
+            raise NodeUnavailable(
+                "Nodes are connected to a server, and this process is none",
+                hint="Start one with `fabric serve`, and run the task there: fabric run --server auto …",
+            )
+        return self._tools
+
+
+@dataclass(frozen=True, slots=True)
+class FleetPolicy:
+    """A `Policy` that judges calls to nodes by what is in force on the node, and all others as before."""
+
+    inner: Policy
+    door: FleetDoor
+
+    @property
+    def version(self) -> str:
+        """That of the rules for all calls; the node's own is part of what an approval of its call is bound to."""
+        return self.inner.version
+
+    def judge(self, call: ProposedCall) -> Ruling:
+        """Decide about one call; never raises."""
+        asked = _asked_of_node(call)
+        if asked is None:
+            return self.inner.judge(call)
+        which, tool_name, arguments = asked
+        try:
+            dispatch = self.door.tools.dispatch
+            node = dispatch.nodes.find_now(which)
+            if node is None:
+                return Ruling(Verdict.ALLOW, f"There is no node {which!r}.", "unknown_node", call.tool)
+            from agent_fabric.application.fleet.dispatch_command import Wish  # noqa: PLC0415 - only for nodes
+
+            return dispatch.judge(Wish(node=node, tool_name=tool_name, arguments=arguments, by=""))
+        except FabricError as problem:  # the tool says the same
+            return Ruling(Verdict.ALLOW, problem.message, "unusable_node", call.tool)
+
+
+def _asked_of_node(call: ProposedCall) -> tuple[str, str, Mapping[str, Any]] | None:
+    """Return which node a call is for, and what it wants there; None: for none."""
+    args = call.args
+    if call.tool == NODE_COMMAND:
+        arguments = args.get("arguments")
+        return str(args.get("node")), str(args.get("tool_name")), arguments if isinstance(arguments, Mapping) else {}
+    if call.tool.startswith(NODE_PREFIX) and "node" in args:
+        arguments = {key: value for key, value in args.items() if key != "node"}
+        return str(args["node"]), call.tool.removeprefix(NODE_PREFIX), arguments
+    return None

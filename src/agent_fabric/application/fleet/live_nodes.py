@@ -1,0 +1,77 @@
+"""The nodes that are connected to this process, and who waits for their results."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from agent_fabric.application.fleet.json_rpc import RpcPeer
+from agent_fabric.domain.fleet.commands import NodeCommand
+from agent_fabric.domain.fleet.nodes import NodeId
+
+
+@dataclass(slots=True, eq=False)
+class NodeLink:
+    """One connection that has shown who it is."""
+
+    node_id: NodeId
+    peer: RpcPeer
+    close: Callable[[int, str], None]
+    """Ends it, with a code and a reason."""
+    seen_at: float
+    """When it was last heard of, on the clock that only goes forward."""
+    wake: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when there may be something to send."""
+    in_flight: set[str] = field(default_factory=set)
+
+
+class LiveNodes:
+    """Who is connected here."""
+
+    def __init__(self) -> None:
+        self._links: dict[NodeId, NodeLink] = {}
+        self._waiting: dict[str, asyncio.Future[NodeCommand]] = {}
+
+    def __len__(self) -> int:
+        return len(self._links)
+
+    def find(self, node_id: NodeId) -> NodeLink | None:
+        """Return the connection of a node."""
+        return self._links.get(node_id)
+
+    def all(self) -> list[NodeLink]:
+        """Return all connections."""
+        return list(self._links.values())
+
+    def put(self, link: NodeLink) -> None:
+        """Let a connection be the one of its node."""
+        self._links[link.node_id] = link
+
+    def drop(self, link: NodeLink) -> bool:
+        """Forget a connection; tell whether it was the one of its node."""
+        if self._links.get(link.node_id) is not link:
+            return False
+        del self._links[link.node_id]
+        return True
+
+    def poke(self, node_id: NodeId) -> None:
+        """Let the connection of a node look for what is to be sent."""
+        if (link := self._links.get(node_id)) is not None:
+            link.wake.set()
+
+    def outcome(self, execution_id: str) -> "asyncio.Future[NodeCommand]":
+        """Return what is done when a command is settled in this process."""
+        found = self._waiting.get(execution_id)
+        if found is None or found.done():
+            found = self._waiting[execution_id] = asyncio.get_running_loop().create_future()
+            found.add_done_callback(lambda done: self._forget(execution_id, done))
+        return found
+
+    def settle(self, command: NodeCommand) -> None:
+        """Tell whoever waits that a command is settled."""
+        found = self._waiting.get(command.execution_id)
+        if found is not None and not found.done():
+            found.set_result(command)
+
+    def _forget(self, execution_id: str, done: "asyncio.Future[NodeCommand]") -> None:
+        if self._waiting.get(execution_id) is done:
+            del self._waiting[execution_id]

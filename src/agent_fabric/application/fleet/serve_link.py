@@ -1,0 +1,355 @@
+"""The hub's end of a node's connection: who is it, then commands to it and results from it."""
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from agent_fabric.application.fleet.enrol_node import JoinNode, machine_of
+from agent_fabric.application.fleet.json_rpc import LinkLost, RpcFailed, RpcPeer
+from agent_fabric.application.fleet.live_nodes import LiveNodes, NodeLink
+from agent_fabric.application.ports.clock import Clock
+from agent_fabric.application.ports.fleet import CommandRepository, NodeRepository
+from agent_fabric.domain.errors import FabricError
+from agent_fabric.domain.fleet.binding import timeout_of
+from agent_fabric.domain.fleet.commands import CommandStatus, NodeCommand, bound_call, status_after
+from agent_fabric.domain.fleet.handshake import hub_message, node_message
+from agent_fabric.domain.fleet.nodes import Node, NodeStatus, heartbeat_for
+from agent_fabric.domain.fleet.protocol import (
+    CLONE_PING_TIMEOUT_S,
+    MAX_IN_FLIGHT,
+    CloseCode,
+    Method,
+    RpcCode,
+)
+
+GRACE_S = 30.0
+"""A node may take this much longer than a command's own time to answer."""
+LAST_SEEN_S = 60.0
+"""How often the time that a node was last heard of is stored."""
+LOOK_AGAIN_S = 30.0
+"""How often commands are looked for that no hint has told of."""
+_MAX_FLOOR_TEXT = 200_000
+
+_log = logging.getLogger(__name__)
+
+
+class HubKey(Protocol):
+    """The key by which nodes know their hub."""
+
+    @property
+    def public(self) -> str:
+        """The public key, in hexadecimal."""
+        ...
+
+    def sign(self, message: bytes) -> str:
+        """Return a signature, in hexadecimal."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class FleetDesk:
+    """What all connections share."""
+
+    nodes: NodeRepository
+    commands: CommandRepository
+    join: JoinNode
+    live: LiveNodes
+    clock: Clock
+    key: HubKey
+    is_signed: Callable[[str, bytes, str], bool]
+
+
+@dataclass(slots=True, eq=False)
+class ServeLink:
+    """Use case: one connection, from the first message to the last."""
+
+    desk: FleetDesk
+    close: Callable[[int, str], None]
+    token: str = ""
+    """From the address, to enrol with (C08)."""
+    _peer: RpcPeer | None = None
+    _node: Node | None = None
+    _challenge: str = ""
+    _link: NodeLink | None = None
+    _stored_at: float = 0.0
+    _sending: "asyncio.Task[None] | None" = None
+    _calls: "set[asyncio.Task[None]]" = field(default_factory=set)
+
+    def attach(self, peer: RpcPeer) -> None:
+        """Use a peer to call the node."""
+        self._peer = peer
+
+    async def handle(self, method: str, params: Mapping[str, Any]) -> Any:
+        """Answer a call of the node."""
+        if self._link is None:
+            if method == Method.IDENTIFY and self._node is None:
+                return await self._identify(params)
+            if method == Method.PROVE and self._node is not None:
+                return await self._prove(params)
+            raise RpcFailed(RpcCode.UNPROVEN, "show who you are first: agent.identify, then agent.prove")
+        self._link.seen_at = self.desk.clock.monotonic()
+        match method:
+            case Method.HEARTBEAT:
+                await self._seen()
+                return {"heartbeat_s": heartbeat_for(len(self.desk.live))}
+            case Method.RESULT:
+                result = params.get("result")
+                await self._finish(str(params.get("execution_id", "")), result if isinstance(result, dict) else {})
+                return {}
+            case _:
+                raise RpcFailed(RpcCode.UNKNOWN, f"the hub does not know {method[:100]!r}")
+
+    @property
+    def is_proven(self) -> bool:
+        """Whether it is known whose connection it is."""
+        return self._link is not None
+
+    async def ended(self) -> None:
+        """Note that the connection is over."""
+        if self._sending is not None:
+            self._sending.cancel()
+        for task in self._calls:
+            task.cancel()
+        if self._link is not None and self.desk.live.drop(self._link):
+            now = self.desk.clock.now()
+            await self._set_status(NodeStatus.OFFLINE, since=NodeStatus.ONLINE, last_seen=now)
+
+    async def _identify(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        agent_id, about = params.get("agent_id"), params.get("node")
+        told = about if isinstance(about, Mapping) else {}
+        os_info = params.get("os_info")
+        machine = os_info if isinstance(os_info, Mapping) else {}
+        token = self.token or str(params.get("token") or "")
+        if token:
+            node = await self._enrol(token, str(told.get("public_key", "")), machine)
+        else:
+            found = await self.desk.nodes.find(str(agent_id)) if isinstance(agent_id, str) else None
+            node = self._known(found if found is not None and found.id == agent_id else None)
+        nonce, self._challenge = str(told.get("nonce", ""))[:200], secrets.token_hex(32)
+        updated = await self.desk.nodes.update(
+            node.id, {**machine_of(machine), "supported_tools": _tools(params), "reported": _reported(params, told)}
+        )
+        self._node = updated or node
+        return {
+            "challenge": self._challenge,
+            "hub_signature": self.desk.key.sign(hub_message(node.id, nonce, self._challenge)),
+            "key": node.public_key,
+            **({"agent_id": node.id, "name": node.name, "hub_key": self.desk.key.public} if token else {}),
+        }
+
+    async def _enrol(self, token: str, public_key: str, machine: Mapping[str, Any]) -> Node:
+        try:
+            joined = await self.desk.join(token, public_key, str(machine.get("hostname", "")), machine)
+        except FabricError as problem:
+            raise self._refused(CloseCode.UNAUTHENTICATED, problem.message) from None
+        return self._known(joined)
+
+    def _known(self, node: Node | None) -> Node:
+        if node is None:
+            raise self._refused(CloseCode.UNAUTHENTICATED, "this hub does not know the node")
+        if node.status is NodeStatus.REVOKED:
+            raise self._refused(CloseCode.REVOKED, "the node is revoked")
+        if node.status is NodeStatus.PENDING:
+            raise self._refused(CloseCode.UNAUTHENTICATED, "the node waits for a person to confirm it")
+        return node
+
+    def _refused(self, code: CloseCode, reason: str) -> RpcFailed:
+        self.close(code, reason)
+        return RpcFailed(RpcCode.UNPROVEN, reason)
+
+    async def _prove(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        assert self._node is not None
+        node, state = self._node, str(params.get("state", ""))
+        message = node_message(node.id, self.desk.key.public, self._challenge, state)
+        self._challenge = secrets.token_hex(32)  # good for one try
+        if not self.desk.is_signed(node.public_key, message, str(params.get("signature", ""))):
+            raise self._refused(CloseCode.UNAUTHENTICATED, "the signature is not that of the node's key")
+        node = self._known(await self.desk.nodes.find(node.id))
+        if node.status is NodeStatus.CONFLICT:
+            raise self._refused(CloseCode.CONFLICT, f"the node is in conflict: {node.note}")
+        known = await self.desk.nodes.states(node.id)
+        if node.generation and state not in {known.current, known.previous}:
+            await self._conflict(node, "a copy of its folder has connected: it showed an old state")
+        other = self.desk.live.find(node.id)
+        if other is not None:
+            if await _answers(other):
+                await self._conflict(node, "a second machine has connected while the first one answers")
+            other.close(1001, "another connection of the node has taken over")
+            self.desk.live.drop(other)
+        fresh = secrets.token_hex(16)
+        now = self.desk.clock.now()
+        changes = {
+            "state": fresh,
+            "previous_state": state,
+            "status": NodeStatus.ONLINE.value,
+            "last_seen": now,
+            "generation": node.generation + 1,
+        }
+        stored = await self.desk.nodes.update(node.id, changes)
+        if stored is None:
+            raise self._refused(CloseCode.REVOKED, "the node is revoked")
+        self._node, self._stored_at = stored, now
+        assert self._peer is not None
+        self._link = NodeLink(stored.id, self._peer, self.close, self.desk.clock.monotonic())
+        self.desk.live.put(self._link)
+        self._sending = asyncio.create_task(self._send_due(self._link))
+        return {
+            "session": secrets.token_hex(8),
+            "state": fresh,
+            "heartbeat_s": heartbeat_for(len(self.desk.live)),
+            "policy": dict(stored.security_policy_json),
+        }
+
+    async def _conflict(self, node: Node, reason: str) -> None:
+        """Stop both: which of them is the true one, only a person can tell."""
+        await self.desk.nodes.update(node.id, {"status": NodeStatus.CONFLICT.value, "note": reason})
+        if (other := self.desk.live.find(node.id)) is not None:
+            self.desk.live.drop(other)
+            other.close(CloseCode.CONFLICT, reason)
+        _log.warning("node %s (%s) is in conflict: %s", node.name, node.id, reason)
+        raise self._refused(CloseCode.CONFLICT, reason)
+
+    async def _seen(self) -> None:
+        now = self.desk.clock.now()
+        if now - self._stored_at >= LAST_SEEN_S:
+            self._stored_at = now
+            await self._set_status(NodeStatus.ONLINE, since=NodeStatus.ONLINE, last_seen=now)
+
+    async def _set_status(self, status: NodeStatus, *, since: NodeStatus, last_seen: float) -> None:
+        assert self._node is not None
+        found = await self.desk.nodes.find(self._node.id)
+        if found is not None and found.status is since:
+            await self.desk.nodes.update(found.id, {"status": status.value, "last_seen": last_seen})
+
+    async def _send_due(self, link: NodeLink) -> None:
+        """Send what was sent before and never answered, then whatever comes; the node knows what it has done."""
+        statuses = (CommandStatus.SENT, CommandStatus.QUEUED)
+        while True:
+            link.wake.clear()
+            for command in await self.desk.commands.due(link.node_id, statuses):
+                if command.execution_id in link.in_flight:
+                    continue
+                while len(link.in_flight) >= MAX_IN_FLIGHT:
+                    await asyncio.wait(self._calls, return_when=asyncio.FIRST_COMPLETED)
+                    await asyncio.sleep(0)
+                link.in_flight.add(command.execution_id)
+                task = asyncio.create_task(self._send(link, command))
+                self._calls.add(task)
+                task.add_done_callback(self._calls.discard)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(LOOK_AGAIN_S):
+                    await link.wake.wait()
+
+    async def _send(self, link: NodeLink, command: NodeCommand) -> None:
+        try:
+            await self._deliver(link, command)
+        except LinkLost:
+            pass  # the node has it or not: it is sent again when it is back
+        except TimeoutError:
+            _log.warning("node %s did not answer %s in time", link.node_id, command.execution_id)
+        except Exception:  # noqa: BLE001 - one command that fails does not end the others
+            _log.exception("command %s could not be sent", command.execution_id)
+        finally:
+            link.in_flight.discard(command.execution_id)
+
+    async def _deliver(self, link: NodeLink, command: NodeCommand) -> None:
+        now = self.desk.clock.now()
+        if command.status is CommandStatus.QUEUED:
+            ready = await self._ready(command, now)
+            if ready is None:
+                return
+            command = ready
+        try:
+            result = await link.peer.call(
+                Method.EXECUTE, command.request(now), timeout_s=timeout_of(command.arguments) + GRACE_S
+            )
+        except RpcFailed as refused:
+            if refused.code == RpcCode.UNPROVEN:
+                return  # it was not looked at: it is sent again
+            result = {"status": _refusal_status(refused.code), "error": refused.message, "code": refused.code}
+        await self._finish(command.execution_id, result if isinstance(result, dict) else {})
+        await link.peer.notify(Method.ACK, {"execution_id": command.execution_id})
+
+    async def _ready(self, command: NodeCommand, now: float) -> NodeCommand | None:
+        """Return a command that may still be sent, durably marked so; one that may not is settled."""
+        since = (CommandStatus.QUEUED,)
+        if command.expires_at <= now:
+            why = {"status": "expired", "error": "it expired before the node was there"}
+            await self._settle(command, CommandStatus.EXPIRED, why, since)
+            return None
+        node = await self.desk.nodes.find(command.agent_id)
+        if node is None or node.status is NodeStatus.REVOKED:
+            why = {"status": "cancelled", "error": "the node is revoked"}
+            await self._settle(command, CommandStatus.CANCELLED, why, since)
+            return None
+        bound = bound_call(node, command.execution_id, command.tool_name, command.arguments, command.expires_at)
+        if bound.hash != command.bound_hash:
+            why = {"status": "error", "error": "policy, key or user of the node have changed since: ask again"}
+            await self._settle(command, CommandStatus.ERROR, why, since)
+            return None
+        return await self.desk.commands.move(command.execution_id, CommandStatus.SENT, since=since, at=now)
+
+    async def _settle(
+        self, command: NodeCommand, status: CommandStatus, result: Mapping[str, Any], since: tuple[CommandStatus, ...]
+    ) -> None:
+        at = self.desk.clock.now()
+        moved = await self.desk.commands.move(command.execution_id, status, since=since, at=at, result=dict(result))
+        if moved is not None:
+            self.desk.live.settle(moved)
+
+    async def _finish(self, execution_id: str, result: dict[str, Any]) -> None:
+        """Keep a result durably; the first one counts."""
+        found = await self.desk.commands.find(execution_id)
+        if found is None or self._node is None or found.agent_id != self._node.id:
+            return
+        status = CommandStatus.BLOCKED if result.get("status") == "blocked" else status_after(result)
+        await self._settle(found, status, result, (CommandStatus.SENT, CommandStatus.QUEUED))
+
+
+async def _answers(link: NodeLink) -> bool:
+    """Tell whether somebody is still there at the other end."""
+    try:
+        await link.peer.call(Method.PING, {}, timeout_s=CLONE_PING_TIMEOUT_S)
+    except (TimeoutError, LinkLost, RpcFailed, OSError):
+        return False
+    return True
+
+
+def _refusal_status(code: int) -> str:
+    match code:
+        case RpcCode.BLOCKED:
+            return "blocked"
+        case RpcCode.EXPIRED:
+            return "expired"
+        case RpcCode.IN_DOUBT | RpcCode.INTERNAL:  # it may have begun
+            return "in_doubt"
+        case _:
+            return "error"
+
+
+def _tools(params: Mapping[str, Any]) -> tuple[str, ...]:
+    capabilities = params.get("capabilities")
+    found = capabilities.get("native_tools") if isinstance(capabilities, Mapping) else None
+    return tuple(str(each)[:100] for each in found[:200]) if isinstance(found, list) else ()
+
+
+def _reported(params: Mapping[str, Any], told: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is kept of what a node says about itself."""
+    capabilities, servers = params.get("capabilities"), params.get("mcp_servers")
+    flags = capabilities if isinstance(capabilities, Mapping) else {}
+    floor = told.get("floor")
+    return {
+        "version": str(told.get("version", ""))[:100],
+        "uid": told.get("uid") if isinstance(told.get("uid"), int) else -1,
+        "floor": dict(floor) if isinstance(floor, Mapping) and len(str(floor)) <= _MAX_FLOOR_TEXT else {},
+        "approvals": "signed" if told.get("approvals") == "signed" else "hub",
+        "approvers": [str(each)[:100] for each in told.get("approvers") or ()][:100],
+        "quorum": told.get("quorum") if isinstance(told.get("quorum"), int) else 1,
+        "file_transfer": flags.get("file_transfer") is True,
+        "pty_support": flags.get("pty_support") is True,
+        "mcp_servers": servers[:100] if isinstance(servers, list) else [],
+    }

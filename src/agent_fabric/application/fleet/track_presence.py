@@ -1,0 +1,60 @@
+"""Notices nodes that have fallen silent, and what was left when this process started."""
+
+import asyncio
+from dataclasses import dataclass
+
+from agent_fabric.application.fleet.live_nodes import LiveNodes
+from agent_fabric.application.ports.clock import Clock
+from agent_fabric.application.ports.fleet import CommandRepository, NodeRepository
+from agent_fabric.domain.fleet.commands import CommandStatus
+from agent_fabric.domain.fleet.nodes import NodeStatus, heartbeat_for, offline_after
+
+SWEEP_S = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class TrackPresence:
+    """Use case: for as long as the server lives, tell who is there and who is not."""
+
+    nodes: NodeRepository
+    commands: CommandRepository
+    live: LiveNodes
+    clock: Clock
+
+    async def __call__(self) -> None:
+        """Watch until it is cancelled."""
+        await self._forget_connections()
+        while True:
+            await asyncio.sleep(SWEEP_S)
+            self.end_silent()
+            await self._expire()
+
+    def end_silent(self) -> None:
+        """End connections that have been silent for three heartbeats."""
+        limit_s = offline_after(heartbeat_for(len(self.live)))
+        now = self.clock.monotonic()
+        for link in self.live.all():
+            if now - link.seen_at > limit_s:
+                link.close(1001, "nothing was heard of the node for three heartbeats")
+
+    async def _forget_connections(self) -> None:
+        """A server that was killed left its nodes online: they are not, until they are back."""
+        now = self.clock.now()
+        for node in await self.nodes.list():
+            gone = node.status is NodeStatus.ONLINE and self.live.find(node.id) is None
+            if gone and (node.last_seen is None or now - node.last_seen > 0):
+                await self.nodes.update(node.id, {"status": NodeStatus.OFFLINE.value})
+
+    async def _expire(self) -> None:
+        now = self.clock.now()
+        for command in await self.commands.list(open_only=True, limit=1_000):
+            if command.expires_at <= now and command.status in {CommandStatus.QUEUED, CommandStatus.WAITING}:
+                moved = await self.commands.move(
+                    command.execution_id,
+                    CommandStatus.EXPIRED,
+                    since=(CommandStatus.QUEUED, CommandStatus.WAITING),
+                    at=now,
+                    result={"status": "expired", "error": "it expired before it was sent"},
+                )
+                if moved is not None:
+                    self.live.settle(moved)

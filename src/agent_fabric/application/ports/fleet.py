@@ -1,0 +1,90 @@
+"""What the hub stores about machines, invitations and commands."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from agent_fabric.domain.acts import Act
+from agent_fabric.domain.fleet.commands import CommandStatus, Invite, NodeCommand
+from agent_fabric.domain.fleet.nodes import Node, NodeId
+
+
+class NodeStates(NamedTuple):
+    """What tells a node from a copy of it: given out with each session; the one before is tolerated."""
+
+    current: str
+    previous: str
+
+
+class NodeRepository(Protocol):
+    """All machines that have joined."""
+
+    async def list(self, *, revoked: bool = False) -> Sequence[Node]:
+        """Return nodes by name."""
+        ...
+
+    async def find(self, node_id: str) -> Node | None:
+        """Return a node by its id, or by the name of one that is not revoked."""
+        ...
+
+    def find_now(self, node_id: str) -> Node | None:
+        """The same, on this thread; a policy judges where nothing can wait."""
+        ...
+
+    async def update(self, node_id: NodeId, changes: Mapping[str, Any], *, act: Act | None = None) -> Node | None:
+        """Change columns of a node; None: there is none, or it is revoked.
+
+        Raises:
+            NameTaken: another one has the name.
+        """
+        ...
+
+    async def states(self, node_id: NodeId) -> NodeStates:
+        """Return what tells it from a copy."""
+        ...
+
+
+class InviteRepository(Protocol):
+    """Invitations."""
+
+    async def add(self, invite: Invite, *, act: Act | None = None) -> None:
+        """Keep one."""
+        ...
+
+    async def join(self, token_hash: bytes, node: Node, *, at: float, act: Act | None = None) -> Node | None:
+        """Use an invitation for a node, in one transaction; None: it is unknown, used up or expired.
+
+        The same machine, by its key, that asks again before it has ever connected gets its node again.
+        """
+        ...
+
+    async def list(self, *, at: float) -> Sequence[Invite]:
+        """Return those that can be used, the newest first."""
+        ...
+
+
+class CommandRepository(Protocol):
+    """Commands for nodes: each is durable before anything is sent."""
+
+    async def add(self, command: NodeCommand) -> None:
+        """Keep a new command; one with the same id stays as it is."""
+        ...
+
+    async def find(self, execution_id: str) -> NodeCommand | None:
+        """Return one."""
+        ...
+
+    async def list(
+        self, node_id: NodeId | None = None, *, open_only: bool = False, limit: int = 100
+    ) -> Sequence[NodeCommand]:
+        """Return commands, the newest first."""
+        ...
+
+    async def due(self, node_id: NodeId, statuses: Sequence[CommandStatus]) -> Sequence[NodeCommand]:
+        """Return commands of a node in some states, the oldest first."""
+        ...
+
+    async def move(
+        self, execution_id: str, status: CommandStatus, *, since: Sequence[CommandStatus], at: float, **more: Any
+    ) -> NodeCommand | None:
+        """Move a command on, if it is in one of the states `since`; return it, or None if it is not."""
+        ...

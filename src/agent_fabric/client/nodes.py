@@ -1,0 +1,108 @@
+"""Machines of the fleet, at a server."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from agent_fabric.client.transport import Query, Resource, segment
+from agent_fabric.client.wire import json_from
+from agent_fabric.domain.errors import NodeNotFound
+from agent_fabric.wire.shape import Json
+
+BASE = "/api/v1/nodes"
+EXECUTE_GRACE_S = 120.0
+_NODE = json_from("id", "name", "status")
+
+
+class Nodes(Resource):
+    """Machines that have joined a server."""
+
+    async def list(self, selector: str = "all", *, revoked: bool = False) -> list[Json]:
+        """Return the machines that a selector means, by name."""
+        query: Query = {"selector": selector, "revoked": revoked}
+        found: list[Json] = (await self._get(json_from("nodes"), BASE, query))["nodes"]
+        return found
+
+    async def show(self, node: str) -> Json:
+        """Return what is known about a machine.
+
+        Raises:
+            NodeNotFound: there is none.
+        """
+        return await self._get(_NODE, _path(node))
+
+    async def invite(self, wish: Mapping[str, Any]) -> Json:
+        """Make an invitation; `token` and `command` of the answer are shown this once."""
+        return await self._post(
+            json_from("token", "command", "hub_key", "sha256", "url"), f"{BASE}/invites", dict(wish)
+        )
+
+    async def execute(self, node: str, wish: Mapping[str, Any], *, timeout_s: float) -> Json:
+        """Run a tool on a machine; without `result` the answer tells what it waits for.
+
+        Raises:
+            NodeNotFound, NodeUnavailable, NodeBlocked: it cannot run there.
+        """
+        return await self._post(
+            json_from("execution_id", "status"),
+            f"{_path(node)}/execute",
+            dict(wish),
+            timeout_s=timeout_s + EXECUTE_GRACE_S,
+        )
+
+    async def commands(self, node: str, *, open_only: bool = False, limit: int = 100) -> Sequence[Json]:
+        """Return commands of a machine, the newest first."""
+        query: Query = {"open_only": open_only, "limit": limit}
+        found: Sequence[Json] = (await self._get(json_from("commands"), f"{_path(node)}/commands", query))["commands"]
+        return found
+
+    async def command(self, node: str, execution_id: str) -> Json:
+        """Return one command."""
+        return await self._get(json_from("execution_id", "status"), f"{_path(node)}/commands/{_word(execution_id)}")
+
+    async def cancel(self, node: str, execution_id: str) -> Json:
+        """Cancel a command."""
+        path = f"{_path(node)}/commands/{_word(execution_id)}"
+        return await self._post(json_from("execution_id", "status"), path, method="DELETE")
+
+    async def sign(self, node: str, execution_id: str, *, approver: str, signature: str) -> Json:
+        """Add an approver's signature to a command."""
+        path = f"{_path(node)}/commands/{_word(execution_id)}/signatures"
+        return await self._post(json_from("execution_id"), path, {"approver": approver, "signature": signature})
+
+    async def change(self, node: str, changes: Mapping[str, Any]) -> Json:
+        """Rename or label a machine."""
+        return await self._post(_NODE, _path(node), dict(changes), method="PATCH")
+
+    async def policy(self, node: str) -> Json:
+        """Return what is in force on a machine."""
+        return await self._get(json_from("version", "floor", "hub"), f"{_path(node)}/policy")
+
+    async def set_policy(self, node: str, document: Mapping[str, Any]) -> Json:
+        """Set the hub's policy for a machine."""
+        return await self._post(_NODE, f"{_path(node)}/policy", dict(document), method="PUT")
+
+    async def rotate(self, node: str) -> Json:
+        """Give a machine a new key."""
+        return await self._post(_NODE, f"{_path(node)}/rotate")
+
+    async def revoke(self, node: str) -> Json:
+        """Revoke a machine for good."""
+        return await self._post(_NODE, _path(node), method="DELETE")
+
+    async def resolve(self, node: str, *, keep: bool) -> Json:
+        """Settle a conflict, or confirm a machine."""
+        return await self._post(_NODE, f"{_path(node)}/resolve", {"keep": keep})
+
+    async def audit(self, node: str) -> Json:
+        """Compare the record of a machine with the server's."""
+        return await self._get(json_from("node", "intact"), f"{_path(node)}/audit")
+
+
+def _path(node: str) -> str:
+    missing = NodeNotFound(f"There is no node {node!r}", hint="See them with: fabric nodes list")
+    return f"{BASE}/{segment(node, missing)}"
+
+
+def _word(execution_id: str) -> str:
+    missing = NodeNotFound(f"There is no command {execution_id!r}", hint="See them with: fabric nodes queue")
+    return segment(execution_id, missing)

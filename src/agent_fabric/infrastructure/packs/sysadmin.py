@@ -1,0 +1,136 @@
+"""The `sysadmin` pack (FC-022): an autonomous system administrator for the machines of the fleet."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from agent_fabric.application.fleet.fleet_policy import NODE_COMMAND, NODE_PREFIX, FleetDoor
+from agent_fabric.domain.errors import FabricError
+from agent_fabric.domain.fleet.commands import CommandStatus, NodeCommand
+from agent_fabric.domain.fleet.node_tools import NODE_TOOLS
+from agent_fabric.domain.tools import Effect, ToolContext, ToolResult, ToolSpec, Trust, object_schema
+from agent_fabric.infrastructure.packs.base import BaseSpecialistPack
+from agent_fabric.infrastructure.packs.prompts.sysadmin import SYSTEM_PROMPT_SYSADMIN
+from agent_fabric.infrastructure.packs.tool_defs import make_finish_tool_def
+from agent_fabric.infrastructure.packs.tool_objects import ToolFunction
+
+_MAX_TIMEOUT_S: Final = 3600.0
+_NODE: Final[Mapping[str, Any]] = {"type": "string", "description": "The name of the machine; see node_list."}
+_FINISH: Final[Mapping[str, Any]] = {
+    "summary": {"type": "string", "description": "What was found and done, for the person who asked."},
+    "machines": {
+        "type": "array",
+        "items": {"type": "string"},
+        "description": "The machines that were changed; empty if none was.",
+    },
+    "verified": {"type": "string", "description": "How each change was checked afterwards, with what was read."},
+    "next_steps": {"type": "array", "items": {"type": "string"}},
+}
+
+
+def build_sysadmin_pack(door: FleetDoor) -> BaseSpecialistPack:
+    """Return the pack; its tools reach the machines that are connected to this process."""
+    return BaseSpecialistPack(
+        system_prompt=SYSTEM_PROMPT_SYSADMIN, tools=node_tools(door), finish=make_finish_tool_def(_FINISH)
+    )
+
+
+def node_tools(door: FleetDoor) -> Sequence[tuple[ToolSpec, ToolFunction]]:
+    """Return `node_list`, and every tool of nodes with one more argument: which node."""
+    return (_node_list(door), *(_node_tool(door, spec) for spec in NODE_TOOLS.values()))
+
+
+def _node_list(door: FleetDoor) -> tuple[ToolSpec, ToolFunction]:
+    spec = ToolSpec(
+        name="node_list",
+        description="List the machines of the fleet: name, status, labels, platform.",
+        parameters=object_schema({}),
+        effect=Effect.READS,
+        trust=Trust.NODE,
+    )
+
+    async def call(args: Mapping[str, Any], context: ToolContext) -> ToolResult:  # noqa: ARG001 - as every tool
+        try:
+            nodes = await door.tools.nodes()
+        except FabricError as problem:
+            return ToolResult(success=False, error=_said(problem))
+        listed = [
+            {"name": node.name, "status": node.status.value, "labels": dict(node.labels), "platform": node.platform}
+            for node in nodes
+        ]
+        return ToolResult(output={"nodes": listed})
+
+    return spec, call
+
+
+def _node_tool(door: FleetDoor, spec: ToolSpec) -> tuple[ToolSpec, ToolFunction]:
+    properties = {"node": _NODE, **spec.parameters["properties"]}
+    offered = replace(
+        spec,
+        name=f"{NODE_PREFIX}{spec.name}",
+        parameters=object_schema(properties, ("node", *spec.parameters.get("required", ()))),
+        timeout_s=_MAX_TIMEOUT_S,
+    )
+
+    async def call(args: Mapping[str, Any], context: ToolContext) -> ToolResult:
+        arguments = {key: value for key, value in args.items() if key != "node"}
+        try:
+            command = await door.tools.execute(
+                str(args["node"]),
+                spec.name,
+                arguments,
+                run_id=context.run_id,
+                call_id=context.call_id,
+                by=context.agent or "run",
+            )
+        except FabricError as problem:
+            return ToolResult(success=False, error=_said(problem))
+        return _result(command, str(args["node"]))
+
+    return offered, call
+
+
+def node_command_tool(door: FleetDoor) -> tuple[ToolSpec, ToolFunction]:
+    """Return the action that carries out a command which a person asked for and another one approves."""
+    spec = ToolSpec(
+        name=NODE_COMMAND,
+        description="Carry out a command on a machine of the fleet.",
+        parameters=object_schema(
+            {
+                "node": {"type": "string"},
+                "tool_name": {"type": "string"},
+                "arguments": {"type": "object"},
+                "execution_id": {"type": "string"},
+            },
+            ("node", "tool_name", "arguments", "execution_id"),
+        ),
+        effect=Effect.LEAVES_SANDBOX,
+        timeout_s=24 * 3600.0,
+        trust=Trust.NODE,
+    )
+
+    async def call(args: Mapping[str, Any], context: ToolContext) -> ToolResult:
+        try:
+            command = await door.tools.carry_out(
+                str(args["execution_id"]), dict(args["arguments"]), run_id=context.run_id
+            )
+        except FabricError as problem:
+            return ToolResult(success=False, error=_said(problem))
+        return _result(command, str(args["node"]))
+
+    return spec, call
+
+
+def _result(command: NodeCommand, node: str) -> ToolResult:
+    output = {"execution_id": command.execution_id, "node": node, **(command.result or {})}
+    output.pop("chain_head", None)
+    origin = f"node {node}"
+    if command.status is CommandStatus.SUCCESS:
+        return ToolResult(output=output, origin=origin)
+    if command.status is CommandStatus.ERROR and "exit_code" in output:
+        return ToolResult(output=output, origin=origin)  # the command ran, and failed: the model reads why
+    return ToolResult(success=False, error=f"{command.status.value}: {output.get('error', '')}", origin=origin)
+
+
+def _said(problem: FabricError) -> str:
+    return f"{problem.message}. {problem.hint}".strip() if problem.hint else problem.message

@@ -1,0 +1,97 @@
+"""The table of commands for nodes; `audit_log` is a view of it."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from agent_fabric.domain.fleet.commands import CommandStatus, NodeCommand
+from agent_fabric.domain.fleet.nodes import NodeId
+from agent_fabric.infrastructure.json_codec import dump_json, load_json
+from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection, marks, storable
+
+_COLUMNS: Final = (
+    *("execution_id", "agent_id", "tool_name", "arguments", "status", "created_at", "expires_at", "policy_version"),
+    *("bound_hash", "args_hash", "requested_by", "approver", "rule", "run_id", "plan_id", "signatures", "result"),
+    "completed_at",
+)
+_JSON: Final = frozenset({"arguments", "signatures", "result"})
+_SELECT: Final = f"SELECT {', '.join(_COLUMNS)} FROM node_commands"  # noqa: S608 - names of ours, here and below
+_OPEN: Final = (CommandStatus.WAITING, CommandStatus.QUEUED, CommandStatus.SENT)
+
+
+class SqlCommandRepository:
+    """CommandRepository over the store."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def add(self, command: NodeCommand) -> None:
+        values = [_stored(name, getattr(command, name)) for name in _COLUMNS]
+        query = (
+            f"INSERT INTO node_commands ({', '.join(_COLUMNS)}) VALUES ({marks(_COLUMNS)})"  # noqa: S608
+            " ON CONFLICT (execution_id) DO NOTHING"
+        )
+        await self._database.write(lambda connection: connection.execute(query, values).fetchall())
+
+    async def find(self, execution_id: str) -> NodeCommand | None:
+        query = f"{_SELECT} WHERE execution_id = ?"
+        row = await self._database.read_briefly(
+            lambda connection: connection.execute(query, (storable(execution_id),)).fetchone()
+        )
+        return None if row is None else _command(row)
+
+    async def list(
+        self, node_id: NodeId | None = None, *, open_only: bool = False, limit: int = 100
+    ) -> Sequence[NodeCommand]:
+        conditions, values = ["1 = 1"], list[Any]()
+        if node_id is not None:
+            conditions.append("agent_id = ?")
+            values.append(node_id)
+        if open_only:
+            conditions.append(f"status IN ({marks(_OPEN)})")
+            values += _OPEN
+        query = f"{_SELECT} WHERE {' AND '.join(conditions)} ORDER BY created_at DESC, execution_id LIMIT ?"
+        return await self._database.read(
+            lambda connection: [_command(row) for row in connection.execute(query, (*values, limit))]
+        )
+
+    async def due(self, node_id: NodeId, statuses: Sequence[CommandStatus]) -> Sequence[NodeCommand]:
+        query = f"{_SELECT} WHERE agent_id = ? AND status IN ({marks(statuses)}) ORDER BY created_at, execution_id"
+        return await self._database.read(
+            lambda connection: [_command(row) for row in connection.execute(query, (node_id, *statuses))]
+        )
+
+    async def move(
+        self, execution_id: str, status: CommandStatus, *, since: Sequence[CommandStatus], at: float, **more: Any
+    ) -> NodeCommand | None:
+        changes: dict[str, Any] = {"status": status, **more}
+        if status.settled:
+            changes["completed_at"] = at
+        assigned = ", ".join(f"{name} = ?" for name in changes)
+        query = (
+            f"UPDATE node_commands SET {assigned} WHERE execution_id = ? AND status IN ({marks(since)})"  # noqa: S608
+            f" RETURNING {', '.join(_COLUMNS)}"
+        )
+        values = (*(_stored(name, value) for name, value in changes.items()), execution_id, *since)
+
+        def write(connection: SqlConnection) -> NodeCommand | None:
+            row = connection.execute(query, values).fetchone()
+            return None if row is None else _command(row)
+
+        return await self._database.write(write)
+
+
+def _stored(name: str, value: Any) -> Any:
+    if name in _JSON:
+        return (
+            None if value is None else storable(dump_json(list(value) if isinstance(value, tuple) else value).decode())
+        )
+    return storable(value) if isinstance(value, str) else value
+
+
+def _command(row: Sequence[Any]) -> NodeCommand:
+    values = dict(zip(_COLUMNS, row, strict=True))
+    for name in _JSON:
+        values[name] = None if values[name] is None else load_json(values[name].encode())
+    values["signatures"] = tuple(values["signatures"] or ())
+    values["status"] = CommandStatus(values["status"])
+    return NodeCommand(**values)

@@ -1,0 +1,64 @@
+"""`/api/v1/ws`: the socket that nodes open. Who it is, their first messages show; nothing else is answered before."""
+
+import asyncio
+import logging
+from contextlib import suppress
+from typing import Final
+
+from starlette.applications import Starlette
+from starlette.routing import WebSocketRoute
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from agent_fabric.application.fleet.json_rpc import RpcFailed, RpcPeer
+from agent_fabric.application.fleet.serve_link import ServeLink
+from agent_fabric.bootstrap.fleet import Fleet
+from agent_fabric.domain.fleet.protocol import MAX_FRAME_BYTES, SOCKET_PATH
+
+PROVE_TIMEOUT_S: Final = 20.0
+"""How long a connection may take to show who it is."""
+
+_log = logging.getLogger(__name__)
+
+
+def add_node_socket(app: Starlette, fleet: Fleet) -> None:
+    """Add the socket."""
+
+    async def serve(socket: WebSocket) -> None:
+        await socket.accept()
+        closing: set[asyncio.Task[None]] = set()
+
+        def close(code: int, reason: str) -> None:
+            async def end() -> None:
+                with suppress(RuntimeError, WebSocketDisconnect):
+                    await asyncio.sleep(0)  # an answer that explains it goes first
+                    await socket.close(code, reason[:120])
+
+            task = asyncio.create_task(end())
+            closing.add(task)
+            task.add_done_callback(closing.discard)
+
+        link = ServeLink(fleet.desk, close, token=socket.query_params.get("token", ""))
+        peer = RpcPeer(socket.send_text, link.handle)
+        link.attach(peer)
+        proving = asyncio.get_running_loop().call_later(
+            PROVE_TIMEOUT_S, lambda: None if link.is_proven else close(4401, "it did not show who it is in time")
+        )
+        problem: Exception = ConnectionError("the connection has ended")
+        try:
+            while True:
+                text = await socket.receive_text()
+                if len(text) > MAX_FRAME_BYTES:
+                    close(1009, "a message is too large")
+                    break
+                await peer.receive(text)
+        except WebSocketDisconnect as ended:
+            problem = ended
+        except (RpcFailed, KeyError) as wrong:
+            _log.info("A node's connection is ended: %s", wrong)
+            close(1003, str(wrong))
+        finally:
+            proving.cancel()
+            peer.close(problem)
+            await link.ended()
+
+    app.router.routes.append(WebSocketRoute(SOCKET_PATH, serve))

@@ -1,0 +1,427 @@
+"""Nodes: machines of the fleet, and what is done on them."""
+
+import asyncio
+import hashlib
+import logging
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Annotated, Any
+
+from fastapi import FastAPI, Path, Query, Request
+from starlette.responses import Response
+
+from agent_fabric.application.fleet.dispatch_command import Wish
+from agent_fabric.application.ports.workflows import SoundWorkflow
+from agent_fabric.bootstrap.fleet import Fleet
+from agent_fabric.bootstrap.server import ServerFabric
+from agent_fabric.bootstrap.workflows import open_workflows
+from agent_fabric.domain.errors import InvalidInputs, NodeBlocked, NodeNotFound
+from agent_fabric.domain.fleet.binding import timeout_of
+from agent_fabric.domain.fleet.commands import CommandStatus, NodeCommand
+from agent_fabric.domain.fleet.handshake import join_message
+from agent_fabric.domain.fleet.nodes import NodeStatus
+from agent_fabric.domain.fleet.protocol import ARCHIVE_PATH, JOIN_PATH
+from agent_fabric.domain.fleet.selectors import SelectorProblem, select_nodes
+from agent_fabric.domain.identity import Scope
+from agent_fabric.domain.json_schema import too_deep
+from agent_fabric.domain.policy.verdicts import Ruling, Verdict
+from agent_fabric.domain.runs.task import RunResult
+from agent_fabric.domain.workflows.definition import definition_from
+from agent_fabric.infrastructure.fleet.signing import fingerprint
+from agent_fabric.interfaces.http.answers import json_answer
+from agent_fabric.interfaces.http.bodies import body_of
+from agent_fabric.interfaces.http.locks import PUBLIC, who_asks
+from agent_fabric.interfaces.http.node_schemas import (
+    SELECTOR,
+    ExecuteRequest,
+    InviteRequest,
+    JoinRequest,
+    NodeUpdate,
+    PolicyDocument,
+    ResolveRequest,
+    SignatureRequest,
+)
+from agent_fabric.interfaces.http.openapi import gives, operation, takes
+from agent_fabric.interfaces.http.starting import begun
+from agent_fabric.wire.nodes import (
+    ASKED_COMMAND,
+    COMMAND,
+    COMMANDS,
+    CREATED_INVITE,
+    INVITES,
+    JOINED,
+    NODE,
+    NODE_AUDIT,
+    NODE_RULINGS,
+    NODES,
+    AskedCommand,
+    CreatedInvite,
+    Joined,
+    NodeRulings,
+)
+
+BASE = "/api/v1/nodes"
+ANSWER_GRACE_S = 60.0
+ASKED_TIMEOUT_S = 20.0
+PAUSE_S = 0.02
+_STEP_INPUTS = ("node", "tool_name", "arguments", "execution_id")
+_EXECUTE = {
+    "name": "node-command",
+    "description": "one command on a machine of the fleet",
+    "inputs": {"call": {"type": "object", "required": True}},
+    "steps": [
+        {
+            "id": "execute",
+            "action": "node-command",
+            "inputs": {name: f"{{{{ inputs.call.{name} }}}}" for name in _STEP_INPUTS},
+            "idempotent": True,
+        }
+    ],
+}
+"""The run of a command that a person has to approve. Its execution id makes it carry out the command at most once."""
+
+NodePath = Annotated[str, Path(description="The id or the name of a node.", max_length=64)]
+
+_log = logging.getLogger(__name__)
+
+
+def add_nodes(app: FastAPI, fabric: ServerFabric, *, own_url: str) -> None:
+    """Add the routes. Each calls one use case, the same that the command line calls."""
+    fleet = fabric.fleet
+    _add_joining(app, fleet, own_url)
+    _add_looking(app, fleet)
+    _add_changing(app, fleet)
+    _add_executing(app, fabric, fleet)
+    _add_settling(app, fleet)
+
+
+def _add_joining(app: FastAPI, fleet: Fleet, own_url: str) -> None:
+    @app.get(
+        ARCHIVE_PATH,
+        **operation(
+            "nodes",
+            PUBLIC,
+            "Download the node's program",
+            also={200: {"description": "A Python archive.", "content": {"application/zip": {}}}},
+        ),
+    )
+    async def archive() -> Response:
+        """It runs with Python 3.11 or newer and nothing else. `fabric nodes invite` tells its hash."""
+        made = await fleet.archive()
+        headers = {"etag": f'"{made.sha256}"', "cache-control": "no-cache"}
+        return Response(made.data, media_type="application/zip", headers=headers)
+
+    @app.post(
+        f"{BASE}/invites",
+        **operation(
+            "nodes",
+            Scope.ADMIN,
+            "Invite machines",
+            CREATED_INVITE,
+            status=201,
+            body=takes(InviteRequest, required=False),
+            fails=[503, 507],
+        ),
+    )
+    async def invite(request: Request) -> Response:
+        """Answers with a token, this once, and with one line for the machine."""
+        wish = await body_of(request, InviteRequest, absent=InviteRequest())
+        made = await fleet.invite(
+            by=who_asks(request),
+            name=wish.name,
+            labels=wish.labels,
+            uses=wish.uses,
+            lifetime_s=wish.expires_in_s,
+            confirm=wish.confirm,
+        )
+        url = _seen_as(request, own_url)
+        program, key = await fleet.archive(), fingerprint(fleet.key.public)
+        line = (
+            f"curl -fsSLo fabric-node.pyz {url}{ARCHIVE_PATH} && "
+            f"echo '{program.sha256}  fabric-node.pyz' | sha256sum -c - && "
+            f"python3 fabric-node.pyz join {url} --token {made.token} --hub-key {key}"
+        )
+        told = CreatedInvite(made.token, key, program.sha256, url, line, made.invite.expires_at)
+        return json_answer(CREATED_INVITE.dump(told), 201, {"cache-control": "no-store"})
+
+    @app.get(f"{BASE}/invites", **operation("nodes", Scope.ADMIN, "List invitations", INVITES))
+    async def invites() -> Response:
+        """Those that can still be used, without their tokens."""
+        found = await fleet.invite.invites.list(at=fleet.invite.clock.now())
+        return json_answer(INVITES.dump(found))
+
+    @app.post(
+        JOIN_PATH,
+        **operation(
+            "nodes",
+            PUBLIC,
+            "Join as a machine",
+            JOINED,
+            status=201,
+            body=takes(JoinRequest),
+            also=gives(JOINED, status=202, text="A person has to confirm it first: ask again."),
+            fails=[401, 503, 507],
+        ),
+    )
+    async def join(request: Request) -> Response:
+        """The token of an invitation makes a node of a machine with a key. Used, expired and unknown ones are alike."""
+        wish = await body_of(request, JoinRequest)
+        node = await fleet.desk.join(wish.token, wish.public_key, wish.name, wish.os_info)
+        digest = hashlib.sha256(wish.token.encode()).hexdigest()
+        pending = node.status is NodeStatus.PENDING
+        told = Joined(
+            status="pending" if pending else "enrolled",
+            agent_id="" if pending else node.id,
+            name=node.name,
+            hub_key=fleet.key.public,
+            hub_signature=fleet.key.sign(join_message(digest, node.public_key)),
+            code=node.note if pending else "",
+        )
+        _log.info("machine %s has joined as node %s (%s)", node.hostname, node.name, node.id)
+        return json_answer(JOINED.dump(told), 202 if pending else 201, {"cache-control": "no-store"})
+
+
+def _seen_as(request: Request, own_url: str) -> str:
+    """Return the address by which the caller reaches us: its machines probably do so, too."""
+    host = request.headers.get("host", "")
+    forwarded = request.headers.get("x-forwarded-proto", "")
+    scheme = "https" if own_url.startswith("https") or forwarded == "https" else "http"
+    return f"{scheme}://{host}" if host else own_url
+
+
+def _add_looking(app: FastAPI, fleet: Fleet) -> None:
+    @app.get(BASE, **operation("nodes", Scope.RUNS_READ, "List nodes", NODES))
+    async def nodes(
+        selector: Annotated[
+            str, Query(max_length=500, pattern=SELECTOR, description="A name, `role=web,env!=dev`, or `all`.")
+        ] = "all",
+        revoked: Annotated[bool, Query(description="Whether to list revoked ones, too.")] = False,
+    ) -> Response:
+        """Machines by name: status, when each was last seen, labels, tools and what is in force there."""
+        try:
+            found = select_nodes(selector, await fleet.desk.nodes.list(revoked=revoked))
+        except SelectorProblem as problem:
+            raise InvalidInputs(str(problem)) from None
+        return json_answer(NODES.dump(found))
+
+    @app.get(f"{BASE}/{{node}}", **operation("nodes", Scope.RUNS_READ, "Show a node", NODE, fails=[404]))
+    async def show(node: NodePath) -> Response:
+        """Everything that is known about a machine."""
+        return json_answer(NODE.dump(await fleet.operate.find(node)))
+
+    @app.get(f"{BASE}/{{node}}/commands", **operation("nodes", Scope.RUNS_READ, "List commands", COMMANDS, fails=[404]))
+    async def commands(
+        node: NodePath,
+        open_only: Annotated[bool, Query(description="Only those that are not settled.")] = False,
+        limit: Annotated[int, Query(ge=1, le=1_000)] = 100,
+    ) -> Response:
+        """Commands of a machine, the newest first: what waits, what was sent, what came of it."""
+        found = await fleet.operate.find(node)
+        return json_answer(COMMANDS.dump(await fleet.desk.commands.list(found.id, open_only=open_only, limit=limit)))
+
+    @app.get(
+        f"{BASE}/{{node}}/commands/{{execution_id}}",
+        **operation("nodes", Scope.RUNS_READ, "Show a command", COMMAND, fails=[404]),
+    )
+    async def command(node: NodePath, execution_id: Annotated[str, Path(max_length=64)]) -> Response:
+        """What came of it, if it is settled."""
+        return json_answer(COMMAND.dump(await _command(fleet, node, execution_id)))
+
+    @app.get(
+        f"{BASE}/{{node}}/policy",
+        **operation("nodes", Scope.RUNS_READ, "Show what is in force on a node", NODE_RULINGS, fails=[404]),
+    )
+    async def policy(node: NodePath) -> Response:
+        """The stricter of both decides: the node's own floor, and the hub's policy for it."""
+        found = await fleet.operate.find(node)
+        in_force = found.policy
+        return json_answer(NODE_RULINGS.dump(NodeRulings(in_force.version, *in_force.documents)))
+
+    @app.get(
+        f"{BASE}/{{node}}/audit",
+        **operation("nodes", Scope.ADMIN, "Compare the record of a node with the hub's", NODE_AUDIT, fails=[404, 409]),
+    )
+    async def audit(node: NodePath) -> Response:
+        """Names calls that only the node, or only the hub, knows."""
+        return json_answer(NODE_AUDIT.dump(await fleet.verify(node)))
+
+
+async def _command(fleet: Fleet, node: str, execution_id: str) -> NodeCommand:
+    found, kept = await fleet.operate.find(node), await fleet.desk.commands.find(execution_id)
+    if kept is None or kept.agent_id != found.id:
+        raise NodeNotFound(f"{found.name} has no command {execution_id!r}", hint="See them with: fabric nodes queue")
+    return kept
+
+
+def _add_changing(app: FastAPI, fleet: Fleet) -> None:
+    fails = [404, 409, 503, 507]
+
+    @app.patch(
+        f"{BASE}/{{node}}",
+        **operation("nodes", Scope.NODES, "Rename or label a node", NODE, body=takes(NodeUpdate), fails=fails),
+    )
+    async def change(node: NodePath, request: Request) -> Response:
+        """Labels select nodes for commands and plans. What a node reports itself is `fact.…`, and stays its own."""
+        wish, by = await body_of(request, NodeUpdate), who_asks(request)
+        found = await fleet.operate.find(node)
+        if wish.labels is not None:
+            found = await fleet.operate.label(found.id, wish.labels, by=by)
+        if wish.name is not None:
+            found = await fleet.operate.rename(found.id, wish.name, by=by)
+        return json_answer(NODE.dump(found))
+
+    @app.put(
+        f"{BASE}/{{node}}/policy",
+        **operation(
+            "nodes", Scope.ADMIN, "Set the hub's policy for a node", NODE, body=takes(PolicyDocument), fails=fails
+        ),
+    )
+    async def set_policy(node: NodePath, request: Request) -> Response:
+        """It is synced at once. It can be stricter than the node's own floor, and never laxer."""
+        wish = await body_of(request, PolicyDocument)
+        if too_deep(wish.rules, await request.body()):
+            raise InvalidInputs("The rules are nested too deep")
+        document = wish.model_dump(exclude_none=True)
+        return json_answer(NODE.dump(await fleet.operate.set_policy(node, document, by=who_asks(request))))
+
+    @app.post(f"{BASE}/{{node}}/rotate", **operation("nodes", Scope.ADMIN, "Give a node a new key", NODE, fails=fails))
+    async def rotate(node: NodePath, request: Request) -> Response:
+        """The node makes it, and the old key signs it."""
+        return json_answer(NODE.dump(await fleet.operate.rotate(node, by=who_asks(request))))
+
+    @app.post(
+        f"{BASE}/{{node}}/resolve",
+        **operation(
+            "nodes",
+            Scope.ADMIN,
+            "Settle a conflict, or confirm a machine",
+            NODE,
+            body=takes(ResolveRequest),
+            fails=fails,
+        ),
+    )
+    async def resolve(node: NodePath, request: Request) -> Response:
+        """`keep` lets the next machine with the key connect; otherwise the node is revoked."""
+        wish = await body_of(request, ResolveRequest)
+        return json_answer(NODE.dump(await fleet.operate.resolve(node, keep=wish.keep, by=who_asks(request))))
+
+    @app.delete(f"{BASE}/{{node}}", **operation("nodes", Scope.ADMIN, "Revoke a node", NODE, fails=fails))
+    async def revoke(node: NodePath, request: Request) -> Response:
+        """Its connection ends within a second, its queue is cancelled, and its id is never used again."""
+        return json_answer(NODE.dump(await fleet.operate.revoke(node, by=who_asks(request))))
+
+
+def _add_executing(app: FastAPI, fabric: ServerFabric, fleet: Fleet) -> None:
+    workflows = open_workflows(fabric.records.layout.root, fabric.config)
+    fails = [404, 409, 503, 507]
+
+    @app.post(
+        f"{BASE}/{{node}}/execute",
+        **operation(
+            "nodes",
+            Scope.NODES,
+            "Run a tool on a node",
+            COMMAND,
+            body=takes(ExecuteRequest),
+            also=gives(ASKED_COMMAND, status=202, text="It waits for a person (`approval_id`), or for the node."),
+            fails=fails,
+        ),
+    )
+    async def execute(node: NodePath, request: Request) -> Response:
+        """Answers with the result; or 202 if a person has to approve it first. Blocked commands get 403."""
+        wish, by = await body_of(request, ExecuteRequest), who_asks(request)
+        if too_deep(wish.arguments, await request.body()):
+            raise InvalidInputs("The arguments are nested too deep")
+        asked = Wish(
+            node=await fleet.operate.find(node),
+            tool_name=wish.tool_name,
+            arguments=wish.arguments,
+            by=by.name,
+            lifetime_s=wish.expires_in_s,
+            queue=wish.queue,
+        )
+        ruling = fleet.dispatch.judge(asked)
+        if wish.dry_run:
+            command = fleet.dispatch.command(asked, ruling, CommandStatus.WAITING)
+            return json_answer(ASKED_COMMAND.dump(_told(command, ruling, ruling.verdict.value)), 202)
+        if ruling.verdict is Verdict.BLOCK:
+            await fleet.desk.commands.add(fleet.dispatch.command(asked, ruling, CommandStatus.BLOCKED))
+            raise NodeBlocked(ruling.reason, hint=f"The rule {ruling.rule!r} decides. See the policy of the node.")
+        fleet.dispatch.require_usable(asked.node, queue=wish.queue)
+        if ruling.verdict is Verdict.ASK:
+            return await ask(request, asked, ruling)
+        command = fleet.dispatch.command(asked, ruling, CommandStatus.QUEUED)
+        await fleet.dispatch.send(command)
+        if asked.node.status is not NodeStatus.ONLINE:
+            return json_answer(ASKED_COMMAND.dump(_told(command, ruling, "queued")), 202)
+        patience_s = timeout_of(wish.arguments) + ANSWER_GRACE_S
+        settled = await fleet.dispatch.outcome(command.execution_id, timeout_s=patience_s)
+        if not settled.status.settled:
+            return json_answer(ASKED_COMMAND.dump(_told(settled, ruling, settled.status.value)), 202)
+        return json_answer(COMMAND.dump(settled))
+
+    async def ask(request: Request, asked: Wish, ruling: Ruling) -> Response:
+        """Let a run ask a person, and carry out the command when they agree."""
+        call: Mapping[str, Any] = {
+            "node": asked.node.name,
+            "tool_name": asked.tool_name,
+            "arguments": dict(asked.arguments),
+            "execution_id": asked.execution_id,
+        }
+        workflow = SoundWorkflow(plain=_EXECUTE, definition=definition_from(_EXECUTE), source="")
+        task = workflows.task(workflow, {"call": call}).asked_by(who_asks(request))
+        drive = await begun(fabric, request, task)
+        run_id = drive.run_id
+        asked = replace(asked, run_id=run_id)
+        command = fleet.dispatch.command(asked, ruling, CommandStatus.WAITING)
+        await fleet.desk.commands.add(command)
+        told = _told(command, ruling, "waiting")
+        if not isinstance(drive, RunResult):
+            told = told._replace(approval_id=await approval_of(run_id))
+        return json_answer(ASKED_COMMAND.dump(told), 202)
+
+    async def approval_of(run_id: str) -> str:
+        """Wait until the run has asked."""
+        async with asyncio.timeout(ASKED_TIMEOUT_S):
+            while True:
+                cards = await fabric.records.approvals.list(run_id=run_id, pending_only=False)  # type: ignore[arg-type]  # it is a run's id
+                if cards:
+                    return cards[-1].approval_id
+                await asyncio.sleep(PAUSE_S)
+
+
+def _add_settling(app: FastAPI, fleet: Fleet) -> None:
+    @app.post(
+        f"{BASE}/{{node}}/commands/{{execution_id}}/signatures",
+        **operation("nodes", Scope.NODES, "Add a signature", COMMAND, body=takes(SignatureRequest), fails=[404, 409]),
+    )
+    async def add_signature(
+        node: NodePath, execution_id: Annotated[str, Path(max_length=64)], request: Request
+    ) -> Response:
+        """Nodes that do not trust their hub want the signatures of approvers. They go with the command."""
+        wish, found = await body_of(request, SignatureRequest), await _command(fleet, node, execution_id)
+        signatures = (*found.signatures, {"approver": wish.approver, "signature": wish.signature})
+        moved = await fleet.desk.commands.move(
+            execution_id,
+            CommandStatus.WAITING,
+            since=(CommandStatus.WAITING,),
+            at=fleet.invite.clock.now(),
+            signatures=signatures,
+        )
+        if moved is None:
+            raise InvalidInputs(f"The command is {found.status.value} already")
+        return json_answer(COMMAND.dump(moved))
+
+    @app.delete(
+        f"{BASE}/{{node}}/commands/{{execution_id}}",
+        **operation("nodes", Scope.NODES, "Cancel a command", COMMAND, fails=[404, 409, 503, 507]),
+    )
+    async def cancel(node: NodePath, execution_id: Annotated[str, Path(max_length=64)]) -> Response:
+        """One that waits is not sent; one that is under way is ended on the node."""
+        await _command(fleet, node, execution_id)
+        await fleet.operate.cancel(execution_id)
+        return json_answer(COMMAND.dump(await _command(fleet, node, execution_id)))
+
+
+def _told(command: NodeCommand, ruling: Ruling, status: str) -> AskedCommand:
+    return AskedCommand(command.execution_id, status, "", command.run_id, ruling.reason, command.bound_hash)

@@ -1,0 +1,138 @@
+"""Machines, invitations and commands in memory, for tests."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from agent_fabric.application.ports.fleet import NodeStates
+from agent_fabric.domain.acts import Act
+from agent_fabric.domain.errors import NameTaken
+from agent_fabric.domain.fleet.commands import CommandStatus, Invite, NodeCommand
+from agent_fabric.domain.fleet.nodes import Node, NodeId, NodeStatus
+
+
+class MemoryNodes:
+    """NodeRepository in memory."""
+
+    def __init__(self) -> None:
+        self.kept: dict[NodeId, Node] = {}
+        self.known: dict[NodeId, NodeStates] = {}
+
+    async def list(self, *, revoked: bool = False) -> Sequence[Node]:
+        found = (node for node in self.kept.values() if revoked or node.status is not NodeStatus.REVOKED)
+        return sorted(found, key=lambda node: (node.name, node.id))
+
+    async def find(self, node_id: str) -> Node | None:
+        return self.find_now(node_id)
+
+    def find_now(self, node_id: str) -> Node | None:
+        by_name = (n for n in self.kept.values() if n.name == node_id and n.status is not NodeStatus.REVOKED)
+        return self.kept.get(NodeId(node_id)) or next(by_name, None)
+
+    async def update(
+        self,
+        node_id: NodeId,
+        changes: Mapping[str, Any],
+        *,
+        act: Act | None = None,  # noqa: ARG002 - nothing is recorded here
+    ) -> Node | None:
+        node = self.kept.get(node_id)
+        if node is None or node.status is NodeStatus.REVOKED:
+            return None
+        rest = dict(changes)
+        states = self.known.get(node_id, NodeStates("", ""))
+        self.known[node_id] = NodeStates(rest.pop("state", states.current), rest.pop("previous_state", states.previous))
+        other = self.find_now(str(rest.get("name", "")))
+        if other is not None and other.id != node_id:
+            raise NameTaken(f"There is a node {other.name!r} already")
+        if "status" in rest:
+            rest["status"] = NodeStatus(rest["status"])
+        self.kept[node_id] = replace(node, **rest)
+        return self.kept[node_id]
+
+    async def states(self, node_id: NodeId) -> NodeStates:
+        return self.known.get(node_id, NodeStates("", ""))
+
+
+class MemoryInvites:
+    """InviteRepository in memory."""
+
+    def __init__(self, nodes: MemoryNodes) -> None:
+        self._nodes = nodes
+        self._invites: dict[str, Invite] = {}
+        self._used: dict[NodeId, str] = {}
+
+    async def add(self, invite: Invite, *, act: Act | None = None) -> None:  # noqa: ARG002 - as above
+        self._invites[invite.id] = invite
+
+    async def join(
+        self,
+        token_hash: bytes,
+        node: Node,
+        *,
+        at: float,
+        act: Act | None = None,  # noqa: ARG002 - as above
+    ) -> Node | None:
+        usable = (each for each in self._invites.values() if each.hash == token_hash and each.expires_at > at)
+        invite = next(usable, None)
+        if invite is None:
+            return None
+        for known in self._nodes.kept.values():
+            if known.public_key == node.public_key:
+                again = self._used.get(known.id) == invite.id and known.generation == 0
+                return known if again and known.status is not NodeStatus.REVOKED else None
+        if invite.uses_left < 1:
+            return None
+        self._invites[invite.id] = replace(invite, uses_left=invite.uses_left - 1)
+        wanted, number = invite.name or node.name, 1
+        name = wanted
+        while self._nodes.find_now(name) is not None:
+            number += 1
+            name = f"{wanted[:58]}-{number}"
+        status = NodeStatus.PENDING if invite.confirm else NodeStatus.OFFLINE
+        note = node.note if invite.confirm else ""
+        made = replace(node, name=name, labels=invite.labels, status=status, note=note)
+        self._nodes.kept[made.id] = made
+        self._used[made.id] = invite.id
+        return made
+
+    async def list(self, *, at: float) -> Sequence[Invite]:
+        found = (each for each in self._invites.values() if each.expires_at > at and each.uses_left > 0)
+        return sorted(found, key=lambda each: (-each.created_at, each.id))
+
+
+class MemoryCommands:
+    """CommandRepository in memory."""
+
+    def __init__(self) -> None:
+        self.kept: dict[str, NodeCommand] = {}
+
+    async def add(self, command: NodeCommand) -> None:
+        self.kept.setdefault(command.execution_id, command)
+
+    async def find(self, execution_id: str) -> NodeCommand | None:
+        return self.kept.get(execution_id)
+
+    async def list(
+        self, node_id: NodeId | None = None, *, open_only: bool = False, limit: int = 100
+    ) -> Sequence[NodeCommand]:
+        found = [
+            each
+            for each in self.kept.values()
+            if (node_id is None or each.agent_id == node_id) and not (open_only and each.status.settled)
+        ]
+        return sorted(found, key=lambda each: (-each.created_at, each.execution_id))[:limit]
+
+    async def due(self, node_id: NodeId, statuses: Sequence[CommandStatus]) -> Sequence[NodeCommand]:
+        found = [each for each in self.kept.values() if each.agent_id == node_id and each.status in statuses]
+        return sorted(found, key=lambda each: (each.created_at, each.execution_id))
+
+    async def move(
+        self, execution_id: str, status: CommandStatus, *, since: Sequence[CommandStatus], at: float, **more: Any
+    ) -> NodeCommand | None:
+        found = self.kept.get(execution_id)
+        if found is None or found.status not in since:
+            return None
+        ended: dict[str, Any] = {"completed_at": at} if status.settled else {}
+        self.kept[execution_id] = replace(found, status=status, **ended, **more)
+        return self.kept[execution_id]

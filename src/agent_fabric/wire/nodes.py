@@ -1,0 +1,98 @@
+"""Machines of the fleet, invitations and commands."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from agent_fabric.application.fleet.verify_node_audit import NodeAudit
+from agent_fabric.domain.fleet.commands import Invite, NodeCommand
+from agent_fabric.domain.fleet.nodes import Node
+from agent_fabric.wire.shape import Listing, Shape
+
+NODE = Shape(
+    Node,
+    "id name hostname platform arch memory_total supported_tools os_info status last_seen security_policy_json labels "
+    "generation created_at note reported",
+    name="NodeDetails",
+    about="A machine that has joined.",
+)
+NODES = Listing("nodes", NODE, name="NodeList", about="Machines, by name.")
+COMMAND = Shape(
+    NodeCommand,
+    "execution_id agent_id tool_name arguments status result created_at completed_at expires_at requested_by approver "
+    "rule args_hash bound_hash policy_version run_id? plan_id?",
+    name="NodeCommandDetails",
+    about="A command for a machine.",
+)
+COMMANDS = Listing("commands", COMMAND, name="NodeCommandList", about="Commands, the newest first.")
+INVITE = Shape(Invite, "id name labels uses_left confirm created_by created_at expires_at", name="NodeInvite")
+INVITES = Listing("invites", INVITE, name="NodeInviteList", about="Invitations that can be used.")
+
+
+class CreatedInvite(NamedTuple):
+    """An invitation that was just made."""
+
+    token: str
+    """It is shown this once, and stored hashed."""
+    hub_key: str
+    """The fingerprint of the hub's key, which the machine pins."""
+    sha256: str
+    """Of the node's program."""
+    url: str
+    command: str
+    """One line for the machine."""
+    expires_at: float
+
+
+CREATED_INVITE = Shape(CreatedInvite, name="CreatedNodeInvite")
+
+
+class Joined(NamedTuple):
+    """What a machine is told that joins."""
+
+    status: str
+    """`enrolled`, or `pending` until a person confirms it."""
+    agent_id: str
+    name: str
+    hub_key: str
+    """The hub's public key, in hexadecimal."""
+    hub_signature: str
+    """Shows that the hub holds the key."""
+    code: str
+    """To be compared by two people while it is pending."""
+
+
+JOINED = Shape(Joined, name="JoinedNode")
+
+
+class AskedCommand(NamedTuple):
+    """A command that waits for a person, or for its node."""
+
+    execution_id: str
+    status: str
+    approval_id: str
+    """Empty: it waits for the node, not for a person."""
+    run_id: str
+    """The run that carries it out once it is approved."""
+    reason: str
+    """Why a person is asked."""
+    bound_hash: str
+    """What a signature has to be about, where the node wants one."""
+
+
+ASKED_COMMAND = Shape(AskedCommand, name="AskedNodeCommand")
+
+
+class NodeRulings(NamedTuple):
+    """What is in force on a node, and why."""
+
+    version: str
+    floor: Mapping[str, Any]
+    """The node's own, which no hub can lower."""
+    hub: Mapping[str, Any]
+    """The hub's policy for the node."""
+
+
+NODE_RULINGS = Shape(NodeRulings, name="NodePolicyInForce")
+
+
+NODE_AUDIT = Shape(NodeAudit, about="What hub and node say about the same calls.")

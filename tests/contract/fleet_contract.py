@@ -1,0 +1,94 @@
+"""What every store of machines and commands promises."""
+
+from dataclasses import replace
+
+import pytest
+
+from agent_fabric.application.ports.storage import Storage
+from agent_fabric.domain.errors import NameTaken
+from agent_fabric.domain.fleet.commands import CommandStatus, Invite, NodeCommand
+from agent_fabric.domain.fleet.nodes import Node, NodeId, NodeStatus
+
+INVITE = Invite(
+    id="i1",
+    hash=b"hash",
+    name="",
+    labels={"role": "web"},
+    uses_left=2,
+    confirm=False,
+    created_by="ada",
+    created_at=10.0,
+    expires_at=100.0,
+)
+NODE = Node(id=NodeId("n1"), name="web", public_key="aa", created_at=11.0)
+COMMAND = NodeCommand(
+    execution_id="e1",
+    agent_id=NODE.id,
+    tool_name="run_command",
+    arguments={"command": "uptime"},
+    status=CommandStatus.QUEUED,
+    created_at=1.0,
+    expires_at=50.0,
+    policy_version="v",
+    bound_hash="h",
+    args_hash="a",
+    requested_by="ada",
+)
+
+
+class FleetContract:
+    async def test_an_invitation_is_used_as_often_as_it_says_and_again_by_the_same_machine(
+        self, storage: Storage
+    ) -> None:
+        await storage.node_invites.add(INVITE)
+        first = await storage.node_invites.join(b"hash", NODE, at=20.0)
+        assert first is not None
+        assert (first.name, first.labels, first.status) == ("web", {"role": "web"}, NodeStatus.OFFLINE)
+        again = await storage.node_invites.join(b"hash", replace(NODE, id=NodeId("n2")), at=20.0)
+        assert again is not None
+        assert again.id == "n1"
+        other = await storage.node_invites.join(b"hash", replace(NODE, id=NodeId("n3"), public_key="bb"), at=20.0)
+        assert other is not None
+        assert other.name == "web-2"
+        third = replace(NODE, id=NodeId("n4"), public_key="cc")
+        assert await storage.node_invites.join(b"hash", third, at=20.0) is None
+        assert await storage.node_invites.join(b"other", third, at=20.0) is None
+        assert await storage.node_invites.join(b"hash", NODE, at=200.0) is None
+        assert await storage.node_invites.list(at=20.0) == []
+        assert [node.name for node in await storage.nodes.list()] == ["web", "web-2"]
+
+    async def test_a_node_changes_until_it_is_revoked_and_its_name_is_free_then(self, storage: Storage) -> None:
+        await storage.node_invites.add(INVITE)
+        await storage.node_invites.join(b"hash", NODE, at=20.0)
+        await storage.node_invites.join(b"hash", replace(NODE, id=NodeId("n2"), public_key="bb"), at=20.0)
+        with pytest.raises(NameTaken):
+            await storage.nodes.update(NodeId("n2"), {"name": "web"})
+        changed = await storage.nodes.update(NODE.id, {"status": "online", "state": "s", "previous_state": "p"})
+        assert changed is not None
+        assert changed.status is NodeStatus.ONLINE
+        assert await storage.nodes.states(NODE.id) == ("s", "p")
+        assert storage.nodes.find_now("web") == changed
+        await storage.nodes.update(NODE.id, {"status": "revoked"})
+        assert await storage.nodes.update(NODE.id, {"status": "online"}) is None
+        assert await storage.nodes.find("web") is None
+        renamed = await storage.nodes.update(NodeId("n2"), {"name": "web", "labels": {}})
+        assert renamed is not None
+        assert [node.id for node in await storage.nodes.list(revoked=True)] == ["n1", "n2"]
+
+    async def test_a_command_moves_on_only_from_where_it_is(self, storage: Storage) -> None:
+        commands = storage.node_commands
+        await commands.add(COMMAND)
+        await commands.add(replace(COMMAND, tool_name="other"))
+        await commands.add(replace(COMMAND, execution_id="e2", created_at=2.0, status=CommandStatus.WAITING))
+        assert await commands.find("e1") == COMMAND
+        sent = await commands.move("e1", CommandStatus.SENT, since=(CommandStatus.QUEUED,), at=3.0)
+        assert sent is not None
+        assert await commands.move("e1", CommandStatus.SENT, since=(CommandStatus.QUEUED,), at=3.0) is None
+        done = await commands.move(
+            "e1", CommandStatus.SUCCESS, since=(CommandStatus.SENT,), at=4.0, result={"exit_code": 0}
+        )
+        assert done is not None
+        assert (done.completed_at, done.result) == (4.0, {"exit_code": 0})
+        assert [each.execution_id for each in await commands.list(NODE.id)] == ["e2", "e1"]
+        assert [each.execution_id for each in await commands.list(open_only=True)] == ["e2"]
+        assert [each.execution_id for each in await commands.due(NODE.id, (CommandStatus.WAITING,))] == ["e2"]

@@ -1,0 +1,86 @@
+"""kill -9 of hub and node at any moment: no command twice, none lost, every doubt named."""
+
+import asyncio
+import random
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from e2e.fabric_process import Fabric, settings
+from e2e.server_process import serving
+from effort import effort, report
+from integration.fleet.machines import OPEN, Machine, enrol, execute, until_status
+
+pytestmark = [pytest.mark.slow, pytest.mark.sqlite]
+
+KILLS = effort(2, 500)
+PORT_TIMEOUT_S = 60.0
+
+
+@pytest.mark.proves("FL-20", "FL-21", "FL-22", "C19")
+async def test_no_kill_of_either_side_repeats_or_loses_a_command(tmp_path: Path) -> None:
+    """Each command appends its own line to a witness; a kill of a random side falls into a random moment of it."""
+    chance, witness = random.Random(20), tmp_path / "witness"
+    fabric = Fabric(tmp_path, settings("http://127.0.0.1:9/v1"))
+    wanted: dict[str, int] = {}
+    machine: Machine | None = None
+    port = ""
+    for round_ in range(KILLS):
+        options = ("--port", port) if port else ()
+        async with serving(fabric, *options) as hub:
+            port = hub.url.rpartition(":")[2]
+            if machine is None:
+                machine = await enrol(hub.client, tmp_path / "node", "web", OPEN)
+                await hub.client.put("/api/v1/nodes/web/policy", json={"profile": "open"})
+                machine.start()
+            if machine.process is None:
+                machine.start()
+            await until_status(hub.client, "web", "online")
+            sending = asyncio.create_task(_send(hub.client, round_, witness, wanted))
+            await asyncio.sleep(chance.uniform(0.0, 0.25))
+            if chance.random() < 0.5:
+                machine.kill()
+            else:
+                await hub.kill()
+            await asyncio.gather(sending, return_exceptions=True)
+    async with serving(fabric, "--port", port) as hub:
+        assert machine is not None
+        if machine.process is None:
+            machine.start()
+        await until_status(hub.client, "web", "online")
+        found = await _all_settled(hub.client)
+        machine.kill()
+    lines = Counter(witness.read_text().split()) if witness.exists() else Counter()
+    assert not {line: count for line, count in lines.items() if count > 1}
+    for command in found:
+        mark = command["arguments"]["command"].split()[3]
+        ran = lines[mark]
+        match command["status"]:
+            case "success":
+                assert ran == 1, command
+            case "in_doubt":
+                assert ran <= 1
+            case _:
+                assert ran == 0, (command["status"], command["result"])
+    known = {command["arguments"]["command"].split()[3] for command in found}
+    assert set(lines) <= known
+    report("kills of hub and node during a command", KILLS)
+
+
+async def _send(client: httpx2.AsyncClient, round_: int, witness: Path, wanted: dict[str, int]) -> None:
+    for number in range(4):
+        mark = f"r{round_}n{number}"
+        wanted[mark] = round_
+        await execute(client, "web", f"sleep 0.05; echo {mark} >> {witness}")
+
+
+async def _all_settled(client: httpx2.AsyncClient) -> list[dict[str, Any]]:
+    async with asyncio.timeout(PORT_TIMEOUT_S):
+        while True:
+            found = (await client.get("/api/v1/nodes/web/commands?limit=1000")).json()["commands"]
+            if all(each["status"] not in {"waiting", "queued", "sent"} for each in found):
+                return list(found)
+            await asyncio.sleep(0.1)
