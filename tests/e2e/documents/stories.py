@@ -196,6 +196,10 @@ ELSEWHERE = "is done on another machine, by an administrator"
 NETWORK = "installs something from the network"
 
 PARSED_ONLY: dict[tuple[str, str], str] = {
+    ("docs/guides/chat.md", "fabric chat"): "is a conversation; tests/e2e/cli/test_chat.py leads one",
+    ("docs/guides/chat.md", "echo"): "the same, from a pipe",
+    ("docs/guides/chat.md", "fabric sessions"): "needs sessions; tests/e2e/cli/test_chat.py has them",
+    ("docs/guides/chat.md", "curl"): "needs a server; tests/integration/http/test_sessions.py has one",
     ("docs/guides/evaluate.md", "fabric eval run tasks.yaml --models"): "needs two models; tests/e2e/cli has them",
     ("README.md", 'fabric run "Write primes.py'): "a kill in the middle; tests/e2e/kills does it many times",
     ("README.md", "kill -9"): "as above",
