@@ -49,8 +49,12 @@ PHASES = {1: 20, 50: 150}
 """At once → runs."""
 ROOM = 8
 """Runs that a worker in this measurement has room for."""
+EACH, EACH_AT_ONCE = 60, 12
+"""Runs of each of several processes."""
 PLACES = ("at first", "in the middle", "at last")
 BATCH = 200
+SETTLE_S = 8.0
+"""Until a worker has looked at everything once, and the audit record of those before it is tied."""
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 POOL = 8
 STATEMENTS, PER_STATEMENT = 2, 2
@@ -142,7 +146,7 @@ def measure_turns(cluster: Cluster, model: str, rounds: int) -> None:
 
 
 def measure_workers(cluster: Cluster, model: str) -> None:
-    print("\nThe same 120 runs by several processes, 24 at once in all: CPU ms per run")
+    print(f"\nSeveral processes, {EACH_AT_ONCE} runs at once and {EACH} in all for each of them: CPU ms per run")
     print("| processes | all of them | PostgreSQL's own | runs/s (wall) |")
     print("|--:|--:|--:|--:|")
     for many in (1, 2, 4):
@@ -153,14 +157,14 @@ def measure_workers(cluster: Cluster, model: str) -> None:
             for worker in workers:
                 worker.ask(2, 1)  # warm
             before, began = cpu_s(cluster), time.perf_counter()
-            answers = _ask_all(workers, 120 // many, 24 // many)
-            took = time.perf_counter() - began
-            theirs = 1000 * (cpu_s(cluster) - before) / 120
+            answers = _ask_all(workers, EACH, EACH_AT_ONCE)
+            took, runs = time.perf_counter() - began, EACH * many
+            theirs = 1000 * (cpu_s(cluster) - before) / runs
         finally:
             for worker in workers:
                 worker.stop()
         cpu = sum(answer["cpu_s"] for answer in answers)
-        print(f"| {many} | {1000 * cpu / 120:.1f} | {theirs:.1f} | {120 / took:.0f} |")
+        print(f"| {many} | {1000 * cpu / runs:.1f} | {theirs:.1f} | {runs / took:.0f} |")
 
 
 def _ask_all(workers: Sequence[Worker], runs: int, at_once: int) -> list[dict[str, Any]]:
@@ -190,6 +194,7 @@ async def measure_queued(cluster: Cluster, queued: int) -> None:
             rate = await _enqueue(door.runs, queued)
             door.close()
             floor = insert_floor(url, min(queued, 5_000))
+            cluster.execute("ANALYZE runs", url)  # as autovacuum does within a minute
             parts = []
             sample = min(400, queued // 4)
             for upto in (0, queued // 2, queued - sample):
@@ -326,7 +331,7 @@ def measure_idle(cluster: Cluster, model: str, seconds: float) -> None:
             try:
                 assert worker.stdout is not None
                 worker.stdout.readline()
-                time.sleep(3.0)
+                time.sleep(SETTLE_S)
                 cluster.execute("SELECT pg_stat_statements_reset()", url)
                 time.sleep(seconds)
                 query = (
