@@ -33,7 +33,7 @@ from agent_fabric.infrastructure.limits.memory_counters import MemoryCounters
 from agent_fabric.testing.chat import MemoryMessageQueue, MemoryMessages, MemorySessions
 from agent_fabric.testing.evals import MemoryEvals, MemoryTrials
 from agent_fabric.testing.fakes import CountingIds, FrozenClock, MemoryRuns
-from agent_fabric.testing.fleet import MemoryCommands, MemoryInvites, MemoryNodes
+from agent_fabric.testing.fleet import MemoryCommands, MemoryInvites, MemoryNodes, MemoryPlans
 from agent_fabric.testing.identity import MemoryActs, MemoryEndedLogins, MemoryKeys, MemoryUsers
 from memory_automation import MemoryAutomation
 
@@ -79,6 +79,7 @@ class MemoryStorage:
         self.nodes = MemoryNodes()
         self.node_invites = MemoryInvites(self.nodes)
         self.node_commands = MemoryCommands()
+        self.fleet_plans = MemoryPlans()
         self.trials = MemoryTrials()
         self.evals = MemoryEvals(self.trials, self._clock)
         self.chain = MemoryChain(self.runs, self.acts)

@@ -28,9 +28,9 @@ class LazySteps:
         actions = tuple(offer.action for offer in self.offers if offer.action is not None)
         more: tuple[tuple[ToolSpec, ToolFunction], ...] = ()
         if self._fleet is not None:
-            from agent_fabric.infrastructure.packs.sysadmin import node_command_tool  # noqa: PLC0415 - see above
+            from agent_fabric.infrastructure.packs.sysadmin import fleet_plan_tool, node_command_tool  # noqa: PLC0415 - see above
 
-            more = (node_command_tool(self._fleet),)
+            more = (node_command_tool(self._fleet), fleet_plan_tool(self._fleet))
         return step_pack(
             sandbox, sender=self._sender, actions=actions, shell_timeout_s=self._shell_timeout_s, more=more
         )

@@ -10,6 +10,7 @@ from agent_fabric.wire.shape import Json
 
 BASE = "/api/v1/nodes"
 EXECUTE_GRACE_S = 120.0
+PLANS = "/api/v1/fleet/plans"
 _NODE = json_from("id", "name", "status")
 
 
@@ -93,9 +94,31 @@ class Nodes(Resource):
         """Settle a conflict, or confirm a machine."""
         return await self._post(_NODE, f"{_path(node)}/resolve", {"keep": keep})
 
+    async def freeze_plan(self, wish: Mapping[str, Any]) -> Json:
+        """Freeze a plan for many machines."""
+        return await self._post(json_from("id", "status", "calls"), PLANS, dict(wish))
+
+    async def plans(self) -> Sequence[Json]:
+        """Return plans, the newest first."""
+        found: Sequence[Json] = (await self._get(json_from("plans"), PLANS))["plans"]
+        return found
+
+    async def plan(self, plan_id: str) -> Json:
+        """Return a plan."""
+        return await self._get(json_from("id", "status"), _plan(plan_id))
+
+    async def change_plan(self, plan_id: str, word: str) -> Json:
+        """Apply, halt, resume or abort a plan."""
+        return await self._post(json_from("id", "status"), f"{_plan(plan_id)}/{word}")
+
     async def audit(self, node: str) -> Json:
         """Compare the record of a machine with the server's."""
         return await self._get(json_from("node", "intact"), f"{_path(node)}/audit")
+
+
+def _plan(plan_id: str) -> str:
+    missing = NodeNotFound(f"There is no plan {plan_id!r}", hint="See them with: fabric fleet list")
+    return f"{PLANS}/{segment(plan_id, missing)}"
 
 
 def _path(node: str) -> str:

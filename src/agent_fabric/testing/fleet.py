@@ -9,6 +9,7 @@ from agent_fabric.domain.acts import Act
 from agent_fabric.domain.errors import NameTaken
 from agent_fabric.domain.fleet.commands import CommandStatus, Invite, NodeCommand
 from agent_fabric.domain.fleet.nodes import Node, NodeId, NodeStatus
+from agent_fabric.domain.fleet.plans import Plan
 
 
 class MemoryNodes:
@@ -99,6 +100,23 @@ class MemoryInvites:
     async def list(self, *, at: float) -> Sequence[Invite]:
         found = (each for each in self._invites.values() if each.expires_at > at and each.uses_left > 0)
         return sorted(found, key=lambda each: (-each.created_at, each.id))
+
+
+class MemoryPlans:
+    """PlanRepository in memory."""
+
+    def __init__(self) -> None:
+        self.kept: dict[str, Plan] = {}
+
+    async def save(self, plan: Plan) -> None:
+        self.kept[plan.id] = plan
+
+    async def find(self, plan_id: str) -> Plan | None:
+        return self.kept.get(plan_id)
+
+    async def list(self, *, open_only: bool = False, limit: int = 100) -> Sequence[Plan]:
+        found = (plan for plan in self.kept.values() if not (open_only and plan.status.settled))
+        return sorted(found, key=lambda plan: (-plan.created_at, plan.id))[:limit]
 
 
 class MemoryCommands:

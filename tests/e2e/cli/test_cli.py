@@ -48,7 +48,7 @@ COMMANDS = (
     *("login", "logout", "whoami", "files", "eval", "worker", "cluster"),
     *("chat", "sessions"),
     *("schedules", "sensors", "dead", "web", "webhooks"),
-    *("nodes", "node"),
+    *("nodes", "node", "fleet"),
 )
 SUBCOMMANDS = (
     *("approvals list", "approvals show", "approvals approve", "approvals deny", "approvals done"),
@@ -60,6 +60,7 @@ SUBCOMMANDS = (
     *("sessions delete",),
     *("nodes list", "nodes show", "nodes invite", "nodes exec", "nodes queue", "nodes rename", "nodes label"),
     *("nodes policy", "nodes rotate", "nodes revoke", "nodes resolve", "nodes audit"),
+    *("fleet plan", "fleet list", "fleet show", "fleet apply", "fleet halt", "fleet resume", "fleet abort"),
     *("node join", "node run", "node install", "node status", "node leave"),
     *("cluster status", "cluster drain", "cluster drill"),
     *("schedules add", "schedules list", "schedules show", "schedules set", "schedules pause", "schedules resume"),

@@ -247,6 +247,13 @@ OPERATIONS = [
     ("post", "/api/v1/nodes/{node}/rotate"),
     ("post", "/api/v1/nodes/{node}/resolve"),
     ("post", "/api/v1/nodes/{node}/execute"),
+    ("post", "/api/v1/fleet/plans"),
+    ("get", "/api/v1/fleet/plans"),
+    ("get", "/api/v1/fleet/plans/{plan_id}"),
+    ("post", "/api/v1/fleet/plans/{plan_id}/apply"),
+    ("post", "/api/v1/fleet/plans/{plan_id}/halt"),
+    ("post", "/api/v1/fleet/plans/{plan_id}/resume"),
+    ("post", "/api/v1/fleet/plans/{plan_id}/abort"),
 ]
 CANNOT_BE_WRONG = (
     ("get", "/health"),
@@ -313,6 +320,11 @@ CANNOT_BE_WRONG = (
     ("get", "/api/v1/nodes/{node}/policy"),
     ("get", "/api/v1/nodes/{node}/audit"),
     ("post", "/api/v1/nodes/{node}/rotate"),
+    ("get", "/api/v1/fleet/plans/{plan_id}"),
+    ("post", "/api/v1/fleet/plans/{plan_id}/apply"),
+    ("post", "/api/v1/fleet/plans/{plan_id}/halt"),
+    ("post", "/api/v1/fleet/plans/{plan_id}/resume"),
+    ("post", "/api/v1/fleet/plans/{plan_id}/abort"),
 )
 """Any text is good enough for an id, and there is nothing else to say."""
 

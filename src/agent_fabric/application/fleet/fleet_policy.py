@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 NODE_COMMAND = "node-command"
 """The action of a workflow that carries out one command which was asked for from outside of a run."""
+FLEET_PLAN = "fleet-plan"
+"""The action that begins a plan once a person has agreed to all of it."""
 NODE_PREFIX = "node_"
 """What the tools of agents on nodes are called: `node_run_command`."""
 
@@ -56,6 +58,11 @@ class FleetPolicy:
 
     def judge(self, call: ProposedCall) -> Ruling:
         """Decide about one call; never raises."""
+        if call.tool == FLEET_PLAN:
+            nodes = call.args.get("nodes")
+            count = len(nodes) if isinstance(nodes, list) else 0
+            reason = f"A plan for {count} machine(s): a person has to agree to all of it."
+            return Ruling(Verdict.ASK, reason, "fleet_plan", str(call.args.get("plan_id", "")))
         asked = _asked_of_node(call)
         if asked is None:
             return self.inner.judge(call)

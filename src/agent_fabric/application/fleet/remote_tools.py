@@ -2,14 +2,16 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from agent_fabric.application.fleet.dispatch_command import DispatchCommand, Wish
 from agent_fabric.application.ports.approvals import ApprovalRepository, ApprovalStatus
+from agent_fabric.application.ports.fleet import PlanRepository
 from agent_fabric.domain.errors import InvalidInputs, NodeUnavailable
 from agent_fabric.domain.fleet.commands import CommandStatus, NodeCommand
 from agent_fabric.domain.fleet.nodes import Node
+from agent_fabric.domain.fleet.plans import Plan, PlanStatus
 from agent_fabric.domain.ids import CallId, RunId
 from agent_fabric.domain.policy.verdicts import Verdict
 
@@ -20,6 +22,7 @@ class RemoteTools:
 
     dispatch: DispatchCommand
     approvals: ApprovalRepository
+    plans: PlanRepository
 
     async def nodes(self) -> Sequence[Node]:
         """Return the machines."""
@@ -68,6 +71,27 @@ class RemoteTools:
                 raise InvalidInputs("No person has approved the command")
             await self.dispatch.release(execution_id, approver)
         return await self.dispatch.outcome(execution_id)
+
+    async def begin_plan(self, shown: Mapping[str, Any], *, run_id: RunId) -> Plan:
+        """Begin a plan that a person has agreed to, as it was shown to them.
+
+        Raises:
+            InvalidInputs: it is not the plan that was shown, or nobody has agreed.
+        """
+        plan = await self.plans.find(str(shown.get("plan_id")))
+        if plan is None or plan.run_id != run_id or plan.hash != shown.get("hash"):
+            raise InvalidInputs("The plan is not the one that was asked for")
+        frozen = (plan.tool_name, dict(plan.arguments), [call.node for call in plan.calls])
+        if frozen != (shown.get("tool_name"), shown.get("arguments"), shown.get("nodes")):
+            raise InvalidInputs("The plan is not the one that was shown")
+        approver = await self._approver(run_id, None)
+        if not approver:
+            raise InvalidInputs("No person has approved the plan")
+        if plan.status is PlanStatus.WAITING:
+            now = self.dispatch.clock.now()
+            plan = replace(plan, status=PlanStatus.RUNNING, approver=approver, updated_at=now)
+            await self.plans.save(plan)
+        return plan
 
     async def settle_denied(self) -> None:
         """Settle commands whose run was not allowed to send them."""

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, Protocol
 from agent_fabric.domain.acts import Act
 from agent_fabric.domain.fleet.commands import CommandStatus, Invite, NodeCommand
 from agent_fabric.domain.fleet.nodes import Node, NodeId
+from agent_fabric.domain.fleet.plans import Plan
 
 
 class NodeStates(NamedTuple):
@@ -59,6 +60,22 @@ class InviteRepository(Protocol):
 
     async def list(self, *, at: float) -> Sequence[Invite]:
         """Return those that can be used, the newest first."""
+        ...
+
+
+class PlanRepository(Protocol):
+    """Plans for many machines."""
+
+    async def save(self, plan: Plan) -> None:
+        """Keep a plan; of one that is kept already, only its status and progress change."""
+        ...
+
+    async def find(self, plan_id: str) -> Plan | None:
+        """Return one."""
+        ...
+
+    async def list(self, *, open_only: bool = False, limit: int = 100) -> Sequence[Plan]:
+        """Return plans, the newest first."""
         ...
 
 

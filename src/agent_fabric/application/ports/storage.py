@@ -15,7 +15,12 @@ if TYPE_CHECKING:
     from agent_fabric.application.ports.encryption import RunEncryption
     from agent_fabric.application.ports.evals import EvalRepository, TrialOutcomes
     from agent_fabric.application.ports.events import LogMirrors
-    from agent_fabric.application.ports.fleet import CommandRepository, InviteRepository, NodeRepository
+    from agent_fabric.application.ports.fleet import (
+        CommandRepository,
+        InviteRepository,
+        NodeRepository,
+        PlanRepository,
+    )
     from agent_fabric.application.ports.idempotency import IdempotencyStore
     from agent_fabric.application.ports.identity import ApiKeyRepository, EndedLogins, UserRepository
     from agent_fabric.application.ports.key_fingerprints import KeyFingerprints
@@ -147,6 +152,11 @@ class Storage(Protocol):
     @property
     def node_invites(self) -> "InviteRepository":
         """Invitations for machines."""
+        ...
+
+    @property
+    def fleet_plans(self) -> "PlanRepository":
+        """Plans for many machines."""
         ...
 
     @property

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from agent_fabric.application.fleet.fleet_policy import NODE_COMMAND, NODE_PREFIX, FleetDoor
+from agent_fabric.application.fleet.fleet_policy import FLEET_PLAN, NODE_COMMAND, NODE_PREFIX, FleetDoor
 from agent_fabric.domain.errors import FabricError
 from agent_fabric.domain.fleet.commands import CommandStatus, NodeCommand
 from agent_fabric.domain.fleet.node_tools import NODE_TOOLS
@@ -117,6 +117,34 @@ def node_command_tool(door: FleetDoor) -> tuple[ToolSpec, ToolFunction]:
         except FabricError as problem:
             return ToolResult(success=False, error=_said(problem))
         return _result(command, str(args["node"]))
+
+    return spec, call
+
+
+def fleet_plan_tool(door: FleetDoor) -> tuple[ToolSpec, ToolFunction]:
+    """Return the action that begins a plan once a person has agreed to all of it."""
+    properties: Mapping[str, Any] = {
+        "plan_id": {"type": "string"},
+        "hash": {"type": "string"},
+        "tool_name": {"type": "string"},
+        "arguments": {"type": "object"},
+        "nodes": {"type": "array", "items": {"type": "string"}},
+        "waves": {"type": "array", "items": {"type": "integer"}},
+    }
+    spec = ToolSpec(
+        name=FLEET_PLAN,
+        description="Roll out a plan to machines of the fleet.",
+        parameters=object_schema(properties, tuple(properties)),
+        effect=Effect.LEAVES_SANDBOX,
+        trust=Trust.NODE,
+    )
+
+    async def call(args: Mapping[str, Any], context: ToolContext) -> ToolResult:
+        try:
+            plan = await door.tools.begin_plan(args, run_id=context.run_id)
+        except FabricError as problem:
+            return ToolResult(success=False, error=_said(problem))
+        return ToolResult(output={"plan_id": plan.id, "status": plan.status.value})
 
     return spec, call
 

@@ -43,6 +43,7 @@ if TYPE_CHECKING:  # a run needs none of these
     from agent_fabric.infrastructure.persistence.ended_logins import SqlEndedLogins
     from agent_fabric.infrastructure.persistence.eval_trials import SqlTrialOutcomes
     from agent_fabric.infrastructure.persistence.evals import SqlEvalRepository
+    from agent_fabric.infrastructure.persistence.fleet_plans import SqlPlanRepository
     from agent_fabric.infrastructure.persistence.idempotency import SqlIdempotencyStore
     from agent_fabric.infrastructure.persistence.key_fingerprints import SqlKeyFingerprints
     from agent_fabric.infrastructure.persistence.log_inspector import SqlLogInspector
@@ -214,6 +215,7 @@ class _SqlStorage:
     automation: "SqlAutomation" = _lazy("automation.SqlAutomation", "_store runs")
     nodes: "SqlNodeRepository" = _lazy("nodes.SqlNodeRepository", "_store _chain")
     node_invites: "SqlInviteRepository" = _lazy("nodes.SqlInviteRepository", "_store _chain")
+    fleet_plans: "SqlPlanRepository" = _lazy("fleet_plans.SqlPlanRepository", "_store")
     node_commands: "SqlCommandRepository" = _lazy("node_commands.SqlCommandRepository", "_store")
     evals: "SqlEvalRepository" = _lazy("evals.SqlEvalRepository", "_store _clock")
     sessions: "SqlSessionRepository" = _lazy("chat_sessions.SqlSessionRepository", "_store")

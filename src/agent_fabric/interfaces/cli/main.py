@@ -37,6 +37,7 @@ COMMANDS = {
     "worker": "Drive runs that servers have taken on.",
     "cluster": "Look after servers and workers that share a store: status, drain.",
     "nodes": "Operate machines: list, exec, queue, label, policy, invite, revoke, resolve, audit.",
+    "fleet": "Roll out commands to many machines: plan, list, show, apply, halt, resume, abort.",
     "node": "Make this machine a node: join, run, install, status, leave.",
     "login": "Log in to a server.",
     "logout": "Log out of a server.",

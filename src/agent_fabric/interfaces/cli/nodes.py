@@ -49,6 +49,11 @@ def at_server(server: str | None, work: "Callable[[FabricClient], Coroutine[Any,
     return with_client(url, work)
 
 
+def has_hub(server: str | None) -> bool:
+    """Tell whether there is a server to ask."""
+    return _hub(server) is not None
+
+
 def _hub(server: str | None) -> str | None:
     return server_of(None, server) or server_of(None, AUTO)
 

@@ -33,6 +33,7 @@ from agent_fabric.interfaces.http.routes.dead_letters import add_dead_letters
 from agent_fabric.interfaces.http.routes.doctor import add_doctor
 from agent_fabric.interfaces.http.routes.evals import add_evals
 from agent_fabric.interfaces.http.routes.files import add_files
+from agent_fabric.interfaces.http.routes.fleet_plans import add_fleet_plans
 from agent_fabric.interfaces.http.routes.health import add_health
 from agent_fabric.interfaces.http.routes.identity import add_identity
 from agent_fabric.interfaces.http.routes.mcp import McpDoor, add_mcp
@@ -132,6 +133,7 @@ def create_app(
     add_settings(app, fabric)
     add_nodes(app, fabric, own_url=own_url)
     add_node_socket(app, fabric.fleet)
+    add_fleet_plans(app, fabric)
     add_mcp(app, mcp)
     add_page(app, fabric, live, sockets=sockets, addresses=addresses, port=urlsplit(own_url).port or 0)
     app.add_documentation()

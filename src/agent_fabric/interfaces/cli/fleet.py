@@ -1,0 +1,121 @@
+"""`fabric fleet`: plans for many machines: freeze, apply, watch, halt."""
+
+import shlex
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from agent_fabric.interfaces.cli.durations import seconds_in
+from agent_fabric.interfaces.cli.invocation import new_app
+from agent_fabric.interfaces.cli.main import COMPLETED, WAITING
+from agent_fabric.interfaces.cli.nodes import Selector, at_server, has_hub
+from agent_fabric.interfaces.cli.options import AsJson, require_a_person
+from agent_fabric.interfaces.cli.output import plain, print_json
+from agent_fabric.interfaces.cli.place import Server
+
+if TYPE_CHECKING:
+    from agent_fabric.wire.shape import Json
+
+app = new_app("Roll out commands to many machines: plan, list, show, apply, halt, resume, abort.")
+
+PlanId = Annotated[str, typer.Argument(metavar="PLAN", help="The id of a plan.")]
+
+
+@app.command(context_settings={"ignore_unknown_options": True})
+def plan(  # noqa: PLR0913, PLR0917 - what a plan consists of
+    selector: Selector,
+    command: Annotated[list[str], typer.Argument(metavar="COMMAND…", help="What to run; write -- before it.")],
+    canary: Annotated[int, typer.Option("--canary", help="How many machines go first.")] = 1,
+    waves: Annotated[str, typer.Option("--waves", help="Shares of all, growing.")] = "10%,50%,100%",
+    max_errors: Annotated[int, typer.Option("--max-errors", help="One more halts it.")] = 0,
+    pause: Annotated[str, typer.Option("--pause", metavar="TIME", help="Between waves.")] = "0s",
+    on_offline: Annotated[str, typer.Option("--on-offline", help="skip, queue or fail.")] = "skip",
+    server: Server = None,
+    as_json: AsJson = False,
+) -> int:
+    """Freeze a plan: which machines, which exact command, under which policies. Nothing is sent yet."""
+    line = command[0] if len(command) == 1 else shlex.join(command)
+    wish = {
+        "selector": selector,
+        "arguments": {"command": line},
+        "canary": canary,
+        "waves": [each.strip() for each in waves.split(",")],
+        "max_errors": max_errors,
+        "pause_s": seconds_in(pause),
+        "on_offline": on_offline,
+    }
+    _print(at_server(server, lambda client: client.nodes.freeze_plan(wish)), as_json=as_json)
+    return COMPLETED
+
+
+@app.command("list")
+def list_(server: Server = None, as_json: AsJson = False) -> int:
+    """List plans, the newest first."""
+    found = at_server(server, lambda client: client.nodes.plans()) if has_hub(server) else []
+    if as_json:
+        print_json(found)
+        return COMPLETED
+    for each in found:
+        wave = f"wave {each['wave'] + 1}/{each['waves']}"
+        sys.stdout.write(f"{each['id']}  {each['status']:<9}  {wave}  {plain(each['name'])}\n")
+    return COMPLETED
+
+
+@app.command()
+def show(plan_id: PlanId, server: Server = None, as_json: AsJson = False) -> int:
+    """Show what was frozen, and how far it has come."""
+    _print(at_server(server, lambda client: client.nodes.plan(plan_id)), as_json=as_json)
+    return COMPLETED
+
+
+@app.command()
+def apply(plan_id: PlanId, server: Server = None, as_json: AsJson = False) -> int:
+    """Apply a plan: one approval shows all of it.
+
+    Exit codes: 0 it has begun, 3 a person has to approve it.
+    """
+    require_a_person()
+    told = at_server(server, lambda client: client.nodes.change_plan(plan_id, "apply"))
+    if as_json:
+        print_json(told)
+    elif told["approval_id"]:
+        sys.stdout.write(f"Waits for approval: fabric approvals approve {plain(told['approval_id'])}\n")
+    else:
+        sys.stdout.write(f"{plain(told['id'])} is {plain(told['status'])}.\n")
+    return WAITING if told["approval_id"] else COMPLETED
+
+
+@app.command()
+def halt(plan_id: PlanId, server: Server = None, as_json: AsJson = False) -> int:
+    """Halt a plan: nothing more is sent."""
+    _print(at_server(server, lambda client: client.nodes.change_plan(plan_id, "halt")), as_json=as_json)
+    return COMPLETED
+
+
+@app.command()
+def resume(plan_id: PlanId, server: Server = None, as_json: AsJson = False) -> int:
+    """Resume a plan that was halted, in the same wave."""
+    require_a_person()
+    _print(at_server(server, lambda client: client.nodes.change_plan(plan_id, "resume")), as_json=as_json)
+    return COMPLETED
+
+
+@app.command()
+def abort(plan_id: PlanId, server: Server = None, as_json: AsJson = False) -> int:
+    """Abort a plan for good."""
+    _print(at_server(server, lambda client: client.nodes.change_plan(plan_id, "abort")), as_json=as_json)
+    return COMPLETED
+
+
+def _print(found: "Json", *, as_json: bool) -> None:
+    if as_json:
+        print_json(found)
+        return
+    note = f": {plain(found['note'])}" if found["note"] else ""
+    sys.stdout.write(f"{plain(found['id'])} {plain(found['name'])} is {plain(found['status'])}{note}\n")
+    for number in range(found["waves"]):
+        calls = [call for call in found["calls"] if call["wave"] == number]
+        shown = ", ".join(f"{call['node']} {found['outcomes'].get(call['node'], '')}".strip() for call in calls)
+        sys.stdout.write(f"  wave {number + 1}: {plain(shown)}\n")
+    sys.stdout.write(f"  at most {found['max_errors']} error(s); hash {plain(found['hash'][:16])}\n")
