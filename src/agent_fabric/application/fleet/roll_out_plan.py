@@ -55,12 +55,15 @@ class FreezePlan:
         """
         try:
             found = select_nodes(wish.selector, await self.dispatch.nodes.list())
-            usable = [node for node in found if node.status in {NodeStatus.ONLINE, NodeStatus.OFFLINE}]
-            sizes = wave_sizes(len(usable), wish.canary, wish.waves)
-        except (SelectorProblem, ValueError) as problem:
+        except SelectorProblem as problem:
             raise InvalidInputs(str(problem)) from None
+        usable = [node for node in found if node.status in {NodeStatus.ONLINE, NodeStatus.OFFLINE}]
         if not usable:
             raise NodeNotFound(f"No machine fits {wish.selector!r}", hint="See them with: fabric nodes list")
+        try:
+            sizes = wave_sizes(len(usable), wish.canary, wish.waves)
+        except ValueError as problem:
+            raise InvalidInputs(str(problem)) from None
         if len(usable) > MAX_NODES:
             raise InvalidInputs(f"A plan has at most {MAX_NODES:,} machines")
         plan_id, now = str(uuid.uuid4()), self.dispatch.clock.now()

@@ -21,6 +21,7 @@ from agent_fabric.domain.workflows.definition import definition_from
 from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.bodies import RequestBody, body_of
 from agent_fabric.interfaces.http.locks import who_asks
+from agent_fabric.interfaces.http.node_schemas import SELECTOR
 from agent_fabric.interfaces.http.openapi import gives, operation, takes
 from agent_fabric.interfaces.http.starting import begun
 from agent_fabric.wire.plans import ASKED_PLAN, PLAN, PLANS, AskedPlan
@@ -56,7 +57,7 @@ class PlanRequest(
 ):
     """One call on many machines."""
 
-    selector: Annotated[str, StringConstraints(min_length=1, max_length=500)]
+    selector: Annotated[str, StringConstraints(pattern=SELECTOR, max_length=500)]
     tool_name: Annotated[str, StringConstraints(max_length=100)] = "run_command"
     arguments: dict[str, Any] = Field(default={})
     name: Annotated[str, StringConstraints(max_length=200)] = ""
