@@ -26,6 +26,7 @@ _DAY = re.compile(r"(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day")
 _NEWEST = {
     "run": "SELECT run_id FROM runs ORDER BY number DESC LIMIT 1",
     "approval": "SELECT id FROM pending_approvals WHERE status = 'pending' ORDER BY created_at DESC LIMIT 1",
+    "session": "SELECT id FROM chat_sessions ORDER BY created_at DESC LIMIT 1",
 }
 
 
@@ -167,7 +168,7 @@ def _answer(terminal: IO[bytes], answers: Sequence[str]) -> bytes:
             assert not waiting, f"it asked less than it should: {shown!r}"
             return shown
         shown, asked = shown + piece, asked + piece
-        if waiting and asked.endswith(b": "):
+        if waiting and asked.endswith((b": ", b"] ", b"\n> ", b"\x1b[0m> ")):
             terminal.write(waiting.pop(0).encode() + b"\n")
             asked = b""
 

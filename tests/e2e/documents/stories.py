@@ -97,6 +97,11 @@ STORIES: dict[str, Story] = {
     "docs/guides/automation.md": Story(
         exits={"fabric dead show": 2, "fabric dead replay": 2, "fabric dead drop": 2},
     ),
+    "docs/guides/chat.md": Story(
+        ids={"6b1f0c2d": "session"},
+        typed={"fabric chat": ("/quit",), "fabric sessions delete": ("y",)},
+        before={"fabric chat --server": ("fabric serve &",)},
+    ),
     "docs/guides/command-line-and-server.md": Story(
         serve=True,
         ids={"d36e": "run"},
@@ -207,6 +212,8 @@ PARSED_ONLY: dict[tuple[str, str], str] = {
     ("README.md", "make"): NETWORK,
     ("README.md", ""): "the story of docs/guides/people-and-keys.md and docs/guides/models.md",
     ("CONTRIBUTING.md", "make"): "runs these very tests",
+    ("CONTRIBUTING.md", "export FABRIC_STORE__URL"): "tests/integration/persistence/test_postgres_schema.py does it",
+    ("CONTRIBUTING.md", "alembic"): "tests/integration/persistence/test_postgres_schema.py does it",
     ("docs/get-started/first-run.md", "git clone"): NETWORK,
     ("docs/get-started/first-run.md", "cd agent-fabric"): NETWORK,
     ("docs/get-started/first-run.md", "make run"): NETWORK,
