@@ -35,6 +35,7 @@ from agent_fabric.domain.identity import Principal
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.ownership import LOCAL_OWNER
 from agent_fabric.infrastructure.automation.cronsim_walls import read_cron
+from agent_fabric.infrastructure.automation.zones import use_own_zones
 from agent_fabric.infrastructure.bus.in_process import InProcessBus, InProcessDurableBus, fits
 from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.infrastructure.observability.operations_log import operations_log
@@ -61,11 +62,15 @@ class Automation:
     starts_runs: "RunStarter | None" = None
     """Drives what was created here; None: other processes claim it."""
     enabled: bool = True
+    zones: str = ""
+    """The version of the time zones."""
 
     def duties(self) -> "list[Coroutine[Any, Any, None]]":
         """Return what a server does for as long as it lives."""
         starting = [] if self.starts_runs is None else [self.starts_runs.drive()]
         self.durable.attend("subscriptions", "agent33.>", self.messages.take)
+        if self.enabled:
+            self.fire.log.info("automation_armed", tzdata=self.zones, timezone=self.manage.default_timezone)
         return [*starting, self.messages(), *([self.arm(), self.watch(), self.fire()] if self.enabled else [])]
 
     async def sensors(self) -> "list[SensorLine]":
@@ -128,6 +133,7 @@ def build_automation(  # noqa: PLR0913 - each is a part that only some callers j
     say: Say | None = None,
 ) -> Automation:
     """Join the parts; `begin` gets the runs that are created."""
+    zones, log = use_own_zones(), operations_log("automation")
     clock, workflows = SystemClock(), open_workflows(root, config)
     store, home = local.records.storage.automation, root.absolute().parent
     heard: Bus = InProcessBus() if bus is None else bus
@@ -186,7 +192,7 @@ def build_automation(  # noqa: PLR0913 - each is a part that only some callers j
             cancel_run=local.cancel_run,
             clock=clock,
             bus=heard,
-            log=operations_log("automation"),
+            log=log,
             server=config.cluster.name or f"{local.records.storage.leases.driver} ({socket.gethostname()})",
             count_start=count_start,
             model_is_free=local.models.is_free,
@@ -211,6 +217,7 @@ def build_automation(  # noqa: PLR0913 - each is a part that only some callers j
         ),
         starts_runs=starts_runs,
         enabled=config.automation.enabled,
+        zones=zones,
     )
 
 
