@@ -5,6 +5,7 @@ import os
 import select
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import NamedTuple
@@ -27,10 +28,10 @@ def start_server(root: Path, *, port: int) -> BackgroundServer:
     Raises:
         StoreUnavailable: it did not start.
     """
-    log = root / "server.log"
-    root.mkdir(parents=True, exist_ok=True)
     command = [sys.executable, "-m", "agent_fabric", "serve", "--json", "--port", str(port), "--workspace", str(root)]
-    with os.fdopen(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600), "ab") as errors:
+    # Beside the folder at first: one that has something in it already would not be taken for our own.
+    file, log = tempfile.mkstemp(prefix=".fabric-server-", suffix=".log", dir=root.parent)
+    with os.fdopen(file, "ab") as errors:
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, start_new_session=True
         )
@@ -39,10 +40,21 @@ def start_server(root: Path, *, port: int) -> BackgroundServer:
         told = _first_line(output.fileno())
     try:
         answer = json.loads(told)
-        return BackgroundServer(answer["url"], answer["pid"])
+        started = BackgroundServer(answer["url"], answer["pid"])
     except (ValueError, KeyError):
         process.terminate()
-        raise StoreUnavailable("The server could not start", hint=f"See {log}.") from None
+        raise StoreUnavailable("The server could not start", hint=_why(told) or f"See {log}.") from None
+    Path(log).replace(root / "server.log")
+    return started
+
+
+def _why(told: bytes) -> str:
+    """Return what a server has said about why it does not start."""
+    try:
+        problem = json.loads(told)["error"]
+        return f"{problem['message']}. {problem['hint']}"
+    except (ValueError, KeyError, TypeError):
+        return ""
 
 
 def _first_line(file: int) -> bytes:
