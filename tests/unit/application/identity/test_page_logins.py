@@ -40,7 +40,8 @@ class Clock:
 def logins(token: str = "local_token", clock: Any = None, ended: Any = None) -> PageLogins:
     hasher = PepperedHash(b"x" * 32)
     no_users: Any = None
-    return PageLogins(lambda: token, "owner", no_users, ended or Ended(), hasher, clock or Clock(), 3600.0)
+    time: Any = clock or Clock()
+    return PageLogins(lambda: token, "owner", no_users, ended or Ended(), hasher, time, 3600.0)
 
 
 async def test_both_halves_together_and_only_from_this_machine() -> None:
