@@ -59,6 +59,8 @@ def list_(server: Server = None, as_json: AsJson = False) -> int:
     for each in found:
         wave = f"wave {each['wave'] + 1}/{each['waves']}"
         sys.stdout.write(f"{each['id']}  {each['status']:<9}  {wave}  {plain(each['name'])}\n")
+    if not found:
+        sys.stdout.write("There are no plans yet.\n")
     return COMPLETED
 
 
