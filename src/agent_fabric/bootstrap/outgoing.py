@@ -78,4 +78,4 @@ def _open_durable_bus(nats: NatsConfig) -> DurableBus:
         from agent_fabric.infrastructure.nats.bus import JetStreamBus  # noqa: PLC0415 - half a second
     except ModuleNotFoundError:
         raise MissingExtra("cluster", needed_for="`nats.url`") from None
-    return JetStreamBus(url, replicas=nats.replicas)
+    return JetStreamBus(url, replicas=nats.replicas, quiet=True)  # what wakes others says that NATS is gone

@@ -151,8 +151,8 @@ async def test_any_server_follows_cancels_answers_and_repeats(tmp_path: Path) ->
         assert statistics.median(took) < 1.2, took
         text, kinds = await deltas(doors)
         assert (text, kinds[-1]) == ("", "_run_done_")
-        for member in doors.world.members:  # the bus and the hints have a connection each, and each says it once
-            assert len(lost_warnings(member)) <= 2, lost_warnings(member)
+        for member in doors.world.members:
+            assert len(lost_warnings(member)) <= 1, lost_warnings(member)
         doors.world.nats.start()
         async with asyncio.timeout(PATIENCE_S):
             while TEXT not in (await deltas(doors))[0]:

@@ -46,14 +46,15 @@ class _Attending(NamedTuple):
 class JetStreamBus:
     """DurableBus over a stream that all servers and workers share."""
 
-    def __init__(self, url: str, *, replicas: int = 1) -> None:
+    def __init__(self, url: str, *, replicas: int = 1, quiet: bool = False) -> None:
+        """Connect to nothing yet; `quiet`: another connection of this process warns if NATS is gone."""
         self._replicas = replicas
         self._stream: JetStreamContext | None = None
         self._ready = asyncio.Event()
         self._attending: dict[object, _Attending] = {}
         self._handling: dict[object, asyncio.Task[None]] = {}
         self._warned = False
-        self._connection = NatsConnection(url, name="fabric bus", without=WITHOUT)
+        self._connection = NatsConnection(url, name="fabric bus", without=WITHOUT, quiet=quiet)
         self._connection.use(self._open_stream)
 
     async def deliver(self, messages: Sequence[BusMessage]) -> bool:

@@ -34,12 +34,13 @@ class NatsConnection:
     keeps what was said meanwhile and says it later, when nobody needs it any more.
     """
 
-    def __init__(self, url: str, *, name: str, without: str) -> None:
-        """Prepare it. `without` says what is so while there is no connection."""
+    def __init__(self, url: str, *, name: str, without: str, quiet: bool = False) -> None:
+        """Prepare it. `without` says what is so while there is no connection; `quiet`: another one warns already."""
         self._servers = url.split(",")
         self._url = hide_passwords(url)
         self._name = name
         self._without = without
+        self._level = logging.INFO if quiet else logging.WARNING
         self._uses: list[Use] = []
         self._keeping: asyncio.Task[None] | None = None
         self._closing = False
@@ -125,7 +126,8 @@ class NatsConnection:
     def _warn(self, problem: str) -> None:
         if not self._warned:
             self._warned = True
-            _log.warning("NATS at %s cannot be reached (%s): %s", self._url, hide_passwords(problem), self._without)
+            said = "NATS at %s cannot be reached (%s): %s"
+            _log.log(self._level, said, self._url, hide_passwords(problem), self._without)
 
 
 async def unless_lost(reply: Awaitable[T]) -> T:
