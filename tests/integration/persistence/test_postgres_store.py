@@ -316,7 +316,7 @@ async def test_an_empty_database_is_migrated_once_and_not_in_passing(cluster: Cl
 async def test_the_database_of_a_newer_program_is_refused(cluster: Cluster, tmp_path: Path) -> None:
     url = cluster.create_database()
     migrate(url)
-    cluster.execute("UPDATE fabric_format SET version = version + 1", url)
+    cluster.execute("UPDATE fabric_format SET version = version + 1, min_writer = version + 1", url)
     store = PostgresStore(url)
     with pytest.raises(StoreUnavailable, match="newer agent-fabric"):
         await store.read(logins)
