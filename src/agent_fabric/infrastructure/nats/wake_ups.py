@@ -16,7 +16,7 @@ from agent_fabric.infrastructure.wake_ups.in_process import InProcessWakeUps
 
 MAX_WAITING: Final = 1_000
 """Hints that wait to be sent; when there are more, the oldest is dropped."""
-WITHOUT: Final = "other servers and workers are heard at their next poll, and the bus is told when it is back"
+WITHOUT: Final = "other servers and workers are heard at their next poll, and the bus is told later"
 
 
 class NatsWakeUps:
