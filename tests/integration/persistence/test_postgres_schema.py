@@ -133,7 +133,8 @@ def of_metadata() -> dict[str, Table]:
         for constraint in table.constraints:
             if isinstance(constraint, UniqueConstraint):
                 unique.add(tuple(column.name for column in constraint.columns))
-        found[name] = Table(columns, unique, {str(index.name) for index in table.indexes})
+        unique |= {tuple(column.name for column in index.columns) for index in table.indexes if index.unique}
+        found[name] = Table(columns, unique, {str(index.name) for index in table.indexes if not index.unique})
     return found
 
 
