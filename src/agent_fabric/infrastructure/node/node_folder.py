@@ -22,6 +22,10 @@ class NotEnrolled(Exception):
     """The folder belongs to no node yet."""
 
 
+class JoinRefused(Exception):
+    """The machine could not be enrolled."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Enrolment:
     """Whom a node belongs to."""

@@ -15,17 +15,13 @@ from agent_fabric.domain.fleet.protocol import JOIN_PATH
 from agent_fabric.infrastructure.fleet.signing import fingerprint, is_signed
 from agent_fabric.infrastructure.node.floor_file import DEFAULT_TEXT, FILE
 from agent_fabric.infrastructure.node.machine_facts import os_info
-from agent_fabric.infrastructure.node.node_folder import Enrolment, NodeFolder
+from agent_fabric.infrastructure.node.node_folder import Enrolment, JoinRefused, NodeFolder
 from agent_fabric.infrastructure.node.websocket import LOOPBACK
 
 TIMEOUT_S: Final = 30.0
 PENDING_S: Final = 3600.0
 ASK_AGAIN_S: Final = 2.0
 _MAX_ANSWER_BYTES: Final = 100_000
-
-
-class JoinRefused(Exception):
-    """The machine could not be enrolled."""
 
 
 def join(

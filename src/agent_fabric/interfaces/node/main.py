@@ -21,11 +21,9 @@ from pathlib import Path
 from agent_fabric import __version__
 from agent_fabric.bootstrap.node import NodeParts, build_node
 from agent_fabric.infrastructure.node.floor_file import FloorProblem
-from agent_fabric.infrastructure.node.node_folder import NodeFolder, NotEnrolled
+from agent_fabric.infrastructure.node.node_folder import JoinRefused, NodeFolder, NotEnrolled
 from agent_fabric.interfaces.node.hub_session import HubSession, NodeRevoked
-from agent_fabric.interfaces.node.join_hub import JoinRefused, join
 from agent_fabric.interfaces.node.service_unit import SYSTEM_FOLDER, install_unit
-from agent_fabric.interfaces.node.unpacked_program import unpack_program
 
 OK, FAILED, USAGE, REVOKED = 0, 1, 2, 4
 
@@ -79,6 +77,8 @@ def _usual_folder(options: argparse.Namespace) -> Path:
 
 
 def _join(options: argparse.Namespace, folder: NodeFolder) -> int:
+    from agent_fabric.interfaces.node.join_hub import join  # noqa: PLC0415 - what stays in memory is small
+
     enrolment = join(
         folder,
         options.url,
@@ -87,10 +87,16 @@ def _join(options: argparse.Namespace, folder: NodeFolder) -> int:
         name=options.name or socket.gethostname(),
         tell=lambda text: print(text, flush=True),
     )
-    unpack_program(folder.path)
+    _unpack(folder)
     print(f"This machine is the node {enrolment.name} ({enrolment.agent_id}) of {enrolment.url}.")
     print(f"What may happen here stands in {folder.path / 'node.toml'}. Start it with: run, or install.")
     return OK
+
+
+def _unpack(folder: NodeFolder) -> None:
+    from agent_fabric.interfaces.node.unpacked_program import unpack_program  # noqa: PLC0415 - as above
+
+    unpack_program(folder.path)
 
 
 def _run(options: argparse.Namespace, folder: NodeFolder) -> int:
@@ -127,7 +133,7 @@ async def _serve(parts: NodeParts) -> int:
 
 def _install(options: argparse.Namespace, folder: NodeFolder) -> int:
     folder.enrolment()
-    unpack_program(folder.path)
+    _unpack(folder)
     unit, further = install_unit(Path(sys.argv[0]), folder.path, system=options.system)
     print(f"Wrote {unit}. Then:")
     for line in further:
