@@ -44,6 +44,21 @@ ELSEWHERE = {
 }
 """Doors that start runs, each with a test of its own below."""
 OTHERS = {
+    "POST /api/v1/fleet/plans",
+    "POST /api/v1/fleet/plans/{plan_id}/abort",
+    "POST /api/v1/fleet/plans/{plan_id}/apply",
+    "POST /api/v1/fleet/plans/{plan_id}/halt",
+    "POST /api/v1/fleet/plans/{plan_id}/resume",
+    "DELETE /api/v1/nodes/{node}",
+    "PATCH /api/v1/nodes/{node}",
+    "DELETE /api/v1/nodes/{node}/commands/{execution_id}",
+    "POST /api/v1/nodes/{node}/commands/{execution_id}/signatures",
+    "POST /api/v1/nodes/{node}/execute",
+    "PUT /api/v1/nodes/{node}/policy",
+    "POST /api/v1/nodes/{node}/resolve",
+    "POST /api/v1/nodes/{node}/rotate",
+    "POST /api/v1/nodes/invites",
+    "POST /api/v1/nodes/join",
     "POST /api/v1/evals/{name}/cancel",
     "POST /api/v1/evals/{name}/resume",
     "DELETE /api/v1/dead-letters/{letter_id}",

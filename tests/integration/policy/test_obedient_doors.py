@@ -60,6 +60,14 @@ async def start(server: Served, door: str, task: str) -> None:
             answer = await deliver(server, "code", content, signed(content, **{"X-GitHub-Event": "push"}))
             assert answer.status_code == 202, answer.text
             return
+        case "POST /api/v1/sessions/{session_id}/messages":
+            session = (await server.client.post("/api/v1/sessions", json={"pack": "research"})).json()["id"]
+            path, body = path.replace("{session_id}", session), {"content": task}
+        case "POST /api/v1/schedules/{name}/fire" | "POST /api/v1/schedules/{name}/backfill":
+            wish = {"name": "job", "cron_expression": "0 3 * * *", "target_kind": "workflow", "target": "job"}
+            made = await server.client.post("/api/v1/schedules", json={**wish, "inputs": {"task": task}})
+            assert made.status_code == 201, made.text
+            body = {"from": 1_700_000_000, "to": 1_700_080_000} if "backfill" in path else {}
         case "POST /v1/chat/completions":
             body = {"model": "research", "messages": [{"role": "user", "content": task}]}
         case "POST /v1/responses":
