@@ -45,7 +45,7 @@ SESSION = Shape(
     examples=[{"id": "6b1f…", "title": "Why is the disk full?", "has_unread": False}],
 )
 SESSION_LIST = Listing("sessions", SESSION, name="SessionList", about="Sessions, the newest words first.")
-MESSAGE = Shape(ChatMessage, "id=message_id session_id role content metadata created_at", name="ChatMessage")
+MESSAGE = Shape(ChatMessage, "id=message_id session_id role content metadata created_at", name="SessionMessage")
 MESSAGE_LIST = Shape(MessageList, parts=[MESSAGE, SESSION])
 SENT = Shape(SentMessage)
 FORKED = Shape(ForkedSession, "*session draft", parts=[SESSION])

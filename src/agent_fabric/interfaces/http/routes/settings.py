@@ -23,7 +23,7 @@ SETTINGS = Listing(
 class SettingsChange(RequestBody, json_schema_extra={"examples": [{"values": {"chat.max_turns": 20}}]}):
     """New values by the dotted name of their settings; null takes a change back."""
 
-    values: dict[str, Any] = Field(max_length=50)
+    values: dict[str, Any] = Field(default={}, max_length=50)
 
 
 def add_settings(app: FastAPI, fabric: ServerFabric) -> None:
