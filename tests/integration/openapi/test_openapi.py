@@ -328,8 +328,32 @@ CANNOT_BE_WRONG = (
 )
 """Any text is good enough for an id, and there is nothing else to say."""
 
-WHOLE_BODIES = {"/api/v1/evals": {"cases": [{"id": "a", "prompt": "do it", "check": "true"}], "packs": ["engineering"]}}
-"""A form cannot tell what a case is, nor which models and packs there are."""
+WHOLE_BODIES = {
+    "/api/v1/evals": {"cases": [{"id": "a", "prompt": "do it", "check": "true"}], "packs": ["engineering"]},
+    "/api/v1/schedules": {"name": "nightly", "cron_expression": "0 3 * * *", "task_instruction": "do it"},
+    "/api/v1/schedules/preview": {"every": "15m"},
+}
+"""A form cannot tell what a case is, which models and packs there are, nor that a schedule needs a time."""
+
+
+def _complete(case: Any, path: str, response_id: str) -> None:
+    """Give a generated body what a form cannot tell: what depends on the configuration, or on what there is."""
+    case.body.pop("model_key", None)  # which ones there are depends on the configuration
+    if path == "/api/v1/users":
+        case.body.pop("password", None)  # a form cannot tell how easily it is guessed
+    for state in ("paths", "redo", "from", "inputs", "values"):
+        case.body.pop(state, None)  # what there is to undo, or to do again, depends on the run
+    if path == "/api/v1/gc":
+        case.body["dry_run"] = True  # the others look for these runs
+    case.body = WHOLE_BODIES.get(path, case.body)
+    if path == "/models/probe":
+        case.body.pop("key", None)  # as with those above
+    if path == "/api/v1/policy/simulate":
+        case.body["text"] = '{"rules": []}'  # not any text has rules
+    for said in {"messages", "input"} & case.body.keys():  # somebody must say something
+        case.body[said] = task()["prompt"] if said == "input" else [{"role": "user", "content": "do it"}]
+    if response_id and path.startswith("/v1/"):
+        case.body |= {"model": "engineering", "previous_response_id": response_id}
 
 
 @pytest.mark.slow
@@ -363,29 +387,17 @@ def test_every_answer_is_one_that_was_promised(
             if isinstance(case.body, dict):
                 case.body.clear()  # which inputs there are depends on the workflow
         if mode is GenerationMode.POSITIVE and isinstance(case.body, dict):
-            case.body.pop("model_key", None)  # which ones there are depends on the configuration
-            if path == "/api/v1/users":
-                case.body.pop("password", None)  # a form cannot tell how easily it is guessed
-            for state in ("paths", "redo", "from", "inputs", "values"):
-                case.body.pop(state, None)  # what there is to undo, or to do again, depends on the run
-            if path == "/api/v1/gc":
-                case.body["dry_run"] = True  # the others look for these runs
-            case.body = WHOLE_BODIES.get(path, case.body)
-            if path == "/models/probe":
-                case.body.pop("key", None)  # as with those above
-            if path == "/api/v1/policy/simulate":
-                case.body["text"] = '{"rules": []}'  # not any text has rules
-            for said in {"messages", "input"} & case.body.keys():  # somebody must say something
-                case.body[said] = task()["prompt"] if said == "input" else [{"role": "user", "content": "do it"}]
-            if known and path.startswith("/v1/"):
-                case.body |= {"model": "engineering", "previous_response_id": f"resp_{run_id}"}
+            _complete(case, path, f"resp_{run_id}" if known else "")
         if mode is GenerationMode.POSITIVE and case.query:
             case.query.pop("model_key", None)  # as in bodies
         if known and "response_id" in path:
             case.path_parameters = {"response_id": f"resp_{run_id}"}
         if known and "{model}" in path:
             case.path_parameters = {"model": "pack/engineering"}
-        case.call_and_validate(timeout=30, headers=door.credentials)
+        answer = case.call(timeout=30, headers=door.credentials)
+        if mode is GenerationMode.NEGATIVE and answer.status_code == 413:
+            return  # what is too long for its field may be too long for the door
+        case.validate_response(answer, headers=door.credentials)
 
     check()
 
