@@ -73,6 +73,10 @@ class Automation:
             self.fire.log.info("automation_armed", tzdata=self.zones, timezone=self.manage.default_timezone)
         return [*starting, self.messages(), *([self.arm(), self.watch(), self.fire()] if self.enabled else [])]
 
+    async def aclose(self) -> None:
+        """Close the connections to receivers of messages."""
+        await self.messages.sender.aclose()
+
     async def sensors(self) -> "list[SensorLine]":
         """Return the sensors that are armed, by name."""
         states = {each.name: each for each in await self.store.sensors.states()}

@@ -287,6 +287,7 @@ class ServerFabric:
         await self.evals.jobs.aclose()
         await self.limits.aclose()
         await self.operations.aclose()
+        await self.automation.aclose()
         await self.outgoing.aclose()
         await self.wake_ups.aclose()
         self.identity.close()

@@ -54,6 +54,7 @@ def default_settings() -> dict[str, Any]:
                     "sysadmin, system administrator, fleet, nodes, on the node, all machines, node_list, "
                     "on every machine, on our servers"
                 ),
+                "capabilities": ["operations"],
                 "workflow": ["look", "find the cause", "act", "verify"],
             },
         },

@@ -257,19 +257,16 @@ async def test_a_broken_file_is_told_with_line_and_step_and_hides_no_other(tmp_p
 
 
 @pytest.mark.proves("A33-042")
-async def test_triggers_are_shown_as_not_armed_yet(tmp_path: Path) -> None:
+async def test_triggers_are_shown(tmp_path: Path) -> None:
     fabric = fabric_with(tmp_path, {**GREET, "triggers": {"schedule": "0 3 * * *", "on_event": ["pushed"]}})
-    assert (
-        "[schedule 0 3 * * * (not armed yet); on_event pushed (not armed yet)]"
-        in (await fabric("workflow", "list")).out
-    )
+    assert "[schedule 0 3 * * *; on_event pushed]" in (await fabric("workflow", "list")).out
     (listed,) = (await fabric("workflow", "list", "--json")).json["workflows"]
     assert [(each["kind"], each["armed"]) for each in listed["triggers"]] == [
         ("manual", True),
-        ("schedule", False),
-        ("on_event", False),
+        ("schedule", True),
+        ("on_event", True),
     ]
-    assert "not armed yet" in (await fabric("workflow", "show", "greet")).out
+    assert "on_event pushed" in (await fabric("workflow", "show", "greet")).out
 
 
 @pytest.mark.proves("A33-055")

@@ -36,6 +36,9 @@ class Receiver:
         self.sent.append((url, dict(headers), json.loads(body)))
         return SendOutcome(self.answers.pop(0) if self.answers else 204)
 
+    async def aclose(self) -> None:
+        pass
+
 
 def sending(receiver: Receiver, clock: FrozenClock) -> tuple[SendMessages, MemoryAutomation]:
     store = MemoryAutomation(MemoryRuns())

@@ -53,7 +53,7 @@ async def test_the_schedule_of_a_file_is_armed_changed_and_disarmed_with_it(tmp_
 async def test_the_example_that_watches_a_folder_counts_what_is_put_there(tmp_path: Path) -> None:
     shutil.copytree(EXAMPLES / "watched-folder", tmp_path, dirs_exist_ok=True)
     (tmp_path / "inbox").mkdir()
-    sensor = "workflow:count-inbox:on_change"
+    sensor = "workflow:watched-folder:on_change"
     async with served(tmp_path) as server:
         automation = server.fabric.automation
         await automation.arm.arm()

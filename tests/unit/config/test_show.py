@@ -8,12 +8,12 @@ from config_reference import render_reference
 REFERENCE = Path(__file__).parents[3] / "docs/reference/configuration.md"
 
 WITH_SECRETS = {
-    "models": {"fast": {"api_key": "env:A_KEY", "headers": {"Authorization": "Bearer sk-1", "X-Team": "blue"}}},
+    "models": {"fast": {"api_key": "env:A_KEY", "headers": {"Authorization": "Bearer sk-91", "X-Team": "blue"}}},
     "specialists": {
         "engineering": {
             "mcp_servers": [
-                {"name": "a", "command": ["x"], "env": {"API_TOKEN": "t-1", "LANG": "C"}},
-                {"name": "b", "transport": "http", "url": "https://a/mcp?k=s-1", "headers": {"X-Api-Key": "k-1"}},
+                {"name": "a", "command": ["x"], "env": {"API_TOKEN": "t-91", "LANG": "C"}},
+                {"name": "b", "transport": "http", "url": "https://a/mcp?k=s-91", "headers": {"X-Api-Key": "k-91"}},
             ]
         }
     },
@@ -39,7 +39,7 @@ def test_what_looks_like_a_secret_is_hidden_and_nothing_else() -> None:
 def test_a_secret_is_hidden_beside_its_origin_too() -> None:
     rows = show_origins(read_config({}, overrides=WITH_SECRETS))
     assert ShownSetting("models.fast.headers.Authorization", "***", "flag") in rows
-    assert not any(secret in str(rows) for secret in ("sk-1", "t-1", "s-1", "k-1"))
+    assert not any(secret in str(rows) for secret in ("sk-91", "t-91", "s-91", "k-91"))
 
 
 def test_every_setting_is_shown_with_its_origin() -> None:

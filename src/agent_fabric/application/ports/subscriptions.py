@@ -26,6 +26,10 @@ class MessageSender(Protocol):
         """Send one message. Never raises for what the receiver does; redirects are not followed."""
         ...
 
+    async def aclose(self) -> None:
+        """Close every connection."""
+        ...
+
 
 class SubscriptionStore(Protocol):
     """Receivers."""

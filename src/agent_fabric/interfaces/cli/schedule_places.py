@@ -138,6 +138,9 @@ def with_schedules(workspace: str | None, work: Callable[[LocalSchedules], Await
         async with open_fabric(root, loaded, None, asks_here=False) as fabric:
             created: list[RunId] = []
             automation = build_automation(root, loaded.config, fabric, begin=created.extend)
-            return await work(LocalSchedules(automation, created, fabric.resume_run))
+            try:
+                return await work(LocalSchedules(automation, created, fabric.resume_run))
+            finally:
+                await automation.aclose()
 
     return asyncio.run(go())

@@ -75,8 +75,9 @@ function listenToKeys(store, actions) {
     const typing = event.target instanceof HTMLElement && event.target.closest("input, textarea, select, [contenteditable]") !== null;
     if (command && event.key.toLowerCase() === "k") {
       event.preventDefault();
+      document.getElementById("search")?.focus(); // at once: the next letter may be typed before a frame is drawn
       store.set({ sidebar: true });
-      requestAnimationFrame(() => document.getElementById("search")?.focus());
+      requestAnimationFrame(() => document.getElementById("search")?.focus()); // where it was hidden before
     } else if (command && event.shiftKey && event.key.toLowerCase() === "o") {
       event.preventDefault();
       actions.open("").then(() => focusComposer());
