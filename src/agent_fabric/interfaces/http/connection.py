@@ -5,6 +5,7 @@ import re
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from copy import copy
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -14,6 +15,7 @@ from uvicorn.protocols.http.flow_control import FlowControl
 
 from agent_fabric.domain.fleet.protocol import MAX_FRAME_BYTES
 from agent_fabric.interfaces.http.errors import refusal
+from agent_fabric.interfaces.http.gate import NODE_SOCKET
 from agent_fabric.interfaces.http.gate import SOCKETS as SOCKET_PATHS
 from agent_fabric.interfaces.http.page.messages import MAX_MESSAGE_BYTES
 
@@ -34,12 +36,17 @@ _TRANSPORT = "fabric.transport"
 
 SOCKETS: Final[dict[str, Any]] = {
     "ws": "websockets-sansio",
-    "ws_max_size": max(MAX_MESSAGE_BYTES, MAX_FRAME_BYTES),
+    "ws_max_size": MAX_MESSAGE_BYTES,
     "ws_ping_interval": 20.0,
     "ws_ping_timeout": 20.0,
     "ws_per_message_deflate": False,
 }
-"""How uvicorn serves sockets. Compression would take more memory than everything else about one."""
+"""How uvicorn serves sockets. Compression would take more memory than everything else about one.
+
+Messages are as short as those of the page, unless a path has its own limit in `LONGER_MESSAGES`.
+"""
+LONGER_MESSAGES: Final = {NODE_SOCKET: MAX_FRAME_BYTES}
+"""By path: the largest message of its sockets, in bytes. Results of commands are longer than anything a page says."""
 
 
 @contextmanager
@@ -107,7 +114,7 @@ class Connection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]  # chosen 
         self._head_is_over = False
         self._is_refused = False
         self._is_upgraded = False
-        """Whether it has become a socket of the page."""
+        """Whether it has become a socket."""
         self._unread: asyncio.TimerHandle | None = None
         self._impatience: asyncio.TimerHandle | None = self.loop.call_later(self.head_s, self._stalled)
 
@@ -209,13 +216,19 @@ class Connection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]  # chosen 
 
     def _should_upgrade(self) -> bool:
         # Nothing else is served over sockets: what asks for one elsewhere is answered like every other request.
-        path = self.url.partition(b"?")[0].decode("latin-1")
-        is_ours = path in SOCKET_PATHS and self.scope["method"] == "GET"
+        is_ours = self._path in SOCKET_PATHS and self.scope["method"] == "GET"
         return is_ours and bool(super()._should_upgrade())
+
+    @property
+    def _path(self) -> str:
+        return self.url.partition(b"?")[0].decode("latin-1")
 
     def handle_websocket_upgrade(self) -> None:
         self._be_patient()
         self._is_upgraded = True
+        if (longest := LONGER_MESSAGES.get(self._path)) is not None:
+            self.config = copy(self.config)  # that of this connection only
+            self.config.ws_max_size = longest
         super().handle_websocket_upgrade()
 
     def on_body(self, body: bytes) -> None:

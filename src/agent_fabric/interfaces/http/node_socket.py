@@ -12,7 +12,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from agent_fabric.application.fleet.json_rpc import RpcFailed, RpcPeer
 from agent_fabric.application.fleet.serve_link import ServeLink
 from agent_fabric.bootstrap.fleet import Fleet
-from agent_fabric.domain.fleet.protocol import MAX_FRAME_BYTES, SOCKET_PATH
+from agent_fabric.domain.fleet.protocol import SOCKET_PATH
 
 PROVE_TIMEOUT_S: Final = 20.0
 """How long a connection may take to show who it is."""
@@ -46,11 +46,7 @@ def add_node_socket(app: Starlette, fleet: Fleet) -> None:
         problem: Exception = ConnectionError("the connection has ended")
         try:
             while True:
-                text = await socket.receive_text()
-                if len(text) > MAX_FRAME_BYTES:
-                    close(1009, "a message is too large")
-                    break
-                await peer.receive(text)
+                await peer.receive(await socket.receive_text())
         except WebSocketDisconnect as ended:
             problem = ended
         except (RpcFailed, KeyError) as wrong:
