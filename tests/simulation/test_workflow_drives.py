@@ -224,10 +224,10 @@ async def test_a_child_that_kills_every_process_at_once_is_left_to_a_person_like
 async def test_a_workflow_whose_child_gets_on_is_not_given_up_however_often_its_server_dies() -> None:
     lives = Lives(Graph(CALLS, 0, calm=True), 0, served=True)
     work: Plain = {**LEAF["steps"][0], "idempotent": True}
-    works = [{**work, "id": f"w{n}", "depends_on": [f"w{n - 1}"] if n else []} for n in range(6)]
+    works = [{**work, "id": f"w{n}", "depends_on": [f"w{n - 1}"] if n else []} for n in range(12)]
     long = {**LEAF, "name": "other", "outputs": {}, "steps": works}
     lives.book = Book({"other": long})
-    for done in range(1, 6):
+    for done in range(1, 12):
         process = Process(lives)
         driving = asyncio.ensure_future(process.go_on(ROOT))
         while _results(lives) < done and not driving.done():

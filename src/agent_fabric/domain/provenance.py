@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
+from agent_fabric.domain.runs.state import Observation
 from agent_fabric.domain.statements import FlatText, facts_in
 
 MAX_SENTENCES: Final = 200
@@ -16,14 +17,6 @@ _CODE = re.compile(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)", re.DOTALL)
 _SENTENCE = re.compile(r"[^\n]*?(?:[.!?:](?=[\s\"'”)*_]|$)[\"'”)*_]*|$)", re.MULTILINE)
 _WORD = re.compile(r"[^\W\d_]{4,}")
 _NAMES = re.compile(r"https?://[^\s<>()\"'`]+|(?<![\w/])[\w~-]*/[\w./-]*\w|(?<![\w/.])[\w-]+\.[A-Za-z]\w{0,5}(?![\w/])")
-
-
-class Observation(NamedTuple):
-    """What a tool gave back, as the model read it."""
-
-    seq: int
-    """The event."""
-    text: str
 
 
 class Sentence(NamedTuple):

@@ -2,7 +2,8 @@
 
 import pytest
 
-from agent_fabric.domain.provenance import Observation, trace_sentences
+from agent_fabric.domain.provenance import trace_sentences
+from agent_fabric.domain.runs.state import Observation
 
 SEEN = [
     Observation(4, '{"stdout": "Filesystem  Use%\\n/dev/sda1  97% /var\\n"}'),

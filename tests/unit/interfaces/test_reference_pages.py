@@ -109,7 +109,7 @@ async def test_every_file_and_table_of_a_fabric_folder_is_listed(tmp_path: Path)
     names = {
         name
         for (name,) in apsw.Connection(str(root / "fabric.db")).execute(
-            "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
+            "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite_%'"
         )
     }
     names = {name for name in names if not re.search(r"_(data|idx|content|docsize|config)$", name)}

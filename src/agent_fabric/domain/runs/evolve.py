@@ -47,7 +47,7 @@ from agent_fabric.domain.runs.labelling import (
     note_result,
     note_tools,
 )
-from agent_fabric.domain.runs.state import FinishedCall, Lane, LanePhase, RunState
+from agent_fabric.domain.runs.state import FinishedCall, Lane, LanePhase, Observation, RunState
 from agent_fabric.domain.runs.task import FrozenWorkflow, RunError, RunStatus
 from agent_fabric.domain.task_force_events import PackFailed, TaskForceStarted
 from agent_fabric.domain.tools import FINISH_TASK
@@ -63,7 +63,6 @@ from agent_fabric.domain.workflow_events import (
 from agent_fabric.domain.workspace_events import WorkspaceCompared, WorkspaceSaved
 
 if TYPE_CHECKING:  # most runs have none
-    from agent_fabric.domain.provenance import Observation
     from agent_fabric.domain.workflows.state import WorkflowState
 
 TOO_MANY_CALLS = "TooManyCalls"
@@ -421,15 +420,8 @@ def _take_result(state: RunState, lane: Lane, body: ToolReturned, event: Event) 
     note_result(state, body, lane.began_with)
     shown = shown_result(body)
     if state.talks:
-        lane.observed.append(_observation()(seq, body.whole or shown))
+        lane.observed.append(Observation(seq, body.whole or shown))
     _answer_call(lane, body.call_id, shown, body.repeated)
-
-
-@cache
-def _observation() -> "type[Observation]":
-    from agent_fabric.domain.provenance import Observation  # noqa: PLC0415 - few runs talk
-
-    return Observation
 
 
 def _take_tool_error(state: RunState, lane: Lane, body: ToolErred, seq: int) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agent_fabric.domain.approval_events import ApprovalDecided, ApprovalRequested
 from agent_fabric.domain.approvals import Grant
@@ -18,7 +18,6 @@ from agent_fabric.domain.tools import ToolSpec
 from agent_fabric.domain.workspace_events import WorkspaceCompared
 
 if TYPE_CHECKING:  # most runs have none
-    from agent_fabric.domain.provenance import Observation
     from agent_fabric.domain.workflows.state import WorkflowState
 
 
@@ -49,6 +48,14 @@ class FinishedCall:
     arguments: str
     shown: str
     """What the model was told."""
+
+
+class Observation(NamedTuple):
+    """What a tool gave back, as the model read it."""
+
+    seq: int
+    """The event."""
+    text: str
 
 
 @dataclass(slots=True)
@@ -86,7 +93,7 @@ class Lane:
     """Calls of this turn that have been answered."""
     answer: str = ""
     """Text of an answer without tool calls."""
-    observed: "list[Observation]" = field(default_factory=list)
+    observed: list[Observation] = field(default_factory=list)
     """What tools gave back, with the event that says so; only in a turn of a session."""
     answer_problem: str = ""
     """What is wrong with a tool call that this answer tried to make."""
