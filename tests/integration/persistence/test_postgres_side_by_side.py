@@ -182,7 +182,8 @@ async def test_a_run_is_created_with_all_that_its_first_event_says(pair: tuple[A
     said: dict[str, Any] = {"owner": "user:ada", "visibility": "private", "trial_of": "e", "session": "", "pool": "p"}
     body = replace(run_created(), **said)
     await one.runs.create(RUN, log(body))
-    await one.store.write(lambda connection: add_run(connection, OTHER, 1_000.5, body, home=one.store.leases.home))
+    home = one.store.leases.home_of(OTHER, body)
+    await one.store.write(lambda connection: add_run(connection, OTHER, 1_000.5, body, home=home))
     columns = "created_at, status, home, parent, continues, owner, visibility, trial_of, session_id, pool"
     query = f"SELECT {columns} FROM runs ORDER BY number"
     first, second = one.store.read_now(lambda connection: connection.execute(query).fetchall())

@@ -14,8 +14,8 @@ from uvicorn.protocols.http.auto import AutoHTTPProtocol
 from uvicorn.protocols.http.flow_control import FlowControl
 
 from agent_fabric.domain.fleet.protocol import MAX_FRAME_BYTES
+from agent_fabric.domain.fleet.protocol import SOCKET_PATH as NODE_SOCKET
 from agent_fabric.interfaces.http.errors import refusal
-from agent_fabric.interfaces.http.gate import NODE_SOCKET
 from agent_fabric.interfaces.http.gate import SOCKETS as SOCKET_PATHS
 from agent_fabric.interfaces.http.page.messages import MAX_MESSAGE_BYTES
 
@@ -92,6 +92,8 @@ class Connection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]  # chosen 
     bytes and the client's kernel keeps the rest. A parsed request takes a hundred times the memory of its bytes.
     """
 
+    config: Any
+    """uvicorn's own settings."""
     head_s = 15.0
     """How long a client may take to send the head of a request."""
     unread_s = 60.0
@@ -221,7 +223,8 @@ class Connection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]  # chosen 
 
     @property
     def _path(self) -> str:
-        return self.url.partition(b"?")[0].decode("latin-1")
+        path: bytes = self.url.partition(b"?")[0]
+        return path.decode("latin-1")
 
     def handle_websocket_upgrade(self) -> None:
         self._be_patient()

@@ -8,8 +8,9 @@ from uvicorn import Config
 from uvicorn.server import ServerState
 
 from agent_fabric.domain.fleet.protocol import MAX_FRAME_BYTES
+from agent_fabric.domain.fleet.protocol import SOCKET_PATH as NODE_SOCKET
 from agent_fabric.interfaces.http.connection import SOCKETS, Connection
-from agent_fabric.interfaces.http.gate import NODE_SOCKET, PAGE_SOCKET
+from agent_fabric.interfaces.http.gate import PAGE_SOCKET
 from agent_fabric.interfaces.http.page.messages import MAX_MESSAGE_BYTES
 
 
