@@ -25,3 +25,8 @@ def test_every_place_that_the_glossary_and_the_table_of_places_name_exists() -> 
         path = SOURCE / place
         assert path.exists(), f"{place} was moved: change CONTRIBUTING.md and docs/reference/glossary.md"
         assert not name or re.search(rf"\b{name}\b", path.read_text()), f"{place} has no {name} any more"
+
+
+def test_every_decision_has_its_own_number() -> None:
+    numbers = [path.name[:4] for path in (ROOT / "docs/decisions").glob("[0-9]*.md")]
+    assert sorted(set(numbers)) == sorted(numbers)
