@@ -132,13 +132,14 @@ def lost_warnings(member: Member) -> list[str]:
 async def test_any_server_follows_cancels_answers_and_repeats(tmp_path: Path) -> None:
     async with two_doors(tmp_path) as doors:
         lags = await follow(doors)
-        assert statistics.median(lags) < 0.1, lags
+        # Far below the look once a second, also on a busy machine.
+        assert statistics.median(lags) < 0.4, lags
         text, kinds = await deltas(doors)
         assert TEXT in text
         assert kinds.index("delta") > kinds.index("llm_request")
         assert kinds[-1] == "_run_done_"
         took = [await cancel(doors) for _ in range(3)] + [await answer(doors) for _ in range(3)]
-        assert statistics.median(took) < 0.3, took
+        assert statistics.median(took) < 0.6, took
         key = {"Idempotency-Key": str(uuid.uuid4())}
         assert len({*await asyncio.gather(*(doors.start(door=n % 2, headers=key) for n in range(6)))}) == 1
         waited = await doors.clients[1].post("/run", json={"prompt": "do it", "pack": "engineering"})
