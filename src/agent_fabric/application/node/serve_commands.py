@@ -1,10 +1,11 @@
 """Carries out what a hub asks of a node, each call at most once, and nothing that the node's own floor forbids."""
 
 import asyncio
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from agent_fabric.application.ports.node import ApprovalCheck, CallSpool, NodeToolbox
 from agent_fabric.domain.fleet.binding import BoundCall
@@ -19,6 +20,8 @@ from agent_fabric.domain.policy.verdicts import Verdict
 
 CLOCK_TOLERANCE_S = 300.0
 """How far the clocks of hub and node may differ."""
+EXECUTION_ID: Final = re.compile(r"[A-Za-z0-9_-]{8,64}")
+"""It becomes the name of a file with a long output: nothing else may be in it."""
 _MAX_WAITING = 256
 """Calls that wait for one that is under way to end."""
 
@@ -111,8 +114,8 @@ class ServeCommands:
         name, arguments = params.get("tool_name"), params.get("arguments")
         execution_id, expires_at = params.get("execution_id"), params.get("expires_at")
         version, issued_at = params.get("policy_version"), params.get("issued_at")
-        if not isinstance(execution_id, str) or not 8 <= len(execution_id) <= 64:
-            raise CallRefused(RpcCode.PARAMS, "execution_id is missing")
+        if not isinstance(execution_id, str) or not EXECUTION_ID.fullmatch(execution_id):
+            raise CallRefused(RpcCode.PARAMS, "execution_id is 8 to 64 letters, digits, - and _")
         if not isinstance(name, str) or not isinstance(arguments, dict):
             raise CallRefused(RpcCode.PARAMS, "tool_name and arguments are missing")
         moments = [each for each in (expires_at, issued_at) if isinstance(each, int | float)]

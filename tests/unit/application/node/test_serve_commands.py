@@ -222,3 +222,16 @@ async def test_every_result_carries_the_signed_head_of_an_unbroken_record(spool:
     assert first_broken(entries) is None
     forged = [entries[0], entries[1]._replace(detail={"by": "nobody"}), entries[2]]
     assert first_broken(forged) == 2
+
+
+@pytest.mark.proves("FL-15", "FL-19")
+@pytest.mark.parametrize(
+    "execution_id", ["../../../tmp/abc", "/tmp/abcdefg", "short", "a" * 65, "execution 1", "a\0bcdefgh"]
+)
+async def test_an_execution_id_names_no_file_elsewhere(spool: Spool, execution_id: str) -> None:
+    tools = CountingTools()
+    serve = node(spool, tools)
+    with pytest.raises(CallRefused) as refused:
+        await serve(call(serve, execution_id=execution_id))
+    assert refused.value.code == RpcCode.PARAMS
+    assert tools.ran == []
