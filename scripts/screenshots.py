@@ -17,7 +17,7 @@ from playwright.sync_api import Browser, Page  # noqa: E402 - the path comes fir
 from e2e.page.page_model import Written  # noqa: E402
 from e2e.page.page_world import PageWorld, launched, page_world  # noqa: E402
 
-DRAWERS = ("Runs", "Approvals", "Workflows", "Agents", "Models", "Policy", "Audit", "People", "Settings")
+DRAWERS = (*("Runs", "Approvals", "Clock", "Workflows", "Agents", "Models", "Policy", "Audit", "People", "Settings"),)
 WORKFLOW = """name: release
 version: 1.2.0
 description: Tests, builds and announces a release.
@@ -30,6 +30,11 @@ steps:
   - {id: notes, action: transform, inputs: {text: "{{ inputs.version }}"}, depends_on: [test]}
   - {id: publish, action: approve, inputs: {message: "Publish it?"}, depends_on: [build, notes]}
 """
+SCHEDULES = (
+    ("nightly-triage", "--cron", "0 3 * * *", "--timezone", "Europe/Berlin", "--do", "Sort the new issues by area."),
+    ("disk-watch", "--every", "2m", "--do", "Look whether a disk is almost full."),
+    ("release-train", "--cron", "0 9 * * mon", "--workflow", "release", "-i", "version=1.5.0"),
+)
 HELLO = "print([n for n in range(2, 30) if all(n % d for d in range(2, n))])\n"
 ANSWER = """`primes.py` is there and prints the first ten primes.
 
@@ -104,6 +109,14 @@ def walk(world: PageWorld, browser: Browser, folder: Path, *, narrow: bool, dark
             page.locator(".row-button").first.click()
             page.locator(".timeline button").nth(4).click()
             shoot(f"{number}-one-run")
+        if name == "Clock":
+            page.locator("[data-test=schedule] .row-button").first.click()
+            page.locator("[data-test=planned] li").first.wait_for()
+            shoot(f"{number}-one-schedule")
+            page.get_by_role("button", name="Change…").click()
+            page.locator("[data-test=preview] li").first.wait_for()
+            shoot(f"{number}-schedule-dialog")
+            page.keyboard.press("Escape")
         if name == "Workflows":
             page.get_by_role("button", name=re.compile("release")).click()
             page.locator(".graph").wait_for()
@@ -123,6 +136,8 @@ def main() -> None:
         (home / "workflow-definitions").mkdir(parents=True)
         (home / "workflow-definitions/release.yaml").write_text(WORKFLOW)
         with launched() as browser, page_world(home, answers) as world:
+            for schedule in SCHEDULES:
+                world.fabric("schedules", "add", *schedule)
             page = world.open(browser)
             ask(page, "Why is the disk of web-3 full?")
             page.get_by_text("container images").wait_for()

@@ -22,6 +22,7 @@ FLAGS = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"),
     *("--disable-background-networking", "--disable-component-update", "--enable-precise-memory-info"),
 )
+PASSWORD = "a long and plain password"
 POEM = """Here is what I found.
 
 ## Files
@@ -63,12 +64,19 @@ class PageWorld:
     model: PageModel
     environment: Mapping[str, str]
 
-    def fabric(self, *arguments: str) -> str:
+    def fabric(self, *arguments: str, said: str = "") -> str:
         """Run a command in the folder of the server; return what it prints."""
         command = [sys.executable, "-m", "agent_fabric", *arguments]
         done = subprocess.run(
-            command, cwd=self.folder, env=dict(self.environment), capture_output=True, check=True, timeout=60
+            command,
+            cwd=self.folder,
+            env=dict(self.environment),
+            input=said.encode(),
+            capture_output=True,
+            check=False,
+            timeout=60,
         )
+        assert done.returncode == 0, done.stderr.decode()
         return done.stdout.decode().strip()
 
     def address(self) -> str:
@@ -80,6 +88,17 @@ class PageWorld:
         context = new_context(browser, narrow=narrow, dark=dark, **more)
         page = context.new_page()
         page.goto(self.address())
+        page.wait_for_selector("[data-test=composer]")
+        return page
+
+    def open_as(self, browser: Browser, name: str, role: str) -> Page:
+        """Open the page as a new user of a role, who logs in with a password."""
+        self.fabric("users", "add", name, "--role", role, "--password-stdin", said=PASSWORD)
+        page = new_context(browser).new_page()
+        page.goto(self.url)
+        page.get_by_label("Name").fill(name)
+        page.get_by_label("Password").fill(PASSWORD)
+        page.keyboard.press("Enter")
         page.wait_for_selector("[data-test=composer]")
         return page
 

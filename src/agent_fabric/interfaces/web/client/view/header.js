@@ -36,6 +36,7 @@ export function Header({ store, actions }) {
     <${IconButton} icon="shield" label=${shield} data-test="shield" class=${`icon-button ${pending ? "alert" : ""}`} onClick=${() => actions.show("approvals")}>
       ${pending > 0 && html`<span class="badge">${pending}</span>`}
     <//>
+    <${IconButton} icon="clock" label="Clock: schedules and triggers" data-test="clock" onClick=${() => actions.show("clock")} />
     <${IconButton} icon="panel" label="Runs, workflows, models and more" data-test="open-drawer" onClick=${() => actions.show(store.drawer ? "" : "runs")} />
     <${IconButton} icon="gear" label="Settings" onClick=${() => actions.show("settings")} />
   </header>`;

@@ -7,6 +7,7 @@ const PATHS = /** @type {Record<string, string>} */ ({
   menu: "M4 6h16M4 12h16M4 18h16",
   plus: "M12 5v14M5 12h14",
   shield: "M12 3l7 3v5c0 4.6-2.9 8-7 10-4.1-2-7-5.4-7-10V6z",
+  clock: "M12 4a8 8 0 100 16 8 8 0 000-16zM12 8v4l3 2",
   gear: "M4 7h9M17 7h3M4 17h3M11 17h9M15 4.5v5M9 14.5v5",
   trash: "M5 7h14M10 7V5h4v2M7 7l1 12h8l1-12",
   send: "M5 12h13M12 5l7 7-7 7",
