@@ -1,0 +1,206 @@
+"""How a tree of Markdown is written for each platform."""
+
+import html
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from agent_fabric.domain.channels.graphemes import utf16_units
+from agent_fabric.domain.channels.markdown import Block, BlockKind, Span, Style
+
+WORD_JOINER: Final = "\u2060"
+"""Stands behind an @ and inside a fence, so that the platform makes nothing of it. People do not see it."""
+_MENTION: Final = re.compile(r"@(?=\w)")
+_RULE_LINE: Final = "———"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rendering:
+    """How one platform wants text, and how much of it."""
+
+    render: Callable[[Sequence[Block]], str]
+    plain: Callable[[Sequence[Block]], str]
+    """The same text without markup: what is sent when the platform cannot parse the other."""
+    size: Callable[[Sequence[Block]], int]
+    """The size of some blocks, as the platform counts it."""
+    limit: int
+    """The largest size of one message."""
+
+
+def render_plain(blocks: Sequence[Block]) -> str:
+    """Return text without markup."""
+    return _joined(blocks, _plain_block)
+
+
+def render_telegram(blocks: Sequence[Block]) -> str:
+    """Return the HTML that the Bot API takes as `parse_mode: HTML`."""
+    return _joined(blocks, _telegram_block)
+
+
+def render_discord(blocks: Sequence[Block]) -> str:
+    """Return Discord's Markdown."""
+    return _joined(blocks, lambda block: _marked_block(block, _discord_span, bold="**"))
+
+
+def render_slack(blocks: Sequence[Block]) -> str:
+    """Return Slack's mrkdwn."""
+    return _joined(blocks, lambda block: _marked_block(block, _slack_span, bold="*", escape=_slack_escaped))
+
+
+def render_whatsapp(blocks: Sequence[Block]) -> str:
+    """Return WhatsApp's formatting."""
+    return _joined(blocks, lambda block: _marked_block(block, _whatsapp_span, bold="*"))
+
+
+def _measured(render: Callable[[Sequence[Block]], str]) -> Callable[[Sequence[Block]], int]:
+    return lambda blocks: utf16_units(render(blocks))
+
+
+PLAIN: Final = Rendering(render=render_plain, plain=render_plain, size=_measured(render_plain), limit=4_096)
+TELEGRAM: Final = Rendering(render=render_telegram, plain=render_plain, size=_measured(render_plain), limit=4_096)
+"""Telegram counts what is left after parsing."""
+DISCORD: Final = Rendering(render=render_discord, plain=render_plain, size=_measured(render_discord), limit=2_000)
+SLACK: Final = Rendering(render=render_slack, plain=render_plain, size=_measured(render_slack), limit=3_000)
+WHATSAPP: Final = Rendering(render=render_whatsapp, plain=render_plain, size=_measured(render_whatsapp), limit=4_096)
+
+
+def _joined(blocks: Sequence[Block], write: Callable[[Block], str]) -> str:
+    """Put blocks below each other: items of a list close together, all else with an empty line between."""
+    text = ""
+    for index, block in enumerate(blocks):
+        if index:
+            both_items = block.kind is BlockKind.ITEM and blocks[index - 1].kind is BlockKind.ITEM
+            text += "\n" if both_items else "\n\n"
+        text += write(block)
+    return text
+
+
+def _lead(block: Block) -> str:
+    indent = "  " * block.depth
+    return f"{indent}{block.marker} " if block.marker else f"{indent}  "
+
+
+def _unmentioned(text: str) -> str:
+    return _MENTION.sub(f"@{WORD_JOINER}", text)
+
+
+def _plain_block(block: Block) -> str:
+    if block.kind is BlockKind.RULE:
+        return _RULE_LINE
+    text = "".join(_plain_span(span) for span in block.spans)
+    return _lead(block) + text if block.kind is BlockKind.ITEM else text
+
+
+def _plain_span(span: Span) -> str:
+    shown = _unmentioned(span.text)
+    return f"{shown} ({span.link})" if span.link and span.link != span.text else shown
+
+
+_TELEGRAM_TAGS: Final = {Style.BOLD: "b", Style.ITALIC: "i", Style.STRIKE: "s"}
+
+
+def _telegram_block(block: Block) -> str:
+    if block.kind is BlockKind.RULE:
+        return _RULE_LINE
+    if block.kind is BlockKind.CODE:
+        code = html.escape(block.text, quote=False)
+        language = f'<code class="language-{html.escape(block.marker)}">{code}</code>'
+        return f"<pre>{language if block.marker else code}</pre>"
+    text = "".join(_telegram_span(span) for span in block.spans)
+    if block.kind is BlockKind.HEADING:
+        return f"<b>{text}</b>"
+    if block.kind is BlockKind.QUOTE:
+        return f"<blockquote>{text}</blockquote>"
+    return _lead(block) + text if block.kind is BlockKind.ITEM else text
+
+
+def _telegram_span(span: Span) -> str:
+    if Style.CODE in span.styles:  # nothing else can be combined with it
+        return f"<code>{html.escape(span.text, quote=False)}</code>"
+    text = html.escape(_unmentioned(span.text), quote=False)
+    if span.link:
+        # The address is shown, too: a label that names another one deceives nobody.
+        text = f'<a href="{html.escape(span.link)}">{text}</a>'
+        if span.link != span.text:
+            text += f" ({html.escape(span.link, quote=False)})"
+    for style, tag in _TELEGRAM_TAGS.items():
+        if style in span.styles:
+            text = f"<{tag}>{text}</{tag}>"
+    return text
+
+
+def _marked_block(
+    block: Block, write: Callable[[Span], str], *, bold: str, escape: Callable[[str], str] = lambda text: text
+) -> str:
+    if block.kind is BlockKind.RULE:
+        return _RULE_LINE
+    if block.kind is BlockKind.CODE:
+        return f"```\n{escape(_unfenced(block.text))}\n```"
+    text = "".join(write(span) for span in block.spans)
+    if block.kind is BlockKind.HEADING and "\n" not in text and bold[0] not in text:
+        return f"{bold}{text}{bold}"
+    if block.kind is BlockKind.QUOTE:
+        return "\n".join(f"> {line}" for line in text.split("\n"))
+    return _lead(block) + text if block.kind is BlockKind.ITEM else text
+
+
+def _unfenced(code: str) -> str:
+    """Return code in which no fence ends."""
+    return code.replace("``", f"`{WORD_JOINER}`")
+
+
+def _inline(code: str) -> str:
+    return "`" + code.replace("`", "'").replace("\n", " ") + "`"
+
+
+_DISCORD_SPECIAL: Final = re.compile(r"([\\*_~`|>\[\]#-])")
+
+
+def _discord_span(span: Span) -> str:
+    if Style.CODE in span.styles:
+        return _inline(span.text)
+    text = _DISCORD_SPECIAL.sub(r"\\\1", _unmentioned(span.text))
+    if span.link:
+        text = f"{text} (<{span.link}>)" if span.link != span.text else f"<{span.link}>"  # <…>: no preview
+    return _wrapped(text, span.styles, {Style.BOLD: "**", Style.ITALIC: "*", Style.STRIKE: "~~"})
+
+
+def _slack_escaped(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _slack_span(span: Span) -> str:
+    if Style.CODE in span.styles:
+        return _slack_escaped(_inline(span.text))
+    text = _slack_escaped(_quiet_marks(_unmentioned(span.text)))
+    if span.link:
+        text = f"{text} ({_slack_escaped(span.link)})" if span.link != span.text else _slack_escaped(span.link)
+    return _wrapped(text, span.styles, {Style.BOLD: "*", Style.ITALIC: "_", Style.STRIKE: "~"})
+
+
+def _whatsapp_span(span: Span) -> str:
+    if Style.CODE in span.styles:
+        return _inline(span.text)
+    text = _quiet_marks(span.text)
+    if span.link:
+        text = f"{text} ({span.link})" if span.link != span.text else span.link
+    return _wrapped(text, span.styles, {Style.BOLD: "*", Style.ITALIC: "_", Style.STRIKE: "~"})
+
+
+def _quiet_marks(text: str) -> str:
+    """Return text whose fences mean nothing; these platforms know no escape."""
+    return text.replace("```", f"`{WORD_JOINER}`{WORD_JOINER}`")
+
+
+def _wrapped(text: str, styles: frozenset[Style], marks: dict[Style, str]) -> str:
+    """Put marks around the words of a text; around spaces or line ends they would be shown."""
+    inner = text.strip()
+    if not inner or "\n" in inner:
+        return text
+    start = text.index(inner)
+    before, after = text[:start], text[start + len(inner) :]
+    for style, mark in marks.items():
+        if style in styles and mark not in inner:
+            inner = f"{mark}{inner}{mark}"
+    return before + inner + after
