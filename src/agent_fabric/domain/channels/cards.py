@@ -1,0 +1,216 @@
+"""Approvals as messages with buttons.
+
+A button carries the id of the approval and a nonce of its message, and no authority: who pressed it, where, and what
+they may do is looked up when it is pressed. A call that the card cannot show whole has no button to agree with.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final
+
+from agent_fabric.domain.acts import moment_words
+from agent_fabric.domain.approvals import Decision, Question
+from agent_fabric.domain.channels.addresses import Place
+from agent_fabric.domain.channels.deliveries import Button, Part
+from agent_fabric.domain.channels.graphemes import utf16_units
+
+NONCE_BYTES: Final = 9
+"""72 bits, 12 characters of base64."""
+CARD_LIMITS: Final[Mapping[str, int]] = {"telegram": 4_096, "discord": 2_000, "slack": 3_000, "whatsapp": 1_024}
+DEFAULT_CARD_LIMIT: Final = 1_000
+_PRESSED: Final = {"a": Decision.APPROVE, "d": Decision.DENY, "n": Decision.DONE}
+_LETTERS: Final = {decision: letter for letter, decision in _PRESSED.items()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallShown:
+    """What a card shows of an approval."""
+
+    approval_id: str
+    args_hash: str
+    tool: str
+    args: Mapping[str, Any]
+    target: str
+    agent: str
+    sandbox: str
+    reason: str
+    question: Question
+    expires_at: float
+    untrusted: Sequence[str] = ()
+    private: Sequence[str] = ()
+    destination: str = ""
+    outside: str = ""
+    """What would run outside of the box; empty: nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """A card as it is sent."""
+
+    text: str
+    """Without markup: what stands in a call must not look like part of the card."""
+    buttons: tuple[Button, ...]
+    is_whole: bool
+    """Whether the call stands there from beginning to end."""
+
+
+def make_card(shown: CallShown, nonce: str, *, limit: int, only_notifies: bool = False, look: str = "") -> Card:
+    """Return the card of an approval.
+
+    Args:
+        shown: What a person agrees to.
+        nonce: Ties its buttons to this message.
+        limit: How many UTF-16 units the platform takes.
+        only_notifies: It can be answered only elsewhere, as where a signature is needed.
+        look: Where the whole call can be read, such as the page's address.
+    """
+    where = look or f"fabric approvals show {shown.approval_id}"
+    head = _head(shown)
+    call = _call_text(shown)
+    tail = f"Expires {moment_words(shown.expires_at)}. Silence means no."
+    whole = "\n\n".join((head, call, tail))
+    can_be_shown = utf16_units(whole) <= limit and not _hides(call)
+    if can_be_shown and shown.question is not Question.ANSWER and not only_notifies:
+        return Card(whole, _buttons(shown, nonce), is_whole=True)
+    if can_be_shown:
+        why = "It is answered with a signature, at" if only_notifies else "It asks for an answer. Give it at"
+        note = f"{why}: {where}"
+        if utf16_units(whole) + utf16_units(note) + 2 <= limit:
+            return Card(f"{whole}\n\n{note}", (), is_whole=True)
+    note = f"The call does not fit here whole, so it cannot be approved here. Look at: {where}"
+    room = limit - utf16_units(note) - utf16_units(tail) - 8
+    text = "\n\n".join((_shortened(head, room), note, tail))
+    deny = () if only_notifies else (Button("Deny", _data(Decision.DENY, shown.approval_id, nonce)),)
+    return Card(text, deny, is_whole=False)
+
+
+def decided_text(text: str, *, decision: str, by: str, at: float, limit: int) -> str:
+    """Return a card after it was decided: who, when; its buttons are gone."""
+    note = f"{decision} by {by}, {moment_words(at)}" if by else f"{decision}, {moment_words(at)}"
+    return f"{_shortened(text, limit - utf16_units(note) - 2)}\n\n{note}"
+
+
+@dataclass(frozen=True, slots=True)
+class PressedButton:
+    """What the data of a pressed button claims."""
+
+    decision: Decision
+    approval_id: str
+    nonce: str
+
+
+def read_press(data: str) -> PressedButton | None:
+    """Return what a button claims; None: it is none of ours."""
+    parts = data.split(".")
+    if len(parts) != 4 or parts[0] != "v1" or parts[1] not in _PRESSED or not parts[2] or not parts[3]:
+        return None
+    return PressedButton(_PRESSED[parts[1]], parts[2], parts[3])
+
+
+class PressVerdict(StrEnum):
+    """What a press is worth."""
+
+    GOOD = "good"
+    NOT_YOURS = "not_yours"
+    """The sender is nobody, or lacks the right. The card stays."""
+    FORGED = "forged"
+    """It does not belong to this card. The card stays."""
+    STALE = "stale"
+    """The call is another one by now, or the question is settled."""
+
+
+def judge_press(
+    press: PressedButton,
+    card: Part | None,
+    *,
+    place: Place,
+    may_answer: bool,
+    args_hash: str,
+    is_pending: bool,
+) -> PressVerdict:
+    """Decide about a press: sender, right, chat and message, nonce, hash, in this order.
+
+    Args:
+        press: What the button claims.
+        card: The message that it stands below, as it was sent to this chat; None: no card of ours.
+        place: Where it was pressed.
+        may_answer: Whether the sender is a user with the right to answer.
+        args_hash: Of the call as it is asked for now.
+        is_pending: Whether nobody has answered yet.
+    """
+    if not may_answer:
+        return PressVerdict.NOT_YOURS
+    if card is None or (card.place.channel, card.place.account, card.place.chat) != (
+        place.channel,
+        place.account,
+        place.chat,
+    ):
+        return PressVerdict.FORGED
+    facts = card.facts
+    if facts.get("approval_id") != press.approval_id or facts.get("nonce") != press.nonce:
+        return PressVerdict.FORGED
+    if not any(button.data == button_data(press) for button in card.buttons):
+        return PressVerdict.FORGED
+    return PressVerdict.GOOD if is_pending and facts.get("args_hash") == args_hash else PressVerdict.STALE
+
+
+def button_data(press: PressedButton) -> str:
+    """Return the data of the button that makes this claim; 40 bytes of the 64 that Telegram allows."""
+    return _data(press.decision, press.approval_id, press.nonce)
+
+
+def _data(decision: Decision, approval_id: str, nonce: str) -> str:
+    return f"v1.{_LETTERS[decision]}.{approval_id}.{nonce}"
+
+
+def _buttons(shown: CallShown, nonce: str) -> tuple[Button, ...]:
+    wanted = [("Approve", Decision.APPROVE), ("Deny", Decision.DENY)]
+    if shown.question is Question.DID_IT_HAPPEN:
+        wanted = [("Run it again", Decision.APPROVE), ("It has happened", Decision.DONE), ("Skip it", Decision.DENY)]
+    return tuple(Button(label, _data(decision, shown.approval_id, nonce)) for label, decision in wanted)
+
+
+def _head(shown: CallShown) -> str:
+    asks = "May this run?" if shown.question is not Question.DID_IT_HAPPEN else "This may have happened. Run it again?"
+    lines = [f"{asks}  {shown.tool} on {shown.target}"]
+    lines += [f"Why it asks: {shown.reason}"] if shown.reason else []
+    lines += [f"Asked by {shown.agent}, sandbox {shown.sandbox or 'none'}"]
+    lines += [f"Runs outside of the box: {shown.outside}"] if shown.outside else []
+    lines += [f"Goes to: {shown.destination}"] if shown.destination else []
+    lines += [f"Has read untrusted text from: {', '.join(shown.untrusted)}"] if shown.untrusted else []
+    lines += [f"Has read private things: {', '.join(shown.private)}"] if shown.private else []
+    return "\n".join(lines)
+
+
+def _call_text(shown: CallShown) -> str:
+    """Return every argument, each in lines of its own; a text as it is, all else as JSON."""
+    lines = []
+    for name, value in shown.args.items():
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)
+        lines.append(f"{name}:\n{_indented(text)}")
+    return "\n".join(lines) or "(no arguments)"
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"  {line}" for line in text.split("\n"))
+
+
+_HIDING: Final = frozenset(
+    "\u200b\u200c\u200e\u200f\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u2060\u2066\u2067\u2068\u2069\ufeff\r\x1b\x00\x08"
+)
+
+
+def _hides(text: str) -> bool:
+    """Tell whether characters stand in a text that make it look like another one."""
+    return any(character in _HIDING for character in text)
+
+
+def _shortened(text: str, room: int) -> str:
+    if utf16_units(text) <= room:
+        return text
+    kept = text[: max(room - 1, 0)]
+    while utf16_units(kept) > room - 1 and kept:
+        kept = kept[:-1]
+    return f"{kept}…"

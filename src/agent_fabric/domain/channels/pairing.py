@@ -1,0 +1,102 @@
+"""How somebody on a platform becomes a user: a code that they are shown, and that a user's admin confirms.
+
+Until then nothing that they write reaches a model.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, assert_never
+
+from agent_fabric.domain.channels.addresses import Place, Sender
+from agent_fabric.domain.errors import InvalidInputs
+
+CODE_ALPHABET: Final = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"
+"""Without what looks alike: I and 1, O and 0. 32 characters: 8 of them are 40 bits."""
+CODE_LENGTH: Final = 8
+CODE_LASTS_S: Final = 3_600.0
+MAX_PENDING: Final = 3
+"""Codes that wait at one account; further senders are told nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Person:
+    """A sender who is a user."""
+
+    sender: Sender
+    user: str
+    place: Place
+    """Where they are reached directly."""
+    paired_at: float
+    paired_by: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairingRequest:
+    """A sender who was shown a code."""
+
+    code: str
+    sender: Sender
+    place: Place
+    created_at: float
+
+    @property
+    def expires_at(self) -> float:
+        """When the code counts no more."""
+        return self.created_at + CODE_LASTS_S
+
+
+@dataclass(frozen=True, slots=True)
+class ShowCode:
+    """The sender is shown a new code."""
+
+
+@dataclass(frozen=True, slots=True)
+class StaySilent:
+    """Nothing is answered: they have a code already, or too many wait."""
+
+    reason: str
+
+
+def pairing_step(sender: Sender, pending: Sequence[PairingRequest], *, now: float) -> ShowCode | StaySilent:
+    """Decide what an unknown sender is answered; `pending` are the codes of the same account."""
+    alive = [each for each in pending if now < each.expires_at]
+    if any(each.sender == sender for each in alive):
+        return StaySilent("they were shown a code within the hour")
+    if len(alive) >= MAX_PENDING:
+        return StaySilent(f"{MAX_PENDING} codes wait already")
+    return ShowCode()
+
+
+def code_from(octets: bytes) -> str:
+    """Return a code from random bytes, of which there must be as many as a code has characters."""
+    assert len(octets) == CODE_LENGTH
+    return "".join(CODE_ALPHABET[octet % len(CODE_ALPHABET)] for octet in octets)  # 256 is a multiple of 32
+
+
+def read_code(text: str) -> str:
+    """Return a code as it was typed by a person.
+
+    Raises:
+        InvalidInputs: it is none.
+    """
+    code = "".join(text.split()).replace("-", "").upper()
+    if len(code) != CODE_LENGTH or any(character not in CODE_ALPHABET for character in code):
+        raise InvalidInputs(
+            f"{text[:40]!r} is no pairing code",
+            hint=f"A code has {CODE_LENGTH} letters and digits. The person gets one by writing to the bot.",
+        )
+    return code
+
+
+def pairing_text(step: ShowCode | StaySilent, code: str) -> str:
+    """Return what the sender reads; empty: nothing is sent."""
+    match step:
+        case ShowCode():
+            return (
+                f"I do not know you yet. Your code is {code}, for one hour.\n\n"
+                f"Somebody who runs this server enters: fabric channels pair {code} --user NAME"
+            )
+        case StaySilent():
+            return ""
+        case unknown:
+            assert_never(unknown)

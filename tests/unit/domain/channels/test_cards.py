@@ -1,0 +1,111 @@
+"""Approvals as messages with buttons (CH-14, CH-15)."""
+
+from dataclasses import replace
+
+import pytest
+
+from agent_fabric.domain.approvals import Decision, Question
+from agent_fabric.domain.channels.addresses import Place
+from agent_fabric.domain.channels.cards import (
+    CARD_LIMITS,
+    CallShown,
+    PressedButton,
+    PressVerdict,
+    button_data,
+    decided_text,
+    judge_press,
+    make_card,
+    read_press,
+)
+from agent_fabric.domain.channels.deliveries import Part, PartKind
+from agent_fabric.domain.channels.graphemes import utf16_units
+
+PLACE = Place("telegram", "42", "7")
+CALL = CallShown(
+    approval_id="0123456789ab",
+    args_hash="hash",
+    tool="shell",
+    args={"command": "systemctl restart nginx"},
+    target="web-1",
+    agent="sysadmin",
+    sandbox="A",
+    reason="restarts a service",
+    question=Question.MAY_IT_RUN,
+    expires_at=0.0,
+)
+CARD = make_card(CALL, "nonce", limit=4_096)
+SENT = Part(
+    source="approval",
+    place=PLACE,
+    kind=PartKind.CARD,
+    buttons=CARD.buttons,
+    facts={"approval_id": CALL.approval_id, "nonce": "nonce", "args_hash": "hash"},
+)
+PRESS = PressedButton(Decision.APPROVE, CALL.approval_id, "nonce")
+
+
+def _verdict(press: PressedButton = PRESS, card: Part | None = SENT, **changes: object) -> PressVerdict:
+    known = {"place": PLACE, "may_answer": True, "args_hash": "hash", "is_pending": True}
+    return judge_press(press, card, **(known | changes))  # type: ignore[arg-type]  # a few of them differ
+
+
+def test_a_card_shows_the_whole_command_and_the_machine() -> None:
+    assert "systemctl restart nginx" in CARD.text
+    assert "web-1" in CARD.text
+    assert [each.label for each in CARD.buttons] == ["Approve", "Deny"]
+    assert all(len(each.data.encode()) <= 64 for each in CARD.buttons)
+
+
+@pytest.mark.parametrize("limit", CARD_LIMITS.values())
+def test_a_call_that_does_not_fit_has_no_approve_button(limit: int) -> None:
+    card = make_card(replace(CALL, args={"command": "🙂" * limit}), "nonce", limit=limit)
+    assert [each.label for each in card.buttons] == ["Deny"]
+    assert "fabric approvals show 0123456789ab" in card.text
+    assert utf16_units(card.text) <= limit
+
+
+def test_text_that_hides_something_cannot_be_approved_here() -> None:
+    card = make_card(replace(CALL, args={"command": "ls \u202efdp.exe"}), "nonce", limit=4_096)
+    assert not card.is_whole
+
+
+def test_where_a_signature_is_needed_the_card_only_notifies() -> None:
+    assert make_card(CALL, "nonce", limit=4_096, only_notifies=True).buttons == ()
+
+
+def test_a_question_of_a_workflow_is_answered_where_its_form_is() -> None:
+    assert make_card(replace(CALL, question=Question.ANSWER), "nonce", limit=4_096).buttons == ()
+
+
+def test_after_a_crash_there_are_three_ways_on() -> None:
+    card = make_card(replace(CALL, question=Question.DID_IT_HAPPEN), "nonce", limit=1_024)
+    pressed = [read_press(each.data) for each in card.buttons]
+    assert [each.decision for each in pressed if each] == [Decision.APPROVE, Decision.DONE, Decision.DENY]
+
+
+def test_data_of_others_is_no_press() -> None:
+    assert read_press(button_data(PRESS)) == PRESS
+    for other in ("", "v1.a", "v1.x.id.nonce", "v2.a.id.nonce", "v1.a..nonce", "v1.a.b.c.d"):
+        assert read_press(other) is None
+
+
+def test_a_press_is_good_only_from_the_right_person_at_the_right_card() -> None:
+    assert _verdict() is PressVerdict.GOOD
+    assert _verdict(may_answer=False) is PressVerdict.NOT_YOURS
+    assert _verdict(card=None) is PressVerdict.FORGED
+    assert _verdict(place=replace(PLACE, chat="8")) is PressVerdict.FORGED
+    assert _verdict(replace(PRESS, nonce="guessed")) is PressVerdict.FORGED
+    assert _verdict(replace(PRESS, approval_id="another")) is PressVerdict.FORGED
+    assert _verdict(args_hash="changed") is PressVerdict.STALE
+    assert _verdict(is_pending=False) is PressVerdict.STALE
+
+
+def test_a_button_that_the_card_does_not_have_is_forged() -> None:
+    no_approve = replace(SENT, buttons=CARD.buttons[1:])
+    assert _verdict(card=no_approve) is PressVerdict.FORGED
+
+
+def test_a_decided_card_says_who_and_when() -> None:
+    assert decided_text(CARD.text, decision="approved", by="ann", at=0.0, limit=4_096).endswith(
+        "approved by ann, 1970-01-01 00:00 UTC"
+    )
