@@ -30,6 +30,7 @@ from agent_fabric.domain.runs.consequences import Consequences
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.infrastructure.embeddings.vectors import similarities
 from agent_fabric.infrastructure.limits.memory_counters import MemoryCounters
+from agent_fabric.testing.channels import MemoryChannels
 from agent_fabric.testing.chat import MemoryMessageQueue, MemoryMessages, MemorySessions
 from agent_fabric.testing.evals import MemoryEvals, MemoryTrials
 from agent_fabric.testing.fakes import CountingIds, FrozenClock, MemoryRuns
@@ -76,6 +77,7 @@ class MemoryStorage:
         self.messages = MemoryMessages(self.sessions, self.runs.logs.__getitem__)
         self.message_queue = MemoryMessageQueue(self.sessions)
         self.automation = MemoryAutomation(self.runs)
+        self.channels = MemoryChannels()
         self.nodes = MemoryNodes()
         self.node_invites = MemoryInvites(self.nodes)
         self.node_commands = MemoryCommands()

@@ -25,6 +25,8 @@ FabricError                       anything we can explain to a person
 ├── ScheduleNotFound              no schedule, sensor or subscription has this name
 ├── DeadLetterNotFound            no dead letter has this id
 ├── DeadLetterSettled             it was replayed or dropped before
+├── PairingNotFound               no such pairing code is waiting
+├── ChannelNotFound               no channel, person or delivery is this one
 ├── EvalNotFound                  no evaluation has this id or name
 ├── EvalHeld                      another living process works on this evaluation
 ├── FolderHeld                    another run works in this project folder
@@ -242,6 +244,18 @@ class DeadLetterSettled(FabricError):
     """The dead letter was replayed or dropped before."""
 
     code = "dead_letter_settled"
+
+
+class PairingNotFound(FabricError):
+    """No such pairing code is waiting; a code lasts for an hour and is used once."""
+
+    code = "pairing_not_found"
+
+
+class ChannelNotFound(FabricError):
+    """No channel of this name is configured, or it has no such person or delivery."""
+
+    code = "channel_not_found"
 
 
 class EvalNotFound(FabricError):

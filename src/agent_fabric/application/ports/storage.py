@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from agent_fabric.application.ports.automation import AutomationStore
     from agent_fabric.application.ports.backup import StoreCopies
     from agent_fabric.application.ports.bus import Outbox
+    from agent_fabric.application.ports.channels import ChannelStore
     from agent_fabric.application.ports.chat import MessageQueue, SessionMessages, SessionRepository
     from agent_fabric.application.ports.clock import Clock
     from agent_fabric.application.ports.cluster import Cluster
@@ -162,6 +163,11 @@ class Storage(Protocol):
     @property
     def node_commands(self) -> "CommandRepository":
         """Commands for machines."""
+        ...
+
+    @property
+    def channels(self) -> "ChannelStore":
+        """People on channels, what they wrote, and what is sent to them."""
         ...
 
     @property

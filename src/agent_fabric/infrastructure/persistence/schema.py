@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from agent_fabric.infrastructure.persistence.schema_fleet import FLEET
+from agent_fabric.infrastructure.persistence.schema_capabilities import CAPABILITIES
 
 MIGRATIONS: tuple[str, ...] = (
     """
@@ -486,7 +486,7 @@ MIGRATIONS: tuple[str, ...] = (
     CREATE VIEW sessions AS
         SELECT id, owner, title, created_at, updated_at FROM chat_sessions;
     """,
-    FLEET,
+    *CAPABILITIES,
 )
 """Each entry lifts the file by one version. Never changed after a release, only added to."""
 

@@ -36,6 +36,7 @@ if TYPE_CHECKING:  # a run needs none of these
     from agent_fabric.infrastructure.persistence.api_keys import SqlApiKeyRepository
     from agent_fabric.infrastructure.persistence.audit_chain import SqlAuditChain
     from agent_fabric.infrastructure.persistence.automation import SqlAutomation
+    from agent_fabric.infrastructure.persistence.channels import SqlChannels
     from agent_fabric.infrastructure.persistence.chat_messages import SqlSessionMessages
     from agent_fabric.infrastructure.persistence.chat_queue import SqlMessageQueue
     from agent_fabric.infrastructure.persistence.chat_sessions import SqlSessionRepository
@@ -217,6 +218,7 @@ class _SqlStorage:
     node_invites: "SqlInviteRepository" = _lazy("nodes.SqlInviteRepository", "_store _chain")
     fleet_plans: "SqlPlanRepository" = _lazy("fleet_plans.SqlPlanRepository", "_store")
     node_commands: "SqlCommandRepository" = _lazy("node_commands.SqlCommandRepository", "_store")
+    channels: "SqlChannels" = _lazy("channels.SqlChannels", "_store _chain")
     evals: "SqlEvalRepository" = _lazy("evals.SqlEvalRepository", "_store _clock")
     sessions: "SqlSessionRepository" = _lazy("chat_sessions.SqlSessionRepository", "_store")
     messages: "SqlSessionMessages" = _lazy("chat_messages.SqlSessionMessages", "_store")

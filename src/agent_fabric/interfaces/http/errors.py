@@ -66,6 +66,8 @@ STATUSES: Mapping[str, int] = {
     "schedule_not_found": 404,
     "dead_letter_not_found": 404,
     "dead_letter_settled": 409,
+    "pairing_not_found": 404,
+    "channel_not_found": 404,
     "eval_not_found": 404,
     "eval_held": 409,
     "eval_invalid": 422,

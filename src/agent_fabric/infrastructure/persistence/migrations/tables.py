@@ -18,7 +18,11 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import TSVECTOR
 
-from agent_fabric.infrastructure.persistence.migrations import automation_tables, fleet_tables  # noqa: F401 - they join METADATA
+from agent_fabric.infrastructure.persistence.migrations import (  # noqa: F401 - they join METADATA
+    automation_tables,
+    channel_tables,
+    fleet_tables,
+)
 from agent_fabric.infrastructure.persistence.migrations.columns import METADATA, counter, number, octets, real, words
 
 RUNS = Table(

@@ -1,0 +1,238 @@
+"""Platforms on which people write to us, and what is kept about them."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple, Protocol
+
+from agent_fabric.domain.acts import Act
+from agent_fabric.domain.channels.addresses import Place, Sender
+from agent_fabric.domain.channels.deliveries import DeliveryStatus, Part, SendOutcome, Settlement
+from agent_fabric.domain.channels.inbound import ButtonPress, Inbound
+from agent_fabric.domain.channels.pacing import Paces
+from agent_fabric.domain.channels.pairing import PairingRequest, Person
+from agent_fabric.domain.channels.rendering import Rendering
+from agent_fabric.domain.ids import SessionId
+
+Take = Callable[[Sequence[Inbound]], Awaitable[None]]
+"""Makes what came durable; when it returns, the platform may forget it. Raises StoreUnavailable."""
+
+HEARD_WITHIN_S = 120.0
+"""A channel is connected if something was heard within this time, an empty answer included."""
+
+
+class ChannelState(StrEnum):
+    """How a channel stands."""
+
+    STARTING = "starting"
+    CONNECTED = "connected"
+    WAITING = "waiting"
+    """It could not be reached, or another program polls with its token; it is tried again."""
+    REFUSED = "refused"
+    """The platform refuses the credential: a person has to do something."""
+    ELSEWHERE = "elsewhere"
+    """Another process of the cluster has it."""
+
+
+@dataclass(slots=True)
+class ChannelStatus:
+    """How a channel stands, as `fabric channels list` shows it."""
+
+    channel: str
+    account: str = ""
+    """The bot's id, once the platform has told it."""
+    name: str = ""
+    """What the bot calls itself; only shown, never compared."""
+    state: ChannelState = ChannelState.STARTING
+    problem: str = ""
+    hint: str = ""
+    heard_at: float | None = None
+
+    def is_connected(self, now: float) -> bool:
+        """Tell whether something was heard lately."""
+        return (
+            self.state is ChannelState.CONNECTED and self.heard_at is not None and now - self.heard_at <= HEARD_WITHIN_S
+        )
+
+
+class Channel(Protocol):
+    """One account on one platform. Its methods raise only FabricError, and CancelledError."""
+
+    @property
+    def status(self) -> ChannelStatus:
+        """How it stands."""
+        ...
+
+    @property
+    def rendering(self) -> Rendering:
+        """How text is written there."""
+        ...
+
+    @property
+    def paces(self) -> Paces:
+        """How fast it may be written to."""
+        ...
+
+    async def receive(self, take: Take) -> None:
+        """Receive until cancelled: what comes is taken first, and acknowledged then. Back-off is its own business.
+
+        Raises:
+            ConfigError: the platform refuses the credential; the hint is the remedy.
+        """
+        ...
+
+    async def send(self, part: Part) -> SendOutcome:
+        """Send one part, once. A part that edits changes a message and never makes a new one."""
+        ...
+
+    async def answer(self, press: ButtonPress, text: str) -> None:
+        """Tell the one who pressed a button, and nobody else, what became of it; best effort."""
+        ...
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        ...
+
+
+class PeopleStore(Protocol):
+    """Who is who, and who was shown a code."""
+
+    async def find(self, sender: Sender) -> Person | None:
+        """Return the person whom a sender is; None: a stranger."""
+        ...
+
+    async def list(self) -> Sequence[Person]:
+        """Return all people, by user."""
+        ...
+
+    async def ask(self, request: PairingRequest) -> bool:
+        """Keep a code that is to be shown; False: by `pairing_step`, none is. Decided in one transaction."""
+        ...
+
+    async def pair(self, code: str, user: str, *, now: float, act: Act | None) -> Person:
+        """Make the sender of a code a user; the code is used up with it.
+
+        Raises:
+            PairingNotFound: no living code is this one.
+        """
+        ...
+
+    async def unpair(self, sender: Sender, *, act: Act | None) -> bool:
+        """Make a person a stranger; False: they are one."""
+        ...
+
+
+class InboundLog(Protocol):
+    """What came, each once. It is kept until it was handled, in the order of each place."""
+
+    async def add(self, inbound: Sequence[Inbound], *, now: float) -> int:
+        """Make what came durable; return how much of it is new. Known keys are left alone."""
+        ...
+
+    async def pending(self, channel: str, account: str, *, limit: int) -> Sequence[Inbound]:
+        """Return the oldest of each place that was not handled."""
+        ...
+
+    async def settle(self, inbound: Inbound, *, outcome: str) -> None:
+        """Note that something was handled, and what came of it."""
+        ...
+
+
+class Conversation(NamedTuple):
+    """A session that is held at a place."""
+
+    session_id: SessionId
+    place: Place
+    sender: Sender
+    """Who began it."""
+
+
+class ConversationStore(Protocol):
+    """Which session is held where: per place, in direct messages per person."""
+
+    async def find(self, place: Place) -> Conversation | None:
+        """Return the conversation of a place; None: there is none yet."""
+        ...
+
+    async def of_session(self, session_id: SessionId) -> Conversation | None:
+        """Return where a session is held; None: on no channel, or not any more."""
+        ...
+
+    async def bind(self, conversation: Conversation) -> None:
+        """Hold a session at a place, instead of the one before."""
+        ...
+
+    async def move(self, place: Place, to_chat: str) -> None:
+        """Move all conversations of a chat, and what is to be sent to it, to another, in one transaction."""
+        ...
+
+
+class ChannelOutbox(Protocol):
+    """What goes out. A part of the same source, seq and number to the same place is there once."""
+
+    async def put(self, parts: Sequence[Part]) -> None:
+        """Keep parts until they are settled; one that is known stays as it is."""
+        ...
+
+    async def due(self, channel: str, account: str, now: float, *, limit: int) -> Sequence[Part]:
+        """Return queued parts whose time has come: cards first, then the first of each place."""
+        ...
+
+    async def begin(self, part: Part) -> bool:
+        """Note, durably, that a part is being sent; False: it is not queued any more."""
+        ...
+
+    async def settle(self, part: Part, settlement: Settlement, *, now: float) -> None:
+        """Write what became of an attempt."""
+        ...
+
+    async def requeue(self, part: Part, *, now: float) -> bool:
+        """Send a part again that is in doubt, failed or expired, because a person wants it; False: it is none."""
+        ...
+
+
+class DeliveryHistory(Protocol):
+    """What went out, for people and for pressed buttons."""
+
+    async def list(
+        self, *, statuses: Sequence[DeliveryStatus] = (), channel: str = "", chat: str = "", limit: int = 100
+    ) -> Sequence[Part]:
+        """Return parts, newest first."""
+        ...
+
+    async def of_message(self, place: Place, message_id: str) -> Part | None:
+        """Return the part that was sent to a chat as this message."""
+        ...
+
+    async def of_source(self, source: str) -> Sequence[Part]:
+        """Return the parts of a run or an approval, in their order."""
+        ...
+
+
+class ChannelStore(Protocol):
+    """Everything that channels store."""
+
+    @property
+    def people(self) -> PeopleStore:
+        """Who is who."""
+        ...
+
+    @property
+    def inbound(self) -> InboundLog:
+        """What came."""
+        ...
+
+    @property
+    def conversations(self) -> ConversationStore:
+        """Which session is held where."""
+        ...
+
+    @property
+    def outbox(self) -> ChannelOutbox:
+        """What goes out."""
+        ...
+
+    @property
+    def deliveries(self) -> DeliveryHistory:
+        """What went out."""
+        ...

@@ -1,0 +1,39 @@
+"""The tables of channels, together."""
+
+from functools import cached_property
+
+from agent_fabric.infrastructure.persistence.chain_writer import ChainWriter
+from agent_fabric.infrastructure.persistence.channel_inbox import SqlConversations, SqlInboundLog
+from agent_fabric.infrastructure.persistence.channel_outbox import SqlChannelOutbox
+from agent_fabric.infrastructure.persistence.channel_people import SqlChannelPeople
+from agent_fabric.infrastructure.persistence.dead_letters import LetterSeal
+from agent_fabric.infrastructure.persistence.sql import Database
+
+
+class SqlChannels:
+    """ChannelStore over the database."""
+
+    def __init__(self, database: Database, chain: ChainWriter) -> None:
+        self._database = database
+        self._chain = chain
+        self._seal = LetterSeal(database.keys)
+
+    @cached_property
+    def people(self) -> SqlChannelPeople:
+        return SqlChannelPeople(self._database, self._chain)
+
+    @cached_property
+    def inbound(self) -> SqlInboundLog:
+        return SqlInboundLog(self._database, self._seal)
+
+    @cached_property
+    def conversations(self) -> SqlConversations:
+        return SqlConversations(self._database)
+
+    @cached_property
+    def outbox(self) -> SqlChannelOutbox:
+        return SqlChannelOutbox(self._database, self._seal)
+
+    @property
+    def deliveries(self) -> SqlChannelOutbox:
+        return self.outbox

@@ -1,0 +1,135 @@
+"""What every store of channels promises (CH-2, CH-5, CH-6, CH-11)."""
+
+from dataclasses import replace
+
+import pytest
+
+from agent_fabric.application.ports.channels import ChannelStore, Conversation
+from agent_fabric.domain.acts import Act, Deed
+from agent_fabric.domain.channels.addresses import Place, Sender
+from agent_fabric.domain.channels.deliveries import Button, DeliveryStatus, Part, PartKind, Settlement
+from agent_fabric.domain.channels.inbound import ButtonPress, ChatMoved, Inbound, InboundFile, InboundMessage
+from agent_fabric.domain.channels.pairing import CODE_LASTS_S, PairingRequest
+from agent_fabric.domain.errors import PairingNotFound
+from agent_fabric.domain.ids import SessionId
+
+PLACE = Place("telegram", "42", "7")
+GROUP = Place("telegram", "42", "-5", "9", is_direct=False)
+ANN = Sender("telegram", "42", "7")
+ASKED = PairingRequest(code="ABCDEFGH", sender=ANN, place=PLACE, created_at=100.0)
+SAID = InboundMessage(
+    key="u1",
+    place=PLACE,
+    sender=ANN,
+    text="hello \x00 \ud800",
+    sent_at=99.0,
+    files=(InboundFile(file_id="f", name="a.txt", size=3),),
+)
+ACT = Act(at=101.0, by="root", credential="local", deed=Deed.CHANNEL_PAIRED.value, about="ann")
+PART = Part(
+    source="run",
+    place=PLACE,
+    text="<b>x</b>",
+    plain="x",
+    buttons=(Button("Yes", "v1"),),
+    facts={"nonce": "n"},
+    created_at=1.0,
+)
+
+
+class ChannelContract:
+    async def test_a_code_is_kept_once_and_makes_a_stranger_a_user(self, channels: ChannelStore) -> None:
+        people = channels.people
+        assert await people.ask(ASKED)
+        assert not await people.ask(replace(ASKED, code="BBBBBBBB"))
+        person = await people.pair("ABCDEFGH", "ann", now=101.0, act=ACT)
+        assert (person.user, person.sender, person.place, person.paired_by) == ("ann", ANN, PLACE, "root")
+        assert await people.find(ANN) == person
+        assert await people.list() == [person]
+        with pytest.raises(PairingNotFound):
+            await people.pair("ABCDEFGH", "eve", now=101.0, act=ACT)
+        assert await people.unpair(ANN, act=None)
+        assert not await people.unpair(ANN, act=None)
+        assert await people.find(ANN) is None
+
+    async def test_a_code_ends_after_an_hour_and_three_wait_at_most(self, channels: ChannelStore) -> None:
+        for each in range(4):
+            sender = Sender("telegram", "42", f"s{each}")
+            kept = await channels.people.ask(replace(ASKED, code=f"AAAAAAA{each + 2}", sender=sender))
+            assert kept == (each < 3)
+        with pytest.raises(PairingNotFound):
+            await channels.people.pair("AAAAAAA2", "ann", now=100.0 + CODE_LASTS_S, act=None)
+
+    async def test_what_came_is_known_by_its_key_and_keeps_its_order(self, channels: ChannelStore) -> None:
+        log = channels.inbound
+        press = ButtonPress(key="u3", place=GROUP, sender=ANN, data="d", message_id="5", sent_at=1.0)
+        moved = ChatMoved(key="u4", place=GROUP, to_chat="-100", sent_at=2.0)
+        came: list[Inbound] = [SAID, replace(SAID, key="u2", text="second"), press, moved]
+        assert await log.add(came, now=1.0) == 4
+        assert await log.add(came, now=2.0) == 0
+        first = await log.pending("telegram", "42", limit=9)
+        assert [each.key for each in first] == ["u1", "u3"]
+        assert first[1] == press
+        assert isinstance(first[0], InboundMessage)
+        assert first[0].files == SAID.files
+        await log.settle(first[0], outcome="run")
+        await log.settle(first[1], outcome="pressed")
+        assert [each.key for each in await log.pending("telegram", "42", limit=9)] == ["u2", "u4"]
+        assert await log.add([SAID], now=3.0) == 0
+        assert await log.pending("telegram", "43", limit=9) == []
+
+    async def test_a_session_is_held_at_one_place_and_moves_with_its_chat(self, channels: ChannelStore) -> None:
+        held = Conversation(SessionId("s1"), GROUP, ANN)
+        await channels.conversations.bind(held)
+        assert await channels.conversations.find(GROUP) == held
+        assert await channels.conversations.of_session(SessionId("s1")) == held
+        await channels.outbox.put([replace(PART, place=GROUP)])
+        await channels.conversations.move(GROUP, "-100")
+        there = replace(GROUP, chat="-100")
+        assert await channels.conversations.find(GROUP) is None
+        assert await channels.conversations.find(there) == held._replace(place=there)
+        [part] = await channels.outbox.due("telegram", "42", 5.0, limit=9)
+        assert part.place == there
+        assert await channels.outbox.begin(part)
+        await channels.conversations.bind(held._replace(session_id=SessionId("s2"), place=there))
+        assert await channels.conversations.of_session(SessionId("s1")) is None
+
+    async def test_a_part_is_there_once_and_sent_by_one(self, channels: ChannelStore) -> None:
+        await channels.outbox.put([PART])
+        await channels.outbox.put([replace(PART, text="other")])
+        [part] = await channels.outbox.due("telegram", "42", 5.0, limit=9)
+        assert part == PART
+        assert await channels.outbox.begin(part)
+        assert not await channels.outbox.begin(part)
+        assert await channels.outbox.due("telegram", "42", 5.0, limit=9) == []
+        assert [each.id for each in await channels.deliveries.list(statuses=[DeliveryStatus.SENDING])] == [PART.id]
+        await channels.outbox.settle(part, Settlement(status=DeliveryStatus.SENT, message_id="77"), now=6.0)
+        found = await channels.deliveries.of_message(PLACE, "77")
+        assert found is not None
+        assert (found.status, found.attempts, found.settled_at, found.facts) == ("sent", 1, 6.0, {"nonce": "n"})
+        assert await channels.deliveries.of_message(replace(PLACE, chat="8"), "77") is None
+        assert await channels.deliveries.of_message(PLACE, "") is None
+        assert not await channels.outbox.requeue(part, now=7.0)
+
+    async def test_parts_keep_their_order_and_a_doubt_or_a_card_holds_nothing_up(self, channels: ChannelStore) -> None:
+        second = replace(PART, number=1)
+        card = replace(PART, source="approval", kind=PartKind.CARD)
+        elsewhere = replace(PART, place=GROUP)
+        await channels.outbox.put([PART, second, card, elsewhere])
+        due = await channels.outbox.due("telegram", "42", 5.0, limit=9)
+        assert [each.id for each in due] == [card.id, PART.id, elsewhere.id]
+        await channels.outbox.begin(PART)
+        await channels.outbox.settle(PART, Settlement(status=DeliveryStatus.IN_DOUBT, problem="cut"), now=6.0)
+        assert second.id in [each.id for each in await channels.outbox.due("telegram", "42", 6.0, limit=9)]
+        [doubt] = await channels.deliveries.list(statuses=[DeliveryStatus.IN_DOUBT], channel="telegram", chat="7")
+        assert await channels.outbox.requeue(doubt, now=9.0)
+        assert [each.number for each in await channels.deliveries.of_source("run")] == [0, 0, 1]
+
+    async def test_what_cannot_be_parsed_goes_on_as_plain_text(self, channels: ChannelStore) -> None:
+        await channels.outbox.put([PART])
+        await channels.outbox.begin(PART)
+        settlement = Settlement(status=DeliveryStatus.QUEUED, next_at=8.0, problem="bad tag", as_plain=True)
+        await channels.outbox.settle(PART, settlement, now=7.0)
+        assert await channels.outbox.due("telegram", "42", 7.0, limit=9) == []
+        [part] = await channels.outbox.due("telegram", "42", 8.0, limit=9)
+        assert (part.text, part.attempts, part.problem) == ("x", 1, "bad tag")
