@@ -1,0 +1,219 @@
+"""Telegram over long polling: no public address is needed.
+
+The token is part of every address of the Bot API. So no address is ever logged or shown, and what an exception of the
+HTTP client says is replaced by its kind.
+"""
+
+import json
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
+
+import aiohttp
+
+from agent_fabric.application.ports.channels import ChannelState, ChannelStatus, Take
+from agent_fabric.application.ports.clock import Clock
+from agent_fabric.domain.channels.deliveries import AnswerLost, NotReached, Part, Refused, SendOutcome
+from agent_fabric.domain.channels.inbound import ButtonPress
+from agent_fabric.domain.channels.pacing import TELEGRAM_PACES
+from agent_fabric.domain.channels.rendering import TELEGRAM
+from agent_fabric.domain.errors import ConfigError, FabricError, StoreUnavailable
+from agent_fabric.infrastructure.channels.telegram_wire import (
+    ALLOWED_UPDATES,
+    CHANNEL,
+    Bot,
+    Method,
+    method_for,
+    next_offset,
+    read_outcome,
+    read_updates,
+)
+from agent_fabric.infrastructure.web.sessions import read_up_to
+
+API_BASE: Final = "https://api.telegram.org"
+POLL_S: Final = 50
+"""How long Telegram holds a poll open when there is nothing to tell."""
+POLL_GRACE_S: Final = 15.0
+REQUEST_TIMEOUT_S: Final = 30.0
+MAX_ANSWER: Final = 16 * 1024 * 1024
+BACK_OFF_S: Final = (1.0, 2.0, 5.0, 10.0, 30.0)
+_POLLS: Final = frozenset({"getMe", "deleteWebhook", "getUpdates"})
+_REFUSED: Final = frozenset({401, 403, 404})
+"""What Telegram answers to a token that it does not know (any more)."""
+
+_log = logging.getLogger(__name__)
+
+
+class _Unavailable(Exception):
+    """Telegram could not be asked; the message names no address."""
+
+
+class TelegramChannel:
+    """Channel over the Bot API. One process polls for a token; a second one would be answered 409."""
+
+    rendering = TELEGRAM
+    paces = TELEGRAM_PACES
+
+    def __init__(
+        self,
+        token: Callable[[], Awaitable[str]],
+        clock: Clock,
+        *,
+        api_base: str = API_BASE,
+        poll_s: int = POLL_S,
+        back_off_s: tuple[float, ...] = BACK_OFF_S,
+    ) -> None:
+        """Connect to nothing yet.
+
+        Args:
+            token: Finds the token, before every request: it may be changed while the server runs.
+            clock: The time.
+            api_base: Where the Bot API is.
+            poll_s: How long a poll may last.
+            back_off_s: Pauses after failures; the last one is repeated.
+        """
+        self.status = ChannelStatus(CHANNEL)
+        self._token = token
+        self._clock = clock
+        self._base = api_base.rstrip("/")
+        self._poll_s = poll_s
+        self._back_off_s = back_off_s
+        self._bot: Bot | None = None
+        self._polling: aiohttp.ClientSession | None = None
+        self._sending: aiohttp.ClientSession | None = None
+
+    async def receive(self, take: Take) -> None:
+        offset, failures = 0, 0
+        while True:
+            try:
+                bot = self._bot or await self._introduce()
+                updates = await self._poll(offset)
+                # Nothing is acknowledged before it is durable: the next poll, with the new offset, is what does it.
+                if inbound := read_updates(updates, bot):
+                    await take(inbound)
+                offset, failures = next_offset(updates, offset), 0
+                self._heard()
+            except (_Unavailable, StoreUnavailable) as problem:
+                self._note_waiting(str(problem))
+                await self._stop_polling()
+                await self._clock.sleep(self._back_off_s[min(failures, len(self._back_off_s) - 1)])
+                failures += 1
+
+    async def send(self, part: Part) -> SendOutcome:
+        try:
+            method = method_for(part)
+        except ValueError:
+            return Refused("its address is none of Telegram's")
+        try:
+            status, answer = await self._call(method, timeout_s=REQUEST_TIMEOUT_S)
+        except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as problem:
+            return NotReached(f"Telegram cannot be reached: {type(problem).__name__}")
+        except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as problem:
+            return AnswerLost(f"Telegram did not answer: {type(problem).__name__}")
+        except FabricError as problem:  # the token cannot be had
+            return NotReached(problem.message)
+        return read_outcome(part, status, answer)
+
+    async def answer(self, press: ButtonPress, text: str) -> None:
+        if not press.answer_id:
+            return
+        body = {"callback_query_id": press.answer_id, "text": text[:200], "show_alert": bool(text)}
+        try:
+            await self._call(Method("answerCallbackQuery", body), timeout_s=REQUEST_TIMEOUT_S)
+        except (aiohttp.ClientError, TimeoutError, OSError, ValueError, FabricError) as problem:
+            _log.info("A press of a button was not answered: %s", type(problem).__name__)
+
+    async def aclose(self) -> None:
+        await self._stop_polling()
+        sending, self._sending = self._sending, None
+        if sending is not None:
+            await sending.close()
+
+    async def _introduce(self) -> Bot:
+        """Learn who we are, and make sure that no webhook takes the updates instead.
+
+        Nothing that waits is dropped: the webhook goes, its updates stay.
+        """
+        result = await self._ask(Method("getMe", {}), timeout_s=REQUEST_TIMEOUT_S)
+        bot = Bot(str(result.get("id", "")), str(result.get("username", "")))
+        await self._ask(Method("deleteWebhook", {"drop_pending_updates": False}), timeout_s=REQUEST_TIMEOUT_S)
+        self._bot = bot
+        self.status.account, self.status.name = bot.id, bot.username
+        return bot
+
+    async def _poll(self, offset: int) -> list[Any]:
+        body: dict[str, Any] = {"timeout": self._poll_s, "allowed_updates": list(ALLOWED_UPDATES), "limit": 100}
+        if offset:
+            body["offset"] = offset
+        result = await self._ask(Method("getUpdates", body), timeout_s=self._poll_s + POLL_GRACE_S)
+        return result if isinstance(result, list) else []
+
+    async def _ask(self, method: Method, *, timeout_s: float) -> Any:
+        """Return the result of a method.
+
+        Raises:
+            ConfigError: the token is refused.
+            _Unavailable: it could not be asked, or wants to be asked later.
+        """
+        try:
+            status, answer = await self._call(method, timeout_s=timeout_s)
+        except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as problem:
+            raise _Unavailable(f"Telegram does not answer: {type(problem).__name__}") from None
+        if isinstance(answer, Mapping) and answer.get("ok") is True:
+            return answer.get("result")
+        if status in _REFUSED:
+            raise self._refused()
+        if status == 409:
+            raise _Unavailable("another program polls with this token (409); only one may")
+        raise _Unavailable(f"Telegram answered {status}")
+
+    async def _call(self, method: Method, *, timeout_s: float) -> tuple[int, Any]:
+        token = await self._token()
+        arguments: dict[str, Any] = {"json": dict(method.body)}
+        if method.file:
+            form = aiohttp.FormData()
+            for name, value in method.body.items():
+                form.add_field(name, value if isinstance(value, str) else json.dumps(value))
+            form.add_field("document", method.file.encode(), filename="answer.md", content_type="text/markdown")
+            arguments = {"data": form}
+        timeout = aiohttp.ClientTimeout(total=timeout_s, sock_connect=10.0)
+        url = f"{self._base}/bot{token}/{method.name}"
+        session = self._session(polls=method.name in _POLLS)
+        async with session.post(url, timeout=timeout, allow_redirects=False, **arguments) as response:
+            body, _ = await read_up_to(response, MAX_ANSWER)
+            return response.status, json.loads(body)
+
+    def _session(self, *, polls: bool) -> aiohttp.ClientSession:
+        """Return where requests are made. What is sent gets a connection of its own.
+
+        A kept one may have been closed by the other side in the same moment, and then nobody knows what arrived.
+        """
+        if polls:
+            self._polling = self._polling or aiohttp.ClientSession()
+            return self._polling
+        self._sending = self._sending or aiohttp.ClientSession(connector=aiohttp.TCPConnector(force_close=True))
+        return self._sending
+
+    async def _stop_polling(self) -> None:
+        """Close the connection of polls: one that Telegram still holds open would get the next one a 409."""
+        polling, self._polling = self._polling, None
+        if polling is not None:
+            await polling.close()
+
+    def _heard(self) -> None:
+        self.status.state, self.status.problem, self.status.hint = ChannelState.CONNECTED, "", ""
+        self.status.heard_at = self._clock.now()
+
+    def _note_waiting(self, problem: str) -> None:
+        if problem != self.status.problem:
+            _log.warning("Telegram: %s", problem)
+        self.status.state, self.status.problem = ChannelState.WAITING, problem
+
+    def _refused(self) -> ConfigError:
+        hint = "Get a token from @BotFather (/mybots, API Token), set it as `channels.telegram.token`, restart."
+        self.status.state, self.status.problem, self.status.hint = (
+            ChannelState.REFUSED,
+            "Telegram refuses the token",
+            hint,
+        )
+        return ConfigError("Telegram refuses the token", hint=hint)

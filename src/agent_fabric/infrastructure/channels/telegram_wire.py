@@ -1,0 +1,212 @@
+"""The Bot API of Telegram as values: updates that come, requests that go. No connection is made here.
+
+The format is that of https://core.telegram.org/bots/api, version 9.2.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from agent_fabric.domain.channels.addresses import Place, Sender
+from agent_fabric.domain.channels.deliveries import (
+    Accepted,
+    AnswerLost,
+    Part,
+    PartKind,
+    Refused,
+    SendOutcome,
+    Throttled,
+    Unparsable,
+)
+from agent_fabric.domain.channels.inbound import ButtonPress, ChatMoved, Inbound, InboundFile, InboundMessage
+
+CHANNEL: Final = "telegram"
+ALLOWED_UPDATES: Final = ("message", "callback_query")
+_DIRECT: Final = "private"
+_NOT_MODIFIED: Final = "message is not modified"
+_UNPARSABLE: Final = "can't parse entities"
+
+
+class Bot(NamedTuple):
+    """Who we are there."""
+
+    id: str
+    username: str
+
+
+class Method(NamedTuple):
+    """A request of the Bot API."""
+
+    name: str
+    body: Mapping[str, Any]
+    file: str = ""
+    """The content of a document; empty: there is none."""
+
+
+def read_updates(updates: Sequence[Any], bot: Bot) -> list[Inbound]:
+    """Return what the updates bring. One that we make nothing of is left out; its number still counts."""
+    found = (read_update(each, bot) for each in updates if isinstance(each, Mapping))
+    return [each for each in found if each is not None]
+
+
+def next_offset(updates: Sequence[Any], offset: int) -> int:
+    """Return the offset that acknowledges these updates."""
+    numbers = [each["update_id"] for each in updates if isinstance(each, Mapping) and "update_id" in each]
+    return max([offset, *(number + 1 for number in numbers if isinstance(number, int))])
+
+
+def read_update(update: Mapping[str, Any], bot: Bot) -> Inbound | None:
+    """Return what an update brings; None: nothing that is for us."""
+    key = str(update.get("update_id", ""))
+    if not key:
+        return None
+    if isinstance(press := update.get("callback_query"), Mapping):
+        return _press(key, press, bot)
+    message = update.get("message")
+    if not isinstance(message, Mapping) or not isinstance(message.get("chat"), Mapping):
+        return None
+    place = _place(message, bot)
+    sent_at = _number(message.get("date"))
+    if "migrate_to_chat_id" in message:
+        return ChatMoved(key=key, place=place, to_chat=str(message["migrate_to_chat_id"]), sent_at=sent_at)
+    author = message.get("from")
+    # An anonymous admin or a channel writes as a chat: that is nobody in particular, so nobody's right counts.
+    if not isinstance(author, Mapping) or "sender_chat" in message:
+        return None
+    text = str(message.get("text") or message.get("caption") or "")
+    files = _files(message)
+    if not text and not files:
+        return None
+    answered = message.get("reply_to_message")
+    answered = answered if isinstance(answered, Mapping) else {}
+    addressed, text = _addressed(text, message, answered, bot)
+    return InboundMessage(
+        key=key,
+        place=place,
+        sender=Sender(CHANNEL, bot.id, str(author.get("id", ""))),
+        text=text,
+        sent_at=sent_at,
+        message_id=str(message.get("message_id", "")),
+        is_bot=bool(author.get("is_bot")),
+        is_addressed=addressed,
+        quoted="" if _is_own(answered, bot) else str(answered.get("text") or answered.get("caption") or ""),
+        files=files,
+    )
+
+
+def method_for(part: Part) -> Method:
+    """Return the request that sends a part."""
+    chat: dict[str, Any] = {"chat_id": _chat_id(part.place.chat)}
+    if part.kind is PartKind.EDIT:
+        chat |= {"message_id": int(part.edits)}
+    elif part.place.thread:
+        chat |= {"message_thread_id": int(part.place.thread)}
+    if part.kind is PartKind.FILE:
+        return Method("sendDocument", {**chat, "caption": part.plain[:1_024]}, file=part.text)
+    said: dict[str, Any] = {"text": part.text, "link_preview_options": {"is_disabled": True}}
+    if part.text != part.plain:
+        said |= {"parse_mode": "HTML"}
+    if part.reply_to and part.kind is not PartKind.EDIT:
+        said |= {"reply_parameters": {"message_id": int(part.reply_to), "allow_sending_without_reply": True}}
+    if part.buttons or part.kind is PartKind.EDIT:
+        rows = [[{"text": each.label, "callback_data": each.data} for each in part.buttons]] if part.buttons else []
+        said |= {"reply_markup": {"inline_keyboard": rows}}
+    return Method("editMessageText" if part.kind is PartKind.EDIT else "sendMessage", {**chat, **said})
+
+
+def read_outcome(part: Part, status: int, answer: Any) -> SendOutcome:
+    """Return what an answer says about a part."""
+    if isinstance(answer, Mapping) and answer.get("ok") is True:
+        result = answer.get("result")
+        return Accepted(str(result["message_id"]) if isinstance(result, Mapping) and "message_id" in result else "")
+    if not isinstance(answer, Mapping) or answer.get("ok") is not False:
+        return AnswerLost(f"Telegram answered {status} without saying what became of it")
+    said = str(answer.get("description", ""))[:300]
+    code = answer.get("error_code", status)
+    parameters = answer.get("parameters")
+    parameters = parameters if isinstance(parameters, Mapping) else {}
+    if code == 429:
+        return Throttled(max(_number(parameters.get("retry_after")), 1.0))
+    if part.kind is PartKind.EDIT and _NOT_MODIFIED in said:
+        return Accepted(part.edits)
+    if code == 400 and _UNPARSABLE in said:
+        return Unparsable(said)
+    if isinstance(code, int) and code >= 500:
+        return AnswerLost(said or f"Telegram answered {code}")
+    return Refused(said or f"Telegram answered {code}")
+
+
+def _press(key: str, press: Mapping[str, Any], bot: Bot) -> ButtonPress | None:
+    message, author = press.get("message"), press.get("from")
+    if not isinstance(message, Mapping) or not isinstance(author, Mapping):
+        return None
+    if not isinstance(message.get("chat"), Mapping):
+        return None
+    return ButtonPress(
+        key=key,
+        place=_place(message, bot),
+        sender=Sender(CHANNEL, bot.id, str(author.get("id", ""))),
+        data=str(press.get("data", "")),
+        message_id=str(message.get("message_id", "")),
+        answer_id=str(press.get("id", "")),
+        sent_at=_number(message.get("date")),
+    )
+
+
+def _place(message: Mapping[str, Any], bot: Bot) -> Place:
+    chat = message["chat"]
+    thread = str(message.get("message_thread_id", "")) if message.get("is_topic_message") else ""
+    return Place(CHANNEL, bot.id, str(chat.get("id", "")), thread, is_direct=chat.get("type") == _DIRECT)
+
+
+def _addressed(text: str, message: Mapping[str, Any], answered: Mapping[str, Any], bot: Bot) -> tuple[bool, str]:
+    """Tell whether a text is meant for us, and return it without our name at its beginning."""
+    name = f"@{bot.username}".lower()
+    entities = message.get("entities") or message.get("caption_entities") or []
+    mentioned = False
+    for entity in entities if isinstance(entities, list) else []:
+        if isinstance(entity, Mapping) and entity.get("type") in {"mention", "bot_command"}:
+            start = int(_number(entity.get("offset")))
+            said = _utf16(text, start, start + int(_number(entity.get("length")))).lower()
+            mentioned = mentioned or said == name or (entity["type"] == "bot_command" and said.endswith(name))
+    stripped = text[len(name) :].lstrip(" ,:") if mentioned and text.lower().startswith(name) else text
+    return mentioned or _is_own(answered, bot), stripped
+
+
+def _is_own(message: Mapping[str, Any], bot: Bot) -> bool:
+    author = message.get("from")
+    return isinstance(author, Mapping) and str(author.get("id", "")) == bot.id
+
+
+def _utf16(text: str, start: int, end: int) -> str:
+    """Return a part of a text by UTF-16 units, which Telegram counts in."""
+    return text.encode("utf-16-le", "surrogatepass")[2 * start : 2 * end].decode("utf-16-le", "replace")
+
+
+def _files(message: Mapping[str, Any]) -> tuple[InboundFile, ...]:
+    found = []
+    for kind in ("document", "audio", "video", "voice"):
+        each = message.get(kind)
+        if isinstance(each, Mapping) and "file_id" in each:
+            found.append(_file(each, str(each.get("file_name") or kind)))
+    photos = message.get("photo")
+    if isinstance(photos, list) and photos and isinstance(photos[-1], Mapping):  # the last one is the largest
+        found.append(_file(photos[-1], "photo.jpg"))
+    return tuple(found)
+
+
+def _file(each: Mapping[str, Any], name: str) -> InboundFile:
+    size = each.get("file_size")
+    return InboundFile(
+        file_id=str(each["file_id"]),
+        name=name,
+        size=size if isinstance(size, int) else None,
+        media_type=str(each.get("mime_type", "")),
+    )
+
+
+def _chat_id(chat: str) -> int | str:
+    return int(chat) if chat.lstrip("-").isdigit() else chat
+
+
+def _number(value: Any) -> float:
+    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else 0.0

@@ -1,0 +1,221 @@
+"""The Telegram channel against a stand-in over real sockets (CH-6, CH-7, CH-9, CH-11, CH-17, CH-18)."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from agent_fabric.application.ports.channels import ChannelState
+from agent_fabric.domain.channels.addresses import Place
+from agent_fabric.domain.channels.deliveries import (
+    Accepted,
+    AnswerLost,
+    Button,
+    NotReached,
+    Part,
+    PartKind,
+    Refused,
+    Throttled,
+    Unparsable,
+)
+from agent_fabric.domain.channels.inbound import ButtonPress, ChatMoved, Inbound, InboundMessage
+from agent_fabric.domain.errors import ConfigError, StoreUnavailable
+from agent_fabric.infrastructure.channels.telegram import TelegramChannel
+from agent_fabric.infrastructure.channels.telegram_wire import Bot, read_update
+from agent_fabric.infrastructure.clock import SystemClock
+from agent_fabric.testing.telegram_standin import BOT_ID, TOKEN, USERNAME, Fault, TelegramStandIn
+
+BOT = Bot(str(BOT_ID), USERNAME)
+PLACE = Place("telegram", str(BOT_ID), "7")
+PART = Part(source="run", place=PLACE, text="<b>hi</b> there", plain="hi there")
+
+
+@pytest.fixture
+async def telegram() -> AsyncIterator[TelegramStandIn]:
+    async with TelegramStandIn() as stand_in:
+        yield stand_in
+
+
+async def _token() -> str:
+    return TOKEN
+
+
+@pytest.fixture
+async def channel(telegram: TelegramStandIn) -> AsyncIterator[TelegramChannel]:
+    made = TelegramChannel(_token, SystemClock(), api_base=telegram.api_base, poll_s=1, back_off_s=(0.01,))
+    yield made
+    await made.aclose()
+
+
+@dataclass(slots=True)
+class Taken:
+    """Takes what comes, and may fail first."""
+
+    failures: int = 0
+    came: list[Inbound] = field(default_factory=list)
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def __call__(self, inbound: Sequence[Inbound]) -> None:
+        if self.failures:
+            self.failures -= 1
+            raise StoreUnavailable("the disk is slow today")
+        self.came += inbound
+        self.changed.set()
+
+
+async def _until(true: Callable[[], bool]) -> None:
+    async with asyncio.timeout(5):
+        while not true():
+            await asyncio.sleep(0.01)
+
+
+async def _receiving(channel: TelegramChannel, taken: Taken, until: Callable[[], bool]) -> None:
+    task = asyncio.create_task(channel.receive(taken))
+    try:
+        await _until(lambda: until() or task.done())
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_what_waits_is_taken_before_it_is_acknowledged(
+    telegram: TelegramStandIn, channel: TelegramChannel
+) -> None:
+    telegram.write(7, "one")
+    telegram.write(7, "two")
+    taken = Taken(failures=2)
+    await _receiving(channel, taken, lambda: telegram.waiting == [])
+    assert [each.text for each in taken.came if isinstance(each, InboundMessage)] == ["one", "two"]
+    assert channel.status.state is ChannelState.CONNECTED
+    assert (channel.status.account, channel.status.name) == (str(BOT_ID), USERNAME)
+
+
+@pytest.mark.parametrize("fault", [Fault.ERROR, Fault.CUT_BEFORE, Fault.CUT_AFTER, Fault.THROTTLE])
+async def test_a_poll_that_fails_loses_nothing(
+    telegram: TelegramStandIn, channel: TelegramChannel, fault: Fault
+) -> None:
+    telegram.fail("getUpdates", fault)
+    telegram.write(7, "one")
+    taken = Taken()
+    await _receiving(channel, taken, lambda: bool(taken.came))
+    assert {each.key for each in taken.came} == {"1000"}
+
+
+async def test_a_second_poller_is_seen_and_survived(telegram: TelegramStandIn, channel: TelegramChannel) -> None:
+    other = TelegramChannel(_token, SystemClock(), api_base=telegram.api_base, poll_s=1, back_off_s=(0.2,))
+    intruder = asyncio.create_task(other.receive(Taken()))
+    await _receiving(channel, Taken(), lambda: telegram.conflicts > 0)
+    intruder.cancel()
+    await asyncio.gather(intruder, return_exceptions=True)
+    await other.aclose()
+    assert "409" in channel.status.problem + other.status.problem
+
+
+async def test_a_refused_token_stops_the_channel_with_the_remedy(
+    telegram: TelegramStandIn, channel: TelegramChannel
+) -> None:
+    telegram.refuses_token = True
+    with pytest.raises(ConfigError) as refused:
+        await channel.receive(Taken())
+    assert "BotFather" in refused.value.hint
+    assert channel.status.state is ChannelState.REFUSED
+
+
+@pytest.mark.parametrize(
+    ("fault", "outcome", "arrived"),
+    [
+        (None, Accepted, 1),
+        (Fault.CUT_AFTER, AnswerLost, 1),
+        (Fault.CUT_BEFORE, AnswerLost, 0),
+        (Fault.ERROR, AnswerLost, 0),
+        (Fault.BLOCKED, Refused, 0),
+        (Fault.THROTTLE, Throttled, 0),
+    ],
+)
+async def test_what_is_known_after_a_part_was_sent(
+    telegram: TelegramStandIn, channel: TelegramChannel, fault: Fault | None, outcome: type[object], arrived: int
+) -> None:
+    telegram.fail("sendMessage", *([fault] if fault else []))
+    assert isinstance(await channel.send(PART), outcome)
+    assert telegram.texts(7) == ["hi there"] * arrived
+
+
+async def test_where_nobody_listens_nothing_can_have_arrived(channel: TelegramChannel) -> None:
+    nowhere = TelegramChannel(_token, SystemClock(), api_base="http://127.0.0.1:9")
+    assert isinstance(await nowhere.send(PART), NotReached)
+    await nowhere.aclose()
+
+
+async def test_markup_that_telegram_refuses_is_told_apart(telegram: TelegramStandIn, channel: TelegramChannel) -> None:
+    assert isinstance(await channel.send(replace(PART, text="<b>hi")), Unparsable)
+    assert isinstance(await channel.send(replace(PART, text="hi there")), Accepted)
+
+
+async def test_a_card_is_edited_in_its_place_and_again_without_harm(
+    telegram: TelegramStandIn, channel: TelegramChannel
+) -> None:
+    card = replace(PART, kind=PartKind.CARD, text="May it?", plain="May it?", buttons=(Button("Yes", "v1.a.x.y"),))
+    sent = await channel.send(card)
+    assert isinstance(sent, Accepted)
+    edit = replace(card, kind=PartKind.EDIT, text="Yes, ann", plain="Yes, ann", buttons=(), edits=sent.message_id)
+    assert await channel.send(edit) == sent
+    assert await channel.send(edit) == sent
+    [message] = telegram.messages
+    assert (message.text, message.buttons, message.edits) == ("Yes, ann", {}, 1)
+
+
+async def test_a_long_answer_is_a_file(telegram: TelegramStandIn, channel: TelegramChannel) -> None:
+    assert isinstance(await channel.send(replace(PART, kind=PartKind.FILE, text="# all", plain="")), Accepted)
+    assert telegram.messages[0].document == "# all"
+
+
+async def test_a_press_comes_and_is_answered_to_its_person(telegram: TelegramStandIn, channel: TelegramChannel) -> None:
+    await channel.send(replace(PART, buttons=(Button("Yes", "data"),)))
+    telegram.press(8, telegram.messages[0], "Yes")
+    taken = Taken()
+    await _receiving(channel, taken, lambda: bool(taken.came))
+    [press] = taken.came
+    assert isinstance(press, ButtonPress)
+    assert (press.sender.id, press.data, press.message_id) == ("8", "data", "1")
+    await channel.answer(press, "not yours")
+    assert telegram.answers[0]["text"] == "not yours"
+
+
+async def test_the_token_is_never_logged(
+    telegram: TelegramStandIn, channel: TelegramChannel, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    telegram.fail("getUpdates", Fault.CUT_BEFORE, Fault.ERROR)
+    telegram.fail("sendMessage", Fault.CUT_BEFORE)
+    lost = await channel.send(PART)
+    await _receiving(channel, Taken(), lambda: channel.status.state is ChannelState.CONNECTED)
+    assert "stand-in-token" not in caplog.text + repr(lost) + channel.status.problem
+
+
+def test_who_writes_where_and_to_whom() -> None:
+    group = {"id": -5, "type": "supergroup"}
+    said = {"message_id": 3, "date": 9, "chat": group, "from": {"id": 7}, "text": f"🙂 @{USERNAME} go"}
+    mention = {"type": "mention", "offset": 3, "length": len(USERNAME) + 1}
+    read = read_update({"update_id": 1, "message": {**said, "entities": [mention]}}, BOT)
+    assert isinstance(read, InboundMessage)
+    assert (read.is_addressed, read.place.is_direct, read.sender.id) == (True, False, "7")
+    plain = read_update({"update_id": 1, "message": said}, BOT)
+    assert isinstance(plain, InboundMessage)
+    assert not plain.is_addressed
+    reply = {**said, "reply_to_message": {"from": {"id": BOT_ID}, "text": "mine"}}
+    answered = read_update({"update_id": 1, "message": reply}, BOT)
+    assert isinstance(answered, InboundMessage)
+    assert (answered.is_addressed, answered.quoted) == (True, "")
+    assert read_update({"update_id": 1, "message": {**said, "sender_chat": {"id": -5}}}, BOT) is None
+    moved = read_update({"update_id": 2, "message": {"chat": group, "date": 1, "migrate_to_chat_id": -100}}, BOT)
+    assert isinstance(moved, ChatMoved)
+    assert moved.to_chat == "-100"
+
+
+@pytest.mark.parametrize(
+    "broken", [{}, {"update_id": 1}, {"update_id": 1, "message": []}, {"update_id": 1, "message": {}}]
+)
+def test_what_telegram_never_sends_does_no_harm(broken: dict[str, object]) -> None:
+    assert read_update(broken, BOT) is None
