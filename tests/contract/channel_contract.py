@@ -4,14 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from agent_fabric.application.ports.channels import ChannelStore, Conversation
+from agent_fabric.application.ports.channels import ChannelStore, Conversation, PendingTurn
 from agent_fabric.domain.acts import Act, Deed
 from agent_fabric.domain.channels.addresses import Place, Sender
 from agent_fabric.domain.channels.deliveries import Button, DeliveryStatus, Part, PartKind, Settlement
 from agent_fabric.domain.channels.inbound import ButtonPress, ChatMoved, Inbound, InboundFile, InboundMessage
 from agent_fabric.domain.channels.pairing import CODE_LASTS_S, PairingRequest
 from agent_fabric.domain.errors import PairingNotFound
-from agent_fabric.domain.ids import SessionId
+from agent_fabric.domain.ids import RunId, SessionId
 
 PLACE = Place("telegram", "42", "7")
 GROUP = Place("telegram", "42", "-5", "9", is_direct=False)
@@ -84,12 +84,15 @@ class ChannelContract:
         assert await channels.conversations.find(GROUP) == held
         assert await channels.conversations.of_session(SessionId("s1")) == held
         await channels.outbox.put([replace(PART, place=GROUP)])
+        turn = PendingTurn(RunId("r1"), GROUP, ANN, "5")
+        await channels.turns.add(turn)
         await channels.conversations.move(GROUP, "-100")
         there = replace(GROUP, chat="-100")
         assert await channels.conversations.find(GROUP) is None
         assert await channels.conversations.find(there) == held._replace(place=there)
         [part] = await channels.outbox.due("telegram", "42", 5.0, limit=9)
         assert part.place == there
+        assert await channels.turns.find(RunId("r1")) == turn._replace(place=there)
         assert await channels.outbox.begin(part)
         await channels.conversations.bind(held._replace(session_id=SessionId("s2"), place=there))
         assert await channels.conversations.of_session(SessionId("s1")) is None
@@ -133,3 +136,14 @@ class ChannelContract:
         assert await channels.outbox.due("telegram", "42", 7.0, limit=9) == []
         [part] = await channels.outbox.due("telegram", "42", 8.0, limit=9)
         assert (part.text, part.attempts, part.problem) == ("x", 1, "bad tag")
+
+    async def test_an_answer_is_owed_until_it_is_in_the_outbox(self, channels: ChannelStore) -> None:
+        first, second = (PendingTurn(RunId(run), PLACE, ANN, "5") for run in ("r1", "r2"))
+        await channels.turns.add(first)
+        await channels.turns.add(second)
+        await channels.turns.add(first._replace(message_id="other"))
+        assert await channels.turns.open("telegram", "42", limit=9) == [first, second]
+        assert await channels.turns.open("telegram", "43", limit=9) == []
+        await channels.turns.close(RunId("r1"))
+        assert await channels.turns.find(RunId("r1")) is None
+        assert await channels.turns.open("telegram", "42", limit=9) == [second]

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from agent_fabric.application.ports.channels import ChannelState, ChannelStatus, Conversation, Take
+from agent_fabric.application.ports.channels import ChannelState, ChannelStatus, Conversation, PendingTurn, Take
 from agent_fabric.domain.acts import Act
 from agent_fabric.domain.channels.addresses import Place, Sender
 from agent_fabric.domain.channels.deliveries import (
@@ -20,7 +20,7 @@ from agent_fabric.domain.channels.pacing import Paces
 from agent_fabric.domain.channels.pairing import PairingRequest, Person, ShowCode, pairing_step
 from agent_fabric.domain.channels.rendering import PLAIN, Rendering
 from agent_fabric.domain.errors import PairingNotFound
-from agent_fabric.domain.ids import SessionId
+from agent_fabric.domain.ids import RunId, SessionId
 
 _OPEN = (DeliveryStatus.QUEUED, DeliveryStatus.SENDING)
 
@@ -90,9 +90,10 @@ class MemoryInbound:
 class MemoryConversations:
     """ConversationStore in memory."""
 
-    def __init__(self, outbox: "MemoryChannelOutbox") -> None:
+    def __init__(self, outbox: "MemoryChannelOutbox", turns: "MemoryTurns") -> None:
         self.held: dict[str, Conversation] = {}
         self._outbox = outbox
+        self._turns = turns
 
     async def find(self, place: Place) -> Conversation | None:
         return self.held.get(place.key)
@@ -111,6 +112,8 @@ class MemoryConversations:
             del self.held[each.place.key]
             moved = each._replace(place=replace(each.place, chat=to_chat))
             self.held[moved.place.key] = moved
+        for turn in [each for each in self._turns.owed.values() if is_there(each.place)]:
+            self._turns.owed[turn.run_id] = turn._replace(place=replace(turn.place, chat=to_chat))
         kept = list(self._outbox.parts.values())
         self._outbox.parts.clear()
         for part in kept:
@@ -200,6 +203,26 @@ class MemoryChannelOutbox:
         return sorted(found, key=lambda each: (each.seq, each.number))
 
 
+class MemoryTurns:
+    """TurnStore in memory."""
+
+    def __init__(self) -> None:
+        self.owed: dict[RunId, PendingTurn] = {}
+
+    async def add(self, turn: PendingTurn) -> None:
+        self.owed.setdefault(turn.run_id, turn)
+
+    async def open(self, channel: str, account: str, *, limit: int) -> Sequence[PendingTurn]:
+        owed = [each for each in self.owed.values() if (each.place.channel, each.place.account) == (channel, account)]
+        return owed[:limit]
+
+    async def find(self, run_id: RunId) -> PendingTurn | None:
+        return self.owed.get(run_id)
+
+    async def close(self, run_id: RunId) -> None:
+        self.owed.pop(run_id, None)
+
+
 class MemoryChannels:
     """ChannelStore in memory."""
 
@@ -207,7 +230,8 @@ class MemoryChannels:
         self.people = MemoryPeople()
         self.inbound = MemoryInbound()
         self.outbox = self.deliveries = MemoryChannelOutbox()
-        self.conversations = MemoryConversations(self.outbox)
+        self.turns = MemoryTurns()
+        self.conversations = MemoryConversations(self.outbox, self.turns)
 
 
 @dataclass(slots=True)

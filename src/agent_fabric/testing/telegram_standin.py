@@ -133,7 +133,7 @@ class TelegramStandIn:
     def press(self, sender: int, message: SentMessage, label: str, *, data: str | None = None) -> int:
         """Let a person press a button; with `data`, one that they have made up."""
         carried = message.buttons[label] if data is None else data
-        shown = {"message_id": message.message_id, "date": int(time.time())}
+        shown: dict[str, Any] = {"message_id": message.message_id, "date": int(time.time())}
         shown |= {"chat": {"id": message.chat, "type": "private" if message.chat > 0 else "supergroup"}}
         query = {"id": f"q{self._next_update}", "from": {"id": sender, "is_bot": False}, "message": shown}
         return self.update({"callback_query": query | {"data": carried}})

@@ -12,7 +12,7 @@ from agent_fabric.domain.channels.inbound import ButtonPress, Inbound
 from agent_fabric.domain.channels.pacing import Paces
 from agent_fabric.domain.channels.pairing import PairingRequest, Person
 from agent_fabric.domain.channels.rendering import Rendering
-from agent_fabric.domain.ids import SessionId
+from agent_fabric.domain.ids import RunId, SessionId
 
 Take = Callable[[Sequence[Inbound]], Awaitable[None]]
 """Makes what came durable; when it returns, the platform may forget it. Raises StoreUnavailable."""
@@ -167,6 +167,36 @@ class ConversationStore(Protocol):
         ...
 
 
+class PendingTurn(NamedTuple):
+    """A turn that a message has begun, and whose answer was not relayed yet."""
+
+    run_id: RunId
+    place: Place
+    sender: Sender
+    message_id: str
+    """The message that it answers."""
+
+
+class TurnStore(Protocol):
+    """Turns whose answers are owed to somebody. A turn is noted before it can begin."""
+
+    async def add(self, turn: PendingTurn) -> None:
+        """Note a turn; again is no error."""
+        ...
+
+    async def open(self, channel: str, account: str, *, limit: int) -> Sequence[PendingTurn]:
+        """Return turns whose answers are owed, oldest first."""
+        ...
+
+    async def find(self, run_id: RunId) -> PendingTurn | None:
+        """Return the turn of a run whose answer is owed."""
+        ...
+
+    async def close(self, run_id: RunId) -> None:
+        """Forget a turn: its answer is in the outbox."""
+        ...
+
+
 class ChannelOutbox(Protocol):
     """What goes out. A part of the same source, seq and number to the same place is there once."""
 
@@ -225,6 +255,11 @@ class ChannelStore(Protocol):
     @property
     def conversations(self) -> ConversationStore:
         """Which session is held where."""
+        ...
+
+    @property
+    def turns(self) -> TurnStore:
+        """Whose answers are owed."""
         ...
 
     @property

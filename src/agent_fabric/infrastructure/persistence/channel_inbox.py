@@ -105,6 +105,7 @@ class SqlConversations:
             " AND former.thread = channel_conversations.thread)"
         )
         conversations = "UPDATE channel_conversations SET chat = ? WHERE channel = ? AND account = ? AND chat = ?"
+        turns = "UPDATE channel_turns SET chat = ? WHERE channel = ? AND account = ? AND chat = ?"
         parts = (
             "UPDATE channel_outbox SET chat = ?, id = source || ':' || seq || ':' || part || ':' || channel || '/'"
             " || account || '/' || ? || CASE WHEN thread = '' THEN '' ELSE '/' || thread END"
@@ -114,6 +115,7 @@ class SqlConversations:
         def write(connection: SqlConnection) -> None:
             connection.execute(taken, (*old[:2], new, old[2]))
             connection.execute(conversations, (new, *old))
+            connection.execute(turns, (new, *old))
             connection.execute(parts, (new, new, *old))
 
         await self._database.write(write)

@@ -6,6 +6,7 @@ from agent_fabric.infrastructure.persistence.chain_writer import ChainWriter
 from agent_fabric.infrastructure.persistence.channel_inbox import SqlConversations, SqlInboundLog
 from agent_fabric.infrastructure.persistence.channel_outbox import SqlChannelOutbox
 from agent_fabric.infrastructure.persistence.channel_people import SqlChannelPeople
+from agent_fabric.infrastructure.persistence.channel_turns import SqlChannelTurns
 from agent_fabric.infrastructure.persistence.dead_letters import LetterSeal
 from agent_fabric.infrastructure.persistence.sql import Database
 
@@ -29,6 +30,10 @@ class SqlChannels:
     @cached_property
     def conversations(self) -> SqlConversations:
         return SqlConversations(self._database)
+
+    @cached_property
+    def turns(self) -> SqlChannelTurns:
+        return SqlChannelTurns(self._database)
 
     @cached_property
     def outbox(self) -> SqlChannelOutbox:

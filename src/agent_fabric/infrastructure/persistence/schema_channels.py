@@ -48,6 +48,17 @@ CHANNELS: Final = """
         PRIMARY KEY (channel, account, chat, thread)
     ) STRICT;
     CREATE INDEX channel_conversations_session ON channel_conversations (session_id);
+    CREATE TABLE channel_turns (
+        number     INTEGER PRIMARY KEY AUTOINCREMENT,
+        run_id     TEXT NOT NULL UNIQUE,
+        channel    TEXT NOT NULL,
+        account    TEXT NOT NULL,
+        chat       TEXT NOT NULL,
+        thread     TEXT NOT NULL,
+        is_direct  INTEGER NOT NULL,
+        sender     TEXT NOT NULL,
+        message_id TEXT NOT NULL
+    ) STRICT;
     CREATE TABLE channel_outbox (
         number     INTEGER PRIMARY KEY AUTOINCREMENT,
         id         TEXT NOT NULL UNIQUE,

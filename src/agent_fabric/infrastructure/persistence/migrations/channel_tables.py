@@ -47,6 +47,16 @@ CONVERSATIONS = Table(
     words("session_id"),
 )
 Index("channel_conversations_session", CONVERSATIONS.c.session_id)
+Table(
+    "channel_turns",
+    METADATA,
+    counter("number"),
+    words("run_id", unique=True),
+    *(words(name) for name in ("channel", "account", "chat", "thread")),
+    number("is_direct"),
+    words("sender"),
+    words("message_id"),
+)
 OUTBOX = Table(
     "channel_outbox",
     METADATA,
