@@ -24,6 +24,11 @@ _PRESSED: Final = {"a": Decision.APPROVE, "d": Decision.DENY, "n": Decision.DONE
 _LETTERS: Final = {decision: letter for letter, decision in _PRESSED.items()}
 
 
+def card_source(approval_id: str) -> str:
+    """Return the source of the cards of an approval, and of what becomes of them."""
+    return f"approval:{approval_id}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallShown:
     """What a card shows of an approval."""

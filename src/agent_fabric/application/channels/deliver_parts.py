@@ -1,0 +1,84 @@
+"""Sends what is in the outbox of a channel, at the platform's pace, and writes down what is known about it."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+from agent_fabric.application.channels.replies import plain_part
+from agent_fabric.application.ports.channels import Channel, ChannelOutbox, DeliveryHistory
+from agent_fabric.application.ports.clock import Clock
+from agent_fabric.domain.channels.deliveries import DOUBT_NOTE, DeliveryStatus, Part, PartKind, Throttled, after_crash
+from agent_fabric.domain.channels.deliveries import settle as settlement_after
+from agent_fabric.domain.channels.pacing import Pacer
+
+AT_ONCE = 20
+"""Parts that are under way at the same time, each to another place."""
+
+
+@dataclass(slots=True)
+class DeliverParts:
+    """Use case: one attempt for every part that is due. One process does it for an account."""
+
+    channel: Channel
+    outbox: ChannelOutbox
+    history: DeliveryHistory
+    clock: Clock
+    pause: Callable[[float], Awaitable[None]] = asyncio.sleep
+    _pacer: Pacer | None = field(default=None)
+
+    @property
+    def pacer(self) -> Pacer:
+        """What was sent lately."""
+        if self._pacer is None:
+            self._pacer = Pacer(self.channel.paces)
+        return self._pacer
+
+    async def recover(self) -> int:
+        """Settle what a process was sending when it died: it may have arrived. Return how much that was."""
+        status = self.channel.status
+        stranded = [
+            part
+            for part in await self.history.list(statuses=[DeliveryStatus.SENDING], channel=status.channel, limit=1_000)
+            if part.place.account == status.account
+        ]
+        for part in stranded:
+            now = self.clock.now()
+            settlement = after_crash(part, now=now)
+            await self.outbox.settle(part, settlement, now=now)
+            if settlement.status is DeliveryStatus.IN_DOUBT:
+                await self._note_doubt(part)
+        return len(stranded)
+
+    async def __call__(self) -> int:
+        """Send what is due and may go now; return how many attempts were made."""
+        status, now = self.channel.status, self.clock.now()
+        due = await self.outbox.due(status.channel, status.account, now, limit=5 * AT_ONCE)
+        going: list[Part] = []
+        for part in due:
+            if len(going) < AT_ONCE and self.pacer.free_at(part.place, now) <= now:
+                self.pacer.note(part.place, now)
+                going.append(part)
+        if going:
+            async with asyncio.TaskGroup() as group:
+                for part in going:
+                    group.create_task(self._send(part))
+        return len(going)
+
+    async def _send(self, part: Part) -> None:
+        if not await self.outbox.begin(part):
+            return
+        outcome = await self.channel.send(part)
+        now = self.clock.now()
+        if isinstance(outcome, Throttled):
+            self.pacer.close(part.place, now + outcome.retry_after_s, whole_account=outcome.whole_account)
+        settlement = settlement_after(part, outcome, now=now)
+        await self.outbox.settle(part, settlement, now=now)
+        if settlement.status is DeliveryStatus.IN_DOUBT:
+            await self._note_doubt(part)
+
+    async def _note_doubt(self, part: Part) -> None:
+        """Tell the person that something may be missing; never about such a note itself, and once for a source."""
+        if part.source.startswith("doubt:") or part.kind is PartKind.CARD:
+            return
+        note = plain_part(f"doubt:{part.source}", part.place, DOUBT_NOTE, at=self.clock.now())
+        await self.outbox.put([note])

@@ -1,0 +1,86 @@
+"""Brings the answers of turns to the chats that they are owed to."""
+
+from dataclasses import dataclass
+
+from agent_fabric.application.channels.replies import plain_part, text_parts
+from agent_fabric.application.ports.channels import Channel, ChannelStore, PendingTurn
+from agent_fabric.application.ports.chat import MessageQueue
+from agent_fabric.application.ports.clock import Clock
+from agent_fabric.application.ports.runs import RunReader
+from agent_fabric.domain.chat import COMPLETED, FAILED, STOPPED, ChatMessage, message_from
+from agent_fabric.domain.errors import RunNotFound
+from agent_fabric.domain.events import Event, RunCreated
+
+_BEFORE_ALL = -1
+"""The sequence before the first event of a run."""
+
+
+@dataclass(frozen=True, slots=True)
+class RelayAnswers:
+    """Use case: put every answer that is there into the outbox, once, whatever dies in between."""
+
+    store: ChannelStore
+    reader: RunReader
+    queue: MessageQueue
+    clock: Clock
+
+    async def __call__(self, channel: Channel, *, limit: int = 200) -> int:
+        """Relay what has ended; return how many answers that were.
+
+        Raises:
+            StoreUnavailable: the rest is relayed later.
+        """
+        status, relayed = channel.status, 0
+        for turn in await self.store.turns.open(status.channel, status.account, limit=limit):
+            try:
+                settled = (await self.reader.status(turn.run_id)).settled
+            except RunNotFound:
+                await self._tell_problem(turn)
+                continue
+            if settled:
+                await self._relay(channel, turn)
+                relayed += 1
+        return relayed
+
+    async def _relay(self, channel: Channel, turn: PendingTurn) -> None:
+        created = (await self.reader.page(turn.run_id, after=_BEFORE_ALL, limit=1))[0]
+        newest = await self.reader.newest(turn.run_id)
+        said = _said(turn, created, newest)
+        now = self.clock.now()
+        reply_to = "" if turn.place.is_direct else turn.message_id
+        parts = text_parts(channel, turn.run_id, turn.place, said, at=now, seq=newest.seq, reply_to=reply_to)
+        # Known parts stay as they are, so dying between these two changes nothing.
+        await self.store.outbox.put(parts)
+        await self.store.turns.close(turn.run_id)
+
+    async def _tell_problem(self, turn: PendingTurn) -> None:
+        """Say why a turn cannot begin. It stays owed: it begins as soon as it can."""
+        held = await self.store.conversations.find(turn.place)
+        if held is None:
+            return
+        for waiting in await self.queue.list(held.session_id):
+            if waiting.run_id == turn.run_id and waiting.problem:
+                text = f"I cannot begin: {waiting.problem}"
+                note = plain_part(f"problem:{turn.run_id}", turn.place, text, at=self.clock.now())
+                await self.store.outbox.put([note])
+
+
+def _said(turn: PendingTurn, created: Event, newest: Event) -> str:
+    """Return what a person reads about a turn that has ended."""
+    body = created.body
+    message = message_from(turn.run_id, body, newest) if isinstance(body, RunCreated) else None
+    if message is None:
+        return "It has ended without an answer."
+    return _worded(message) or "It has ended without an answer."
+
+
+def _worded(message: ChatMessage) -> str:
+    match message.metadata.get("status"):
+        case status if status == COMPLETED:
+            return message.content
+        case status if status == FAILED:
+            return f"It failed: {message.content}"
+        case status if status == STOPPED:
+            return f"{message.content}\n\n(stopped)" if message.content else "Stopped."
+        case _:
+            return message.content

@@ -1,0 +1,57 @@
+"""What is said on a channel beside the answers of turns."""
+
+from agent_fabric.application.ports.channels import Channel
+from agent_fabric.domain.channels.addresses import Place
+from agent_fabric.domain.channels.deliveries import Button, Part, PartKind
+from agent_fabric.domain.channels.inbound import Inbound
+from agent_fabric.domain.channels.splitting import SplitText, split_text
+
+
+def reply_source(inbound: Inbound) -> str:
+    """Return the source of what is answered to something that came: the same whenever it is handled."""
+    return f"in:{inbound.place.channel}:{inbound.place.account}:{inbound.key}"
+
+
+def plain_part(source: str, place: Place, text: str, *, at: float, seq: int = 0) -> Part:
+    """Return a short text of our own as a part, without markup."""
+    return Part(source=source, seq=seq, place=place, text=text, plain=text, created_at=at, next_at=at)
+
+
+def text_parts(
+    channel: Channel, source: str, place: Place, text: str, *, at: float, seq: int = 0, reply_to: str = ""
+) -> list[Part]:
+    """Return a text of a model as parts that the platform takes, and a file behind them if it is too long."""
+    split: SplitText = split_text(text, channel.rendering)
+    parts = [
+        Part(
+            source=source,
+            seq=seq,
+            number=number,
+            place=place,
+            text=each.text,
+            plain=each.plain,
+            reply_to=reply_to if number == 0 else "",
+            created_at=at,
+            next_at=at,
+        )
+        for number, each in enumerate(split.parts)
+    ]
+    if split.file:
+        parts.append(
+            Part(
+                source=source,
+                seq=seq,
+                number=len(parts),
+                place=place,
+                kind=PartKind.FILE,
+                text=split.file,
+                plain="The whole answer",
+                created_at=at,
+                next_at=at,
+            )
+        )
+    return parts
+
+
+DO_IT, LEAVE_IT = Button("Do it", "late.yes"), Button("Leave it", "late.no")
+"""Below the question whether an old message still counts."""

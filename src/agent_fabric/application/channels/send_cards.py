@@ -1,0 +1,164 @@
+"""Brings approvals to the people who may answer them, and tells them when somebody has."""
+
+import shlex
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from agent_fabric.application.channels.manage_people import ManagePeople
+from agent_fabric.application.channels.replies import plain_part
+from agent_fabric.application.ports.approvals import ApprovalCard, ApprovalRepository, ApprovalStatus
+from agent_fabric.application.ports.channels import Channel, ChannelStore
+from agent_fabric.application.ports.clock import Clock
+from agent_fabric.domain.channels.addresses import Place
+from agent_fabric.domain.channels.cards import (
+    CARD_LIMITS,
+    DEFAULT_CARD_LIMIT,
+    CallShown,
+    card_source,
+    decided_text,
+    make_card,
+)
+from agent_fabric.domain.channels.deliveries import DeliveryStatus, Part, PartKind
+from agent_fabric.domain.errors import ApprovalNotFound
+from agent_fabric.domain.identity import Scope
+from agent_fabric.domain.outside import Outside
+from agent_fabric.domain.ownership import Viewer
+
+LOOK_BACK = 500
+"""Cards that are looked at after a start, for those that were decided meanwhile."""
+
+
+@dataclass(slots=True)
+class SendCards:
+    """Use case: one card for every question in every chat where it can be answered; edited when it is decided."""
+
+    store: ChannelStore
+    people: ManagePeople
+    approvals: ApprovalRepository
+    new_nonce: Callable[[], str]
+    clock: Clock
+    only_notifies: Callable[[ApprovalCard], bool] = lambda _: False
+    """Tells whether a question is answered with a signature, and so not here."""
+    _sent: set[str] = field(default_factory=set)
+    """Questions whose cards are in the outbox."""
+    _open: set[str] | None = None
+    """Questions that had no answer at the last look; None: this is the first one."""
+
+    async def __call__(self, channel: Channel) -> None:
+        """Look once.
+
+        Raises:
+            StoreUnavailable: the rest is done later.
+        """
+        pending = [each for each in await self.approvals.list(pending_only=True) if not each.damage]
+        for each in pending:
+            if each.approval_id not in self._sent:
+                await self._send(channel, each)
+                self._sent.add(each.approval_id)
+        now_open = {each.approval_id for each in pending}
+        before = await self._cards_sent(channel) if self._open is None else self._open
+        for approval_id in before - now_open:
+            await self._close(channel, approval_id)
+            self._sent.discard(approval_id)
+        self._open = now_open
+
+    async def _cards_sent(self, channel: Channel) -> set[str]:
+        known = await self.store.deliveries.list(channel=channel.status.channel, limit=LOOK_BACK)
+        cards = (each for each in known if each.kind is PartKind.CARD)
+        return {str(each.facts.get("approval_id", "")) for each in cards} - {""}
+
+    async def _send(self, channel: Channel, asked: ApprovalCard) -> None:
+        there = {each.place.key for each in await self.store.deliveries.of_source(card_source(asked.approval_id))}
+        parts = []
+        for place in await self._places(channel, asked):
+            if place.key in there:
+                continue  # its nonce is out already
+            nonce, now = self.new_nonce(), self.clock.now()
+            limit = CARD_LIMITS.get(place.channel, DEFAULT_CARD_LIMIT)
+            card = make_card(shown(asked), nonce, limit=limit, only_notifies=self.only_notifies(asked))
+            facts = {"approval_id": asked.approval_id, "nonce": nonce, "args_hash": asked.args_hash}
+            part = plain_part(card_source(asked.approval_id), place, card.text, at=now)
+            parts.append(replace(part, kind=PartKind.CARD, buttons=card.buttons, facts=facts))
+        if parts:
+            await self.store.outbox.put(parts)
+
+    async def _places(self, channel: Channel, asked: ApprovalCard) -> Sequence[Place]:
+        """Return where a question is shown: in the chat that it comes from, else to each person who may answer."""
+        account = (channel.status.channel, channel.status.account)
+        turn = await self.store.turns.find(asked.run_id)
+        if turn is not None:
+            return [turn.place] if (turn.place.channel, turn.place.account) == account else []
+        places = []
+        for person in await self.store.people.list():
+            if (person.place.channel, person.place.account) != account:
+                continue
+            by = await self.people.principal(person.sender)
+            if by is None or not by.may(Scope.APPROVALS):
+                continue
+            try:
+                await self.approvals.find(asked.approval_id, viewer=Viewer.of(by))
+            except ApprovalNotFound:
+                continue
+            places.append(person.place)
+        return places
+
+    async def _close(self, channel: Channel, approval_id: str) -> None:
+        """Edit the cards of a question that has its answer: who, when."""
+        try:
+            decided = await self.approvals.find(approval_id)
+        except ApprovalNotFound:
+            return
+        if decided.status is ApprovalStatus.PENDING:
+            return
+        parts = await self.store.deliveries.of_source(card_source(approval_id))
+        edited = {each.edits for each in parts if each.kind is PartKind.EDIT}
+        edits = [
+            self._edit(each, decided)
+            for each in parts
+            if each.kind is PartKind.CARD
+            and each.status is DeliveryStatus.SENT
+            and each.message_id not in edited
+            and each.place.channel == channel.status.channel
+        ]
+        if edits:
+            await self.store.outbox.put(edits)
+
+    def _edit(self, card: Part, decided: ApprovalCard) -> Part:
+        now = self.clock.now()
+        text = decided_text(
+            card.plain,
+            decision=decided.status.value,
+            by=decided.decided_by,
+            at=decided.decided_at if decided.decided_at is not None else now,
+            limit=CARD_LIMITS.get(card.place.channel, DEFAULT_CARD_LIMIT),
+        )
+        edit = plain_part(card.source, card.place, text, at=now, seq=1)
+        return replace(edit, kind=PartKind.EDIT, edits=card.message_id)
+
+
+def shown(asked: ApprovalCard) -> CallShown:
+    """Return what a card shows of an approval."""
+    return CallShown(
+        approval_id=asked.approval_id,
+        args_hash=asked.args_hash,
+        tool=asked.tool,
+        args=asked.args,
+        target=asked.target,
+        agent=asked.agent,
+        sandbox=asked.sandbox,
+        reason=asked.reason,
+        question=asked.question,
+        expires_at=asked.expires_at,
+        untrusted=asked.untrusted,
+        private=asked.private,
+        destination=asked.destination,
+        outside=_outside(asked.outside) if asked.outside is not None else "",
+    )
+
+
+def _outside(would_run: Outside) -> str:
+    """Return all of what a person agrees to, word by word."""
+    words = " ".join(shlex.quote(word) for word in would_run.words)
+    lines = [f"{words} as {would_run.account}"]
+    lines += [f"goes to {would_run.goes_to}"] if would_run.goes_to else []
+    return "\n".join([*lines, *(f"carries {each}" for each in would_run.carries)])

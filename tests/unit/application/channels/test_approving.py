@@ -1,0 +1,93 @@
+"""Approvals on a channel (CH-14, CH-15, C17)."""
+
+from dataclasses import replace
+
+from agent_fabric.application.ports.approvals import ApprovalStatus
+from agent_fabric.domain.channels.addresses import Place
+from agent_fabric.domain.channels.deliveries import AnswerLost, DeliveryStatus, PartKind
+from agent_fabric.domain.identity import Role
+from unit.application.channels.world import World
+
+ID = "abcd1234abcd"
+
+
+async def _asked() -> World:
+    world = World()
+    await world.add("ann")
+    await world.add("bob", Role.MEMBER, number="8")
+    await world.asks(ID)
+    return world
+
+
+async def test_a_card_arrives_is_answered_and_says_by_whom() -> None:
+    world = await _asked()
+    [card] = world.channel.sent
+    assert (card.kind, card.place.chat) == (PartKind.CARD, "7")
+    assert "rm é" in card.text
+    await world.press(card, "Approve")
+    assert world.storage.approvals.cards[ID].status is ApprovalStatus.APPROVED
+    assert world.storage.approvals.cards[ID].decided_by == "ann"
+    await world.run.step()
+    edit = world.channel.sent[-1]
+    assert (edit.kind, edit.buttons) == (PartKind.EDIT, ())
+    assert "approved by ann" in edit.text
+    before = len(world.texts)
+    await world.run.step()
+    assert len(world.texts) == before
+
+
+async def test_the_wrong_thumb_gets_a_polite_no_and_the_card_stays() -> None:
+    world = await _asked()
+    [card] = world.channel.sent
+    await world.press(card, "Approve", number="8")
+    await world.press(card, "Approve", number="999")
+    assert [said for _, said in world.channel.answers] == ["This is not yours to answer."] * 2
+    assert world.storage.approvals.cards[ID].status is ApprovalStatus.PENDING
+    assert [act.deed for act in world.storage.acts.acts] == ["channel_press_refused"] * 2
+    await world.press(card, "Deny")
+    assert world.storage.approvals.cards[ID].status is ApprovalStatus.DENIED
+
+
+async def test_forged_buttons_decide_nothing() -> None:
+    world = await _asked()
+    [card] = world.channel.sent
+    for forged in (f"v1.a.{ID}.guessed", f"v1.a.{ID}", "v1.a.other.nonce1", "", "x" * 500):
+        await world.press(card, forged)
+    await world.press(card, "Approve", message_id="other")
+    await world.press(card, "Approve", place=Place("scripted", "1", "8"))
+    assert world.storage.approvals.cards[ID].status is ApprovalStatus.PENDING
+
+
+async def test_a_call_that_was_changed_behind_the_card_is_not_approved() -> None:
+    world = await _asked()
+    [card] = world.channel.sent
+    world.storage.approvals.cards[ID] = replace(world.storage.approvals.cards[ID], args_hash="other")
+    await world.press(card, "Approve")
+    assert world.storage.approvals.cards[ID].status is ApprovalStatus.PENDING
+
+
+async def test_silence_expires_and_expired_is_not_run() -> None:
+    world = await _asked()
+    [card] = world.channel.sent
+    world.clock.time += 3_600.0
+    await world.press(card, "Approve")
+    assert world.storage.approvals.cards[ID].status is not ApprovalStatus.APPROVED
+
+
+async def test_a_card_whose_arrival_was_in_doubt_is_answered_all_the_same() -> None:
+    world = World()
+    await world.add("ann")
+    world.channel.outcomes = [AnswerLost("cut")]
+    await world.asks(ID)
+    [card] = world.channel.sent
+    assert (await world.sent_as(card)).status is DeliveryStatus.IN_DOUBT
+    await world.press(card, "Approve", message_id="m1")
+    assert world.storage.approvals.cards[ID].status is ApprovalStatus.APPROVED
+    assert (await world.sent_as(card)).status is DeliveryStatus.SENT
+
+
+async def test_who_may_not_answer_is_not_asked() -> None:
+    world = World()
+    await world.add("bob", Role.MEMBER, number="8")
+    await world.asks(ID)
+    assert world.texts == []
