@@ -37,6 +37,7 @@ from agent_fabric.application.runs.resume_unfinished_runs import RecoverRuns, Re
 from agent_fabric.application.webhooks.receive_delivery import ReceiveDelivery
 from agent_fabric.bootstrap.agents import open_agents
 from agent_fabric.bootstrap.automation import Automation, serve_automation
+from agent_fabric.bootstrap.channels import Channels, serve_channels
 from agent_fabric.bootstrap.chat import ServedChat, serve_chat
 from agent_fabric.bootstrap.evals import ServedEvals, serve_evals
 from agent_fabric.bootstrap.fleet import Fleet, open_fleet
@@ -122,6 +123,8 @@ class ServerFabric:
     fleet: Fleet
     """Machines, and what is done on them."""
     chat: ServedChat
+    channels: Channels
+    """Where people write to it from outside."""
     automation: Automation
     """Starts things by itself."""
     operations: Operations
@@ -412,6 +415,7 @@ def build_server(
         evals=serve_evals(local, config, dispatch, limits),
         fleet=open_fleet(local.records.layout.root, local, wake_ups),
         chat=chat,
+        channels=serve_channels(config, local, chat.chat),
         automation=automation,
         operations=Operations(watchers, dispatch, local.records, config.retention, config.audit),
         identity=open_identity(

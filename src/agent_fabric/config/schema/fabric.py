@@ -12,6 +12,7 @@ from agent_fabric.config.schema.audit import AuditConfig
 from agent_fabric.config.schema.automation import AutomationConfig
 from agent_fabric.config.schema.browser import BrowserConfig
 from agent_fabric.config.schema.budget import BudgetConfig
+from agent_fabric.config.schema.channels import ChannelsConfig
 from agent_fabric.config.schema.chat import ChatConfig
 from agent_fabric.config.schema.cli import CliConfig
 from agent_fabric.config.schema.cloud_fallback import CloudFallbackConfig
@@ -103,6 +104,8 @@ class FabricConfig(Settings):
     """What notices things and starts workflows, each under a name of your choice."""
     webhooks: Mapping[EntryKey, WebhookConfig] = {}
     """Senders whose deliveries are accepted at `POST /api/v1/webhooks/NAME`, each under a name of your choice."""
+    channels: ChannelsConfig = ChannelsConfig()
+    """Where people write to the server: Telegram."""
     identity: IdentityConfig = IdentityConfig()
     """Authentication: tokens, passwords, API keys, identity provider."""
     encryption: Encryption = ENCRYPTION

@@ -157,6 +157,7 @@ async def _lifespan(fabric: ServerFabric, live: LiveRuns, mcp: McpDoor, sockets:
         asyncio.create_task(fabric.log_shared_runs()),
         *(asyncio.create_task(duty) for duty in fabric.operations.duties()),
         *(asyncio.create_task(duty) for duty in fabric.fleet.duties()),
+        *(asyncio.create_task(duty) for duty in fabric.channels.duties()),
     ]
     try:
         yield

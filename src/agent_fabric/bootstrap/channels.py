@@ -1,0 +1,118 @@
+"""Joins the channels of a server. What is not configured costs no import."""
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Coroutine, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from agent_fabric.application.channels.answer_press import AnswerPress
+from agent_fabric.application.channels.deliver_parts import DeliverParts
+from agent_fabric.application.channels.handle_inbound import HandleInbound
+from agent_fabric.application.channels.manage_people import ManagePeople
+from agent_fabric.application.channels.relay_answers import RelayAnswers
+from agent_fabric.application.channels.run_channel import RunChannel
+from agent_fabric.application.channels.send_cards import SendCards
+from agent_fabric.application.ports.channels import Channel, ChannelStatus, ChannelStore
+from agent_fabric.application.ports.clock import Clock
+from agent_fabric.application.ports.storage import Storage
+from agent_fabric.bootstrap.chat import Chat
+from agent_fabric.bootstrap.local import LocalFabric
+from agent_fabric.config.schema.channels import TelegramConfig
+from agent_fabric.config.schema.fabric import FabricConfig
+from agent_fabric.domain.channels.cards import NONCE_BYTES
+from agent_fabric.domain.channels.pairing import CODE_LENGTH, code_from
+from agent_fabric.domain.ids import RunId
+from agent_fabric.infrastructure.clock import SystemClock
+
+RESTART_AFTER_S = 30.0
+"""A channel that ended by a mistake of ours is begun again after this time."""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Channels:
+    """The channels of a server, and the people on them."""
+
+    store: ChannelStore
+    people: ManagePeople
+    running: Sequence[RunChannel] = ()
+
+    @property
+    def statuses(self) -> Sequence[ChannelStatus]:
+        """How each channel stands."""
+        return [each.channel.status for each in self.running]
+
+    def duties(self) -> "list[Coroutine[Any, Any, None]]":
+        """Return what a server does for as long as it lives."""
+        return [_forever(each) for each in self.running]
+
+
+def open_people(storage: Storage) -> ManagePeople:
+    """Return the use case that decides who is who."""
+    return ManagePeople(storage.channels.people, storage.users, SystemClock())
+
+
+def serve_channels(config: FabricConfig, local: LocalFabric, chat: Chat) -> Channels:
+    """Join the parts. Nothing is connected yet."""
+    storage, people = local.records.storage, open_people(local.records.storage)
+    running = []
+    if config.channels.telegram is not None:
+        channel = _telegram(config.channels.telegram, local, storage.clock)
+        running.append(_run(channel, config.channels.telegram, local, chat, people))
+    return Channels(storage.channels, people, running)
+
+
+def _telegram(config: TelegramConfig, local: LocalFabric, clock: Clock) -> Channel:
+    from agent_fabric.infrastructure.channels.telegram import TelegramChannel  # noqa: PLC0415 - only who has it pays
+
+    token = partial(local.secrets.chain.resolve, config.token)
+    return TelegramChannel(token, clock, api_base=config.api_base)
+
+
+def _run(channel: Channel, config: TelegramConfig, local: LocalFabric, chat: Chat, people: ManagePeople) -> RunChannel:
+    storage, store = local.records.storage, local.records.storage.channels
+    clock = storage.clock
+
+    async def stop(run_id: RunId, by: str) -> object:
+        return await local.cancel_run(run_id, by=by, reason="stopped in a chat")
+
+    handle = HandleInbound(
+        store=store,
+        people=people,
+        sessions=chat.sessions,
+        queue=chat.queue,
+        manage=chat.manage,
+        send=chat.send,
+        stop=stop,
+        press=AnswerPress(people, store, storage.approvals, local.decide_approval, storage.acts, clock),
+        new_code=lambda: code_from(secrets.token_bytes(CODE_LENGTH)),
+        clock=clock,
+        groups=config.groups,
+        max_age_s=config.catch_up_max_age_s,
+    )
+    return RunChannel(
+        channel=channel,
+        store=store,
+        handle=handle,
+        relay=RelayAnswers(store, storage.reader, chat.queue, clock),
+        cards=SendCards(store, people, storage.approvals, lambda: secrets.token_urlsafe(NONCE_BYTES), clock),
+        deliver=DeliverParts(channel, store.outbox, store.deliveries, clock),
+        locks=storage.agent_locks,
+        clock=clock,
+    )
+
+
+async def _forever(run: RunChannel) -> None:
+    """Run a channel; one mistake of ours must not end it for ever."""
+    while True:
+        try:
+            await run()
+        except Exception:  # noqa: BLE001 - see above
+            _log.exception("The channel %s has failed", run.channel.status.channel)
+        else:
+            return  # the platform refuses the credential, and the status says so
+        await asyncio.sleep(RESTART_AFTER_S)

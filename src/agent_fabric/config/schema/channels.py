@@ -1,0 +1,27 @@
+"""Channels: where people write to the server."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from agent_fabric.config.schema.values import BaseAddress, SecretReference, Settings, Texts
+
+
+class TelegramConfig(Settings):
+    """A bot on Telegram. It polls, so the server needs no public address."""
+
+    token: SecretReference
+    """The bot's token, such as `env:TELEGRAM_TOKEN`; @BotFather gives it out."""
+    api_base: BaseAddress = "https://api.telegram.org"
+    """Where the Bot API is."""
+    groups: Texts = ()
+    """The ids of groups in which paired people may mention the bot, such as `-1001234567890`; empty: none."""
+    catch_up_max_age_s: Annotated[float, Field(gt=0)] = 3_600.0
+    """A message that is older when the server sees it is asked about before it is done, in seconds."""
+
+
+class ChannelsConfig(Settings):
+    """Where people write to the server. Whoever writes first gets a code, and is a stranger until they are paired."""
+
+    telegram: TelegramConfig | None = None
+    """A bot on Telegram; not set: none."""
