@@ -10,6 +10,7 @@ from typing import Self
 from agent_fabric.client.agents import Agents
 from agent_fabric.client.approvals import Approvals
 from agent_fabric.client.audit import Audit
+from agent_fabric.client.channels import ServerChannels
 from agent_fabric.client.cluster import ServerCluster
 from agent_fabric.client.credentials import credential_for, server_address
 from agent_fabric.client.evals import Evals
@@ -89,6 +90,7 @@ class FabricClient:
         self.dead_letters = DeadLetters(self._transport)
         self.sensors = Sensors(self._transport)
         self.subscriptions = Subscriptions(self._transport)
+        self.channels = ServerChannels(self._transport)
         self.policy = PolicyRules(self._transport)
         self.audit = Audit(self._transport)
         self.store = ServerStore(self._transport)

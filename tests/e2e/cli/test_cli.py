@@ -47,7 +47,7 @@ COMMANDS = (
     *("logs", "models", "mcp", "policy", "config", "schema", "workflow", "users", "keys", "token", "secrets", "db"),
     *("login", "logout", "whoami", "files", "eval", "worker", "cluster"),
     *("chat", "sessions"),
-    *("schedules", "sensors", "dead", "web", "webhooks"),
+    *("channels", "schedules", "sensors", "dead", "web", "webhooks"),
     *("nodes", "node", "fleet"),
 )
 SUBCOMMANDS = (
@@ -64,6 +64,8 @@ SUBCOMMANDS = (
     *("node join", "node run", "node install", "node status", "node leave"),
     *("cluster status", "cluster drain", "cluster drill"),
     *("schedules add", "schedules list", "schedules show", "schedules set", "schedules pause", "schedules resume"),
+    *("channels list", "channels pair", "channels people", "channels unpair", "channels test"),
+    *("channels deliveries", "channels resend"),
     *("webhooks list", "webhooks add", "webhooks test", "webhooks rotate", "webhooks remove"),
     *("schedules remove", "schedules fire", "schedules backfill", "schedules why", "schedules simulate"),
     *(

@@ -30,6 +30,8 @@ class ChannelState(StrEnum):
     """It could not be reached, or another program polls with its token; it is tried again."""
     REFUSED = "refused"
     """The platform refuses the credential: a person has to do something."""
+    STOPPED = "stopped"
+    """No server runs."""
     ELSEWHERE = "elsewhere"
     """Another process of the cluster has it."""
 

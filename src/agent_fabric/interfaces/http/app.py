@@ -28,6 +28,7 @@ from agent_fabric.interfaces.http.routes.agents import add_agents
 from agent_fabric.interfaces.http.routes.approvals import add_approvals
 from agent_fabric.interfaces.http.routes.audit import add_audit
 from agent_fabric.interfaces.http.routes.changes import add_changes
+from agent_fabric.interfaces.http.routes.channels import add_channels
 from agent_fabric.interfaces.http.routes.cluster import add_cluster
 from agent_fabric.interfaces.http.routes.dead_letters import add_dead_letters
 from agent_fabric.interfaces.http.routes.doctor import add_doctor
@@ -114,6 +115,7 @@ def create_app(
     add_sensors(app, fabric)
     add_subscriptions(app, fabric)
     add_webhooks(app, fabric)
+    add_channels(app, fabric)
     add_sessions(app, fabric)
     add_turns(app, fabric)
     add_approvals(app, fabric)

@@ -1,0 +1,64 @@
+"""Shows what went out on channels, and sends again what a person wants to be sent again."""
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from agent_fabric.application.channels.replies import plain_part
+from agent_fabric.application.ports.channels import ChannelStore
+from agent_fabric.application.ports.clock import Clock
+from agent_fabric.domain.channels.deliveries import DeliveryStatus, Part
+from agent_fabric.domain.errors import ChannelNotFound, Forbidden, InvalidInputs
+from agent_fabric.domain.identity import Principal, Scope
+
+LIMIT = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class ManageDeliveries:
+    """Use case: the ledger of what goes out, for those who run the server. It shows no text: chats are private."""
+
+    store: ChannelStore
+    clock: Clock
+
+    async def list(self, *, statuses: Sequence[DeliveryStatus] = (), limit: int = 100) -> Sequence[Part]:
+        """Return parts, newest first."""
+        return await self.store.deliveries.list(statuses=statuses, limit=min(limit, LIMIT))
+
+    async def resend(self, part_id: str, *, by: Principal) -> Part:
+        """Send a part again that is in doubt, failed or expired.
+
+        Raises:
+            Forbidden: the caller is no admin, or a run.
+            ChannelNotFound: there is no such part.
+            InvalidInputs: it is on its way, or has arrived.
+        """
+        _require_admin(by)
+        for part in await self.store.deliveries.of_source(part_id.rsplit(":", 3)[0]):
+            if part.id == part_id:
+                if await self.store.outbox.requeue(part, now=self.clock.now()):
+                    return part
+                raise InvalidInputs(f"{part_id} is {part.status}", hint="Only what is in doubt or failed goes again.")
+        raise ChannelNotFound(f"There is no delivery {part_id[:200]!r}", hint="See `fabric channels deliveries`.")
+
+    async def send_test(self, user: str, *, by: Principal) -> Sequence[Part]:
+        """Send a message to a user, wherever they are paired.
+
+        Raises:
+            Forbidden: the caller is no admin, or a run.
+            ChannelNotFound: they are paired nowhere.
+        """
+        _require_admin(by)
+        found = [each for each in await self.store.people.list() if each.user == user]
+        if not found:
+            raise ChannelNotFound(f"{user!r} is paired nowhere", hint="See people with `fabric channels people`.")
+        text = f"A test message, sent by {by.name}."
+        source, now = f"test:{uuid.uuid4()}", self.clock.now()
+        parts = [plain_part(source, each.place, text, at=now) for each in found]
+        await self.store.outbox.put(parts)
+        return parts
+
+
+def _require_admin(by: Principal) -> None:
+    if by.run or not by.may(Scope.ADMIN):
+        raise Forbidden(f"{by.name} may not look after deliveries: it needs the scope 'admin'")

@@ -1,0 +1,57 @@
+"""Channels at a server."""
+
+from collections.abc import Sequence
+
+from agent_fabric.client.transport import Query, Resource
+from agent_fabric.client.wire import json_from
+from agent_fabric.wire.shape import Json
+
+_BASE = "/api/v1/channels"
+_PERSON = json_from("channel", "user", "sender")
+
+
+class ServerChannels(Resource):
+    """Where people write to a server, and who they are."""
+
+    async def list(self) -> Sequence[Json]:
+        """Return the channels that are configured, and how each stands."""
+        found: Sequence[Json] = (await self._get(json_from("channels"), _BASE))["channels"]
+        return found
+
+    async def people(self) -> Sequence[Json]:
+        """Return everybody who is paired, by user."""
+        found: Sequence[Json] = (await self._get(json_from("people"), f"{_BASE}/people"))["people"]
+        return found
+
+    async def pair(self, code: str, user: str) -> Json:
+        """Make the sender who was shown a code a user.
+
+        Raises:
+            PairingNotFound: nobody waits with this code.
+            AccountNotFound: there is no such user.
+        """
+        return await self._post(_PERSON, f"{_BASE}/pair", {"code": code, "user": user})
+
+    async def unpair(self, user: str, channel: str = "") -> Sequence[Json]:
+        """Make a user a stranger, on one channel or on all."""
+        body = {"user": user, "channel": channel or None}
+        found: Sequence[Json] = (await self._post(json_from("people"), f"{_BASE}/unpair", body))["people"]
+        return found
+
+    async def deliveries(self, *, status: str = "", limit: int = 100) -> Sequence[Json]:
+        """Return what went out, the newest first."""
+        query: Query = {"status": status or None, "limit": limit}
+        found = await self._get(json_from("deliveries"), f"{_BASE}/deliveries", query)
+        shown: Sequence[Json] = found["deliveries"]
+        return shown
+
+    async def resend(self, delivery_id: str) -> Json:
+        """Send again what is in doubt, failed or expired."""
+        return await self._post(json_from("id", "status"), f"{_BASE}/deliveries/resend", {"id": delivery_id})
+
+    async def test(self, user: str) -> Sequence[Json]:
+        """Send a test message to a user, wherever they are paired."""
+        found: Sequence[Json] = (await self._post(json_from("deliveries"), f"{_BASE}/test", {"user": user}))[
+            "deliveries"
+        ]
+        return found

@@ -1,0 +1,207 @@
+"""`fabric channels`: where people write to the server, who they are, and what went out."""
+
+import asyncio
+import sys
+from collections.abc import Callable, Coroutine, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
+
+from agent_fabric.application.channels.manage_deliveries import ManageDeliveries
+from agent_fabric.application.ports.channels import ChannelState, ChannelStatus
+from agent_fabric.application.ports.storage import Storage
+from agent_fabric.bootstrap.channels import open_people
+from agent_fabric.bootstrap.records import open_records, owner_here
+from agent_fabric.bootstrap.running_server import running_server
+from agent_fabric.domain.channels.deliveries import DeliveryStatus
+from agent_fabric.infrastructure.clock import SystemClock
+from agent_fabric.interfaces.cli.invocation import new_app
+from agent_fabric.interfaces.cli.main import COMPLETED
+from agent_fabric.interfaces.cli.options import AsJson, Workspace, configuration, fabric_root, require_a_person
+from agent_fabric.interfaces.cli.output import plain, print_json
+from agent_fabric.interfaces.cli.place import Server, server_of, with_client
+from agent_fabric.wire.channels import CHANNEL, DELIVERIES, DELIVERY, PEOPLE, PERSON
+from agent_fabric.wire.shape import Json
+
+if TYPE_CHECKING:
+    from agent_fabric.client import FabricClient
+
+T = TypeVar("T")
+
+app = new_app("Talk with people on Telegram: list, pair, people, unpair, test, deliveries, resend.")
+
+User = Annotated[str, typer.Option("--user", metavar="NAME", help="The user that they are.")]
+Code = Annotated[str, typer.Argument(metavar="CODE", help="What the bot has shown the person.")]
+
+
+@app.command("list")
+def list_(workspace: Workspace = None, server: Server = None, as_json: AsJson = False) -> int:
+    """List channels: whether each is connected, and what is wrong with it."""
+    url = server_of(workspace, server) or running_server(fabric_root(workspace))
+    found = _configured(workspace) if url is None else with_client(url, lambda client: client.channels.list())
+    if as_json:
+        print_json(found)
+    else:
+        sys.stdout.write("".join(map(_channel_line, found)) or "No channel is configured.\n")
+    return COMPLETED
+
+
+@app.command()
+def pair(code: Code, user: User, workspace: Workspace = None, server: Server = None, as_json: AsJson = False) -> int:
+    """Make whoever was shown a code a user. They have that user's rights from then on, but never `admin`."""
+    require_a_person()
+
+    async def here(storage: Storage) -> Json:
+        return PERSON.dump(await open_people(storage).pair(code, user, by=owner_here()))
+
+    done = _at(workspace, server, here, lambda client: client.channels.pair(code, user))
+    if as_json:
+        print_json(done)
+    else:
+        sys.stdout.write(_person_line(done))
+    return COMPLETED
+
+
+@app.command()
+def people(workspace: Workspace = None, server: Server = None, as_json: AsJson = False) -> int:
+    """List who is who."""
+
+    async def here(storage: Storage) -> Sequence[Json]:
+        shown: Sequence[Json] = PEOPLE.dump(await open_people(storage).list())["people"]
+        return shown
+
+    return _show_people(_at(workspace, server, here, lambda client: client.channels.people()), as_json=as_json)
+
+
+@app.command()
+def unpair(
+    user: Annotated[str, typer.Argument(metavar="NAME", help="The user.")],
+    channel: Annotated[str, typer.Option("--channel", metavar="CHANNEL", help="Only there, such as telegram.")] = "",
+    workspace: Workspace = None,
+    server: Server = None,
+    as_json: AsJson = False,
+) -> int:
+    """Make a user a stranger. Their next message reaches no model."""
+    require_a_person()
+
+    async def here(storage: Storage) -> Sequence[Json]:
+        parted = await open_people(storage).unpair(user, channel=channel, by=owner_here())
+        shown: Sequence[Json] = PEOPLE.dump(parted)["people"]
+        return shown
+
+    done = _at(workspace, server, here, lambda client: client.channels.unpair(user, channel))
+    return _show_people(done, as_json=as_json)
+
+
+@app.command("test")
+def send_test(
+    user: Annotated[str, typer.Argument(metavar="NAME", help="Whom it is sent to.")],
+    workspace: Workspace = None,
+    server: Server = None,
+    as_json: AsJson = False,
+) -> int:
+    """Send a test message to a user, wherever they are paired. A running server sends it."""
+    require_a_person()
+
+    async def here(storage: Storage) -> Sequence[Json]:
+        sent = await _deliveries(storage).send_test(user, by=owner_here())
+        shown: Sequence[Json] = DELIVERIES.dump(sent)["deliveries"]
+        return shown
+
+    return _show_deliveries(_at(workspace, server, here, lambda client: client.channels.test(user)), as_json=as_json)
+
+
+@app.command()
+def deliveries(
+    status: Annotated[
+        DeliveryStatus | None, typer.Option("--status", help="Only those that stand so, such as in_doubt.")
+    ] = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=1_000, help="How many.")] = 100,
+    workspace: Workspace = None,
+    server: Server = None,
+    as_json: AsJson = False,
+) -> int:
+    """List what went out, the newest first, and what is known about whether it has arrived."""
+
+    async def here(storage: Storage) -> Sequence[Json]:
+        found = await _deliveries(storage).list(statuses=[] if status is None else [status], limit=limit)
+        shown: Sequence[Json] = DELIVERIES.dump(found)["deliveries"]
+        return shown
+
+    wanted = "" if status is None else status.value
+    found = _at(workspace, server, here, lambda client: client.channels.deliveries(status=wanted, limit=limit))
+    return _show_deliveries(found, as_json=as_json)
+
+
+@app.command()
+def resend(
+    delivery: Annotated[str, typer.Argument(metavar="ID", help="The delivery, as `deliveries` shows it.")],
+    workspace: Workspace = None,
+    server: Server = None,
+    as_json: AsJson = False,
+) -> int:
+    """Send again what is in doubt, failed or expired. If it had arrived after all, it arrives twice."""
+    require_a_person()
+
+    async def here(storage: Storage) -> Json:
+        return DELIVERY.dump(await _deliveries(storage).resend(delivery, by=owner_here()))
+
+    done = _at(workspace, server, here, lambda client: client.channels.resend(delivery))
+    return _show_deliveries([done], as_json=as_json)
+
+
+def _deliveries(storage: Storage) -> ManageDeliveries:
+    return ManageDeliveries(storage.channels, SystemClock())
+
+
+def _configured(workspace: str | None) -> Sequence[Json]:
+    """Return the channels of a folder for which no server runs."""
+    config = configuration(fabric_root(workspace)).config.channels
+    names = ["telegram"] if config.telegram is not None else []
+    stopped = (ChannelStatus(name, state=ChannelState.STOPPED, hint="Start the server: fabric serve") for name in names)
+    return [{**CHANNEL.dump(each), "connected": False} for each in stopped]
+
+
+def _at(
+    workspace: str | None,
+    server: str | None,
+    here: Callable[[Storage], Coroutine[Any, Any, T]],
+    there: "Callable[[FabricClient], Coroutine[Any, Any, T]]",
+) -> T:
+    """Work on the channels of a fabric folder, or of a server; a server that runs there sees it at once."""
+    url = server_of(workspace, server)
+    if url is not None:
+        return with_client(url, there)
+    with open_records(fabric_root(workspace)) as records:
+        return asyncio.run(here(records.storage))
+
+
+def _show_people(found: Sequence[Json], *, as_json: bool) -> int:
+    if as_json:
+        print_json(found)
+    else:
+        sys.stdout.write("".join(map(_person_line, found)) or "Nobody is paired.\n")
+    return COMPLETED
+
+
+def _show_deliveries(found: Sequence[Json], *, as_json: bool) -> int:
+    if as_json:
+        print_json(found)
+    else:
+        sys.stdout.write("".join(map(_delivery_line, found)) or "Nothing went out yet.\n")
+    return COMPLETED
+
+
+def _channel_line(each: Json) -> str:
+    state = "connected" if each["connected"] else str(each["state"])
+    more = "".join(f"  {plain(str(each[key]))}" for key in ("name", "problem", "hint") if each[key])
+    return f"{plain(each['channel'])}  {state}{more}\n"
+
+
+def _person_line(each: Json) -> str:
+    return f"{plain(each['user'])}  {plain(each['channel'])} {plain(each['sender'])}\n"
+
+
+def _delivery_line(each: Json) -> str:
+    problem = f"  {plain(each['problem'])}" if each["problem"] else ""
+    return f"{plain(each['status'])}  {plain(each['id'])}{problem}\n"

@@ -1,0 +1,41 @@
+"""Bodies of requests about channels."""
+
+from typing import Annotated
+
+from pydantic import StringConstraints
+
+from agent_fabric.interfaces.http.bodies import RequestBody
+
+Name = Annotated[str, StringConstraints(min_length=1, max_length=200)]
+
+
+class PairRequest(RequestBody, json_schema_extra={"examples": [{"code": "ABCD2345", "user": "ann"}]}):
+    """A sender who becomes a user."""
+
+    code: Annotated[str, StringConstraints(min_length=1, max_length=40)]
+    """What the bot has shown them."""
+    user: Name
+    """Who they are."""
+
+
+class UnpairRequest(RequestBody, json_schema_extra={"examples": [{"user": "ann", "channel": "telegram"}]}):
+    """A user who becomes a stranger."""
+
+    user: Name
+    """Who they are."""
+    channel: Name | None = None
+    """Where; null: everywhere."""
+
+
+class ResendRequest(RequestBody, json_schema_extra={"examples": [{"id": "run:1:0:telegram/42/7"}]}):
+    """A delivery that goes again."""
+
+    id: Annotated[str, StringConstraints(min_length=1, max_length=1_000)]
+    """The delivery."""
+
+
+class TestMessageRequest(RequestBody, json_schema_extra={"examples": [{"user": "ann"}]}):
+    """A test message."""
+
+    user: Name
+    """Whom it is sent to."""

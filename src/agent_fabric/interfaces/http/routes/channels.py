@@ -1,0 +1,100 @@
+"""Channels: how they stand, who is on them, what went out."""
+
+from typing import Annotated
+
+from fastapi import FastAPI, Query, Request
+from starlette.responses import Response
+
+from agent_fabric.application.channels.manage_deliveries import ManageDeliveries
+from agent_fabric.bootstrap.server import ServerFabric
+from agent_fabric.domain.channels.deliveries import DeliveryStatus
+from agent_fabric.domain.identity import Scope
+from agent_fabric.interfaces.http.answers import json_answer
+from agent_fabric.interfaces.http.bodies import body_of
+from agent_fabric.interfaces.http.channel_schemas import PairRequest, ResendRequest, TestMessageRequest, UnpairRequest
+from agent_fabric.interfaces.http.locks import who_asks
+from agent_fabric.interfaces.http.openapi import operation, takes
+from agent_fabric.wire.channels import CHANNEL, CHANNELS, DELIVERIES, DELIVERY, PEOPLE, PERSON
+
+BASE = "/api/v1/channels"
+StatusQuery = Annotated[DeliveryStatus | None, Query(description="Only deliveries that stand so.")]
+LimitQuery = Annotated[int, Query(ge=1, le=1_000, description="How many.")]
+
+
+def add_channels(app: FastAPI, fabric: ServerFabric) -> None:
+    """Add the routes."""
+    channels, people = fabric.channels, fabric.channels.people
+    deliveries = ManageDeliveries(channels.store, fabric.clock)
+
+    @app.get(BASE, **operation("channels", Scope.RUNS_READ, "List channels", CHANNELS))
+    async def list_channels() -> Response:
+        """`connected` means that something was heard within two minutes."""
+        now = fabric.clock.now()
+        shown = [{**CHANNEL.dump(each), "connected": each.is_connected(now)} for each in channels.statuses]
+        return json_answer({"channels": shown})
+
+    @app.get(f"{BASE}/people", **operation("channels", Scope.ADMIN, "List people on channels", PEOPLE))
+    async def list_people() -> Response:
+        """Ids only: names there can be changed by anybody."""
+        return json_answer(PEOPLE.dump(await people.list()))
+
+    @app.post(
+        f"{BASE}/pair",
+        **operation(
+            "channels", Scope.ADMIN, "Pair a sender with a user", PERSON, body=takes(PairRequest), fails=[404, 503, 507]
+        ),
+    )
+    async def pair(request: Request) -> Response:
+        """From now on whoever was shown the code is that user, with their scopes but `admin`."""
+        wish = await body_of(request, PairRequest)
+        return json_answer(PERSON.dump(await people.pair(wish.code, wish.user, by=who_asks(request))))
+
+    @app.post(
+        f"{BASE}/unpair",
+        **operation(
+            "channels",
+            Scope.ADMIN,
+            "Part a user from channels",
+            PEOPLE,
+            body=takes(UnpairRequest),
+            fails=[404, 503, 507],
+        ),
+    )
+    async def unpair(request: Request) -> Response:
+        """Their next message is a stranger's."""
+        wish = await body_of(request, UnpairRequest)
+        parted = await people.unpair(wish.user, channel=wish.channel or "", by=who_asks(request))
+        return json_answer(PEOPLE.dump(parted))
+
+    @app.get(f"{BASE}/deliveries", **operation("channels", Scope.ADMIN, "List deliveries", DELIVERIES))
+    async def list_deliveries(status: StatusQuery = None, limit: LimitQuery = 100) -> Response:
+        """Texts are not shown: chats are private."""
+        statuses = [] if status is None else [status]
+        return json_answer(DELIVERIES.dump(await deliveries.list(statuses=statuses, limit=limit)))
+
+    @app.post(
+        f"{BASE}/deliveries/resend",
+        **operation(
+            "channels", Scope.ADMIN, "Send a delivery again", DELIVERY, body=takes(ResendRequest), fails=[404, 503, 507]
+        ),
+    )
+    async def resend(request: Request) -> Response:
+        """If it had arrived after all, it arrives twice."""
+        wish = await body_of(request, ResendRequest)
+        return json_answer(DELIVERY.dump(await deliveries.resend(wish.id, by=who_asks(request))))
+
+    @app.post(
+        f"{BASE}/test",
+        **operation(
+            "channels",
+            Scope.ADMIN,
+            "Send a test message",
+            DELIVERIES,
+            body=takes(TestMessageRequest),
+            fails=[404, 503, 507],
+        ),
+    )
+    async def send_test(request: Request) -> Response:
+        """It goes to everywhere that the user is paired; see the deliveries for what became of it."""
+        wish = await body_of(request, TestMessageRequest)
+        return json_answer(DELIVERIES.dump(await deliveries.send_test(wish.user, by=who_asks(request))))
