@@ -145,6 +145,9 @@ STORIES: dict[str, Story] = {
         before={"pass show": (PASS,), "fabric secrets rotate": ("unset ENCRYPTION_KEY",)},
     ),
     "docs/guides/serve.md": Story(ids={"d36e": "run"}),
+    "docs/guides/channels.md": Story(
+        configured={"channels": {"telegram": {"token": "file:TELEGRAM_TOKEN", "api_base": "http://127.0.0.1:9"}}},
+    ),
     "docs/guides/webhooks.md": Story(
         configured={
             "webhooks": {
