@@ -17,7 +17,6 @@ from agent_fabric.application.channels.run_channel import RunChannel
 from agent_fabric.application.channels.send_cards import SendCards
 from agent_fabric.application.ports.channels import Channel, ChannelStatus, ChannelStore
 from agent_fabric.application.ports.clock import Clock
-from agent_fabric.application.ports.storage import Storage
 from agent_fabric.bootstrap.chat import Chat
 from agent_fabric.bootstrap.local import LocalFabric
 from agent_fabric.config.schema.channels import TelegramConfig
@@ -51,14 +50,10 @@ class Channels:
         return [_forever(each) for each in self.running]
 
 
-def open_people(storage: Storage) -> ManagePeople:
-    """Return the use case that decides who is who."""
-    return ManagePeople(storage.channels.people, storage.users, SystemClock())
-
-
 def serve_channels(config: FabricConfig, local: LocalFabric, chat: Chat) -> Channels:
     """Join the parts. Nothing is connected yet."""
-    storage, people = local.records.storage, open_people(local.records.storage)
+    storage = local.records.storage
+    people = ManagePeople(storage.channels.people, storage.users, storage.clock)
     running = []
     if config.channels.telegram is not None:
         channel = _telegram(config.channels.telegram, local, storage.clock)

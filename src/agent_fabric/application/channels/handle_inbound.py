@@ -76,6 +76,10 @@ class HandleInbound:
             except FabricError as problem:
                 await self._say(each, f"That did not work: {problem.message}", seq=9)
                 outcome = problem.code
+            except Exception:  # noqa: BLE001 - one message that cannot be handled must not stop all others for ever
+                _log.exception("Something that came at %s could not be handled", each.place.key)
+                await self._say(each, "Something went wrong here. It is in the server's log.", seq=9)
+                outcome = "error"
             await self.store.inbound.settle(each, outcome=outcome)
         return len(pending)
 

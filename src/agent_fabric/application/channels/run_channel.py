@@ -13,7 +13,7 @@ from agent_fabric.application.ports.channels import Channel, ChannelState, Chann
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.leases import NamedLocks
 from agent_fabric.domain.channels.inbound import Inbound
-from agent_fabric.domain.errors import ConfigError, FabricError
+from agent_fabric.domain.errors import FabricError
 
 LOOK_EVERY_S = 0.5
 """How often is looked for answers, questions and what is due."""
@@ -47,7 +47,7 @@ class RunChannel:
         return f"channel {self.channel.status.channel}"
 
     async def __call__(self) -> None:
-        """Run until cancelled. A credential that the platform refuses ends it, and the status says why."""
+        """Run until cancelled. A credential that is missing or refused ends it, and the status says why."""
         while not await self.locks.acquire(self.lock_name):
             self.channel.status.state = ChannelState.ELSEWHERE
             await self.pause(CLAIM_EVERY_S)
@@ -56,12 +56,19 @@ class RunChannel:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self.channel.receive(self._take))
                 group.create_task(self._work())
-        except* ConfigError as refused:
+        except* FabricError as refused:
             for problem in refused.exceptions:
-                _log.error("Channel %s has stopped: %s", self.channel.status.channel, problem)
+                self._stop(problem)
         finally:
             await self.channel.aclose()
             await self.locks.release(self.lock_name)
+
+    def _stop(self, problem: BaseException) -> None:
+        """Say why the channel has stopped, and what to do."""
+        status = self.channel.status
+        status.state, status.problem = ChannelState.REFUSED, str(problem)
+        status.hint = problem.hint if isinstance(problem, FabricError) else ""
+        _log.error("Channel %s has stopped: %s", status.channel, problem)
 
     async def _take(self, inbound: Sequence[Inbound]) -> None:
         """Make what came durable; it is handled a moment later."""

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from agent_fabric.application.channels.manage_deliveries import ManageDeliveries
+from agent_fabric.application.channels.manage_people import ManagePeople
 from agent_fabric.application.ports.channels import ChannelState, ChannelStatus
 from agent_fabric.application.ports.storage import Storage
-from agent_fabric.bootstrap.channels import open_people
 from agent_fabric.bootstrap.records import open_records, owner_here
 from agent_fabric.bootstrap.running_server import running_server
 from agent_fabric.domain.channels.deliveries import DeliveryStatus
@@ -52,7 +52,7 @@ def pair(code: Code, user: User, workspace: Workspace = None, server: Server = N
     require_a_person()
 
     async def here(storage: Storage) -> Json:
-        return PERSON.dump(await open_people(storage).pair(code, user, by=owner_here()))
+        return PERSON.dump(await _people(storage).pair(code, user, by=owner_here()))
 
     done = _at(workspace, server, here, lambda client: client.channels.pair(code, user))
     if as_json:
@@ -67,7 +67,7 @@ def people(workspace: Workspace = None, server: Server = None, as_json: AsJson =
     """List who is who."""
 
     async def here(storage: Storage) -> Sequence[Json]:
-        shown: Sequence[Json] = PEOPLE.dump(await open_people(storage).list())["people"]
+        shown: Sequence[Json] = PEOPLE.dump(await _people(storage).list())["people"]
         return shown
 
     return _show_people(_at(workspace, server, here, lambda client: client.channels.people()), as_json=as_json)
@@ -85,7 +85,7 @@ def unpair(
     require_a_person()
 
     async def here(storage: Storage) -> Sequence[Json]:
-        parted = await open_people(storage).unpair(user, channel=channel, by=owner_here())
+        parted = await _people(storage).unpair(user, channel=channel, by=owner_here())
         shown: Sequence[Json] = PEOPLE.dump(parted)["people"]
         return shown
 
@@ -148,6 +148,10 @@ def resend(
 
     done = _at(workspace, server, here, lambda client: client.channels.resend(delivery))
     return _show_deliveries([done], as_json=as_json)
+
+
+def _people(storage: Storage) -> ManagePeople:
+    return ManagePeople(storage.channels.people, storage.users, SystemClock())
 
 
 def _deliveries(storage: Storage) -> ManageDeliveries:
