@@ -24,7 +24,6 @@ from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.domain.channels.cards import NONCE_BYTES
 from agent_fabric.domain.channels.pairing import CODE_LENGTH, code_from
 from agent_fabric.domain.ids import RunId
-from agent_fabric.infrastructure.clock import SystemClock
 
 RESTART_AFTER_S = 30.0
 """A channel that ended by a mistake of ours is begun again after this time."""

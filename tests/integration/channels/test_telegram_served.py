@@ -1,0 +1,88 @@
+"""A person on Telegram and a real server: code, pairing, answer, approval, death (CH-3, CH-6, CH-14, C17)."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_fabric.testing.scripted_model import Answer, Call, Say
+from agent_fabric.testing.telegram_standin import TOKEN, Fault, SentMessage, TelegramStandIn
+from integration.http.served import PATIENCE_S, Served, served
+
+ANN, BOB = 7, 8
+
+
+def answering(request: dict[str, Any], attempt: int) -> Answer:
+    """Answer a chat; `deploy` needs an approval first."""
+    last = request["messages"][-1]
+    if last["role"] == "tool":
+        return Say("**done**")
+    words = str([each for each in request["messages"] if each["role"] == "user"][-1]["content"])
+    return Call("shell", {"command": "make deploy"}) if "deploy" in words else Say(f"you said *{words}*")
+
+
+async def _until(found: Callable[[], Any]) -> Any:
+    async with asyncio.timeout(PATIENCE_S):
+        while not (seen := found()):
+            await asyncio.sleep(0.02)
+        return seen
+
+
+def _settings(telegram: TelegramStandIn) -> dict[str, Any]:
+    return {"channels": {"telegram": {"token": "env:TELEGRAM_TOKEN", "api_base": telegram.api_base}}}
+
+
+async def _paired(server: Served, telegram: TelegramStandIn, person: int, name: str, role: str) -> None:
+    wish = {"name": name, "role": role}
+    added = await server.client.post("/api/v1/users", json=wish)
+    assert added.status_code == 201, added.text
+    telegram.write(person, "hello")
+    text = await _until(lambda: next((each for each in telegram.texts(person) if "Your code is" in each), None))
+    code = text.split("Your code is ")[1][:8]
+    paired = await server.client.post("/api/v1/channels/pair", json={"code": code, "user": name})
+    assert paired.status_code == 200, paired.text
+
+
+def _card(telegram: TelegramStandIn, chat: int) -> SentMessage | None:
+    return next((each for each in telegram.messages if each.chat == chat and "Approve" in each.buttons), None)
+
+
+@pytest.fixture(autouse=True)
+def token(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TELEGRAM_TOKEN", TOKEN)
+
+
+@pytest.mark.proves("C17")
+async def test_from_a_strangers_first_word_to_an_approved_command(tmp_path: Path) -> None:
+    async with TelegramStandIn() as telegram, served(tmp_path, answering, also=_settings(telegram)) as server:
+        await _paired(server, telegram, ANN, "ann", "operator")
+        await _paired(server, telegram, BOB, "bob", "member")
+        telegram.fail("getUpdates", Fault.CUT_AFTER, Fault.ERROR)
+        telegram.write(ANN, "how are you?")
+        assert await _until(lambda: [each for each in telegram.texts(ANN) if "you said" in each])
+        listed = (await server.client.get("/api/v1/channels")).json()["channels"]
+        assert [(each["channel"], each["connected"]) for each in listed] == [("telegram", True)]
+        telegram.write(ANN, "deploy it")
+        card = await _until(lambda: _card(telegram, ANN))
+        assert "make deploy" in card.text
+        telegram.press(BOB, card, "Approve")
+        await _until(lambda: [each for each in telegram.answers if "not yours" in each["text"]])
+        telegram.press(ANN, card, "Approve")
+        await _until(lambda: "done" in telegram.texts(ANN))
+        await _until(lambda: "approved by ann" in card.text and not card.buttons)
+        sessions = (await server.client.get("/api/v1/sessions?all=true")).json()
+        assert sessions
+
+
+async def test_what_was_written_while_no_server_ran_is_answered_once(tmp_path: Path) -> None:
+    async with TelegramStandIn() as telegram:
+        async with served(tmp_path, answering, also=_settings(telegram)) as server:
+            await _paired(server, telegram, ANN, "ann", "operator")
+        telegram.write(ANN, "are you there?")
+        async with served(tmp_path, answering, also=_settings(telegram)):
+            await _until(lambda: [each for each in telegram.texts(ANN) if "are you there" in each])
+            await asyncio.sleep(1.0)  # a second answer would come within this time
+        assert len([each for each in telegram.texts(ANN) if "are you there" in each]) == 1
+        assert telegram.waiting == []
