@@ -14,7 +14,7 @@ from agent_fabric.application.ports.channels import Channel, ChannelStore, Conve
 from agent_fabric.application.ports.chat import MessageQueue, SessionRepository
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.domain.channels.addresses import Place, Sender, run_of_message
-from agent_fabric.domain.channels.deliveries import DeliveryStatus, PartKind
+from agent_fabric.domain.channels.deliveries import DeliveryStatus, PartKind, Settlement
 from agent_fabric.domain.channels.inbound import (
     CATCH_UP_MAX_AGE_S,
     HELP,
@@ -23,6 +23,7 @@ from agent_fabric.domain.channels.inbound import (
     ButtonPress,
     ChatMoved,
     Command,
+    DeliveryReport,
     Inbound,
     InboundMessage,
     admit,
@@ -88,12 +89,24 @@ class HandleInbound:
             case ChatMoved():
                 await self.store.conversations.move(inbound.place, inbound.to_chat)
                 return "moved"
+            case DeliveryReport():
+                return await self._reported(inbound)
             case ButtonPress():
                 return await self._pressed(channel, inbound)
             case InboundMessage():
                 return await self._message(inbound)
             case unknown:
                 assert_never(unknown)
+
+    async def _reported(self, report: DeliveryReport) -> str:
+        """Settle a doubt, or learn that what was taken did not arrive after all."""
+        for part in await self.store.deliveries.of_source(report.part_id.rsplit(":", 3)[0]):
+            if part.id == report.part_id and part.status in (DeliveryStatus.IN_DOUBT, DeliveryStatus.SENDING):
+                status = DeliveryStatus.SENT if report.has_arrived else DeliveryStatus.FAILED
+                known = Settlement(status=status, message_id=report.message_id, problem=report.problem, counts=False)
+                await self.store.outbox.settle(part, known, now=self.clock.now())
+                return f"report {status}"
+        return "report"
 
     async def _message(self, message: InboundMessage) -> str:
         by = await self.people.principal(message.sender)

@@ -71,7 +71,20 @@ class ChatMoved:
     sent_at: float
 
 
-Inbound = InboundMessage | ButtonPress | ChatMoved
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeliveryReport:
+    """What a platform says later about a message that we sent. It settles a doubt."""
+
+    key: str
+    place: Place
+    part_id: str
+    message_id: str
+    has_arrived: bool
+    problem: str = ""
+    sent_at: float
+
+
+Inbound = InboundMessage | ButtonPress | ChatMoved | DeliveryReport
 
 
 class Admission(StrEnum):

@@ -6,7 +6,14 @@ from typing import Any, Final
 
 from agent_fabric.domain.channels.addresses import Place, Sender
 from agent_fabric.domain.channels.deliveries import PRIORITY, Button, DeliveryStatus, Part, PartKind
-from agent_fabric.domain.channels.inbound import ButtonPress, ChatMoved, Inbound, InboundFile, InboundMessage
+from agent_fabric.domain.channels.inbound import (
+    ButtonPress,
+    ChatMoved,
+    DeliveryReport,
+    Inbound,
+    InboundFile,
+    InboundMessage,
+)
 from agent_fabric.infrastructure.persistence.dead_letters import LetterSeal
 from agent_fabric.infrastructure.persistence.sql import storable
 
@@ -14,7 +21,7 @@ PART_COLUMNS: Final = (
     *("id", "source", "seq", "part", "channel", "account", "chat", "thread", "is_direct", "kind", "priority", "body"),
     *("status", "attempts", "next_at", "created_at", "settled_at", "message_id", "problem"),
 )
-_KINDS: Final = {"message": InboundMessage, "press": ButtonPress, "moved": ChatMoved}
+_KINDS: Final = {"message": InboundMessage, "press": ButtonPress, "moved": ChatMoved, "report": DeliveryReport}
 
 
 def part_row(part: Part, seal: LetterSeal) -> tuple[Any, ...]:

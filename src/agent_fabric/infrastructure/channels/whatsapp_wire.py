@@ -1,0 +1,161 @@
+"""The Cloud API of WhatsApp as values: what its webhook brings, requests that go. No connection is made here.
+
+The format is that of https://developers.facebook.com/docs/whatsapp/cloud-api, version 23.0.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from agent_fabric.domain.channels.addresses import Place, Sender
+from agent_fabric.domain.channels.deliveries import (
+    Accepted,
+    AnswerLost,
+    Part,
+    PartKind,
+    Refused,
+    SendOutcome,
+    Throttled,
+)
+from agent_fabric.domain.channels.inbound import (
+    ButtonPress,
+    DeliveryReport,
+    Inbound,
+    InboundFile,
+    InboundMessage,
+)
+
+CHANNEL: Final = "whatsapp"
+MAX_TITLE: Final = 20
+_FILES: Final = ("document", "image", "audio", "video")
+_OUTSIDE_WINDOW: Final = 131_047
+_PAIR_RATE: Final = 131_056
+_RATES: Final = frozenset({4, 80_007, 130_429})
+_PAIR_PAUSE_S: Final = 6.0
+_PAUSE_S: Final = 60.0
+"""How long to wait when the platform says only that it was too much."""
+
+
+def read_webhook(body: Any, phone_number_id: str) -> list[Inbound]:
+    """Return what a delivery of the webhook brings for one of our numbers; the rest is somebody else's."""
+    return [each for value in _values(body, phone_number_id) for each in _inbound(value, phone_number_id)]
+
+
+def message_for(part: Part) -> dict[str, Any]:
+    """Return the body of the request that sends a part. Nothing can be edited there: a change is a reply."""
+    said: dict[str, Any] = {
+        "messaging_product": "whatsapp",
+        "recipient_type": "individual",
+        "to": part.place.chat,
+        "biz_opaque_callback_data": part.id[:512],
+    }
+    answered = part.edits or part.reply_to
+    if answered:
+        said["context"] = {"message_id": answered}
+    if part.buttons:
+        buttons = [
+            {"type": "reply", "reply": {"id": each.data, "title": each.label[:MAX_TITLE]}} for each in part.buttons
+        ]
+        action = {"buttons": buttons}
+        return {
+            **said,
+            "type": "interactive",
+            "interactive": {"type": "button", "body": {"text": part.text}, "action": action},
+        }
+    text = part.plain if part.kind is PartKind.FILE else part.text
+    return {**said, "type": "text", "text": {"preview_url": False, "body": text}}
+
+
+def read_outcome(status: int, answer: Any) -> SendOutcome:
+    """Return what an answer says about a part."""
+    if not isinstance(answer, Mapping):
+        return AnswerLost(f"WhatsApp answered {status} without saying what became of it")
+    messages = answer.get("messages")
+    if status < 300 and isinstance(messages, list) and messages and isinstance(messages[0], Mapping):
+        return Accepted(str(messages[0].get("id", "")))
+    error = answer.get("error")
+    if not isinstance(error, Mapping):
+        return AnswerLost(f"WhatsApp answered {status} without saying what became of it")
+    code, said = error.get("code"), str(error.get("message", ""))[:300]
+    if code == _PAIR_RATE:
+        return Throttled(_PAIR_PAUSE_S)
+    if code in _RATES or status == 429:
+        return Throttled(_PAUSE_S, whole_account=True)
+    if code == _OUTSIDE_WINDOW:
+        return Refused("they have not written for 24 hours, and WhatsApp lets nothing through to them until they do")
+    if status >= 500:
+        return AnswerLost(said or f"WhatsApp answered {status}")
+    return Refused(said or f"WhatsApp answered {status}")
+
+
+def is_refused_credential(status: int, answer: Any) -> bool:
+    """Tell whether the platform does not accept the token."""
+    error = answer.get("error") if isinstance(answer, Mapping) else None
+    return status == 401 or (isinstance(error, Mapping) and error.get("code") == 190)
+
+
+def _values(body: Any, phone_number_id: str) -> Iterator[Mapping[str, Any]]:
+    for entry in _maps(body.get("entry") if isinstance(body, Mapping) else None):
+        for change in _maps(entry.get("changes")):
+            value = change.get("value")
+            if not isinstance(value, Mapping):
+                continue
+            metadata = value.get("metadata")
+            if isinstance(metadata, Mapping) and str(metadata.get("phone_number_id")) == phone_number_id:
+                yield value
+
+
+def _inbound(value: Mapping[str, Any], account: str) -> Iterator[Inbound]:
+    for message in _maps(value.get("messages")):
+        key, author = str(message.get("id", "")), str(message.get("from", ""))
+        if not key or not author:
+            continue
+        place, sender = Place(CHANNEL, account, author), Sender(CHANNEL, account, author)
+        sent_at, context = _seconds(message.get("timestamp")), message.get("context")
+        pressed = message.get("interactive")
+        reply = pressed.get("button_reply") if isinstance(pressed, Mapping) else None
+        if isinstance(reply, Mapping):
+            below = str(context.get("id", "")) if isinstance(context, Mapping) else ""
+            data = str(reply.get("id", ""))
+            yield ButtonPress(key=key, place=place, sender=sender, data=data, message_id=below, sent_at=sent_at)
+            continue
+        text, files = _said(message)
+        if text or files:
+            yield InboundMessage(
+                key=key, place=place, sender=sender, text=text, sent_at=sent_at, message_id=key, files=files
+            )
+    for status in _maps(value.get("statuses")):
+        part_id, message_id = str(status.get("biz_opaque_callback_data", "")), str(status.get("id", ""))
+        if part_id and message_id:
+            problems = _maps(status.get("errors"))
+            yield DeliveryReport(
+                key=f"{message_id} {status.get('status', '')}",
+                place=Place(CHANNEL, account, str(status.get("recipient_id", ""))),
+                part_id=part_id,
+                message_id=message_id,
+                has_arrived=status.get("status") != "failed",
+                problem=str(problems[0].get("title", "")) if problems else "",
+                sent_at=_seconds(status.get("timestamp")),
+            )
+
+
+def _said(message: Mapping[str, Any]) -> tuple[str, tuple[InboundFile, ...]]:
+    text = message.get("text")
+    if isinstance(text, Mapping):
+        return str(text.get("body", "")), ()
+    for kind in _FILES:
+        each = message.get(kind)
+        if isinstance(each, Mapping) and "id" in each:
+            media = str(each.get("mime_type", ""))
+            name = str(each.get("filename") or kind)
+            file = InboundFile(file_id=str(each["id"]), name=name, size=None, media_type=media)
+            return str(each.get("caption", "")), (file,)
+    return "", ()
+
+
+def _maps(found: Any) -> list[Mapping[str, Any]]:
+    return [each for each in found if isinstance(each, Mapping)] if isinstance(found, list) else []
+
+
+def _seconds(value: Any) -> float:
+    text = str(value or "")
+    return float(text) if text.isascii() and text.isdigit() and len(text) < 13 else 0.0

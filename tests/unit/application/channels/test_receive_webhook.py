@@ -1,0 +1,59 @@
+"""Only the platform itself brings anything in (CH-6, CH-17)."""
+
+import hmac
+import json
+from functools import partial
+
+import pytest
+
+from agent_fabric.application.channels.receive_webhook import ReceiveWebhook
+from agent_fabric.domain.errors import ConfigError, InvalidInputs, Unauthenticated
+from agent_fabric.domain.webhooks import Scheme, Signing
+from agent_fabric.infrastructure.channels.whatsapp_wire import read_webhook
+from agent_fabric.testing.channels import MemoryInbound
+from agent_fabric.testing.fakes import FrozenClock
+
+SAID = {"from": "4917", "id": "wamid.1", "timestamp": "1", "type": "text", "text": {"body": "hello"}}
+VALUE = {"metadata": {"phone_number_id": "1"}, "messages": [SAID]}
+BODY = json.dumps({"entry": [{"changes": [{"value": VALUE}]}]}).encode()
+
+
+async def _resolve(reference: str) -> str:
+    known = {"env:SECRET": "app secret", "env:VERIFY": "verify me"}
+    if reference not in known:
+        raise ConfigError("not set")
+    return known[reference]
+
+
+def _receiver(secret: str = "env:SECRET") -> ReceiveWebhook:
+    read = partial(read_webhook, phone_number_id="1")
+    signing = Signing(scheme=Scheme.GITHUB)
+    return ReceiveWebhook(signing, secret, "env:VERIFY", read, MemoryInbound(), _resolve, FrozenClock())
+
+
+def _signed(body: bytes, secret: bytes = b"app secret") -> dict[str, str]:
+    return {"x-hub-signature-256": "sha256=" + hmac.digest(secret, body, "sha256").hex()}
+
+
+async def test_a_signed_delivery_is_taken_once() -> None:
+    receive = _receiver()
+    assert await receive(_signed(BODY), BODY) == 1
+    assert await receive(_signed(BODY), BODY) == 0
+
+
+async def test_a_spoofed_one_is_not() -> None:
+    receive = _receiver()
+    for headers in ({}, _signed(BODY, b""), _signed(BODY, b"guessed"), _signed(BODY + b" ")):
+        with pytest.raises(Unauthenticated):
+            await receive(headers, BODY)
+    with pytest.raises(Unauthenticated):
+        await _receiver("env:MISSING")(_signed(BODY, b""), BODY)
+    with pytest.raises(InvalidInputs):
+        await receive(_signed(b"{"), b"{")
+
+
+async def test_the_webhook_is_set_up_with_the_right_token_only() -> None:
+    assert await _receiver().verify("verify me", "42") == "42"
+    for wrong in ("", "verify", "värify"):
+        with pytest.raises(Unauthenticated):
+            await _receiver().verify(wrong, "42")
