@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import secrets
-from collections.abc import Coroutine, Sequence
+from collections.abc import Collection, Coroutine, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -12,6 +12,7 @@ from agent_fabric.application.channels.answer_press import AnswerPress
 from agent_fabric.application.channels.deliver_parts import DeliverParts
 from agent_fabric.application.channels.handle_inbound import HandleInbound
 from agent_fabric.application.channels.manage_people import ManagePeople
+from agent_fabric.application.channels.receive_webhook import ReceiveWebhook
 from agent_fabric.application.channels.relay_answers import RelayAnswers
 from agent_fabric.application.channels.run_channel import RunChannel
 from agent_fabric.application.channels.send_cards import SendCards
@@ -19,11 +20,12 @@ from agent_fabric.application.ports.channels import Channel, ChannelStatus, Chan
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.bootstrap.chat import Chat
 from agent_fabric.bootstrap.local import LocalFabric
-from agent_fabric.config.schema.channels import TelegramConfig
+from agent_fabric.config.schema.channels import TelegramConfig, WhatsAppConfig
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.domain.channels.cards import NONCE_BYTES
 from agent_fabric.domain.channels.pairing import CODE_LENGTH, code_from
 from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.webhooks import Scheme, Signing
 
 RESTART_AFTER_S = 30.0
 """A channel that ended by a mistake of ours is begun again after this time."""
@@ -38,6 +40,8 @@ class Channels:
     store: ChannelStore
     people: ManagePeople
     running: Sequence[RunChannel] = ()
+    whatsapp: ReceiveWebhook | None = None
+    """Takes what WhatsApp delivers; None: it is not configured."""
 
     @property
     def statuses(self) -> Sequence[ChannelStatus]:
@@ -56,8 +60,14 @@ def serve_channels(config: FabricConfig, local: LocalFabric, chat: Chat) -> Chan
     running = []
     if config.channels.telegram is not None:
         channel = _telegram(config.channels.telegram, local, storage.clock)
-        running.append(_run(channel, config.channels.telegram, local, chat, people))
-    return Channels(storage.channels, people, running)
+        wanted = config.channels.telegram
+        running.append(_run(channel, local, chat, people, wanted.groups, wanted.catch_up_max_age_s))
+    webhook = None
+    if config.channels.whatsapp is not None:
+        number = config.channels.whatsapp
+        channel, webhook = _whatsapp(number, local, storage.clock)
+        running.append(_run(channel, local, chat, people, (), number.catch_up_max_age_s))
+    return Channels(storage.channels, people, running, webhook)
 
 
 def _telegram(config: TelegramConfig, local: LocalFabric, clock: Clock) -> Channel:
@@ -67,7 +77,32 @@ def _telegram(config: TelegramConfig, local: LocalFabric, clock: Clock) -> Chann
     return TelegramChannel(token, clock, api_base=config.api_base)
 
 
-def _run(channel: Channel, config: TelegramConfig, local: LocalFabric, chat: Chat, people: ManagePeople) -> RunChannel:
+def _whatsapp(config: WhatsAppConfig, local: LocalFabric, clock: Clock) -> tuple[Channel, ReceiveWebhook]:
+    from agent_fabric.infrastructure.channels.whatsapp import WhatsAppChannel  # noqa: PLC0415 - as above
+    from agent_fabric.infrastructure.channels.whatsapp_wire import read_webhook  # noqa: PLC0415 - as above
+
+    resolve, number = local.secrets.chain.resolve, config.phone_number_id
+    channel = WhatsAppChannel(partial(resolve, config.token), clock, phone_number_id=number, api_base=config.api_base)
+    receive = ReceiveWebhook(
+        signing=Signing(scheme=Scheme.GITHUB),  # the same header, made in the same way
+        secret=config.app_secret,
+        verify_token=config.verify_token,
+        read=partial(read_webhook, phone_number_id=number),
+        inbound=local.records.storage.channels.inbound,
+        resolve=resolve,
+        clock=clock,
+    )
+    return channel, receive
+
+
+def _run(
+    channel: Channel,
+    local: LocalFabric,
+    chat: Chat,
+    people: ManagePeople,
+    groups: Collection[str],
+    max_age_s: float,
+) -> RunChannel:
     storage, store = local.records.storage, local.records.storage.channels
     clock = storage.clock
 
@@ -85,8 +120,8 @@ def _run(channel: Channel, config: TelegramConfig, local: LocalFabric, chat: Cha
         press=AnswerPress(people, store, storage.approvals, local.decide_approval, storage.acts, clock),
         new_code=lambda: code_from(secrets.token_bytes(CODE_LENGTH)),
         clock=clock,
-        groups=config.groups,
-        max_age_s=config.catch_up_max_age_s,
+        groups=groups,
+        max_age_s=max_age_s,
     )
     return RunChannel(
         channel=channel,

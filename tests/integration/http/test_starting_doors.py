@@ -101,6 +101,7 @@ OTHERS = {
     "POST /api/v1/channels/pair",
     "POST /api/v1/channels/test",
     "POST /api/v1/channels/unpair",
+    "POST /api/v1/channels/whatsapp",
     "DELETE /api/v1/subscriptions/{name}",
     "POST /api/v1/subscriptions",
     "POST /api/v1/subscriptions/{name}/rotate",

@@ -202,6 +202,8 @@ OPERATIONS = [
     ("post", "/api/v1/sensors/{name}/look"),
     ("get", "/api/v1/sensors/{name}/why"),
     ("get", "/api/v1/channels"),
+    ("get", "/api/v1/channels/whatsapp"),
+    ("post", "/api/v1/channels/whatsapp"),
     ("get", "/api/v1/channels/people"),
     ("post", "/api/v1/channels/pair"),
     ("post", "/api/v1/channels/unpair"),

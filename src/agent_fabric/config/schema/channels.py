@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from agent_fabric.config.schema.values import BaseAddress, SecretReference, Settings, Texts
+from agent_fabric.config.schema.values import BaseAddress, SecretReference, Settings, Text, Texts
 
 
 class TelegramConfig(Settings):
@@ -20,8 +20,27 @@ class TelegramConfig(Settings):
     """A message that is older when the server sees it is asked about before it is done, in seconds."""
 
 
+class WhatsAppConfig(Settings):
+    """A number of the WhatsApp Cloud API. Meta delivers to `POST /api/v1/channels/whatsapp`, over HTTPS."""
+
+    token: SecretReference
+    """The token of a system user with `whatsapp_business_messaging`, such as `env:WHATSAPP_TOKEN`."""
+    app_secret: SecretReference
+    """The secret of the app, which signs deliveries."""
+    verify_token: SecretReference
+    """A word of your choice that Meta shows once, when the webhook is set up."""
+    phone_number_id: Text
+    """The id of the number; not the number itself."""
+    api_base: BaseAddress = "https://graph.facebook.com/v23.0"
+    """Where the Graph API is."""
+    catch_up_max_age_s: Annotated[float, Field(gt=0)] = 3_600.0
+    """A message that is older when the server sees it is asked about before it is done, in seconds."""
+
+
 class ChannelsConfig(Settings):
     """Where people write to the server. Whoever writes first gets a code, and is a stranger until they are paired."""
 
     telegram: TelegramConfig | None = None
     """A bot on Telegram; not set: none."""
+    whatsapp: WhatsAppConfig | None = None
+    """A number on WhatsApp; not set: none."""

@@ -105,7 +105,7 @@ class FabricConfig(Settings):
     webhooks: Mapping[EntryKey, WebhookConfig] = {}
     """Senders whose deliveries are accepted at `POST /api/v1/webhooks/NAME`, each under a name of your choice."""
     channels: ChannelsConfig = ChannelsConfig()
-    """Where people write to the server: Telegram."""
+    """Where people write to the server: Telegram, WhatsApp."""
     identity: IdentityConfig = IdentityConfig()
     """Authentication: tokens, passwords, API keys, identity provider."""
     encryption: Encryption = ENCRYPTION

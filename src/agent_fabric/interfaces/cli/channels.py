@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-app = new_app("Talk with people on Telegram: list, pair, people, unpair, test, deliveries, resend.")
+app = new_app("Talk with people on Telegram and WhatsApp: list, pair, people, unpair, test, deliveries, resend.")
 
 User = Annotated[str, typer.Option("--user", metavar="NAME", help="The user that they are.")]
 Code = Annotated[str, typer.Argument(metavar="CODE", help="What the bot has shown the person.")]
@@ -161,7 +161,7 @@ def _deliveries(storage: Storage) -> ManageDeliveries:
 def _configured(workspace: str | None) -> Sequence[Json]:
     """Return the channels of a folder for which no server runs."""
     config = configuration(fabric_root(workspace)).config.channels
-    names = ["telegram"] if config.telegram is not None else []
+    names = [name for name in ("telegram", "whatsapp") if getattr(config, name) is not None]
     stopped = (ChannelStatus(name, state=ChannelState.STOPPED, hint="Start the server: fabric serve") for name in names)
     return [{**CHANNEL.dump(each), "connected": False} for each in stopped]
 

@@ -37,6 +37,8 @@ PUBLIC_PREFIXES = ("/app/", "/s/", "/r/")
 """The page and its files: they show nothing that is anybody's own."""
 SIGNED_PREFIX = "/api/v1/webhooks/"
 """Signed deliveries: the route checks the signature, and takes any media type."""
+SIGNED_PATHS = frozenset({"/api/v1/channels/whatsapp"})
+"""The same for platforms with a path of their own."""
 CANONICAL_PREFIX = "/api/v1"
 SEEDS = frozenset({"run", "runs", "approvals", "models", "health", "ready", "metrics"})
 """First parts of the paths that are older than `/api/v1`, and are found below it as well."""
@@ -168,7 +170,7 @@ class Gate:
         """Read the body, and return what gives it once more; None when nobody needs it, and all is said."""
         path = scope["path"]
         most = min(self._max_body_bytes, MAX_ANONYMOUS_BODY_BYTES) if path in PUBLIC_PATHS else self._max_body_bytes
-        refused, more = refused or _body_refusal(asked, most, any_type=path.startswith(SIGNED_PREFIX)), True
+        refused, more = refused or _body_refusal(asked, most, any_type=is_signed_path(path)), True
         if refused is None:
             try:
                 user = scope["state"].get("user")
@@ -411,8 +413,13 @@ def _too_slow() -> Response:
     return refusal(408, "The body was not complete in time", hint="Send it at once.")
 
 
+def is_signed_path(path: str) -> bool:
+    """Tell whether a route checks a signature instead of a credential."""
+    return path.startswith(SIGNED_PREFIX) or path in SIGNED_PATHS
+
+
 def _asks_who(path: str) -> bool:
-    return path not in PUBLIC_PATHS and not path.startswith((SIGNED_PREFIX, *PUBLIC_PREFIXES))
+    return path not in PUBLIC_PATHS and not path.startswith(PUBLIC_PREFIXES) and not is_signed_path(path)
 
 
 def page_cookies(headers: Iterable[bytes]) -> list[str]:

@@ -19,7 +19,7 @@ from agent_fabric.domain.identity import Principal
 from agent_fabric.domain.plural import counted
 from agent_fabric.interfaces.http.addresses import Addresses
 from agent_fabric.interfaces.http.errors import problem
-from agent_fabric.interfaces.http.gate import PAGE_LOGIN, PUBLIC_PATHS, PUBLIC_PREFIXES, SIGNED_PREFIX, canonical
+from agent_fabric.interfaces.http.gate import PAGE_LOGIN, PUBLIC_PATHS, PUBLIC_PREFIXES, canonical, is_signed_path
 
 LOGIN: Final = "/api/v1/login"
 LOGINS: Final = frozenset({LOGIN, PAGE_LOGIN})
@@ -184,7 +184,7 @@ def _by_method(endpoints: Mapping[str, Rate]) -> dict[str, list[_EndpointRate]]:
 
 
 def _nothing_to_guess(path: str) -> bool:
-    return (path in PUBLIC_PATHS and path not in LOGINS) or path.startswith((SIGNED_PREFIX, *PUBLIC_PREFIXES))
+    return (path in PUBLIC_PATHS and path not in LOGINS) or path.startswith(PUBLIC_PREFIXES) or is_signed_path(path)
 
 
 def _shows_something(scope: Scope) -> bool:

@@ -1,28 +1,32 @@
 """Channels: how they stand, who is on them, what went out."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import FastAPI, Query, Request
-from starlette.responses import Response
+from starlette.responses import PlainTextResponse, Response
 
 from agent_fabric.application.channels.manage_deliveries import ManageDeliveries
+from agent_fabric.application.ports.identity import invalid_credentials
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.channels.deliveries import DeliveryStatus
 from agent_fabric.domain.identity import Scope
 from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.bodies import body_of
 from agent_fabric.interfaces.http.channel_schemas import PairRequest, ResendRequest, TestMessageRequest, UnpairRequest
-from agent_fabric.interfaces.http.locks import who_asks
+from agent_fabric.interfaces.http.locks import SIGNED, who_asks
 from agent_fabric.interfaces.http.openapi import operation, takes
 from agent_fabric.wire.channels import CHANNEL, CHANNELS, DELIVERIES, DELIVERY, PEOPLE, PERSON
 
 BASE = "/api/v1/channels"
+WHATSAPP = f"{BASE}/whatsapp"
+_ANY_BODY: dict[str, Any] = {"requestBody": {"content": {"application/json": {"schema": {}}}}}
 StatusQuery = Annotated[DeliveryStatus | None, Query(description="Only deliveries that stand so.")]
 LimitQuery = Annotated[int, Query(ge=1, le=1_000, description="How many.")]
 
 
 def add_channels(app: FastAPI, fabric: ServerFabric) -> None:
     """Add the routes."""
+    _add_whatsapp(app, fabric)
     channels, people = fabric.channels, fabric.channels.people
     deliveries = ManageDeliveries(channels.store, fabric.clock)
 
@@ -98,3 +102,31 @@ def add_channels(app: FastAPI, fabric: ServerFabric) -> None:
         """It goes to everywhere that the user is paired; see the deliveries for what became of it."""
         wish = await body_of(request, TestMessageRequest)
         return json_answer(DELIVERIES.dump(await deliveries.send_test(wish.user, by=who_asks(request))))
+
+
+def _add_whatsapp(app: FastAPI, fabric: ServerFabric) -> None:
+    """Add what Meta calls. Whoever cannot show that they are Meta learns nothing, not even whether it is configured."""
+    receive = fabric.channels.whatsapp
+
+    @app.get(WHATSAPP, **operation("channels", SIGNED, "Set up the webhook of WhatsApp", fails=[401]))
+    async def verify(
+        token: Annotated[str, Query(alias="hub.verify_token", max_length=500, description="The verify token.")] = "",
+        challenge: Annotated[str, Query(alias="hub.challenge", max_length=500, description="What is echoed.")] = "",
+    ) -> Response:
+        """Meta asks once whether the address is ours."""
+        if receive is None:
+            raise invalid_credentials()
+        return PlainTextResponse(await receive.verify(token, challenge))
+
+    @app.post(
+        WHATSAPP,
+        **operation(
+            "channels", SIGNED, "Deliver messages of WhatsApp", body=_ANY_BODY, fails=[401, 413, 422, 429, 503, 507]
+        ),
+    )
+    async def deliver(request: Request) -> Response:
+        """Answered when it is durable. The same message takes effect once."""
+        if receive is None:
+            raise invalid_credentials()
+        await receive(dict(request.headers.items()), await request.body())
+        return json_answer({})
