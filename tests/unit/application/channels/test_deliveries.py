@@ -1,0 +1,56 @@
+"""Those who run the server see what went out, and send it again (CH-11)."""
+
+from dataclasses import replace
+
+import pytest
+
+from agent_fabric.application.channels.manage_deliveries import ManageDeliveries
+from agent_fabric.domain.channels.addresses import Place
+from agent_fabric.domain.channels.deliveries import AnswerLost, DeliveryStatus
+from agent_fabric.domain.channels.inbound import DeliveryReport
+from agent_fabric.domain.errors import ChannelNotFound, Forbidden, InvalidInputs
+from unit.application.channels.test_talking import ROOT
+from unit.application.channels.world import World
+
+
+async def test_a_test_message_goes_out_and_a_doubt_goes_again() -> None:
+    world = World()
+    await world.add("ann")
+    manage = ManageDeliveries(world.store, world.clock)
+    world.channel.outcomes = [AnswerLost("cut")]
+    [part] = await manage.send_test("ann", by=ROOT)
+    await world.run.step()
+    assert [each.id for each in await manage.list(statuses=[DeliveryStatus.IN_DOUBT])] == [part.id]
+    assert (await manage.resend(part.id, by=ROOT)).id == part.id
+    await world.run.step()
+    assert world.texts.count("A test message, sent by root.") == 2
+    with pytest.raises(InvalidInputs):
+        await manage.resend(part.id, by=ROOT)
+    with pytest.raises(ChannelNotFound):
+        await manage.resend("none:0:0:x", by=ROOT)
+    with pytest.raises(ChannelNotFound):
+        await manage.send_test("eve", by=ROOT)
+    with pytest.raises(Forbidden):
+        await manage.resend(part.id, by=replace(ROOT, run="a run"))
+
+
+@pytest.mark.parametrize(
+    ("arrived", "status"), [(True, DeliveryStatus.SENT), (False, DeliveryStatus.FAILED)], ids=["arrived", "failed"]
+)
+async def test_a_report_of_the_platform_settles_a_doubt(arrived: bool, status: DeliveryStatus) -> None:
+    world = World()
+    await world.add("ann")
+    world.channel.outcomes = [AnswerLost("cut")]
+    await world.write("/help")
+    part = world.channel.sent[0]
+    report = DeliveryReport(
+        key="r1",
+        place=Place("scripted", "1", "7"),
+        part_id=part.id,
+        message_id="wamid",
+        has_arrived=arrived,
+        sent_at=0.0,
+    )
+    await world.store.inbound.add([report], now=1.0)
+    await world.run.step()
+    assert (await world.sent_as(part)).status is status
