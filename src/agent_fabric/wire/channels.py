@@ -19,7 +19,7 @@ PERSON = Shape(
     name="ChannelPerson",
     about="A sender on a channel who is a user.",
 )
-PEOPLE = Listing("people", PERSON, name="ChannelPeople", about="Everybody who is paired, by user.")
+PEOPLE = Listing("people", PERSON, name="ChannelPeople", about="Everyone who is paired, by user.")
 DELIVERY = Shape(
     Part,
     "id source channel=place.channel chat=place.chat kind status attempts created_at settled_at message_id? problem?",

@@ -38,7 +38,7 @@ class WhatsAppConfig(Settings):
 
 
 class ChannelsConfig(Settings):
-    """Where people write to the server. Whoever writes first gets a code, and is a stranger until they are paired."""
+    """Where people write to the server. A stranger gets a code, and reaches no model until they are paired."""
 
     telegram: TelegramConfig | None = None
     """A bot on Telegram; not set: none."""

@@ -48,7 +48,7 @@ def list_(workspace: Workspace = None, server: Server = None, as_json: AsJson = 
 
 @app.command()
 def pair(code: Code, user: User, workspace: Workspace = None, server: Server = None, as_json: AsJson = False) -> int:
-    """Make whoever was shown a code a user. They have that user's rights from then on, but never `admin`."""
+    """Make the sender who was shown a code a user. They get that user's rights, but never `admin`."""
     require_a_person()
 
     async def here(storage: Storage) -> Json:

@@ -39,7 +39,7 @@ def add_channels(app: FastAPI, fabric: ServerFabric) -> None:
 
     @app.get(f"{BASE}/people", **operation("channels", Scope.ADMIN, "List people on channels", PEOPLE))
     async def list_people() -> Response:
-        """Ids only: names there can be changed by anybody."""
+        """Ids only: anyone can change their name there."""
         return json_answer(PEOPLE.dump(await people.list()))
 
     @app.post(
@@ -49,7 +49,7 @@ def add_channels(app: FastAPI, fabric: ServerFabric) -> None:
         ),
     )
     async def pair(request: Request) -> Response:
-        """From now on whoever was shown the code is that user, with their scopes but `admin`."""
+        """From now on the sender who was shown the code is that user, with their scopes but `admin`."""
         wish = await body_of(request, PairRequest)
         return json_answer(PERSON.dump(await people.pair(wish.code, wish.user, by=who_asks(request))))
 
@@ -105,7 +105,7 @@ def add_channels(app: FastAPI, fabric: ServerFabric) -> None:
 
 
 def _add_whatsapp(app: FastAPI, fabric: ServerFabric) -> None:
-    """Add what Meta calls. Whoever cannot show that they are Meta learns nothing, not even whether it is configured."""
+    """Add what Meta calls. A caller that cannot show that it is Meta learns nothing, not even whether it is configured."""
     receive = fabric.channels.whatsapp
 
     @app.get(WHATSAPP, **operation("channels", SIGNED, "Set up the webhook of WhatsApp", fails=[401]))
