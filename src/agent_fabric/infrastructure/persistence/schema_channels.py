@@ -86,4 +86,11 @@ CHANNELS: Final = """
     CREATE INDEX channel_outbox_source ON channel_outbox (source, seq, part);
     CREATE INDEX channel_outbox_message ON channel_outbox (channel, account, chat, message_id) WHERE message_id <> '';
     CREATE INDEX channel_outbox_age ON channel_outbox (created_at);
+    CREATE TABLE channel_notify (
+        user_name   TEXT NOT NULL PRIMARY KEY,
+        approvals   TEXT NOT NULL,
+        alerts      TEXT NOT NULL,
+        quiet_hours TEXT NOT NULL,
+        timezone    TEXT NOT NULL
+    ) STRICT;
     """

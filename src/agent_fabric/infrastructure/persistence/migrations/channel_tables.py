@@ -90,3 +90,9 @@ Index(
     postgresql_where=text("message_id <> ''"),
 )
 Index("channel_outbox_age", OUTBOX.c.created_at)
+Table(
+    "channel_notify",
+    METADATA,
+    words("user_name", key=True),
+    *(words(name) for name in ("approvals", "alerts", "quiet_hours", "timezone")),
+)
