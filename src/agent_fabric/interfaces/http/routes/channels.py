@@ -105,7 +105,7 @@ def add_channels(app: FastAPI, fabric: ServerFabric) -> None:
 
 
 def _add_whatsapp(app: FastAPI, fabric: ServerFabric) -> None:
-    """Add what Meta calls. A caller that cannot show that it is Meta learns nothing, not even whether it is configured."""
+    """Add what Meta calls. Nobody else learns anything, not even whether it is configured."""
     receive = fabric.channels.whatsapp
 
     @app.get(WHATSAPP, **operation("channels", SIGNED, "Set up the webhook of WhatsApp", fails=[401]))
