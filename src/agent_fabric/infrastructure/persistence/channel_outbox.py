@@ -99,8 +99,8 @@ class SqlChannelOutbox:
     async def of_source(self, source: str) -> Sequence[Part]:
         return await self._parts(f"{_SELECT} WHERE source = ? ORDER BY seq, part, number", (storable(source),))
 
-    async def _parts(self, query: str, values: Sequence[Any]) -> "list[Part]":
-        def read(connection: SqlConnection) -> "list[Any]":
+    async def _parts(self, query: str, values: Sequence[Any]) -> Sequence[Part]:
+        def read(connection: SqlConnection) -> Sequence[Any]:
             return connection.execute(query, values).fetchall()
 
         return [part_from(row, self._seal) for row in await self._database.read(read)]

@@ -1,6 +1,6 @@
 """What came and what goes out, as rows. Bodies are sealed with the user's keys: sessions may be encrypted."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from typing import Any, Final
 
@@ -98,7 +98,7 @@ def inbound_from(stored: bytes, seal: LetterSeal) -> Inbound:
     """Return what came."""
     body = seal.opened(stored)
     made: dict[str, Any] = {**body, "place": Place(**body["place"])}
-    kind = _KINDS[made.pop("kind")]
+    kind: Callable[..., Inbound] = _KINDS[made.pop("kind")]
     if "sender" in made:
         made["sender"] = Sender(**made["sender"])
     if "files" in made:
