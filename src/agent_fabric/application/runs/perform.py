@@ -35,7 +35,7 @@ from agent_fabric.domain.runs.decide import given_up
 from agent_fabric.domain.runs.labelling import flow_of
 from agent_fabric.domain.runs.opening_messages import HOW_TO_TALK, opening_for
 from agent_fabric.domain.runs.state import Lane, RunState
-from agent_fabric.domain.runs.task import root_of
+from agent_fabric.domain.runs.task import Priority, root_of
 from agent_fabric.domain.secret_shapes import hide_shapes
 from agent_fabric.domain.tools import ToolContext, ToolSpec
 from agent_fabric.domain.workflows.actions import AskAboutStep, AskPerson, CallStepTool, RunChild, StopStep, Wait
@@ -261,6 +261,7 @@ def _site(state: RunState, lane: Lane) -> CallSite:
         target=state.workspace,
         outside_allowed=state.task is None or state.task.outside_allowed,
         unattended=state.task is not None and bool(state.task.trial_of),
+        by_itself=state.task is not None and state.task.priority is Priority.SCHEDULED,
         scopes=user_scopes(state),
         limits=own_limits(state),
         flow=flow_of(state),

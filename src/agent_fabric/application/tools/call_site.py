@@ -41,6 +41,8 @@ class CallSite:
     """Whether a command that a person agrees to may run outside the box."""
     unattended: bool = False
     """Nobody can be asked: what needs a person is refused."""
+    by_itself: bool = False
+    """A model makes the call in a run that a schedule or a trigger has started."""
     scopes: frozenset[str]
     """Scopes of the user behind the run; empty: not limited."""
     limits: tuple[Allowlists, ...] = ()

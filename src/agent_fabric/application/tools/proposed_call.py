@@ -36,6 +36,7 @@ def proposed(
         sends=sends,
         agent=site.agent,
         sandbox=sandbox,
+        by_itself=site.by_itself,
         scopes=site.scopes,
         flow=flow,
         server=f"{spec.trust.value}: {spec.server}" if spec.server else "",

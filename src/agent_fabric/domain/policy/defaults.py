@@ -69,6 +69,12 @@ def unboxed(call: ProposedCall, part: Part) -> Iterator[Ruling]:
     """
     if part.invocation is None or part.problem or call.node or call.sandbox in BOXES:
         return
+    if call.by_itself:
+        reason = (
+            f"There is no wall around commands here (level {call.sandbox}), and nobody watches a run that was started"
+        )
+        yield Ruling(Verdict.BLOCK, f"{reason} by itself: it has no shell.", "unattended_shell", part.subject)
+        return
     if _reads(call, part, part.invocation):
         return
     reason = f"There is no wall around commands here (level {call.sandbox}), and {part.subject!r} may do more than read"
