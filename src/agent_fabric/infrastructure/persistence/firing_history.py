@@ -32,13 +32,17 @@ class SqlFiringHistory:
         return [firing_from(row) for row in rows]
 
     async def around(self, trigger: str, at: float, *, within_s: float) -> Sequence[Firing]:
-        query = (
-            f"SELECT {FIRING_COLUMNS} FROM firings WHERE trigger_name = ? AND due_at <= ? AND until_at >= ?"  # noqa: S608 - ours
-            " ORDER BY due_at DESC LIMIT ?"
-        )
-        values = (storable(trigger), at, at - within_s, _MAX_NEAR)
-        rows = await self._database.read(lambda connection: connection.execute(query, values).fetchall())
-        return [firing_from(row) for row in rows]
+        name, columns = storable(trigger), f"SELECT {FIRING_COLUMNS} FROM firings WHERE trigger_name = ?"  # noqa: S608 - ours
+        near = f"{columns} AND due_at <= ? AND due_at >= ? ORDER BY due_at DESC LIMIT ?"
+        # Instants that were skipped together do not overlap: the newest row of several is the one that can reach here.
+        reaching = f"{columns} AND due_at < ? AND until_at > due_at ORDER BY due_at DESC LIMIT 1"
+
+        def read(connection: SqlConnection) -> list[Firing]:
+            rows = connection.execute(near, (name, at, at - within_s, _MAX_NEAR)).fetchall()
+            rows += connection.execute(reaching, (name, at - within_s)).fetchall()
+            return [found for found in map(firing_from, rows) if found.until_at >= at - within_s]
+
+        return await self._database.read(read)
 
     async def fired_within(self, trigger: str, since: float, until: float) -> Sequence[float]:
         query = (
@@ -55,7 +59,8 @@ class SqlFiringHistory:
     async def lives(self, around: float) -> Sequence[Life]:
         columns = "SELECT server, since, until_at FROM firing_processes WHERE"
         queries = (
-            (f"{columns} since <= ? AND until_at >= ?", (around, around - ALIVE_SLACK_S)),
+            (f"{columns} until_at > since AND since <= ? AND until_at >= ?", (around, around - ALIVE_SLACK_S)),
+            (f"{columns} since <= ? AND since >= ? LIMIT 1", (around, around - ALIVE_SLACK_S)),
             (f"{columns} until_at < ? ORDER BY until_at DESC LIMIT 1", (around,)),
             (f"{columns} since > ? ORDER BY since LIMIT 1", (around,)),
         )

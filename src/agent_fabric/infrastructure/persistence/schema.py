@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from agent_fabric.infrastructure.persistence.schema_automation import SUBSCRIPTIONS
 from agent_fabric.infrastructure.persistence.schema_capabilities import CAPABILITIES
 
 MIGRATIONS: tuple[str, ...] = (
@@ -453,35 +454,7 @@ MIGRATIONS: tuple[str, ...] = (
     CREATE INDEX happenings_of_run ON happenings (run_id) WHERE run_id IS NOT NULL;
     CREATE INDEX happenings_age ON happenings (sensor, at);
     """,
-    """
-    CREATE TABLE subscriptions (
-        name             TEXT NOT NULL PRIMARY KEY,
-        subjects         TEXT NOT NULL,
-        url              TEXT NOT NULL,
-        secret           TEXT NOT NULL,
-        old_secret       TEXT NOT NULL,
-        old_until        REAL,
-        is_active        INTEGER NOT NULL,
-        disabled_because TEXT NOT NULL,
-        failing_since    REAL,
-        owner            TEXT NOT NULL,
-        created_at       REAL NOT NULL
-    ) STRICT;
-    CREATE TABLE outgoing_messages (
-        number       INTEGER PRIMARY KEY AUTOINCREMENT,
-        id           TEXT NOT NULL UNIQUE,
-        subscription TEXT NOT NULL,
-        message_id   TEXT NOT NULL,
-        line         TEXT NOT NULL,
-        subject      TEXT NOT NULL,
-        payload      BLOB NOT NULL,
-        attempts     INTEGER NOT NULL,
-        next_at      REAL NOT NULL,
-        created_at   REAL NOT NULL
-    ) STRICT;
-    CREATE INDEX outgoing_messages_due ON outgoing_messages (subscription, next_at);
-    CREATE INDEX outgoing_messages_line ON outgoing_messages (subscription, line, number);
-    """,
+    SUBSCRIPTIONS,
     """
     CREATE VIEW sessions AS
         SELECT id, owner, title, created_at, updated_at FROM chat_sessions;

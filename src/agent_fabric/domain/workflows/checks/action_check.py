@@ -1,5 +1,6 @@
 """Checks each step against what its action needs: fields, inputs and their types, and names of agents and workflows."""
 
+import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from itertools import pairwise
@@ -34,6 +35,8 @@ _USUAL_ACTIONS: Final = {
 
 
 _SHELLS: Final = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash"})
+_RAW: Final = re.compile(r"\{%-?\s*raw\s*-?%\}.*?\{%-?\s*endraw\s*-?%\}", re.DOTALL)
+"""Text in which nothing is filled in."""
 
 
 class ActionCheck:
@@ -171,7 +174,7 @@ class ActionCheck:
             if not option.startswith("-"):
                 return
             if "c" in option and not option.startswith("--"):
-                if "{{" in script:
+                if "{{" in _RAW.sub("", script):
                     message = "the shell would read a value in its script as commands"
                     hint = 'Hand it over as an argument: command: [sh, -c, \'echo "$1"\', sh, "{{ … }}"]'
                     self._findings.add(node.place.below("command"), message, hint)

@@ -67,6 +67,8 @@ FIRING_PROCESSES = Table(
     real("until_at"),
 )
 Index("firing_processes_until", FIRING_PROCESSES.c.until_at)
+Index("firing_processes_since", FIRING_PROCESSES.c.since)
+Index("firing_processes_long", FIRING_PROCESSES.c.until_at, postgresql_where=text("until_at > since"))
 SCHEDULE_VERSIONS = Table(
     "schedule_versions",
     METADATA,
@@ -96,6 +98,7 @@ FIRINGS = Table(
     words("outcome", default="''"),
 )
 Index("firings_queued", FIRINGS.c.trigger_name, FIRINGS.c.due_at, postgresql_where=text("status = 'queued'"))
+Index("firings_spans", FIRINGS.c.trigger_name, FIRINGS.c.due_at, postgresql_where=text("until_at > due_at"))
 Index("firings_open", FIRINGS.c.trigger_name, postgresql_where=text("status = 'fired' AND outcome = ''"))
 
 HAPPENINGS = Table(
