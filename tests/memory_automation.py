@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from agent_fabric.application.ports.automation import DeadLetter, DueSchedule, NewFiring, OpenRun, Turn
+from agent_fabric.application.ports.automation import DeadLetter, DueLook, DueSchedule, NewFiring, OpenRun, Turn
 from agent_fabric.application.ports.sensors import NewNoticed, Noticed, SensorState
 from agent_fabric.domain.automation.firing import Firing, FiringStatus, Reason, jitter
 from agent_fabric.domain.automation.outgoing import OutgoingMessage, Subscription
@@ -93,8 +93,9 @@ class MemorySchedules:
                 return each
         raise ScheduleNotFound(f"There is no schedule {name!r}")
 
-    async def list(self) -> Sequence[Schedule]:
-        return sorted(self.tables.schedules.values(), key=lambda each: each.name)
+    async def list(self, *, declared: bool = False) -> Sequence[Schedule]:
+        found = [each for each in self.tables.schedules.values() if each.source or not declared]
+        return sorted(found, key=lambda each: each.name)
 
     async def change(self, old: Schedule, new: Schedule, *, by: str, now: float) -> bool:
         current = self.tables.schedules.get(old.id)
@@ -133,10 +134,11 @@ class MemorySchedules:
 class MemoryFiringQueue:
     tables: _Tables
 
-    async def due(self, now: float, *, limit: int) -> Sequence[DueSchedule]:
-        found = [(_look_at(each), each) for each in self.tables.schedules.values()]
-        due = sorted((at, each.id) for at, each in found if at is not None and at <= now)
-        return [
+    async def due(self, now: float, *, limit: int) -> DueLook:
+        found = [(_look_at(each), each.id) for each in self.tables.schedules.values()]
+        planned = sorted((at, key) for at, key in found if at is not None)
+        due = [(at, key) for at, key in planned if at <= now]
+        schedules = tuple(
             DueSchedule(
                 schedule=self.tables.schedules[key],
                 open_runs=self.tables.open_runs(self.tables.schedules[key].name),
@@ -144,7 +146,8 @@ class MemoryFiringQueue:
                 failures=self.tables.failures.get(key, 0),
             )
             for _, key in due[:limit]
-        ]
+        )
+        return DueLook(schedules, planned[0][0] if planned else None, bool(self.tables.queued()))
 
     async def commit(self, turns: Sequence[Turn]) -> Sequence[bool]:
         return [self._turn(turn) for turn in turns]
@@ -260,15 +263,18 @@ class MemorySensors:
     kept: dict[str, SensorState] = field(default_factory=dict)
     happenings: dict[tuple[str, str], Noticed] = field(default_factory=dict)
 
-    async def state(self, name: str) -> SensorState:
-        return self.kept.get(name, SensorState(name=name))
+    async def state(self, name: str, known: SensorState | None = None) -> SensorState:
+        found = self.kept.get(name, SensorState(name=name))
+        return known if known is not None and known.revision == found.revision > 0 else found
 
     async def states(self) -> Sequence[SensorState]:
         return [replace(each, cursor=None) for _, each in sorted(self.kept.items())]
 
-    async def commit(self, state: SensorState, look: Look, new: Sequence[NewNoticed], *, now: float) -> Sequence[RunId]:
+    async def commit(
+        self, state: SensorState, look: Look, new: Sequence[NewNoticed], *, now: float
+    ) -> Sequence[RunId] | None:
         if (await self.state(state.name)).revision != state.revision:
-            return []
+            return None
         self.kept[state.name] = SensorState(
             name=state.name, cursor=look.cursor, revision=state.revision + 1, looked_at=now, reason=look.reason
         )
@@ -278,6 +284,8 @@ class MemorySensors:
             if key in self.happenings:
                 continue
             self.happenings[key] = each.noticed
+            if each.letter is not None:
+                self.tables.letters.setdefault(each.letter.id, each.letter)
             if each.noticed.run_id is not None and each.created is not None:
                 self.tables.create(each.noticed.run_id, each.created)
                 started.append(each.noticed.run_id)

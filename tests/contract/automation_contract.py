@@ -84,8 +84,8 @@ class AutomationContract:
     async def test_what_is_due_is_fired_with_its_run_by_the_first_who_commits(self, storage: Storage) -> None:
         automation, schedule = storage.automation, a_schedule()
         await automation.schedules.add(schedule, by="ada")
-        assert await automation.queue.due(AT - 1, limit=10) == []
-        (due,) = await automation.queue.due(AT, limit=10)
+        assert await automation.queue.due(AT - 1, limit=10) == ((), AT, False)
+        (due,) = (await automation.queue.due(AT, limit=10)).schedules
         assert (due.schedule, due.open_runs, due.queued) == (schedule, [], 0)
         fired = a_firing()
         done = await asyncio.gather(*(automation.queue.commit([a_turn(schedule, fired)]) for _ in range(4)))
@@ -94,7 +94,7 @@ class AutomationContract:
         assert fired.run_id is not None
         assert await storage.runs.status(fired.run_id) is RunStatus.RUNNING
         assert list(await storage.queue.unfinished()) == [fired.run_id]
-        assert await automation.queue.due(AT + 1, limit=10) == []
+        assert await automation.queue.due(AT + 1, limit=10) == ((), AT + 60, False)
 
     async def test_a_schedule_that_is_made_again_fires_no_instant_twice(self, storage: Storage) -> None:
         automation, schedule = storage.automation, a_schedule()
@@ -113,15 +113,15 @@ class AutomationContract:
         await automation.queue.commit([a_turn(schedule, fired)])
         assert fired.run_id is not None
         held, _, _ = await storage.runs.take(fired.run_id)
-        (due,) = await automation.queue.due(AT + 60, limit=10)
+        (due,) = (await automation.queue.due(AT + 60, limit=10)).schedules
         assert [run.is_over for run in due.open_runs] == [False]
         await held.append(log(completed(fired.run_id, "done"), first=1))
         await held.release()
-        (due,) = await automation.queue.due(AT + 60, limit=10)
+        (due,) = (await automation.queue.due(AT + 60, limit=10)).schedules
         assert [(run.run_id, run.status) for run in due.open_runs] == [(fired.run_id, RunStatus.COMPLETED)]
         turn = replace(a_turn(due.schedule), over=due.open_runs, failures=2)
         assert await automation.queue.commit([turn]) == [True]
-        (due,) = await automation.queue.due(AT + 120, limit=10)
+        (due,) = (await automation.queue.due(AT + 120, limit=10)).schedules
         assert (due.open_runs, due.failures) == ([], 2)
 
     async def test_a_queued_firing_is_started_once(self, storage: Storage) -> None:
@@ -178,7 +178,7 @@ class AutomationContract:
         new = NewNoticed(noticed=noticed, created=log(run_created())[0])
         look = Look({"at": 1}, (), "one file changed")
         assert await sensors.commit(state, look, [new], now=AT) == [run_id]
-        assert await sensors.commit(state, look, [new], now=AT) == []
+        assert await sensors.commit(state, look, [new], now=AT) is None
         state = await sensors.state("files")
         assert (state.cursor, state.revision, state.reason) == ({"at": 1}, 1, "one file changed")
         assert await sensors.commit(state, Look({"at": 1}, (), "again"), [new], now=AT + 1) == []

@@ -3,20 +3,24 @@
 import asyncio
 import logging
 import socket
-from collections.abc import Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from agent_fabric.application.automation.backfill_schedule import BackfillSchedule
 from agent_fabric.application.automation.explain_schedule import ExplainSchedule
-from agent_fabric.application.automation.fire_schedules import FireSchedules
+from agent_fabric.application.automation.fire_schedules import LOOK_EVERY_S, FireSchedules
+from agent_fabric.application.automation.import_crontab import ImportCrontab
 from agent_fabric.application.automation.manage_schedules import ManageSchedules
-from agent_fabric.application.automation.replay_letter import SettleLetters
+from agent_fabric.application.automation.replay_letter import BusLetters, ReplayTrigger, SettleLetters
 from agent_fabric.application.automation.send_messages import SendMessages
 from agent_fabric.application.automation.watch_sensors import WatchSensors
-from agent_fabric.application.ports.automation import AutomationStore, Begin, DeadLetter, LetterKind, Say
+from agent_fabric.application.cluster.watch_pending_work import WatchPendingWork
+from agent_fabric.application.ports import pending_work
+from agent_fabric.application.ports import wake_ups as wake_ups_port
+from agent_fabric.application.ports.automation import AutomationStore, Begin, LetterKind, Say
 from agent_fabric.application.ports.bus import Bus, DurableBus
 from agent_fabric.application.ports.storage import Storage
 from agent_fabric.application.ports.wake_ups import CLAIM, WakeUps
@@ -26,12 +30,12 @@ from agent_fabric.bootstrap.limits import Limits
 from agent_fabric.bootstrap.local import LocalFabric
 from agent_fabric.bootstrap.scheduled_tasks import ScheduledTasks
 from agent_fabric.bootstrap.triggered_tasks import TriggeredTasks
+from agent_fabric.bootstrap.wake_ups import SELDOM_S, watched_pause
 from agent_fabric.bootstrap.workflow_triggers import ArmTriggers
 from agent_fabric.bootstrap.workflows import open_workflows
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.domain.automation.schedule import Schedule
 from agent_fabric.domain.errors import FabricError, RunHeld, ServerStopping
-from agent_fabric.domain.identity import Principal
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.ownership import LOCAL_OWNER
 from agent_fabric.infrastructure.automation.cronsim_walls import read_cron
@@ -39,10 +43,32 @@ from agent_fabric.infrastructure.automation.zones import use_own_zones
 from agent_fabric.infrastructure.bus.in_process import InProcessBus, InProcessDurableBus, fits
 from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.infrastructure.observability.operations_log import operations_log
+from agent_fabric.infrastructure.wake_ups.hinted_pause import HintedPause
+from agent_fabric.infrastructure.wake_ups.in_process import InProcessWakeUps
 from agent_fabric.infrastructure.web.message_sender import GuardedSender
+from agent_fabric.infrastructure.workflows.command_files import CommandFiles
 from agent_fabric.wire.automation import SensorLine
 
+_MESSAGES: Final = "messages"
+
 _log = logging.getLogger(__name__)
+
+Pause = Callable[[float], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Waking:
+    """How the loops of a server wait: until something is due, or until they are told of it."""
+
+    firing: Pause = asyncio.sleep
+    sending: Pause = asyncio.sleep
+    look_every_s: float = LOOK_EVERY_S
+    """How often firings that wait are looked at."""
+    schedules_changed: Callable[[], None] = lambda: None
+    messages_changed: Callable[[], None] = lambda: None
+
+
+_ALONE: Final = Waking()
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +85,7 @@ class Automation:
     arm: ArmTriggers
     messages: SendMessages
     durable: DurableBus
+    import_crontab: ImportCrontab
     starts_runs: "RunStarter | None" = None
     """Drives what was created here; None: other processes claim it."""
     enabled: bool = True
@@ -135,6 +162,8 @@ def build_automation(  # noqa: PLR0913 - each is a part that only some callers j
     durable: DurableBus | None = None,
     starts_runs: RunStarter | None = None,
     say: Say | None = None,
+    waking: Waking = _ALONE,
+    alert: Callable[[str], None] = lambda _: None,
 ) -> Automation:
     """Join the parts; `begin` gets the runs that are created."""
     zones, log = use_own_zones(), operations_log("automation")
@@ -165,6 +194,7 @@ def build_automation(  # noqa: PLR0913 - each is a part that only some callers j
         clock=clock,
         default_timezone=config.automation.timezone,
         say=say,
+        changed=waking.schedules_changed,
     )
 
     attended: DurableBus = InProcessDurableBus() if durable is None else durable
@@ -176,17 +206,15 @@ def build_automation(  # noqa: PLR0913 - each is a part that only some callers j
         letters=store.letters,
         clock=clock,
         fits=lambda pattern, subject: fits(tuple(pattern.split(".")), tuple(subject.split("."))),
+        pause=waking.sending,
+        changed=waking.messages_changed,
     )
-
-    async def replay_trigger(letter: DeadLetter, by: Principal, again: bool) -> str:
-        schedule = await store.schedules.find(str(letter.payload["schedule"]))
-        return await manage.fire(schedule, by=by, due_at=None if again else float(letter.payload["due_at"]))
 
     return Automation(
         store=store,
         manage=manage,
         explain=explain_schedule(local.records.storage),
-        backfill=BackfillSchedule(store, read_cron, clock),
+        backfill=BackfillSchedule(store, read_cron, clock, waking.schedules_changed),
         fire=FireSchedules(
             store=store,
             read_cron=read_cron,
@@ -201,14 +229,20 @@ def build_automation(  # noqa: PLR0913 - each is a part that only some callers j
             count_start=count_start,
             model_is_free=local.models.is_free,
             say=say,
+            alert=alert,
+            pause=waking.firing,
+            look_every_s=waking.look_every_s,
         ),
         settle_letters=SettleLetters(
             store.letters,
-            {LetterKind.TRIGGER: replay_trigger, LetterKind.DELIVERY_OUT: messages.replay},
+            {LetterKind.TRIGGER: ReplayTrigger(manage, watch, store), LetterKind.DELIVERY_OUT: messages.replay},
             clock,
         ),
         messages=messages,
         durable=attended,
+        import_crontab=ImportCrontab(
+            manage, CommandFiles(home / Path(config.workflows.definitions[0]).expanduser(), workflows.check_text)
+        ),
         watch=watch,
         arm=ArmTriggers(
             workflows=workflows,
@@ -218,6 +252,7 @@ def build_automation(  # noqa: PLR0913 - each is a part that only some callers j
             durable=attended,
             read_cron=read_cron,
             clock=clock,
+            changed=waking.schedules_changed,
         ),
         starts_runs=starts_runs,
         enabled=config.automation.enabled,
@@ -235,20 +270,55 @@ def serve_automation(  # noqa: PLR0913 - as above
     durable: DurableBus,
     limits: Limits,
     wake_ups: WakeUps,
+    watch: WatchPendingWork | None,
     say: Say,
+    alert: Callable[[str], None],
 ) -> Automation:
     """Join the parts for a server: alone it drives what it creates; of several, one claims it."""
+    build = partial(
+        build_automation,
+        root,
+        config,
+        local,
+        bus=bus,
+        limits=limits,
+        durable=durable,
+        say=say,
+        waking=_waking(wake_ups, watch),
+        alert=alert,
+    )
     if local.records.storage.cluster is None:
         starter = RunStarter(dispatch, local.resume_run)
-        return build_automation(
-            root, config, local, begin=starter, bus=bus, limits=limits, durable=durable, starts_runs=starter, say=say
-        )
+        return build(begin=starter, starts_runs=starter)
 
     def hint(run_ids: Sequence[RunId]) -> None:
         for run_id in run_ids[:1]:
             wake_ups.poke(CLAIM, {"run": run_id})
 
-    return build_automation(root, config, local, begin=hint, bus=bus, limits=limits, durable=durable, say=say)
+    return build(begin=hint)
+
+
+def keep_bus_letters(automation: Automation, durable: DurableBus) -> None:
+    """Make dead letters of messages that somebody in this process could not take; NATS keeps its messages itself."""
+    if not isinstance(durable, InProcessDurableBus):
+        return
+    letters = BusLetters(automation.store.letters, durable.deliver_to, SystemClock())
+    durable.give_up = letters.keep
+    automation.settle_letters.replays[LetterKind.BUS] = letters.replay
+
+
+def _waking(wake_ups: WakeUps, watch: WatchPendingWork | None) -> Waking:
+    """Return how the loops of a server wait; `watch` looks for all of them where the store is shared."""
+    firing, hints = HintedPause(wake_ups, wake_ups_port.SCHEDULES), InProcessWakeUps()
+    if watch is not None:
+        watch.listen(pending_work.SCHEDULES, firing.wake)
+    return Waking(
+        firing=firing,
+        sending=watched_pause(hints, _MESSAGES, pending_work.MESSAGES, watch),
+        look_every_s=LOOK_EVERY_S if watch is None else SELDOM_S,
+        schedules_changed=lambda: wake_ups.poke(wake_ups_port.SCHEDULES, {}),
+        messages_changed=lambda: hints.poke(_MESSAGES, {}),
+    )
 
 
 def explain_schedule(storage: Storage) -> ExplainSchedule:

@@ -36,7 +36,7 @@ from agent_fabric.application.runs.resume_run import ResumeRun
 from agent_fabric.application.runs.resume_unfinished_runs import RecoverRuns, ResumeUnfinishedRuns
 from agent_fabric.application.webhooks.receive_delivery import ReceiveDelivery
 from agent_fabric.bootstrap.agents import open_agents
-from agent_fabric.bootstrap.automation import Automation, serve_automation
+from agent_fabric.bootstrap.automation import Automation, keep_bus_letters, serve_automation
 from agent_fabric.bootstrap.channels import Channels, serve_channels
 from agent_fabric.bootstrap.chat import ServedChat, serve_chat
 from agent_fabric.bootstrap.evals import ServedEvals, serve_evals
@@ -376,10 +376,13 @@ def build_server(
         durable=outgoing.durable,
         limits=limits,
         wake_ups=wake_ups,
+        watch=watch,
         say=ScheduledChat(lambda: chat.chat),
+        alert=watchers.alerts.happened,
     )
     webhooks = build_webhooks(root, config, local, dispatch, outgoing.bus, limits)
     automation.settle_letters.replays[LetterKind.DELIVERY_IN] = webhooks.replay
+    keep_bus_letters(automation, outgoing.durable)
     return ServerFabric(
         config=config,
         records=local.records,

@@ -18,7 +18,7 @@ from agent_fabric.bootstrap.plugins import open_sensor
 from agent_fabric.bootstrap.workflows import Workflows
 from agent_fabric.config.schema.sensors import SensorConfig
 from agent_fabric.domain.automation.schedule import FILE_PREFIX, Rule, Schedule, TargetKind
-from agent_fabric.domain.errors import ConfigError, FabricError, NameTaken, ScheduleNotFound
+from agent_fabric.domain.errors import ConfigError, FabricError, NameTaken
 from agent_fabric.infrastructure.automation.file_sensors import FileChangeSensor, FreshnessSensor
 from agent_fabric.infrastructure.workflows.definition_files import WorkflowFile
 
@@ -41,6 +41,8 @@ class ArmTriggers:
     durable: DurableBus
     read_cron: ReadCron
     clock: Clock
+    changed: Callable[[], None] = lambda: None
+    """Called after a schedule was added or changed."""
     _ends: dict[str, Callable[[], None]] = field(default_factory=dict)
     """What ends the attention to events, by sensor."""
 
@@ -91,18 +93,18 @@ class ArmTriggers:
             if each.definition is not None and each.definition.triggers.schedule
         }
         zone = self.workflows.config.automation.timezone
+        armed = {each.name: each for each in await self.store.schedules.list(declared=True)}
         for name, (cron, source) in declared.items():
             rule = Rule(cron_expression=cron, timezone=zone)
-            try:
-                known = await self.store.schedules.find(name)
-            except ScheduleNotFound:
+            known = armed.get(name)
+            if known is None:
                 await self._add(name, rule, source, now)
-                continue
-            if (known.rule.cron_expression, known.rule.timezone) != (cron, zone):
+            elif (known.rule.cron_expression, known.rule.timezone) != (cron, zone):
                 changed = replace(known, rule=rule, source=source, revision=known.revision + 1)
                 changed = changed.after_change(self.read_cron, now)
                 await self.store.schedules.change(known, changed, by=source, now=now)
-        for each in await self.store.schedules.list():
+                self.changed()
+        for each in armed.values():
             if each.is_from_file and each.name not in declared and each.source.startswith(origin):
                 await self.store.schedules.remove(each, by="its file", now=now)
 
@@ -118,6 +120,7 @@ class ArmTriggers:
         )
         with suppress(NameTaken):  # another server was faster
             await self.store.schedules.add(schedule.after_change(self.read_cron, now), by=source)
+            self.changed()
 
     def _of_files(self, files: list[WorkflowFile]) -> Iterator[ArmedSensor]:
         for each in files:

@@ -29,6 +29,10 @@ class Schedules(Resource):
         """
         return await self._post(_ONE, _BASE, dict(wish))
 
+    async def import_crontab(self, wish: Mapping[str, Any]) -> Json:
+        """Make schedules of the lines of a crontab; return those, and the lines that became none."""
+        return await self._post(json_from("imported", "refused"), f"{_BASE}/import", dict(wish))
+
     async def list(self) -> Sequence[Json]:
         """Return the schedules that we may see, by name."""
         found: Sequence[Json] = (await self._get(json_from("schedules"), _BASE))["schedules"]

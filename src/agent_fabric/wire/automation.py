@@ -5,9 +5,11 @@ from typing import Annotated, Any, NamedTuple
 
 from agent_fabric.application.automation.backfill_schedule import Backfilled
 from agent_fabric.application.automation.explain_schedule import PlannedFiring
+from agent_fabric.application.automation.import_crontab import CrontabImport, ImportedJob
 from agent_fabric.application.ports.automation import DeadLetter
 from agent_fabric.application.ports.sensors import Noticed
 from agent_fabric.application.ports.subscriptions import SendOutcome
+from agent_fabric.domain.automation.crontab import CrontabProblem
 from agent_fabric.domain.automation.firing import Firing
 from agent_fabric.domain.automation.outgoing import Subscription
 from agent_fabric.domain.automation.schedule import Schedule
@@ -68,6 +70,16 @@ EXPLANATION = Shape(
     about="Why a schedule did or did not do something at a time.",
 )
 BACKFILL = Shape(Backfilled, name="Backfill", about="The instants that a backfill makes up for, in seconds since 1970.")
+IMPORTED = Shape(
+    ImportedJob,
+    "line name=schedule.name target_kind=schedule.target_kind target=schedule.target?"
+    " cron_expression=schedule.rule.cron_expression? every=schedule.rule.every_s timezone=schedule.rule.timezone"
+    " next_at=schedule.next_at",
+    name="ImportedSchedule",
+    about="A line of a crontab that became a schedule.",
+)
+REFUSED = Shape(CrontabProblem, name="RefusedLine", about="A line of a crontab that became no schedule.")
+CRONTAB = Shape(CrontabImport, name="CrontabImport", parts=[IMPORTED, REFUSED])
 LETTER = Shape(
     DeadLetter,
     "id kind source reason created_at status settled_by? settled_at outcome?",

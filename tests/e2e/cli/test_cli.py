@@ -67,7 +67,14 @@ SUBCOMMANDS = (
     *("channels list", "channels pair", "channels people", "channels unpair", "channels test"),
     *("channels deliveries", "channels resend"),
     *("webhooks list", "webhooks add", "webhooks test", "webhooks rotate", "webhooks remove"),
-    *("schedules remove", "schedules fire", "schedules backfill", "schedules why", "schedules simulate"),
+    *(
+        "schedules import",
+        "schedules remove",
+        "schedules fire",
+        "schedules backfill",
+        "schedules why",
+        "schedules simulate",
+    ),
     *(
         "schedules tick",
         "sensors list",

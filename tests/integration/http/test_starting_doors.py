@@ -86,6 +86,7 @@ OTHERS = {
     "POST /api/v1/policy/check",
     "POST /api/v1/policy/simulate",
     "POST /api/v1/schedules",
+    "POST /api/v1/schedules/import",
     "POST /api/v1/schedules/preview",
     "POST /api/v1/schedules/{name}/pause",
     "POST /api/v1/schedules/{name}/resume",

@@ -187,6 +187,7 @@ OPERATIONS = [
     ("post", "/api/v1/evals/{name}/cancel"),
     ("post", "/api/v1/schedules"),
     ("get", "/api/v1/schedules"),
+    ("post", "/api/v1/schedules/import"),
     ("post", "/api/v1/schedules/preview"),
     ("get", "/api/v1/schedules/{name}"),
     ("patch", "/api/v1/schedules/{name}"),

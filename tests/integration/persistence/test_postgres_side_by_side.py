@@ -1,6 +1,7 @@
 """Processes write the rows of different runs in PostgreSQL at the same time, and each only those that it may."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -11,7 +12,9 @@ import psycopg
 import pytest
 
 from agent_fabric.application.ports.bus import BusMessage
-from agent_fabric.application.ports.pending_work import ANSWERS, OUTBOX, RUNS, TURNS
+from agent_fabric.application.ports.pending_work import ANSWERS, MESSAGES, OUTBOX, RUNS, SCHEDULES, TURNS
+from agent_fabric.domain.automation.outgoing import OutgoingMessage, Subscription
+from agent_fabric.domain.automation.schedule import Rule, Schedule
 from agent_fabric.domain.errors import DriverConflict, RunHeld
 from agent_fabric.domain.events import RunResumed, RunWaited
 from agent_fabric.domain.ids import RunId
@@ -259,3 +262,20 @@ async def test_who_looks_for_runs_does_not_pass_those_that_have_settled(
     one.queue.start._learned_at = float("-inf")  # some seconds later
     assert await one.queue.unfinished(limit=5) == ["old-1", RUN]
     assert await one.pending_work([RUNS]) == [RUNS]
+
+
+async def test_the_same_query_tells_of_schedules_and_messages(pair: tuple[Any, Any]) -> None:
+    one, other = pair
+    kinds, now = (RUNS, SCHEDULES, MESSAGES), time.time()
+    rule = Rule(every_s=3_600.0, anchor=now)
+    schedule = Schedule(id="s", name="job", rule=rule, task_instruction="do it", created_at=now, next_at=now + 60)
+    await other.automation.schedules.add(schedule, by="ada")
+    message = OutgoingMessage(id="m>ops", subscription="ops", message_id="m", subject="s", payload={}, next_at=now)
+    await other.automation.outgoing.put([message])
+    assert await one.pending_work(kinds) == []  # neither is anything due nor anybody there to be sent something
+    receiver = Subscription(name="ops", subjects=("s",), url="https://example.com/")
+    await other.automation.subscriptions.save(receiver, new=True)
+    assert await one.pending_work(kinds) == [MESSAGES]
+    due = replace(schedule, revision=2, next_at=now - 1)
+    assert await other.automation.schedules.change(schedule, due, by="ada", now=now)
+    assert await one.pending_work(kinds) == [SCHEDULES, MESSAGES]

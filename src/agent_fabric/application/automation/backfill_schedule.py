@@ -1,6 +1,6 @@
 """Makes up for the instants of a period, one after another."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import NamedTuple
@@ -37,6 +37,8 @@ class BackfillSchedule:
     store: AutomationStore
     read_cron: ReadCron
     clock: Clock
+    queued: Callable[[], None] = lambda: None
+    """Called after instants were queued."""
 
     async def __call__(
         self,
@@ -84,6 +86,7 @@ class BackfillSchedule:
                 revision=schedule.revision,
             )
             await self.store.queue.record(NewFiring(firing=queued))
+        self.queued()
         return done
 
 

@@ -46,10 +46,13 @@ from agent_fabric.domain.events import Event
 from agent_fabric.domain.ids import RunId
 
 LOOK_EVERY_S = 0.5
+"""How often firings that wait are looked at, and a store that failed is tried again."""
+MIN_PAUSE_S = 0.01
 BATCH = 200
 """Schedules that are decided about in one transaction."""
 OFF_CADENCE = 3
-"""Instants in a row that were missed, after which somebody is told."""
+"""Instants in a row that were not fired, after which somebody is told."""
+OFF_CADENCE_EVENT = "schedule_off_cadence"
 SUBJECT = "agent33.schedule"
 UNLIMITED = 1_000_000
 PACE = 25
@@ -81,14 +84,23 @@ class FireSchedules:
     model_is_free: ModelIsFree = lambda _: True
     say: Say | None = None
     """Says what schedules for chats are to say."""
+    alert: Callable[[str], None] = lambda _: None
+    """Hears of events that alerts may be about, by their kind."""
     pause: Callable[[float], Awaitable[None]] = asyncio.sleep
+    """Ends early when schedules were changed."""
+    look_every_s: float = LOOK_EVERY_S
+    """How often firings that wait are looked at; seldom, where `pause` ends when there are any."""
+    _next_at: float | None = None
+    """When the next look is due, as far as is known."""
+    _has_queued: bool = False
     _life: str = field(default_factory=lambda: str(uuid.uuid4()))
     _since: float | None = None
     _beaten_at: float = 0.0
 
     async def __call__(self) -> None:
-        """Fire until cancelled."""
+        """Fire until cancelled. Between two instants it sleeps, but for a sign of life now and then."""
         while True:
+            self._next_at = self.clock.now() + LOOK_EVERY_S  # unless the look succeeds
             try:
                 await self.beat()
                 await self.tick()
@@ -96,7 +108,16 @@ class FireSchedules:
                 _log.warning("Schedules could not be looked at: %s", problem.message)
             except Exception:  # noqa: BLE001 - one schedule that cannot be handled must not stop all others for ever
                 _log.exception("Schedules could not be looked at")
-            await self.pause(LOOK_EVERY_S)
+            await self.pause(self._pause_s())
+
+    def _pause_s(self) -> float:
+        """Return how long there is nothing to do: a clock that is set meanwhile costs one sign of life at most."""
+        waits = [HEARTBEAT_S - (self.clock.monotonic() - self._beaten_at)]
+        if self._next_at is not None:
+            waits.append(self._next_at - self.clock.now())
+        if self._has_queued:
+            waits.append(self.look_every_s)
+        return max(MIN_PAUSE_S, min(waits))
 
     async def beat(self) -> None:
         """Note that this process is alive, now and then."""
@@ -113,20 +134,56 @@ class FireSchedules:
         now = self.clock.now()
         started: list[RunId] = []
         while True:
-            found = await self.store.queue.due(now, limit=BATCH)
+            look = await self.store.queue.due(now, limit=BATCH)
+            found, self._next_at, self._has_queued = look.schedules, look.next_at, look.has_queued
+            if not found:
+                break
             turns = []
             for nth, due in enumerate(found):
-                turns.append(await self._turn(due, now))
+                turns.append(await self._decide(due, now))
                 if nth % PACE == PACE - 1:
                     await asyncio.sleep(0)
-            done = await self.store.queue.commit(turns) if turns else ()
+            done = await self.store.queue.commit(turns)
             for turn, due, ours in zip(turns, found, done, strict=True):
                 if ours:
                     started += await self._after(turn, due)
-            if len(found) < BATCH:
-                break
-        started += await self._start_waiting(now)
+            if not any(done):
+                break  # other processes are at it
+        if self._has_queued:
+            started += await self._start_waiting(now)
         return started
+
+    async def _decide(self, due: DueSchedule, now: float) -> Turn:
+        """Decide about one schedule; one that cannot be handled skips its instants, and stops no other."""
+        try:
+            return await self._turn(due, now)
+        except StoreUnavailable:
+            raise
+        except Exception as problem:  # noqa: BLE001 - as in `__call__`
+            _log.exception("Schedule %s could not be handled", due.schedule.name)
+            return self._failed(due, now, f"{type(problem).__name__}: {problem}")
+
+    def _failed(self, due: DueSchedule, now: float, why: str) -> Turn:
+        schedule = due.schedule
+        assert schedule.next_at is not None
+        try:
+            instants = due_now(schedule, schedule.rule.timing(self.read_cron), now)
+        except Exception:  # noqa: BLE001 - a rule that cannot be read is not read again and again
+            return self._paused(due, now, (), due.failures, f"server: {why}")
+        firing = self._firing(schedule, schedule.next_at, FiringStatus.SKIPPED, Reason.FAILED, now, about=why)
+        count = len(instants.fire) + sum(each.count for each in instants.missed)
+        last = max([firing.due_at, *instants.fire, *(each.last for each in instants.missed)])
+        return Turn(
+            schedule=schedule,
+            next_at=instants.next_at,
+            look_at=self._look_at(schedule, instants.next_at),
+            firings=[NewFiring(firing=replace(firing, until_at=last, count=max(1, count)))],
+            failures=due.failures,
+            letters=[_letter(schedule, last, why, now)],
+        )
+
+    def _look_at(self, schedule: Schedule, next_at: float | None) -> float | None:
+        return None if next_at is None else next_at + jitter(schedule.name, next_at, schedule.jitter_s)
 
     async def _turn(self, due: DueSchedule, now: float) -> Turn:
         """Decide about one schedule."""
@@ -154,12 +211,10 @@ class FireSchedules:
             room -= new.firing.status is FiringStatus.FIRED
             firings.append(new)
             letters += [letter] if letter is not None else []
-        next_at = instants.next_at
-        look_at = None if next_at is None else next_at + jitter(schedule.name, next_at, schedule.jitter_s)
         return Turn(
             schedule=schedule,
-            next_at=next_at,
-            look_at=look_at,
+            next_at=instants.next_at,
+            look_at=self._look_at(schedule, instants.next_at),
             firings=firings,
             over=over,
             failures=failures,
@@ -256,10 +311,7 @@ class FireSchedules:
         """Do what follows from a turn that is durable."""
         schedule = turn.schedule
         started = [new.firing.run_id for new in turn.firings if new.created is not None and new.firing.run_id]
-        missed = sum(new.firing.count for new in turn.firings if new.firing.reason in _MISSES)
-        if missed >= OFF_CADENCE:
-            self.log.warning("schedule_off_cadence", schedule=schedule.name, missed=missed)
-            self.bus.publish(f"{SUBJECT}.off_cadence", {"schedule": schedule.name, "missed": missed})
+        await self._tell_cadence(turn)
         if turn.paused_by:
             self.log.warning("schedule_paused", schedule=schedule.name, by=turn.paused_by)
             self.bus.publish(f"{SUBJECT}.paused", {"schedule": schedule.name, "by": turn.paused_by})
@@ -274,6 +326,28 @@ class FireSchedules:
         for run_id in started:
             self.bus.publish(f"{SUBJECT}.fired", {"schedule": schedule.name, "run_id": run_id})
         return started
+
+    async def _tell_cadence(self, turn: Turn) -> None:
+        """Tell that a schedule is off its cadence: three instants in a row were not fired, for whatever reason."""
+        firings = [new.firing for new in turn.firings]
+        missed = sum(each.count for each in firings if each.status is FiringStatus.SKIPPED)
+        if not missed or turn.paused_by:
+            return
+        name, before = turn.schedule.name, 0
+        if all(each.status is FiringStatus.SKIPPED for each in firings):
+            oldest = min(each.due_at for each in firings)
+            for each in await self.store.history.firings(name, limit=OFF_CADENCE, before=oldest):
+                if each.status is not FiringStatus.SKIPPED or each.reason in _MEANT:
+                    break
+                before += each.count
+        if before + missed < OFF_CADENCE:
+            return
+        self.alert(OFF_CADENCE_EVENT)
+        if before < OFF_CADENCE:  # once for each time that it leaves its cadence
+            reason = firings[0].reason.value
+            self.log.warning(OFF_CADENCE_EVENT, schedule=name, missed=before + missed, reason=reason)
+            message = {"schedule": name, "missed": before + missed, "reason": reason}
+            self.bus.publish(f"{SUBJECT}.off_cadence", message)
 
     async def _cancel(self, run_id: RunId, name: str) -> None:
         try:
@@ -320,7 +394,8 @@ class FireSchedules:
         return replace(settled, status=FiringStatus.FIRED, run_id=run_id), created
 
 
-_MISSES = frozenset({Reason.MISFIRE, Reason.LATE, Reason.CATCH_UP})
+_MEANT = frozenset({Reason.PAUSED, Reason.CHANGED})
+"""What a person has decided is no loss of cadence."""
 
 
 def _letter(schedule: Schedule, due: float, reason: str, now: float) -> DeadLetter:

@@ -64,6 +64,8 @@ class ManageSchedules:
     new_id: Callable[[], str] = lambda: str(uuid.uuid4())
     say: Say | None = None
     """Says what schedules for chats are to say."""
+    changed: Callable[[], None] = lambda: None
+    """Called after a schedule was added or changed."""
 
     async def add(self, wish: Mapping[str, Any], *, by: Principal) -> Schedule:
         """Keep a new schedule and return it with its next due instant.
@@ -87,6 +89,7 @@ class ManageSchedules:
         schedule = self._changed(base, wish, now)
         await self._require_startable(schedule)
         await self.store.schedules.add(schedule, by=by.name)
+        self.changed()
         return schedule
 
     async def change(self, schedule: Schedule, wish: Mapping[str, Any], *, by: Principal) -> Schedule:
@@ -105,6 +108,7 @@ class ManageSchedules:
             paused = "" if changed.is_active else by.name
             changed = replace(changed, paused_by=paused)
             if await self.store.schedules.change(schedule, changed, by=by.name, now=now):
+                self.changed()
                 return changed
             schedule = await self.store.schedules.find(schedule.id)
         raise InvalidInputs(f"The schedule {schedule.name!r} was changed by someone else", hint="Try again.")
@@ -155,7 +159,8 @@ class ManageSchedules:
             InvalidInputs, ConfigError: it cannot be carried out so.
         """
         now = self.clock.now()
-        base = Schedule(id="", name="draft", rule=Rule(timezone=self.default_timezone, anchor=now), created_at=now)
+        name = require_name(str(wish.get("name", "draft")))
+        base = Schedule(id="", name=name, rule=Rule(timezone=self.default_timezone, anchor=now), created_at=now)
         return self._changed(base, {"task_instruction": "-", **wish}, now)
 
     async def _require_startable(self, schedule: Schedule) -> None:

@@ -1,12 +1,18 @@
 """Carries out what could not be carried out before, or drops it."""
 
+import uuid
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from agent_fabric.application.ports.automation import DeadLetter, DeadLetters, LetterKind
+from agent_fabric.application.automation.manage_schedules import ManageSchedules
+from agent_fabric.application.automation.watch_sensors import WatchSensors
+from agent_fabric.application.ports.automation import AutomationStore, DeadLetter, DeadLetters, LetterKind, NewFiring
+from agent_fabric.application.ports.bus import BusMessage
 from agent_fabric.application.ports.clock import Clock
+from agent_fabric.domain.automation.firing import Firing, FiringStatus, Reason, run_of_firing
 from agent_fabric.domain.errors import ConfigError, DeadLetterSettled
 from agent_fabric.domain.identity import Principal
+from agent_fabric.domain.ids import RunId
 
 Replay = Callable[[DeadLetter, Principal, bool], Awaitable[str]]
 """Carries a letter out, under its old id or as something new; returns the run or message that came of it."""
@@ -57,3 +63,75 @@ class SettleLetters:
                 f"The dead letter {letter.id[:8]} was settled before", hint="See it: fabric dead show."
             )
         return await self.letters.find(letter.id)
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayTrigger:
+    """Starts what a schedule or a sensor could not start."""
+
+    manage: ManageSchedules
+    watch: WatchSensors
+    store: AutomationStore
+
+    async def __call__(self, letter: DeadLetter, by: Principal, again: bool) -> str:
+        """Start it under the id that it would have had, or as a new run.
+
+        Raises:
+            FabricError: it cannot be started now either.
+        """
+        kept = letter.payload
+        if "schedule" in kept:
+            schedule = await self.store.schedules.find(str(kept["schedule"]))
+            return await self.manage.fire(schedule, by=by, due_at=None if again else float(kept["due_at"]))
+        sensor, now = str(kept["sensor"]), self.watch.clock.now()
+        task = await self.watch.task_for(f"sensor {sensor}", str(kept["workflow"]), kept["inputs"])
+        due = now if again else letter.created_at
+        run_id = run_of_firing(sensor, due) if again else RunId(str(kept["run_id"]))
+        fired = Firing(
+            trigger=sensor,
+            due_at=due,
+            until_at=due,
+            status=FiringStatus.FIRED,
+            reason=Reason.MANUAL,
+            fired_at=now,
+            run_id=run_id,
+            server=by.name,
+        )
+        created = self.watch.first_event(run_id, task)
+        if await self.store.queue.record(NewFiring(firing=fired, created=created)):
+            self.watch.begin([run_id])
+        return run_id
+
+
+@dataclass(frozen=True, slots=True)
+class BusLetters:
+    """Messages of the bus that somebody in this process could not take, however often they came."""
+
+    letters: DeadLetters
+    deliver_to: Callable[[str, BusMessage], Awaitable[None]]
+    clock: Clock
+
+    async def keep(self, name: str, message: BusMessage, reason: str) -> None:
+        """Keep a message that is given up."""
+        payload = {
+            "name": name,
+            "message_id": message.message_id,
+            "subject": message.subject,
+            "payload": dict(message.payload),
+        }
+        letter = DeadLetter(
+            id=str(uuid.uuid5(uuid.NAMESPACE_URL, f"bus:{name}:{message.message_id}")),
+            kind=LetterKind.BUS,
+            source=name,
+            reason=reason,
+            payload=payload,
+            created_at=self.clock.now(),
+        )
+        await self.letters.add(letter)
+
+    async def replay(self, letter: DeadLetter, by: Principal, again: bool) -> str:  # noqa: ARG002 - see `Replay`
+        """Deliver a message once more, to the one who could not take it; it has the same id."""
+        kept = letter.payload
+        message = BusMessage(str(kept["message_id"]), str(kept["subject"]), kept["payload"])
+        await self.deliver_to(str(kept["name"]), message)
+        return message.message_id

@@ -44,6 +44,9 @@ class SendMessages:
     fits: Callable[[str, str], bool]
     """Tells whether a subject fits a pattern."""
     pause: Callable[[float], Awaitable[None]] = asyncio.sleep
+    """Ends early when there is something to send."""
+    changed: Callable[[], None] = lambda: None
+    """Called after messages were kept or receivers changed."""
     _sending: "dict[str, asyncio.Task[None]]" = field(default_factory=dict)
 
     async def take(self, message: BusMessage) -> None:
@@ -68,9 +71,10 @@ class SendMessages:
         ]
         if wanted:
             await self.queue.put(wanted)
+            self.changed()
 
     async def __call__(self) -> None:
-        """Send until cancelled: each receiver in a task of its own."""
+        """Send until cancelled: what there is for a receiver in a task of its own."""
         try:
             while True:
                 try:
@@ -78,10 +82,11 @@ class SendMessages:
                 except StoreUnavailable as problem:
                     _log.warning("Subscriptions could not be read: %s", problem.message)
                     active = set(self._sending)
+                self._sending = {name: task for name, task in self._sending.items() if not task.done()}
                 for name in self._sending.keys() - active:
                     self._sending.pop(name).cancel()
                 for name in active - self._sending.keys():
-                    self._sending[name] = asyncio.create_task(self._serve(name))
+                    self._sending[name] = asyncio.create_task(self._send_all(name))
                 await self.pause(LOOK_EVERY_S)
         finally:
             for task in self._sending.values():
@@ -89,18 +94,15 @@ class SendMessages:
             await asyncio.gather(*self._sending.values(), return_exceptions=True)
             self._sending.clear()
 
-    async def _serve(self, name: str) -> None:
-        while True:
-            try:
-                sent = await self.send_next(name)
-            except FabricError as problem:
-                _log.warning("Messages for %s were not sent: %s", name, problem.message)
-                sent = False
-            except Exception:  # noqa: BLE001 - one message that cannot be handled must not stop all others for ever
-                _log.exception("Messages for %s were not sent", name)
-                sent = False
-            if not sent:
-                await self.pause(LOOK_EVERY_S)
+    async def _send_all(self, name: str) -> None:
+        """Send what there is for a receiver now."""
+        try:
+            while await self.send_next(name):
+                pass
+        except FabricError as problem:
+            _log.warning("Messages for %s were not sent: %s", name, problem.message)
+        except Exception:  # noqa: BLE001 - one message that cannot be handled must not stop all others for ever
+            _log.exception("Messages for %s were not sent", name)
 
     async def send_next(self, name: str) -> bool:
         """Send the next message for a receiver; False: there is none now."""
@@ -179,6 +181,7 @@ class SendMessages:
             name=name, subjects=tuple(subjects), url=url, secret=secret, owner=by.id, created_at=self.clock.now()
         )
         await self.store.save(made, new=True)
+        self.changed()
         return made
 
     async def rotate(self, name: str, secret: str) -> Subscription:
@@ -194,6 +197,7 @@ class SendMessages:
         changed = replace(subscription, secret=secret, old_secret=subscription.secret, old_until=until)
         changed = replace(changed, is_active=True, disabled_because="", failing_since=None)
         await self.store.save(changed)
+        self.changed()
         return changed
 
     async def find(self, name: str) -> Subscription:
@@ -223,6 +227,7 @@ class SendMessages:
         )
         await self.find(message.subscription)
         await self.queue.put([message])
+        self.changed()
         return message_id
 
 

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from agent_fabric.application.ports.automation import Begin, FirstEvent
+from agent_fabric.application.ports.automation import Begin, DeadLetter, FirstEvent, LetterKind
 from agent_fabric.application.ports.bus import Bus, BusMessage
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.sensors import NewNoticed, Noticed, Sensor, SensorState, SensorStore
@@ -18,6 +18,8 @@ from agent_fabric.domain.runs.task import Task
 LOOK_EVERY_S = 1.0
 SLOW_LOOK = 20
 """A sensor whose look takes long looks so many times less often than it takes."""
+NOTED_EVERY_S = 30.0
+"""How often is noted that a sensor has looked and found nothing new."""
 SUBJECT = "agent33.sensor"
 
 _log = logging.getLogger(__name__)
@@ -53,6 +55,8 @@ class WatchSensors:
     pause: Callable[[float], Awaitable[None]] = asyncio.sleep
     armed: dict[str, ArmedSensor] = field(default_factory=dict)
     _next: dict[str, float] = field(default_factory=dict)
+    _states: dict[str, SensorState] = field(default_factory=dict)
+    """Where sensors stood when they last looked."""
 
     async def __call__(self) -> None:
         """Let sensors look until cancelled."""
@@ -75,9 +79,18 @@ class WatchSensors:
         """Let one sensor look, and start what follows; return the runs."""
         if armed.sensor is None:
             return ()
-        state = await self.store.state(armed.name)
+        state = await self.store.state(armed.name, self._states.get(armed.name))
         look = await armed.sensor.look(state.cursor)
-        return await self._follow(armed, state, look, depth=1)
+        if self._is_old_news(state, look):
+            self._states[armed.name] = state
+            return ()
+        return await self._follow(armed, state, look, depth=1) or ()
+
+    def _is_old_news(self, state: SensorState, look: Look) -> bool:
+        """Tell whether a look need not be noted: nothing is new, and a look like it was noted a moment ago."""
+        if look.happenings or look.cursor is not state.cursor or look.reason != state.reason:
+            return False
+        return state.looked_at is not None and 0 <= self.clock.now() - state.looked_at < NOTED_EVERY_S
 
     async def take(self, armed: ArmedSensor, message: BusMessage) -> None:
         """Take an event that a sensor is told of.
@@ -91,14 +104,22 @@ class WatchSensors:
         while True:
             state = await self.store.state(armed.name)
             look = Look(message.message_id, (happening,), f"told of {message.subject}")
-            await self._follow(armed, state, look, depth=depth)
-            if (await self.store.state(armed.name)).revision != state.revision:
+            if await self._follow(armed, state, look, depth=depth) is not None:
                 return
 
-    async def _follow(self, armed: ArmedSensor, state: SensorState, look: Look, *, depth: int) -> Sequence[RunId]:
+    async def _follow(
+        self, armed: ArmedSensor, state: SensorState, look: Look, *, depth: int
+    ) -> Sequence[RunId] | None:
+        """Record what a look has shown, and start what follows; None: another process was faster."""
         now = self.clock.now()
         new = [await self._new(armed, happening, now, depth) for happening in look.happenings]
         started = await self.store.commit(state, look, new, now=now)
+        if started is None:
+            self._states.pop(armed.name, None)
+            return None
+        self._states[armed.name] = SensorState(
+            name=armed.name, cursor=look.cursor, revision=state.revision + 1, looked_at=now, reason=look.reason
+        )
         if started:
             self.begin(started)
         for each in new:
@@ -117,9 +138,28 @@ class WatchSensors:
             task = await self.task_for(f"sensor {armed.name}", armed.workflow, happening.payload)
         except FabricError as problem:
             _log.warning("Sensor %s started nothing: %s", armed.name, problem.message)
-            return NewNoticed(noticed=_with(noticed, reason=problem.message))
+            letter = _letter(armed, happening, problem.message, now)
+            return NewNoticed(noticed=_with(noticed, reason=problem.message), letter=letter)
         run_id = run_of_happening(armed.name, happening.key)
         return NewNoticed(noticed=_with(noticed, run_id=run_id), created=self.first_event(run_id, task))
+
+
+def _letter(armed: ArmedSensor, happening: Happening, reason: str, now: float) -> DeadLetter:
+    """Return the dead letter of a happening that started nothing."""
+    run_id = run_of_happening(armed.name, happening.key)
+    return DeadLetter(
+        id=run_id,
+        kind=LetterKind.TRIGGER,
+        source=armed.name,
+        reason=reason,
+        payload={
+            "sensor": armed.name,
+            "workflow": armed.workflow,
+            "inputs": dict(happening.payload),
+            "run_id": run_id,
+        },
+        created_at=now,
+    )
 
 
 def _with(noticed: Noticed, *, reason: str = "", run_id: RunId | None = None) -> Noticed:

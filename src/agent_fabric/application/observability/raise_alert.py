@@ -99,10 +99,14 @@ class RaiseAlerts(EventsOnly):
             kind = type(event.body)
             if kind in _COUNTED:
                 self._happened.append((self.clock.monotonic(), kind))
-            if self._about and event.body.kind in self._about:
-                for rule in self._about[event.body.kind]:
-                    alert = self._alerts.get(rule.name, Alert())
-                    self._note(rule, after_event(alert, self.clock.monotonic()), run_id=run_id)
+            if self._about:
+                self.happened(event.body.kind, run_id=run_id)
+
+    def happened(self, kind: str, *, run_id: RunId | None = None) -> None:
+        """Take an event, by its kind; also one that is no run's, such as `schedule_off_cadence`."""
+        for rule in self._about.get(kind, ()):
+            alert = self._alerts.get(rule.name, Alert())
+            self._note(rule, after_event(alert, self.clock.monotonic()), run_id=run_id)
 
     def standing(self) -> list[tuple[AlertRule, Alert, float | None]]:
         """Return each rule with how it stands, and when that last changed; seconds since 1970."""

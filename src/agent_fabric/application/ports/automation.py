@@ -52,6 +52,17 @@ class DueSchedule:
     """Runs that failed in a row, without the open ones."""
 
 
+class DueLook(NamedTuple):
+    """What a look at the queue has found."""
+
+    schedules: Sequence[DueSchedule]
+    """Those whose time has come."""
+    next_at: float | None = None
+    """When another look is due at the latest, as far as is known now; None: nothing is planned."""
+    has_queued: bool = False
+    """Whether firings wait for the run before, or for their model."""
+
+
 class LetterKind(StrEnum):
     """What a dead letter is about."""
 
@@ -124,8 +135,8 @@ class ScheduleRepository(Protocol):
         """
         ...
 
-    async def list(self) -> Sequence[Schedule]:
-        """Return all schedules, by name."""
+    async def list(self, *, declared: bool = False) -> Sequence[Schedule]:
+        """Return all schedules, by name; `declared`: only those that files declare."""
         ...
 
     async def change(self, old: Schedule, new: Schedule, *, by: str, now: float) -> bool:
@@ -143,8 +154,8 @@ class ScheduleRepository(Protocol):
 class FiringQueue(Protocol):
     """What is due, and the one way to fire it: a firing and its run come into being in one transaction, once."""
 
-    async def due(self, now: float, *, limit: int) -> Sequence[DueSchedule]:
-        """Return schedules whose time has come."""
+    async def due(self, now: float, *, limit: int) -> DueLook:
+        """Return schedules whose time has come, and when to look again; one query where nothing is due."""
         ...
 
     async def commit(self, turns: Sequence[Turn]) -> Sequence[bool]:

@@ -11,6 +11,10 @@ OUTBOX: Final = "outbox"
 """There is something that the bus has not been told of."""
 TURNS: Final = "turns"
 """There are messages of sessions whose turn can begin."""
+SCHEDULES: Final = "schedules"
+"""There are schedules whose time has come, or firings that wait."""
+MESSAGES: Final = "messages"
+"""There are messages for subscribed receivers."""
 
 
 class PendingWork(Protocol):

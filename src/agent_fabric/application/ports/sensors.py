@@ -2,11 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from agent_fabric.domain.automation.sensing import Look
 from agent_fabric.domain.events import Event
 from agent_fabric.domain.ids import RunId
+
+if TYPE_CHECKING:
+    from agent_fabric.application.ports.automation import DeadLetter
 
 
 class Sensor(Protocol):
@@ -52,21 +55,28 @@ class NewNoticed:
 
     noticed: Noticed
     created: Event | None = None
+    letter: "DeadLetter | None" = None
+    """What is kept if nothing could be started."""
 
 
 class SensorStore(Protocol):
     """What sensors have seen. A cursor moves together with what was noticed, and each happening counts once."""
 
-    async def state(self, name: str) -> SensorState:
-        """Return where a sensor stands."""
+    async def state(self, name: str, known: SensorState | None = None) -> SensorState:
+        """Return where a sensor stands; the same object as `known`, if that is how it stands."""
         ...
 
     async def states(self) -> Sequence[SensorState]:
         """Return all sensors that have ever looked, by name, without their cursors."""
         ...
 
-    async def commit(self, state: SensorState, look: Look, new: Sequence[NewNoticed], *, now: float) -> Sequence[RunId]:
-        """Move a cursor and record what was noticed; return the runs that came of it: none, if others were faster."""
+    async def commit(
+        self, state: SensorState, look: Look, new: Sequence[NewNoticed], *, now: float
+    ) -> Sequence[RunId] | None:
+        """Move a cursor and record what was noticed; return the runs that came of it.
+
+        None: the sensor does not stand where it stood, and nothing was written.
+        """
         ...
 
     async def noticed(self, sensor: str, *, limit: int) -> Sequence[Noticed]:

@@ -14,6 +14,8 @@ INBOX: Final = "inbox"
 """There is a row in the inbox of a run: `{"run": …}`."""
 NODES: Final = "nodes"
 """There is a command for a node: `{"node": …}`."""
+SCHEDULES: Final = "schedules"
+"""Schedules were changed, or firings were queued: `{}`."""
 FOLLOW: Final = "follow"
 """Somebody reads a run, and wants to see answers while they are written: `{"run": …}`."""
 FOLLOWED_FOR_S: Final = 6.0

@@ -1,13 +1,17 @@
 """A bus within one process."""
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final
 
 from agent_fabric.application.ports.bus import BusMessage, Handler, Subscriber
+from agent_fabric.domain.errors import ConfigError
 
 MAX_TRIES: Final = 5
 """How often a subscriber gets a message that it cannot take; then the message is given up, for that one."""
+
+GiveUp = Callable[[str, BusMessage, str], Awaitable[None]]
+"""Keeps a message that a subscriber, by its name, could not take, and why."""
 
 _log = logging.getLogger(__name__)
 
@@ -45,6 +49,8 @@ class InProcessDurableBus:
     """
 
     def __init__(self) -> None:
+        self.give_up: GiveUp | None = None
+        """Keeps what a subscriber never took."""
         self._attending: dict[str, tuple[tuple[str, ...], Subscriber]] = {}
         self._tries: dict[str, dict[str, int]] = {}
         """Of messages that were not taken by all, by id: how often each name has been tried; 0: it has taken it."""
@@ -61,6 +67,17 @@ class InProcessDurableBus:
 
         return end
 
+    async def deliver_to(self, name: str, message: BusMessage) -> None:
+        """Let one subscriber take a message that it could not take before.
+
+        Raises:
+            ConfigError: nobody attends under this name.
+        """
+        found = self._attending.get(name)
+        if found is None:
+            raise ConfigError(f"Nobody takes messages as {name!r} now", hint="Arm what took them, and try again.")
+        await found[1](message)
+
     async def aclose(self) -> None:
         self._attending.clear()
 
@@ -73,9 +90,11 @@ class InProcessDurableBus:
             try:
                 await subscriber(message)
                 tries[name] = 0
-            except Exception:  # noqa: BLE001 - a subscriber is anybody's code
+            except Exception as problem:  # noqa: BLE001 - a subscriber is anybody's code
                 tries[name] = tries.get(name, 0) + 1
                 _log.exception("Subscriber %s could not take %s", name, message.message_id)
+                if tries[name] == MAX_TRIES and self.give_up is not None:
+                    await self.give_up(name, message, f"{type(problem).__name__}: {problem}")
         if any(0 < tried < MAX_TRIES for tried in tries.values()):
             self._tries[message.message_id] = tries
             return False

@@ -38,7 +38,7 @@ class SqlAutomation:
 
     @cached_property
     def sensors(self) -> SqlSensors:
-        return SqlSensors(self._database, self._runs)
+        return SqlSensors(self._database, self._runs, self._seal)
 
     @cached_property
     def subscriptions(self) -> SqlSubscriptions:

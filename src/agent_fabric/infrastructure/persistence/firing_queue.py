@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from agent_fabric.application.ports.automation import DueSchedule, NewFiring, OpenRun, Turn
+from agent_fabric.application.ports.automation import DueLook, DueSchedule, NewFiring, OpenRun, Turn
 from agent_fabric.domain.automation.firing import Firing, FiringStatus
 from agent_fabric.domain.events import Event
 from agent_fabric.domain.ids import RunId
@@ -27,18 +27,25 @@ class SqlFiringQueue:
         self._runs = runs
         self._seal = seal
 
-    async def due(self, now: float, *, limit: int) -> Sequence[DueSchedule]:
+    async def due(self, now: float, *, limit: int) -> DueLook:
+        first = (
+            "SELECT (SELECT min(look_at) FROM schedules WHERE look_at IS NOT NULL),"
+            " EXISTS (SELECT 1 FROM firings WHERE status = 'queued')"
+        )
         query = (
             f"SELECT {COLUMNS}, failures FROM schedules WHERE look_at <= ?"  # noqa: S608 - ours
             " ORDER BY look_at, id LIMIT ?"
         )
 
-        def read(connection: SqlConnection) -> list[DueSchedule]:
+        def read(connection: SqlConnection) -> DueLook:
+            next_at, has_queued = connection.execute(first).fetchone() or (None, False)
+            if next_at is None or next_at > now:
+                return DueLook((), next_at, bool(has_queued))
             rows = connection.execute(query, (now, limit)).fetchall()
             found = [(schedule_from(row[:-1]), int(row[-1])) for row in rows]
             names = [schedule.name for schedule, _ in found]
             running, queued = _open_runs(connection, names), _queued(connection, names)
-            return [
+            due = [
                 DueSchedule(
                     schedule=schedule,
                     open_runs=running[schedule.name],
@@ -47,6 +54,7 @@ class SqlFiringQueue:
                 )
                 for schedule, failures in found
             ]
+            return DueLook(due, now, bool(has_queued))
 
         # Most looks find nothing; one takes microseconds then.
         return await self._database.read_briefly(read)

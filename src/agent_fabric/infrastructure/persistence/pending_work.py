@@ -4,14 +4,19 @@ from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from agent_fabric.application.ports.clock import Clock
-from agent_fabric.application.ports.pending_work import ANSWERS, OUTBOX, RUNS, TURNS
+from agent_fabric.application.ports.pending_work import ANSWERS, MESSAGES, OUTBOX, RUNS, SCHEDULES, TURNS
 from agent_fabric.infrastructure.persistence.chat_queue import DUE_SESSIONS
 from agent_fabric.infrastructure.persistence.run_queue import SqlRunQueue, due_runs, free_runs
 from agent_fabric.infrastructure.persistence.sql import Condition, Database, SqlConnection
 
 _OUTBOX: Final = Condition("SELECT 1 FROM outbox UNION ALL SELECT 1 FROM outbox_messages", ())
 _TURNS: Final = Condition(DUE_SESSIONS, ())
-_KINDS: Final = frozenset({RUNS, ANSWERS, OUTBOX, TURNS})
+_SCHEDULES: Final = "SELECT 1 FROM schedules WHERE look_at <= ? UNION ALL SELECT 1 FROM firings WHERE status = 'queued'"
+_MESSAGES: Final = (
+    "SELECT 1 FROM outgoing_messages JOIN subscriptions ON subscriptions.name = outgoing_messages.subscription"
+    " WHERE outgoing_messages.next_at <= ? AND subscriptions.is_active = 1"
+)
+_KINDS: Final = frozenset({RUNS, ANSWERS, OUTBOX, TURNS, SCHEDULES, MESSAGES})
 
 
 class SqlPendingWork:
@@ -37,10 +42,12 @@ class SqlPendingWork:
         return await self._database.read_briefly(read)
 
     def _queries(self, connection: SqlConnection) -> Mapping[str, Condition]:
-        free = self._database.leases.free or Condition("1 = 1", ())
+        free, now = self._database.leases.free or Condition("1 = 1", ()), self._clock.now()
         return {
             RUNS: free_runs(free, self._queue.start.number(connection)),
-            ANSWERS: due_runs(free, self._clock.now()),
+            ANSWERS: due_runs(free, now),
             OUTBOX: _OUTBOX,
             TURNS: _TURNS,
+            SCHEDULES: Condition(_SCHEDULES, (now,)),
+            MESSAGES: Condition(_MESSAGES, (now,)),
         }

@@ -51,8 +51,9 @@ class SqlScheduleRepository:
             raise ScheduleNotFound(f"There is no schedule {name!r}", hint="See them with `fabric schedules list`.")
         return schedule_from(row)
 
-    async def list(self) -> Sequence[Schedule]:
-        query = f"SELECT {COLUMNS} FROM schedules ORDER BY name"  # noqa: S608 - ours
+    async def list(self, *, declared: bool = False) -> Sequence[Schedule]:
+        where = " WHERE source <> ''" if declared else ""
+        query = f"SELECT {COLUMNS} FROM schedules{where} ORDER BY name"  # noqa: S608 - ours
         rows = await self._database.read(lambda connection: connection.execute(query).fetchall())
         return [schedule_from(row) for row in rows]
 

@@ -7,6 +7,7 @@ from agent_fabric.application.ports.sensors import NewNoticed, Noticed, SensorSt
 from agent_fabric.domain.automation.sensing import Look
 from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.json_codec import dump_json, load_json
+from agent_fabric.infrastructure.persistence.dead_letters import LetterSeal, add_letter
 from agent_fabric.infrastructure.persistence.event_store import SqlRunRepository
 from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection, storable
 
@@ -14,13 +15,20 @@ from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection,
 class SqlSensors:
     """SensorStore over the database."""
 
-    def __init__(self, database: Database, runs: SqlRunRepository) -> None:
+    def __init__(self, database: Database, runs: SqlRunRepository, seal: LetterSeal) -> None:
         self._database = database
         self._runs = runs
+        self._seal = seal
 
-    async def state(self, name: str) -> SensorState:
+    async def state(self, name: str, known: SensorState | None = None) -> SensorState:
         query = "SELECT name, cursor, revision, looked_at, reason FROM sensors WHERE name = ?"
-        row = await self._database.read(lambda connection: connection.execute(query, (storable(name),)).fetchone())
+        current = "SELECT revision FROM sensors WHERE name = ?"
+        values = (storable(name),)
+        if known is not None and known.revision:  # a cursor may be megabytes
+            row = await self._database.read_briefly(lambda connection: connection.execute(current, values).fetchone())
+            if row is not None and int(row[0]) == known.revision:
+                return known
+        row = await self._database.read(lambda connection: connection.execute(query, values).fetchone())
         return SensorState(name=name) if row is None else _state(row)
 
     async def states(self) -> Sequence[SensorState]:
@@ -28,13 +36,15 @@ class SqlSensors:
         rows = await self._database.read(lambda connection: connection.execute(query).fetchall())
         return [_state(row) for row in rows]
 
-    async def commit(self, state: SensorState, look: Look, new: Sequence[NewNoticed], *, now: float) -> Sequence[RunId]:
+    async def commit(
+        self, state: SensorState, look: Look, new: Sequence[NewNoticed], *, now: float
+    ) -> Sequence[RunId] | None:
         same = look.cursor is state.cursor or look.cursor == state.cursor
         cursor = None if same and state.revision else dump_json(look.cursor)
 
-        def write(connection: SqlConnection) -> list[RunId]:
+        def write(connection: SqlConnection) -> list[RunId] | None:
             if not _move(connection, state, cursor, look.reason, now):
-                return []
+                return None
             return [run_id for each in new if (run_id := self._record(connection, each)) is not None]
 
         return await self._database.write(write)
@@ -53,7 +63,11 @@ class SqlSensors:
             storable(noticed.reason),
             noticed.depth,
         )
-        if not connection.execute(query, values).fetchall() or noticed.run_id is None or new.created is None:
+        if not connection.execute(query, values).fetchall():
+            return None
+        if new.letter is not None:
+            add_letter(connection, new.letter, self._seal)
+        if noticed.run_id is None or new.created is None:
             return None
         self._runs.create_undriven(connection, noticed.run_id, new.created)
         return noticed.run_id

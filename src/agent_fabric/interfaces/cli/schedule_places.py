@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from agent_fabric.application.automation.explain_schedule import simulate
 from agent_fabric.bootstrap.automation import Automation, build_automation
 from agent_fabric.bootstrap.records import owner_here
+from agent_fabric.domain.automation.schedule import Rule, interval_from, zone_of
+from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.automation.cronsim_walls import read_cron
+from agent_fabric.infrastructure.automation.zones import use_own_zones
 from agent_fabric.interfaces.cli.foreground import open_fabric
 from agent_fabric.interfaces.cli.options import configuration, fabric_root
 from agent_fabric.interfaces.cli.place import server_of, with_client
 from agent_fabric.interfaces.schedule_views import end_of_simulation, schedule_object
-from agent_fabric.wire.automation import BACKFILL, EXPLANATION, FIRINGS, PLAN, SCHEDULE
+from agent_fabric.wire.automation import BACKFILL, CRONTAB, EXPLANATION, FIRINGS, PLAN, SCHEDULE
 from agent_fabric.wire.shape import Json
 
 if TYPE_CHECKING:
@@ -43,6 +46,16 @@ class LocalSchedules:
     async def add(self, wish: Mapping[str, Any]) -> Json:
         made = await self.automation.manage.add(wish, by=owner_here())
         return await schedule_object(made, self._store.history)
+
+    async def import_crontab(self, wish: Mapping[str, Any]) -> Json:
+        done = await self.automation.import_crontab(
+            wish["crontab"],
+            by=owner_here(),
+            timezone=wish["timezone"],
+            system=wish["system"],
+            dry_run=wish["dry_run"],
+        )
+        return CRONTAB.dump(done)
 
     async def list(self) -> Sequence[Json]:
         return [await schedule_object(each, self._store.history) for each in await self._store.schedules.list()]
@@ -99,10 +112,7 @@ class LocalSchedules:
 
     async def simulate(self, name: str, start: float | None, end: float | None) -> Sequence[Json]:
         found = await self._store.schedules.find(name)
-        begin = time.time() if start is None else start
-        until = end_of_simulation(found.rule, begin, end)
-        shown: Sequence[Json] = PLAN.dump(simulate(found.rule, read_cron, begin, until))["planned"]
-        return shown
+        return planned_by(found.rule, start, end)
 
     async def tick(self) -> Sequence[RunId]:
         """Fire what is due, and see the runs through."""
@@ -110,6 +120,31 @@ class LocalSchedules:
         started = await self.automation.fire.tick()
         await self.drive_created()
         return started
+
+
+def rule_from(cron: str | None, every: str | None, timezone: str | None, workspace: str | None) -> Rule | None:
+    """Return a rule that is no schedule yet; None: none was typed.
+
+    Raises:
+        ConfigError: it cannot be read, or there are two.
+    """
+    if cron is None and every is None:
+        return None
+    if cron is not None and every is not None:
+        raise ConfigError("A rule is a cron expression or an interval", hint="Leave one of them out.")
+    use_own_zones()
+    zone = timezone or configuration(fabric_root(workspace)).config.automation.timezone
+    seconds = None if every is None else interval_from(every)
+    rule = Rule(cron_expression=cron or "", every_s=seconds, anchor=time.time(), timezone=zone_of(zone).key)
+    rule.timing(read_cron)
+    return rule
+
+
+def planned_by(rule: Rule, start: float | None, end: float | None) -> Sequence[Json]:
+    """Return when a rule is due in a period."""
+    begin = time.time() if start is None else start
+    found: Sequence[Json] = PLAN.dump(simulate(rule, read_cron, begin, end_of_simulation(rule, begin, end)))["planned"]
+    return found
 
 
 def at_schedules(

@@ -1,12 +1,15 @@
 """Schedules as people read and type them."""
 
 import json
+import time
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
 from agent_fabric.domain.automation.schedule import shown_interval
+from agent_fabric.domain.automation.why import asked_time
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.interfaces.cli.durations import seconds_in
 from agent_fabric.interfaces.cli.output import plain
@@ -15,15 +18,17 @@ from agent_fabric.wire.shape import Json
 _NUMBERS = frozenset({"max_catch_up", "pause_after_failures", "daily_runs"})
 _TIMES = frozenset({"max_late_s", "jitter_s"})
 _WORDS = frozenset({"misfire", "overlap", "required_model"})
+_MOMENTS = frozenset({"starts_at", "ends_at"})
 
 
-def wish_from(
+def wish_from(  # noqa: PLR0913, PLR0917 - as `fabric schedules add` takes it
     cron: str | None,
     every: str | None,
     timezone: str | None,
     do: str | None,
     workflow: str | None,
     agent: str | None,
+    chat: str | None,
     inputs: Sequence[str] | None,
     more: Sequence[str] | None,
 ) -> dict[str, Any]:
@@ -34,15 +39,20 @@ def wish_from(
     """
     if workflow is not None and (agent is not None or do is not None):
         raise ConfigError("A schedule runs a workflow, or an agent with a task", hint="Leave one of them out.")
+    if chat is not None and workflow is not None:
+        raise ConfigError("A schedule runs a workflow, or speaks in a session", hint="Leave one of them out.")
+    kind = "workflow" if workflow is not None else "agent" if agent is not None else None
     wish: dict[str, Any] = {
         "cron_expression": cron,
         "every": every,
         "timezone": timezone,
         "task_instruction": do,
-        "target_kind": "workflow" if workflow is not None else "agent" if agent is not None else None,
+        "target_kind": kind if chat is None else "chat",
         "target": workflow or agent,
+        "use_persistent_chat": None if chat is None else chat != "new",
+        "chat_session_id": chat if chat not in (None, "new", "same") else None,
         "inputs": dict(map(_input, inputs)) if inputs else None,
-        **dict(map(_setting, more or ())),
+        **dict(_setting(each, timezone or "UTC") for each in more or ()),
     }
     return {key: value for key, value in wish.items() if value is not None}
 
@@ -57,7 +67,25 @@ def _input(pair: str) -> tuple[str, Any]:
         return name, text
 
 
-def _setting(pair: str) -> tuple[str, Any]:
+def moment_of(text: str | None, zone: str) -> float | None:
+    """Return the moment of a text: ISO 8601, or how long ago; None for none. Without an offset, of the zone.
+
+    Raises:
+        ConfigError: it is none.
+    """
+    if text is None:
+        return None
+    with suppress(ConfigError):
+        return time.time() - seconds_in(text)
+    try:
+        return asked_time(text, zone).instant
+    except (ValueError, OverflowError, OSError):
+        raise ConfigError(
+            f"{text[:60]!r} is no time", hint="Write such as 2026-11-17, 2026-11-17T03:00, or how long ago: 3d."
+        ) from None
+
+
+def _setting(pair: str, zone: str) -> tuple[str, Any]:
     name, _, text = pair.partition("=")
     try:
         if name in _NUMBERS:
@@ -68,7 +96,9 @@ def _setting(pair: str) -> tuple[str, Any]:
         raise ConfigError(f"{text!r} is no number", hint=f"Write such as --with {name}=3.") from None
     if name in _WORDS:
         return name, text
-    known = ", ".join(sorted(_NUMBERS | _TIMES | _WORDS))
+    if name in _MOMENTS:
+        return name, moment_of(text, zone)
+    known = ", ".join(sorted(_NUMBERS | _TIMES | _WORDS | _MOMENTS))
     raise ConfigError(f"There is no setting {name!r} of schedules", hint=f"Settings: {known}.")
 
 

@@ -1,7 +1,7 @@
 """`fabric schedules`: what is started by itself, and why it was or was not."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Annotated, Any
 from zoneinfo import ZoneInfo
@@ -10,17 +10,17 @@ import typer
 
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.plural import counted
-from agent_fabric.interfaces.cli.durations import seconds_in
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED
 from agent_fabric.interfaces.cli.options import AsJson, Workspace, require_a_person
 from agent_fabric.interfaces.cli.output import plain, print_json
 from agent_fabric.interfaces.cli.place import Server
-from agent_fabric.interfaces.cli.schedule_places import at_schedules, with_schedules
-from agent_fabric.interfaces.cli.schedule_texts import line, shown_in_full, told_firing, wish_from
+from agent_fabric.interfaces.cli.schedule_import import import_crontab
+from agent_fabric.interfaces.cli.schedule_places import at_schedules, planned_by, rule_from, with_schedules
+from agent_fabric.interfaces.cli.schedule_texts import line, moment_of, shown_in_full, told_firing, wish_from
 from agent_fabric.wire.shape import Json
 
-app = new_app("Start things at set times: add, list, show, set, pause, resume, fire, backfill, why, simulate, ….")
+app = new_app("Start things at set times: add, import, list, show, set, pause, resume, fire, backfill, why, ….")
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The name or id of a schedule.")]
 Cron = Annotated[
@@ -31,6 +31,10 @@ Zone = Annotated[str | None, typer.Option("--timezone", metavar="ZONE", help="Su
 Do = Annotated[str | None, typer.Option("--do", metavar="TASK", help="What is to be done, for an agent or a pack.")]
 Workflow = Annotated[str | None, typer.Option("--workflow", metavar="NAME", help="The workflow that is run.")]
 Agent = Annotated[str | None, typer.Option("--agent", metavar="NAME", help="The agent or pack that does it.")]
+ChatIn = Annotated[
+    str | None,
+    typer.Option("--chat", metavar="SESSION", help="Say the task in a session: `new` each time, `same`, or an id."),
+]
 Inputs = Annotated[
     list[str] | None,
     typer.Option("--input", "-i", metavar="KEY=VALUE", help="An input; VALUE is JSON, or else text. Repeatable."),
@@ -41,32 +45,63 @@ More = Annotated[
         "--with",
         metavar="KEY=VALUE",
         help="Another setting: misfire, overlap, max_late_s, max_catch_up, jitter_s, required_model, "
-        "pause_after_failures, daily_runs. Repeatable.",
+        "pause_after_failures, daily_runs, starts_at, ends_at. Repeatable.",
     ),
 ]
 
 
-@app.command()
-def add(  # noqa: PLR0913, PLR0917 - what a schedule consists of
-    name: Name,
-    cron: Cron = None,
-    every: Every = None,
-    timezone: Zone = None,
-    do: Do = None,
-    workflow: Workflow = None,
-    agent: Agent = None,
-    inputs: Inputs = None,
-    more: More = None,
-    workspace: Workspace = None,
-    server: Server = None,
-    as_json: AsJson = False,
-) -> int:
+Write = Callable[[str, dict[str, Any], str | None, str | None], Json]
+"""Writes what was typed to a schedule, in a folder or at a server; returns the schedule."""
+
+
+def _settings(write: Write) -> Callable[..., int]:
+    """Return a command that takes the settings of a schedule. `add` and `set` differ in what they do with them."""
+
+    def command(  # noqa: PLR0913, PLR0917 - what a schedule consists of
+        name: Name,
+        cron: Cron = None,
+        every: Every = None,
+        timezone: Zone = None,
+        do: Do = None,
+        workflow: Workflow = None,
+        agent: Agent = None,
+        chat: ChatIn = None,
+        inputs: Inputs = None,
+        more: More = None,
+        workspace: Workspace = None,
+        server: Server = None,
+        as_json: AsJson = False,
+    ) -> int:
+        require_a_person()
+        wish = wish_from(cron, every, timezone, do, workflow, agent, chat, inputs, more)
+        _show(write(name, wish, workspace, server), as_json=as_json)
+        return COMPLETED
+
+    command.__doc__ = write.__doc__
+    return command
+
+
+def _add(name: str, wish: dict[str, Any], workspace: str | None, server: str | None) -> Json:
     """Add a schedule. `fabric serve` fires it; so does `fabric schedules tick`."""
-    require_a_person()
-    wish = wish_from(cron, every, timezone, do, workflow, agent, inputs, more) | {"name": name}
-    made = at_schedules(workspace, server, lambda place: place.add(wish), lambda client: client.schedules.add(wish))
-    _show(made, as_json=as_json)
-    return COMPLETED
+    wish = {**wish, "name": name}
+    return at_schedules(workspace, server, lambda place: place.add(wish), lambda client: client.schedules.add(wish))
+
+
+def _set(name: str, wish: dict[str, Any], workspace: str | None, server: str | None) -> Json:
+    """Change a schedule; the rest stays as it is. The next instant is computed from now."""
+    if not wish:
+        raise ConfigError("Nothing is to be changed", hint="Give what is, such as --cron '0 4 * * *'.")
+    return at_schedules(
+        workspace,
+        server,
+        lambda place: place.change(name, wish),
+        lambda client: client.schedules.change(name, wish),
+    )
+
+
+app.command("add")(_settings(_add))
+app.command("set")(_settings(_set))
+app.command("import")(import_crontab)
 
 
 @app.command("list")
@@ -98,28 +133,6 @@ def show(name: Name, workspace: Workspace = None, server: Server = None, as_json
     return COMPLETED
 
 
-@app.command("set")
-def set_(  # noqa: PLR0913, PLR0917 - as above
-    name: Name,
-    cron: Cron = None,
-    every: Every = None,
-    timezone: Zone = None,
-    do: Do = None,
-    workflow: Workflow = None,
-    agent: Agent = None,
-    inputs: Inputs = None,
-    more: More = None,
-    workspace: Workspace = None,
-    server: Server = None,
-    as_json: AsJson = False,
-) -> int:
-    """Change a schedule; the rest stays as it is. The next instant is computed from now."""
-    wish = wish_from(cron, every, timezone, do, workflow, agent, inputs, more)
-    if not wish:
-        raise ConfigError("Nothing is to be changed", hint="Give what is, such as --cron '0 4 * * *'.")
-    return _change(name, wish, workspace, server, as_json=as_json)
-
-
 @app.command()
 def pause(name: Name, workspace: Workspace = None, server: Server = None, as_json: AsJson = False) -> int:
     """Pause a schedule: it fires no more until it is resumed."""
@@ -134,13 +147,7 @@ def resume(name: Name, workspace: Workspace = None, server: Server = None, as_js
 
 def _change(name: str, wish: dict[str, Any], workspace: str | None, server: str | None, *, as_json: bool) -> int:
     require_a_person()
-    changed = at_schedules(
-        workspace,
-        server,
-        lambda place: place.change(name, wish),
-        lambda client: client.schedules.change(name, wish),
-    )
-    _show(changed, as_json=as_json)
+    _show(_set(name, wish, workspace, server), as_json=as_json)
     return COMPLETED
 
 
@@ -184,19 +191,16 @@ def backfill(  # noqa: PLR0913, PLR0917 - as above
 ) -> int:
     """Make up for the instants of a period that were not fired, one after another."""
     require_a_person()
-    wish = {
-        "from": _moment(start),
-        "to": _moment(end),
-        "dry_run": dry_run,
-        "concurrency": concurrency,
-        "confirmed": yes,
-    }
-    done = at_schedules(
-        workspace,
-        server,
-        lambda place: place.backfill(name, wish),
-        lambda client: client.schedules.backfill(name, wish),
-    )
+    wish: dict[str, Any] = {"dry_run": dry_run, "concurrency": concurrency, "confirmed": yes}
+
+    async def go(schedules: Any) -> Json:
+        zone = (await schedules.show(name))["timezone"]
+        found: Json = await schedules.backfill(
+            name, {**wish, "from": moment_of(start, zone), "to": moment_of(end, zone)}
+        )
+        return found
+
+    done = at_schedules(workspace, server, go, lambda client: go(client.schedules))
     if as_json:
         print_json(done)
     else:
@@ -229,8 +233,13 @@ def why(
 
 
 @app.command()
-def simulate(
-    name: Name,
+def simulate(  # noqa: PLR0913, PLR0917 - as above
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help="A schedule; or give a rule that is none yet.")
+    ] = None,
+    cron: Cron = None,
+    every: Every = None,
+    timezone: Zone = None,
     start: Annotated[str | None, typer.Option("--from", metavar="TIME", help="The usual: now.")] = None,
     end: Annotated[str | None, typer.Option("--to", metavar="TIME", help="The usual: a year later.")] = None,
     year: Annotated[int | None, typer.Option(min=1970, max=3000, help="Instead: a whole year.")] = None,
@@ -238,21 +247,28 @@ def simulate(
     server: Server = None,
     as_json: AsJson = False,
 ) -> int:
-    """Show when a schedule will be due, and what is odd about it."""
+    """Show when a schedule will be due, or a rule would be, and what is odd about it."""
     if year is not None:
         start, end = f"{year}-01-01", f"{year + 1}-01-01"
-    begin, until = (None if text is None else _moment(text) for text in (start, end))
-    planned = at_schedules(
-        workspace,
-        server,
-        lambda place: place.simulate(name, begin, until),
-        lambda client: client.schedules.simulate(name, begin, until),
-    )
+    rule = rule_from(cron, every, timezone, workspace)
+    if (name is None) == (rule is None):
+        raise ConfigError(
+            "Name a schedule, or give a rule", hint="Such as: --cron '0 3 * * *' --timezone Europe/Berlin"
+        )
+
+    async def go(schedules: Any) -> Sequence[Json]:
+        zone = (await schedules.show(name))["timezone"]
+        found: Sequence[Json] = await schedules.simulate(name, moment_of(start, zone), moment_of(end, zone))
+        return found
+
+    if rule is not None:
+        planned = planned_by(rule, moment_of(start, rule.timezone), moment_of(end, rule.timezone))
+    else:
+        planned = at_schedules(workspace, server, go, lambda client: go(client.schedules))
     if as_json:
         print_json(planned)
         return COMPLETED
-    for each in planned:
-        sys.stdout.write(f"{plain(each['local'])}{'  ' + plain(each['note']) if each['note'] else ''}\n")
+    sys.stdout.write("".join(told_firing(each).lstrip() for each in planned))
     sys.stdout.write(f"{counted(len(planned), 'instant')}.\n")
     return COMPLETED
 
@@ -266,14 +282,6 @@ def tick(workspace: Workspace = None, as_json: AsJson = False) -> int:
     else:
         sys.stdout.write("".join(f"run {run_id}\n" for run_id in started) or "Nothing is due.\n")
     return COMPLETED
-
-
-def _moment(text: str) -> float:
-    """Return the moment of a text: ISO 8601, or how long ago. Without an offset, of this place."""
-    try:
-        return datetime.fromisoformat(text.strip()).timestamp()
-    except (ValueError, OverflowError, OSError):
-        return datetime.now().timestamp() - seconds_in(text)  # noqa: DTZ005 - only a moment is wanted
 
 
 def _show(schedule: Json, *, as_json: bool) -> None:

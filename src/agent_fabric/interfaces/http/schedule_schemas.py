@@ -4,6 +4,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, FiniteFloat, StringConstraints
 
+from agent_fabric.domain.automation.crontab import MAX_CHARACTERS
 from agent_fabric.interfaces.http.bodies import WHOLE, RequestBody
 
 Name = Annotated[str, StringConstraints(max_length=200)]
@@ -76,6 +77,19 @@ class ScheduleRequest(
 
     name: Annotated[str, StringConstraints(min_length=1, max_length=80)]
     """How it is called; a schedule that is removed and made again does not fire an instant twice."""
+
+
+class CrontabRequest(RequestBody, json_schema_extra={"examples": [{"crontab": "0 3 * * * fabric run 'Tidy up.'"}]}):
+    """A crontab, whose lines become schedules."""
+
+    crontab: Annotated[str, StringConstraints(max_length=MAX_CHARACTERS)]
+    """Its text, as `crontab -l` prints it."""
+    timezone: Name | None = None
+    """The zone of its times, unless it says so with `CRON_TZ`; not set: `automation.timezone`."""
+    system: bool = False
+    """Whether its lines name a user, as `/etc/crontab` does."""
+    dry_run: bool = False
+    """Whether only to tell what would become of it."""
 
 
 class BackfillRequest(RequestBody, json_schema_extra={"examples": [{"from": 1_794_700_000, "to": 1_794_800_000}]}):

@@ -54,6 +54,7 @@ class World:
     ends_with: RunStatus = RunStatus.COMPLETED
     created: list[RunId] = field(default_factory=list)
     busy_models: set[str] = field(default_factory=set)
+    alerts: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.store = MemoryAutomation(self.runs)
@@ -74,6 +75,7 @@ class World:
             log=self.log,
             server=name,
             model_is_free=lambda model: model not in self.busy_models,
+            alert=self.alerts.append,
         )
 
     @property

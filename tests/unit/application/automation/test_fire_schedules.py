@@ -25,7 +25,27 @@ async def test_of_missed_instants_the_newest_is_made_up_for() -> None:
     world.pass_time(300)
     await world.server().tick()
     assert await rows(world) == [(60, "skipped", "misfire", 4), (300, "fired", "", 1)]
-    assert ("schedule_off_cadence", {"schedule": "job", "missed": 4}) in world.log.lines
+    assert ("schedule_off_cadence", {"schedule": "job", "missed": 4, "reason": "misfire"}) in world.log.lines
+    assert world.alerts == ["schedule_off_cadence"]
+
+
+async def test_three_instants_in_a_row_that_are_skipped_are_told_once_and_alerts_last_as_long() -> None:
+    world = World(run_s=100_000.0)
+    await world.add(every=60)
+    server = world.server()
+    for _ in range(6):
+        world.pass_time(60)
+        await server.tick()
+    told = [fields for event, fields in world.log.lines if event == "schedule_off_cadence"]
+    assert told == [{"schedule": "job", "missed": 3, "reason": "overlap"}]
+    assert len(world.alerts) == 3
+    world.store.end(world.created[0], RunStatus.COMPLETED)
+    world.pass_time(60)
+    await server.tick()
+    await world.change(is_active=False)
+    world.pass_time(600)
+    await server.tick()
+    assert len(world.alerts) == 3
 
 
 async def test_skip_makes_up_for_nothing_and_all_for_each_in_turn() -> None:

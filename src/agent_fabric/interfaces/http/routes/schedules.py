@@ -17,9 +17,14 @@ from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.bodies import body_of
 from agent_fabric.interfaces.http.locks import who_asks
 from agent_fabric.interfaces.http.openapi import operation, takes
-from agent_fabric.interfaces.http.schedule_schemas import BackfillRequest, ScheduleChange, ScheduleRequest
+from agent_fabric.interfaces.http.schedule_schemas import (
+    BackfillRequest,
+    CrontabRequest,
+    ScheduleChange,
+    ScheduleRequest,
+)
 from agent_fabric.interfaces.schedule_views import end_of_simulation, schedule_object, upcoming
-from agent_fabric.wire.automation import BACKFILL, EXPLANATION, FIRINGS, PLAN, SCHEDULE, SCHEDULES
+from agent_fabric.wire.automation import BACKFILL, CRONTAB, EXPLANATION, FIRINGS, PLAN, SCHEDULE, SCHEDULES
 from agent_fabric.wire.runs import STATUS
 
 BASE = "/api/v1/schedules"
@@ -57,10 +62,13 @@ def _add_reading(app: FastAPI, fabric: ServerFabric) -> None:
         f"{BASE}/preview",
         **operation("schedules", Scope.RUNS_READ, "Show when a rule would be due", PLAN, body=takes(ScheduleChange)),
     )
-    async def preview(request: Request, count: Count = 5) -> Response:
-        """Nothing is kept. Odd instants, such as those that day-light saving moves, say so."""
+    async def preview(request: Request, count: Count = 5, start: From = None, to: To = None) -> Response:
+        """Nothing is kept. Odd instants, such as those that day-light saving moves, say so; `to`: all until then."""
         wish = await body_of(request, ScheduleChange)
         draft = fabric.automation.manage.draft(wish.model_dump(exclude_unset=True))
+        if to is not None:
+            begin = draft.created_at if start is None else start
+            return json_answer(PLAN.dump(simulate(draft.rule, read_cron, begin, to)))
         return json_answer(PLAN.dump(upcoming(draft.rule, draft.created_at, count)))
 
     @app.get(ONE, **operation("schedules", Scope.RUNS_READ, "Show a schedule", SCHEDULE, fails=[404]))
@@ -126,6 +134,31 @@ def _add_changing(app: FastAPI, fabric: ServerFabric) -> None:
         fabric.require_store()
         made = await manage.add(wish.model_dump(exclude_unset=True), by=who_asks(request))
         return json_answer(await schedule_object(made, store.history), 201, {"location": f"{BASE}/{made.id}"})
+
+    @app.post(
+        f"{BASE}/import",
+        **operation(
+            "schedules",
+            Scope.RUNS,
+            "Take over a crontab",
+            CRONTAB,
+            status=201,
+            body=takes(CrontabRequest),
+            fails=[503, 507],
+        ),
+    )
+    async def import_crontab(request: Request) -> Response:
+        """Each line becomes a schedule, or is listed with the reason why not. Commands need an admin."""
+        wish = await body_of(request, CrontabRequest)
+        fabric.require_store()
+        done = await fabric.automation.import_crontab(
+            wish.crontab,
+            by=who_asks(request),
+            timezone=wish.timezone or "",
+            system=wish.system,
+            dry_run=wish.dry_run,
+        )
+        return json_answer(CRONTAB.dump(done), 201)
 
     async def change(request: Request, name: str, wish: dict[str, Any]) -> Response:
         who = who_asks(request)

@@ -1,0 +1,154 @@
+"""Servers that are killed at any moment of a firing: each instant has one run, and a witness saw its step once."""
+
+import asyncio
+import random
+import time
+from collections.abc import Iterator
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from agent_fabric.testing.scripted_model import Say, ScriptedModel
+from e2e.cluster.world import Member
+from e2e.fabric_process import Fabric, settings
+from effort import effort, report
+from integration.http.served import bearer
+from postgres_cluster import run_cluster
+
+BASE = "/api/v1/schedules"
+BATCH = 6
+"""Schedules that are due at the same instant; a server is killed around it."""
+PATIENCE_S = 120.0
+WORKFLOW = """name: job
+steps:
+  - {id: leave, action: run-command, command: [sh, -c, 'echo done >> witness']}
+"""
+
+
+@dataclass
+class Loop:
+    """Servers that are killed and come back, and the schedules that they were given."""
+
+    fabric: Fabric
+    servers: list[Member]
+    chance: random.Random
+    names: dict[str, float] = field(default_factory=dict)
+    """Each schedule with its only instant."""
+
+    async def request(self, method: str, path: str, **more: Any) -> Any:
+        """Ask whoever is there, until somebody answers."""
+        async with asyncio.timeout(PATIENCE_S):
+            while True:
+                url = self.chance.choice(self.servers).url
+                headers = bearer((self.fabric.root / "token").read_text().strip())
+                try:
+                    async with httpx2.AsyncClient(base_url=url, headers=headers, timeout=20.0) as client:
+                        answer = await client.request(method, path, **more)
+                except httpx2.HTTPError:
+                    await asyncio.sleep(0.05)
+                    continue
+                if answer.status_code < 500:
+                    return answer
+
+    async def plan(self, number: int) -> float:
+        """Add schedules that are due once, all at the same instant; return it."""
+        due = round(time.time() + 1.5, 3)
+        for nth in range(BATCH):
+            name = f"job-{number}-{nth}"
+            wish = {"name": name, "every": 86_400, "starts_at": due, "ends_at": due + 1}
+            made = await self.request("POST", BASE, json={**wish, "target_kind": "workflow", "target": "job"})
+            assert made.status_code in (201, 409), made.text  # 409: it was added by one who died before it said so
+            self.names[name] = due
+        return due
+
+    async def kill_around(self, due: float) -> None:
+        victim = self.chance.choice(self.servers)
+        await asyncio.sleep(max(0.0, due + self.chance.uniform(-0.05, 0.6) - time.time()))
+        await victim.end()
+        await victim.start()
+
+    async def require_once(self) -> int:
+        """Check that every instant was fired once; return how many runs are in doubt: killed between step and note."""
+        in_doubt, runs = 0, set[str]()
+        for name, due in self.names.items():
+            fired = await self._fired(name)
+            assert fired["due_at"] == due
+            runs.add(fired["run_id"])
+            status = await self._ended(fired["run_id"])
+            left = self.fabric.root / "runs" / fired["run_id"] / "workspace" / "witness"
+            seen = left.read_text().count("done") if left.exists() else 0
+            in_doubt += status != "completed"
+            assert seen == 1 if status == "completed" else seen <= 1, (name, status, seen)
+            why = (await self.request("GET", f"{BASE}/{name}/why", params={"at": str(due)})).json()
+            assert (why["answer"], why["run_id"]) == ("fired", fired["run_id"])
+        assert len(runs) == len(self.names)
+        assert {path.name for path in self.fabric.run_dirs()} <= runs
+        return in_doubt
+
+    async def _fired(self, name: str) -> dict[str, Any]:
+        async with asyncio.timeout(PATIENCE_S):
+            while True:
+                rows = (await self.request("GET", f"{BASE}/{name}/firings")).json()["firings"]
+                if rows:
+                    (row,) = rows
+                    assert row["status"] == "fired", row
+                    found: dict[str, Any] = row
+                    return found
+                await asyncio.sleep(0.1)
+
+    async def _ended(self, run_id: str) -> str:
+        async with asyncio.timeout(PATIENCE_S):
+            while True:
+                answer = await self.request("GET", f"/runs/{run_id}/status")
+                status = str(answer.json().get("status"))
+                if status in ("completed", "failed", "cancelled", "waiting"):
+                    return status
+                await asyncio.sleep(0.1)
+
+
+async def kill_servers(folder: Path, count: int, kills: int, **more: Any) -> None:
+    folder.mkdir(exist_ok=True)
+    (folder / "workflow-definitions").mkdir()
+    (folder / "workflow-definitions" / "job.yaml").write_text(WORKFLOW)
+    async with ScriptedModel(lambda _request, _nth: Say("nothing")) as model, AsyncExitStack() as stack:
+        fabric = Fabric(folder, settings(model.base_url, **more))
+        servers = [Member(str(nth), fabric, ("serve", "--port", "0", "--json")) for nth in range(count)]
+        for each in servers:
+            stack.push_async_callback(each.aclose)
+            await each.start()
+        loop = Loop(fabric, servers, random.Random(19))
+        for number in range(kills):
+            await loop.kill_around(await loop.plan(number))
+        in_doubt = await loop.require_once()
+        assert in_doubt <= kills
+        assert [line for each in servers for line in each.accidents] == []
+    where = "SQLite" if count == 1 else "PostgreSQL"
+    report(f"kills of servers around firings, {where}", kills)
+    report(f"instants that were fired once, {where}", len(loop.names))
+    report(f"runs of those that were in doubt, {where}", in_doubt)
+
+
+@pytest.fixture
+def database_url() -> Iterator[str]:
+    with run_cluster() as running:
+        yield running.create_database()
+
+
+@pytest.mark.slow
+@pytest.mark.sqlite
+@pytest.mark.proves("AU-5")
+async def test_a_server_that_is_killed_around_firings_fires_each_once(tmp_path: Path) -> None:
+    await kill_servers(tmp_path, 1, effort(2, 60))
+
+
+@pytest.mark.slow
+@pytest.mark.proves("AU-5")
+async def test_two_servers_on_one_database_that_are_killed_around_firings_fire_each_once(
+    tmp_path: Path, database_url: str
+) -> None:
+    more = {"store": {"url": database_url, "pool": 4}, "cluster": {"lease_ttl_s": 3.0, "sweep_s": 0.5}}
+    await kill_servers(tmp_path, 2, effort(1, 40), **more)
