@@ -17,7 +17,9 @@ from playwright.sync_api import Browser, Page  # noqa: E402 - the path comes fir
 from e2e.page.page_model import Written  # noqa: E402
 from e2e.page.page_world import PageWorld, launched, page_world  # noqa: E402
 
-DRAWERS = (*("Runs", "Approvals", "Clock", "Workflows", "Agents", "Models", "Policy", "Audit", "People", "Settings"),)
+DRAWERS = (
+    *("Runs", "Approvals", "Clock", "Fleet", "Workflows", "Agents", "Models", "Policy", "Audit", "People", "Settings"),
+)
 WORKFLOW = """name: release
 version: 1.2.0
 description: Tests, builds and announces a release.

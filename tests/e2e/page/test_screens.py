@@ -13,7 +13,19 @@ from integration.page.page_tools import node_modules
 
 pytestmark = pytest.mark.slow
 
-DRAWERS = ("runs", "approvals", "clock", "workflows", "agents", "models", "policy", "audit", "people", "settings")
+DRAWERS = (
+    "runs",
+    "approvals",
+    "clock",
+    "fleet",
+    "workflows",
+    "agents",
+    "models",
+    "policy",
+    "audit",
+    "people",
+    "settings",
+)
 WORKFLOW = """name: greet
 version: 1.0.0
 description: Greets somebody, then counts.

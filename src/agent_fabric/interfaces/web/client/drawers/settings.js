@@ -2,7 +2,7 @@
 
 import { html, useState } from "../vendor/htm-preact.js";
 import { get, request } from "../net/api.js";
-import { applyTheme, theme, useLoaded } from "../view/parts.js";
+import { applyTheme, Later, theme, useLoaded } from "../view/parts.js";
 
 /** @param {import("../view/app.js").Props} props */
 export function Settings({ store, actions }) {
@@ -15,6 +15,7 @@ export function Settings({ store, actions }) {
   return html`<h3>Appearance</h3><div class="form"><label>Theme <select value=${chosen} onChange=${choose}><option value="system">As the system</option><option value="light">Light</option><option value="dark">Dark</option></select></label></div>
     <h3>You</h3><p>${store.start?.name} <span class="quiet">${store.start?.kind === "local" ? "the owner of this folder" : store.start?.scopes.join(", ")}</span></p>
     <button type="button" onClick=${() => actions.logOut().catch((error) => actions.tell(error))}>Log out</button>
+    <${Later} load=${() => import("./node_policy.js")} name="AgentPolicies" store=${store} actions=${actions} />
     ${store.may("admin") && html`<${ServerSettings} actions=${actions} />`}
     <h3>Server</h3><p class="quiet">Version ${store.start?.version}, page ${store.start?.build}</p>`;
 }

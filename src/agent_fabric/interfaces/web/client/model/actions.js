@@ -3,6 +3,7 @@
 import { get, keepPageToken, newKey, pageToken, Problem, request } from "../net/api.js";
 import { PageSocket } from "../net/socket.js";
 import { SETTLED } from "./fold.js";
+import { saidAbout } from "./words.js";
 
 const PAGE = 50;
 const SESSIONS = 100;
@@ -149,13 +150,14 @@ export class Actions {
   /**
    * Send a message. It is kept in this browser until the server has it, and never sent twice.
    *
-   * @param {string} content
+   * @param {string} words
    * @param {{session?: string, key?: string, options?: Record<string, any>}} [more]
    */
-  async send(content, more = {}) {
+  async send(words, more = {}) {
     const { store } = this;
     const key = more.key ?? newKey();
     let session = more.session ?? store.current;
+    const content = saidAbout(words, store.sessions.get(session)?.node);
     if (!session) {
       const made = await request("POST", "/api/v1/sessions", { body: more.options ?? {}, key: `${key}-session` });
       session = made.id;
@@ -169,6 +171,15 @@ export class Actions {
     this.#keepUnsent();
     store.changed();
     await this.#deliver({ key, session, content });
+  }
+
+  /** Begin a chat with the sysadmin about a machine. @param {string} node */
+  async talkAbout(node) {
+    const made = await request("POST", "/api/v1/sessions", { body: { pack: "sysadmin", node } });
+    this.takeSession({ has_unread: false, created_at: Date.now() / 1000, updated_at: Date.now() / 1000, title: "", ...made });
+    this.show("");
+    await this.open(made.id);
+    document.getElementById("composer")?.focus();
   }
 
   /** @param {import("./store.js").Unsent} unsent */

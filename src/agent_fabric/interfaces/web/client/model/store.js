@@ -6,7 +6,7 @@ import { addDelta, evolve, newRun, showPartial } from "./fold.js";
 /**
  * @typedef {import("./fold.js").RunView} RunView
  * @typedef {{id: string, title: string, has_unread: boolean, created_at: number, updated_at: number, turn?: string | null,
- *   queued?: number, model_key?: string, pack?: string, owner?: string, visibility?: string,
+ *   queued?: number, model_key?: string, pack?: string, node?: string, owner?: string, visibility?: string,
  *   archived_at?: number | null, snippet?: string}} Session
  * @typedef {{id: string, role: string, content: string, metadata: Record<string, any>, created_at: number}} ChatMessage
  * @typedef {{messages: ChatMessage[], before: string | null, loading: boolean, loaded: boolean, problem: any}} Conversation

@@ -71,6 +71,7 @@ function focusComposer(event) {
 function listenToKeys(store, actions) {
   /** @param {KeyboardEvent} event */
   const hear = (event) => {
+    if (document.querySelector("dialog[open]")) return; // its own keys count
     const command = event.ctrlKey || event.metaKey;
     const typing = event.target instanceof HTMLElement && event.target.closest("input, textarea, select, [contenteditable]") !== null;
     if (command && event.key.toLowerCase() === "k") {

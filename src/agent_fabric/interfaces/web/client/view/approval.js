@@ -2,8 +2,9 @@
 
 import { html, useEffect, useRef, useState } from "../vendor/htm-preact.js";
 import { get } from "../net/api.js";
-import { boxText, dateText, durationText } from "../model/words.js";
-import { Output } from "./parts.js";
+import { blastRadius, machineCall, machineCallText } from "../model/machines.js";
+import { boxText, counted, dateText, durationText } from "../model/words.js";
+import { Later, Output } from "./parts.js";
 
 const SAFE_AFTER_MS = 500;
 const DECISIONS = /** @type {Record<string, string>} */ ({ approve: "Agreed", approved: "Agreed", deny: "Denied", denied: "Denied", done: "Counted as done", expired: "Expired", cancelled: "No longer needed" });
@@ -52,20 +53,22 @@ export function ApprovalCard({ id, asked, decision, by, reason, store, actions }
   };
   const may = store.may("approvals");
   const doubt = asked.question === "did_it_happen";
-  const command = typeof asked.args?.command === "string" ? asked.args.command : null;
+  const machines = machineCall(asked);
+  const command = machines ? machineCallText(machines.tool, machines.args) : typeof asked.args?.command === "string" ? asked.args.command : null;
   const touches = reach(asked);
   return html`<section class="approval" data-test="approval" data-status="pending" aria-label="Approval needed">
-    <h3>${doubt ? "Did this happen?" : "May this run?"} <span class="tool-name">${asked.tool}</span></h3>
+    <h3>${doubt ? "Did this happen?" : "May this run?"} <span class="tool-name">${machines ? `on ${machines.kind === "plan" ? counted(machines.nodes.length, "machine") : machines.nodes[0]}` : asked.tool}</span></h3>
     ${asked.reason && html`<p>${asked.reason}</p>`}
     ${editing
       ? html`<label class="label" for=${`args-${id}`}>Arguments</label><textarea id=${`args-${id}`} class="code-input" rows="6" ref=${edited} spellcheck=${false}>${JSON.stringify(asked.args, null, 2)}</textarea>`
       : html`<${Output} text=${command ?? JSON.stringify(asked.args, null, 2)} most=${20000} />`}
     <dl class="facts">
-      ${fact("Rule", asked.rule)} ${fact("Where", [asked.target, boxText(asked.sandbox)].filter(Boolean).join(", "))}
+      ${fact("Rule", asked.rule)} ${machines ? fact(machines.kind === "plan" ? "Machines" : "Machine", machines.nodes.join(", ")) : fact("Where", [asked.target, boxText(asked.sandbox)].filter(Boolean).join(", "))}
       ${fact("Goes to", asked.destination)} ${fact("Outside the box", asked.outside?.words ?? (asked.outside ? "yes" : ""))}
       ${fact("Has read untrusted text from", (asked.untrusted ?? []).join(", "))} ${fact("Has read private data from", (asked.private ?? []).join(", "))}
       ${fact("Reaches", touches)} ${fact("Expires", left > 0 ? `in ${durationText(left)}, ${dateText(asked.expires_at)}` : "now")}
     </dl>
+    ${machines?.kind === "command" && html`<${Later} load=${() => import("./machine_facts.js")} name="MachineFacts" node=${machines.nodes[0]} rule=${asked.rule ?? ""} store=${store} />`}
     ${problem && html`<p class="note warning" role="alert">${problem}</p>`}
     ${!may && html`<p class="note">You may see this question, but not answer it: that needs the scope “approvals”.</p>`}
     ${denying
@@ -78,7 +81,7 @@ export function ApprovalCard({ id, asked, decision, by, reason, store, actions }
             : html`<button type="button" class="primary" disabled=${busy} data-test="approve" onClick=${() => say({ decision: "approve" })}>${doubt ? "Run it again" : "Once"}</button>
               ${asked.alike && !doubt && html`<button type="button" disabled=${busy} title=${asked.alike} onClick=${() => say({ decision: "approve", scope: "run" })}>For this run</button>`}
               ${doubt && html`<button type="button" disabled=${busy} onClick=${() => say({ decision: "done" })}>It is done</button>`}
-              ${!doubt && html`<button type="button" disabled=${busy} onClick=${() => setEditing(true)}>Edit…</button>`}
+              ${!doubt && !machines && html`<button type="button" disabled=${busy} onClick=${() => setEditing(true)}>Edit…</button>`}
               <button type="button" class="danger" disabled=${busy} data-test="deny" onClick=${() => setDenying(true)}>${doubt ? "Skip it…" : "Deny…"}</button>`}
         </div>`}
   </section>`;
@@ -88,10 +91,16 @@ export function ApprovalCard({ id, asked, decision, by, reason, store, actions }
 const fact = (name, value) => (value ? html`<div><dt>${name}</dt><dd>${value}</dd></div>` : null);
 
 /** @param {Record<string, any>} asked */
-const summary = (asked) => (typeof asked.args?.command === "string" ? asked.args.command : `${asked.tool} ${JSON.stringify(asked.args ?? {})}`).slice(0, 300);
+function summary(asked) {
+  const machines = machineCall(asked);
+  const words = machines ? `${machines.kind === "plan" ? counted(machines.nodes.length, "machine") : machines.nodes[0]}: ${machineCallText(machines.tool, machines.args)}` : typeof asked.args?.command === "string" ? asked.args.command : `${asked.tool} ${JSON.stringify(asked.args ?? {})}`;
+  return words.slice(0, 300);
+}
 
 /** What the call could touch, and whether that can be taken back. @param {Record<string, any>} asked */
 export function reach(asked) {
+  const machines = machineCall(asked);
+  if (machines) return blastRadius(machines);
   if (asked.outside || asked.destination || asked.rule === "outward_effect") return "another machine; what was sent cannot be taken back";
   if (asked.sandbox === "C") return "all files of this user; changes outside the workspace cannot be taken back";
   return "the workspace; changes can be taken back";

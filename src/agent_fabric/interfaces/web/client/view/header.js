@@ -3,13 +3,13 @@
 import { html } from "../vendor/htm-preact.js";
 import { useStore } from "../model/store.js";
 import { boxText, counted } from "../model/words.js";
-import { IconButton } from "./parts.js";
+import { IconButton, Later } from "./parts.js";
 
 /** @param {import("./app.js").Props} props */
 export function Header({ store, actions }) {
   useStore(store, (all) => {
     const session = all.sessions.get(all.current);
-    return `${all.current} ${session?.title} ${session?.model_key} ${session?.turn} ${pendingIn(all)} ${all.connection} ${modelState(all)}`;
+    return `${all.current} ${session?.title} ${session?.model_key} ${session?.pack} ${session?.node} ${session?.turn} ${pendingIn(all)} ${all.connection} ${modelState(all)}`;
   });
   const session = store.sessions.get(store.current);
   const pending = pendingIn(store);
@@ -39,6 +39,7 @@ export function Header({ store, actions }) {
     <${IconButton} icon="clock" label="Clock: schedules and triggers" data-test="clock" onClick=${() => actions.show("clock")} />
     <${IconButton} icon="panel" label="Runs, workflows, models and more" data-test="open-drawer" onClick=${() => actions.show(store.drawer ? "" : "runs")} />
     <${IconButton} icon="gear" label="Settings" onClick=${() => actions.show("settings")} />
+    ${session?.pack === "sysadmin" && html`<${Later} key=${session.id} load=${() => import("./node_choice.js")} name="NodeChoice" session=${session} store=${store} actions=${actions} />`}
   </header>`;
 }
 

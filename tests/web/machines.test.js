@@ -1,0 +1,62 @@
+// Machines: calls, waves, labels and policies, without a page.
+
+import assert from "node:assert/strict";
+import test from "node:test";
+
+import { blastRadius, labelChanges, labelsFrom, labelsText, machineCall, machineCallText, policyFrom, policyInForce, ruleOrigin, wavesOf } from "../../src/agent_fabric/interfaces/web/client/model/machines.js";
+import { saidAbout } from "../../src/agent_fabric/interfaces/web/client/model/words.js";
+
+test("a question about a machine names it, what runs there and how far that reaches", () => {
+  const one = machineCall({ tool: "node-command", args: { node: "web-1", tool_name: "run_command", arguments: { command: "reboot" }, execution_id: "x" } });
+  assert.deepEqual(one, { kind: "command", nodes: ["web-1"], tool: "run_command", args: { command: "reboot" }, waves: [] });
+  assert.match(blastRadius(one), /the machine web-1 .* cannot be taken back/);
+  const tool = machineCall({ tool: "node_run_command", args: { node: "web-2", command: "df -h", timeout_s: 5 } });
+  assert.deepEqual([tool.nodes, tool.tool, tool.args], [["web-2"], "run_command", { command: "df -h", timeout_s: 5 }]);
+  assert.equal(machineCallText(tool.tool, tool.args), 'df -h\n{"timeout_s":5}');
+  const plan = machineCall({ tool: "fleet-plan", args: { nodes: ["a", "b", "c"], waves: [1, 2], tool_name: "run_command", arguments: { command: "uptime" } } });
+  assert.equal(blastRadius(plan), "3 machines: first 1, then 2; what changes there cannot be taken back");
+  assert.equal(machineCall({ tool: "shell", args: { command: "ls" } }), null);
+  assert.equal(machineCall({ tool: "node_list", args: {} }), null);
+});
+
+test("labels are read, written and changed", () => {
+  assert.deepEqual(labelsFrom("role=web, env=prod\nrack=7"), { role: "web", env: "prod", rack: "7" });
+  assert.equal(labelsText({ role: "web", env: "prod" }), "env=prod, role=web");
+  for (const bad of ["role", "=web", "role="]) assert.throws(() => labelsFrom(bad), /no label/);
+  assert.deepEqual(labelChanges({ a: "1", b: "2" }, { b: "3", c: "4" }), { a: null, b: "3", c: "4" });
+});
+
+test("a plan is shown wave by wave, wherever it stands", () => {
+  const calls = ["a", "b", "c", "d"].map((node, index) => ({ node, node_id: `id-${node}`, wave: index ? 1 : 0 }));
+  const plan = { status: "halted", wave: 1, waves: 2, calls, outcomes: { "id-a": "success", "id-b": "error" } };
+  const [canary, wave] = wavesOf(plan);
+  assert.deepEqual([canary.name, canary.state, canary.done], ["Canary", "done", 1]);
+  assert.deepEqual([wave.name, wave.state, wave.done], ["Wave 2", "halted", 1]);
+  assert.deepEqual(wave.calls.map((call) => call.outcome), ["error", "", ""]);
+  assert.equal(wavesOf({ ...plan, status: "waiting", wave: 0, outcomes: {} })[0].state, "not begun");
+});
+
+test("what is in force is the stricter of both, and says who says so", () => {
+  const both = policyInForce({}, { profile: "open" });
+  assert.match(both.usual, /everything else asks/);
+  assert.equal(both.why, "its own file says profile “node”");
+  assert.match(policyInForce({ profile: "open" }, { profile: "open" }).usual, /Nothing is asked/);
+  const { lines } = policyInForce({ blocked_commands: ["reboot"], rules: [{ id: "r", verdict: "allow", commands: ["uptime"] }] }, { requires_approval_for: ["read_file"] });
+  assert.deepEqual(lines.map((line) => [line.verdict, line.words, line.from]), [["block", "reboot", "its own file"], ["ask", "read_file", "the hub"], ["allow", "uptime", "its own file, rule r"]]);
+  assert.equal(ruleOrigin("blocked_commands.0", { blocked_commands: ["reboot"] }, {}), "the machine's own file");
+  assert.equal(ruleOrigin("mine", {}, { rules: [{ id: "mine" }] }), "the hub's policy for it");
+  assert.equal(ruleOrigin("not_read_only", {}, {}), "");
+  assert.equal(lines[2].note, "counts if the hub allows it, too");
+});
+
+test("a policy of a form keeps what the form does not show, and refuses what is no list", () => {
+  const fields = { profile: "node", blocked: "reboot\n\n halt ", asking: "", rules: "" };
+  assert.deepEqual(policyFrom(fields, { hitl_enabled: true }), { hitl_enabled: true, profile: "node", blocked_commands: ["reboot", "halt"], requires_approval_for: [], rules: [] });
+  assert.throws(() => policyFrom({ ...fields, rules: "{}" }, {}), SyntaxError);
+});
+
+test("what is said in a chat about a machine names it once", () => {
+  assert.equal(saidAbout("Why is it slow?", "web-1"), "Why is it slow?\n\nMachine: web-1");
+  assert.equal(saidAbout("Why is web-1 slow?", "web-1"), "Why is web-1 slow?");
+  assert.equal(saidAbout("Hello", undefined), "Hello");
+});
