@@ -80,7 +80,10 @@ class Cluster:
             connection.close()
         self._emptying.clear()
         self.process.send_signal(how)
-        self.process.wait(START_TIMEOUT_S)
+        try:
+            self.process.wait(START_TIMEOUT_S)
+        except subprocess.TimeoutExpired:  # told while it recovered from a crash, it may wait for ever
+            self.crash()
 
     def crash(self) -> None:
         """Kill all its processes at once, as a machine does that loses power; what they were doing is not finished."""
