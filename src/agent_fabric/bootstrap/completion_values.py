@@ -12,7 +12,10 @@ from typing import Any
 Offer = tuple[str, str]
 """A value and its description."""
 _MOST_BYTES = 1024 * 1024
-_BUILT_IN = {"models": ("fast", "quality"), "specialists": ("engineering", "research", "enterprise_research")}
+_BUILT_IN = {
+    "models": ("fast", "quality"),
+    "specialists": ("engineering", "research", "enterprise_research", "sysadmin", "assistant"),
+}
 _SUFFIXES = {"workflows": (".yaml", ".yml", ".json"), "agents": (".json", ".yaml", ".yml", ".md")}
 _FOLDERS = {"workflows": "workflow-definitions", "agents": "agent-definitions"}
 _NO_AGENTS = ("README.MD", "AGENTS.MD")

@@ -193,7 +193,7 @@ def build_local(  # noqa: PLR0913 - each is a part that only some callers join
     files = ExposedFiles(records.layout.exposed_files)
     perform = Perform(
         registry=registry,
-        recruit=recruiting(config, models, model_turn, left_out or {}),
+        recruit=replace(recruiting(config, models, model_turn, left_out or {}), has_nodes=door.has_nodes),
         models=models,
         model_turn=model_turn,
         invoke_tool=InvokeTool(

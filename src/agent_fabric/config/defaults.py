@@ -57,6 +57,9 @@ def default_settings() -> dict[str, Any]:
                 "capabilities": ["operations"],
                 "workflow": ["look", "find the cause", "act", "verify"],
             },
+            "assistant": {
+                "description": "Talks with a person: answers questions, looks into files, runs commands, reads pages.",
+            },
         },
     }
 

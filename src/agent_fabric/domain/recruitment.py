@@ -1,8 +1,8 @@
 """Chooses who does a task: pure. Words of the task speak for specialists; what they leave open a model may settle.
 
 The order: the packs that were named, then the pack that works on the project folder, if there is one, then keywords
-when they are clear, then a routing model, then the fallback rule. Every choice comes with the reasons for it, which are
-kept in the run's log.
+when they are clear, then a routing model, then the fallback rule. In a conversation no model is asked: what is not
+clearly for a specialist is for the assistant. Every choice comes with the reasons for it, which are kept in the log.
 """
 
 import re
@@ -13,6 +13,10 @@ from enum import StrEnum
 
 from agent_fabric.domain.ids import SpecialistId
 
+ASSISTANT = SpecialistId("assistant")
+"""Whom people talk to; tasks are not given to it unless it is named."""
+SYSADMIN = SpecialistId("sysadmin")
+"""Whom they talk to where there are machines to look after."""
 CLEAR_RATIO = 2
 """One specialist is clearly meant when the words for it count at least this many times those for any other."""
 ENOUGH_FOR_FORCE = 2
@@ -221,6 +225,19 @@ def by_model(evidence: Evidence, answer: Iterable[str]) -> Recruitment | None:
     chosen = tuple(dict.fromkeys(SpecialistId(name) for name in answer if name in known))[:MAX_SPECIALISTS]
     why = "the words of the task are not clear, so the routing model chose"
     return _choice(evidence, chosen, RoutingMethod.MODEL, (why,)) if chosen else None
+
+
+def by_conversation(evidence: Evidence, *, nodes: bool) -> Recruitment | None:
+    """Choose for a turn of a session whose words are not clear; None: nobody is there for that.
+
+    Who looks after machines, where there are `nodes`, else the assistant.
+    """
+    for who, here in ((SYSADMIN, nodes), (ASSISTANT, True)):
+        chosen = _find(evidence, who) if here else None
+        if chosen is not None:
+            why = "no words of the conversation clearly ask for a specialist"
+            return _choice(evidence, (chosen,), RoutingMethod.FALLBACK, (why,))
+    return None
 
 
 def by_fallback(evidence: Evidence, why: str) -> Recruitment | None:

@@ -146,3 +146,20 @@ async def test_verify_working_real_script(fabric: Fabric) -> None:
     async with asyncio.timeout(PATIENCE_S):
         out, _ = await process.communicate()
     assert process.returncode == 0, out.decode()
+
+
+@pytest.mark.soak
+@pytest.mark.proves("CO-10")
+async def test_one_can_talk_with_the_embedded_model(fabric: Fabric) -> None:
+    """It is held to calls by a schema, which must leave room for plain words."""
+    async with serving(fabric) as server:
+        session = (await server.client.post("/api/v1/sessions", json={})).json()["id"]
+        for said in ("hello", "Which files are there?"):
+            path = f"/api/v1/sessions/{session}/messages"
+            run_id = (await server.client.post(path, json={"content": said})).json()["run_id"]
+            async with asyncio.timeout(PATIENCE_S):
+                while (await server.client.get(f"/api/v1/runs/{run_id}")).json()["status"] in {"pending", "running"}:
+                    await asyncio.sleep(0.5)
+            answers = (await server.client.get(path)).json()["messages"]
+            assert (answers[-1]["role"], "error" in answers[-1]["metadata"]) == ("assistant", False), answers
+            assert answers[-1]["content"].strip()

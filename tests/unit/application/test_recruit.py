@@ -15,7 +15,7 @@ from agent_fabric.domain.events import Body, ModelAnswered, ModelCalled, ModelFa
 from agent_fabric.domain.ids import CallId, SpecialistId
 from agent_fabric.domain.messages import LLMResponse, Message, ToolCallRequest, Usage
 from agent_fabric.domain.recruitment import Specialist
-from agent_fabric.domain.runs.task import Budget, Task
+from agent_fabric.domain.runs.task import Budget, Profile, Task
 from agent_fabric.testing.fakes import FrozenClock, FunctionClient, OneModel, quiet
 from agent_fabric.testing.workbench import SETTINGS
 
@@ -171,3 +171,64 @@ async def test_a_huge_task_is_not_sent_whole_to_the_routing_model() -> None:
 def test_several_packs_are_named_with_commas() -> None:
     assert parse_pack_names(" research , engineering,,research") == ("research", "engineering")
     assert parse_pack_names("") == ()
+
+
+TALKERS = [
+    *PEOPLE,
+    Specialist(specialist_id=SpecialistId("sysadmin"), description="Looks after machines.", keywords=("fleet",)),
+    Specialist(specialist_id=SpecialistId("assistant"), description="Talks."),
+]
+
+
+def talking(*, nodes: bool | FabricError = False) -> RecruitSpecialists:
+    async def has_nodes() -> bool:
+        if isinstance(nodes, FabricError):
+            raise nodes
+        return nodes
+
+    return replace(Asked(ModelUnreachable("gone")).recruit(), specialists=TALKERS, has_nodes=has_nodes)
+
+
+def turn(prompt: str, *packs: str) -> Task:
+    return replace(task(prompt, *packs), profile=Profile.CHAT)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "nodes", "chosen"),
+    [
+        ("hello", False, "assistant"),
+        ("hello", True, "sysadmin"),
+        ("write some code", False, "engineering"),
+        ("write some code", True, "engineering"),
+        ("is the fleet well?", False, "sysadmin"),
+    ],
+)
+@pytest.mark.proves("CO-10")
+async def test_a_conversation_is_for_the_assistant_unless_its_words_or_machines_ask_for_another(
+    prompt: str, nodes: bool, chosen: str
+) -> None:
+    (body,) = await recruited(talking(nodes=nodes), turn(prompt))
+    assert isinstance(body, SpecialistsRecruited)
+    assert body.specialist_ids == (chosen,)
+
+
+async def test_no_model_is_asked_in_a_conversation_and_the_assistant_gets_no_tasks() -> None:
+    bodies = await recruited(talking(), task("hello"))
+    assert isinstance(bodies[0], ModelCalled)
+    assert isinstance(bodies[-1], SpecialistsRecruited)
+    assert bodies[-1].specialist_ids == ("research",)
+    (named,) = await recruited(talking(), task("hello", "assistant"))
+    assert isinstance(named, SpecialistsRecruited)
+    assert named.specialist_ids == ("assistant",)
+
+
+async def test_who_answers_does_not_depend_on_whether_machines_can_be_listed() -> None:
+    (body,) = await recruited(talking(nodes=ModelUnreachable("gone")), turn("hello"))
+    assert isinstance(body, SpecialistsRecruited)
+    assert body.specialist_ids == ("assistant",)
+
+
+async def test_without_an_assistant_a_conversation_is_given_to_somebody_as_a_task_is() -> None:
+    bodies = await recruited(Asked(ModelUnreachable("gone")).recruit(), turn("hello"))
+    assert isinstance(bodies[-1], SpecialistsRecruited)
+    assert bodies[-1].specialist_ids == ("research",)

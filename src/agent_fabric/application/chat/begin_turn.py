@@ -24,8 +24,10 @@ from agent_fabric.domain.errors import (
     StoreUnavailable,
 )
 from agent_fabric.domain.events import RunCreated
-from agent_fabric.domain.ids import RunId, SessionId
+from agent_fabric.domain.ids import RunId, SessionId, SpecialistId
 from agent_fabric.domain.ownership import Visibility
+from agent_fabric.domain.recruitment import ASSISTANT
+from agent_fabric.domain.runs.state import RunState
 from agent_fabric.domain.runs.task import Budget, Task
 
 PASSING = (DriverConflict, FolderHeld, RunHeld, StoreUnavailable)
@@ -123,10 +125,16 @@ class BeginTurn:
             task,
             history=history_after(state),
             quotes=quoted_labels(run_id, state, before, task),
-            specialist_ids=task.specialist_ids or before.specialist_ids or tuple(state.specialist_ids),
+            specialist_ids=task.specialist_ids or before.specialist_ids or _whom_to_stay_with(state),
             encrypted=task.encrypted or created.encrypted,
             workspace="" if copies or others else created.workspace,
             project=created.project and not others,
             continues=None if forked else run_id,
         )
         return NextTurn(message, task, created.workspace if copies else "")
+
+
+def _whom_to_stay_with(state: RunState) -> tuple[SpecialistId, ...]:
+    """Return who goes on with a conversation; nobody after the assistant: then its words choose again."""
+    who = tuple(state.specialist_ids)
+    return () if who == (ASSISTANT,) else who

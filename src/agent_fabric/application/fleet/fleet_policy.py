@@ -43,6 +43,10 @@ class FleetDoor:
             )
         return self._tools
 
+    async def has_nodes(self) -> bool:
+        """Tell whether there are machines to look after, as far as this process knows."""
+        return self._tools is not None and bool(await self._tools.nodes())
+
 
 @dataclass(frozen=True, slots=True)
 class FleetPolicy:

@@ -1,18 +1,20 @@
 """Chooses who does a task."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from agent_fabric.application.packs.ask_routing_model import AskRoutingModel
 from agent_fabric.application.ports.llm import Notice
 from agent_fabric.application.runs.prepared import Prepared
-from agent_fabric.domain.errors import RecruitError
+from agent_fabric.domain.errors import FabricError, RecruitError
 from agent_fabric.domain.events import Body, SpecialistsRecruited
 from agent_fabric.domain.ids import SpecialistId
 from agent_fabric.domain.recruitment import (
+    ASSISTANT,
     Evidence,
     Recruitment,
     Specialist,
+    by_conversation,
     by_fallback,
     by_keywords,
     by_project,
@@ -20,7 +22,7 @@ from agent_fabric.domain.recruitment import (
     the_only_one,
     weigh,
 )
-from agent_fabric.domain.runs.task import Task, TaskForceMode
+from agent_fabric.domain.runs.task import Profile, Task, TaskForceMode
 from agent_fabric.domain.task_force_events import TaskForceStarted
 
 
@@ -38,6 +40,8 @@ class RecruitSpecialists:
     """Packs that installed packages bring along but that cannot be had, each with a sentence that says why."""
     ambiguous: Collection[str] = ()
     """Keywords that do not tell who should do a task with a project folder."""
+    has_nodes: Callable[[], Awaitable[bool]] | None = None
+    """Tells whether there are machines to look after; None: there are none."""
 
     def __call__(self, task: Task, notice: Notice, *, project: bool = False) -> Prepared:
         """Make the choice ready; `project`: the run works on a project folder.
@@ -50,10 +54,16 @@ class RecruitSpecialists:
             raise RecruitError("No pack is configured", hint="Add one under `specialists` in the configuration.")
         if task.specialist_ids:
             return Prepared(self._recruited(task, named(task.specialist_ids)))
-        evidence = weigh(task.prompt, self.specialists, self.capabilities, project=project, ambiguous=self.ambiguous)
+        talks = task.profile is Profile.CHAT
+        candidates = [each for each in self.specialists if talks or each.specialist_id != ASSISTANT]
+        evidence = weigh(
+            task.prompt, candidates or self.specialists, self.capabilities, project=project, ambiguous=self.ambiguous
+        )
         choice = the_only_one(evidence) or (by_project(evidence) if project else by_keywords(evidence))
         if choice is not None:
             return Prepared(self._recruited(task, choice))
+        if talks and by_conversation(evidence, nodes=False) is not None:
+            return Prepared((), lambda: self._for_conversation(task, evidence))
         if self.ask_model is None:
             return Prepared(self._recruited(task, _fallback(evidence, "keywords are not clear")))
         question = self.ask_model(task, evidence, notice)
@@ -63,6 +73,15 @@ class RecruitSpecialists:
             return (answer, *self._recruited(task, choice or _fallback(evidence, why)))
 
         return Prepared((question.called,), effect)
+
+    async def _for_conversation(self, task: Task, evidence: Evidence) -> Sequence[Body]:
+        try:
+            nodes = self.has_nodes is not None and await self.has_nodes()
+        except FabricError:  # who answers must not depend on whether a list can be read
+            nodes = False
+        choice = by_conversation(evidence, nodes=nodes)
+        assert choice is not None  # the assistant is there
+        return self._recruited(task, choice)
 
     def require_known(self, task: Task) -> None:
         """Make sure that the packs that a task names exist.

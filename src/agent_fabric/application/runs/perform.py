@@ -33,7 +33,7 @@ from agent_fabric.domain.runs.actions import (
 from agent_fabric.domain.runs.context_window import output_limit
 from agent_fabric.domain.runs.decide import given_up
 from agent_fabric.domain.runs.labelling import flow_of
-from agent_fabric.domain.runs.opening_messages import HOW_TO_TALK, opening_for
+from agent_fabric.domain.runs.opening_messages import HOW_TO_TALK, HOW_TO_TALK_BRIEFLY, opening_for
 from agent_fabric.domain.runs.state import Lane, RunState
 from agent_fabric.domain.runs.task import Priority, root_of
 from agent_fabric.domain.secret_shapes import hide_shapes
@@ -206,7 +206,7 @@ class Perform:
             return (_given_up(state, action.specialist_id, problem),)
         prompt, tools, finish = _instructions(pack, compact=settings.compact)
         if state.talks:
-            prompt = f"{prompt}\n\n{HOW_TO_TALK}"
+            prompt = f"{prompt}\n\n{HOW_TO_TALK_BRIEFLY if settings.compact else HOW_TO_TALK}"
         return (
             PackStarted(
                 specialist_id=action.specialist_id,

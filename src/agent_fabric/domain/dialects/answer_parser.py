@@ -7,6 +7,7 @@ from typing import Any, assert_never
 
 from agent_fabric.domain.dialects.call_text import THOUGHT, NoCall, ParsedCalls, read_call, read_calls, read_object
 from agent_fabric.domain.dialects.line_lists import joined
+from agent_fabric.domain.dialects.replies import REPLY, reply_so_far, with_reply
 from agent_fabric.domain.ids import CallId
 from agent_fabric.domain.messages import LLMResponse, ToolCallRequest, ToolDialect
 from agent_fabric.domain.tools import ToolSpec
@@ -31,6 +32,8 @@ def parse_answer(
             found = read_calls(response.content, offered)
             return _with(answer, found, _NATIVE_FORM, cut_off=cut_off, recovered=True)
         case ToolDialect.SCHEMA:
+            if REPLY in with_reply(tools) and (said := reply_so_far(response.content)):
+                return replace(answer, content=said)  # cut off or not: the person has seen it
             found = _constrained(response.content, offered)
             return _with(answer, found, _SCHEMA_FORM, cut_off=cut_off)
         case ToolDialect.TEXT:

@@ -18,6 +18,11 @@ HOW_TO_TALK = (
     "of date."
 )
 """Follows the prompt of a pack in a turn of a session."""
+HOW_TO_TALK_BRIEFLY = (
+    f"This is a conversation with a person. There is no {FINISH_TASK} here: when you have done what they ask for, or "
+    "can answer without a tool, reply in a few plain sentences."
+)
+"""The same for a small model."""
 
 
 def opening_for(state: RunState, specialist_id: SpecialistId) -> str:

@@ -21,6 +21,7 @@ from agent_fabric.domain.agents.brief import AgentBrief
 from agent_fabric.domain.errors import ConfigError, PackBroken, RecruitError
 from agent_fabric.domain.ids import RunId, SpecialistId
 from agent_fabric.domain.packs import STEPS
+from agent_fabric.domain.recruitment import ASSISTANT
 from agent_fabric.infrastructure.packs.imported_packs import build_imported
 from agent_fabric.infrastructure.packs.project_context import with_project_context
 
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from agent_fabric.infrastructure.packs.research import ResearchDesk
 
 _RESEARCHERS = frozenset({"research", "enterprise_research"})
-_BUILT_IN = ("engineering", "research", "enterprise_research", "sysadmin")
+_BUILT_IN = ("engineering", "research", "enterprise_research", "sysadmin", ASSISTANT)
 
 
 class SandboxFor(Protocol):
@@ -171,6 +172,10 @@ class _PackBuild:
             )
 
             return build_engineering_pack(self.sandbox, shell_timeout_s=self.parts.shell_timeout_s)
+        if name == ASSISTANT:
+            from agent_fabric.infrastructure.packs.assistant import build_assistant_pack  # noqa: PLC0415 - see above
+
+            return build_assistant_pack(self._desk(), shell_timeout_s=self.parts.shell_timeout_s)
         if name == "sysadmin" and self.parts.fleet is not None:
             from agent_fabric.infrastructure.packs.sysadmin import build_sysadmin_pack  # noqa: PLC0415 - see above
 

@@ -181,3 +181,14 @@ def test_packs_that_cannot_be_had_are_refused_with_a_hint() -> None:
 def test_recruiting_fails_with_an_error_of_the_family() -> None:
     assert issubclass(RecruitError, FabricError)
     assert RecruitError.code == "pack_unknown"
+
+
+@pytest.mark.proves("CO-10")
+def test_the_assistant_has_files_a_shell_and_the_web_where_it_may() -> None:
+    found = registry(assistant={})
+    boxed = ["shell", "read_file", "write_file", "edit_file", "list_files", "search_files"]
+    online, offline = get(found, "assistant"), get(found, "assistant", network_allowed=False)
+    assert [tool.name for tool in online.tool_definitions] == [*boxed, "web_search", "fetch_url"]
+    assert [tool.name for tool in offline.tool_definitions] == boxed
+    assert [tool.name for tool in offline.compact_tools or ()] == ["shell", "read_file", "write_file", "list_files"]
+    assert [tool.name for tool in offline.hidden_tools] == ["web_search", "fetch_url"]
