@@ -93,6 +93,16 @@ def next_step(task: str, tool: ToolSpec | None, text: str) -> str:
     )
 
 
+def next_reply(said: str, text: str) -> str:
+    """Return what a model is told after a result in a conversation: that a person waits for its words."""
+    wanted = f"They said: {said}" if len(said) <= LONGEST_REMINDER else "What they said stands above."
+    if _first_time(_object(text) or {}) is not None:
+        return f"You have seen this already: reply now. {wanted}"
+    if has_failed(text):
+        return f"That failed. Do it another way, or reply with what you know. {wanted}"
+    return f"If this is enough to answer, reply now with what it shows. {wanted}"
+
+
 def _after_failure(task: str, wanted: str, text: str, result: Mapping[str, Any]) -> str:
     if _MISSING in text:
         return "A file that it needs is not there. Make that file first, or find out its right name."

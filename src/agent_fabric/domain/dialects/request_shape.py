@@ -7,7 +7,7 @@ from typing import Any, assert_never
 from agent_fabric.domain.dialects.answer_schema import schema_of_calls
 from agent_fabric.domain.dialects.call_text import FENCE, MARK, THOUGHT, as_text
 from agent_fabric.domain.dialects.line_lists import as_lines
-from agent_fabric.domain.dialects.observations import has_failed, led_nowhere, next_step, readable
+from agent_fabric.domain.dialects.observations import has_failed, led_nowhere, next_reply, next_step, readable
 from agent_fabric.domain.dialects.offered_tools import offered_tools
 from agent_fabric.domain.dialects.replies import REPLY, as_reply, with_reply
 from agent_fabric.domain.dialects.signatures import signatures
@@ -54,7 +54,12 @@ def shape_request(
             schema = schema_of_calls(offered, must_call, why_first=failed) if tools else None
             return ShapedRequest(
                 messages=_told(
-                    _in_replies(messages) if talks else messages, _SCHEMA_FORM, tools, _json_call, in_lines=True
+                    _in_replies(messages) if talks else messages,
+                    _SCHEMA_FORM,
+                    tools,
+                    _json_call,
+                    in_lines=True,
+                    talks=talks,
                 ),
                 tools=(),
                 must_call=None,
@@ -106,12 +111,13 @@ def _told(
     written: Callable[[str, Sequence[ToolCallRequest], Mapping[str, ToolSpec]], str],
     *,
     in_lines: bool = False,
+    talks: bool = False,
 ) -> list[Message]:
     """Say in the messages what the server's own tool calls would carry."""
     told: list[Message] = []
     names: dict[str, str] = {}
     known = {tool.name: tool for tool in tools}
-    task = next((message.content for message in messages if message.role is Role.USER), "")
+    task = said = next((message.content for message in messages if message.role is Role.USER), "")
     for index, message in enumerate(messages):
         if index == 0 and message.role is Role.SYSTEM and tools:
             told.append(
@@ -125,10 +131,11 @@ def _told(
             told.append(Message(Role.ASSISTANT, written(message.content, message.tool_calls, known)))
         elif message.role is Role.TOOL:
             name = names.get(message.call_id or "", "the tool")
-            then = next_step(task, known.get(name), message.content)
+            then = next_reply(said, message.content) if talks else next_step(task, known.get(name), message.content)
             _say(told, "\n\n".join(filter(None, (readable(name, message.content), then))))
         elif message.role is Role.USER:
-            _say(told, message.content)
+            said = message.content
+            _say(told, said)
         else:
             told.append(message)
     return told

@@ -13,8 +13,9 @@ from agent_fabric.infrastructure.tools.web import FETCH_URL, WEB_SEARCH
 if TYPE_CHECKING:
     from agent_fabric.infrastructure.packs.research import ResearchDesk
 
-_FEW = (LIST_FILES.name, READ_FILE.name, WRITE_FILE.name, SHELL.name, WEB_SEARCH.name, FETCH_URL.name)
-"""The tools that small models get."""
+_WEB = (WEB_SEARCH.name, FETCH_URL.name)
+_FEW = (LIST_FILES.name, READ_FILE.name, WRITE_FILE.name, SHELL.name)
+"""The tools that small models get: with a web search they look up what they know, and get lost in what they find."""
 
 FINISH_ASSISTANT = make_finish_tool_def(
     {"summary": {"type": "string", "description": "The answer, for the person who asked."}}, required=("summary",)
@@ -23,7 +24,7 @@ FINISH_ASSISTANT = make_finish_tool_def(
 
 def build_assistant_pack(desk: "ResearchDesk", *, shell_timeout_s: float = SHELL.timeout_s) -> BaseSpecialistPack:
     """Return an assistant with files, a shell and, where the network is allowed, the web."""
-    web = tuple(tool for tool in desk.web_tools() if tool[0].name in _FEW)
+    web = tuple(tool for tool in desk.web_tools() if tool[0].name in _WEB)
     tools = (*file_and_shell_tools(desk.sandbox, shell_timeout_s), *(web if desk.network_allowed else ()))
     return BaseSpecialistPack(
         system_prompt=SYSTEM_PROMPT_ASSISTANT,

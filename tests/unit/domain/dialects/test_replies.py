@@ -124,6 +124,18 @@ def test_a_new_turn_begins_afresh() -> None:
     assert names(offered_tools(later, with_reply(TALK))) == ["reply", "search", "shell"]
 
 
+def test_after_a_result_the_model_is_told_to_reply_to_what_was_said_last() -> None:
+    before = [SYSTEM, HELLO, Message(Role.ASSISTANT, "Hi."), Message(Role.USER, "Is it warm?")]
+    told = shape_request(SCHEMA, [*before, *called(0, "search", "a", '{"found": []}')], TALK).messages[-1].content
+    assert "reply now" in told
+    assert "Is it warm?" in told
+    assert "finish_task" not in told
+    assert (
+        "That failed"
+        in shape_request(SCHEMA, [*before, *called(0, "search", "a", '{"error": "x"}')], TALK).messages[-1].content
+    )
+
+
 @pytest.mark.parametrize("text", ["", "{", '{"name": "reply"', '{"name": "reply", "arguments": {', "hello"])
 def test_what_is_no_reply_yet_says_nothing(text: str) -> None:
     assert reply_so_far(text) is None
