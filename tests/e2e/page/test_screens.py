@@ -14,16 +14,7 @@ from integration.page.page_tools import node_modules
 pytestmark = pytest.mark.slow
 
 DRAWERS = (
-    "runs",
-    "approvals",
-    "clock",
-    "fleet",
-    "workflows",
-    "agents",
-    "models",
-    "policy",
-    "audit",
-    "people",
+    *("runs", "approvals", "clock", "fleet", "channels", "workflows", "agents", "models", "policy", "audit", "people"),
     "settings",
 )
 WORKFLOW = """name: greet
