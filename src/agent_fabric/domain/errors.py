@@ -27,6 +27,10 @@ FabricError                       anything we can explain to a person
 ├── DeadLetterSettled             it was replayed or dropped before
 ├── PairingNotFound               no such pairing code is waiting
 ├── ChannelNotFound               no channel, person or delivery is this one
+├── MemoryNotFound                no fact or document has this id
+├── FactRefused                   a fact is not remembered: too long, a duplicate, a secret, without a source
+├── FactSettled                   the fact was reviewed before, or is no longer in use
+├── DocumentUnreadable            there is no text in a document, or it cannot be taken out
 ├── EvalNotFound                  no evaluation has this id or name
 ├── EvalHeld                      another living process works on this evaluation
 ├── FolderHeld                    another run works in this project folder
@@ -256,6 +260,30 @@ class ChannelNotFound(FabricError):
     """No channel of this name is configured, or it has no such person or delivery."""
 
     code = "channel_not_found"
+
+
+class MemoryNotFound(FabricError):
+    """No fact or document has this id, or more than one begins so."""
+
+    code = "memory_not_found"
+
+
+class FactRefused(FabricError):
+    """A fact is not remembered; nothing was written."""
+
+    code = "fact_refused"
+
+
+class FactSettled(FabricError):
+    """The fact was reviewed before, or is no longer in use."""
+
+    code = "fact_settled"
+
+
+class DocumentUnreadable(FabricError):
+    """There is no text in a document, or it cannot be taken out."""
+
+    code = "document_unreadable"
 
 
 class EvalNotFound(FabricError):

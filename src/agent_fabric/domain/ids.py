@@ -19,3 +19,9 @@ EvalId = NewType("EvalId", str)
 
 SessionId = NewType("SessionId", str)
 """A conversation with a person: a UUID in text form."""
+
+DocumentId = NewType("DocumentId", str)
+"""A document that agents look up: 16 hexadecimal digits."""
+
+FactId = NewType("FactId", str)
+"""A fact that agents remember: 12 hexadecimal digits."""

@@ -1,0 +1,130 @@
+"""What a run may have remembered: whose words a proposal quotes, and who has to agree.
+
+A proposal rests on a quote: words of a person, or of a document. System prompts, recalled facts, output of commands and
+what a model says itself are never quoted: memory would repeat itself, and a planted sentence could vouch for itself.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from typing import Any, Final, NamedTuple
+
+from agent_fabric.domain.errors import FactRefused
+from agent_fabric.domain.events import Body, RunCreated, ToolReturned
+from agent_fabric.domain.memory.facts import MAX_QUOTE_CHARS, FactStatus
+from agent_fabric.domain.secret_shapes import hide_shapes
+
+READING_TOOLS: Final = frozenset({"read_file", "fetch_url", "browser_read"})
+"""Tools whose results are documents."""
+MEMORY_TOOL: Final = "memory_search"
+"""The tool that looks up documents and facts. Its passages are documents; the facts in its results are not quoted."""
+PASSAGES: Final = "passages"
+"""Where the passages stand in the results of that tool."""
+_SHORTEST_QUOTE: Final = 8
+
+
+class Learning(StrEnum):
+    """Whether runs may propose facts."""
+
+    OFF = "off"
+    REVIEW = "review"
+    """A person accepts each of them."""
+    AUTO = "auto"
+    """A person's own words are taken without a review, in runs that have read nothing untrusted."""
+
+
+class Quotable(NamedTuple):
+    """What an event says in words that may be quoted."""
+
+    text: str
+    said_by: str
+    is_person: bool
+    """Whether a person said it; otherwise a document."""
+
+
+def quotable_in(body: Body, owner: str) -> Quotable | None:
+    """Return what may be quoted of an event; None: nothing."""
+    match body:
+        case RunCreated():
+            return _said(body, owner)
+        case ToolReturned(tool=tool) if tool in READING_TOOLS:
+            return Quotable(_text_of(body), body.origin or f"the file of {tool}", is_person=False)
+        case ToolReturned(tool=tool) if tool == MEMORY_TOOL:
+            passages = body.result.get(PASSAGES, ())
+            texts = [each.get("text", "") for each in passages if isinstance(each, Mapping)]
+            return Quotable("\n".join(map(str, texts)), "documents in memory", is_person=False)
+        case _:
+            return None
+
+
+def check_quote(quote: str, said: Quotable | None) -> Quotable:
+    """Return whose words a quote is.
+
+    Raises:
+        FactRefused: it does not stand there, is too short to tell anything, or nothing of the event may be quoted.
+    """
+    if said is None:
+        raise FactRefused(
+            "Nothing of this event can be remembered: it is neither a person's words nor a document's",
+            hint="Quote the message of a person, or a file or page that was read.",
+        )
+    if not _SHORTEST_QUOTE <= len(quote.strip()) <= MAX_QUOTE_CHARS:
+        raise FactRefused(
+            f"A quote has {_SHORTEST_QUOTE} to {MAX_QUOTE_CHARS:,} characters; this one has {len(quote.strip()):,}",
+            hint="Quote the one sentence that the fact rests on.",
+        )
+    if quote not in said.text:
+        raise FactRefused("The quote does not stand in that event", hint="Quote it exactly as it stands there.")
+    if hide_shapes(quote) != quote:
+        raise FactRefused("The quote holds what looks like a secret", hint="Quote a sentence without it.")
+    return said
+
+
+def status_of_proposal(learning: Learning, said: Quotable, text: str, untrusted: Sequence[str]) -> FactStatus:
+    """Return what becomes of a proposal that has been checked.
+
+    `untrusted` are the sources of untrusted text that the run has read so far. Only a person's own words become a fact
+    without a review: the text itself, and not what a model made of it.
+
+    Raises:
+        FactRefused: runs must not propose anything.
+    """
+    if learning is Learning.OFF:
+        raise FactRefused("Learning is off", hint="Set `memory.learning: review`, or add the fact yourself.")
+    own_words = said.is_person and not untrusted and " ".join(text.split()) in " ".join(said.text.split())
+    return FactStatus.ACTIVE if learning is Learning.AUTO and own_words else FactStatus.PROPOSED
+
+
+def _said(body: RunCreated, owner: str) -> Quotable | None:
+    """Return what the owner of a run wrote, as far as nobody else can have written it."""
+    handed_on = body.parent is not None and bool(body.parent.untrusted)
+    if body.started_by or body.untrusted or body.workflow is not None or body.agent is not None or handed_on:
+        return None
+    own = body.prompt if body.quotes is None else body.quotes.own_words
+    return Quotable(own, owner, is_person=True)
+
+
+def _text_of(body: ToolReturned) -> str:
+    """Return the texts of a result, one below the other."""
+    found: list[str] = []
+    waiting: list[Any] = [_whole(body)]
+    while waiting:
+        match waiting.pop(0):
+            case str() as text:
+                found.append(text)
+            case Mapping() as values:
+                waiting.extend(values.values())
+            case list() | tuple() as values:
+                waiting.extend(values)
+            case _:
+                pass
+    return "\n".join(found)
+
+
+def _whole(body: ToolReturned) -> Any:
+    if not body.whole:
+        return body.result
+    try:
+        return json.loads(body.whole)
+    except ValueError:
+        return body.result

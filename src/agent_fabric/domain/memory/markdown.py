@@ -1,0 +1,132 @@
+"""Facts as readable Markdown, which can be read back without a loss."""
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from agent_fabric.domain.errors import FactRefused
+from agent_fabric.domain.ids import FactId, RunId
+from agent_fabric.domain.memory.facts import Fact, FactKind, FactScope, FactStatus
+
+_TITLE: Final = "# Memory\n"
+_FACT: Final = re.compile(r"- (?P<text>.+) \[m:(?P<id>[0-9a-f]{12})\]$")
+_QUOTE: Final = "  > "
+_DETAILS: Final = re.compile(r"  <!-- (?P<json>\{.*\}) -->$")
+_ORDER: Final = (FactStatus.ACTIVE, FactStatus.PROPOSED, FactStatus.RETIRED, FactStatus.REJECTED)
+
+
+def export_facts(facts: Iterable[Fact]) -> str:
+    """Return facts as Markdown, those in use first."""
+    known = list(facts)
+    parts = [_TITLE]
+    for status in _ORDER:
+        some = sorted((each for each in known if each.status is status), key=lambda each: (each.created_at, each.id))
+        if some:
+            parts.append(f"\n## {status.value.capitalize()}\n\n")
+            parts += [_lines(fact) for fact in some]
+    return "".join(parts)
+
+
+def import_facts(text: str) -> list[Fact]:
+    """Return the facts of an export.
+
+    Raises:
+        FactRefused: a line is no fact.
+    """
+    facts: list[Fact] = []
+    line_text, line_id, quote = "", "", list[str]()
+    for number, line in enumerate(text.splitlines(), 1):
+        found = _FACT.match(line)
+        details = _DETAILS.match(line)
+        if found is not None:
+            line_text, line_id, quote = found["text"], found["id"], []
+        elif line.startswith(_QUOTE.rstrip()) and line_id:
+            quote.append(line[len(_QUOTE) :])
+        elif details is not None and line_id:
+            facts.append(_fact(line_id, line_text, "\n".join(quote), details["json"], number))
+            line_id = ""
+        elif line.strip() and not line.startswith("#"):
+            raise _refused(number)
+    if line_id:
+        raise _refused(len(text.splitlines()))
+    return facts
+
+
+def fact_values(fact: Fact) -> dict[str, Any]:
+    """Return a fact as plain values, by the names that programs know."""
+    return {
+        "id": fact.id,
+        "owner": fact.owner,
+        "scope": fact.scope.value,
+        "subject": fact.subject,
+        "kind": fact.kind.value,
+        "text": fact.text,
+        "source_run": fact.source_run,
+        "source_seq": fact.source_seq,
+        "source_quote": fact.source_quote,
+        "said_by": fact.said_by,
+        "untrusted": list(fact.untrusted),
+        "status": fact.status.value,
+        "valid_from": fact.valid_from,
+        "valid_to": fact.valid_to,
+        "created_at": fact.created_at,
+        "expires_at": fact.expires_at,
+        "reviewed_by": fact.reviewed_by,
+        "supersedes": fact.supersedes,
+        "pinned": fact.pinned,
+    }
+
+
+def fact_from(values: Mapping[str, Any]) -> Fact:
+    """Return the fact that plain values describe.
+
+    Raises:
+        KeyError, TypeError, ValueError: they describe none.
+    """
+    run, older = values["source_run"], values["supersedes"]
+    return Fact(
+        id=FactId(str(values["id"])),
+        owner=str(values["owner"]),
+        scope=FactScope(values["scope"]),
+        subject=str(values["subject"]),
+        kind=FactKind(values["kind"]),
+        text=str(values["text"]),
+        source_run=None if run is None else RunId(str(run)),
+        source_seq=int(values["source_seq"]),
+        source_quote=str(values["source_quote"]),
+        said_by=str(values["said_by"]),
+        untrusted=tuple(map(str, values["untrusted"])),
+        status=FactStatus(values["status"]),
+        valid_from=float(values["valid_from"]),
+        valid_to=_moment(values["valid_to"]),
+        created_at=float(values["created_at"]),
+        expires_at=_moment(values["expires_at"]),
+        reviewed_by=str(values["reviewed_by"]),
+        supersedes=None if older is None else FactId(str(older)),
+        pinned=bool(values["pinned"]),
+    )
+
+
+def _lines(fact: Fact) -> str:
+    quoted = "".join(f"{_QUOTE}{line}\n" for line in fact.source_quote.split("\n")) if fact.source_quote else ""
+    shown = ("id", "text", "source_quote")
+    details = {name: value for name, value in fact_values(fact).items() if name not in shown}
+    # A comment of HTML ends at the first two dashes.
+    comment = json.dumps(details, ensure_ascii=False).replace("--", "-\\u002d")
+    return f"- {fact.text} {fact.citation}\n{quoted}  <!-- {comment} -->\n"
+
+
+def _fact(fact_id: str, text: str, quote: str, details: str, number: int) -> Fact:
+    try:
+        return fact_from({**json.loads(details), "id": fact_id, "text": text, "source_quote": quote})
+    except (KeyError, TypeError, ValueError) as problem:
+        raise _refused(number) from problem
+
+
+def _refused(number: int) -> FactRefused:
+    return FactRefused(f"Line {number} is not part of a fact", hint="Import what `fabric memory export` has written.")
+
+
+def _moment(value: Any) -> float | None:
+    return None if value is None else float(value)

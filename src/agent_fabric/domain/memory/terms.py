@@ -1,0 +1,63 @@
+"""The words of a text as searches compare them: folded, without endings, in pairs where a language has no spaces."""
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Final
+
+_WITHOUT_SPACES: Final = "\u0e00-\u0eff\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
+_PARTS: Final = re.compile(rf"[{_WITHOUT_SPACES}]+|[^\W{_WITHOUT_SPACES}]+")
+_FIRST_WITHOUT_SPACES: Final = "\u0e00"
+_SHORTEST_STEM: Final = 4
+_ENDINGS: Final = ("ings", "ing", "ies", "ied", "es", "ed", "ly", "s")
+_COMMON_WORDS: Final = (
+    "a an and are as at be by can did do does for from had has have how i in is it its me my not of on or our so than"
+    " that the their them then there these they this to was we were what when where which who why will with you your"
+    " der die das ein eine einen einem einer und oder ist sind war wie was wer wo wann warum welche welcher welches für"
+    " von mit im in am an auf zu zum zur den dem des nicht es wir ich sie er man"
+)
+_COMMON: Final = frozenset(_COMMON_WORDS.split())
+"""Words that say nothing about what is meant, in English and German."""
+
+
+def terms_in(text: str) -> list[str]:
+    """Return the words of a text in their order, repeated as they are; common words are left out."""
+    return list(_terms(fold(text)))
+
+
+def question_terms(text: str) -> frozenset[str]:
+    """Return the words that a question asks for; the common ones, if it has no others."""
+    folded = fold(text)
+    return frozenset(_terms(folded)) or frozenset(_PARTS.findall(folded))
+
+
+def fold(text: str) -> str:
+    """Return a text in lower case, without accents, with one form of each character."""
+    if text.isascii():
+        return text.lower()
+    plain = unicodedata.normalize("NFKC", text).casefold()
+    taken_apart = unicodedata.normalize("NFD", plain)
+    # Only accents of letters: marks of other scripts make another letter, and have to stay.
+    kept = "".join(each for each in taken_apart if not "\u0300" <= each <= "\u036f")
+    return unicodedata.normalize("NFC", kept)
+
+
+def _terms(folded: str) -> Iterator[str]:
+    for part in _PARTS.findall(folded):
+        if part[0] >= _FIRST_WITHOUT_SPACES and _is_without_spaces(part):
+            yield from map("".join, pairwise(part)) if len(part) > 1 else part
+        elif part not in _COMMON:
+            yield _stem(part)
+
+
+def _is_without_spaces(part: str) -> bool:
+    return re.match(f"[{_WITHOUT_SPACES}]", part) is not None
+
+
+def _stem(word: str) -> str:
+    """Return a word without the commonest endings of English, if enough of it is left."""
+    for ending in _ENDINGS:
+        if word.endswith(ending) and len(word) - len(ending) >= _SHORTEST_STEM:
+            return word[: -len(ending)]
+    return word

@@ -1,0 +1,120 @@
+"""Which passages answer a question."""
+
+import random
+
+import pytest
+
+from agent_fabric.domain.ids import DocumentId
+from agent_fabric.domain.memory.ranking import (
+    Candidate,
+    Ranked,
+    fits_whole,
+    follow_up,
+    merge_neighbours,
+    rank,
+    without_duplicates,
+)
+from agent_fabric.domain.memory.terms import fold, question_terms, terms_in
+
+ONE, TWO = DocumentId("1" * 16), DocumentId("2" * 16)
+
+
+def candidate(text: str, meaning: float | None = None, ordinal: int = 0, document: DocumentId = ONE) -> Candidate:
+    return Candidate(document, ordinal, text, meaning)
+
+
+def texts(found: list[Ranked]) -> list[str]:
+    return [each.candidate.indexed for each in found]
+
+
+def test_words_are_folded_shortened_and_paired_where_there_are_no_spaces() -> None:
+    assert terms_in("The Köhler's otters were sleeping") == ["kohler", "s", "otter", "sleep"]
+    assert terms_in("東京の天気 in Köln") == ["東京", "京の", "の天", "天気", "koln"]
+    assert terms_in("天") == ["天"]
+    assert fold("ＡＢＣ ﬁ") == "abc fi"
+    assert question_terms("what is it") == {"what", "is", "it"}
+    assert question_terms("What is the otter?") == {"otter"}
+
+
+def test_a_paraphrase_is_found_by_its_meaning_alone() -> None:
+    found = rank(
+        "How do I get paid back for a train ride?",
+        [
+            candidate("Train timetable", 0.2),
+            candidate("Expenses of journeys are refunded within a month", 0.7),
+        ],
+    )
+    assert texts(found) == ["Expenses of journeys are refunded within a month"]
+
+
+def test_of_two_that_mean_the_same_the_one_with_the_words_wins() -> None:
+    found = rank("error E-4711", [candidate("error E-4712", 0.62), candidate("error E-4711", 0.6)])
+    assert texts(found) == ["error E-4711", "error E-4712"]
+    assert found[0].words == 1.0 > found[1].words
+
+
+def test_a_rare_word_counts_for_more_than_one_that_all_have() -> None:
+    common = [candidate(f"budget plan {number}") for number in range(9)]
+    found = rank("budget otter", [*common, candidate("otter")], min_words=0.0)
+    assert texts(found)[0] == "otter"
+
+
+def test_below_the_threshold_memory_has_nothing() -> None:
+    assert rank("Who won the cup?", [candidate("Expenses are refunded", 0.15)]) == []
+    assert rank("Who won the cup?", [candidate("Expenses are refunded")]) == []
+    assert rank("", []) == []
+
+
+def test_without_vectors_words_decide() -> None:
+    found = rank("refunded expenses", [candidate("Expenses are refunded within a month"), candidate("Something else")])
+    assert [(each.score, each.words) for each in found] == [(1.0, 1.0)]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_scores_lie_between_0_and_1_and_fall(seed: int) -> None:
+    chance = random.Random(seed)
+    words = ["otter", "river", "paw", "fish", "水獭", "schlaf", "é"]
+    candidates = [
+        candidate(" ".join(chance.choices(words, k=8)), chance.choice((None, chance.uniform(-1, 1.001))), number)
+        for number in range(30)
+    ]
+    scores = [each.score for each in rank(" ".join(chance.choices(words, k=3)), candidates)]
+    assert scores == sorted(scores, reverse=True)
+    assert all(0 <= score <= 1 for score in scores)
+
+
+def test_a_near_duplicate_is_left_out() -> None:
+    text = "Handbook\nExpenses of journeys are refunded within one month after the form has been signed by the lead"
+    found = rank(
+        "expenses", [candidate(text, 0.9), candidate(text + ".", 0.8, 1, TWO), candidate("Other\nexpenses", 0.7)]
+    )
+    assert [each.score for each in found] == sorted((each.score for each in found), reverse=True)
+    assert texts(without_duplicates(found)) == [text, "Other\nexpenses"]
+
+
+def test_neighbours_become_one_excerpt() -> None:
+    ranked = [
+        Ranked(candidate("", None, ordinal, document), score, 0.0)
+        for document, ordinal, score in (
+            (ONE, 4, 0.9),
+            (TWO, 1, 0.8),
+            (ONE, 3, 0.7),
+            (ONE, 9, 0.6),
+            (TWO, 2, 0.95),
+        )
+    ]
+    assert [(each.document_id, each.first, each.last, each.score) for each in merge_neighbours(ranked)] == [
+        (TWO, 1, 2, 0.95),
+        (ONE, 3, 4, 0.9),
+        (ONE, 9, 9, 0.6),
+    ]
+
+
+def test_a_follow_up_is_looked_for_together_with_the_question_before() -> None:
+    assert follow_up("And on Sundays?", "When is the pool open?") == "When is the pool open?\nAnd on Sundays?"
+    assert follow_up("When?", "  ") == "When?"
+
+
+def test_a_small_document_is_given_as_a_whole() -> None:
+    assert fits_whole(3_000, 4_096)
+    assert not fits_whole(4_000, 4_096)
