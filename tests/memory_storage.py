@@ -36,6 +36,7 @@ from agent_fabric.testing.evals import MemoryEvals, MemoryTrials
 from agent_fabric.testing.fakes import CountingIds, FrozenClock, MemoryRuns
 from agent_fabric.testing.fleet import MemoryCommands, MemoryInvites, MemoryNodes, MemoryPlans
 from agent_fabric.testing.identity import MemoryActs, MemoryEndedLogins, MemoryKeys, MemoryUsers
+from agent_fabric.testing.memory import MemoryOfDocuments
 from memory_automation import MemoryAutomation
 
 SHORTEST_PREFIX = 4
@@ -76,6 +77,7 @@ class MemoryStorage:
         self.sessions = MemorySessions()
         self.messages = MemoryMessages(self.sessions, self.runs.logs.__getitem__)
         self.message_queue = MemoryMessageQueue(self.sessions)
+        self.memory = MemoryOfDocuments()
         self.automation = MemoryAutomation(self.runs)
         self.channels = MemoryChannels()
         self.nodes = MemoryNodes()

@@ -33,6 +33,7 @@ from contract.evals_contract import EvalContract
 from contract.fleet_contract import FleetContract
 from contract.identity_contract import ADA, ApiKeyRepositoryContract, EndedLoginsContract, UserRepositoryContract
 from contract.limiter_contract import LimiterContract
+from contract.memory_contract import MemoryContract
 from contract.run_repository_contract import (
     CREATED,
     NEXT,
@@ -643,6 +644,7 @@ class TablesContract(
     AutomationContract,
     EvalContract,
     ChatContract,
+    MemoryContract,
     FleetContract,
     RetentionContract,
     AuditContract,

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from agent_fabric.application.ports.key_fingerprints import KeyFingerprints
     from agent_fabric.application.ports.leases import NamedLocks, RunLeases
     from agent_fabric.application.ports.limits import Counters
+    from agent_fabric.application.ports.memory import MemoryStore
     from agent_fabric.application.ports.pending_work import PendingWork
     from agent_fabric.application.ports.runs import RunCatalogue, RunListing, RunQueue, RunReader, RunRepository
     from agent_fabric.application.ports.vitals import StoreGauge
@@ -143,6 +144,11 @@ class Storage(Protocol):
     @property
     def automation(self) -> "AutomationStore":
         """Schedules, their firings and dead letters."""
+        ...
+
+    @property
+    def memory(self) -> "MemoryStore":
+        """Documents and facts that agents look up."""
         ...
 
     @property

@@ -33,23 +33,25 @@ def similarities(vectors: Sequence[Vector], question: Vector) -> list[float]:
     """Return the cosine of each vector with the question; all have the same size."""
     if not vectors:
         return []
-    numpy = _numpy()
+    numpy = find_numpy()
     if numpy is not None:
         matrix = numpy.frombuffer(b"".join(vectors), dtype="<f4").reshape(len(vectors), -1)
         found: list[float] = (matrix @ numpy.frombuffer(question, dtype="<f4")).tolist()
         return found
-    asked = _unpacked(question)
-    return [sum(map(operator.mul, _unpacked(each), asked)) for each in vectors]
+    asked = unpacked(question)
+    return [sum(map(operator.mul, unpacked(each), asked)) for each in vectors]
 
 
-def _unpacked(vector: Vector) -> "array[float]":
+def unpacked(vector: Vector) -> "array[float]":
+    """Return the numbers of a vector."""
     numbers = array("f", vector)
     if sys.byteorder == "big":
         numbers.byteswap()
     return numbers
 
 
-def _numpy() -> Any:
+def find_numpy() -> Any:
+    """Return the module, or None where it is not installed."""
     try:
         return import_module("numpy")
     except ImportError:

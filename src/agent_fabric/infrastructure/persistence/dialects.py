@@ -95,6 +95,12 @@ POSTGRESQL = Dialect(
         text  TSVECTOR NOT NULL
     );
     CREATE INDEX run_activity_text ON run_activity USING gin (text)""",
+        "passage_words": """
+    CREATE TABLE passage_words (
+        rowid BIGINT PRIMARY KEY,
+        terms TSVECTOR NOT NULL
+    );
+    CREATE INDEX passage_words_terms ON passage_words USING gin (terms)""",
         "sessions": """
     CREATE VIEW sessions AS
         SELECT id, owner, title, created_at, updated_at FROM chat_sessions""",

@@ -48,6 +48,7 @@ if TYPE_CHECKING:  # a run needs none of these
     from agent_fabric.infrastructure.persistence.idempotency import SqlIdempotencyStore
     from agent_fabric.infrastructure.persistence.key_fingerprints import SqlKeyFingerprints
     from agent_fabric.infrastructure.persistence.log_inspector import SqlLogInspector
+    from agent_fabric.infrastructure.persistence.memory import SqlMemory
     from agent_fabric.infrastructure.persistence.node_commands import SqlCommandRepository
     from agent_fabric.infrastructure.persistence.nodes import SqlInviteRepository, SqlNodeRepository
     from agent_fabric.infrastructure.persistence.outbox import SqlOutbox
@@ -214,6 +215,7 @@ class _SqlStorage:
     deliveries: "SqlDeliveryStore" = _lazy("deliveries.SqlDeliveryStore", "_store _clock")
     outbox: "SqlOutbox" = _lazy("outbox.SqlOutbox", "_store _clock")
     automation: "SqlAutomation" = _lazy("automation.SqlAutomation", "_store runs")
+    memory: "SqlMemory" = _lazy("memory.SqlMemory", "_store")
     nodes: "SqlNodeRepository" = _lazy("nodes.SqlNodeRepository", "_store _chain")
     node_invites: "SqlInviteRepository" = _lazy("nodes.SqlInviteRepository", "_store _chain")
     fleet_plans: "SqlPlanRepository" = _lazy("fleet_plans.SqlPlanRepository", "_store")

@@ -25,6 +25,13 @@ class Match(NamedTuple):
     values: tuple[str, ...]
 
 
+class TermMatch(NamedTuple):
+    """A condition on `passage_words`, and how its rows are put in order: the best first."""
+
+    condition: Match
+    order: Match
+
+
 class TextSearch(Protocol):
     """How one database searches texts."""
 
@@ -34,6 +41,19 @@ class TextSearch(Protocol):
     """Puts a text into `run_activity`: row, text as `indexed` returns it, and the run, which must exist."""
     by_words: str
     """Query: the rows of `run_words` that fit what `any_of` returns, the best first; and how many at most."""
+
+    put_terms: str
+    """Puts the terms of a passage into `passage_words`: row, and what `term_row` returns."""
+    erase_terms: str
+    """Makes deletions from `passage_words` overwrite their data; empty: nothing to do."""
+
+    def term_row(self, terms: Sequence[str]) -> object:
+        """Return the terms of a passage as `put_terms` takes them."""
+        ...
+
+    def with_terms(self, terms: Sequence[str]) -> "TermMatch":
+        """Return what finds the passages that have one of these terms; there is at least one."""
+        ...
 
     def text_row(self, row: int, text: str, short: Sequence[str], run: int) -> tuple[Any, ...]:
         """Return the values for `put_text`: row, text, its words that are too short, and the run, which must exist."""
@@ -67,6 +87,15 @@ class SqliteTextSearch:
         "INSERT INTO run_activity (rowid, text) SELECT ?, ? WHERE EXISTS (SELECT 1 FROM runs WHERE number = ?)"
     )
     by_words = "SELECT rowid FROM run_words WHERE run_words MATCH ? ORDER BY rank LIMIT ?"
+    put_terms = "INSERT INTO passage_words (rowid, terms) VALUES (?, ?)"
+    erase_terms = "INSERT INTO passage_words (passage_words, rank) VALUES ('secure-delete', 1)"
+
+    def term_row(self, terms: Sequence[str]) -> object:
+        return " ".join(terms)
+
+    def with_terms(self, terms: Sequence[str]) -> TermMatch:
+        wanted = " OR ".join(f'"{term}"' for term in terms)
+        return TermMatch(Match("passage_words MATCH ?", (wanted,)), Match("passage_words.rank", ()))
 
     def text_row(self, row: int, text: str, short: Sequence[str], run: int) -> tuple[Any, ...]:
         return row, text, f" {' '.join(short)} ", run
@@ -111,6 +140,18 @@ class PostgresTextSearch:
         "SELECT rowid FROM run_words, to_tsquery('english', ?) AS wanted WHERE words @@ wanted"
         " ORDER BY ts_rank(words, wanted) DESC, rowid DESC LIMIT ?"
     )
+    put_terms = "INSERT INTO passage_words (rowid, terms) VALUES (?, array_to_tsvector(CAST(? AS text[])))"
+    erase_terms = ""
+
+    def term_row(self, terms: Sequence[str]) -> object:
+        return sorted(set(terms))
+
+    def with_terms(self, terms: Sequence[str]) -> TermMatch:
+        wanted = " | ".join(map(_lexeme, terms))
+        return TermMatch(
+            Match("passage_words.terms @@ CAST(? AS tsquery)", (wanted,)),
+            Match("ts_rank(passage_words.terms, CAST(? AS tsquery)) DESC", (wanted,)),
+        )
 
     def text_row(self, row: int, text: str, short: Sequence[str], run: int) -> tuple[Any, ...]:
         return row, text, sorted({*_grams(text), *short}), run

@@ -19,7 +19,8 @@ from agent_fabric.domain.plural import counted
 from agent_fabric.infrastructure.persistence.audit_chain import verify_chain
 from agent_fabric.infrastructure.persistence.database import connect
 from agent_fabric.infrastructure.persistence.database import explained as explained_here
-from agent_fabric.infrastructure.persistence.dialects import WRITERS_LOCK
+from agent_fabric.infrastructure.persistence.dialects import POSTGRESQL, WRITERS_LOCK
+from agent_fabric.infrastructure.persistence.memory_passages import index_words
 from agent_fabric.infrastructure.persistence.postgres.connection import PostgresConnection, place_of
 from agent_fabric.infrastructure.persistence.postgres.errors import explained
 from agent_fabric.infrastructure.persistence.postgres.migration import require_migrated
@@ -62,6 +63,7 @@ def copy_folder(folder: Path, url: str, key: AuditKey, keys: RunKeys, *, damaged
                 _require_empty(target, tables, place)
                 _copy(source, target, tables, tell)
                 _count_on(source, target, tables)
+                index_words(target, POSTGRESQL.text_search)
                 tell("Recomputing every hash …")
                 report = verify_chain(target, key, keys)
                 if report.damage and not damaged:

@@ -1,0 +1,217 @@
+"""Where documents and facts are kept, and how passages are found."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from agent_fabric.application.ports.embeddings import Vector
+from agent_fabric.domain.ids import DocumentId, FactId, RunId
+from agent_fabric.domain.memory.documents import Document
+from agent_fabric.domain.memory.facts import Fact, FactScope, FactStatus
+from agent_fabric.domain.memory.passages import Passage
+from agent_fabric.domain.memory.ranking import Candidate
+from agent_fabric.domain.ownership import EVERYTHING, Viewer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DocumentQuery:
+    """Which documents are listed or searched. It narrows the choice of candidates, and not what was chosen."""
+
+    viewer: Viewer = EVERYTHING
+    """Who asks; what they may not see is left out."""
+    owner: str = ""
+    """Only those of this owner; empty: all that the viewer may see."""
+    labels: tuple[str, ...] = ()
+    """Only those with one of these labels; empty: any."""
+    documents: tuple[DocumentId, ...] = ()
+    """Only these; empty: any."""
+    limit: int = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PassageQuestion:
+    """What is looked for in passages."""
+
+    terms: frozenset[str]
+    """Words, as `memory.terms` makes them."""
+    embedder: str = ""
+    """Whose vectors are compared; empty: none are."""
+    vector: Vector = b""
+    limit: int = 50
+    """So many by words, and so many by meaning."""
+
+
+class UnreadPassage(NamedTuple):
+    """A passage without a vector."""
+
+    hash: str
+    text: str
+    """As it is put into the indexes."""
+
+
+class DocumentRepository(Protocol):
+    """The documents of one store, shared by many processes."""
+
+    async def put(self, document: Document) -> None:
+        """Make a document durable, or change it; its passages stay as they are.
+
+        Raises:
+            StoreFull, StoreUnavailable: nothing was written.
+        """
+        ...
+
+    async def find(self, prefix: str, *, viewer: Viewer = EVERYTHING) -> Document:
+        """Return the one document whose id begins so, of those that the viewer may see.
+
+        Raises:
+            MemoryNotFound: none, or more than one, begins so.
+        """
+        ...
+
+    async def list(self, wanted: DocumentQuery) -> Sequence[Document]:
+        """Return documents, the newest first."""
+        ...
+
+    async def remove(self, document_id: DocumentId) -> None:
+        """Remove a document with its passages, words and vectors, so that nothing of it is left in the store's files.
+
+        Raises:
+            MemoryNotFound: there is none with this id.
+        """
+        ...
+
+
+class PassageIndex(Protocol):
+    """The passages of documents, their words and their vectors. A vector is kept once for the same text."""
+
+    async def replace(self, document: Document, passages: Sequence[Passage]) -> Document:
+        """Make these the passages of a document, and return it as it is now; what has not changed is not touched.
+
+        Raises:
+            MemoryNotFound: the document was removed.
+            StoreFull, StoreUnavailable: nothing was written.
+        """
+        ...
+
+    async def read(self, document_id: DocumentId, *, first: int = 0, last: int | None = None) -> Sequence[Passage]:
+        """Return passages of a document in their order, from `first` to `last`; None: to its end."""
+        ...
+
+    async def unread(self, embedder: str, *, dimensions: int, limit: int) -> Sequence[UnreadPassage]:
+        """Return passages without a vector of this embedder and size, those of the newest document first."""
+        ...
+
+    async def keep(self, embedder: str, vectors: Sequence[tuple[str, Vector]]) -> None:
+        """Keep vectors by the hashes of passages. Documents all of whose passages have one become ready.
+
+        Raises:
+            StoreFull, StoreUnavailable: nothing was written.
+        """
+        ...
+
+    async def candidates(self, question: PassageQuestion, wanted: DocumentQuery) -> Sequence[Candidate]:
+        """Return passages that may answer a question: by its words and by its meaning, each once."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FactQuery:
+    """Which facts are listed."""
+
+    viewer: Viewer = EVERYTHING
+    owner: str = ""
+    statuses: tuple[FactStatus, ...] = ()
+    """Only these; empty: all."""
+    scope: FactScope | None = None
+    subject: str | None = None
+    limit: int = 1_000
+
+
+class FactUse(NamedTuple):
+    """An answer that rests on a fact."""
+
+    run_id: RunId
+    used_at: float
+    cited: bool
+    """Whether the answer cites it; otherwise it was only told to the model."""
+
+
+Check = Callable[[Sequence[Fact]], None]
+"""Raises FactRefused if a fact must not be added beside these."""
+
+
+class FactRepository(Protocol):
+    """The facts of one store."""
+
+    async def add(self, fact: Fact, *, check: Check | None = None) -> None:
+        """Make a fact durable; `check` is asked in the same transaction about those of its owner, scope and subject.
+
+        Raises:
+            FactRefused: `check` has refused it, or one with this id exists.
+            StoreFull, StoreUnavailable: nothing was written.
+        """
+        ...
+
+    async def find(self, prefix: str, *, viewer: Viewer = EVERYTHING) -> Fact:
+        """Return the one fact whose id begins so, of those that the viewer owns.
+
+        Raises:
+            MemoryNotFound: none, or more than one, begins so.
+        """
+        ...
+
+    async def list(self, wanted: FactQuery) -> Sequence[Fact]:
+        """Return facts, the newest first."""
+        ...
+
+    async def change(self, fact: Fact, *, was: FactStatus) -> None:
+        """Write a fact that had this status.
+
+        Raises:
+            FactSettled: it has another one by now, or is gone.
+        """
+        ...
+
+    async def erase(self, fact_id: FactId) -> None:
+        """Remove a fact and what is known of its uses, so that nothing of it is left in the store's files.
+
+        Raises:
+            MemoryNotFound: there is none with this id.
+        """
+        ...
+
+
+class FactUses(Protocol):
+    """Which answers rest on which facts."""
+
+    async def note(self, run_id: RunId, facts: Sequence[FactId], *, at: float, cited: bool) -> None:
+        """Note that a run was told facts, or that its answer cites them; noting it again changes nothing."""
+        ...
+
+    async def of(self, fact_id: FactId) -> Sequence[FactUse]:
+        """Return the runs that were told a fact, newest first."""
+        ...
+
+
+class MemoryStore(Protocol):
+    """Everything that memory stores."""
+
+    @property
+    def documents(self) -> DocumentRepository:
+        """Documents."""
+        ...
+
+    @property
+    def passages(self) -> PassageIndex:
+        """What stands in them."""
+        ...
+
+    @property
+    def facts(self) -> FactRepository:
+        """Facts."""
+        ...
+
+    @property
+    def fact_uses(self) -> FactUses:
+        """Which answers rest on them."""
+        ...

@@ -1,0 +1,69 @@
+"""The tables of documents and facts as SQLAlchemy describes them; see `tables`."""
+
+from sqlalchemy import Column, Index, PrimaryKeyConstraint, Table
+from sqlalchemy.dialects.postgresql import TSVECTOR
+
+from agent_fabric.infrastructure.persistence.migrations.columns import METADATA, counter, number, octets, real, words
+
+DOCUMENTS = Table(
+    "documents",
+    METADATA,
+    counter("number"),
+    words("id", unique=True),
+    *(words(name) for name in ("owner", "visibility", "title", "source", "media_type", "content_hash")),
+    number("size"),
+    *(words(name) for name in ("state", "problem", "notes", "labels")),
+    number("passages", default="0"),
+    number("embedded", default="0"),
+    words("run_id", null=True),
+    real("created_at"),
+    real("updated_at"),
+)
+Index("documents_of_owner", DOCUMENTS.c.owner, DOCUMENTS.c.created_at)
+Table("document_labels", METADATA, number("document"), words("label"), PrimaryKeyConstraint("document", "label"))
+PASSAGES = Table(
+    "passages",
+    METADATA,
+    counter("number"),
+    *(number(name) for name in ("document", "ordinal", "begins_at", "ends_at")),
+    *(words(name) for name in ("headings", "text", "hash")),
+)
+Index("passages_of_document", PASSAGES.c.document, PASSAGES.c.ordinal)
+Index("passages_by_hash", PASSAGES.c.hash)
+Table(
+    "passage_vectors",
+    METADATA,
+    words("embedder"),
+    words("hash"),
+    octets("vector"),
+    PrimaryKeyConstraint("embedder", "hash"),
+)
+PASSAGE_WORDS = Table("passage_words", METADATA, number("rowid", key=True), Column("terms", TSVECTOR, nullable=False))
+Index("passage_words_terms", PASSAGE_WORDS.c.terms, postgresql_using="gin")
+FACTS = Table(
+    "facts",
+    METADATA,
+    words("id", key=True),
+    *(words(name) for name in ("owner", "scope", "subject", "kind", "text")),
+    words("source_run", null=True),
+    number("source_seq"),
+    *(words(name) for name in ("source_quote", "said_by", "untrusted", "status")),
+    real("valid_from"),
+    real("valid_to", null=True),
+    real("created_at"),
+    real("expires_at", null=True),
+    words("reviewed_by"),
+    words("supersedes", null=True),
+    number("pinned"),
+)
+Index("facts_of_owner", FACTS.c.owner, FACTS.c.status, FACTS.c.created_at)
+FACT_USES = Table(
+    "fact_uses",
+    METADATA,
+    words("fact"),
+    words("run_id"),
+    real("used_at"),
+    number("cited"),
+    PrimaryKeyConstraint("fact", "run_id"),
+)
+Index("fact_uses_of_run", FACT_USES.c.run_id)
