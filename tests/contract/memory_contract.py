@@ -71,6 +71,8 @@ class MemoryContract:
         assert kept == replace(given, state=DocumentState.WORDS_READY, passages=4)
         assert await storage.memory.documents.find("bbbb") == kept
         assert await storage.memory.documents.list(DocumentQuery()) == [kept]
+        assert await storage.memory.documents.list(DocumentQuery(content_hash=kept.content_hash)) == [kept]
+        assert await storage.memory.documents.list(DocumentQuery(content_hash="other")) == []
         assert list(await storage.memory.passages.read(BOOK)) == split_passages(text)
         assert list(await storage.memory.passages.read(BOOK, first=1, last=2)) == split_passages(text)[1:3]
         assert await storage.memory.passages.read(NOTES) == []

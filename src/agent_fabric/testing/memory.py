@@ -52,6 +52,7 @@ class MemoryDocuments:
             if wanted.viewer.sees(each.owner, each.visibility)
             and wanted.owner in ("", each.owner)
             and (not wanted.labels or set(wanted.labels) & set(each.labels))
+            and wanted.content_hash in ("", each.content_hash)
             and (not wanted.documents or each.document_id in wanted.documents)
         ]
         return sorted(found, key=lambda each: (-each.created_at, each.document_id))

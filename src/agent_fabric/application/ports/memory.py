@@ -25,6 +25,8 @@ class DocumentQuery:
     """Only those with one of these labels; empty: any."""
     documents: tuple[DocumentId, ...] = ()
     """Only these; empty: any."""
+    content_hash: str = ""
+    """Only those with these bytes; empty: any."""
     limit: int = 100
 
 
@@ -47,6 +49,28 @@ class UnreadPassage(NamedTuple):
     hash: str
     text: str
     """As it is put into the indexes."""
+
+
+class DocumentText(NamedTuple):
+    """What a person would read in a document."""
+
+    text: str
+    title: str = ""
+    """Empty: it says none."""
+    notes: tuple[str, ...] = ()
+    """What of it could not be read."""
+
+
+class DocumentReader(Protocol):
+    """Takes the text out of files."""
+
+    async def read(self, data: bytes, *, source: str, media_type: str = "") -> DocumentText:
+        """Return the text of a file. Its type is taken from `media_type`, or else from its name and its bytes.
+
+        Raises:
+            DocumentUnreadable: it is empty, encrypted, too large, or of a kind that is not read.
+        """
+        ...
 
 
 class DocumentRepository(Protocol):

@@ -126,6 +126,9 @@ def wanted_documents(wanted: DocumentQuery) -> Condition:
     if wanted.documents:
         parts.append(f"documents.id IN ({marks(wanted.documents)})")
         values += wanted.documents
+    if wanted.content_hash:
+        parts.append("documents.content_hash = ?")
+        values.append(wanted.content_hash)
     return Condition(" AND ".join(parts), tuple(values))
 
 

@@ -1,0 +1,38 @@
+"""Gives passages their vectors."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from agent_fabric.application.ports.embeddings import Embedder
+from agent_fabric.application.ports.memory import PassageIndex
+
+AT_ONCE = 32
+"""Passages that are read and kept in one go: whoever is stopped loses at most so many."""
+
+OnProgress = Callable[[int], None]
+"""Told how many passages have been read so far."""
+
+
+@dataclass(frozen=True, slots=True)
+class EmbedPassages:
+    """Use case: read the passages that have no vector yet, whichever process has added them."""
+
+    passages: PassageIndex
+    embedder: Embedder
+
+    async def __call__(self, *, on_progress: OnProgress | None = None) -> int:
+        """Read what is missing and return how many passages that were.
+
+        Raises:
+            ModelError: the server that makes the vectors gave no usable answer; what was read is kept.
+        """
+        name, done = self.embedder.name, 0
+        while unread := await self.passages.unread(name, dimensions=self.embedder.dimensions, limit=AT_ONCE):
+            vectors = await self.embedder.embed([each.text for each in unread])
+            pairs = [(each.hash, vector) for each, vector in zip(unread, vectors, strict=True)]
+            await self.passages.keep(name, pairs)
+            done += len(unread)
+            if on_progress is not None:
+                on_progress(done)
+        await self.passages.keep(name, [])  # documents that have nothing new become ready, too
+        return done

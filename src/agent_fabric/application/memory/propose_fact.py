@@ -1,0 +1,149 @@
+"""Remembers facts: what a person says at once, what a run proposes after a review."""
+
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from agent_fabric.application.ports.clock import Clock
+from agent_fabric.application.ports.memory import FactRepository
+from agent_fabric.application.ports.runs import RunReader
+from agent_fabric.domain.errors import FactRefused
+from agent_fabric.domain.ids import FactId, RunId
+from agent_fabric.domain.memory.facts import Fact, FactKind, FactScope, FactStatus, accept_text
+from agent_fabric.domain.memory.learning import Learning, check_quote, quotable_in, status_of_proposal
+from agent_fabric.domain.memory.likeness import compare
+
+NewId = Callable[[], FactId]
+
+
+def new_fact_id() -> FactId:
+    """Return an id that no other fact has."""
+    return FactId(uuid.uuid4().hex[:12])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposal:
+    """A fact that a run proposes."""
+
+    run_id: RunId
+    seq: int
+    """The event that it quotes."""
+    quote: str
+    text: str
+    owner: str
+    """Of the run."""
+    kind: FactKind = FactKind.FACT
+    scope: FactScope = FactScope.USER
+    subject: str = ""
+    untrusted: Sequence[str] = ()
+    """Sources of untrusted text that the run has read."""
+
+
+@dataclass(frozen=True, slots=True)
+class RememberFact:
+    """Use case: remember what a person says, on their word alone."""
+
+    facts: FactRepository
+    clock: Clock
+    new_id: NewId = new_fact_id
+
+    async def __call__(
+        self,
+        text: str,
+        *,
+        by: str,
+        kind: FactKind = FactKind.FACT,
+        scope: FactScope = FactScope.USER,
+        subject: str = "",
+        replaces: Fact | None = None,
+        pinned: bool = False,
+    ) -> Fact:
+        """Remember a fact for the person who says it, and return it.
+
+        Raises:
+            FactRefused: it is too long, a secret, or there already; or it contradicts others, which are named.
+        """
+        now = self.clock.now()
+        line = accept_text(text)
+        fact = Fact(
+            id=self.new_id(),
+            owner=by,
+            scope=scope,
+            subject=subject,
+            kind=kind,
+            text=line,
+            source_quote=line,
+            said_by=by,
+            created_at=now,
+            supersedes=None if replaces is None else replaces.id,
+            pinned=pinned,
+        ).accept(by, now)
+        await self.facts.add(fact, check=lambda known: refuse_likeness(fact, known))
+        if replaces is not None:
+            await self.facts.change(replaces.retire(by, now), was=FactStatus.ACTIVE)
+        return fact
+
+
+@dataclass(frozen=True, slots=True)
+class ProposeFact:
+    """Use case: let a run propose a fact, which rests on the words of a person or a document."""
+
+    facts: FactRepository
+    reader: RunReader
+    clock: Clock
+    learning: Learning = Learning.REVIEW
+    new_id: NewId = new_fact_id
+
+    async def __call__(self, proposal: Proposal) -> Fact:
+        """Return the fact, which waits for a review unless a person's own words may be taken.
+
+        Raises:
+            FactRefused: it rests on nothing, is too long, a secret or there already, or learning is off.
+        """
+        text = accept_text(proposal.text)
+        events = await self.reader.page(proposal.run_id, after=proposal.seq - 1, limit=1)
+        if not events or events[0].seq != proposal.seq:
+            raise FactRefused(f"Run {proposal.run_id} has no event {proposal.seq}", hint="Quote what was said in it.")
+        said = check_quote(proposal.quote, quotable_in(events[0].body, proposal.owner))
+        status = status_of_proposal(self.learning, said, text, proposal.untrusted)
+        now = self.clock.now()
+        fact = Fact(
+            id=self.new_id(),
+            owner=proposal.owner,
+            scope=proposal.scope,
+            subject=proposal.subject,
+            kind=proposal.kind,
+            text=text,
+            source_run=proposal.run_id,
+            source_seq=proposal.seq,
+            source_quote=proposal.quote,
+            said_by=said.said_by,
+            untrusted=tuple(proposal.untrusted),
+            created_at=now,
+        )
+        if status is FactStatus.ACTIVE:
+            fact = fact.accept("", now)  # nobody has looked at it
+        await self.facts.add(fact, check=lambda known: refuse_likeness(fact, known))
+        return fact
+
+
+def refuse_likeness(fact: Fact, known: Sequence[Fact]) -> None:
+    """Refuse a fact that is there already, or that contradicts one in use without replacing it.
+
+    A proposal may contradict others: whoever reviews it is shown them, and chooses.
+
+    Raises:
+        FactRefused: it names the others.
+    """
+    beside = [each for each in known if each.id != fact.supersedes]
+    likeness = compare(fact.text, beside)
+    if likeness.duplicate is not None:
+        other = likeness.duplicate
+        raise FactRefused(f"Fact {other.id} says the same: {other.text!r}", hint=f"See `fabric memory why {other.id}`.")
+    in_use = [each for each in likeness.contradicted if each.status is FactStatus.ACTIVE]
+    if in_use and fact.status is FactStatus.ACTIVE:
+        listed = "; ".join(f"{each.id} {each.text!r}" for each in in_use[:3])
+        raise FactRefused(
+            f"It may contradict what is known: {listed}",
+            hint=f"To replace one: fabric memory edit {in_use[0].id} TEXT. To keep both, say how they differ.",
+        )

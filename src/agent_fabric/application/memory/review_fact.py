@@ -1,0 +1,142 @@
+"""Reviews, explains and forgets facts."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from agent_fabric.application.ports.clock import Clock
+from agent_fabric.application.ports.memory import FactQuery, FactUse, MemoryStore
+from agent_fabric.domain.errors import FactRefused
+from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.memory.facts import Fact, FactStatus
+from agent_fabric.domain.memory.likeness import compare
+from agent_fabric.domain.memory.pinned import pinned_block
+from agent_fabric.domain.ownership import EVERYTHING, Viewer
+
+
+class WhyFact(NamedTuple):
+    """Where a fact comes from, and what rests on it."""
+
+    fact: Fact
+    uses: Sequence[FactUse]
+    """The runs that were told it, newest first."""
+    superseded_by: Fact | None
+    contradicts: Sequence[Fact]
+    """Facts about the same thing that say something else."""
+
+
+class Forgotten(NamedTuple):
+    """What is left of a fact that was erased or retired."""
+
+    fact: Fact
+    influenced: Sequence[FactUse]
+    """Answers that rest on it."""
+    logs: Sequence[RunId]
+    """Runs whose logs still hold the sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewFact:
+    """Use case: let a person decide about facts. Facts of other owners do not exist for them."""
+
+    memory: MemoryStore
+    clock: Clock
+
+    async def accept(self, prefix: str, *, by: str, viewer: Viewer = EVERYTHING, replaces: str = "") -> Fact:
+        """Accept a proposal, and retire the fact that it replaces.
+
+        Raises:
+            MemoryNotFound: there is no such fact.
+            FactSettled: it was reviewed before.
+            FactRefused: it contradicts a fact in use, and replaces none.
+        """
+        facts, now = self.memory.facts, self.clock.now()
+        fact = await facts.find(prefix, viewer=viewer)
+        older = await facts.find(replaces, viewer=viewer) if replaces else None
+        accepted = fact.accept(by, now)
+        others = await self._contradicted(fact, older)
+        if others:
+            listed = "; ".join(f"{each.id} {each.text!r}" for each in others)
+            raise FactRefused(
+                f"It may contradict what is known: {listed}",
+                hint=f"Choose: fabric memory review --accept {fact.id} --replaces {others[0].id}, or --reject.",
+            )
+        if older is not None:
+            accepted = replace(accepted, supersedes=older.id)
+        await facts.change(accepted, was=FactStatus.PROPOSED)
+        if older is not None:
+            await facts.change(older.retire(by, now), was=FactStatus.ACTIVE)
+        return accepted
+
+    async def reject(self, prefix: str, *, by: str, viewer: Viewer = EVERYTHING) -> Fact:
+        """Reject a proposal.
+
+        Raises:
+            MemoryNotFound, FactSettled: as above.
+        """
+        fact = (await self.memory.facts.find(prefix, viewer=viewer)).reject(by)
+        await self.memory.facts.change(fact, was=FactStatus.PROPOSED)
+        return fact
+
+    async def confirm(self, prefix: str, *, by: str, viewer: Viewer = EVERYTHING) -> Fact:
+        """Say that a fact still holds.
+
+        Raises:
+            MemoryNotFound, FactSettled: as above.
+        """
+        fact = (await self.memory.facts.find(prefix, viewer=viewer)).confirm(by, self.clock.now())
+        await self.memory.facts.change(fact, was=FactStatus.ACTIVE)
+        return fact
+
+    async def pin(self, prefix: str, *, pinned: bool, viewer: Viewer = EVERYTHING) -> Fact:
+        """Tell agents a fact without being asked, or no longer.
+
+        Raises:
+            MemoryNotFound: there is no such fact.
+            FactRefused: the pinned facts would not fit.
+        """
+        fact = replace(await self.memory.facts.find(prefix, viewer=viewer), pinned=pinned)
+        if pinned:
+            query = FactQuery(owner=fact.owner, statuses=(FactStatus.ACTIVE,))
+            beside = [each for each in await self.memory.facts.list(query) if each.id != fact.id]
+            pinned_block([*beside, fact], self.clock.now())
+        await self.memory.facts.change(fact, was=fact.status)
+        return fact
+
+    async def why(self, prefix: str, *, viewer: Viewer = EVERYTHING) -> WhyFact:
+        """Say where a fact comes from, and what rests on it.
+
+        Raises:
+            MemoryNotFound: there is no such fact.
+        """
+        fact = await self.memory.facts.find(prefix, viewer=viewer)
+        known = await self.memory.facts.list(FactQuery(owner=fact.owner))
+        newer = next((each for each in known if each.supersedes == fact.id), None)
+        others = await self._contradicted(fact, newer)
+        return WhyFact(fact, await self.memory.fact_uses.of(fact.id), newer, others)
+
+    async def forget(self, prefix: str, *, by: str, viewer: Viewer = EVERYTHING, erase: bool = False) -> Forgotten:
+        """Retire a fact, or erase it; say which answers rest on it and which logs still hold it.
+
+        Raises:
+            MemoryNotFound: there is no such fact.
+            FactSettled: it is not in use, and is not to be erased.
+        """
+        fact = await self.memory.facts.find(prefix, viewer=viewer)
+        uses = await self.memory.fact_uses.of(fact.id)
+        source = [] if fact.source_run is None else [fact.source_run]
+        logs = list(dict.fromkeys([*source, *(use.run_id for use in uses)]))
+        if erase:
+            await self.memory.facts.erase(fact.id)
+        else:
+            fact = fact.reject(by) if fact.status is FactStatus.PROPOSED else fact.retire(by, self.clock.now())
+            was = FactStatus.PROPOSED if fact.status is FactStatus.REJECTED else FactStatus.ACTIVE
+            await self.memory.facts.change(fact, was=was)
+        return Forgotten(fact, uses, logs)
+
+    async def _contradicted(self, fact: Fact, beside: Fact | None) -> Sequence[Fact]:
+        query = FactQuery(owner=fact.owner, scope=fact.scope, subject=fact.subject, statuses=(FactStatus.ACTIVE,))
+        gone = {fact.id, fact.supersedes, None if beside is None else beside.id}
+        known = [each for each in await self.memory.facts.list(query) if each.id not in gone]
+        likeness = compare(fact.text, known)
+        return likeness.contradicted if likeness.duplicate is None else (likeness.duplicate,)
