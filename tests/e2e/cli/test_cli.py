@@ -48,6 +48,8 @@ COMMANDS = (
     *("login", "logout", "whoami", "files", "eval", "worker", "cluster"),
     *("chat", "sessions"),
     *("channels", "schedules", "sensors", "dead", "web", "webhooks"),
+    *("chat", "sessions", "memory"),
+    *("schedules", "sensors", "dead", "web", "webhooks"),
     *("nodes", "node", "fleet"),
 )
 SUBCOMMANDS = (
@@ -58,6 +60,8 @@ SUBCOMMANDS = (
     *("audit list", "audit verify"),
     *("sessions list", "sessions show", "sessions search", "sessions rename", "sessions fork", "sessions export"),
     *("sessions delete",),
+    *("memory add", "memory list", "memory show", "memory search", "memory review", "memory edit", "memory forget"),
+    *("memory why", "memory export", "memory import"),
     *("nodes list", "nodes show", "nodes invite", "nodes exec", "nodes queue", "nodes rename", "nodes label"),
     *("nodes policy", "nodes rotate", "nodes revoke", "nodes resolve", "nodes audit"),
     *("fleet plan", "fleet list", "fleet show", "fleet apply", "fleet halt", "fleet resume", "fleet abort"),

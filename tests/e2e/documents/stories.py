@@ -139,6 +139,7 @@ STORIES: dict[str, Story] = {
     "docs/guides/resume-and-cancel.md": Story(
         ids={"d36e": "run"}, before={"fabric logs list": (RUN_HELLO,), "fabric cancel": (RUN_ASKING,)}
     ),
+    "docs/guides/memory.md": Story(files={"handbook.md": "# Handbook\n\nExpenses are refunded within a month.\n"}),
     "docs/guides/search-runs.md": Story(before={"fabric logs search": (RUN_HELLO,)}),
     "docs/guides/secrets.md": Story(
         typed={"fabric secrets set OPENAI_API_KEY": ("sk-something-long", "sk-something-long")},

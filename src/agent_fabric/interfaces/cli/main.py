@@ -19,6 +19,7 @@ COMMANDS = {
     "run": "Run a task.",
     "chat": "Talk with an agent.",
     "sessions": "Manage conversations: list, show, search, rename, fork, export, delete.",
+    "memory": "Look after documents and facts: add, list, show, search, review, edit, forget, why, export, import.",
     "agents": "List, check and run agents: list, show, validate, run.",
     "workflow": "List, check and run workflows: list, validate, show, graph, run, resume, cancel, signal, lineage.",
     "eval": "Evaluate models and packs on your own tasks: run, resume, list, show, add, cancel.",

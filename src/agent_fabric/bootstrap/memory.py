@@ -1,0 +1,55 @@
+"""Joins what is needed to add and look up documents and facts; nothing that drives a run is imported."""
+
+import os
+from dataclasses import dataclass
+
+from agent_fabric.application.memory.add_document import AddDocument
+from agent_fabric.application.memory.embed_passages import EmbedPassages
+from agent_fabric.application.memory.propose_fact import RememberFact
+from agent_fabric.application.memory.review_fact import ReviewFact
+from agent_fabric.application.memory.search_memory import SearchMemory
+from agent_fabric.application.ports.embeddings import Embedder
+from agent_fabric.application.ports.memory import MemoryStore
+from agent_fabric.bootstrap.recall import embedder_for
+from agent_fabric.bootstrap.records import Records
+from agent_fabric.bootstrap.secrets import open_secrets
+from agent_fabric.config.schema.fabric import FabricConfig
+from agent_fabric.domain.errors import MissingExtra
+from agent_fabric.infrastructure.memory.document_files import DocumentFiles
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """The use cases of memory."""
+
+    store: MemoryStore
+    add: AddDocument
+    search: SearchMemory
+    remember: RememberFact
+    review: ReviewFact
+
+
+def open_memory(records: Records, config: FabricConfig) -> Memory:
+    """Join the parts. Where no embedder is installed, documents are found by their words only.
+
+    Raises:
+        ConfigError, ModelForbidden: see `recall.embedder_for`.
+    """
+    storage = records.storage
+    embedder = _embedder(records, config)
+    embed = None if embedder is None else EmbedPassages(storage.memory.passages, embedder)
+    return Memory(
+        store=storage.memory,
+        add=AddDocument(storage.memory, DocumentFiles(), storage.clock, embed),
+        search=SearchMemory(storage.memory, storage.clock, embedder),
+        remember=RememberFact(storage.memory.facts, storage.clock),
+        review=ReviewFact(storage.memory, storage.clock),
+    )
+
+
+def _embedder(records: Records, config: FabricConfig) -> Embedder | None:
+    resolve = open_secrets(config.secrets, records.layout.root, os.environ).chain.resolve
+    try:
+        return embedder_for(config, resolve)
+    except MissingExtra:
+        return None

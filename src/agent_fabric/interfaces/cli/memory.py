@@ -1,0 +1,286 @@
+"""`fabric memory`: documents and facts that agents look up."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from agent_fabric.domain.memory.facts import FactStatus
+from agent_fabric.infrastructure.atomic_files import write_atomically
+from agent_fabric.interfaces.cli.invocation import new_app
+from agent_fabric.interfaces.cli.main import COMPLETED
+from agent_fabric.interfaces.cli.memory_places import LocalMemory, at_memory
+from agent_fabric.interfaces.cli.options import AsJson, Workspace, require_a_person
+from agent_fabric.interfaces.cli.output import plain, plain_lines, print_json, shortened, terminal_columns
+from agent_fabric.interfaces.cli.place import refuse_if
+from agent_fabric.wire.shape import Json
+
+app = new_app("Look after documents and facts: add, list, show, search, review, edit, forget, why, export, import.")
+
+FactArgument = Annotated[str, typer.Argument(metavar="ID", help="The id, or its beginning.")]
+Labels = Annotated[
+    list[str] | None, typer.Option("--label", "-l", metavar="LABEL", help="A label of documents. Repeatable.")
+]
+
+
+@app.command()
+def add(
+    what: Annotated[str, typer.Argument(metavar="PATH", help="A file; with --fact, a sentence to remember.")],
+    label: Labels = None,
+    team: Annotated[bool, typer.Option("--team", help="Let everybody find the document.")] = False,
+    fact: Annotated[bool, typer.Option("--fact", help="Remember a sentence instead of a file.")] = False,
+    preference: Annotated[bool, typer.Option("--preference", help="The same, and it does not expire.")] = False,
+    pin: Annotated[bool, typer.Option("--pin", help="Tell it to agents without being asked.")] = False,
+    workspace: Workspace = None,
+    as_json: AsJson = False,
+) -> int:
+    """Add a document, or with --fact something to remember.
+
+    A file that was added before is brought up to date: only what has changed is read again.
+
+    Exit codes: 0 added, 1 failed, 2 it cannot be read, or the fact is refused.
+    """
+    require_a_person()
+    is_fact = fact or preference
+    refuse_if(is_fact and (bool(label) or team), "Facts have no labels", hint="Leave out --label and --team.")
+    refuse_if(pin and not is_fact, "Only facts are pinned", hint="Add --fact, or leave out --pin.")
+
+    path = Path(what).expanduser().absolute()
+
+    async def go(memory: LocalMemory) -> Json:
+        if is_fact:
+            return await memory.remember(what, preference=preference, pinned=pin)
+        return await memory.add(path, label or (), _print_progress, team=team)
+
+    made = at_memory(workspace, go)
+    if as_json:
+        print_json(made)
+    else:
+        sys.stdout.write(_fact_line(made) if is_fact else _document_line(made))
+    return COMPLETED
+
+
+@app.command("list")
+def list_(
+    documents: Annotated[bool, typer.Option("--documents", help="List documents instead of facts.")] = False,
+    status: Annotated[FactStatus | None, typer.Option("--status", help="Only facts of this status.")] = None,
+    workspace: Workspace = None,
+    as_json: AsJson = False,
+) -> int:
+    """List facts, the newest first, or documents."""
+
+    async def go(memory: LocalMemory) -> Sequence[Json]:
+        return await (memory.documents() if documents else memory.facts([] if status is None else [status]))
+
+    found = at_memory(workspace, go)
+    if as_json:
+        print_json(found)
+        return COMPLETED
+    sys.stdout.writelines(map(_document_line if documents else _fact_line, found))
+    if not found:
+        sys.stderr.write(f"There are no {'documents' if documents else 'facts'} yet. Add one: fabric memory add\n")
+    return COMPLETED
+
+
+@app.command()
+def show(document: FactArgument, workspace: Workspace = None, as_json: AsJson = False) -> int:
+    """Show a document with its text."""
+    found = at_memory(workspace, lambda memory: memory.document(document))
+    if as_json:
+        print_json(found)
+    else:
+        sys.stdout.write(_document_line(found) + plain_lines(str(found["text"])) + "\n")
+    return COMPLETED
+
+
+@app.command()
+def search(
+    question: Annotated[list[str], typer.Argument(metavar="QUERY", help="A question, or a few words.")],
+    limit: Annotated[int, typer.Option(min=1, max=50, help="Most passages to show.")] = 6,
+    label: Labels = None,
+    workspace: Workspace = None,
+    as_json: AsJson = False,
+) -> int:
+    """Search documents and facts, the best first. Nothing is shown that does not fit well enough."""
+
+    async def go(memory: LocalMemory) -> Sequence[Json]:
+        return await memory.search(" ".join(question), label or (), limit=limit)
+
+    found = at_memory(workspace, go)
+    if as_json:
+        print_json(found)
+        return COMPLETED
+    sys.stdout.writelines(map(_hit, found))
+    if not found:
+        sys.stderr.write("Memory has nothing about this.\n")
+    return COMPLETED
+
+
+@app.command()
+def review(
+    accept: Annotated[str | None, typer.Option(metavar="ID", help="Accept this proposal.")] = None,
+    replaces: Annotated[str, typer.Option(metavar="ID", help="The fact that it replaces.")] = "",
+    reject: Annotated[str | None, typer.Option(metavar="ID", help="Reject this proposal.")] = None,
+    confirm: Annotated[str | None, typer.Option(metavar="ID", help="Say that this fact still holds.")] = None,
+    workspace: Workspace = None,
+    as_json: AsJson = False,
+) -> int:
+    """Show what runs propose to remember, with quote and source; accept or reject it."""
+    asked = [each for each in (accept, reject, confirm) if each is not None]
+    refuse_if(len(asked) > 1, "Decide one fact at a time", hint="Give one of --accept, --reject and --confirm.")
+    refuse_if(bool(replaces) and accept is None, "--replaces needs --accept", hint="Say which proposal replaces it.")
+    if asked:
+        require_a_person()
+
+    async def go(memory: LocalMemory) -> Sequence[Json]:
+        if accept is not None:
+            return [await memory.accept(accept, replaces)]
+        if reject is not None:
+            return [await memory.reject(reject)]
+        if confirm is not None:
+            return [await memory.confirm(confirm)]
+        return await memory.facts([FactStatus.PROPOSED])
+
+    found = at_memory(workspace, go)
+    if as_json:
+        print_json(found)
+        return COMPLETED
+    sys.stdout.writelines(map(_fact_line if asked else _card, found))
+    if not found:
+        sys.stderr.write("Nothing waits for a review.\n")
+    return COMPLETED
+
+
+@app.command()
+def edit(
+    fact: FactArgument,
+    text: Annotated[str | None, typer.Argument(metavar="[TEXT]", help="What is remembered instead.")] = None,
+    pin: Annotated[
+        bool | None, typer.Option("--pin/--unpin", help="Tell it to agents without being asked, or no longer.")
+    ] = None,
+    workspace: Workspace = None,
+    as_json: AsJson = False,
+) -> int:
+    """Replace a fact by a new one, or pin it. The old one stays, with the time until which it held."""
+    require_a_person()
+    refuse_if(text is None and pin is None, "There is nothing to change", hint="Give TEXT, --pin or --unpin.")
+    changed = at_memory(workspace, lambda memory: memory.edit(fact, text, pin))
+    if as_json:
+        print_json(changed)
+    else:
+        sys.stdout.write(_fact_line(changed))
+    return COMPLETED
+
+
+@app.command()
+def forget(
+    what: FactArgument,
+    erase: Annotated[bool, typer.Option("--erase", help="Remove it from the store instead of retiring it.")] = False,
+    document: Annotated[
+        bool, typer.Option("--document", help="A document: text, words and vectors are erased.")
+    ] = False,
+    workspace: Workspace = None,
+    as_json: AsJson = False,
+) -> int:
+    """Retire a fact, erase it, or erase a document; say what rests on it and where it still stands."""
+    require_a_person()
+
+    async def go(memory: LocalMemory) -> Json:
+        return await (memory.forget_document(what) if document else memory.forget(what, erase=erase))
+
+    done = at_memory(workspace, go)
+    if as_json:
+        print_json(done)
+        return COMPLETED
+    sys.stdout.write(f"{done['id']} {done['status']}\n")
+    sys.stdout.writelines(f"  influenced the answer of run {use['run_id']}\n" for use in done["influenced"])
+    sys.stdout.writelines(f"  still stands in the log of run {run_id}\n" for run_id in done["logs"])
+    if done["logs"]:
+        sys.stderr.write("  hint: delete these runs: fabric gc --help\n")
+    return COMPLETED
+
+
+@app.command()
+def why(fact: FactArgument, workspace: Workspace = None, as_json: AsJson = False) -> int:
+    """Say where a fact comes from, who agreed to it, and which answers used it."""
+    found = at_memory(workspace, lambda memory: memory.why(fact))
+    if as_json:
+        print_json(found)
+        return COMPLETED
+    sys.stdout.write(_card(found))
+    if found["reviewed_by"]:
+        sys.stdout.write(f"  reviewed by {plain(found['reviewed_by'])}\n")
+    sys.stdout.writelines(f"  contradicts {each['id']}: {plain(each['text'])}\n" for each in found["contradicts"])
+    sys.stdout.writelines(f"  {'cited' if use['cited'] else 'told'} in run {use['run_id']}\n" for use in found["uses"])
+    return COMPLETED
+
+
+@app.command()
+def export(
+    output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write to this file.")] = None,
+    workspace: Workspace = None,
+) -> int:
+    """Write all facts as Markdown that can be read and imported again."""
+    text = at_memory(workspace, LocalMemory.export)
+    if output is None:
+        sys.stdout.write(text)
+    else:
+        write_atomically(output, text.encode())
+    return COMPLETED
+
+
+@app.command("import")
+def import_(
+    path: Annotated[Path, typer.Argument(metavar="FILE", help="What `fabric memory export` has written.")],
+    accept: Annotated[
+        bool, typer.Option("--accept", help="Use facts that were in use, instead of reviewing them again.")
+    ] = False,
+    workspace: Workspace = None,
+    as_json: AsJson = False,
+) -> int:
+    """Import facts. What was in use waits for a review, unless you vouch for the file with --accept."""
+    require_a_person()
+    refuse_if(not path.is_file(), f"{path} is no file", hint="Name a file that exists.")
+    text = path.read_text(encoding="utf-8", errors="replace")
+    made = at_memory(workspace, lambda memory: memory.import_(text, accept=accept))
+    if as_json:
+        print_json(made)
+    else:
+        sys.stdout.writelines(map(_fact_line, made))
+    return COMPLETED
+
+
+def _print_progress(done: int) -> None:
+    if sys.stderr.isatty():
+        sys.stderr.write(f"\r{done:,} passages read")
+        sys.stderr.flush()
+
+
+def _document_line(shown: Json) -> str:
+    notes = "".join(f"\n  {plain(note)}" for note in shown["notes"])
+    return f"{shown['id']}  {plain(str(shown['title']))}  ({plain(str(shown['standing']))}){notes}\n"
+
+
+def _fact_line(shown: Json) -> str:
+    pinned = " pinned" if shown["pinned"] else ""
+    return f"{shown['id']}  {shown['status']}{pinned}  {plain(str(shown['text']))}\n"
+
+
+def _card(shown: Json) -> str:
+    lines = [_fact_line(shown)]
+    if shown["source_quote"]:
+        lines.append(f"  “{plain(str(shown['source_quote']))}”\n")
+    lines.append(f"  said by {plain(str(shown['said_by']) or 'nobody')}")
+    lines.append(f" in run {shown['source_run']}, event {shown['source_seq']}\n" if shown["source_run"] else "\n")
+    lines += [f"  the run had read {plain(str(source))}\n" for source in shown["untrusted"]]
+    return "".join(lines)
+
+
+def _hit(shown: Json) -> str:
+    if shown["fact"]:
+        return f"{shown['score']:.2f}  [m:{shown['fact']}] {plain(str(shown['passage']))}\n"
+    place = " › ".join([str(shown["title"]), *map(str, shown["headings"])])
+    text: Any = " ".join(str(shown["passage"]).split())
+    return f"{shown['score']:.2f}  {plain(place)}\n      {plain(shortened(text, max(40, 3 * terminal_columns())))}\n"

@@ -1,0 +1,150 @@
+"""Where `fabric memory` finds documents and facts: in a folder on this machine."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+from agent_fabric.application.memory.add_document import NewDocument
+from agent_fabric.application.ports.memory import DocumentQuery, FactQuery
+from agent_fabric.bootstrap.memory import Memory, open_memory
+from agent_fabric.bootstrap.records import open_records
+from agent_fabric.domain.errors import ConfigError
+from agent_fabric.domain.memory.documents import Document
+from agent_fabric.domain.memory.facts import Fact, FactKind, FactStatus
+from agent_fabric.domain.memory.markdown import export_facts, fact_values, import_facts
+from agent_fabric.domain.ownership import LOCAL_OWNER, Viewer, Visibility
+from agent_fabric.interfaces.cli.options import configuration, fabric_root
+from agent_fabric.interfaces.cli.place import server_of
+from agent_fabric.wire.memory import DOCUMENT, forgotten_object, found_objects, why_object
+from agent_fabric.wire.shape import Json
+
+T = TypeVar("T")
+OWN = Viewer((LOCAL_OWNER,), sees_all=False)
+"""Facts of other people are none of ours, even in our own folder."""
+
+
+class LocalMemory:
+    """The documents and facts of a fabric folder."""
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+
+    async def add(self, path: Path, labels: Sequence[str], on_progress: Callable[[int], None], *, team: bool) -> Json:
+        """Add the file at an absolute path.
+
+        Raises:
+            ConfigError: it cannot be opened.
+        """
+        try:
+            data = await asyncio.to_thread(path.read_bytes)
+        except OSError as problem:
+            raise ConfigError(
+                f"{path} cannot be read: {problem.strerror or problem}", hint="Name a file that exists."
+            ) from problem
+        new = NewDocument(
+            data=data,
+            source=str(path),
+            owner=LOCAL_OWNER,
+            visibility=Visibility.TEAM if team else Visibility.PRIVATE,
+            labels=labels,
+        )
+        return DOCUMENT.dump(await self._memory.add(new, on_progress=on_progress))
+
+    async def search(self, question: str, labels: Sequence[str], *, limit: int) -> Sequence[Json]:
+        wanted = DocumentQuery(viewer=OWN, labels=tuple(labels))
+        return found_objects(await self._memory.search(question, wanted, limit=limit))
+
+    async def documents(self) -> Sequence[Json]:
+        found = await self._memory.store.documents.list(DocumentQuery(viewer=OWN, limit=1_000))
+        return [DOCUMENT.dump(each) for each in found]
+
+    async def facts(self, statuses: Sequence[FactStatus]) -> Sequence[Json]:
+        query = FactQuery(viewer=OWN, statuses=tuple(statuses))
+        return [fact_values(each) for each in await self._memory.store.facts.list(query)]
+
+    async def remember(self, text: str, *, preference: bool, pinned: bool) -> Json:
+        kind = FactKind.PREFERENCE if preference else FactKind.FACT
+        return fact_values(await self._memory.remember(text, by=LOCAL_OWNER, kind=kind, pinned=pinned))
+
+    async def edit(self, prefix: str, text: str | None, pinned: bool | None) -> Json:
+        """Replace the text of a fact by a new fact, pin it, or both."""
+        fact = await self._memory.store.facts.find(prefix, viewer=OWN)
+        if text is not None:
+            fact = await self._memory.remember(
+                text,
+                by=LOCAL_OWNER,
+                kind=fact.kind,
+                scope=fact.scope,
+                subject=fact.subject,
+                replaces=fact,
+                pinned=fact.pinned,
+            )
+        if pinned is not None:
+            fact = await self._memory.review.pin(fact.id, pinned=pinned, viewer=OWN)
+        return fact_values(fact)
+
+    async def accept(self, prefix: str, replaces: str) -> Json:
+        return fact_values(await self._memory.review.accept(prefix, by=LOCAL_OWNER, viewer=OWN, replaces=replaces))
+
+    async def reject(self, prefix: str) -> Json:
+        return fact_values(await self._memory.review.reject(prefix, by=LOCAL_OWNER, viewer=OWN))
+
+    async def confirm(self, prefix: str) -> Json:
+        return fact_values(await self._memory.review.confirm(prefix, by=LOCAL_OWNER, viewer=OWN))
+
+    async def why(self, prefix: str) -> Json:
+        return why_object(await self._memory.review.why(prefix, viewer=OWN))
+
+    async def document(self, prefix: str) -> Json:
+        found = await self._memory.store.documents.find(prefix, viewer=OWN)
+        return {**DOCUMENT.dump(found), "text": await self._text(found)}
+
+    async def _text(self, document: Document) -> str:
+        return "".join(each.text for each in await self._memory.store.passages.read(document.document_id))
+
+    async def forget(self, prefix: str, *, erase: bool) -> Json:
+        done = await self._memory.review.forget(prefix, by=LOCAL_OWNER, viewer=OWN, erase=erase)
+        return forgotten_object(done, erased=erase)
+
+    async def forget_document(self, prefix: str) -> Json:
+        found = await self._memory.store.documents.find(prefix, viewer=OWN)
+        await self._memory.store.documents.remove(found.document_id)
+        return {"id": found.document_id, "status": "erased", "influenced": [], "logs": []}
+
+    async def export(self) -> str:
+        return export_facts(await self._memory.store.facts.list(FactQuery(viewer=OWN, limit=1_000_000)))
+
+    async def import_(self, text: str, *, accept: bool) -> Sequence[Json]:
+        """Add the facts of an export; they wait for a review, unless whoever imports them vouches for them."""
+        facts = [self._imported(each, accept=accept) for each in import_facts(text)]
+        for fact in facts:
+            await self._memory.store.facts.add(fact)
+        return [fact_values(each) for each in facts]
+
+    def _imported(self, fact: Fact, *, accept: bool) -> Fact:
+        own = replace(fact, owner=LOCAL_OWNER)
+        if accept or fact.status is not FactStatus.ACTIVE:
+            return own
+        return replace(own, status=FactStatus.PROPOSED, reviewed_by="", expires_at=None)
+
+
+def at_memory(workspace: str | None, work: Callable[[LocalMemory], Awaitable[T]]) -> T:
+    """Do something with the documents and facts of a folder.
+
+    Raises:
+        ConfigError: a server is chosen, whose memory this command cannot reach.
+    """
+    if server_of(workspace, None) is not None:
+        raise ConfigError(
+            "`fabric memory` works on a folder, and a server is chosen", hint="Name the folder with --workspace."
+        )
+    root = fabric_root(workspace)
+    config: Any = configuration(root).config
+
+    async def go() -> T:
+        with open_records(root) as records:
+            return await work(LocalMemory(open_memory(records, config)))
+
+    return asyncio.run(go())

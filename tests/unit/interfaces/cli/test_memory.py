@@ -1,0 +1,95 @@
+"""`fabric memory` in a folder, from the command line."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_fabric.config.loader import load_config
+from agent_fabric.domain.errors import MissingExtra
+from agent_fabric.infrastructure.embeddings.sentence_encoder import SentenceEncoder
+from agent_fabric.interfaces.cli.invocation import invoke
+
+HANDBOOK = "# Handbook\n\n## Pool\n\nThe pool opens at nine.\n\n## Journeys\n\nExpenses are refunded within a month.\n"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    def missing(_: object) -> None:
+        raise MissingExtra("embeddings", needed_for="Search by meaning")
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.delenv("FABRIC_URL", raising=False)
+    monkeypatch.setattr(SentenceEncoder, "__init__", missing)  # loading its weights takes longer than all of this
+    load_config.cache_clear()
+    (tmp_path / "handbook.md").write_text(HANDBOOK)
+    return tmp_path
+
+
+def fabric(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> Any:
+    assert invoke("memory", [*arguments, "--json"]) == code
+    return json.loads(capsys.readouterr().out)
+
+
+def test_a_document_is_added_found_shown_and_forgotten(capsys: pytest.CaptureFixture[str]) -> None:
+    added = fabric(capsys, "add", "handbook.md", "--label", "team")
+    assert (added["title"], added["state"], added["passages"]) == ("Handbook", "words_ready", 1)
+    (found,) = fabric(capsys, "search", "When", "does", "the", "pool", "open?", "--label", "team")
+    assert (found["document"], found["passage"]) == (added["id"], HANDBOOK)
+    assert 0 < found["score"] <= 1
+    assert fabric(capsys, "search", "Who won the cup in 1954?") == []
+    assert fabric(capsys, "show", added["id"][:6])["text"] == HANDBOOK
+    assert [each["id"] for each in fabric(capsys, "list", "--documents")] == [added["id"]]
+    assert fabric(capsys, "forget", added["id"], "--document")["status"] == "erased"
+    assert fabric(capsys, "search", "pool") == []
+
+
+def test_what_was_forgotten_stands_in_no_file(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "secret.md").write_text("The zibeline quokka sleeps. " * 3)
+    added = fabric(capsys, "add", "secret.md")
+    fact = fabric(capsys, "add", "--fact", "Zibeline quokkas sleep")
+    fabric(capsys, "forget", added["id"], "--document")
+    fabric(capsys, "forget", fact["id"], "--erase")
+    (folder / "secret.md").unlink()
+    left = [path for path in folder.rglob("*") if path.is_file() and b"quokka" in path.read_bytes().lower()]
+    assert left == []
+
+
+def test_a_fact_is_remembered_replaced_explained_and_forgotten(capsys: pytest.CaptureFixture[str]) -> None:
+    fact = fabric(capsys, "add", "--fact", "The pool opens at 9")
+    assert [each["status"] for each in fabric(capsys, "list")] == ["active"]
+    refused = fabric(capsys, "add", "--fact", "the pool opens at 9!", code=2)
+    assert fact["id"] in refused["error"]["message"]
+    newer = fabric(capsys, "edit", fact["id"], "The pool opens at 10")
+    why = fabric(capsys, "why", fact["id"])
+    assert (why["status"], why["superseded_by"], why["source_quote"]) == ("retired", newer["id"], "The pool opens at 9")
+    assert fabric(capsys, "review") == []
+    assert fabric(capsys, "forget", newer["id"])["status"] == "retired"
+    assert fabric(capsys, "why", "ffff", code=2)["error"]["code"] == "memory_not_found"
+
+
+def test_an_export_imports_back_and_waits_for_a_review(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    fabric(capsys, "add", "--preference", "Answer in German", "--pin")
+    before = fabric(capsys, "list")
+    assert invoke("memory", ["export", "-o", "facts.md"]) == 0
+    fabric(capsys, "forget", before[0]["id"], "--erase")
+    assert [each["status"] for each in fabric(capsys, "import", "facts.md")] == ["proposed"]
+    fabric(capsys, "forget", before[0]["id"], "--erase")
+    assert fabric(capsys, "import", "facts.md", "--accept") == before
+    assert fabric(capsys, "list") == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["add", "missing.md"], "config_invalid"),
+        (["add", "--fact", "x", "--label", "y"], "config_invalid"),
+        (["edit", "00"], "config_invalid"),
+        (["review", "--accept", "a", "--reject", "b"], "config_invalid"),
+        (["add", "--fact", "The key is ghp_" + "a1B2" * 8], "fact_refused"),
+    ],
+)
+def test_wrong_usage_is_explained(arguments: list[str], code: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert fabric(capsys, *arguments, code=2)["error"]["code"] == code
