@@ -1,14 +1,67 @@
 """Documents, facts and what was found among them, as JSON."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import NamedTuple
 
 from agent_fabric.application.memory.review_fact import Forgotten, WhyFact
 from agent_fabric.application.memory.search_memory import FoundFact, FoundPassage, MemoryAnswer
 from agent_fabric.application.ports.memory import FactUse
+from agent_fabric.domain.ids import DocumentId, FactId, RunId
 from agent_fabric.domain.memory.documents import Document
-from agent_fabric.domain.memory.markdown import fact_values
-from agent_fabric.wire.shape import Shape
+from agent_fabric.domain.memory.facts import Fact
+from agent_fabric.wire.shape import Listing, Shape
+
+
+class FoundItem(NamedTuple):
+    """A passage or a fact that answers a question."""
+
+    document: DocumentId | None
+    """The document; null: it is a fact."""
+    passage: str
+    """The text, exactly as it stands in the document; or the fact."""
+    score: float
+    """From 0 to 1."""
+    title: str
+    source: str
+    """The path or address that the document was added from; of a fact, who said it."""
+    headings: Sequence[str]
+    """The headings above the passage, outermost first."""
+    first: int
+    """The number of its first passage."""
+    last: int
+    """The number of its last passage."""
+    passages: int
+    """How many passages the document has."""
+    start: int
+    """Where it begins in the document's text."""
+    end: int
+    fact: FactId | None
+    """The fact; null: it is a passage."""
+
+
+class FactHistory(NamedTuple):
+    """Where a fact comes from, and what rests on it."""
+
+    fact: Fact
+    uses: Sequence[FactUse]
+    """The runs that were told it, newest first."""
+    superseded_by: FactId | None
+    """The fact that replaces it."""
+    contradicts: Sequence[Fact]
+    """Facts about the same thing that say something else."""
+
+
+class ForgottenFact(NamedTuple):
+    """What is left of a fact or document that was forgotten."""
+
+    id: str
+    status: str
+    """`retired`, `rejected` or `erased`."""
+    influenced: Sequence[FactUse]
+    """Answers that rest on it."""
+    logs: Sequence[RunId]
+    """Runs whose logs still hold it."""
+
 
 DOCUMENT = Shape(
     Document,
@@ -16,60 +69,63 @@ DOCUMENT = Shape(
     " owner visibility run_id created_at updated_at",
     name="Document",
 )
+DOCUMENTS = Listing("documents", DOCUMENT, name="DocumentList", about="Documents, the newest first.")
+FACT = Shape(Fact, name="Fact")
+FACTS = Listing("facts", FACT, name="FactList", about="Facts, the newest first.")
 FACT_USE = Shape(FactUse, name="FactUse")
+FOUND = Shape(FoundItem, name="FoundPassage")
+FOUND_LIST = Listing("found", FOUND, name="FoundPassages", about="Passages, then facts, the best of each first.")
+HISTORY = Shape(FactHistory, "*fact uses superseded_by contradicts", parts=[FACT, FACT_USE])
+FORGOTTEN = Shape(ForgottenFact, parts=[FACT_USE])
 
 
-def found_objects(answer: MemoryAnswer) -> list[dict[str, Any]]:
-    """Return what was found, passages first: each with the keys `document`, `passage` and `score`."""
+def found_items(answer: MemoryAnswer) -> list[FoundItem]:
+    """Return what was found, passages first."""
     return [*map(_passage, answer.passages), *map(_fact, answer.facts)]
 
 
-def why_object(why: WhyFact) -> dict[str, Any]:
-    """Return where a fact comes from, and what rests on it."""
-    return {
-        **fact_values(why.fact),
-        "uses": _uses(why.uses),
-        "superseded_by": None if why.superseded_by is None else why.superseded_by.id,
-        "contradicts": [fact_values(each) for each in why.contradicts],
-    }
+def history_of(why: WhyFact) -> FactHistory:
+    """Return where a fact comes from."""
+    newer = None if why.superseded_by is None else why.superseded_by.id
+    return FactHistory(why.fact, why.uses, newer, why.contradicts)
 
 
-def forgotten_object(forgotten: Forgotten, *, erased: bool) -> dict[str, Any]:
+def forgotten_fact(forgotten: Forgotten, *, erased: bool) -> ForgottenFact:
     """Return what is left of a fact."""
-    return {
-        "id": forgotten.fact.id,
-        "status": "erased" if erased else forgotten.fact.status.value,
-        "influenced": _uses(forgotten.influenced),
-        "logs": list(forgotten.logs),
-    }
+    status = "erased" if erased else forgotten.fact.status.value
+    return ForgottenFact(forgotten.fact.id, status, forgotten.influenced, forgotten.logs)
 
 
-def _uses(uses: Sequence[FactUse]) -> list[dict[str, Any]]:
-    return [FACT_USE.dump(each) for each in uses]
+def _passage(found: FoundPassage) -> FoundItem:
+    return FoundItem(
+        document=found.document.document_id,
+        passage=found.passage,
+        score=round(found.score, 4),
+        title=found.document.title,
+        source=found.document.source,
+        headings=found.headings,
+        first=found.first,
+        last=found.last,
+        passages=found.document.passages,
+        start=found.start,
+        end=found.end,
+        fact=None,
+    )
 
 
-def _passage(found: FoundPassage) -> dict[str, Any]:
-    return {
-        "document": found.document.document_id,
-        "title": found.document.title,
-        "source": found.document.source,
-        "headings": list(found.headings),
-        "passage": found.passage,
-        "first": found.first,
-        "last": found.last,
-        "passages": found.document.passages,
-        "start": found.start,
-        "end": found.end,
-        "score": round(found.score, 4),
-        "fact": None,
-    }
-
-
-def _fact(found: FoundFact) -> dict[str, Any]:
-    return {
-        "document": None,
-        "passage": found.fact.text,
-        "score": round(found.score, 4),
-        "fact": found.fact.id,
-        "said_by": found.fact.said_by,
-    }
+def _fact(found: FoundFact) -> FoundItem:
+    fact = found.fact
+    return FoundItem(
+        document=None,
+        passage=fact.text,
+        score=round(found.score, 4),
+        title="",
+        source=fact.said_by,
+        headings=(),
+        first=0,
+        last=0,
+        passages=0,
+        start=0,
+        end=len(fact.text),
+        fact=fact.id,
+    )

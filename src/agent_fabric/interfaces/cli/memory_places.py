@@ -13,11 +13,21 @@ from agent_fabric.bootstrap.records import open_records
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.memory.documents import Document
 from agent_fabric.domain.memory.facts import Fact, FactKind, FactStatus
-from agent_fabric.domain.memory.markdown import export_facts, fact_values, import_facts
+from agent_fabric.domain.memory.markdown import export_facts, import_facts
 from agent_fabric.domain.ownership import LOCAL_OWNER, Viewer, Visibility
 from agent_fabric.interfaces.cli.options import configuration, fabric_root
 from agent_fabric.interfaces.cli.place import server_of
-from agent_fabric.wire.memory import DOCUMENT, forgotten_object, found_objects, why_object
+from agent_fabric.wire.memory import (
+    DOCUMENT,
+    FACT,
+    FORGOTTEN,
+    FOUND,
+    HISTORY,
+    ForgottenFact,
+    forgotten_fact,
+    found_items,
+    history_of,
+)
 from agent_fabric.wire.shape import Json
 
 T = TypeVar("T")
@@ -54,7 +64,8 @@ class LocalMemory:
 
     async def search(self, question: str, labels: Sequence[str], *, limit: int) -> Sequence[Json]:
         wanted = DocumentQuery(viewer=OWN, labels=tuple(labels))
-        return found_objects(await self._memory.search(question, wanted, limit=limit))
+        found = found_items(await self._memory.search(question, wanted, limit=limit))
+        return [FOUND.dump(each) for each in found]
 
     async def documents(self) -> Sequence[Json]:
         found = await self._memory.store.documents.list(DocumentQuery(viewer=OWN, limit=1_000))
@@ -62,11 +73,11 @@ class LocalMemory:
 
     async def facts(self, statuses: Sequence[FactStatus]) -> Sequence[Json]:
         query = FactQuery(viewer=OWN, statuses=tuple(statuses))
-        return [fact_values(each) for each in await self._memory.store.facts.list(query)]
+        return [FACT.dump(each) for each in await self._memory.store.facts.list(query)]
 
     async def remember(self, text: str, *, preference: bool, pinned: bool) -> Json:
         kind = FactKind.PREFERENCE if preference else FactKind.FACT
-        return fact_values(await self._memory.remember(text, by=LOCAL_OWNER, kind=kind, pinned=pinned))
+        return FACT.dump(await self._memory.remember(text, by=LOCAL_OWNER, kind=kind, pinned=pinned))
 
     async def edit(self, prefix: str, text: str | None, pinned: bool | None) -> Json:
         """Replace the text of a fact by a new fact, pin it, or both."""
@@ -83,19 +94,19 @@ class LocalMemory:
             )
         if pinned is not None:
             fact = await self._memory.review.pin(fact.id, pinned=pinned, viewer=OWN)
-        return fact_values(fact)
+        return FACT.dump(fact)
 
     async def accept(self, prefix: str, replaces: str) -> Json:
-        return fact_values(await self._memory.review.accept(prefix, by=LOCAL_OWNER, viewer=OWN, replaces=replaces))
+        return FACT.dump(await self._memory.review.accept(prefix, by=LOCAL_OWNER, viewer=OWN, replaces=replaces))
 
     async def reject(self, prefix: str) -> Json:
-        return fact_values(await self._memory.review.reject(prefix, by=LOCAL_OWNER, viewer=OWN))
+        return FACT.dump(await self._memory.review.reject(prefix, by=LOCAL_OWNER, viewer=OWN))
 
     async def confirm(self, prefix: str) -> Json:
-        return fact_values(await self._memory.review.confirm(prefix, by=LOCAL_OWNER, viewer=OWN))
+        return FACT.dump(await self._memory.review.confirm(prefix, by=LOCAL_OWNER, viewer=OWN))
 
     async def why(self, prefix: str) -> Json:
-        return why_object(await self._memory.review.why(prefix, viewer=OWN))
+        return HISTORY.dump(history_of(await self._memory.review.why(prefix, viewer=OWN)))
 
     async def document(self, prefix: str) -> Json:
         found = await self._memory.store.documents.find(prefix, viewer=OWN)
@@ -106,12 +117,12 @@ class LocalMemory:
 
     async def forget(self, prefix: str, *, erase: bool) -> Json:
         done = await self._memory.review.forget(prefix, by=LOCAL_OWNER, viewer=OWN, erase=erase)
-        return forgotten_object(done, erased=erase)
+        return FORGOTTEN.dump(forgotten_fact(done, erased=erase))
 
     async def forget_document(self, prefix: str) -> Json:
         found = await self._memory.store.documents.find(prefix, viewer=OWN)
         await self._memory.store.documents.remove(found.document_id)
-        return {"id": found.document_id, "status": "erased", "influenced": [], "logs": []}
+        return FORGOTTEN.dump(ForgottenFact(found.document_id, "erased", (), ()))
 
     async def export(self) -> str:
         return export_facts(await self._memory.store.facts.list(FactQuery(viewer=OWN, limit=1_000_000)))
@@ -121,7 +132,7 @@ class LocalMemory:
         facts = [self._imported(each, accept=accept) for each in import_facts(text)]
         for fact in facts:
             await self._memory.store.facts.add(fact)
-        return [fact_values(each) for each in facts]
+        return [FACT.dump(each) for each in facts]
 
     def _imported(self, fact: Fact, *, accept: bool) -> Fact:
         own = replace(fact, owner=LOCAL_OWNER)

@@ -38,6 +38,7 @@ from agent_fabric.interfaces.http.routes.fleet_plans import add_fleet_plans
 from agent_fabric.interfaces.http.routes.health import add_health
 from agent_fabric.interfaces.http.routes.identity import add_identity
 from agent_fabric.interfaces.http.routes.mcp import McpDoor, add_mcp
+from agent_fabric.interfaces.http.routes.memory import add_memory
 from agent_fabric.interfaces.http.routes.model_server import add_model_server
 from agent_fabric.interfaces.http.routes.models import add_models
 from agent_fabric.interfaces.http.routes.nodes import add_nodes
@@ -118,6 +119,7 @@ def create_app(
     add_channels(app, fabric)
     add_sessions(app, fabric)
     add_turns(app, fabric)
+    add_memory(app, fabric)
     add_approvals(app, fabric)
     add_changes(app, fabric)
     add_files(app, fabric)

@@ -1,0 +1,254 @@
+"""Documents and facts: add, search, review, explain, forget."""
+
+import base64
+import binascii
+from functools import cached_property
+from typing import Annotated, assert_never
+
+from fastapi import FastAPI, Path, Query, Request
+from starlette.responses import Response
+
+from agent_fabric.application.automation.manage_schedules import require_person
+from agent_fabric.application.memory.add_document import NewDocument
+from agent_fabric.application.ports.memory import DocumentQuery, FactQuery
+from agent_fabric.bootstrap.memory import Memory, open_memory
+from agent_fabric.bootstrap.server import ServerFabric
+from agent_fabric.domain.errors import Forbidden, InvalidInputs
+from agent_fabric.domain.identity import Scope
+from agent_fabric.domain.memory.facts import FactKind, FactStatus
+from agent_fabric.domain.ownership import Viewer, Visibility, owner_of
+from agent_fabric.interfaces.http.answers import json_answer
+from agent_fabric.interfaces.http.bodies import body_of
+from agent_fabric.interfaces.http.locks import who_asks
+from agent_fabric.interfaces.http.memory_schemas import DocumentRequest, FactChange, FactRequest, FactReview
+from agent_fabric.interfaces.http.openapi import operation, takes
+from agent_fabric.interfaces.http.routes.runs import Flag
+from agent_fabric.wire.memory import (
+    DOCUMENT,
+    DOCUMENTS,
+    FACT,
+    FACTS,
+    FORGOTTEN,
+    FOUND_LIST,
+    HISTORY,
+    forgotten_fact,
+    found_items,
+    history_of,
+)
+
+DOCUMENTS_BASE = "/api/v1/documents"
+FACTS_BASE = "/api/v1/memory/facts"
+DocumentPath = Annotated[str, Path(max_length=16, description="The id of a document, or the beginning of it.")]
+FactPath = Annotated[str, Path(max_length=12, description="The id of a fact, or the beginning of it.")]
+Question = Annotated[str, Query(min_length=1, max_length=2_000, description="A question, or a few words.")]
+Earlier = Annotated[str, Query(max_length=2_000, description="The question before, which this one follows up.")]
+Passages = Annotated[int, Query(ge=1, le=50, description="Most passages to show.")]
+LabelFilter = Annotated[list[str] | None, Query(description="Only documents with one of these labels. Repeatable.")]
+StatusFilter = Annotated[FactStatus | None, Query(description="Only facts of this status.")]
+
+
+class _LazyMemory:
+    """The use cases, joined when somebody first asks: the embedder costs memory."""
+
+    def __init__(self, fabric: ServerFabric) -> None:
+        self._fabric = fabric
+
+    @cached_property
+    def memory(self) -> Memory:
+        return open_memory(self._fabric.records, self._fabric.config)
+
+
+def add_memory(app: FastAPI, fabric: ServerFabric) -> None:
+    """Add the routes. Facts and private documents exist for their owner only, whoever else is an admin."""
+    lazy = _LazyMemory(fabric)
+    _add_documents(app, lazy)
+    _add_reading_of_facts(app, lazy)
+    _add_changes_of_facts(app, lazy)
+
+
+def _add_documents(app: FastAPI, lazy: _LazyMemory) -> None:
+    @app.get(
+        "/api/v1/memory/search",
+        **operation("memory", Scope.RUNS_READ, "Search documents and facts", FOUND_LIST, fails=[501, 502, 503, 504]),
+    )
+    async def search(
+        request: Request, q: Question, earlier: Earlier = "", limit: Passages = 6, label: LabelFilter = None
+    ) -> Response:
+        """The best first. An empty list: memory has nothing that fits well enough."""
+        wanted = DocumentQuery(viewer=_own(request), labels=tuple(label or ()))
+        answer = await lazy.memory.search(q, wanted, earlier=earlier, limit=limit)
+        return json_answer(FOUND_LIST.dump(found_items(answer)))
+
+    @app.get(DOCUMENTS_BASE, **operation("memory", Scope.RUNS_READ, "List documents", DOCUMENTS))
+    async def documents(request: Request) -> Response:
+        """One's own, and those that are shared with the team."""
+        found = await lazy.memory.store.documents.list(DocumentQuery(viewer=_own(request), limit=1_000))
+        return json_answer(DOCUMENTS.dump(found))
+
+    @app.post(
+        DOCUMENTS_BASE,
+        **operation(
+            "memory",
+            Scope.RUNS,
+            "Add a document",
+            DOCUMENT,
+            status=201,
+            body=takes(DocumentRequest),
+            fails=[501, 502, 503, 504, 507],
+        ),
+    )
+    async def add(request: Request) -> Response:
+        """One that was added before is brought up to date: only what has changed is read again."""
+        wish = await body_of(request, DocumentRequest)
+        by = who_asks(request)
+        require_person(by)
+        new = NewDocument(
+            data=_bytes_of(wish),
+            source=wish.source,
+            owner=owner_of(by),
+            media_type=wish.media_type or "",
+            visibility=Visibility(wish.visibility or Visibility.PRIVATE),
+            labels=wish.labels or (),
+        )
+        return json_answer(DOCUMENT.dump(await lazy.memory.add(new)), 201)
+
+    @app.get(
+        f"{DOCUMENTS_BASE}/{{document_id}}",
+        **operation("memory", Scope.RUNS_READ, "Show a document", DOCUMENT, fails=[404]),
+    )
+    async def document(document_id: DocumentPath, request: Request) -> Response:
+        """Its state says how far it has been read."""
+        found = await lazy.memory.store.documents.find(document_id, viewer=_own(request))
+        return json_answer(DOCUMENT.dump(found))
+
+    @app.delete(
+        f"{DOCUMENTS_BASE}/{{document_id}}",
+        **operation("memory", Scope.RUNS, "Erase a document", status=204, fails=[404, 503]),
+    )
+    async def erase(document_id: DocumentPath, request: Request) -> Response:
+        """Text, words and vectors are erased; only its owner can do that."""
+        by = who_asks(request)
+        require_person(by)
+        found = await lazy.memory.store.documents.find(document_id, viewer=_own(request))
+        if found.owner != owner_of(by):
+            raise Forbidden(f"Document {found.document_id} belongs to {found.owner}", hint="Ask its owner.")
+        await lazy.memory.store.documents.remove(found.document_id)
+        return Response(status_code=204)
+
+
+def _add_reading_of_facts(app: FastAPI, lazy: _LazyMemory) -> None:
+    @app.get(FACTS_BASE, **operation("memory", Scope.RUNS_READ, "List facts", FACTS))
+    async def facts(request: Request, status: StatusFilter = None) -> Response:
+        """One's own, the newest first; `proposed` ones wait for a review."""
+        statuses = () if status is None else (status,)
+        found = await lazy.memory.store.facts.list(FactQuery(viewer=_own(request), statuses=statuses))
+        return json_answer(FACTS.dump(found))
+
+    @app.get(
+        f"{FACTS_BASE}/{{fact_id}}",
+        **operation("memory", Scope.RUNS_READ, "Say where a fact comes from", HISTORY, fails=[404]),
+    )
+    async def why(fact_id: FactPath, request: Request) -> Response:
+        """The sentence, its quote and run, who agreed, and the answers that used it."""
+        found = await lazy.memory.review.why(fact_id, viewer=_own(request))
+        return json_answer(HISTORY.dump(history_of(found)))
+
+
+def _add_changes_of_facts(app: FastAPI, lazy: _LazyMemory) -> None:
+    @app.post(
+        FACTS_BASE,
+        **operation(
+            "memory", Scope.RUNS, "Remember a fact", FACT, status=201, body=takes(FactRequest), fails=[503, 507]
+        ),
+    )
+    async def remember(request: Request) -> Response:
+        """On the word of the person who asks. Runs cannot do this: they propose."""
+        wish = await body_of(request, FactRequest)
+        owner, kind = _person(request), FactKind(wish.kind or FactKind.FACT)
+        return json_answer(
+            FACT.dump(await lazy.memory.remember(wish.text, by=owner, kind=kind, pinned=wish.pinned)), 201
+        )
+
+    @app.post(
+        f"{FACTS_BASE}/{{fact_id}}/review",
+        **operation("memory", Scope.RUNS, "Review a fact", FACT, body=takes(FactReview), fails=[404, 409, 503, 507]),
+    )
+    async def review(fact_id: FactPath, request: Request) -> Response:
+        """Accept or reject what a run proposes, or say that a fact still holds."""
+        wish = await body_of(request, FactReview)
+        owner, viewer = _person(request), _own(request)
+        match wish.decision:
+            case "accept":
+                fact = await lazy.memory.review.accept(fact_id, by=owner, viewer=viewer, replaces=wish.replaces or "")
+            case "reject":
+                fact = await lazy.memory.review.reject(fact_id, by=owner, viewer=viewer)
+            case "confirm":
+                fact = await lazy.memory.review.confirm(fact_id, by=owner, viewer=viewer)
+            case unknown:
+                assert_never(unknown)
+        return json_answer(FACT.dump(fact))
+
+    @app.patch(
+        f"{FACTS_BASE}/{{fact_id}}",
+        **operation("memory", Scope.RUNS, "Change a fact", FACT, body=takes(FactChange), fails=[404, 409, 503, 507]),
+    )
+    async def change(fact_id: FactPath, request: Request) -> Response:
+        """A new text makes a new fact, which replaces the old one."""
+        wish = await body_of(request, FactChange)
+        owner, viewer = _person(request), _own(request)
+        fact = await lazy.memory.store.facts.find(fact_id, viewer=viewer)
+        if wish.text is not None:
+            fact = await lazy.memory.remember(
+                wish.text,
+                by=owner,
+                kind=fact.kind,
+                scope=fact.scope,
+                subject=fact.subject,
+                replaces=fact,
+                pinned=fact.pinned,
+            )
+        if wish.pinned is not None:
+            fact = await lazy.memory.review.pin(fact.id, pinned=wish.pinned, viewer=viewer)
+        return json_answer(FACT.dump(fact))
+
+    @app.delete(
+        f"{FACTS_BASE}/{{fact_id}}",
+        **operation("memory", Scope.RUNS, "Forget a fact", FORGOTTEN, fails=[404, 409, 503, 507]),
+    )
+    async def forget(
+        fact_id: FactPath,
+        request: Request,
+        erase: Annotated[
+            Flag, Query(description="Whether to remove it from the store instead of retiring it.")
+        ] = False,
+    ) -> Response:
+        """Says which answers rest on it, and which logs still hold it."""
+        owner = _person(request)
+        done = await lazy.memory.review.forget(fact_id, by=owner, viewer=_own(request), erase=erase)
+        return json_answer(FORGOTTEN.dump(forgotten_fact(done, erased=erase)))
+
+
+def _own(request: Request) -> Viewer:
+    return Viewer((owner_of(who_asks(request)),), sees_all=False)
+
+
+def _person(request: Request) -> str:
+    """Return the person who asks.
+
+    Raises:
+        Forbidden: a run does.
+    """
+    by = who_asks(request)
+    require_person(by)
+    return owner_of(by)
+
+
+def _bytes_of(wish: DocumentRequest) -> bytes:
+    if (wish.text is None) is (wish.content is None):
+        raise InvalidInputs("A document needs `text` or `content`, and not both")
+    if wish.text is not None:
+        return wish.text.encode("utf-8", "replace")
+    try:
+        return base64.b64decode(wish.content or "", validate=True)
+    except binascii.Error as problem:
+        raise InvalidInputs("`content` is no Base64") from problem
