@@ -24,6 +24,7 @@ from agent_fabric.application.runs.new_task import encrypted_by
 from agent_fabric.application.runs.perform import Perform
 from agent_fabric.application.runs.resume_run import ResumeRun
 from agent_fabric.application.tools.invoke_tool import InvokeTool
+from agent_fabric.bootstrap.lazy_memory import lazy_memory
 from agent_fabric.bootstrap.lazy_outside import LazyOutside
 from agent_fabric.bootstrap.lazy_web import LazyWeb
 from agent_fabric.bootstrap.models import LazyModels
@@ -172,6 +173,7 @@ def build_local(  # noqa: PLR0913 - each is a part that only some callers join
             snapshots_for=records.snapshots_for,
             # What a run has kept secret must not come to lie in the open log of another one.
             catalogue=records.storage.open_catalogue,
+            memory=lazy_memory(records, config),
             clock=clock,
             locks=records.storage.agent_locks,
             tool_servers=_tool_servers(config, origins or {}, secrets),

@@ -29,6 +29,9 @@ CAPABILITIES: Final[Mapping[str, Capability]] = {
         description="Uses a browser for pages that need one.",
         tools=("browser_open", "browser_read", "browser_click", "browser_type", "browser_screenshot"),
     ),
+    "knowledge": Capability(
+        description="Looks up documents and facts that people have added.", tools=("memory_search",)
+    ),
     "recall": Capability(description="Searches what earlier runs found.", tools=("cross_run_search",)),
 }
 

@@ -26,6 +26,7 @@ Tools = Sequence[tuple[ToolSpec, ToolFunction]]
 
 _WEB = tools_of(("web-search", "web-fetch", "evidence"))
 _RECALL = tools_of(("recall",))
+_KNOWLEDGE = tools_of(("knowledge",))
 
 
 def build_agent_pack(
@@ -51,6 +52,7 @@ def build_agent_pack(
         shell_tool(sandbox, timeout_s=shell_timeout_s),
         *(web if network_allowed else ()),
         *([desk().recall_tool()] if wanted & _RECALL else ()),
+        *(desk().knowledge_tools() if wanted & _KNOWLEDGE else ()),
     )
     return BaseSpecialistPack(
         system_prompt=_with_ending(agent.system_prompt, agent.finish),

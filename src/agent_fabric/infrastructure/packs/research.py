@@ -1,8 +1,9 @@
 """The research packs: scope, search, screen, extract, synthesize."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from agent_fabric.application.memory.search_memory import SearchMemory
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.runs import RunCatalogue
 from agent_fabric.application.ports.sandbox import Sandbox
@@ -26,6 +27,7 @@ from agent_fabric.infrastructure.packs.tool_objects import ToolFunction
 from agent_fabric.infrastructure.tools.browser import PageRecord
 from agent_fabric.infrastructure.tools.cross_run_search import CROSS_RUN_SEARCH, CrossRunSearch
 from agent_fabric.infrastructure.tools.files import LIST_FILES, READ_FILE, WRITE_FILE, ListFiles, ReadFile, WriteFile
+from agent_fabric.infrastructure.tools.memory_search import MEMORY_SEARCH, MemorySearch
 from agent_fabric.infrastructure.tools.reports import WriteReport
 from agent_fabric.infrastructure.tools.tables import WorkspaceTable
 from agent_fabric.infrastructure.tools.web import (
@@ -72,6 +74,8 @@ class ResearchDesk:
     catalogue: RunCatalogue
     clock: Clock
     network_allowed: bool
+    memory: Callable[[], SearchMemory] | None = None
+    """Makes what looks up documents and facts; None: there are none here."""
 
     def page_record(self) -> PageRecord:
         """Return what keeps the pages that a browser shows, so that they can be cited."""
@@ -89,7 +93,9 @@ class ResearchDesk:
     def enterprise_pack(self) -> BaseSpecialistPack:
         """Return a researcher who begins with what earlier runs have found."""
         online, offline = SYSTEM_PROMPT_ENTERPRISE_RESEARCH, SYSTEM_PROMPT_ENTERPRISE_RESEARCH_OFFLINE
-        return self._pack(online if self.network_allowed else offline, also=(self.recall_tool(),))
+        return self._pack(
+            online if self.network_allowed else offline, also=(self.recall_tool(), *self.knowledge_tools())
+        )
 
     def _pack(self, system_prompt: str, *, compact_prompt: str | None = None, also: Tools = ()) -> BaseSpecialistPack:
         # Without the network no web tool is offered; a call of one is answered with a refusal.
@@ -105,6 +111,12 @@ class ResearchDesk:
     def recall_tool(self) -> tuple[ToolSpec, ToolFunction]:
         """Return the tool that searches earlier runs."""
         return CROSS_RUN_SEARCH, CrossRunSearch(self.catalogue, self.snapshots, self.clock)
+
+    def knowledge_tools(self) -> Tools:
+        """Return the tool that looks up documents and facts, where there are some."""
+        if self.memory is None:
+            return ()
+        return ((MEMORY_SEARCH, MemorySearch(self.memory, self.catalogue, self.snapshots, self.clock)),)
 
     def web_tools(self) -> Tools:
         """Return the tools that find and read pages, and record evidence."""

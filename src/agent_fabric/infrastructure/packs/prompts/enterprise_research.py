@@ -7,6 +7,7 @@ Earlier runs: look into them first. Call cross_run_search with a few words of th
 results of earlier runs of this organisation. Say which of them you build on. An earlier result can be out of date or \
 wrong: check what matters. Cite an earlier run with the url that cross_run_search gave, such as run:1234, and a quote \
 from its summary. A page that an earlier run has read must be fetched again before you cite it.
+memory_search looks up documents of this organisation. Cite a passage with its url, such as memory:12ab/0-1.
 """
 
 SYSTEM_PROMPT_ENTERPRISE_RESEARCH = SYSTEM_PROMPT_RESEARCH + _EARLIER_RUNS
