@@ -16,6 +16,7 @@ from agent_fabric.client.credentials import credential_for, server_address
 from agent_fabric.client.evals import Evals
 from agent_fabric.client.following import Happening
 from agent_fabric.client.logins import Login, Logins, login_from
+from agent_fabric.client.memory import Memory
 from agent_fabric.client.models import Models
 from agent_fabric.client.nodes import Nodes
 from agent_fabric.client.people import Keys, Users
@@ -86,6 +87,7 @@ class FabricClient:
         self.workflows = Workflows(self._transport)
         self.evals = Evals(self._transport)
         self.sessions = Sessions(self._transport)
+        self.memory = Memory(self._transport)
         self.schedules = Schedules(self._transport)
         self.dead_letters = DeadLetters(self._transport)
         self.sensors = Sensors(self._transport)

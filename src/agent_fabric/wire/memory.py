@@ -1,7 +1,7 @@
 """Documents, facts and what was found among them, as JSON."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 from agent_fabric.application.memory.review_fact import Forgotten, WhyFact
 from agent_fabric.application.memory.search_memory import FoundFact, FoundPassage, MemoryAnswer
@@ -68,6 +68,7 @@ DOCUMENT = Shape(
     "id=document_id title source state standing problem? notes labels passages embedded media_type size content_hash"
     " owner visibility run_id created_at updated_at",
     name="Document",
+    also={"text?": Annotated[str, "What stands in it, if one document was asked for."]},
 )
 DOCUMENTS = Listing("documents", DOCUMENT, name="DocumentList", about="Documents, the newest first.")
 FACT = Shape(Fact, name="Fact")

@@ -11,10 +11,10 @@ from agent_fabric.domain.memory.facts import FactStatus
 from agent_fabric.infrastructure.atomic_files import write_atomically
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED
-from agent_fabric.interfaces.cli.memory_places import LocalMemory, at_memory
+from agent_fabric.interfaces.cli.memory_places import MemoryAccess, at_memory
 from agent_fabric.interfaces.cli.options import AsJson, Workspace, require_a_person
 from agent_fabric.interfaces.cli.output import plain, plain_lines, print_json, shortened, terminal_columns
-from agent_fabric.interfaces.cli.place import refuse_if
+from agent_fabric.interfaces.cli.place import Server, refuse_if
 from agent_fabric.wire.shape import Json
 
 app = new_app("Look after documents and facts: add, list, show, search, review, edit, forget, why, export, import.")
@@ -26,7 +26,7 @@ Labels = Annotated[
 
 
 @app.command()
-def add(
+def add(  # noqa: PLR0913, PLR0917 - documents and facts are added alike
     what: Annotated[str, typer.Argument(metavar="PATH", help="A file; with --fact, a sentence to remember.")],
     label: Labels = None,
     team: Annotated[bool, typer.Option("--team", help="Let everybody find the document.")] = False,
@@ -34,6 +34,7 @@ def add(
     preference: Annotated[bool, typer.Option("--preference", help="The same, and it does not expire.")] = False,
     pin: Annotated[bool, typer.Option("--pin", help="Tell it to agents without being asked.")] = False,
     workspace: Workspace = None,
+    server: Server = None,
     as_json: AsJson = False,
 ) -> int:
     """Add a document, or with --fact something to remember.
@@ -49,12 +50,12 @@ def add(
 
     path = Path(what).expanduser().absolute()
 
-    async def go(memory: LocalMemory) -> Json:
+    async def go(memory: MemoryAccess) -> Json:
         if is_fact:
             return await memory.remember(what, preference=preference, pinned=pin)
         return await memory.add(path, label or (), _print_progress, team=team)
 
-    made = at_memory(workspace, go)
+    made = at_memory(workspace, server, go)
     if as_json:
         print_json(made)
     else:
@@ -67,14 +68,15 @@ def list_(
     documents: Annotated[bool, typer.Option("--documents", help="List documents instead of facts.")] = False,
     status: Annotated[FactStatus | None, typer.Option("--status", help="Only facts of this status.")] = None,
     workspace: Workspace = None,
+    server: Server = None,
     as_json: AsJson = False,
 ) -> int:
     """List facts, the newest first, or documents."""
 
-    async def go(memory: LocalMemory) -> Sequence[Json]:
+    async def go(memory: MemoryAccess) -> Sequence[Json]:
         return await (memory.documents() if documents else memory.facts([] if status is None else [status]))
 
-    found = at_memory(workspace, go)
+    found = at_memory(workspace, server, go)
     if as_json:
         print_json(found)
         return COMPLETED
@@ -85,9 +87,9 @@ def list_(
 
 
 @app.command()
-def show(document: FactArgument, workspace: Workspace = None, as_json: AsJson = False) -> int:
+def show(document: FactArgument, workspace: Workspace = None, server: Server = None, as_json: AsJson = False) -> int:
     """Show a document with its text."""
-    found = at_memory(workspace, lambda memory: memory.document(document))
+    found = at_memory(workspace, server, lambda memory: memory.document(document))
     if as_json:
         print_json(found)
     else:
@@ -101,14 +103,15 @@ def search(
     limit: Annotated[int, typer.Option(min=1, max=50, help="Most passages to show.")] = 6,
     label: Labels = None,
     workspace: Workspace = None,
+    server: Server = None,
     as_json: AsJson = False,
 ) -> int:
     """Search documents and facts, the best first. Nothing is shown that does not fit well enough."""
 
-    async def go(memory: LocalMemory) -> Sequence[Json]:
+    async def go(memory: MemoryAccess) -> Sequence[Json]:
         return await memory.search(" ".join(question), label or (), limit=limit)
 
-    found = at_memory(workspace, go)
+    found = at_memory(workspace, server, go)
     if as_json:
         print_json(found)
         return COMPLETED
@@ -125,6 +128,7 @@ def review(
     reject: Annotated[str | None, typer.Option(metavar="ID", help="Reject this proposal.")] = None,
     confirm: Annotated[str | None, typer.Option(metavar="ID", help="Say that this fact still holds.")] = None,
     workspace: Workspace = None,
+    server: Server = None,
     as_json: AsJson = False,
 ) -> int:
     """Show what runs propose to remember, with quote and source; accept or reject it."""
@@ -134,7 +138,7 @@ def review(
     if asked:
         require_a_person()
 
-    async def go(memory: LocalMemory) -> Sequence[Json]:
+    async def go(memory: MemoryAccess) -> Sequence[Json]:
         if accept is not None:
             return [await memory.accept(accept, replaces)]
         if reject is not None:
@@ -143,7 +147,7 @@ def review(
             return [await memory.confirm(confirm)]
         return await memory.facts([FactStatus.PROPOSED])
 
-    found = at_memory(workspace, go)
+    found = at_memory(workspace, server, go)
     if as_json:
         print_json(found)
         return COMPLETED
@@ -161,12 +165,13 @@ def edit(
         bool | None, typer.Option("--pin/--unpin", help="Tell it to agents without being asked, or no longer.")
     ] = None,
     workspace: Workspace = None,
+    server: Server = None,
     as_json: AsJson = False,
 ) -> int:
     """Replace a fact by a new one, or pin it. The old one stays, with the time until which it held."""
     require_a_person()
     refuse_if(text is None and pin is None, "There is nothing to change", hint="Give TEXT, --pin or --unpin.")
-    changed = at_memory(workspace, lambda memory: memory.edit(fact, text, pin))
+    changed = at_memory(workspace, server, lambda memory: memory.edit(fact, text, pin))
     if as_json:
         print_json(changed)
     else:
@@ -182,15 +187,16 @@ def forget(
         bool, typer.Option("--document", help="A document: text, words and vectors are erased.")
     ] = False,
     workspace: Workspace = None,
+    server: Server = None,
     as_json: AsJson = False,
 ) -> int:
     """Retire a fact, erase it, or erase a document; say what rests on it and where it still stands."""
     require_a_person()
 
-    async def go(memory: LocalMemory) -> Json:
+    async def go(memory: MemoryAccess) -> Json:
         return await (memory.forget_document(what) if document else memory.forget(what, erase=erase))
 
-    done = at_memory(workspace, go)
+    done = at_memory(workspace, server, go)
     if as_json:
         print_json(done)
         return COMPLETED
@@ -203,9 +209,9 @@ def forget(
 
 
 @app.command()
-def why(fact: FactArgument, workspace: Workspace = None, as_json: AsJson = False) -> int:
+def why(fact: FactArgument, workspace: Workspace = None, server: Server = None, as_json: AsJson = False) -> int:
     """Say where a fact comes from, who agreed to it, and which answers used it."""
-    found = at_memory(workspace, lambda memory: memory.why(fact))
+    found = at_memory(workspace, server, lambda memory: memory.why(fact))
     if as_json:
         print_json(found)
         return COMPLETED
@@ -221,9 +227,10 @@ def why(fact: FactArgument, workspace: Workspace = None, as_json: AsJson = False
 def export(
     output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write to this file.")] = None,
     workspace: Workspace = None,
+    server: Server = None,
 ) -> int:
     """Write all facts as Markdown that can be read and imported again."""
-    text = at_memory(workspace, LocalMemory.export)
+    text = at_memory(workspace, server, lambda memory: memory.export())
     if output is None:
         sys.stdout.write(text)
     else:
@@ -238,13 +245,14 @@ def import_(
         bool, typer.Option("--accept", help="Use facts that were in use, instead of reviewing them again.")
     ] = False,
     workspace: Workspace = None,
+    server: Server = None,
     as_json: AsJson = False,
 ) -> int:
     """Import facts. What was in use waits for a review, unless you vouch for the file with --accept."""
     require_a_person()
     refuse_if(not path.is_file(), f"{path} is no file", hint="Name a file that exists.")
     text = path.read_text(encoding="utf-8", errors="replace")
-    made = at_memory(workspace, lambda memory: memory.import_(text, accept=accept))
+    made = at_memory(workspace, server, lambda memory: memory.import_(text, accept=accept))
     if as_json:
         print_json(made)
     else:

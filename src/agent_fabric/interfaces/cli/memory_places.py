@@ -1,10 +1,10 @@
-"""Where `fabric memory` finds documents and facts: in a folder on this machine."""
+"""Where `fabric memory` finds documents and facts: in a folder on this machine, or at a server."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from agent_fabric.application.memory.add_document import NewDocument
 from agent_fabric.application.ports.memory import DocumentQuery, FactQuery
@@ -16,7 +16,7 @@ from agent_fabric.domain.memory.facts import Fact, FactKind, FactStatus
 from agent_fabric.domain.memory.markdown import export_facts, import_facts
 from agent_fabric.domain.ownership import LOCAL_OWNER, Viewer, Visibility
 from agent_fabric.interfaces.cli.options import configuration, fabric_root
-from agent_fabric.interfaces.cli.place import server_of
+from agent_fabric.interfaces.cli.place import server_of, with_client
 from agent_fabric.wire.memory import (
     DOCUMENT,
     FACT,
@@ -30,7 +30,13 @@ from agent_fabric.wire.memory import (
 )
 from agent_fabric.wire.shape import Json
 
+if TYPE_CHECKING:
+    from agent_fabric.client import FabricClient
+    from agent_fabric.interfaces.cli.memory_places_remote import ServerMemory
+
 T = TypeVar("T")
+MemoryAccess: TypeAlias = "LocalMemory | ServerMemory"
+"""The memory of a folder, or of a server. A command may call what both have."""
 OWN = Viewer((LOCAL_OWNER,), sees_all=False)
 """Facts of other people are none of ours, even in our own folder."""
 
@@ -141,16 +147,16 @@ class LocalMemory:
         return replace(own, status=FactStatus.PROPOSED, reviewed_by="", expires_at=None)
 
 
-def at_memory(workspace: str | None, work: Callable[[LocalMemory], Awaitable[T]]) -> T:
-    """Do something with the documents and facts of a folder.
+def at_memory(workspace: str | None, server: str | None, work: Callable[[MemoryAccess], Awaitable[T]]) -> T:
+    """Do something with the documents and facts of a folder, or of a server."""
+    url = server_of(workspace, server)
+    if url is not None:
+        from agent_fabric.interfaces.cli.memory_places_remote import ServerMemory  # noqa: PLC0415 - aiohttp takes time
 
-    Raises:
-        ConfigError: a server is chosen, whose memory this command cannot reach.
-    """
-    if server_of(workspace, None) is not None:
-        raise ConfigError(
-            "`fabric memory` works on a folder, and a server is chosen", hint="Name the folder with --workspace."
-        )
+        async def go_there(client: "FabricClient") -> T:
+            return await work(ServerMemory(client))
+
+        return with_client(url, go_there)
     root = fabric_root(workspace)
     config: Any = configuration(root).config
 

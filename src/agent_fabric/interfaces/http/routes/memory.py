@@ -43,7 +43,7 @@ FactPath = Annotated[str, Path(max_length=12, description="The id of a fact, or 
 Question = Annotated[str, Query(min_length=1, max_length=2_000, description="A question, or a few words.")]
 Earlier = Annotated[str, Query(max_length=2_000, description="The question before, which this one follows up.")]
 Passages = Annotated[int, Query(ge=1, le=50, description="Most passages to show.")]
-LabelFilter = Annotated[list[str] | None, Query(description="Only documents with one of these labels. Repeatable.")]
+LabelFilter = Annotated[str, Query(max_length=1_000, description="Only documents with one of these, comma-separated.")]
 StatusFilter = Annotated[FactStatus | None, Query(description="Only facts of this status.")]
 
 
@@ -72,10 +72,10 @@ def _add_documents(app: FastAPI, lazy: _LazyMemory) -> None:
         **operation("memory", Scope.RUNS_READ, "Search documents and facts", FOUND_LIST, fails=[501, 502, 503, 504]),
     )
     async def search(
-        request: Request, q: Question, earlier: Earlier = "", limit: Passages = 6, label: LabelFilter = None
+        request: Request, q: Question, earlier: Earlier = "", limit: Passages = 6, labels: LabelFilter = ""
     ) -> Response:
         """The best first. An empty list: memory has nothing that fits well enough."""
-        wanted = DocumentQuery(viewer=_own(request), labels=tuple(label or ()))
+        wanted = DocumentQuery(viewer=_own(request), labels=tuple(filter(None, labels.split(","))))
         answer = await lazy.memory.search(q, wanted, earlier=earlier, limit=limit)
         return json_answer(FOUND_LIST.dump(found_items(answer)))
 
@@ -117,9 +117,11 @@ def _add_documents(app: FastAPI, lazy: _LazyMemory) -> None:
         **operation("memory", Scope.RUNS_READ, "Show a document", DOCUMENT, fails=[404]),
     )
     async def document(document_id: DocumentPath, request: Request) -> Response:
-        """Its state says how far it has been read."""
-        found = await lazy.memory.store.documents.find(document_id, viewer=_own(request))
-        return json_answer(DOCUMENT.dump(found))
+        """With its text. Its state says how far it has been read."""
+        store = lazy.memory.store
+        found = await store.documents.find(document_id, viewer=_own(request))
+        text = "".join(each.text for each in await store.passages.read(found.document_id))
+        return json_answer({**DOCUMENT.dump(found), "text": text})
 
     @app.delete(
         f"{DOCUMENTS_BASE}/{{document_id}}",

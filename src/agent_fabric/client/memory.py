@@ -1,0 +1,92 @@
+"""Documents and facts at a server."""
+
+import base64
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from agent_fabric.client.transport import Query, Resource, segment
+from agent_fabric.client.wire import json_from
+from agent_fabric.domain.errors import MemoryNotFound
+from agent_fabric.wire.shape import Json
+
+_DOCUMENTS = "/api/v1/documents"
+_FACTS = "/api/v1/memory/facts"
+_DOCUMENT = json_from("id", "title", "state")
+_FACT = json_from("id", "text", "status")
+
+
+class Memory(Resource):
+    """The documents and facts of a server, each by its id or the beginning of it."""
+
+    async def add(self, source: str, data: bytes, **more: Any) -> Json:
+        """Add a document, or bring it up to date; `more` are `media_type`, `labels` and `visibility`.
+
+        Raises:
+            DocumentUnreadable: nothing can be read in it.
+        """
+        body = {"source": source, "content": base64.b64encode(data).decode(), **more}
+        return await self._post(_DOCUMENT, _DOCUMENTS, body, timeout_s=math.inf)
+
+    async def search(self, question: str, *, limit: int = 6, labels: Sequence[str] = ()) -> Sequence[Json]:
+        """Return passages and facts that answer a question, the best first; there may be none."""
+        query: Query = {"q": question, "limit": limit, "labels": ",".join(labels) or None}
+        found: Sequence[Json] = (await self._get(json_from("found"), "/api/v1/memory/search", query))["found"]
+        return found
+
+    async def documents(self) -> Sequence[Json]:
+        """Return documents that we may see, the newest first."""
+        found: Sequence[Json] = (await self._get(json_from("documents"), _DOCUMENTS))["documents"]
+        return found
+
+    async def document(self, document_id: str) -> Json:
+        """Return a document with its text.
+
+        Raises:
+            MemoryNotFound: there is none.
+        """
+        return await self._get(_DOCUMENT, _path(_DOCUMENTS, document_id))
+
+    async def erase_document(self, document_id: str) -> None:
+        """Erase a document of ours."""
+        await self._transport.post(_path(_DOCUMENTS, document_id), method="DELETE")
+
+    async def facts(self, status: str = "") -> Sequence[Json]:
+        """Return our facts, the newest first."""
+        found: Sequence[Json] = (await self._get(json_from("facts"), _FACTS, {"status": status or None}))["facts"]
+        return found
+
+    async def remember(self, text: str, **more: Any) -> Json:
+        """Remember a fact; `more` are `kind` and `pinned`.
+
+        Raises:
+            FactRefused: it is too long, a secret, known already, or contradicts others.
+        """
+        return await self._post(_FACT, _FACTS, {"text": text, **more})
+
+    async def why(self, fact_id: str) -> Json:
+        """Return where a fact comes from, and what rests on it."""
+        return await self._get(_FACT, _path(_FACTS, fact_id))
+
+    async def review(self, fact_id: str, decision: str, *, replaces: str = "") -> Json:
+        """Accept, reject or confirm a fact.
+
+        Raises:
+            FactSettled: it was reviewed before.
+        """
+        body = {"decision": decision, **({"replaces": replaces} if replaces else {})}
+        return await self._post(_FACT, f"{_path(_FACTS, fact_id)}/review", body)
+
+    async def change(self, fact_id: str, changes: Mapping[str, Any]) -> Json:
+        """Replace the text of a fact by a new fact, pin it, or both."""
+        return await self._post(_FACT, _path(_FACTS, fact_id), dict(changes), method="PATCH")
+
+    async def forget(self, fact_id: str, *, erase: bool = False) -> Json:
+        """Retire or erase a fact; return what is left of it."""
+        query: Query = {"erase": erase or None}
+        return await self._post(json_from("id", "logs"), _path(_FACTS, fact_id), query=query, method="DELETE")
+
+
+def _path(base: str, name: str) -> str:
+    missing = MemoryNotFound(f"There is no document or fact {name!r}", hint="See them with `fabric memory list`.")
+    return f"{base}/{segment(name, missing)}"
