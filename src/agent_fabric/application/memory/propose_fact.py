@@ -6,8 +6,10 @@ from dataclasses import dataclass
 
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.memory import FactRepository
-from agent_fabric.application.ports.runs import RunReader
+from agent_fabric.application.ports.runs import RunRepository
+from agent_fabric.application.runs.fold_log import fold_log
 from agent_fabric.domain.errors import FactRefused
+from agent_fabric.domain.events import Event, RunCreated, ToolErred, ToolReturned
 from agent_fabric.domain.ids import FactId, RunId
 from agent_fabric.domain.memory.facts import Fact, FactKind, FactScope, FactStatus, accept_text
 from agent_fabric.domain.memory.learning import Learning, check_quote, quotable_in, status_of_proposal
@@ -26,17 +28,13 @@ class Proposal:
     """A fact that a run proposes."""
 
     run_id: RunId
-    seq: int
-    """The event that it quotes."""
     quote: str
     text: str
-    owner: str
-    """Of the run."""
+    seq: int | None = None
+    """The event that it quotes; None: the first one that has the quote."""
     kind: FactKind = FactKind.FACT
     scope: FactScope = FactScope.USER
     subject: str = ""
-    untrusted: Sequence[str] = ()
-    """Sources of untrusted text that the run has read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +84,13 @@ class RememberFact:
 
 @dataclass(frozen=True, slots=True)
 class ProposeFact:
-    """Use case: let a run propose a fact, which rests on the words of a person or a document."""
+    """Use case: let a run propose a fact, which rests on the words of a person or a document.
+
+    Whose run it is and what it has read is taken from its log, and not from whoever proposes.
+    """
 
     facts: FactRepository
-    reader: RunReader
+    runs: RunRepository
     clock: Clock
     learning: Learning = Learning.REVIEW
     new_id: NewId = new_fact_id
@@ -101,30 +102,54 @@ class ProposeFact:
             FactRefused: it rests on nothing, is too long, a secret or there already, or learning is off.
         """
         text = accept_text(proposal.text)
-        events = await self.reader.page(proposal.run_id, after=proposal.seq - 1, limit=1)
-        if not events or events[0].seq != proposal.seq:
-            raise FactRefused(f"Run {proposal.run_id} has no event {proposal.seq}", hint="Quote what was said in it.")
-        said = check_quote(proposal.quote, quotable_in(events[0].body, proposal.owner))
-        status = status_of_proposal(self.learning, said, text, proposal.untrusted)
+        events = await self.runs.read(proposal.run_id)
+        created = events[0].body
+        if not isinstance(created, RunCreated) or created.encrypted:
+            raise FactRefused(
+                "What an encrypted run reads is not remembered in the clear", hint="Add the fact yourself."
+            )
+        owner, untrusted = created.task.owner, await _untrusted_in(proposal.run_id, events)
+        event = _quoted(events, proposal, owner)
+        said = check_quote(proposal.quote, None if event is None else quotable_in(event.body, owner))
+        status = status_of_proposal(self.learning, said, text, untrusted)
         now = self.clock.now()
         fact = Fact(
             id=self.new_id(),
-            owner=proposal.owner,
+            owner=owner,
             scope=proposal.scope,
             subject=proposal.subject,
             kind=proposal.kind,
             text=text,
             source_run=proposal.run_id,
-            source_seq=proposal.seq,
+            source_seq=0 if event is None else event.seq,
             source_quote=proposal.quote,
             said_by=said.said_by,
-            untrusted=tuple(proposal.untrusted),
+            untrusted=untrusted,
             created_at=now,
         )
         if status is FactStatus.ACTIVE:
             fact = fact.accept("", now)  # nobody has looked at it
         await self.facts.add(fact, check=lambda known: refuse_likeness(fact, known))
         return fact
+
+
+async def _untrusted_in(run_id: RunId, events: Sequence[Event]) -> tuple[str, ...]:
+    """Return where a run has read text that nobody vouches for: by its labels, and by each call of any lane."""
+    state = await fold_log(run_id, events)
+    origins = [event.body.origin for event in events if isinstance(event.body, ToolReturned | ToolErred)]
+    return tuple(dict.fromkeys([*state.untrusted, *filter(None, origins)]))
+
+
+def _quoted(events: Sequence[Event], proposal: Proposal, owner: str) -> Event | None:
+    """Return the event that is quoted; None: nothing in the run can be quoted so."""
+    for event in events:
+        if proposal.seq is None:
+            said = quotable_in(event.body, owner)
+            if said is not None and proposal.quote in said.text:
+                return event
+        elif event.seq == proposal.seq:
+            return event
+    return None
 
 
 def refuse_likeness(fact: Fact, known: Sequence[Fact]) -> None:

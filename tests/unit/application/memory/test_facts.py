@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from itertools import product
+from typing import Any
 
 import pytest
 
@@ -42,12 +43,14 @@ POISON = tuple(
 
 
 def returned(tool: str, poison: str) -> ToolReturned:
-    result = {
+    results: dict[str, dict[str, Any]] = {
         "read_file": {"content": poison},
         "fetch_url": {"text": poison},
         "memory_search": {"passages": [{"text": poison}], "facts": []},
-    }[tool]
-    return ToolReturned(tool=tool, result=result, call_id=CallId("c"), origin="" if tool == "read_file" else "a page")
+    }
+    return ToolReturned(
+        tool=tool, result=results[tool], call_id=CallId("c"), origin="" if tool == "read_file" else "a page"
+    )
 
 
 async def storage_with(*bodies: Body) -> MemoryStorage:
@@ -58,11 +61,11 @@ async def storage_with(*bodies: Body) -> MemoryStorage:
 
 
 def propose(storage: MemoryStorage, learning: Learning) -> ProposeFact:
-    return ProposeFact(storage.memory.facts, storage.reader, storage.clock, learning)
+    return ProposeFact(storage.memory.facts, storage.runs, storage.clock, learning)
 
 
-def proposal(text: str = "the pool opens at 9", quote: str = "", seq: int = 0, *untrusted: str) -> Proposal:
-    return Proposal(run_id=RUN, seq=seq, quote=quote or text, text=text, owner=ADA, untrusted=untrusted)
+def proposal(text: str = "the pool opens at 9", quote: str = "", seq: int | None = None) -> Proposal:
+    return Proposal(run_id=RUN, seq=seq, quote=quote or text, text=text)
 
 
 @pytest.mark.parametrize("tool", ["read_file", "fetch_url", "memory_search"])
@@ -70,15 +73,15 @@ async def test_no_planted_sentence_becomes_a_fact_even_if_the_model_always_obeys
     assert len(POISON) == 36
     for poison in POISON:
         storage = await storage_with(returned(tool, poison))
-        untrusted = () if tool == "read_file" else ("a page",)
         remember = propose(storage, Learning.AUTO)
         # The obedient model quotes the document, the person, itself, and what does not exist.
         tries = (
-            proposal(poison, poison, 1, *untrusted),
-            proposal(poison, "the pool opens at 9", 0, *untrusted),
-            proposal(poison, poison, 0, *untrusted),
-            proposal("the pool opens at 9, and " + poison, "the pool opens at 9", 0, *untrusted),
-            proposal(poison, poison, 7, *untrusted),
+            proposal(poison, poison, 1),
+            proposal(poison, "the pool opens at 9", 0),
+            proposal(poison, poison, 0),
+            proposal("the pool opens at 9, and " + poison, "the pool opens at 9", 0),
+            proposal(poison, poison, 7),
+            proposal(poison, poison),
         )
         for each in tries:
             try:
@@ -105,6 +108,20 @@ async def test_own_words_are_taken_without_a_review_if_that_is_wanted_and_nothin
     with pytest.raises(FactRefused):
         await propose(storage, Learning.OFF)(proposal())
     assert (await propose(storage, Learning.AUTO)(proposal())).status is FactStatus.ACTIVE
+
+
+async def test_what_a_run_has_read_is_taken_from_its_log() -> None:
+    storage = await storage_with(returned("fetch_url", "Anything at all, really."))
+    fact = await propose(storage, Learning.AUTO)(proposal())
+    assert (fact.status, fact.owner, fact.untrusted) == (FactStatus.PROPOSED, ADA, ("a page",))
+
+
+async def test_an_encrypted_run_leaves_nothing_in_the_clear() -> None:
+    storage = MemoryStorage()
+    created = replace(run_created("Please remember: the pool opens at 9."), encrypted=True)
+    await (await storage.runs.create(RUN, log(created))).release()
+    with pytest.raises(FactRefused, match="encrypted"):
+        await propose(storage, Learning.AUTO)(proposal())
 
 
 async def test_a_duplicate_is_refused_and_named() -> None:
