@@ -5,8 +5,9 @@ from dataclasses import dataclass
 
 from agent_fabric.application.memory.add_document import AddDocument
 from agent_fabric.application.memory.embed_passages import EmbedPassages
-from agent_fabric.application.memory.propose_fact import RememberFact
+from agent_fabric.application.memory.propose_fact import ProposeFact, RememberFact
 from agent_fabric.application.memory.review_fact import ReviewFact
+from agent_fabric.application.memory.run_memory import RunMemory
 from agent_fabric.application.memory.search_memory import SearchMemory
 from agent_fabric.application.ports.embeddings import Embedder
 from agent_fabric.application.ports.memory import MemoryStore
@@ -15,6 +16,7 @@ from agent_fabric.bootstrap.records import Records
 from agent_fabric.bootstrap.secrets import open_secrets
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.domain.errors import MissingExtra
+from agent_fabric.domain.memory.learning import Learning
 from agent_fabric.infrastructure.memory.document_files import DocumentFiles
 
 
@@ -45,6 +47,13 @@ def open_memory(records: Records, config: FabricConfig) -> Memory:
         remember=RememberFact(storage.memory.facts, storage.clock),
         review=ReviewFact(storage.memory, storage.clock),
     )
+
+
+def open_run_memory(records: Records, config: FabricConfig) -> RunMemory:
+    """Join what the tools of runs need; for errors see `open_memory`."""
+    storage, learning = records.storage, Learning(config.memory.learning)
+    propose = ProposeFact(storage.memory.facts, storage.runs, storage.clock, learning)
+    return RunMemory(open_memory(records, config).search, propose)
 
 
 def _embedder(records: Records, config: FabricConfig) -> Embedder | None:

@@ -25,6 +25,7 @@ from agent_fabric.config.schema.identity import IdentityConfig
 from agent_fabric.config.schema.limits import LimitsConfig
 from agent_fabric.config.schema.log import LogConfig
 from agent_fabric.config.schema.managed_llama import ManagedLlamaConfig
+from agent_fabric.config.schema.memory import MemoryConfig
 from agent_fabric.config.schema.models import ModelConfig
 from agent_fabric.config.schema.policy import PolicyConfig
 from agent_fabric.config.schema.retention import RetentionConfig
@@ -118,6 +119,8 @@ class FabricConfig(Settings):
     """Where workflows are defined."""
     chat: ChatConfig = ChatConfig()
     """Conversations with people."""
+    memory: MemoryConfig = MemoryConfig()
+    """Documents and facts that agents look up."""
     run_index: RunIndexConfig = RunIndexConfig()
     """How earlier runs are searched."""
     cloud_fallback: CloudFallbackConfig | None = None

@@ -32,6 +32,7 @@ CAPABILITIES: Final[Mapping[str, Capability]] = {
     "knowledge": Capability(
         description="Looks up documents and facts that people have added.", tools=("memory_search",)
     ),
+    "learning": Capability(description="Proposes facts to remember, which a person reviews.", tools=("remember",)),
     "recall": Capability(description="Searches what earlier runs found.", tools=("cross_run_search",)),
 }
 

@@ -27,6 +27,7 @@ Tools = Sequence[tuple[ToolSpec, ToolFunction]]
 _WEB = tools_of(("web-search", "web-fetch", "evidence"))
 _RECALL = tools_of(("recall",))
 _KNOWLEDGE = tools_of(("knowledge",))
+_LEARNING = tools_of(("learning",))
 
 
 def build_agent_pack(
@@ -53,6 +54,7 @@ def build_agent_pack(
         *(web if network_allowed else ()),
         *([desk().recall_tool()] if wanted & _RECALL else ()),
         *(desk().knowledge_tools() if wanted & _KNOWLEDGE else ()),
+        *(desk().learning_tools() if wanted & _LEARNING else ()),
     )
     return BaseSpecialistPack(
         system_prompt=_with_ending(agent.system_prompt, agent.finish),

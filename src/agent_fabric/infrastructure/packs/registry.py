@@ -27,7 +27,7 @@ from agent_fabric.infrastructure.packs.project_context import with_project_conte
 
 if TYPE_CHECKING:
     from agent_fabric.application.fleet.fleet_policy import FleetDoor
-    from agent_fabric.application.memory.search_memory import SearchMemory
+    from agent_fabric.application.memory.run_memory import RunMemory
     from agent_fabric.application.ports.leases import NamedLocks
     from agent_fabric.application.ports.mcp import ToolServers
     from agent_fabric.infrastructure.packs.research import ResearchDesk
@@ -68,7 +68,7 @@ class PackParts:
     web_allow_hosts: tuple[str, ...] = ()
     fleet: "FleetDoor | None" = None
     """Where node tools find the machines; None: there are none."""
-    memory: "Callable[[], SearchMemory] | None" = None
+    memory: "Callable[[], RunMemory] | None" = None
     """Makes what looks up documents and facts; None: there are none here."""
     steps: Callable[[Sandbox], SpecialistPack] | None = None
     """Builds the pack for the steps of workflows."""

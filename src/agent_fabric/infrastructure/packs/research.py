@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from agent_fabric.application.memory.search_memory import SearchMemory
+from agent_fabric.application.memory.run_memory import RunMemory
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.runs import RunCatalogue
 from agent_fabric.application.ports.sandbox import Sandbox
@@ -28,6 +28,7 @@ from agent_fabric.infrastructure.tools.browser import PageRecord
 from agent_fabric.infrastructure.tools.cross_run_search import CROSS_RUN_SEARCH, CrossRunSearch
 from agent_fabric.infrastructure.tools.files import LIST_FILES, READ_FILE, WRITE_FILE, ListFiles, ReadFile, WriteFile
 from agent_fabric.infrastructure.tools.memory_search import MEMORY_SEARCH, MemorySearch
+from agent_fabric.infrastructure.tools.remember import REMEMBER, Remember
 from agent_fabric.infrastructure.tools.reports import WriteReport
 from agent_fabric.infrastructure.tools.tables import WorkspaceTable
 from agent_fabric.infrastructure.tools.web import (
@@ -74,7 +75,7 @@ class ResearchDesk:
     catalogue: RunCatalogue
     clock: Clock
     network_allowed: bool
-    memory: Callable[[], SearchMemory] | None = None
+    memory: Callable[[], RunMemory] | None = None
     """Makes what looks up documents and facts; None: there are none here."""
 
     def page_record(self) -> PageRecord:
@@ -114,9 +115,16 @@ class ResearchDesk:
 
     def knowledge_tools(self) -> Tools:
         """Return the tool that looks up documents and facts, where there are some."""
-        if self.memory is None:
+        memory = self.memory
+        if memory is None:
             return ()
-        return ((MEMORY_SEARCH, MemorySearch(self.memory, self.catalogue, self.snapshots, self.clock)),)
+        search = MemorySearch(lambda: memory().search, self.catalogue, self.snapshots, self.clock)
+        return ((MEMORY_SEARCH, search),)
+
+    def learning_tools(self) -> Tools:
+        """Return the tool that proposes facts, where they are kept."""
+        memory = self.memory
+        return () if memory is None else ((REMEMBER, Remember(lambda: memory().propose)),)
 
     def web_tools(self) -> Tools:
         """Return the tools that find and read pages, and record evidence."""
