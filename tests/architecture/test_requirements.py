@@ -17,6 +17,7 @@ SHAPES = {
     "conversations": r"CO-\d{1,2}",
     "fleet": r"FL-\d{1,2}",
     "automation": r"AU-\d{1,2}",
+    "memory": r"ME-\d{1,2}",
 }
 
 

@@ -85,6 +85,7 @@ class MemoryContract:
         assert await found(storage, "top handbook", DocumentQuery()) == {("b", 0), ("b", 1), ("b", 2), ("b", 3)}
         assert await found(storage, '\' OR "x" * (', DocumentQuery()) == set()
 
+    @pytest.mark.proves("A33-071", "ME-4")
     async def test_passages_are_found_by_meaning_as_soon_as_they_have_vectors(self, storage: Storage) -> None:
         await add(storage, document(), "one", "two", "three")
         assert await found(storage, "zzz", DocumentQuery(), 1, 0, 0) == set()
@@ -116,6 +117,7 @@ class MemoryContract:
         await add(storage, document(), "two")
         assert len(await storage.memory.passages.unread(EMBEDDER, dimensions=3, limit=9)) == 1
 
+    @pytest.mark.proves("ME-5")
     async def test_owner_and_labels_narrow_the_choice_itself(self, storage: Storage) -> None:
         for number in range(60):
             given = document(DocumentId(f"{number:016x}"), owner="user:bob", labels=("other",))
@@ -221,6 +223,7 @@ class MemoryContract:
         with pytest.raises(MemoryNotFound):
             await storage.memory.facts.erase(FACT.id)
 
+    @pytest.mark.proves("ME-12")
     async def test_owners_never_see_each_others_facts(self, storage: Storage) -> None:
         chance = random.Random(21)
         owners = [f"user:{number}" for number in range(4)]

@@ -96,6 +96,7 @@ async def test_without_vectors_words_find_it() -> None:
     assert "opens at nine" in answer.passages[0].passage
 
 
+@pytest.mark.proves("ME-7")
 async def test_memory_says_when_it_has_nothing() -> None:
     bench = Bench()
     await bench.add(HANDBOOK)
@@ -131,6 +132,7 @@ async def test_of_a_changed_file_only_what_changed_is_read_again() -> None:
     assert len(await bench.memory.documents.list(OWN)) == 1
 
 
+@pytest.mark.proves("ME-2")
 async def test_whoever_is_stopped_half_way_goes_on_with_what_is_missing() -> None:
     bench = Bench(embedder=TopicEmbedder(fail_after=32))
     long = HANDBOOK + "\n\n".join(f"## Part {number}\n\n" + f"Text of part {number}. " * 60 for number in range(60))

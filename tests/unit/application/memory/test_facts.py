@@ -69,6 +69,7 @@ def proposal(text: str = "the pool opens at 9", quote: str = "", seq: int | None
 
 
 @pytest.mark.parametrize("tool", ["read_file", "fetch_url", "memory_search"])
+@pytest.mark.proves("ME-10")
 async def test_no_planted_sentence_becomes_a_fact_even_if_the_model_always_obeys(tool: str) -> None:
     assert len(POISON) == 36
     for poison in POISON:
@@ -173,6 +174,7 @@ async def test_why_names_the_sentence_the_run_the_reviewer_and_the_answers() -> 
     assert [use.run_id for use in why.uses] == ["later"]
 
 
+@pytest.mark.proves("ME-13")
 async def test_who_forgets_is_told_what_is_left() -> None:
     storage = await storage_with()
     review = ReviewFact(storage.memory, storage.clock)

@@ -61,6 +61,7 @@ def test_a_fact_is_reviewed_once(fact: Fact) -> None:
     "text",
     ["", " \n", "x" * 401, "The key is ghp_" + "a1B2" * 8, "postgres://ada:Zk3vP9qLw2xR@db.example.org/fabric"],
 )
+@pytest.mark.proves("ME-12")
 def test_what_is_empty_too_long_or_secret_is_refused(text: str) -> None:
     with pytest.raises(FactRefused):
         accept_text(text)
@@ -99,6 +100,7 @@ def test_a_person_is_quoted_word_for_word() -> None:
         returned("cross_run_search", {"runs": [{"summary": "the pool opens at 9"}]}),
     ],
 )
+@pytest.mark.proves("ME-9", "ME-11")
 def test_what_no_person_or_document_said_cannot_be_quoted(body: Body) -> None:
     with pytest.raises(FactRefused):
         check_quote("the pool opens at 9", quotable_in(body, ADA))

@@ -21,6 +21,7 @@ def section(name: str, sentences: int) -> str:
 
 
 @pytest.mark.parametrize("seed", range(60))
+@pytest.mark.proves("ME-3")
 def test_passages_leave_nothing_out_and_keep_their_size(seed: int) -> None:
     chance = random.Random(seed)
     pieces = (
@@ -82,6 +83,7 @@ def test_chinese_text_is_cut_behind_its_full_stops() -> None:
     assert all(passage.text.endswith("。") for passage in passages)
 
 
+@pytest.mark.proves("ME-2")
 def test_only_passages_that_changed_are_replaced() -> None:
     parts = [section(name, 17) for name in ("Water", "Fish", "Sleep")]
     before = split_passages("".join(parts))

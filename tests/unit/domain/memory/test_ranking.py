@@ -71,6 +71,7 @@ def test_without_vectors_words_decide() -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
+@pytest.mark.proves("ME-6")
 def test_scores_lie_between_0_and_1_and_fall(seed: int) -> None:
     chance = random.Random(seed)
     words = ["otter", "river", "paw", "fish", "水獭", "schlaf", "é"]

@@ -46,6 +46,7 @@ def test_a_document_is_added_found_shown_and_forgotten(capsys: pytest.CaptureFix
     assert fabric(capsys, "search", "pool") == []
 
 
+@pytest.mark.proves("ME-2", "ME-13")
 def test_what_was_forgotten_stands_in_no_file(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "secret.md").write_text("The zibeline quokka sleeps. " * 3)
     added = fabric(capsys, "add", "secret.md")
@@ -70,6 +71,7 @@ def test_a_fact_is_remembered_replaced_explained_and_forgotten(capsys: pytest.Ca
     assert fabric(capsys, "why", "ffff", code=2)["error"]["code"] == "memory_not_found"
 
 
+@pytest.mark.proves("ME-14")
 def test_an_export_imports_back_and_waits_for_a_review(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     fabric(capsys, "add", "--preference", "Answer in German", "--pin")
     before = fabric(capsys, "list")

@@ -1,0 +1,90 @@
+"""Documents and facts over HTTP: each for its owner, and nothing for a run that asks in the name of one."""
+
+from base64 import b64encode
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_fabric.bootstrap.records import owner_here
+from agent_fabric.client import FabricClient
+from agent_fabric.domain.errors import FactRefused, MemoryNotFound, MissingExtra
+from agent_fabric.domain.identity import RUN_HEADER, Scope
+from agent_fabric.infrastructure.embeddings.sentence_encoder import SentenceEncoder
+from integration.http.served import Served, bearer, served
+
+HANDBOOK = "# Handbook\n\nThe pool opens at nine.\n"
+SEARCH = "/api/v1/memory/search"
+
+
+@pytest.fixture(autouse=True)
+def words_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Loading the encoder would take longer than all of this."""
+
+    def missing(_: object) -> None:
+        raise MissingExtra("embeddings", needed_for="Search by meaning")
+
+    monkeypatch.setattr(SentenceEncoder, "__init__", missing)
+
+
+async def person(server: Served, name: str) -> dict[str, str]:
+    made = {"name": name, "role": "viewer", "scopes": [Scope.RUNS.value]}
+    assert (await server.client.post("/api/v1/users", json=made)).status_code == 201
+    return bearer((await server.fabric.identity.issue(name, by=owner_here())).token)
+
+
+async def test_documents_and_facts_belong_to_who_added_them(tmp_path: Path) -> None:
+    async with served(tmp_path) as server:
+        ada, eve = await person(server, "ada"), await person(server, "eve")
+        ask = server.client
+
+        async def found(who: dict[str, str]) -> list[Any]:
+            answer = await ask.get(SEARCH, params={"q": "When does the pool open?"}, headers=who)
+            assert answer.status_code == 200, answer.text
+            return list(answer.json()["found"])
+
+        body: dict[str, Any] = {"source": "handbook.md", "content": b64encode(HANDBOOK.encode()).decode()}
+        added = await ask.post("/api/v1/documents", json=body, headers=ada)
+        assert (added.status_code, added.json()["title"]) == (201, "Handbook")
+        one = f"/api/v1/documents/{added.json()['id']}"
+        assert [each["passage"] for each in await found(ada)] == [HANDBOOK]
+        assert await found(eve) == []
+        assert (await ask.get(one, headers=ada)).json()["text"] == HANDBOOK
+        for method in ("GET", "DELETE"):
+            assert (await ask.request(method, one, headers=eve)).status_code == 404
+        shared = await ask.post("/api/v1/documents", json={**body, "visibility": "team"}, headers=ada)
+        assert shared.json()["id"] == added.json()["id"]
+        assert await found(eve)
+        assert (await ask.delete(one, headers=eve)).status_code == 403
+        assert (await ask.delete(one, headers=ada)).status_code == 204
+        assert await found(ada) == []
+
+        fact = (await ask.post("/api/v1/memory/facts", json={"text": "The sauna opens at 10"}, headers=ada)).json()
+        assert (fact["status"], fact["owner"]) == ("active", "user:ada")
+        assert (await ask.get("/api/v1/memory/facts", headers=eve)).json() == {"facts": []}
+        for_run = {**ada, RUN_HEADER: "some-run"}
+        refused = await ask.post("/api/v1/memory/facts", json={"text": "Runs decide"}, headers=for_run)
+        assert refused.status_code == 403
+        wrong = await ask.post("/api/v1/documents", json={"source": "x", "content": "%"}, headers=ada)
+        assert (wrong.status_code, wrong.json()["code"]) == (422, "inputs_invalid")
+
+
+async def test_the_client_says_the_same_as_the_folder(tmp_path: Path) -> None:
+    async with served(tmp_path) as server, FabricClient(str(server.client.base_url), token=server.token) as client:
+        memory = client.memory
+        document = await memory.add("handbook.md", HANDBOOK.encode(), labels=["team"])
+        assert [each["id"] for each in await memory.documents()] == [document["id"]]
+        assert (await memory.search("pool", labels=["team"]))[0]["document"] == document["id"]
+        assert await memory.search("pool", labels=["other"]) == []
+        fact = await memory.remember("The pool opens at 9", pinned=True)
+        with pytest.raises(FactRefused):
+            await memory.remember("The pool opens at 9")
+        newer = await memory.change(fact["id"], {"text": "The pool opens at 10"})
+        assert (await memory.why(fact["id"]))["superseded_by"] == newer["id"]
+        assert (await memory.review(newer["id"], "confirm"))["status"] == "active"
+        assert (await memory.forget(newer["id"], erase=True))["status"] == "erased"
+        with pytest.raises(MemoryNotFound):
+            await memory.why(newer["id"])
+        await memory.erase_document(document["id"])
+        with pytest.raises(MemoryNotFound):
+            await memory.document(document["id"])
