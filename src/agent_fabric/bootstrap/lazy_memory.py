@@ -5,7 +5,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from agent_fabric.application.memory.run_memory import RunMemory
+    from agent_fabric.application.ports.memory import RunMemory
     from agent_fabric.bootstrap.records import Records
     from agent_fabric.config.schema.fabric import FabricConfig
 

@@ -7,10 +7,9 @@ from agent_fabric.application.memory.add_document import AddDocument
 from agent_fabric.application.memory.embed_passages import EmbedPassages
 from agent_fabric.application.memory.propose_fact import ProposeFact, RememberFact
 from agent_fabric.application.memory.review_fact import ReviewFact
-from agent_fabric.application.memory.run_memory import RunMemory
 from agent_fabric.application.memory.search_memory import SearchMemory
 from agent_fabric.application.ports.embeddings import Embedder
-from agent_fabric.application.ports.memory import MemoryStore
+from agent_fabric.application.ports.memory import MemoryStore, RunMemory
 from agent_fabric.bootstrap.recall import embedder_for
 from agent_fabric.bootstrap.records import Records
 from agent_fabric.bootstrap.secrets import open_secrets
@@ -53,7 +52,7 @@ def open_run_memory(records: Records, config: FabricConfig) -> RunMemory:
     """Join what the tools of runs need; for errors see `open_memory`."""
     storage, learning = records.storage, Learning(config.memory.learning)
     propose = ProposeFact(storage.memory.facts, storage.runs, storage.clock, learning)
-    return RunMemory(open_memory(records, config).search, propose)
+    return RunMemory(open_memory(records, config).search, propose, storage.memory.fact_uses)
 
 
 def _embedder(records: Records, config: FabricConfig) -> Embedder | None:

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from typing import Annotated, NamedTuple
 
 from agent_fabric.application.memory.review_fact import Forgotten, WhyFact
-from agent_fabric.application.memory.search_memory import FoundFact, FoundPassage, MemoryAnswer
-from agent_fabric.application.ports.memory import FactUse
+from agent_fabric.application.ports.memory import FactUse, FoundFact, FoundPassage, MemoryAnswer
 from agent_fabric.domain.ids import DocumentId, FactId, RunId
 from agent_fabric.domain.memory.documents import Document
 from agent_fabric.domain.memory.facts import Fact

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from agent_fabric.application.ports.clock import Clock
-from agent_fabric.application.ports.memory import FactRepository
+from agent_fabric.application.ports.memory import FactRepository, Proposal
 from agent_fabric.application.ports.runs import RunRepository
 from agent_fabric.application.runs.fold_log import fold_log
 from agent_fabric.domain.errors import FactRefused
@@ -21,20 +21,6 @@ NewId = Callable[[], FactId]
 def new_fact_id() -> FactId:
     """Return an id that no other fact has."""
     return FactId(uuid.uuid4().hex[:12])
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Proposal:
-    """A fact that a run proposes."""
-
-    run_id: RunId
-    quote: str
-    text: str
-    seq: int | None = None
-    """The event that it quotes; None: the first one that has the quote."""
-    kind: FactKind = FactKind.FACT
-    scope: FactScope = FactScope.USER
-    subject: str = ""
 
 
 @dataclass(frozen=True, slots=True)

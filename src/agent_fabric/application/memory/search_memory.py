@@ -1,15 +1,21 @@
 """Finds the passages and facts that answer a question."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.embeddings import Embedder, Vector
-from agent_fabric.application.ports.memory import DocumentQuery, FactQuery, MemoryStore, PassageQuestion
+from agent_fabric.application.ports.memory import (
+    DocumentQuery,
+    FactQuery,
+    FoundFact,
+    FoundPassage,
+    MemoryAnswer,
+    MemoryStore,
+    PassageQuestion,
+)
 from agent_fabric.domain.ids import DocumentId
 from agent_fabric.domain.memory.documents import Document
-from agent_fabric.domain.memory.facts import Fact, FactStatus
+from agent_fabric.domain.memory.facts import FactStatus
 from agent_fabric.domain.memory.ranking import (
     Candidate,
     Excerpt,
@@ -23,38 +29,6 @@ from agent_fabric.domain.memory.terms import question_terms
 MAX_QUESTION_CHARS = 2_000
 MAX_PASSAGES = 6
 CANDIDATES = 50
-
-
-class FoundPassage(NamedTuple):
-    """Neighbouring passages that answer a question."""
-
-    document: Document
-    passage: str
-    """Their text, exactly as it stands in the document."""
-    headings: tuple[str, ...]
-    first: int
-    last: int
-    """Ordinals of the first and the last passage."""
-    start: int
-    end: int
-    """Where they stand in the document's text."""
-    score: float
-
-
-class FoundFact(NamedTuple):
-    """A fact that has to do with a question."""
-
-    fact: Fact
-    score: float
-
-
-class MemoryAnswer(NamedTuple):
-    """What memory knows about a question; it may be nothing."""
-
-    passages: Sequence[FoundPassage]
-    facts: Sequence[FoundFact]
-    by_meaning: bool
-    """Whether vectors were compared; otherwise words only."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol
 from agent_fabric.application.ports.embeddings import Vector
 from agent_fabric.domain.ids import DocumentId, FactId, RunId
 from agent_fabric.domain.memory.documents import Document
-from agent_fabric.domain.memory.facts import Fact, FactScope, FactStatus
+from agent_fabric.domain.memory.facts import Fact, FactKind, FactScope, FactStatus
 from agent_fabric.domain.memory.passages import Passage
 from agent_fabric.domain.memory.ranking import Candidate
 from agent_fabric.domain.ownership import EVERYTHING, Viewer
@@ -239,3 +239,84 @@ class MemoryStore(Protocol):
     def fact_uses(self) -> FactUses:
         """Which answers rest on them."""
         ...
+
+
+class FoundPassage(NamedTuple):
+    """Neighbouring passages that answer a question."""
+
+    document: Document
+    passage: str
+    """Their text, exactly as it stands in the document."""
+    headings: tuple[str, ...]
+    first: int
+    last: int
+    """Ordinals of the first and the last passage."""
+    start: int
+    end: int
+    """Where they stand in the document's text."""
+    score: float
+
+
+class FoundFact(NamedTuple):
+    """A fact that has to do with a question."""
+
+    fact: Fact
+    score: float
+
+
+class MemoryAnswer(NamedTuple):
+    """What memory knows about a question; it may be nothing."""
+
+    passages: Sequence[FoundPassage]
+    facts: Sequence[FoundFact]
+    by_meaning: bool
+    """Whether vectors were compared; otherwise words only."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposal:
+    """A fact that a run proposes."""
+
+    run_id: RunId
+    quote: str
+    text: str
+    seq: int | None = None
+    """The event that it quotes; None: the first one that has the quote."""
+    kind: FactKind = FactKind.FACT
+    scope: FactScope = FactScope.USER
+    subject: str = ""
+
+
+class MemorySearcher(Protocol):
+    """Finds the passages and facts that answer a question."""
+
+    async def __call__(
+        self, question: str, wanted: DocumentQuery, *, earlier: str = "", limit: int = ...
+    ) -> MemoryAnswer:
+        """Answer a question; `earlier` is the one before it in a conversation.
+
+        Raises:
+            ModelError: the server that makes the vectors gave no usable answer.
+        """
+        ...
+
+
+class FactProposer(Protocol):
+    """Takes what runs propose to remember."""
+
+    async def __call__(self, proposal: Proposal) -> Fact:
+        """Return the fact, which may have to wait for a review.
+
+        Raises:
+            FactRefused: it is not remembered.
+        """
+        ...
+
+
+class RunMemory(NamedTuple):
+    """What the tools of runs do with memory."""
+
+    search: MemorySearcher
+    propose: FactProposer
+    uses: FactUses
+    """Where it is noted which runs were told which facts."""

@@ -37,4 +37,5 @@ def int8_similarities(vectors: Sequence[bytes], question: Vector) -> list[float]
 
 def _similarity(numbers: "array[int]", asked: "array[float]") -> float:
     length = math.sqrt(sum(map(operator.mul, numbers, numbers))) or 1.0
-    return sum(map(operator.mul, numbers, asked)) / length
+    product: float = sum(map(operator.mul, numbers, asked))
+    return product / length

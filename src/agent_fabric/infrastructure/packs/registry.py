@@ -27,9 +27,9 @@ from agent_fabric.infrastructure.packs.project_context import with_project_conte
 
 if TYPE_CHECKING:
     from agent_fabric.application.fleet.fleet_policy import FleetDoor
-    from agent_fabric.application.memory.run_memory import RunMemory
     from agent_fabric.application.ports.leases import NamedLocks
     from agent_fabric.application.ports.mcp import ToolServers
+    from agent_fabric.application.ports.memory import RunMemory
     from agent_fabric.infrastructure.packs.research import ResearchDesk
 
 _RESEARCHERS = frozenset({"research", "enterprise_research"})

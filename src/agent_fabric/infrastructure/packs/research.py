@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from agent_fabric.application.memory.run_memory import RunMemory
 from agent_fabric.application.ports.clock import Clock
+from agent_fabric.application.ports.memory import RunMemory
 from agent_fabric.application.ports.runs import RunCatalogue
 from agent_fabric.application.ports.sandbox import Sandbox
 from agent_fabric.application.ports.sources import Snapshots
@@ -115,16 +115,13 @@ class ResearchDesk:
 
     def knowledge_tools(self) -> Tools:
         """Return the tool that looks up documents and facts, where there are some."""
-        memory = self.memory
-        if memory is None:
+        if self.memory is None:
             return ()
-        search = MemorySearch(lambda: memory().search, self.catalogue, self.snapshots, self.clock)
-        return ((MEMORY_SEARCH, search),)
+        return ((MEMORY_SEARCH, MemorySearch(self.memory, self.catalogue, self.snapshots, self.clock)),)
 
     def learning_tools(self) -> Tools:
         """Return the tool that proposes facts, where they are kept."""
-        memory = self.memory
-        return () if memory is None else ((REMEMBER, Remember(lambda: memory().propose)),)
+        return () if self.memory is None else ((REMEMBER, Remember(self.memory)),)
 
     def web_tools(self) -> Tools:
         """Return the tools that find and read pages, and record evidence."""

@@ -4,9 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from agent_fabric.application.memory.search_memory import FoundFact, FoundPassage, MemoryAnswer, SearchMemory
 from agent_fabric.application.ports.clock import Clock
-from agent_fabric.application.ports.memory import DocumentQuery
+from agent_fabric.application.ports.memory import DocumentQuery, FoundFact, FoundPassage, MemoryAnswer, RunMemory
 from agent_fabric.application.ports.runs import RunCatalogue
 from agent_fabric.application.ports.sources import Snapshots
 from agent_fabric.application.ports.web import Page
@@ -43,8 +42,8 @@ MEMORY_SEARCH = ToolSpec(
 class MemorySearch:
     """Tool: find passages and facts. A passage can be cited like a page, as `memory:<document>/<first>-<last>`."""
 
-    search: Callable[[], SearchMemory]
-    """Makes the search when it is first needed: its model costs memory."""
+    memory: Callable[[], RunMemory]
+    """Makes it when it is first needed: the model of the search costs memory."""
     catalogue: RunCatalogue
     snapshots: Snapshots
     clock: Clock
@@ -58,13 +57,13 @@ class MemorySearch:
         query = text_argument(args, "query")
         limit = min(int(args.get("max_results", USUAL_PASSAGES)), MAX_PASSAGES)
         owner = (await self.catalogue.locate(context.run_id)).owner
-        search = self.search()
-        answer = await search(query, DocumentQuery(viewer=Viewer((owner,), sees_all=False)), limit=limit)
+        memory = self.memory()
+        answer = await memory.search(query, DocumentQuery(viewer=Viewer((owner,), sees_all=False)), limit=limit)
         now = self.clock.now()
         sources = [await self.snapshots.keep(_page(each), fetched_at=now) for each in answer.passages]
         if answer.facts:
             told = [each.fact.id for each in answer.facts]
-            await search.memory.fact_uses.note(context.run_id, told, at=now, cited=False)
+            await memory.uses.note(context.run_id, told, at=now, cited=False)
         found = bool(answer.passages or answer.facts)
         output: dict[str, Any] = {
             "query": query,

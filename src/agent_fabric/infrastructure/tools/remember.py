@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from agent_fabric.application.memory.propose_fact import Proposal, ProposeFact
+from agent_fabric.application.ports.memory import Proposal, RunMemory
 from agent_fabric.domain.errors import FactRefused
 from agent_fabric.domain.memory.facts import MAX_QUOTE_CHARS, MAX_TEXT_CHARS, FactKind, FactStatus
 from agent_fabric.domain.tools import Effect, ToolContext, ToolResult, ToolSpec, object_schema
@@ -31,7 +31,7 @@ _ANSWERS = {FactStatus.ACTIVE: "It is remembered.", FactStatus.PROPOSED: "A pers
 class Remember:
     """Tool: propose a fact. A fact that is known already is refused, so that proposing it twice does nothing."""
 
-    propose: Callable[[], ProposeFact]
+    memory: Callable[[], RunMemory]
 
     async def __call__(self, args: Mapping[str, Any], context: ToolContext) -> ToolResult:
         """Propose `text`, which rests on `quote`.
@@ -46,7 +46,7 @@ class Remember:
             kind=FactKind(args.get("kind", FactKind.FACT)),
         )
         try:
-            fact = await self.propose()(proposal)
+            fact = await self.memory().propose(proposal)
         except FactRefused as refused:
             return ToolResult(success=False, error=f"{refused.message}. {refused.hint}".strip())
         return ToolResult(output={"id": fact.id, "status": fact.status.value, "note": _ANSWERS[fact.status]})

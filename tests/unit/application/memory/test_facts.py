@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from agent_fabric.application.memory.propose_fact import Proposal, ProposeFact, RememberFact
+from agent_fabric.application.memory.propose_fact import ProposeFact, RememberFact
 from agent_fabric.application.memory.review_fact import ReviewFact
-from agent_fabric.application.ports.memory import FactQuery
+from agent_fabric.application.ports.memory import FactQuery, Proposal
 from agent_fabric.domain.errors import FactRefused, FactSettled, MemoryNotFound
 from agent_fabric.domain.events import Body, ToolReturned
 from agent_fabric.domain.ids import CallId, FactId, RunId

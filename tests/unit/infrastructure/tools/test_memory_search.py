@@ -4,8 +4,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from agent_fabric.application.memory.add_document import AddDocument, NewDocument
-from agent_fabric.application.memory.propose_fact import RememberFact
+from agent_fabric.application.memory.propose_fact import ProposeFact, RememberFact
 from agent_fabric.application.memory.search_memory import SearchMemory
+from agent_fabric.application.ports.memory import RunMemory
 from agent_fabric.domain.ids import CallId
 from agent_fabric.domain.ownership import Visibility
 from agent_fabric.domain.tools import ToolContext
@@ -23,7 +24,9 @@ async def desk(folder: Path, owner: str = "user:ada") -> tuple[MemoryStorage, Me
     created = replace(run_created("look it up"), owner=owner)
     await (await storage.runs.create(RUN, log(created))).release()
     search = SearchMemory(storage.memory, storage.clock)
-    return storage, MemorySearch(lambda: search, storage.catalogue, shelf, storage.clock)
+    propose = ProposeFact(storage.memory.facts, storage.runs, storage.clock)
+    memory = RunMemory(search, propose, storage.memory.fact_uses)
+    return storage, MemorySearch(lambda: memory, storage.catalogue, shelf, storage.clock)
 
 
 async def add(storage: MemoryStorage, text: str, owner: str = "user:ada", **more: Visibility) -> None:

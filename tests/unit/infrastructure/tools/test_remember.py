@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from agent_fabric.application.memory.propose_fact import ProposeFact
-from agent_fabric.application.ports.memory import FactQuery
+from agent_fabric.application.memory.search_memory import SearchMemory
+from agent_fabric.application.ports.memory import FactQuery, RunMemory
 from agent_fabric.config.schema.memory import MemoryConfig
 from agent_fabric.domain.ids import CallId
 from agent_fabric.domain.memory.learning import Learning
@@ -23,7 +24,8 @@ async def tool(learning: Learning = Learning.REVIEW) -> tuple[MemoryStorage, Rem
     created = replace(run_created("By the way, the pool opens at 9."), owner="user:ada")
     await (await storage.runs.create(RUN, log(created))).release()
     propose = ProposeFact(storage.memory.facts, storage.runs, storage.clock, learning)
-    return storage, Remember(lambda: propose)
+    search = SearchMemory(storage.memory, storage.clock)
+    return storage, Remember(lambda: RunMemory(search, propose, storage.memory.fact_uses))
 
 
 async def test_a_proposal_waits_for_a_person() -> None:
