@@ -29,7 +29,7 @@ Labels = Annotated[
 def add(  # noqa: PLR0913, PLR0917 - documents and facts are added alike
     what: Annotated[str, typer.Argument(metavar="PATH", help="A file; with --fact, a sentence to remember.")],
     label: Labels = None,
-    team: Annotated[bool, typer.Option("--team", help="Let everybody find the document.")] = False,
+    team: Annotated[bool, typer.Option("--team", help="Let everyone find the document.")] = False,
     fact: Annotated[bool, typer.Option("--fact", help="Remember a sentence instead of a file.")] = False,
     preference: Annotated[bool, typer.Option("--preference", help="The same, and it does not expire.")] = False,
     pin: Annotated[bool, typer.Option("--pin", help="Tell it to agents without being asked.")] = False,
