@@ -18,7 +18,7 @@ from services import need
 ROOT = Path(__file__).parents[3]
 VECTORS = "embeddings"
 """There only where PostgreSQL has the extension `vector`."""
-FULL_TEXT = {"run_words", "run_text", "run_activity"}
+FULL_TEXT = {"run_words", "run_text", "run_activity", "passage_words"}
 """Each database has its own way to find words."""
 TYPES = {"INTEGER": "bigint", "TEXT": "text", "REAL": "double precision", "BLOB": "bytea"}
 
