@@ -44,6 +44,12 @@ ELSEWHERE = {
 }
 """Doors that start runs, each with a test of its own below."""
 OTHERS = {
+    "DELETE /api/v1/documents/{document_id}",
+    "DELETE /api/v1/memory/facts/{fact_id}",
+    "PATCH /api/v1/memory/facts/{fact_id}",
+    "POST /api/v1/documents",
+    "POST /api/v1/memory/facts",
+    "POST /api/v1/memory/facts/{fact_id}/review",
     "POST /api/v1/fleet/plans",
     "POST /api/v1/fleet/plans/{plan_id}/abort",
     "POST /api/v1/fleet/plans/{plan_id}/apply",

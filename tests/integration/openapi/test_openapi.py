@@ -264,6 +264,17 @@ OPERATIONS = [
     ("post", "/api/v1/fleet/plans/{plan_id}/halt"),
     ("post", "/api/v1/fleet/plans/{plan_id}/resume"),
     ("post", "/api/v1/fleet/plans/{plan_id}/abort"),
+    ("get", "/api/v1/memory/search"),
+    ("get", "/api/v1/documents"),
+    ("post", "/api/v1/documents"),
+    ("get", "/api/v1/documents/{document_id}"),
+    ("delete", "/api/v1/documents/{document_id}"),
+    ("get", "/api/v1/memory/facts"),
+    ("post", "/api/v1/memory/facts"),
+    ("get", "/api/v1/memory/facts/{fact_id}"),
+    ("patch", "/api/v1/memory/facts/{fact_id}"),
+    ("delete", "/api/v1/memory/facts/{fact_id}"),
+    ("post", "/api/v1/memory/facts/{fact_id}/review"),
 ]
 CANNOT_BE_WRONG = (
     ("get", "/health"),
@@ -335,6 +346,7 @@ CANNOT_BE_WRONG = (
     ("post", "/api/v1/fleet/plans/{plan_id}/halt"),
     ("post", "/api/v1/fleet/plans/{plan_id}/resume"),
     ("post", "/api/v1/fleet/plans/{plan_id}/abort"),
+    ("get", "/api/v1/documents"),
 )
 """Any text is good enough for an id, and there is nothing else to say."""
 
@@ -342,8 +354,10 @@ WHOLE_BODIES = {
     "/api/v1/evals": {"cases": [{"id": "a", "prompt": "do it", "check": "true"}], "packs": ["engineering"]},
     "/api/v1/schedules": {"name": "nightly", "cron_expression": "0 3 * * *", "task_instruction": "do it"},
     "/api/v1/schedules/preview": {"every": "15m"},
+    "/api/v1/documents": {"source": "handbook.md", "text": "# Handbook"},
 }
-"""A form cannot tell what a case is, which models and packs there are, nor that a schedule needs a time."""
+"""A form cannot tell what a case is, which models and packs there are, that a schedule needs a time, nor that a
+document has text or bytes and not both."""
 
 
 def _complete(case: Any, path: str, response_id: str) -> None:
