@@ -211,7 +211,7 @@ class MemoryContract:
 
     async def test_the_answers_that_used_a_fact_are_known_until_it_is_erased(self, storage: Storage) -> None:
         await storage.memory.facts.add(FACT)
-        uses = storage.memory.fact_uses
+        uses = storage.memory.uses
         await uses.note(RunId("one"), [FACT.id], at=5.0, cited=False)
         await uses.note(RunId("two"), [FACT.id, FactId("f" * 12)], at=6.0, cited=False)
         await uses.note(RunId("one"), [FACT.id], at=7.0, cited=True)

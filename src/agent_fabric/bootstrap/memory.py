@@ -52,7 +52,7 @@ def open_run_memory(records: Records, config: FabricConfig) -> RunMemory:
     """Join what the tools of runs need; for errors see `open_memory`."""
     storage, learning = records.storage, Learning(config.memory.learning)
     propose = ProposeFact(storage.memory.facts, storage.runs, storage.clock, learning)
-    return RunMemory(open_memory(records, config).search, propose, storage.memory.fact_uses)
+    return RunMemory(open_memory(records, config).search, propose, storage.memory.uses)
 
 
 def _embedder(records: Records, config: FabricConfig) -> Embedder | None:

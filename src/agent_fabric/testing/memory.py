@@ -8,7 +8,7 @@ from agent_fabric.application.ports.memory import (
     Check,
     DocumentQuery,
     FactQuery,
-    FactUse,
+    MemoryUse,
     PassageQuestion,
     UnreadPassage,
 )
@@ -132,7 +132,7 @@ class MemoryFacts:
 
     def __init__(self) -> None:
         self.facts: dict[FactId, Fact] = {}
-        self.uses: dict[tuple[FactId, RunId], FactUse] = {}
+        self.uses: dict[tuple[FactId | DocumentId, RunId], MemoryUse] = {}
 
     async def add(self, fact: Fact, *, check: Check | None = None) -> None:
         if fact.id in self.facts:
@@ -171,20 +171,21 @@ class MemoryFacts:
         self.uses = {key: use for key, use in self.uses.items() if key[0] != fact_id}
 
 
-class MemoryFactUses:
-    """FactUses over MemoryFacts."""
+class UsesOfMemory:
+    """MemoryUses over the fakes of facts and documents."""
 
-    def __init__(self, facts: MemoryFacts) -> None:
-        self._facts = facts
+    def __init__(self, facts: MemoryFacts, documents: MemoryDocuments) -> None:
+        self._facts, self._documents = facts, documents
 
-    async def note(self, run_id: RunId, facts: Sequence[FactId], *, at: float, cited: bool) -> None:
-        for fact_id in facts:
-            if fact_id in self._facts.facts:
-                known = self._facts.uses.get((fact_id, run_id), FactUse(run_id, at, cited))
-                self._facts.uses[fact_id, run_id] = known._replace(cited=known.cited or cited)
+    async def note(self, run_id: RunId, items: Sequence[FactId | DocumentId], *, at: float, cited: bool) -> None:
+        for item in items:
+            if item in self._facts.facts or item in self._documents.documents:
+                known = self._facts.uses.get((item, run_id), MemoryUse(run_id, at, cited))
+                self._facts.uses[item, run_id] = known._replace(cited=known.cited or cited)
 
-    async def of(self, fact_id: FactId) -> Sequence[FactUse]:
-        found = [use for (fact, _), use in self._facts.uses.items() if fact == fact_id]
+    async def of(self, item: FactId | DocumentId) -> Sequence[MemoryUse]:
+        there = item in self._facts.facts or item in self._documents.documents
+        found = [use for (used, _), use in self._facts.uses.items() if used == item and there]
         return sorted(found, key=lambda each: (-each.used_at, each.run_id))
 
 
@@ -195,4 +196,4 @@ class MemoryOfDocuments:
         self.documents = MemoryDocuments()
         self.passages = MemoryPassages(self.documents)
         self.facts = MemoryFacts()
-        self.fact_uses = MemoryFactUses(self.facts)
+        self.uses = UsesOfMemory(self.facts, self.documents)

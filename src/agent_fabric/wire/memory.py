@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Annotated, NamedTuple
 
 from agent_fabric.application.memory.review_fact import Forgotten, WhyFact
-from agent_fabric.application.ports.memory import FactUse, FoundFact, FoundPassage, MemoryAnswer
+from agent_fabric.application.ports.memory import FoundFact, FoundPassage, MemoryAnswer, MemoryUse
 from agent_fabric.domain.ids import DocumentId, FactId, RunId
 from agent_fabric.domain.memory.documents import Document
 from agent_fabric.domain.memory.facts import Fact
@@ -42,7 +42,7 @@ class FactHistory(NamedTuple):
     """Where a fact comes from, and what rests on it."""
 
     fact: Fact
-    uses: Sequence[FactUse]
+    uses: Sequence[MemoryUse]
     """The runs that were told it, newest first."""
     superseded_by: FactId | None
     """The fact that replaces it."""
@@ -56,7 +56,7 @@ class ForgottenFact(NamedTuple):
     id: str
     status: str
     """`retired`, `rejected` or `erased`."""
-    influenced: Sequence[FactUse]
+    influenced: Sequence[MemoryUse]
     """Answers that rest on it."""
     logs: Sequence[RunId]
     """Runs whose logs still hold it."""
@@ -72,11 +72,11 @@ DOCUMENT = Shape(
 DOCUMENTS = Listing("documents", DOCUMENT, name="DocumentList", about="Documents, the newest first.")
 FACT = Shape(Fact, name="Fact")
 FACTS = Listing("facts", FACT, name="FactList", about="Facts, the newest first.")
-FACT_USE = Shape(FactUse, name="FactUse")
+MEMORY_USE = Shape(MemoryUse, name="MemoryUse")
 FOUND = Shape(FoundItem, name="FoundPassage")
 FOUND_LIST = Listing("found", FOUND, name="FoundPassages", about="Passages, then facts, the best of each first.")
-HISTORY = Shape(FactHistory, "*fact uses superseded_by contradicts", parts=[FACT, FACT_USE])
-FORGOTTEN = Shape(ForgottenFact, parts=[FACT_USE])
+HISTORY = Shape(FactHistory, "*fact uses superseded_by contradicts", parts=[FACT, MEMORY_USE])
+FORGOTTEN = Shape(ForgottenFact, parts=[MEMORY_USE])
 
 
 def found_items(answer: MemoryAnswer) -> list[FoundItem]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from agent_fabric.application.ports.clock import Clock
-from agent_fabric.application.ports.memory import FactQuery, FactUse, MemoryStore
+from agent_fabric.application.ports.memory import FactQuery, MemoryStore, MemoryUse
 from agent_fabric.domain.errors import FactRefused
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.memory.facts import Fact, FactStatus
@@ -18,7 +18,7 @@ class WhyFact(NamedTuple):
     """Where a fact comes from, and what rests on it."""
 
     fact: Fact
-    uses: Sequence[FactUse]
+    uses: Sequence[MemoryUse]
     """The runs that were told it, newest first."""
     superseded_by: Fact | None
     contradicts: Sequence[Fact]
@@ -29,7 +29,7 @@ class Forgotten(NamedTuple):
     """What is left of a fact that was erased or retired."""
 
     fact: Fact
-    influenced: Sequence[FactUse]
+    influenced: Sequence[MemoryUse]
     """Answers that rest on it."""
     logs: Sequence[RunId]
     """Runs whose logs still hold the sentence."""
@@ -113,7 +113,7 @@ class ReviewFact:
         known = await self.memory.facts.list(FactQuery(owner=fact.owner))
         newer = next((each for each in known if each.supersedes == fact.id), None)
         others = await self._contradicted(fact, newer)
-        return WhyFact(fact, await self.memory.fact_uses.of(fact.id), newer, others)
+        return WhyFact(fact, await self.memory.uses.of(fact.id), newer, others)
 
     async def forget(self, prefix: str, *, by: str, viewer: Viewer = EVERYTHING, erase: bool = False) -> Forgotten:
         """Retire a fact, or erase it; say which answers rest on it and which logs still hold it.
@@ -123,7 +123,7 @@ class ReviewFact:
             FactSettled: it is not in use, and is not to be erased.
         """
         fact = await self.memory.facts.find(prefix, viewer=viewer)
-        uses = await self.memory.fact_uses.of(fact.id)
+        uses = await self.memory.uses.of(fact.id)
         source = [] if fact.source_run is None else [fact.source_run]
         logs = list(dict.fromkeys([*source, *(use.run_id for use in uses)]))
         if erase:

@@ -151,8 +151,8 @@ class FactQuery:
     limit: int = 1_000
 
 
-class FactUse(NamedTuple):
-    """An answer that rests on a fact."""
+class MemoryUse(NamedTuple):
+    """A run that was told a fact, or passages of a document."""
 
     run_id: RunId
     used_at: float
@@ -205,15 +205,15 @@ class FactRepository(Protocol):
         ...
 
 
-class FactUses(Protocol):
-    """Which answers rest on which facts."""
+class MemoryUses(Protocol):
+    """Which runs were told which facts and documents; known until the fact or document is erased."""
 
-    async def note(self, run_id: RunId, facts: Sequence[FactId], *, at: float, cited: bool) -> None:
-        """Note that a run was told facts, or that its answer cites them; noting it again changes nothing."""
+    async def note(self, run_id: RunId, items: Sequence[FactId | DocumentId], *, at: float, cited: bool) -> None:
+        """Note that a run was told something, or that its answer cites it; noting it again changes nothing."""
         ...
 
-    async def of(self, fact_id: FactId) -> Sequence[FactUse]:
-        """Return the runs that were told a fact, newest first."""
+    async def of(self, item: FactId | DocumentId) -> Sequence[MemoryUse]:
+        """Return the runs that were told a fact or a document, newest first."""
         ...
 
 
@@ -236,8 +236,8 @@ class MemoryStore(Protocol):
         ...
 
     @property
-    def fact_uses(self) -> FactUses:
-        """Which answers rest on them."""
+    def uses(self) -> MemoryUses:
+        """Which runs were told what."""
         ...
 
 
@@ -318,5 +318,5 @@ class RunMemory(NamedTuple):
 
     search: MemorySearcher
     propose: FactProposer
-    uses: FactUses
-    """Where it is noted which runs were told which facts."""
+    uses: MemoryUses
+    """Where it is noted which runs were told what."""

@@ -3,7 +3,7 @@
 from functools import cached_property
 
 from agent_fabric.infrastructure.persistence.memory_documents import SqlDocumentRepository
-from agent_fabric.infrastructure.persistence.memory_facts import SqlFactRepository, SqlFactUses
+from agent_fabric.infrastructure.persistence.memory_facts import SqlFactRepository, SqlMemoryUses
 from agent_fabric.infrastructure.persistence.memory_passages import SqlPassageIndex
 from agent_fabric.infrastructure.persistence.sql import Database
 
@@ -27,5 +27,5 @@ class SqlMemory:
         return SqlFactRepository(self._database)
 
     @cached_property
-    def fact_uses(self) -> SqlFactUses:
-        return SqlFactUses(self._database)
+    def uses(self) -> SqlMemoryUses:
+        return SqlMemoryUses(self._database)

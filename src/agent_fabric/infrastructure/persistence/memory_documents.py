@@ -67,6 +67,7 @@ class SqlDocumentRepository:
             if row is None:
                 raise MemoryNotFound(f"There is no document {document_id!r}", hint=_SEE_ALL)
             connection.execute("DELETE FROM document_labels WHERE document = ?", row)
+            connection.execute("DELETE FROM memory_uses WHERE item = ?", (document_id,))
             query = "DELETE FROM passages WHERE document = ? RETURNING number, hash"
             remove_passages(connection, connection.execute(query, row).fetchall())
             if leave:

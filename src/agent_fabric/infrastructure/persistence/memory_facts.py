@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any, Final
 
-from agent_fabric.application.ports.memory import Check, FactQuery, FactUse
+from agent_fabric.application.ports.memory import Check, FactQuery, MemoryUse
 from agent_fabric.domain.errors import FactRefused, FactSettled, MemoryNotFound
-from agent_fabric.domain.ids import FactId, RunId
+from agent_fabric.domain.ids import DocumentId, FactId, RunId
 from agent_fabric.domain.memory.facts import Fact, FactStatus
 from agent_fabric.domain.memory.markdown import fact_from, fact_values
 from agent_fabric.domain.ownership import EVERYTHING, Viewer
@@ -22,9 +22,10 @@ _CHANGE: Final = (
     f"UPDATE facts SET {', '.join(f'{name} = ?' for name in _NAMES[1:])} WHERE id = ? AND status = ? RETURNING id"  # noqa: S608 - ours
 )
 _NOTE: Final = (
-    "INSERT INTO fact_uses (fact, run_id, used_at, cited) SELECT id, ?, ?, ? FROM facts WHERE id = ?"
-    " ON CONFLICT (fact, run_id) DO UPDATE SET"
-    " cited = CASE WHEN excluded.cited = 1 THEN 1 ELSE fact_uses.cited END"
+    "INSERT INTO memory_uses (item, run_id, used_at, cited) SELECT ?, ?, ?, ?"
+    " WHERE EXISTS (SELECT 1 FROM facts WHERE id = ?) OR EXISTS (SELECT 1 FROM documents WHERE id = ?)"
+    " ON CONFLICT (item, run_id) DO UPDATE SET"
+    " cited = CASE WHEN excluded.cited = 1 THEN 1 ELSE memory_uses.cited END"
 )
 _LAST_CHARACTER: Final = "\U0010ffff"
 _SEE_ALL: Final = "See all facts with `fabric memory list`."
@@ -82,7 +83,7 @@ class SqlFactRepository:
             found = connection.execute("DELETE FROM facts WHERE id = ? RETURNING id", (fact_id,)).fetchone()
             if found is None:
                 raise MemoryNotFound(f"There is no fact {fact_id!r}", hint=_SEE_ALL)
-            connection.execute("DELETE FROM fact_uses WHERE fact = ?", (fact_id,))
+            connection.execute("DELETE FROM memory_uses WHERE item = ?", (fact_id,))
             if leave:
                 connection.execute(leave)
 
@@ -90,22 +91,22 @@ class SqlFactRepository:
         await self._database.truncate_log()
 
 
-class SqlFactUses:
-    """FactUses over the database."""
+class SqlMemoryUses:
+    """MemoryUses over the database."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def note(self, run_id: RunId, facts: Sequence[FactId], *, at: float, cited: bool) -> None:
-        rows = [(run_id, at, int(cited), fact_id) for fact_id in facts]
+    async def note(self, run_id: RunId, items: Sequence[FactId | DocumentId], *, at: float, cited: bool) -> None:
+        rows = [(item, run_id, at, int(cited), item, item) for item in items]
         await self._database.write(lambda connection: connection.executemany(_NOTE, rows))
 
-    async def of(self, fact_id: FactId) -> Sequence[FactUse]:
-        query = "SELECT run_id, used_at, cited FROM fact_uses WHERE fact = ? ORDER BY used_at DESC, run_id"
+    async def of(self, item: FactId | DocumentId) -> Sequence[MemoryUse]:
+        query = "SELECT run_id, used_at, cited FROM memory_uses WHERE item = ? ORDER BY used_at DESC, run_id"
         return await self._database.read(
             lambda connection: [
-                FactUse(RunId(run_id), used_at, bool(cited))
-                for run_id, used_at, cited in connection.execute(query, (fact_id,))
+                MemoryUse(RunId(run_id), used_at, bool(cited))
+                for run_id, used_at, cited in connection.execute(query, (item,))
             ]
         )
 

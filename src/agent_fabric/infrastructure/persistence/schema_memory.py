@@ -78,12 +78,12 @@ MEMORY: Final = """
         pinned       INTEGER NOT NULL
     ) STRICT;
     CREATE INDEX facts_of_owner ON facts (owner, status, created_at);
-    CREATE TABLE fact_uses (
-        fact         TEXT NOT NULL,
+    CREATE TABLE memory_uses (
+        item         TEXT NOT NULL,
         run_id       TEXT NOT NULL,
         used_at      REAL NOT NULL,
         cited        INTEGER NOT NULL,
-        PRIMARY KEY (fact, run_id)
+        PRIMARY KEY (item, run_id)
     ) STRICT;
-    CREATE INDEX fact_uses_of_run ON fact_uses (run_id);
+    CREATE INDEX memory_uses_of_run ON memory_uses (run_id);
     """

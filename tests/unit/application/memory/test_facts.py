@@ -164,7 +164,7 @@ async def test_why_names_the_sentence_the_run_the_reviewer_and_the_answers() -> 
     review = ReviewFact(storage.memory, storage.clock)
     fact = await propose(storage, Learning.REVIEW)(proposal())
     await review.accept(fact.id, by="user:bob")
-    await storage.memory.fact_uses.note(RunId("later"), [fact.id], at=5.0, cited=True)
+    await storage.memory.uses.note(RunId("later"), [fact.id], at=5.0, cited=True)
     why = await review.why(fact.id)
     assert (why.fact.source_quote, why.fact.source_run, why.fact.reviewed_by) == (
         "the pool opens at 9",
@@ -179,7 +179,7 @@ async def test_who_forgets_is_told_what_is_left() -> None:
     storage = await storage_with()
     review = ReviewFact(storage.memory, storage.clock)
     fact = await propose(storage, Learning.AUTO)(proposal())
-    await storage.memory.fact_uses.note(RunId("later"), [fact.id], at=5.0, cited=True)
+    await storage.memory.uses.note(RunId("later"), [fact.id], at=5.0, cited=True)
     retired = await review.forget(fact.id, by=ADA)
     assert ([use.run_id for use in retired.influenced], retired.fact.status) == (["later"], FactStatus.RETIRED)
     erased = await review.forget(fact.id, by=ADA, erase=True)

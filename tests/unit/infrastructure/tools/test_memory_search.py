@@ -25,7 +25,7 @@ async def desk(folder: Path, owner: str = "user:ada") -> tuple[MemoryStorage, Me
     await (await storage.runs.create(RUN, log(created))).release()
     search = SearchMemory(storage.memory, storage.clock)
     propose = ProposeFact(storage.memory.facts, storage.runs, storage.clock)
-    memory = RunMemory(search, propose, storage.memory.fact_uses)
+    memory = RunMemory(search, propose, storage.memory.uses)
     return storage, MemorySearch(lambda: memory, storage.catalogue, shelf, storage.clock)
 
 
@@ -57,7 +57,7 @@ async def test_facts_are_told_with_their_id_and_their_use_is_noted(tmp_path: Pat
     fact = await RememberFact(storage.memory.facts, storage.clock)("The pool opens at 9", by="user:ada")
     result = await tool({"query": "When does the pool open?"}, CONTEXT)
     assert result.output["facts"] == [{"id": fact.citation, "text": fact.text, "said_by": "user:ada"}]
-    assert [use.run_id for use in await storage.memory.fact_uses.of(fact.id)] == [RUN]
+    assert [use.run_id for use in await storage.memory.uses.of(fact.id)] == [RUN]
     assert result.exposes == ""
 
 

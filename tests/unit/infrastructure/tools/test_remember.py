@@ -25,7 +25,7 @@ async def tool(learning: Learning = Learning.REVIEW) -> tuple[MemoryStorage, Rem
     await (await storage.runs.create(RUN, log(created))).release()
     propose = ProposeFact(storage.memory.facts, storage.runs, storage.clock, learning)
     search = SearchMemory(storage.memory, storage.clock)
-    return storage, Remember(lambda: RunMemory(search, propose, storage.memory.fact_uses))
+    return storage, Remember(lambda: RunMemory(search, propose, storage.memory.uses))
 
 
 async def test_a_proposal_waits_for_a_person() -> None:

@@ -57,13 +57,13 @@ FACTS = Table(
     number("pinned"),
 )
 Index("facts_of_owner", FACTS.c.owner, FACTS.c.status, FACTS.c.created_at)
-FACT_USES = Table(
-    "fact_uses",
+MEMORY_USES = Table(
+    "memory_uses",
     METADATA,
-    words("fact"),
+    words("item"),
     words("run_id"),
     real("used_at"),
     number("cited"),
-    PrimaryKeyConstraint("fact", "run_id"),
+    PrimaryKeyConstraint("item", "run_id"),
 )
-Index("fact_uses_of_run", FACT_USES.c.run_id)
+Index("memory_uses_of_run", MEMORY_USES.c.run_id)
