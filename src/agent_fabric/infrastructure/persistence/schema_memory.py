@@ -75,7 +75,8 @@ MEMORY: Final = """
         expires_at   REAL,
         reviewed_by  TEXT NOT NULL,
         supersedes   TEXT,
-        pinned       INTEGER NOT NULL
+        pinned       INTEGER NOT NULL,
+        key          BLOB
     ) STRICT;
     CREATE INDEX facts_of_owner ON facts (owner, status, created_at);
     CREATE TABLE memory_uses (

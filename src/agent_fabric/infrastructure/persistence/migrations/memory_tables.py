@@ -55,6 +55,7 @@ FACTS = Table(
     words("reviewed_by"),
     words("supersedes", null=True),
     number("pinned"),
+    octets("key", null=True),
 )
 Index("facts_of_owner", FACTS.c.owner, FACTS.c.status, FACTS.c.created_at)
 MEMORY_USES = Table(
