@@ -163,6 +163,7 @@ def build_local(  # noqa: PLR0913 - each is a part that only some callers join
     models, web = LazyModels(config, secrets.chain.resolve, records.layout.root), LazyWeb(config.web)
     tool_servers = _tool_servers(config, origins or {}, secrets)
 
+    memory = lazy_memory(records, config)
     registry = PackRegistry(
         PackParts(
             specialists=config.specialists,
@@ -173,7 +174,7 @@ def build_local(  # noqa: PLR0913 - each is a part that only some callers join
             snapshots_for=records.snapshots_for,
             # What a run has kept secret must not come to lie in the open log of another one.
             catalogue=records.storage.open_catalogue,
-            memory=lazy_memory(records, config),
+            memory=memory,
             clock=clock,
             locks=records.storage.agent_locks,
             tool_servers=_tool_servers(config, origins or {}, secrets),
@@ -217,6 +218,8 @@ def build_local(  # noqa: PLR0913 - each is a part that only some callers join
         ),
         steps=steps,
         compare_workspace=partial(_compare_workspace, records.layout),
+        context=lambda: memory().brief,
+        context_in_sessions=config.memory.sessions,
     )
     watched = _watched(records, sink)
     drive = DriveRun(

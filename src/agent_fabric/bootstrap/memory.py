@@ -4,7 +4,9 @@ import os
 from dataclasses import dataclass
 
 from agent_fabric.application.memory.add_document import AddDocument
+from agent_fabric.application.memory.brief_run import BriefRun
 from agent_fabric.application.memory.embed_passages import EmbedPassages
+from agent_fabric.application.memory.forget_document import ForgetDocument
 from agent_fabric.application.memory.propose_fact import ProposeFact, RememberFact
 from agent_fabric.application.memory.review_fact import ReviewFact
 from agent_fabric.application.memory.search_memory import SearchMemory
@@ -28,6 +30,7 @@ class Memory:
     search: SearchMemory
     remember: RememberFact
     review: ReviewFact
+    forget_document: ForgetDocument
 
 
 def open_memory(records: Records, config: FabricConfig) -> Memory:
@@ -44,7 +47,8 @@ def open_memory(records: Records, config: FabricConfig) -> Memory:
         add=AddDocument(storage.memory, DocumentFiles(), storage.clock, embed),
         search=SearchMemory(storage.memory, storage.clock, embedder),
         remember=RememberFact(storage.memory.facts, storage.clock),
-        review=ReviewFact(storage.memory, storage.clock),
+        review=ReviewFact(storage.memory, storage.clock, storage.reader),
+        forget_document=ForgetDocument(storage.memory),
     )
 
 
@@ -52,7 +56,10 @@ def open_run_memory(records: Records, config: FabricConfig) -> RunMemory:
     """Join what the tools of runs need; for errors see `open_memory`."""
     storage, learning = records.storage, Learning(config.memory.learning)
     propose = ProposeFact(storage.memory.facts, storage.runs, storage.clock, learning)
-    return RunMemory(open_memory(records, config).search, propose, storage.memory.uses)
+    search = open_memory(records, config).search
+    by_words = SearchMemory(storage.memory, storage.clock)
+    brief = BriefRun(storage.memory, search, by_words, records.snapshots_for, storage.clock)
+    return RunMemory(search, propose, storage.memory.uses, brief)
 
 
 def _embedder(records: Records, config: FabricConfig) -> Embedder | None:

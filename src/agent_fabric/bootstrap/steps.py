@@ -4,6 +4,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from agent_fabric.application.fleet.fleet_policy import FleetDoor
     from agent_fabric.application.ports.http import HttpSender
     from agent_fabric.application.ports.packs import SpecialistPack
@@ -21,16 +23,16 @@ class LazySteps:
         self._fleet = fleet
         self._shell_timeout_s = shell_timeout_s
 
-    def __call__(self, sandbox: "Sandbox") -> "SpecialistPack":
-        """Return the pack for the steps of a run."""
+    def __call__(self, sandbox: "Sandbox", memory: "Sequence[tuple[ToolSpec, ToolFunction]]" = ()) -> "SpecialistPack":
+        """Return the pack for the steps of a run, with tools of memory."""
         from agent_fabric.infrastructure.packs.step_pack import step_pack  # noqa: PLC0415 - see above
 
         actions = tuple(offer.action for offer in self.offers if offer.action is not None)
-        more: tuple[tuple[ToolSpec, ToolFunction], ...] = ()
+        more: tuple[tuple[ToolSpec, ToolFunction], ...] = tuple(memory)
         if self._fleet is not None:
             from agent_fabric.infrastructure.packs.sysadmin import fleet_plan_tool, node_command_tool  # noqa: PLC0415 - see above
 
-            more = (node_command_tool(self._fleet), fleet_plan_tool(self._fleet))
+            more += (node_command_tool(self._fleet), fleet_plan_tool(self._fleet))
         return step_pack(
             sandbox, sender=self._sender, actions=actions, shell_timeout_s=self._shell_timeout_s, more=more
         )

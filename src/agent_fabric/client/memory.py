@@ -47,9 +47,15 @@ class Memory(Resource):
         """
         return await self._get(_DOCUMENT, _path(_DOCUMENTS, document_id))
 
-    async def erase_document(self, document_id: str) -> None:
-        """Erase a document of ours."""
-        await self._transport.post(_path(_DOCUMENTS, document_id), method="DELETE")
+    async def passages(self, document_id: str) -> Sequence[Json]:
+        """Return the passages of a document, in their order."""
+        path = f"{_path(_DOCUMENTS, document_id)}/passages"
+        found: Sequence[Json] = (await self._get(json_from("passages"), path))["passages"]
+        return found
+
+    async def erase_document(self, document_id: str) -> Json:
+        """Erase a document of ours; return what is left of it."""
+        return await self._post(json_from("id", "logs"), _path(_DOCUMENTS, document_id), method="DELETE")
 
     async def facts(self, status: str = "") -> Sequence[Json]:
         """Return our facts, the newest first."""

@@ -144,7 +144,7 @@ def message_from(run_id: RunId, created: RunCreated, event: Event) -> ChatMessag
             return None
 
 
-_SHOWN = ("sentences", "proposed_actions")
+_SHOWN = ("sentences", "passages", "proposed_actions")
 """Keys of a payload that are metadata of its message."""
 
 

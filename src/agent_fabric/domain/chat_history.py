@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Final
 
 from agent_fabric.domain.conversation import newest_words
+from agent_fabric.domain.memory.knowledge import PINNED_PREFIX
 from agent_fabric.domain.messages import Message, Role
 from agent_fabric.domain.runs.answer import answer_in
 from agent_fabric.domain.runs.state import Lane, RunState
@@ -45,7 +46,8 @@ def _work(lane: Lane, first: int) -> Iterator[Message]:
             if calls or message.content.strip():
                 yield replace(message, tool_calls=calls)
         elif message.role is Role.TOOL:
-            yield message if len(message.content) <= MAX_OUTPUT_CHARS else _shortened(message)
+            kept = len(message.content) <= MAX_OUTPUT_CHARS or (message.call_id or "").startswith(PINNED_PREFIX)
+            yield message if kept else _shortened(message)
         elif lane.compacted and message.role is Role.USER and message.content.startswith("[Earlier work"):
             yield message
 

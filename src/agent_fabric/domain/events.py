@@ -12,6 +12,7 @@ from agent_fabric.domain.agents.brief import AgentBrief
 from agent_fabric.domain.approval_events import ApprovalDecided, ApprovalRequested
 from agent_fabric.domain.context_events import ContextCompacted, ContextTruncated
 from agent_fabric.domain.ids import CallId, LaneId, RunId, SpecialistId
+from agent_fabric.domain.memory.knowledge import Knowledge
 from agent_fabric.domain.messages import Message, ModelSettings, ToolCallRequest, Usage
 from agent_fabric.domain.model_events import CloudFallbackUsed, ToolCallRecovered
 from agent_fabric.domain.outside import Outside
@@ -164,6 +165,8 @@ class PackStarted:
     """Why this model was taken."""
     notices: tuple[str, ...] = ()
     """What a person should know about the tools, such as why those of a tool server are missing."""
+    knowledge: Knowledge | None = None
+    """What memory knows about the task, which the model is told as a result of a search; None: it was not asked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

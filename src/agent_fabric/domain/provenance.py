@@ -47,6 +47,11 @@ def trace_sentences(answer: str, observed: Sequence[Observation], told: Sequence
     return found
 
 
+def rests_on(answer: str, text: str) -> bool:
+    """Tell whether a sentence of an answer rests on a text."""
+    return any(sentence.events for sentence in trace_sentences(answer, [Observation(0, text)], ()))
+
+
 def sentence_objects(sentences: Sequence[Sentence]) -> list[dict[str, Any]]:
     """Return sentences as a payload has them."""
     return [

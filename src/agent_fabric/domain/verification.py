@@ -167,8 +167,9 @@ def _seen(lane: LaneId, state: RunState, events: Sequence[Event]) -> Iterator[st
     yield state.task.prompt if state.task is not None else ""
     for event in events:
         match event.body:
-            case PackStarted(opening=opening, system_prompt=prompt) if LaneId(event.body.specialist_id) == lane:
+            case PackStarted(opening=opening, system_prompt=prompt) as body if LaneId(body.specialist_id) == lane:
                 yield f"{opening}\n{prompt}"
+                yield from () if body.knowledge is None else (each.content for each in body.knowledge.messages(0))
             case ToolCalled(tool=tool, args=args) if event.lane == lane and tool != FINISH_TASK:
                 yield json.dumps(args, ensure_ascii=False, default=str)
             case ToolReturned(tool=tool, result=result) if event.lane == lane and tool != FINISH_TASK:

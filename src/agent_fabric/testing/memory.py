@@ -5,6 +5,8 @@ from dataclasses import replace
 
 from agent_fabric.application.ports.embeddings import Vector
 from agent_fabric.application.ports.memory import (
+    Briefing,
+    BriefingWish,
     Check,
     DocumentQuery,
     FactQuery,
@@ -197,3 +199,8 @@ class MemoryOfDocuments:
         self.passages = MemoryPassages(self.documents)
         self.facts = MemoryFacts()
         self.uses = UsesOfMemory(self.facts, self.documents)
+
+
+async def nothing_known(_: BriefingWish) -> Briefing:
+    """ContextSource of runs that are told nothing."""
+    return Briefing()

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from agent_fabric.application.packs.recruit import RecruitSpecialists
+from agent_fabric.application.ports.memory import ContextSource
 from agent_fabric.application.ports.packs import SpecialistPack
 from agent_fabric.application.runs.cancel_run import CancelRun
 from agent_fabric.application.runs.drive_run import DriveRun
@@ -94,6 +95,7 @@ def workbench(  # noqa: PLR0913 - each is a part that a test may want to replace
     policy: Policy | None = None,
     injection_signals: Callable[[str], tuple[str, ...]] = lambda _: (),
     allowlists: Allowlists = NO_ALLOWLISTS,
+    context: ContextSource | None = None,
 ) -> Workbench:
     """Join the real engine with one or several packs, a model given as a function, and stand-ins for the rest."""
     runs = MemoryRuns() if runs is None else runs
@@ -113,6 +115,7 @@ def workbench(  # noqa: PLR0913 - each is a part that a test may want to replace
             injection_signals=injection_signals,
             allowlists=allowlists,
         ),
+        context=None if context is None else lambda: context,
     )
     drive = DriveRun(perform, clock, sink)
     return Workbench(

@@ -3,11 +3,13 @@
 from collections.abc import Sequence
 from typing import Annotated, NamedTuple
 
+from agent_fabric.application.memory.forget_document import ForgottenDocument
 from agent_fabric.application.memory.review_fact import Forgotten, WhyFact
 from agent_fabric.application.ports.memory import FoundFact, FoundPassage, MemoryAnswer, MemoryUse
 from agent_fabric.domain.ids import DocumentId, FactId, RunId
 from agent_fabric.domain.memory.documents import Document
 from agent_fabric.domain.memory.facts import Fact
+from agent_fabric.domain.memory.passages import Passage
 from agent_fabric.wire.shape import Listing, Shape
 
 
@@ -69,6 +71,8 @@ DOCUMENT = Shape(
     name="Document",
     also={"text?": Annotated[str, "What stands in it, if one document was asked for."]},
 )
+PASSAGE = Shape(Passage, "ordinal headings start end text", name="Passage")
+PASSAGES = Listing("passages", PASSAGE, name="PassageList", about="Passages of a document, in their order.")
 DOCUMENTS = Listing("documents", DOCUMENT, name="DocumentList", about="Documents, the newest first.")
 FACT = Shape(Fact, name="Fact")
 FACTS = Listing("facts", FACT, name="FactList", about="Facts, the newest first.")
@@ -88,6 +92,11 @@ def history_of(why: WhyFact) -> FactHistory:
     """Return where a fact comes from."""
     newer = None if why.superseded_by is None else why.superseded_by.id
     return FactHistory(why.fact, why.uses, newer, why.contradicts)
+
+
+def forgotten_document(done: ForgottenDocument) -> ForgottenFact:
+    """Return what is left of a document that was erased."""
+    return ForgottenFact(done.document.document_id, "erased", done.influenced, done.logs)
 
 
 def forgotten_fact(forgotten: Forgotten, *, erased: bool) -> ForgottenFact:

@@ -11,7 +11,9 @@ from agent_fabric.client import FabricClient
 from agent_fabric.domain.errors import FactRefused, MemoryNotFound, MissingExtra
 from agent_fabric.domain.identity import RUN_HEADER, Scope
 from agent_fabric.infrastructure.embeddings.sentence_encoder import SentenceEncoder
+from agent_fabric.testing.scripted_model import Answer, Say
 from integration.http.served import Served, bearer, served
+from integration.http.test_sessions import answered, new_session, say
 
 HANDBOOK = "# Handbook\n\nThe pool opens at nine.\n"
 SEARCH = "/api/v1/memory/search"
@@ -56,7 +58,11 @@ async def test_documents_and_facts_belong_to_who_added_them(tmp_path: Path) -> N
         assert shared.json()["id"] == added.json()["id"]
         assert await found(eve)
         assert (await ask.delete(one, headers=eve)).status_code == 403
-        assert (await ask.delete(one, headers=ada)).status_code == 204
+        assert [each["text"] for each in (await ask.get(f"{one}/passages", headers=eve)).json()["passages"]] == [
+            HANDBOOK
+        ]
+        left = await ask.delete(one, headers=ada)
+        assert (left.status_code, left.json()["status"], left.json()["logs"]) == (200, "erased", [])
         assert await found(ada) == []
 
         fact = (await ask.post("/api/v1/memory/facts", json={"text": "The sauna opens at 10"}, headers=ada)).json()
@@ -88,3 +94,33 @@ async def test_the_client_says_the_same_as_the_folder(tmp_path: Path) -> None:
         await memory.erase_document(document["id"])
         with pytest.raises(MemoryNotFound):
             await memory.document(document["id"])
+
+
+@pytest.mark.proves("ME-7", "A33-070")
+async def test_an_answer_in_a_session_shows_the_passages_that_it_rests_on(tmp_path: Path) -> None:
+    read: list[dict[str, Any]] = []
+
+    def answering(request: dict[str, Any], _: int) -> Answer:
+        read.append(request)
+        return Say("The pool opens at nine, says the handbook.")
+
+    async with served(tmp_path, answering) as server:
+        ask = server.client
+        fact = {"text": "Answers are short", "kind": "preference", "pinned": True}
+        await ask.post("/api/v1/memory/facts", json=fact)
+        added = (await ask.post("/api/v1/documents", json={"source": "handbook.md", "text": HANDBOOK})).json()
+        session = await new_session(server, pack="engineering")
+        for question in ("When does the pool open?", "And on Sundays?"):
+            sent = await say(server, session, question)
+            answer = await answered(server, session, sent["run_id"])
+        (passage,) = answer["metadata"]["passages"]
+        assert (passage["title"], passage["shown"], passage["used"]) == ("Handbook", "whole", True)
+        assert passage["text"] == HANDBOOK
+        last = read[-1]["messages"]
+        assert [each["role"] for each in last if each["role"] == "system"] == ["system"]
+        assert "nine" not in str(last[0]["content"]), "never as system text"
+        told = [str(each["content"]) for each in last if each["role"] == "tool"]
+        assert sum("Answers are short" in each for each in told) == 1, "told once, and kept as it was"
+        assert sum("opens at nine" in each for each in told) == 2
+        left = (await ask.delete(f"/api/v1/documents/{added['id']}")).json()
+        assert len(left["logs"]) == 2

@@ -269,6 +269,7 @@ OPERATIONS = [
     ("post", "/api/v1/documents"),
     ("get", "/api/v1/documents/{document_id}"),
     ("delete", "/api/v1/documents/{document_id}"),
+    ("get", "/api/v1/documents/{document_id}/passages"),
     ("get", "/api/v1/memory/facts"),
     ("post", "/api/v1/memory/facts"),
     ("get", "/api/v1/memory/facts/{fact_id}"),

@@ -14,6 +14,7 @@ from agent_fabric.domain.ids import FactId, RunId
 from agent_fabric.domain.memory.facts import Fact, FactKind, FactScope, FactStatus, accept_text
 from agent_fabric.domain.memory.learning import Learning, check_quote, quotable_in, status_of_proposal
 from agent_fabric.domain.memory.likeness import compare
+from agent_fabric.domain.memory.pinned import pinned_block
 
 NewId = Callable[[], FactId]
 
@@ -62,7 +63,13 @@ class RememberFact:
             supersedes=None if replaces is None else replaces.id,
             pinned=pinned,
         ).accept(by, now)
-        await self.facts.add(fact, check=lambda known: refuse_likeness(fact, known))
+
+        def check(known: Sequence[Fact]) -> None:
+            refuse_likeness(fact, known)
+            if pinned:
+                pinned_block([*(each for each in known if each.id != fact.supersedes), fact], now)
+
+        await self.facts.add(fact, check=check)
         if replaces is not None:
             await self.facts.change(replaces.retire(by, now), was=FactStatus.ACTIVE)
         return fact

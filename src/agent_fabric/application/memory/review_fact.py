@@ -6,12 +6,15 @@ from typing import NamedTuple
 
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.memory import FactQuery, MemoryStore, MemoryUse
-from agent_fabric.domain.errors import FactRefused
-from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.memory.facts import Fact, FactStatus
+from agent_fabric.application.ports.runs import RunReader
+from agent_fabric.domain.errors import FactRefused, RunKeyMissing, RunNotFound
+from agent_fabric.domain.events import RunCompleted
+from agent_fabric.domain.ids import FactId, RunId
+from agent_fabric.domain.memory.facts import Fact, FactStatus, cited_facts
 from agent_fabric.domain.memory.likeness import compare
 from agent_fabric.domain.memory.pinned import pinned_block
 from agent_fabric.domain.ownership import EVERYTHING, Viewer
+from agent_fabric.domain.runs.answer import answer_in
 
 
 class WhyFact(NamedTuple):
@@ -41,6 +44,8 @@ class ReviewFact:
 
     memory: MemoryStore
     clock: Clock
+    reader: RunReader | None = None
+    """Reads the answers that may cite facts; None: what was noted has to do."""
 
     async def accept(self, prefix: str, *, by: str, viewer: Viewer = EVERYTHING, replaces: str = "") -> Fact:
         """Accept a proposal, and retire the fact that it replaces.
@@ -113,7 +118,7 @@ class ReviewFact:
         known = await self.memory.facts.list(FactQuery(owner=fact.owner))
         newer = next((each for each in known if each.supersedes == fact.id), None)
         others = await self._contradicted(fact, newer)
-        return WhyFact(fact, await self.memory.uses.of(fact.id), newer, others)
+        return WhyFact(fact, await self._uses(fact), newer, others)
 
     async def forget(self, prefix: str, *, by: str, viewer: Viewer = EVERYTHING, erase: bool = False) -> Forgotten:
         """Retire a fact, or erase it; say which answers rest on it and which logs still hold it.
@@ -123,7 +128,7 @@ class ReviewFact:
             FactSettled: it is not in use, and is not to be erased.
         """
         fact = await self.memory.facts.find(prefix, viewer=viewer)
-        uses = await self.memory.uses.of(fact.id)
+        uses = await self._uses(fact)
         source = [] if fact.source_run is None else [fact.source_run]
         logs = list(dict.fromkeys([*source, *(use.run_id for use in uses)]))
         if erase:
@@ -133,6 +138,20 @@ class ReviewFact:
             was = FactStatus.PROPOSED if fact.status is FactStatus.REJECTED else FactStatus.ACTIVE
             await self.memory.facts.change(fact, was=was)
         return Forgotten(fact, uses, logs)
+
+    async def _uses(self, fact: Fact) -> Sequence[MemoryUse]:
+        """Return the runs that were told a fact, and say of each whether its answer cites it."""
+        uses = await self.memory.uses.of(fact.id)
+        return [use if use.cited else use._replace(cited=await self._cites(use.run_id, fact.id)) for use in uses]
+
+    async def _cites(self, run_id: RunId, fact_id: FactId) -> bool:
+        if self.reader is None:
+            return False
+        try:
+            last = (await self.reader.newest(run_id)).body
+        except (RunNotFound, RunKeyMissing):
+            return False  # nothing of it can be read any more
+        return isinstance(last, RunCompleted) and fact_id in cited_facts(answer_in(last.payload))
 
     async def _contradicted(self, fact: Fact, beside: Fact | None) -> Sequence[Fact]:
         query = FactQuery(owner=fact.owner, scope=fact.scope, subject=fact.subject, statuses=(FactStatus.ACTIVE,))

@@ -8,6 +8,7 @@ from agent_fabric.application.ports.embeddings import Vector
 from agent_fabric.domain.ids import DocumentId, FactId, RunId
 from agent_fabric.domain.memory.documents import Document
 from agent_fabric.domain.memory.facts import Fact, FactKind, FactScope, FactStatus
+from agent_fabric.domain.memory.knowledge import Knowledge, KnownFact, KnownPassage
 from agent_fabric.domain.memory.passages import Passage
 from agent_fabric.domain.memory.ranking import Candidate
 from agent_fabric.domain.ownership import EVERYTHING, Viewer
@@ -256,12 +257,34 @@ class FoundPassage(NamedTuple):
     """Where they stand in the document's text."""
     score: float
 
+    def as_known(self) -> KnownPassage:
+        """Return it as runs are told it."""
+        return KnownPassage(
+            document=self.document.document_id,
+            title=self.document.title,
+            headings=self.headings,
+            first=self.first,
+            last=self.last,
+            of=self.document.passages,
+            text=self.passage,
+            score=self.score,
+        )
+
 
 class FoundFact(NamedTuple):
     """A fact that has to do with a question."""
 
     fact: Fact
     score: float
+
+    def as_known(self) -> KnownFact:
+        """Return it as runs are told it."""
+        return known_fact(self.fact)
+
+
+def known_fact(fact: Fact) -> KnownFact:
+    """Return a fact as runs are told it."""
+    return KnownFact(id=fact.id, text=fact.text, said_by=fact.said_by)
 
 
 class MemoryAnswer(NamedTuple):
@@ -320,3 +343,44 @@ class RunMemory(NamedTuple):
     propose: FactProposer
     uses: MemoryUses
     """Where it is noted which runs were told what."""
+    brief: "ContextSource"
+    """Tells runs what is known before their model is asked."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BriefingWish:
+    """A run that is about to begin, and what it is about."""
+
+    run_id: RunId
+    owner: str
+    """Whose documents and facts it may see."""
+    question: str
+    earlier: str = ""
+    """The question before it in a conversation."""
+    window: int | None = None
+    """Tokens that its model can hold; None: nobody knows."""
+    pinned: bool = True
+    """Whether it has to be told the pinned facts, or the conversation has them already."""
+    subjects: tuple[str, ...] = ()
+    """The agent and the project that facts may hold for."""
+
+
+class Briefing(NamedTuple):
+    """What a run is told."""
+
+    knowledge: Knowledge | None = None
+    """None: there is nothing in memory that its owner may see."""
+    notice: str = ""
+    """What a person should know about it; empty: nothing."""
+
+
+class ContextSource(Protocol):
+    """Knows something about a task before its model is asked (A33-025)."""
+
+    async def __call__(self, wish: BriefingWish) -> Briefing:
+        """Return what is known. It takes no decision and changes nothing but what is noted about uses.
+
+        Raises:
+            StoreUnavailable: it cannot be read.
+        """
+        ...

@@ -18,6 +18,7 @@ from agent_fabric.domain.errors import ConfigError, FabricError, RecruitError
 from agent_fabric.domain.events import Body, ModelCalled, PackStarted, RunFailed
 from agent_fabric.domain.ids import LaneId, RunId, SpecialistId
 from agent_fabric.domain.labels import WORKSPACE_FILES
+from agent_fabric.domain.memory.knowledge import MEMORY_TOOL
 from agent_fabric.domain.packs import FinishSpec
 from agent_fabric.domain.runs.actions import (
     Action,
@@ -41,7 +42,8 @@ from agent_fabric.domain.tools import ToolContext, ToolSpec
 from agent_fabric.domain.workflows.actions import AskAboutStep, AskPerson, CallStepTool, RunChild, StopStep, Wait
 from agent_fabric.domain.workspace_events import WorkspaceCompared
 
-if TYPE_CHECKING:  # most runs have no steps
+if TYPE_CHECKING:  # most runs have no steps, and many look nothing up
+    from agent_fabric.application.ports.memory import Briefing, ContextSource
     from agent_fabric.application.workflows.perform_step import PerformStep
 
 LaneDelta = Callable[[LaneId, str], None]
@@ -60,6 +62,10 @@ class Perform:
     """Gives what carries out the steps of workflows, as soon as there is one."""
     compare_workspace: Callable[[RunId, str], Awaitable[WorkspaceCompared]] | None = None
     """Says what a run has changed; None: nobody knows."""
+    context: "Callable[[], ContextSource] | None" = None
+    """Gives what knows something about tasks beforehand, as soon as one asks for it; None: nothing does."""
+    context_in_sessions: bool = True
+    """Whether turns of sessions are told it, whichever pack they have."""
 
     def __call__(
         self,
@@ -207,6 +213,8 @@ class Perform:
         prompt, tools, finish = _instructions(pack, compact=settings.compact)
         if state.talks:
             prompt = f"{prompt}\n\n{HOW_TO_TALK_BRIEFLY if settings.compact else HOW_TO_TALK}"
+            prompt = f"{prompt}\n\n{HOW_TO_TALK}"
+        briefing = await self._brief(state, pack, settings.context_window)
         return (
             PackStarted(
                 specialist_id=action.specialist_id,
@@ -217,9 +225,19 @@ class Perform:
                 finish=finish,
                 model=settings,
                 model_reason=why,
-                notices=tuple(pack.notices),
+                notices=(*pack.notices, *([briefing.notice] if briefing is not None and briefing.notice else ())),
+                knowledge=None if briefing is None else briefing.knowledge,
             ),
         )
+
+    async def _brief(self, state: RunState, pack: SpecialistPack, window: int | None) -> "Briefing | None":
+        """Find out what is known about the task, where a pack looks things up or a person talks; None: nobody does."""
+        looks_up = any(tool.name == MEMORY_TOOL for tool in pack.tool_definitions)
+        if self.context is None or not (looks_up or (state.talks and self.context_in_sessions)):
+            return None
+        from agent_fabric.application.memory.ask_context import ask_context  # noqa: PLC0415 - few ask
+
+        return await ask_context(self.context, state, window=window)
 
     async def _reopen(self, lane: Lane, state: RunState, packs: OpenPacks) -> Sequence[Body]:
         try:

@@ -18,3 +18,5 @@ class MemoryConfig(Settings):
     learning: Annotated[Literal["off", "review", "auto"], BeforeValidator(_said_plainly)] = "review"
     """Whether runs may propose facts: `off`, `review` (a person accepts each of them), or `auto` (a person's own words
     are taken without a review, in runs that have read nothing untrusted)."""
+    sessions: bool = True
+    """Whether turns of sessions are told what documents and facts of their owner say about the question."""

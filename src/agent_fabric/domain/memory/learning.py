@@ -10,17 +10,15 @@ from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
 from agent_fabric.domain.errors import FactRefused
-from agent_fabric.domain.events import Body, RunCreated, ToolReturned
+from agent_fabric.domain.events import Body, PackStarted, RunCreated, ToolReturned
 from agent_fabric.domain.memory.facts import MAX_QUOTE_CHARS, FactStatus
+from agent_fabric.domain.memory.knowledge import MEMORY_TOOL, PASSAGES
 from agent_fabric.domain.secret_shapes import hide_shapes
 
 READING_TOOLS: Final = frozenset({"read_file", "fetch_url", "browser_read"})
 """Tools whose results are documents."""
-MEMORY_TOOL: Final = "memory_search"
-"""The tool that looks up documents and facts. Its passages are documents; the facts in its results are not quoted."""
-PASSAGES: Final = "passages"
-"""Where the passages stand in the results of that tool."""
 _SHORTEST_QUOTE: Final = 8
+_IN_MEMORY: Final = "documents in memory"
 
 
 class Learning(StrEnum):
@@ -49,10 +47,12 @@ def quotable_in(body: Body, owner: str) -> Quotable | None:
             return _said(body, owner)
         case ToolReturned(tool=tool) if tool in READING_TOOLS:
             return Quotable(_text_of(body), body.origin or f"the file of {tool}", is_person=False)
-        case ToolReturned(tool=tool) if tool == MEMORY_TOOL:
+        case PackStarted(knowledge=known) if known is not None and known.passages:
+            return Quotable("\n".join(each.text for each in known.passages), _IN_MEMORY, is_person=False)
+        case ToolReturned(tool=tool) if tool == MEMORY_TOOL:  # its passages are documents; its facts are not quoted
             passages = body.result.get(PASSAGES, ())
             texts = [each.get("text", "") for each in passages if isinstance(each, Mapping)]
-            return Quotable("\n".join(map(str, texts)), "documents in memory", is_person=False)
+            return Quotable("\n".join(map(str, texts)), _IN_MEMORY, is_person=False)
         case _:
             return None
 

@@ -1,7 +1,7 @@
 """State from events: pure and total. Folding the same log always gives the same state."""
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, assert_never
 
@@ -31,7 +31,8 @@ from agent_fabric.domain.events import (
     ToolReturned,
     UnknownEvent,
 )
-from agent_fabric.domain.ids import CallId, LaneId, RunId
+from agent_fabric.domain.ids import CallId, RunId
+from agent_fabric.domain.memory.knowledge import MEMORY_TOOL, PASSAGES
 from agent_fabric.domain.messages import Message, Role
 from agent_fabric.domain.model_events import CloudFallbackUsed, ToolCallRecovered
 from agent_fabric.domain.models import host_elsewhere
@@ -43,10 +44,12 @@ from agent_fabric.domain.runs.labelling import (
     note_addresses,
     note_call,
     note_exposed,
+    note_knowledge,
     note_private,
     note_result,
     note_tools,
 )
+from agent_fabric.domain.runs.opened_lane import open_lane
 from agent_fabric.domain.runs.state import FinishedCall, Lane, LanePhase, Observation, RunState
 from agent_fabric.domain.runs.task import FrozenWorkflow, RunError, RunStatus
 from agent_fabric.domain.task_force_events import PackFailed, TaskForceStarted
@@ -108,8 +111,9 @@ def _evolve_run(state: RunState, event: Event) -> None:
         case PackFailed() as body:
             state.failed[body.specialist_id] = RunError(code=body.code, message=body.message, hint=body.hint)
         case PackStarted() as body:
-            _open_lane(state, body)
+            open_lane(state, body, event.seq)
             note_tools(state, body.tools)
+            note_knowledge(state, body.knowledge)
         case RunResumed() as body:
             # Nobody died of a run that had come as far as waiting, or that was handed over.
             fresh = body.by == "person" or body.handed_over or state.status is RunStatus.WAITING
@@ -331,25 +335,6 @@ def _take_routing(state: RunState, body: ModelCalled | ModelAnswered | ModelFail
         _note_egress(state, body.egress)
 
 
-def _open_lane(state: RunState, body: PackStarted) -> None:
-    lane_id = LaneId(body.specialist_id)
-    talks, history = state.talks, () if state.task is None else state.task.history
-    messages = [Message(Role.SYSTEM, body.system_prompt), *history, Message(Role.USER, body.opening)]
-    state.lanes[lane_id] = Lane(
-        lane_id=lane_id,
-        specialist_id=body.specialist_id,
-        index=body.pack_index,
-        tools={tool.name: tool for tool in body.tools},
-        offered=body.tools if talks else (*body.tools, body.finish.as_tool()),
-        finish=body.finish,
-        model=body.model,
-        messages=messages,
-        history=len(history),
-        window=body.model.context_window,
-        context_tokens=estimated_tokens(messages) if history else 0,
-    )
-
-
 def _note_egress(state: RunState, host: str) -> None:
     if host and host not in state.egress:
         state.egress.append(host)
@@ -421,6 +406,8 @@ def _take_result(state: RunState, lane: Lane, body: ToolReturned, event: Event) 
     shown = shown_result(body)
     if state.talks:
         lane.observed.append(Observation(seq, body.whole or shown))
+        if body.tool == MEMORY_TOOL:
+            lane.passages.extend(each for each in body.result.get(PASSAGES, ()) if isinstance(each, Mapping))
     _answer_call(lane, body.call_id, shown, body.repeated)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from agent_fabric.domain.citations import citations_of, problems_with_citations
 from agent_fabric.domain.json_schema import problems_with
+from agent_fabric.domain.memory.knowledge import PASSAGES
 from agent_fabric.domain.messages import Role, ToolCallRequest
 from agent_fabric.domain.packs import CHANGED
 from agent_fabric.domain.runs.answer import answer_in
@@ -95,7 +96,11 @@ def judge_finish(state: RunState, lane: Lane, call: ToolCallRequest) -> Accepted
 
 def spoken_payload(lane: Lane, said: str) -> Mapping[str, Any]:
     """Return an answer in a session as a payload, with what its sentences rest on."""
-    from agent_fabric.domain.provenance import sentence_objects, trace_sentences  # noqa: PLC0415 - few runs talk
+    from agent_fabric.domain.provenance import (  # noqa: PLC0415 - few runs talk
+        rests_on,
+        sentence_objects,
+        trace_sentences,
+    )
 
     payload: dict[str, Any] = {"summary": said}
     # What earlier turns have seen stands in the history, but not under which event.
@@ -103,6 +108,8 @@ def spoken_payload(lane: Lane, said: str) -> Mapping[str, Any]:
     told += [message.content for message in lane.messages if message.role is Role.USER]
     if sentences := trace_sentences(said, lane.observed, told):
         payload["sentences"] = sentence_objects(sentences)
+    if lane.passages:
+        payload[PASSAGES] = [{**each, "used": rests_on(said, str(each.get("text", "")))} for each in lane.passages]
     if lane.proposals:
         payload[PROPOSED] = list(dict.fromkeys(lane.proposals))
     return payload

@@ -15,6 +15,7 @@ from agent_fabric.domain.labels import (
     addresses_in,
     addresses_written,
 )
+from agent_fabric.domain.memory.knowledge import PRIVATE, Knowledge
 from agent_fabric.domain.policy.rule_names import ADDRESS_IN_TASK, ADDRESS_READ, ARGUMENTS_IN_TASK, SEARCHED
 from agent_fabric.domain.runs.state import RunState
 from agent_fabric.domain.tools import ToolSpec
@@ -57,6 +58,15 @@ def note_tools(state: RunState, tools: Iterable[ToolSpec]) -> None:
     """Label a run with the descriptions of its tools: the model reads them before all else."""
     servers = (f"{DESCRIPTIONS}{tool.trust.value}: {tool.server}" for tool in tools if tool.described_elsewhere)
     note_exposed(state, servers)
+
+
+def note_knowledge(state: RunState, known: Knowledge | None) -> None:
+    """Label a run with what it was told from memory: whoever wrote a document may have written instructions into it."""
+    if known is None:
+        return
+    note_exposed(state, known.untrusted)
+    if known.is_private:
+        note_private(state, (PRIVATE,))
 
 
 def note_call(state: RunState, rule: str) -> None:

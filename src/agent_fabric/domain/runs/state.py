@@ -95,6 +95,8 @@ class Lane:
     """Text of an answer without tool calls."""
     observed: list[Observation] = field(default_factory=list)
     """What tools gave back, with the event that says so; only in a turn of a session."""
+    passages: list[Mapping[str, Any]] = field(default_factory=list)
+    """Passages of documents that it was told, or has looked up; only in a turn of a session."""
     answer_problem: str = ""
     """What is wrong with a tool call that this answer tried to make."""
     repaired: bool = False

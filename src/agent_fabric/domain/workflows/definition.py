@@ -41,6 +41,8 @@ class BuiltIn(StrEnum):
     APPROVE = "approve"
     FOR_EACH = "for-each"
     WORKFLOW = "workflow"
+    SEARCH_MEMORY = "search-memory"
+    PROPOSE_FACT = "propose-fact"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -35,7 +35,9 @@ _KINDS: Final = {
 }
 
 
-_IDEMPOTENT_ACTIONS: Final = frozenset({BuiltIn.READ_FILE.value, BuiltIn.WRITE_FILE.value})
+_IDEMPOTENT_ACTIONS: Final = frozenset(
+    action.value for action in (BuiltIn.READ_FILE, BuiltIn.WRITE_FILE, BuiltIn.SEARCH_MEMORY, BuiltIn.PROPOSE_FACT)
+)
 
 
 class StartOrder(Enum):

@@ -29,6 +29,8 @@ _TOOLS: Final = {
     BuiltIn.HTTP_REQUEST.value: "http_request",
     BuiltIn.READ_FILE.value: "read_file",
     BuiltIn.WRITE_FILE.value: "write_file",
+    BuiltIn.SEARCH_MEMORY.value: "memory_search",
+    BuiltIn.PROPOSE_FACT.value: "remember",
 }
 _MAX_SECONDS: Final = 100 * 366 * 86_400
 """Longest wait: a hundred years."""

@@ -15,7 +15,9 @@ from agent_fabric.infrastructure.threads import call_function
 ActionFunction = Callable[[Mapping[str, Any], ToolContext], Any]
 """What an action does: it takes the step's inputs and the call's context, and returns the step's outputs."""
 
-TAKEN: Final = frozenset({*BuiltIn, "shell", "http_request", "read_file", "write_file", FINISH_TASK})
+TAKEN: Final = frozenset(
+    {*BuiltIn, "shell", "http_request", "read_file", "write_file", "memory_search", "remember", FINISH_TASK}
+)
 """Names that no package's action can have."""
 LONGEST_S: Final = 24 * 3600.0
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}")

@@ -30,7 +30,11 @@ if TYPE_CHECKING:
     from agent_fabric.application.ports.leases import NamedLocks
     from agent_fabric.application.ports.mcp import ToolServers
     from agent_fabric.application.ports.memory import RunMemory
+    from agent_fabric.domain.tools import ToolSpec
     from agent_fabric.infrastructure.packs.research import ResearchDesk
+    from agent_fabric.infrastructure.packs.tool_objects import ToolFunction
+
+    Tools = Sequence[tuple[ToolSpec, ToolFunction]]
 
 _RESEARCHERS = frozenset({"research", "enterprise_research"})
 _BUILT_IN = ("engineering", "research", "enterprise_research", "sysadmin", ASSISTANT)
@@ -70,8 +74,8 @@ class PackParts:
     """Where node tools find the machines; None: there are none."""
     memory: "Callable[[], RunMemory] | None" = None
     """Makes what looks up documents and facts; None: there are none here."""
-    steps: Callable[[Sandbox], SpecialistPack] | None = None
-    """Builds the pack for the steps of workflows."""
+    steps: "Callable[[Sandbox, Tools], SpecialistPack] | None" = None
+    """Builds the pack for the steps of workflows, with the tools that look up and propose."""
 
 
 def servers_of_all(specialists: Iterable[SpecialistConfig]) -> dict[str, MCPServerConfig]:
@@ -124,7 +128,7 @@ class _PackBuild:
 
     def pack(self, name: SpecialistId) -> SpecialistPack:
         if name == STEPS and self.parts.steps is not None:
-            return self.parts.steps(self.sandbox)
+            return self.parts.steps(self.sandbox, self._memory_tools())
         config = self.parts.specialists.get(name)
         if config is None:
             raise RecruitError(f"There is no pack {name!r}", hint=f"Known packs: {', '.join(self.parts.specialists)}.")
@@ -182,7 +186,7 @@ class _PackBuild:
         if name == "sysadmin" and self.parts.fleet is not None:
             from agent_fabric.infrastructure.packs.sysadmin import build_sysadmin_pack  # noqa: PLC0415 - see above
 
-            return build_sysadmin_pack(self.parts.fleet)
+            return build_sysadmin_pack(self.parts.fleet, self._memory_tools()[:1])
         if name in _RESEARCHERS:
             return self._desk().enterprise_pack() if name == "enterprise_research" else self._desk().pack()
         raise RecruitError(
@@ -203,6 +207,17 @@ class _PackBuild:
             network_allowed=self.network_allowed,
             memory=self.parts.memory,
         )
+
+    def _memory_tools(self) -> "Tools":
+        """Return the tools that look up documents and facts, and that propose facts; none where nothing is kept."""
+        if self.parts.memory is None:
+            return ()
+        from agent_fabric.infrastructure.tools.memory_search import MEMORY_SEARCH, MemorySearch  # noqa: PLC0415 - see above
+        from agent_fabric.infrastructure.tools.remember import REMEMBER, Remember  # noqa: PLC0415 - see above
+
+        snapshots = self.parts.snapshots_for(self.run_id)
+        search = MemorySearch(self.parts.memory, self.parts.catalogue, snapshots, self.parts.clock)
+        return (MEMORY_SEARCH, search), (REMEMBER, Remember(self.parts.memory))
 
     def _servers_of(self, agent: AgentBrief) -> Sequence[MCPServerConfig]:
         from agent_fabric.domain.agents.capabilities import servers_of  # noqa: PLC0415 - see above

@@ -28,10 +28,10 @@ _FINISH: Final[Mapping[str, Any]] = {
 }
 
 
-def build_sysadmin_pack(door: FleetDoor) -> BaseSpecialistPack:
-    """Return the pack; its tools reach the machines that are connected to this process."""
+def build_sysadmin_pack(door: FleetDoor, also: Sequence[tuple[ToolSpec, ToolFunction]] = ()) -> BaseSpecialistPack:
+    """Return the pack; its tools reach the machines that are connected to this process. `also` are more tools."""
     return BaseSpecialistPack(
-        system_prompt=SYSTEM_PROMPT_SYSADMIN, tools=node_tools(door), finish=make_finish_tool_def(_FINISH)
+        system_prompt=SYSTEM_PROMPT_SYSADMIN, tools=(*node_tools(door), *also), finish=make_finish_tool_def(_FINISH)
     )
 
 

@@ -2,21 +2,19 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from agent_fabric.application.ports.clock import Clock
-from agent_fabric.application.ports.memory import DocumentQuery, FoundFact, FoundPassage, MemoryAnswer, RunMemory
+from agent_fabric.application.ports.memory import DocumentQuery, MemoryAnswer, RunMemory
 from agent_fabric.application.ports.runs import RunCatalogue
 from agent_fabric.application.ports.sources import Snapshots
 from agent_fabric.application.ports.web import Page
-from agent_fabric.domain.memory.learning import MEMORY_TOOL, PASSAGES
+from agent_fabric.domain.memory.knowledge import MEMORY_TOOL, NOTHING, PASSAGES, PRIVATE, KnownPassage
 from agent_fabric.domain.ownership import Viewer
 from agent_fabric.domain.tools import Effect, ToolContext, ToolResult, ToolSpec, object_schema
 from agent_fabric.infrastructure.tools.files import text_argument
 
 USUAL_PASSAGES, MAX_PASSAGES = 5, 12
-PRIVATE: Final = "documents and facts in memory"
-NOTHING: Final = "Memory has nothing about this. Say so instead of guessing."
 
 MEMORY_SEARCH = ToolSpec(
     name=MEMORY_TOOL,
@@ -60,15 +58,16 @@ class MemorySearch:
         memory = self.memory()
         answer = await memory.search(query, DocumentQuery(viewer=Viewer((owner,), sees_all=False)), limit=limit)
         now = self.clock.now()
-        sources = [await self.snapshots.keep(_page(each), fetched_at=now) for each in answer.passages]
-        if answer.facts:
-            told = [each.fact.id for each in answer.facts]
-            await memory.uses.note(context.run_id, told, at=now, cited=False)
+        passages = [each.as_known() for each in answer.passages]
+        sources = [await self.snapshots.keep(_page(each), fetched_at=now) for each in passages]
+        told = [*(each.document for each in passages), *(each.fact.id for each in answer.facts)]
+        if told:
+            await memory.uses.note(context.run_id, list(dict.fromkeys(told)), at=now, cited=False)
         found = bool(answer.passages or answer.facts)
         output: dict[str, Any] = {
             "query": query,
-            PASSAGES: [_passage(each) for each in answer.passages],
-            "facts": [_fact(each) for each in answer.facts],
+            PASSAGES: [each.as_object() for each in passages],
+            "facts": [each.as_known().as_object() for each in answer.facts],
         }
         return ToolResult(
             output=output if found else {**output, "note": NOTHING},
@@ -85,33 +84,14 @@ def _untrusted(answer: MemoryAnswer) -> str:
     return ", ".join([*documents, *facts])
 
 
-def _passage(found: FoundPassage) -> dict[str, Any]:
-    return {
-        "url": _address(found),
-        "title": found.document.title,
-        "headings": list(found.headings),
-        "shown": f"passages {found.first + 1} to {found.last + 1} of {found.document.passages}",
-        "text": found.passage,
-        "score": round(found.score, 3),
-    }
-
-
-def _fact(found: FoundFact) -> dict[str, Any]:
-    return {"id": found.fact.citation, "text": found.fact.text, "said_by": found.fact.said_by}
-
-
-def _address(found: FoundPassage) -> str:
-    return f"memory:{found.document.document_id}/{found.first}-{found.last}"
-
-
-def _page(found: FoundPassage) -> Page:
+def _page(known: KnownPassage) -> Page:
     return Page(
-        url=_address(found),
-        final_url=_address(found),
+        url=known.url,
+        final_url=known.url,
         status=200,
         content_type="text/plain",
-        body=found.passage.encode("utf-8", "replace"),
-        title=found.document.title,
-        text=found.passage,
+        body=known.text.encode("utf-8", "replace"),
+        title=known.title,
+        text=known.text,
         cut=False,
     )

@@ -10,6 +10,7 @@ from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.unified_diff import quoted
 from agent_fabric.interfaces.cli.ask_approval import ask_person, is_interactive
+from agent_fabric.interfaces.cli.options import require_a_person
 from agent_fabric.interfaces.cli.output import plain, plain_lines
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ HELP = """\
 /model KEY     use another configured model from the next message on
 /pack NAME     use another specialist
 /title TEXT    rename the session
+/remember TEXT remember a fact in all sessions; fabric memory lists them
 /approve       answer what the turn waits for
 /diff          show what the last turn changed
 /undo          take back what the last turn changed, as far as it can be
@@ -39,6 +41,7 @@ class ChatCommands:
             "model": self._model,
             "pack": self._pack,
             "title": self._title,
+            "remember": self._remember,
             "approve": self._approve,
             "diff": self._diff,
             "undo": self._undo,
@@ -81,6 +84,13 @@ class ChatCommands:
         if not text:
             raise ConfigError("A title needs words", hint="/title TEXT")
         await self._change("title", text, "")
+
+    async def _remember(self, text: str) -> None:
+        require_a_person()
+        if not text:
+            raise ConfigError("There is nothing to remember", hint="/remember TEXT")
+        fact_id = await self._loop.talk.remember(text)
+        sys.stderr.write(f"remembered as {plain(fact_id)}; fabric memory forget {plain(fact_id)} takes it back\n")
 
     async def _change(self, what: str, value: str, otherwise: str) -> None:
         loop = self._loop

@@ -156,6 +156,13 @@ class LocalTalk:
         """Make a session that goes on from a message; return it and what was said behind it."""
         return await self._chat.manage.fork(session, message_id, by=self._by)
 
+    async def remember(self, text: str) -> str:
+        """Remember a fact; return its id."""
+        from agent_fabric.application.memory.propose_fact import RememberFact  # noqa: PLC0415 - only here
+
+        storage = self._fabric.records.storage
+        return (await RememberFact(storage.memory.facts, storage.clock)(text, by=LOCAL_OWNER)).id
+
     async def question(self, approval_id: str) -> ApprovalCard:
         """Return what a turn asks."""
         return await self.runs.question(approval_id)

@@ -96,6 +96,9 @@ class ServerTalk:
     async def fork(self, session: Session, message_id: str) -> tuple[Session, str]:
         return await self._client.sessions.fork(session.session_id, message_id)
 
+    async def remember(self, text: str) -> str:
+        return str((await self._client.memory.remember(text))["id"])
+
     async def question(self, approval_id: str) -> ApprovalCard:
         return await self._client.approvals.show(approval_id)
 

@@ -23,7 +23,7 @@ from agent_fabric.wire.memory import (
     FORGOTTEN,
     FOUND,
     HISTORY,
-    ForgottenFact,
+    forgotten_document,
     forgotten_fact,
     found_items,
     history_of,
@@ -126,9 +126,8 @@ class LocalMemory:
         return FORGOTTEN.dump(forgotten_fact(done, erased=erase))
 
     async def forget_document(self, prefix: str) -> Json:
-        found = await self._memory.store.documents.find(prefix, viewer=OWN)
-        await self._memory.store.documents.remove(found.document_id)
-        return FORGOTTEN.dump(ForgottenFact(found.document_id, "erased", (), ()))
+        done = await self._memory.forget_document(prefix, by=LOCAL_OWNER, viewer=OWN)
+        return FORGOTTEN.dump(forgotten_document(done))
 
     async def export(self) -> str:
         return export_facts(await self._memory.store.facts.list(FactQuery(viewer=OWN, limit=1_000_000)))

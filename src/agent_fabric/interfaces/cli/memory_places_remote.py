@@ -8,7 +8,7 @@ from agent_fabric.client import FabricClient
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.memory.facts import FactStatus
 from agent_fabric.domain.memory.markdown import export_facts
-from agent_fabric.wire.memory import FACT, FORGOTTEN, ForgottenFact
+from agent_fabric.wire.memory import FACT
 from agent_fabric.wire.shape import Json
 
 
@@ -63,9 +63,7 @@ class ServerMemory:
         return await self._memory.forget(prefix, erase=erase)
 
     async def forget_document(self, prefix: str) -> Json:
-        found = await self._memory.document(prefix)
-        await self._memory.erase_document(str(found["id"]))
-        return FORGOTTEN.dump(ForgottenFact(str(found["id"]), "erased", (), ()))
+        return await self._memory.erase_document(prefix)
 
     async def export(self) -> str:
         return export_facts([FACT.load(each) for each in await self._memory.facts()])

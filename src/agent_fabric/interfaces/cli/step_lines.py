@@ -28,6 +28,8 @@ _ACTIONS = {
     "http_request": "http-request",
     "read_file": "read-file",
     "write_file": "write-file",
+    "memory_search": "search-memory",
+    "remember": "propose-fact",
 }
 """What people call the tools of steps; the others have the names of their actions."""
 

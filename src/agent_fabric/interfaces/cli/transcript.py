@@ -270,6 +270,8 @@ class Transcript:
         yield from self._prompt("system prompt", body.system_prompt)
         yield from self._prompt("first message", body.opening)
         yield f"{_INDENT}{self._paint('tools:', 'dim')} {', '.join(plain(tool.name) for tool in body.tools)}"
+        if body.knowledge is not None:
+            yield f"{_INDENT}{self._paint('memory:', 'dim')} {plain(body.knowledge.summary)}"
         yield from self._block(f"note: {plain(notice)}" for notice in body.notices)
 
     def _prompt(self, name: str, text: str) -> Iterator[str]:

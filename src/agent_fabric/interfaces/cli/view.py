@@ -406,6 +406,8 @@ def summary(result: RunResult, in_doubt: Collection[str] = (), *, served: bool =
 def _started(body: PackStarted, stream: TextIO) -> Iterator[str]:
     """Say who works with which model, and what a person should know about the tools."""
     yield f"     {body.specialist_id} · {plain(_model(body))}"
+    if body.knowledge is not None:
+        yield f"     memory: {fitted(body.knowledge.summary, _WIDTH, stream)}"
     for sentence in body.notices:
         yield f"     {styled('note:', 'yellow', stream)} {one_line(sentence)}"
 

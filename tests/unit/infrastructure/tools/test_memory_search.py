@@ -8,11 +8,13 @@ from agent_fabric.application.memory.propose_fact import ProposeFact, RememberFa
 from agent_fabric.application.memory.search_memory import SearchMemory
 from agent_fabric.application.ports.memory import RunMemory
 from agent_fabric.domain.ids import CallId
+from agent_fabric.domain.memory.knowledge import NOTHING, PRIVATE
 from agent_fabric.domain.ownership import Visibility
 from agent_fabric.domain.tools import ToolContext
 from agent_fabric.infrastructure.memory.document_files import DocumentFiles
 from agent_fabric.infrastructure.runlog.snapshots import SnapshotFolder
-from agent_fabric.infrastructure.tools.memory_search import MEMORY_SEARCH, NOTHING, PRIVATE, MemorySearch
+from agent_fabric.infrastructure.tools.memory_search import MEMORY_SEARCH, MemorySearch
+from agent_fabric.testing.memory import nothing_known
 from contract.run_repository_contract import RUN, log, run_created
 from memory_storage import MemoryStorage
 
@@ -25,7 +27,7 @@ async def desk(folder: Path, owner: str = "user:ada") -> tuple[MemoryStorage, Me
     await (await storage.runs.create(RUN, log(created))).release()
     search = SearchMemory(storage.memory, storage.clock)
     propose = ProposeFact(storage.memory.facts, storage.runs, storage.clock)
-    memory = RunMemory(search, propose, storage.memory.uses)
+    memory = RunMemory(search, propose, storage.memory.uses, nothing_known)
     return storage, MemorySearch(lambda: memory, storage.catalogue, shelf, storage.clock)
 
 
@@ -40,7 +42,7 @@ async def test_a_passage_comes_with_its_place_and_can_be_cited(tmp_path: Path) -
     result = await tool({"query": "When does the pool open?"}, CONTEXT)
     (passage,) = result.output["passages"]
     assert passage["text"] == "# Handbook\n\nThe pool opens at nine."
-    assert passage["shown"] == "passages 1 to 1 of 1"
+    assert passage["shown"] == "whole"
     assert [(source.url, source.text) for source in result.sources] == [(passage["url"], passage["text"])]
     assert (result.exposes, result.private) == ("the document Handbook", PRIVATE)
 

@@ -12,6 +12,7 @@ from agent_fabric.domain.ids import CallId
 from agent_fabric.domain.memory.learning import Learning
 from agent_fabric.domain.tools import ToolContext
 from agent_fabric.infrastructure.tools.remember import Remember
+from agent_fabric.testing.memory import nothing_known
 from contract.run_repository_contract import RUN, log, run_created
 from memory_storage import MemoryStorage
 
@@ -25,7 +26,7 @@ async def tool(learning: Learning = Learning.REVIEW) -> tuple[MemoryStorage, Rem
     await (await storage.runs.create(RUN, log(created))).release()
     propose = ProposeFact(storage.memory.facts, storage.runs, storage.clock, learning)
     search = SearchMemory(storage.memory, storage.clock)
-    return storage, Remember(lambda: RunMemory(search, propose, storage.memory.uses))
+    return storage, Remember(lambda: RunMemory(search, propose, storage.memory.uses, nothing_known))
 
 
 async def test_a_proposal_waits_for_a_person() -> None:

@@ -196,6 +196,32 @@ _RULES: Final[Mapping[BuiltIn, ActionRule]] = {
         again=True,
         example="workflow: release-notes",
     ),
+    BuiltIn.SEARCH_MEMORY: ActionRule(
+        doc="Looks up documents and facts that the owner of the run may see.",
+        needs=("inputs",),
+        inputs={
+            "query": Given(doc="A question, or a few words.", type="string", required=True),
+            "max_results": Given(doc="Most passages; 5 unless it says otherwise.", type="integer"),
+        },
+        gives={"query": "string", "passages": "array", "facts": "array"},
+        again=True,
+        example='inputs: {query: "{{ inputs.question }}"}',
+    ),
+    BuiltIn.PROPOSE_FACT: ActionRule(
+        doc="Proposes a fact to remember, which a person reviews. It rests on a quote of a document that was read.",
+        needs=("inputs",),
+        inputs={
+            "text": Given(doc="The sentence.", type="string", required=True),
+            "quote": Given(
+                doc="Word for word from a passage that was found, or a file that was read.",
+                type="string",
+                required=True,
+            ),
+            "kind": Given(doc="`fact` unless it says `preference`, which does not expire.", type="string"),
+        },
+        gives={"id": "string", "status": "string"},
+        example='inputs: {text: "The pool opens at 9", quote: "{{ find.passages[0].text }}"}',
+    ),
 }
 
 RULES: Final[Mapping[str, ActionRule]] = {action.value: _RULES[action] for action in BuiltIn}

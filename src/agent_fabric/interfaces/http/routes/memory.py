@@ -13,7 +13,7 @@ from agent_fabric.application.memory.add_document import NewDocument
 from agent_fabric.application.ports.memory import DocumentQuery, FactQuery
 from agent_fabric.bootstrap.memory import Memory, open_memory
 from agent_fabric.bootstrap.server import ServerFabric
-from agent_fabric.domain.errors import Forbidden, InvalidInputs
+from agent_fabric.domain.errors import InvalidInputs
 from agent_fabric.domain.identity import Scope
 from agent_fabric.domain.memory.facts import FactKind, FactStatus
 from agent_fabric.domain.ownership import Viewer, Visibility, owner_of
@@ -31,6 +31,8 @@ from agent_fabric.wire.memory import (
     FORGOTTEN,
     FOUND_LIST,
     HISTORY,
+    PASSAGES,
+    forgotten_document,
     forgotten_fact,
     found_items,
     history_of,
@@ -44,6 +46,8 @@ Question = Annotated[str, Query(min_length=1, max_length=2_000, description="A q
 Earlier = Annotated[str, Query(max_length=2_000, description="The question before, which this one follows up.")]
 Passages = Annotated[int, Query(ge=1, le=50, description="Most passages to show.")]
 LabelFilter = Annotated[str, Query(max_length=1_000, description="Only documents with one of these, comma-separated.")]
+First = Annotated[int, Query(ge=0, le=1_000_000, description="The number of the first passage.")]
+Last = Annotated[int | None, Query(ge=0, le=1_000_000, description="The number of the last passage.")]
 StatusFilter = Annotated[FactStatus | None, Query(description="Only facts of this status.")]
 
 
@@ -125,17 +129,23 @@ def _add_documents(app: FastAPI, lazy: _LazyMemory) -> None:
 
     @app.delete(
         f"{DOCUMENTS_BASE}/{{document_id}}",
-        **operation("memory", Scope.RUNS, "Erase a document", status=204, fails=[404, 503]),
+        **operation("memory", Scope.RUNS, "Erase a document", FORGOTTEN, fails=[404, 503, 507]),
     )
     async def erase(document_id: DocumentPath, request: Request) -> Response:
-        """Text, words and vectors are erased; only its owner can do that."""
-        by = who_asks(request)
-        require_person(by)
+        """Text, words and vectors are erased; only its owner can do that. Says which logs still hold passages."""
+        done = await lazy.memory.forget_document(document_id, by=_person(request), viewer=_own(request))
+        return json_answer(FORGOTTEN.dump(forgotten_document(done)))
+
+    @app.get(
+        f"{DOCUMENTS_BASE}/{{document_id}}/passages",
+        **operation("memory", Scope.RUNS_READ, "List the passages of a document", PASSAGES, fails=[404]),
+    )
+    async def passages(document_id: DocumentPath, request: Request, first: First = 0, last: Last = None) -> Response:
+        """From `first` to `last`, in their order; without `last` to the end."""
         found = await lazy.memory.store.documents.find(document_id, viewer=_own(request))
-        if found.owner != owner_of(by):
-            raise Forbidden(f"Document {found.document_id} belongs to {found.owner}", hint="Ask its owner.")
-        await lazy.memory.store.documents.remove(found.document_id)
-        return Response(status_code=204)
+        return json_answer(
+            PASSAGES.dump(await lazy.memory.store.passages.read(found.document_id, first=first, last=last))
+        )
 
 
 def _add_reading_of_facts(app: FastAPI, lazy: _LazyMemory) -> None:

@@ -1,0 +1,42 @@
+"""Forgets documents."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from agent_fabric.application.ports.memory import MemoryStore, MemoryUse
+from agent_fabric.domain.errors import Forbidden
+from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.memory.documents import Document
+from agent_fabric.domain.ownership import Viewer
+
+
+class ForgottenDocument(NamedTuple):
+    """What is left of a document that was erased."""
+
+    document: Document
+    influenced: Sequence[MemoryUse]
+    """Runs that were told passages of it."""
+    logs: Sequence[RunId]
+    """Runs whose logs still hold such passages."""
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetDocument:
+    """Use case: erase a document, and say where passages of it still stand."""
+
+    memory: MemoryStore
+
+    async def __call__(self, prefix: str, *, by: str, viewer: Viewer) -> ForgottenDocument:
+        """Erase a document of the person who asks.
+
+        Raises:
+            MemoryNotFound: there is no such document that they may see.
+            Forbidden: it belongs to somebody else.
+        """
+        found = await self.memory.documents.find(prefix, viewer=viewer)
+        if found.owner != by:
+            raise Forbidden(f"Document {found.document_id} belongs to {found.owner}", hint="Ask its owner.")
+        uses = await self.memory.uses.of(found.document_id)
+        await self.memory.documents.remove(found.document_id)
+        return ForgottenDocument(found, uses, [use.run_id for use in uses])
