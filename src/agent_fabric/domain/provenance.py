@@ -48,8 +48,12 @@ def trace_sentences(answer: str, observed: Sequence[Observation], told: Sequence
 
 
 def rests_on(answer: str, text: str) -> bool:
-    """Tell whether a sentence of an answer rests on a text."""
-    return any(sentence.events for sentence in trace_sentences(answer, [Observation(0, text)], ()))
+    """Tell whether a sentence of an answer rests on a text, or stands there word for word."""
+    flat = FlatText(text)
+    repeated = (answer[start:end] for start, end in _sentences(answer))
+    return any(len(each.split()) >= _MIN_WORDS and flat.has(each) for each in repeated) or any(
+        sentence.events for sentence in trace_sentences(answer, [Observation(0, text)], ())
+    )
 
 
 def sentence_objects(sentences: Sequence[Sentence]) -> list[dict[str, Any]]:

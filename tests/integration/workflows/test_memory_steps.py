@@ -5,7 +5,6 @@ import pytest
 from agent_fabric.application.memory.add_document import NewDocument
 from agent_fabric.application.ports.memory import FactQuery
 from agent_fabric.bootstrap.memory import open_memory
-from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.domain.errors import MissingExtra
 from agent_fabric.domain.memory.facts import FactStatus
 from agent_fabric.domain.ownership import LOCAL_OWNER
@@ -37,7 +36,7 @@ def words_only(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.proves("ME-7", "ME-11")
 async def test_a_step_finds_a_passage_and_another_one_proposes_what_it_says(bench: Bench) -> None:
-    memory = open_memory(bench.fabric.records, FabricConfig())
+    memory = open_memory(bench.fabric.records, bench.workflows.config)
     text = b"# Handbook\n\nThe pool opens at nine.\n"
     await memory.add(NewDocument(data=text, source="handbook.md", owner=LOCAL_OWNER))
     done = await bench.run(FIND, PROPOSE, given={"question": "When does the pool open?"}, inputs=ASKED)

@@ -80,9 +80,9 @@ class BriefRun:
             untrusted=tuple(dict.fromkeys(labels)),
             sources=tuple([await self._keep(wish.run_id, each) for each in passages]),
         )
-        told = [*(each.document for each in passages), *(fact.id for fact in (*pinned, *looked_up))]
-        if told:
-            await self.memory.uses.note(wish.run_id, list(dict.fromkeys(told)), at=self.clock.now(), cited=False)
+        if knowledge.is_private:
+            told = [*dict.fromkeys(each.document for each in passages), *(fact.id for fact in (*pinned, *looked_up))]
+            await self.memory.uses.note(wish.run_id, told, at=self.clock.now(), cited=False)
         return Briefing(knowledge, notice)
 
     async def _fitted(self, found: Sequence[FoundPassage], window: int | None) -> list[KnownPassage]:

@@ -377,7 +377,7 @@ class Briefing(NamedTuple):
 class ContextSource(Protocol):
     """Knows something about a task before its model is asked (A33-025)."""
 
-    async def __call__(self, wish: BriefingWish) -> Briefing:
+    async def __call__(self, wish: BriefingWish, /) -> Briefing:
         """Return what is known. It takes no decision and changes nothing but what is noted about uses.
 
         Raises:

@@ -60,9 +60,10 @@ class MemorySearch:
         now = self.clock.now()
         passages = [each.as_known() for each in answer.passages]
         sources = [await self.snapshots.keep(_page(each), fetched_at=now) for each in passages]
-        told = [*(each.document for each in passages), *(each.fact.id for each in answer.facts)]
-        if told:
-            await memory.uses.note(context.run_id, list(dict.fromkeys(told)), at=now, cited=False)
+        documents = dict.fromkeys(each.document for each in passages)
+        if answer.passages or answer.facts:
+            told = [*documents, *(each.fact.id for each in answer.facts)]
+            await memory.uses.note(context.run_id, told, at=now, cited=False)
         found = bool(answer.passages or answer.facts)
         output: dict[str, Any] = {
             "query": query,

@@ -130,12 +130,12 @@ def looking_up(_: str) -> BaseSpecialistPack:
 @pytest.mark.proves("A33-025", "A33-072", "ME-7")
 async def test_an_agent_that_asks_for_knowledge_is_briefed_with_it(tmp_path: Path) -> None:
     storage = MemoryStorage()
-    await add(storage, "# Handbook\n\nThe pool opens at nine.\n")
+    await add(storage, "# Handbook\n\nThe pool opens at nine. More: handbook/pool.md\n")
     read: list[Sequence[Message]] = []
 
     async def answer(messages: Sequence[Message]) -> LLMResponse:
         read.append(tuple(messages))
-        return LLMResponse(content="The pool opens at nine.", usage=Usage(1, 1))
+        return LLMResponse(content="The pool opens at nine. See handbook/pool.md.", usage=Usage(1, 1))
 
     async def brief(wish: BriefingWish) -> Briefing:
         return await source(storage, tmp_path)(replace(wish, owner=ADA))
