@@ -3,6 +3,7 @@
 import asyncio
 import json
 import threading
+import uuid
 from collections.abc import Iterator
 from concurrent.futures import Future
 from pathlib import Path
@@ -371,6 +372,8 @@ def _complete(case: Any, path: str, response_id: str) -> None:
     if path == "/api/v1/gc":
         case.body["dry_run"] = True  # the others look for these runs
     case.body = WHOLE_BODIES.get(path, case.body)
+    if path == "/api/v1/memory/facts":  # not any text is a fact, and each is remembered once
+        case.body |= {"text": " ".join(uuid.uuid4().hex for _ in range(3)), "pinned": False}
     if path == "/models/probe":
         case.body.pop("key", None)  # as with those above
     if path == "/api/v1/policy/simulate":
