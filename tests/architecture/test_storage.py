@@ -60,7 +60,6 @@ def test_tables_speak_only_the_sql_that_databases_share() -> None:
         for file in INSIDE
         if file.stem not in {*ADAPTER, "dialects", "schema", "sql"} and not file.stem.startswith("schema_")
     ]
-    tables = [file for file in INSIDE if file.stem not in {*ADAPTER, "dialects", "schema", "schema_memory", "sql"}]
     # The index for full-text search has rows of its own kind.
     shared = {file.stem: file.read_text().replace("INSERT OR REPLACE INTO run_text", "") for file in tables}
     assert {name: found[0] for name, text in shared.items() if (found := NOT_SHARED.search(text))} == {}

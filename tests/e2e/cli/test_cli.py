@@ -46,10 +46,8 @@ COMMANDS = (
     *("run", "agents", "resume", "cancel", "approvals", "diff", "undo", "serve", "audit", "gc", "verify", "doctor"),
     *("logs", "models", "mcp", "policy", "config", "schema", "workflow", "users", "keys", "token", "secrets", "db"),
     *("login", "logout", "whoami", "files", "eval", "worker", "cluster"),
-    *("chat", "sessions"),
-    *("channels", "schedules", "sensors", "dead", "web", "webhooks"),
     *("chat", "sessions", "memory"),
-    *("schedules", "sensors", "dead", "web", "webhooks"),
+    *("channels", "schedules", "sensors", "dead", "web", "webhooks"),
     *("nodes", "node", "fleet"),
 )
 SUBCOMMANDS = (

@@ -5,5 +5,6 @@ from typing import Final
 from agent_fabric.infrastructure.persistence.schema_automation import FIRING_INDEXES
 from agent_fabric.infrastructure.persistence.schema_channels import CHANNELS
 from agent_fabric.infrastructure.persistence.schema_fleet import FLEET
+from agent_fabric.infrastructure.persistence.schema_memory import MEMORY
 
-CAPABILITIES: Final = (FLEET, CHANNELS, FIRING_INDEXES)
+CAPABILITIES: Final = (FLEET, CHANNELS, FIRING_INDEXES, MEMORY)

@@ -1,12 +1,6 @@
-"""The tables of sessions, documents and facts: see `schema.MIGRATIONS`."""
+"""The tables of documents and facts: see `schema.MIGRATIONS`."""
 
 from typing import Final
-
-SESSIONS: Final = """
-    CREATE VIEW sessions AS
-        SELECT id, owner, title, created_at, updated_at FROM chat_sessions;
-    """
-"""Sessions under the name that the seeds give them."""
 
 MEMORY: Final = """
     CREATE TABLE documents (

@@ -22,7 +22,6 @@ from agent_fabric.infrastructure.persistence.migrations import (  # noqa: F401 -
     automation_tables,
     channel_tables,
     fleet_tables,
-    fleet_tables,
     memory_tables,
 )
 from agent_fabric.infrastructure.persistence.migrations.columns import METADATA, counter, number, octets, real, words
