@@ -79,8 +79,7 @@ class FabricError(Exception):
 
     def __init__(self, message: str, *, hint: str = "") -> None:
         super().__init__(message)
-        self.message = message
-        self.hint = hint
+        self.message, self.hint = message, hint
 
 
 class ConfigError(FabricError):
@@ -340,10 +339,8 @@ class MissingExtra(FabricError):
     code = "extra_missing"
 
     def __init__(self, extra: str, *, needed_for: str) -> None:
-        super().__init__(
-            f"{needed_for} needs an optional part that is not installed",
-            hint=f'Install it with: pip install "agent-fabric[{extra}]"',
-        )
+        install = f'Install it with: pip install "agent-fabric[{extra}]"'
+        super().__init__(f"{needed_for} needs an optional part that is not installed", hint=install)
 
 
 class ToolServerUnavailable(FabricError):
