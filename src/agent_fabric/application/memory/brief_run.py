@@ -18,7 +18,7 @@ from agent_fabric.application.ports.memory import (
 from agent_fabric.application.ports.sources import Snapshots
 from agent_fabric.application.ports.web import Page
 from agent_fabric.domain.errors import ModelError
-from agent_fabric.domain.ids import DocumentId, RunId
+from agent_fabric.domain.ids import DocumentId, FactId, RunId
 from agent_fabric.domain.memory.facts import Fact, FactScope, FactStatus
 from agent_fabric.domain.memory.knowledge import Knowledge, KnownPassage
 from agent_fabric.domain.memory.passages import MIN_CHARS
@@ -81,7 +81,8 @@ class BriefRun:
             sources=tuple([await self._keep(wish.run_id, each) for each in passages]),
         )
         if knowledge.is_private:
-            told = [*dict.fromkeys(each.document for each in passages), *(fact.id for fact in (*pinned, *looked_up))]
+            documents_told = dict.fromkeys(each.document for each in passages)
+            told: list[FactId | DocumentId] = [*documents_told, *(fact.id for fact in (*pinned, *looked_up))]
             await self.memory.uses.note(wish.run_id, told, at=self.clock.now(), cited=False)
         return Briefing(knowledge, notice)
 

@@ -213,7 +213,6 @@ class Perform:
         prompt, tools, finish = _instructions(pack, compact=settings.compact)
         if state.talks:
             prompt = f"{prompt}\n\n{HOW_TO_TALK_BRIEFLY if settings.compact else HOW_TO_TALK}"
-            prompt = f"{prompt}\n\n{HOW_TO_TALK}"
         briefing = await self._brief(state, pack, settings.context_window)
         return (
             PackStarted(

@@ -9,6 +9,7 @@ from agent_fabric.application.ports.memory import DocumentQuery, MemoryAnswer, R
 from agent_fabric.application.ports.runs import RunCatalogue
 from agent_fabric.application.ports.sources import Snapshots
 from agent_fabric.application.ports.web import Page
+from agent_fabric.domain.ids import DocumentId, FactId
 from agent_fabric.domain.memory.knowledge import MEMORY_TOOL, NOTHING, PASSAGES, PRIVATE, KnownPassage
 from agent_fabric.domain.ownership import Viewer
 from agent_fabric.domain.tools import Effect, ToolContext, ToolResult, ToolSpec, object_schema
@@ -62,7 +63,7 @@ class MemorySearch:
         sources = [await self.snapshots.keep(_page(each), fetched_at=now) for each in passages]
         documents = dict.fromkeys(each.document for each in passages)
         if answer.passages or answer.facts:
-            told = [*documents, *(each.fact.id for each in answer.facts)]
+            told: list[FactId | DocumentId] = [*documents, *(each.fact.id for each in answer.facts)]
             await memory.uses.note(context.run_id, told, at=now, cited=False)
         found = bool(answer.passages or answer.facts)
         output: dict[str, Any] = {
