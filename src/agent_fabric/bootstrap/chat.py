@@ -8,6 +8,7 @@ from agent_fabric.application.chat.find_session import FindSession
 from agent_fabric.application.chat.manage_sessions import ManageSessions
 from agent_fabric.application.chat.send_message import SendMessage
 from agent_fabric.application.chat.serve_turns import ServeTurns
+from agent_fabric.application.chat.title_session import TitleSession
 from agent_fabric.application.cluster.watch_pending_work import WatchPendingWork
 from agent_fabric.application.ports.chat import MessageQueue, SessionMessages, SessionRepository
 from agent_fabric.application.ports.pending_work import TURNS
@@ -35,6 +36,8 @@ class Chat:
     send: SendMessage
     begin: BeginTurn
     export: ExportSession
+    title: TitleSession | None
+    """Names sessions after their first answer; None: no model is configured for that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +68,7 @@ def open_chat(fabric: LocalFabric, config: FabricConfig, *, limits: Limits | Non
         fabric.execute_task.recruit.require_known(new_task(session, "?"))
 
     sessions, messages, queue = storage.sessions, storage.messages, storage.message_queue
+    titling = config.chat.title_model_key
     return Chat(
         sessions=sessions,
         messages=messages,
@@ -72,6 +76,7 @@ def open_chat(fabric: LocalFabric, config: FabricConfig, *, limits: Limits | Non
         find=find_session(fabric.records),
         manage=replace(manage_sessions(fabric.records, encrypts=config.encryption != "off"), check=check),
         export=export_session(fabric.records),
+        title=TitleSession(sessions, messages, fabric.models, fabric.models, titling) if titling else None,
         send=SendMessage(sessions, messages, queue, clock, ids, check),
         begin=BeginTurn(
             sessions,
@@ -94,7 +99,7 @@ def serve_chat(
 ) -> ServedChat:
     """Join the parts for a server, which drives turns among its other runs; `watch` looks for messages."""
     chat = open_chat(fabric, config, limits=limits)
-    turns = ServeTurns(chat.queue, chat.begin, dispatch, limits.runs)
+    turns = ServeTurns(chat.queue, chat.begin, dispatch, limits.runs, title=chat.title)
     if watch is not None:
         turns.look_every_s = SELDOM_S
         watch.listen(TURNS, turns.wake)

@@ -24,6 +24,7 @@ EDITABLE: Final[Mapping[str, str]] = {
     "auto_pull_if_missing": "Whether a model that is missing is downloaded by itself.",
     "chat.max_turns": "Model answers of one turn of a chat, tool calls included.",
     "chat.pack": "The specialist of chats that name none.",
+    "chat.title_model_key": "The model that names chats; none: their first words do.",
     "budget.max_steps": "Model answers in one task.",
     "budget.max_tokens": "Tokens that one run may read and write.",
     "budget.max_seconds": "Seconds that one run may spend in model and tool calls; waiting is free.",
@@ -91,6 +92,7 @@ def editable_settings(config: FabricConfig) -> list[EditableSetting]:
         "default_model_key": tuple(sorted(config.models)),
         "routing_model_key": tuple(sorted(config.models)),
         "chat.pack": ("", *sorted(config.specialists)),
+        "chat.title_model_key": ("", *sorted(config.models)),
     }
     found = (_described(path, choices.get(path, ())) for path in EDITABLE)
     return [each for each in found if each is not None]

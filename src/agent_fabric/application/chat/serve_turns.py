@@ -2,10 +2,12 @@
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from agent_fabric.application.chat.begin_turn import PASSING, BeginTurn
+from agent_fabric.application.chat.title_session import TitleSession
 from agent_fabric.application.ports.chat import MessageQueue
 from agent_fabric.application.runs.dispatch_runs import DispatchRuns, Drive
 from agent_fabric.domain.errors import (
@@ -20,6 +22,8 @@ from agent_fabric.domain.runs.task import RunResult
 
 LOOK_EVERY_S = 0.5
 """A message that another process left begins within this time."""
+MAX_UNTITLED = 100
+"""Sessions that wait for a title; of more, the oldest keep their first words."""
 _MAY_CHANGE = (*PASSING, ServerBusy, TooManyRequests, SessionNotFound)
 
 _log = logging.getLogger(__name__)
@@ -38,12 +42,26 @@ class ServeTurns:
     """Counts the runs of callers with limits; None: they are not limited."""
     look_every_s: float = LOOK_EVERY_S
     """How often is looked for messages. Where somebody else looks and calls `wake`, that can be seldom."""
+    title: TitleSession | None = None
+    """Names sessions after their first answer; None: nobody does."""
     _ended: asyncio.Event = field(default_factory=asyncio.Event)
+    _answered: "deque[SessionId]" = field(default_factory=lambda: deque(maxlen=MAX_UNTITLED))
     _locks: dict[SessionId, asyncio.Lock] = field(default_factory=dict)
 
     async def __call__(self) -> None:
         """Serve until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            naming: set[asyncio.Task[None]] = set()
+            await self._serve(group, naming)
+            for task in naming:  # no server waits for a title before it stops
+                task.cancel()
+
+    async def _serve(self, group: asyncio.TaskGroup, naming: "set[asyncio.Task[None]]") -> None:
         while True:
+            while self._answered and self.title is not None:
+                task = group.create_task(self._name(self.title, self._answered.popleft()))
+                naming.add(task)
+                task.add_done_callback(naming.discard)
             try:
                 for session_id in await self.queue.due():
                     await self.begin_next(session_id)
@@ -59,6 +77,17 @@ class ServeTurns:
             except TimeoutError:
                 pass
             self._ended.clear()
+
+    async def _name(self, title: TitleSession, session_id: SessionId) -> None:
+        try:
+            await title(session_id)
+        except Exception:  # noqa: BLE001 - a session without a better title is still a session
+            _log.exception("Session %s could not be named", session_id)
+
+    def _note_end(self, session_id: SessionId) -> None:
+        if self.title is not None:
+            self._answered.append(session_id)
+        self._ended.set()
 
     def wake(self) -> None:
         """Look at once."""
@@ -106,4 +135,4 @@ class ServeTurns:
             await self.begin.note_problem(session_id, problem)
             return
         if isinstance(begun, Drive):
-            begun.outcome.add_done_callback(lambda _: self._ended.set())
+            begun.outcome.add_done_callback(lambda _: self._note_end(session_id))

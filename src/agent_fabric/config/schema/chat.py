@@ -12,3 +12,5 @@ class ChatConfig(Settings):
     """Model answers of one turn, tool calls included, before it ends."""
     pack: str = ""
     """The specialist of sessions that name none; empty: one is chosen by what is said first."""
+    title_model_key: str = ""
+    """The configured model that names sessions after their first answer; empty: the first words are the title."""

@@ -173,5 +173,7 @@ class FabricConfig(Settings):
     def _model_keys(self) -> Iterator[tuple[tuple[str, ...], str]]:
         yield ("default_model_key",), self.default_model_key
         yield ("routing_model_key",), self.routing_model_key
+        if self.chat.title_model_key:
+            yield ("chat", "title_model_key"), self.chat.title_model_key
         if self.cloud_fallback is not None:
             yield ("cloud_fallback", "model_key"), self.cloud_fallback.model_key
