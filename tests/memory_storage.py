@@ -251,6 +251,11 @@ class MemoryApprovals:
             raise ApprovalNotFound(f"No one approval begins with {prefix!r}")
         return found[0]
 
+    async def agreed_before(self, card: ApprovalCard, *, viewer: Viewer = EVERYTHING) -> int:
+        seen = [each for each in await self.list(pending_only=False, viewer=viewer) if each.tool == card.tool]
+        agreed = [each for each in seen if each.status is ApprovalStatus.APPROVED and each.rule == card.rule]
+        return len([each for each in agreed if each.approval_id != card.approval_id])
+
     async def answer(self, approval_id: str, answer: Answer) -> None:
         now, card = self.clock.now(), self.cards.get(approval_id)
         if card is None:

@@ -382,6 +382,17 @@ class ApprovalContract:
         assert (row.kind, row.payload["approval_id"], row.payload["by"]) == (APPROVAL, "abcd1234", card.decided_by)
         await held.release()
 
+    async def test_earlier_agreements_under_the_same_rule_are_counted(self, storage: Storage) -> None:
+        for run_id, approval in ((RUN, "abcd1234"), (OTHER, "abcd5678")):
+            await waiting(storage, run_id, asks=approval)
+        card = await storage.approvals.find("abcd5678")
+        assert await storage.approvals.agreed_before(card) == 0
+        await storage.approvals.answer("abcd1234", APPROVE)
+        assert await storage.approvals.agreed_before(card) == 1
+        assert await storage.approvals.agreed_before(replace(card, rule="another")) == 0
+        await storage.approvals.answer("abcd5678", APPROVE)
+        assert await storage.approvals.agreed_before(card) == 1, "its own answer does not count"
+
     async def test_there_is_no_answer_to_what_nobody_asked_or_too_late(
         self, storage: Storage, clock: FrozenClock
     ) -> None:

@@ -12,6 +12,9 @@ from agent_fabric.domain.outside import Outside
 from agent_fabric.domain.ownership import EVERYTHING, Viewer
 from agent_fabric.domain.runs.consequences import Consequences
 
+MAX_LOOKED_AT: Final = 200
+"""Earlier agreements that are looked through."""
+
 
 class ApprovalStatus(StrEnum):
     """Where a question stands."""
@@ -156,6 +159,13 @@ class ApprovalRepository(Protocol):
 
         Raises:
             ApprovalNotFound: none, or more than one, begins so.
+        """
+        ...
+
+    async def agreed_before(self, card: ApprovalCard, *, viewer: Viewer = EVERYTHING) -> int:
+        """Return how many earlier questions about the same tool under the same rule were agreed to.
+
+        Only the newest `MAX_LOOKED_AT` that the viewer may see are counted.
         """
         ...
 

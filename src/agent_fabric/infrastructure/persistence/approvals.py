@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from agent_fabric.application.ports.approvals import Answer, ApprovalCard, ApprovalStatus
+from agent_fabric.application.ports.approvals import MAX_LOOKED_AT, Answer, ApprovalCard, ApprovalStatus
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.encryption import ENCRYPTED, Cipher
 from agent_fabric.application.ports.runs import APPROVAL
@@ -171,6 +171,20 @@ class SqlApprovalRepository:
             raise ApprovalNotFound(f"{which} with {prefix!r}", hint="See them with `fabric approvals list`.")
         return found[0]
 
+    async def agreed_before(self, card: ApprovalCard, *, viewer: Viewer = EVERYTHING) -> int:
+        visible = visible_to(viewer)
+        query = (
+            f"{_SELECT} WHERE approval.status = ? AND approval.tool_name = ? AND approval.id <> ? AND {visible.sql}"
+            " ORDER BY approval.created_at DESC LIMIT ?"
+        )
+        values = (ApprovalStatus.APPROVED, card.tool, card.approval_id, *visible.values, MAX_LOOKED_AT)
+
+        def count(connection: SqlConnection) -> int:
+            rows = connection.execute(query, values).fetchall()
+            return sum(_rule(self._database.keys, row) == card.rule for row in rows)
+
+        return await self._database.read(count)
+
     async def answer(self, approval_id: str, answer: Answer) -> None:
         now, status = self._clock.now(), ApprovalStatus.after(answer.decision)
         row = dump_json(answer.row(approval_id))
@@ -240,6 +254,14 @@ def _asked(connection: SqlConnection, run_id: RunId, approval_id: str, cipher: C
         if isinstance(body, ApprovalRequested) and body.approval_id == approval_id:
             return ApprovalCard.asked(run_id, body, ts)
     return None
+
+
+def _rule(keys: RunKeys, row: tuple[Any, ...]) -> str:
+    """Return the rule that asked; empty if the row cannot be read."""
+    try:
+        return _card(keys, row).rule
+    except DAMAGE:
+        return ""
 
 
 def _names(row: tuple[Any, ...]) -> dict[str, Any]:

@@ -52,6 +52,9 @@ class PokingApprovals:
     async def find(self, prefix: str, *, viewer: Viewer = EVERYTHING) -> ApprovalCard:
         return await self.inner.find(prefix, viewer=viewer)
 
+    async def agreed_before(self, card: ApprovalCard, *, viewer: Viewer = EVERYTHING) -> int:
+        return await self.inner.agreed_before(card, viewer=viewer)
+
     async def answer(self, approval_id: str, answer: Answer) -> None:
         await self.inner.answer(approval_id, answer)
         self.wake_ups.poke(INBOX, {"approval": approval_id})

@@ -16,6 +16,7 @@ from agent_fabric.interfaces.http.approval_schemas import ApprovalAnswer
 from agent_fabric.interfaces.http.bodies import body_of
 from agent_fabric.interfaces.http.locks import who_answers, who_asks
 from agent_fabric.interfaces.http.openapi import operation, takes
+from agent_fabric.wire.approval_reach import ASKED, asked
 from agent_fabric.wire.approvals import APPROVAL, APPROVALS
 
 ApprovalId = Annotated[str, Path(description="The approval, or the beginning of its id if only one begins so.")]
@@ -47,10 +48,12 @@ def add_approvals(app: FastAPI, fabric: ServerFabric) -> None:
         cards = await book.list(run_id=run, pending_only=not settled, viewer=Viewer.of(by))
         return json_answer(APPROVALS.dump(cards))
 
-    @app.get("/approvals/{approval_id}", **operation("approvals", Scope.RUNS_READ, "Show one", APPROVAL, fails=[404]))
+    @app.get("/approvals/{approval_id}", **operation("approvals", Scope.RUNS_READ, "Show one", ASKED, fails=[404]))
     async def approval(request: Request, approval_id: ApprovalId) -> Response:
-        """Answer with everything that a person has to know before they answer."""
-        return json_answer(APPROVAL.dump(await find(approval_id, who_asks(request))))
+        """Answer with everything that a person has to know before they answer, and with how far the call reaches."""
+        by = who_asks(request)
+        card = await find(approval_id, by)
+        return json_answer(ASKED.dump(asked(card, await book.agreed_before(card, viewer=Viewer.of(by)))))
 
     @app.post(
         "/approvals/{approval_id}",
@@ -61,16 +64,16 @@ def add_approvals(app: FastAPI, fabric: ServerFabric) -> None:
     async def answer(approval_id: ApprovalId, request: Request) -> Response:
         """The first answer counts; a second one gets 409. The run continues within a second."""
         wish, by = await body_of(request, ApprovalAnswer), await who_answers(request)
-        asked = await find(approval_id, by)
+        found = await find(approval_id, by)
         card = await decide(
-            asked.approval_id,
+            found.approval_id,
             Answer(
                 decision=Decision(wish.decision),
                 by=by.name,
                 via="http",
                 reason=wish.reason,
                 reach=Reach(wish.scope),
-                args=filled_in(asked, wish.args) if wish.decision == "approve" else wish.args,
+                args=filled_in(found, wish.args) if wish.decision == "approve" else wish.args,
             ),
             by=by,
         )
