@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from time import monotonic
+from typing import Any
 
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
@@ -38,6 +39,9 @@ LOOK_EVERY_S = 0.5
 """How often a session is looked at: another process may drive its turns."""
 MAX_FOLLOWED = 64
 """Runs and sessions that one page follows."""
+MAX_MESSAGES = 1_000
+"""Of one page in `FLOOD_S` seconds; a page that is used says a few in a minute."""
+FLOOD_S = 10.0
 MAX_INVALID = 32
 """Messages that make no sense, before the socket is closed."""
 
@@ -57,7 +61,8 @@ class PageDoor:
         await websocket.accept()
         page_user: Callable[[str], Awaitable[Principal]] = websocket.state.page_user
         try:
-            token, principal = await _introduced(websocket, page_user)
+            with self.sockets.introducing() as crowded_out:
+                token, principal = await _introduced(websocket, page_user, crowded_out)
             with self.sockets.opened(principal) as opened:
                 await self._serve(websocket, opened, lambda: page_user(token))
         except WebSocketDisconnect:
@@ -97,10 +102,17 @@ class _Talk:
 
     async def listen(self) -> None:
         """Do what the page says, until it leaves."""
-        invalid = 0
+        invalid, heard, since = 0, 0, monotonic()
         while True:
             try:
-                await self._obey(await _received(self.websocket))
+                message = await _received(self.websocket)
+                heard += 1
+                if monotonic() - since > FLOOD_S:
+                    heard, since = 0, monotonic()
+                if heard > MAX_MESSAGES:
+                    await _end(self.websocket, TOO_MANY, "Too many messages")
+                    return
+                await self._obey(message)
             except InvalidMessage as problem:
                 invalid += 1
                 if invalid > MAX_INVALID:
@@ -172,20 +184,38 @@ class _Talk:
         await self.websocket.send_text(text)
 
 
-async def _introduced(websocket: WebSocket, page_user: Callable[[str], Awaitable[Principal]]) -> tuple[str, Principal]:
+async def _introduced(
+    websocket: WebSocket, page_user: Callable[[str], Awaitable[Principal]], crowded_out: "asyncio.Future[None]"
+) -> tuple[str, Principal]:
     """Return the page token and whose it is.
 
     Raises:
         TimeoutError, InvalidMessage, Unauthenticated: the page has not said so in time.
+        TooManySockets: it had to make room for others.
     """
     async with asyncio.timeout(HELLO_TIMEOUT_S):
-        hello = await _received(websocket)
+        hello = await _first(websocket, crowded_out)
         if not isinstance(hello, Hello):
             raise InvalidMessage("Say hello first")
         principal = await page_user(hello.page_token)
     if not principal.may(Scope.RUNS_READ):
         raise Unauthenticated("This needs the scope 'runs:read'")
     return hello.page_token, principal
+
+
+async def _first(websocket: WebSocket, crowded_out: "asyncio.Future[None]") -> object:
+    """Return the first message of a socket."""
+    receiving = asyncio.ensure_future(_received(websocket))
+    either: set[asyncio.Future[Any]] = {receiving, crowded_out}
+    try:
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        if not receiving.done():
+            raise TooManySockets
+        return receiving.result()
+    finally:
+        if not receiving.done():
+            receiving.cancel()
+            await asyncio.gather(receiving, return_exceptions=True)
 
 
 async def _received(websocket: WebSocket) -> object:

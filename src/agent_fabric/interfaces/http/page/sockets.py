@@ -1,7 +1,7 @@
 """The open sockets of pages: how many each person has, and what all of them are told."""
 
 import asyncio
-from collections import defaultdict
+from collections import OrderedDict, defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -12,6 +12,8 @@ from agent_fabric.interfaces.http.page.messages import say
 
 MAX_SOCKETS = 256
 """Of one person."""
+MAX_SILENT = 512
+"""Sockets that have not said yet whose they are, twice those of one person; with more, the oldest has to go."""
 MAX_UNSENT = 256
 """News that a page has not taken yet; with more, it is told to look at everything again."""
 
@@ -45,9 +47,27 @@ class OpenSocket:
 class Sockets:
     """All of them."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, max_silent: int = MAX_SILENT) -> None:
+        self._max_silent = max_silent
         self._by_person: defaultdict[str, set[OpenSocket]] = defaultdict(set)
         self._waiting: set[asyncio.Future[None]] = set()
+        self._silent: OrderedDict[asyncio.Future[None], None] = OrderedDict()
+
+    @contextmanager
+    def introducing(self) -> Iterator["asyncio.Future[None]"]:
+        """Count a socket that has not said yet whose it is; what is given is done when it has to make room.
+
+        So a flood of connections does not keep out those who say at once who they are.
+        """
+        crowded_out: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._silent[crowded_out] = None
+        if len(self._silent) > self._max_silent:
+            oldest, _ = self._silent.popitem(last=False)
+            oldest.set_result(None)
+        try:
+            yield crowded_out
+        finally:
+            self._silent.pop(crowded_out, None)
 
     @contextmanager
     def opened(self, principal: Principal) -> Iterator[OpenSocket]:
