@@ -112,12 +112,18 @@ class SqlSessionMessages:
             for session in sessions.values()
             if _stand_in(terms, session.title) and session.session_id in ciphers
         ]
-        for number in sorted(candidates, reverse=True):
+        newest = sorted(candidates, reverse=True)
+        for first in range(0, len(newest), wanted.limit):
             if len(found) >= wanted.limit:
                 break
-            query = f"SELECT session_id, {_COLUMNS} FROM chat_messages WHERE number = ?"  # noqa: S608 - ours
-            row = connection.execute(query, (number,)).fetchone()
-            if row is not None and row[0] in sessions:
+            part = newest[first : first + wanted.limit]
+            query = (
+                f"SELECT session_id, {_COLUMNS} FROM chat_messages"  # noqa: S608 - only marks
+                f" WHERE number IN ({marks(part)}) ORDER BY number DESC"
+            )
+            for row in connection.execute(query, part).fetchall():
+                if row[0] not in sessions:
+                    continue
                 message = message_from_row(row[1:], SessionId(row[0]), ciphers[row[0]])
                 if _stand_in(terms, message.content):
                     found.append(FoundMessage(sessions[row[0]], message))

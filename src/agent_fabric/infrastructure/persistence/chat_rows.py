@@ -45,6 +45,24 @@ class SessionKeys:
         self._keys = keys
         self._most = most
         self._open: dict[tuple[str, bytes], Cipher] = {}
+        self._titles: dict[tuple[str, str], str] = {}
+
+    def title(self, session_id: str, sealed: bytes | None, stored: str) -> str:
+        """Return the title of a session, which is looked at much more often than it changes.
+
+        Raises:
+            RunKeyMissing: its key cannot be opened.
+            ValueError: it was changed.
+        """
+        if not stored or sealed is None:
+            return stored
+        known = self._titles.get((session_id, stored))
+        if known is None:
+            known = unseal(self.cipher(session_id, sealed), title_place(), stored)
+            if len(self._titles) >= self._most:
+                self._titles.clear()
+            self._titles[session_id, stored] = known
+        return known
 
     def cipher(self, session_id: str, sealed: bytes | None) -> Cipher | None:
         """Return what reads and writes a session whose key is stored so; None if it is not encrypted.
@@ -94,7 +112,7 @@ def session_from(row: Sequence[Any], keys: SessionKeys) -> Session:
     session_id, title, unread, created_at, updated_at, owner, visibility, model_key, pack, node, *rest = row
     parent, parent_message, archived_at, project, turn, last_run, key, queued = rest
     try:
-        title = unseal(keys.cipher(session_id, key), title_place(), title) if title else ""
+        title = keys.title(session_id, key, title)
     except RunKeyMissing:
         title = UNREADABLE
     return Session(
