@@ -49,7 +49,11 @@ PARTS: dict[str, Part] = {
         ("tests/integration/sandbox/test_file_tool_races.py", "tests/unit/infrastructure/changes/test_pictures.py")
     ),
     "simulation": Part(("tests/simulation",)),
-    "models": Part(("tests/e2e/models", "tests/e2e/workflows", "tests/integration/llm"), "soak"),
+    "models": Part(
+        # The browser comes last: its driver has an event loop of its own.
+        ("tests/e2e/models", "tests/e2e/workflows", "tests/integration/llm", "tests/e2e/page/test_fresh_machine.py"),
+        "soak",
+    ),
     "processes": Part(("tests/e2e",), "not soak", fresh=True),
 }
 

@@ -48,6 +48,8 @@ def blast_radius(
     args: Mapping[str, Any], *, rule: str, sandbox: str, destination: str, outside: Outside | None
 ) -> BlastRadius:
     """Return how far a call reaches, as far as its arguments tell."""
+    inner = args.get("arguments")  # of a call that is handed on, such as to a machine of the fleet
+    args = {**args, **inner} if isinstance(inner, Mapping) else args
     command = args.get("command")
     texts = [text for key, value in args.items() if key not in _CONTENTS for text in _texts(value)]
     files = [*_named(args, _PATH_ARGUMENTS), *(_files_of(command) if isinstance(command, str) else ())]

@@ -9,8 +9,8 @@ from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.irreversible import SentAway
 from agent_fabric.domain.messages import Message, ToolCallRequest
 from agent_fabric.domain.runs.timeline import Span, Timeline
-from agent_fabric.wire.changes import DIFF, UNDONE
-from agent_fabric.wire.shape import Shape
+from agent_fabric.wire.changes import DIFF, UNDONE, undo_object
+from agent_fabric.wire.shape import Json, Shape
 
 
 class LaneContext(NamedTuple):
@@ -42,3 +42,8 @@ CONTEXT = Shape(RunContext, parts=[Shape(LaneContext, parts=[_MESSAGE])])
 LATER_CHANGES = Shape(LaterChanges, "runs=diffs cannot_be_taken_back=sent", parts=[DIFF, _SENT_AWAY])
 TAKEN_BACK = Shape(TakenBack, "runs=undone cannot_be_taken_back=sent", parts=[UNDONE, _SENT_AWAY])
 VERIFIED_SESSION = Shape(VerifiedSession, parts=[Shape(CheckedTurn, name="CheckedTurn")])
+
+
+def taken_back_object(done: TakenBack) -> Json:
+    """Return what was taken back, and what cannot be."""
+    return {**TAKEN_BACK.dump(TakenBack((), done.sent)), "runs": [undo_object(each) for each in done.undone]}

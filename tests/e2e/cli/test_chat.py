@@ -16,12 +16,18 @@ from e2e.fork_server import start_fabric
 from e2e.server_process import serving
 
 PATIENCE_S = 60.0
+REPORT = "The report counts 4711 apples. It was sent to 815 people."
 
 
 def answering(request: dict[str, Any], _: int) -> Answer:
     """Answer a chat."""
     said = [message for message in request["messages"] if message["role"] == "user"]
     last, words = request["messages"][-1], str(said[-1]["content"])
+    if "report" in words:
+        written = sum(message["role"] == "tool" for message in request["messages"])
+        if written == 0:
+            return Call("write_file", {"path": "report.txt", "content": "4711 apples\n"})
+        return Call("read_file", {"path": "report.txt"}) if written == 1 else Say(REPORT)
     if last["role"] == "tool":
         return Say("I have looked.")
     if "look" in words:
@@ -99,6 +105,10 @@ async def test_a_terminal_talks_with_a_server_and_ctrl_c_stops_the_turn(tmp_path
             await terminal.until("> ")
             terminal.type("look at it")
             await terminal.until("I have looked.")
+            terminal.type("/verify")
+            await terminal.until("Verified: the hash chain of")
+            terminal.type("/undo")
+            await terminal.until("Nothing to take back")
             said = await server.client.post(f"/api/v1/sessions/{session}/messages", json={"content": "from the page"})
             assert said.status_code == 202, said.text
             await terminal.until("2 said, the last 'from the page'")
@@ -148,6 +158,43 @@ async def test_a_terminal_without_a_server_asks_stops_forks_and_goes_on_after_a_
             "stopped",
             "completed",
         ]
+
+
+@pytest.mark.proves("CO-23", "CO-24", "CO-25")
+async def test_a_terminal_shows_what_an_answer_rests_on_and_takes_files_back(tmp_path: Path) -> None:
+    async with ScriptedModel(answering) as model:
+        fabric = Fabric(tmp_path, settings(model.base_url))
+        await fabric("sessions", "list")
+        place = ("--workspace", str(fabric.root))
+        terminal = await Terminal.start(fabric, "chat", "--pack", "engineering", *place, configured=True)
+        await terminal.until("> ")
+        terminal.type("write the report")
+        await terminal.until("1 sentence rests on nothing")
+        terminal.type("/sources")
+        await terminal.until("] The report counts 4711 apples.")
+        await terminal.until("[nothing; nowhere: 815] It was sent")
+        terminal.type("/timeline")
+        await terminal.until("write_file")
+        await terminal.until("tokens in")
+        terminal.type("/context 3")
+        await terminal.until("--- user")
+        terminal.type("/verify")
+        await terminal.until("Verified: the hash chain of")
+        terminal.type("/fork 1")
+        await terminal.until("There you said: write the report")
+        terminal.type("/quit")
+        assert await terminal.ended() == 0
+        session = (await fabric("sessions", "list", "--json")).json["sessions"][-1]["id"]
+        again = await Terminal.start(fabric, "chat", "--session", session, *place, configured=True)
+        await again.until("815 people")
+        assert [*fabric.root.rglob("report.txt")] != []
+        again.type("/undo 2")
+        await again.until("There are 1 turns")
+        again.type("/undo")
+        await again.until("taken back: report.txt")
+        again.type("/quit")
+        assert await again.ended() == 0
+        assert [*fabric.root.rglob("report.txt")] == []
 
 
 class Terminal:

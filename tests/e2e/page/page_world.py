@@ -39,6 +39,7 @@ POEM = """Here is what I found.
 print("hello")
 ```
 """
+REPORT = "Done! The **report** counts 4711 apples. It was sent to 815 people."
 
 
 def usual_answers(question: str, results: int, _: list[dict[str, Any]]) -> Written:
@@ -49,8 +50,15 @@ def usual_answers(question: str, results: int, _: list[dict[str, Any]]) -> Writt
         return Written("The deployment was handled as you said.")
     if "files" in question:
         return Written(calls=(("list_files", {"path": "."}),)) if not results else Written(POEM)
+    if "report" in question:
+        steps = (
+            ("write_file", {"path": "report.txt", "content": "4711 apples\n"}),
+            ("read_file", {"path": "report.txt"}),
+        )
+        return Written(calls=(steps[results],)) if results < len(steps) else Written(REPORT)
     if "count" in question:
-        return Written(" ".join(str(number) for number in range(1, 400)), pause_s=0.02)
+        last = 10_000 if "a lot" in question else 400
+        return Written(" ".join(str(number) for number in range(1, last)), pause_s=0.02)
     return Written(f"You said: {question[-200:]}")
 
 
@@ -118,12 +126,22 @@ def new_context(browser: Browser, *, narrow: bool = False, dark: bool = False, *
 
 @contextmanager
 def page_world(
-    folder: Path, answers: Answers = usual_answers, *, configured: Mapping[str, Any] | None = None, port: int = 0
+    folder: Path,
+    answers: Answers = usual_answers,
+    *,
+    configured: Mapping[str, Any] | None = None,
+    slots: int | None = None,
+    port: int = 0,
 ) -> Iterator[PageWorld]:
-    """Serve the page."""
+    """Serve the page; the model answers as many at a time as it has slots."""
     folder.mkdir(parents=True, exist_ok=True)
     with page_model(answers) as model:
-        quality = {"base_url": model.base_url, "model": "paper", "backend": "generic"}
+        quality = {
+            "base_url": model.base_url,
+            "model": "paper",
+            "backend": "generic",
+            **({"slots": slots} if slots else {}),
+        }
         settings = {
             "models": {"quality": quality, "fast": quality},
             "default_model_key": "quality",

@@ -188,3 +188,40 @@ def test_a_page_of_another_origin_gets_nothing(browser: Browser, tmp_path: Path)
             assert said["socket"] == "refused"
             assert said["frame"] == "closed"
         page.context.close()
+
+
+TRICK = "make deploy TO=example.org \u202e# daer ylno\u200b"
+
+
+def tricky(question: str, results: int, _: list[dict[str, Any]]) -> Written:
+    """Ask for something that looks like something else, or show a long and hostile output."""
+    if "trick" in question:
+        return Written(calls=(("shell", {"command": TRICK}),)) if not results else Written("seen")
+    names = "\\n".join(f"<img src=x onerror=alert({n})> \\033[2J [a](javascript:alert({n}))" for n in range(2_000))
+    return Written(calls=(("shell", {"command": f"printf '{names}'"}),)) if not results else Written("**seen**")
+
+
+@pytest.mark.proves("CO-18", "CO-19")
+def test_an_approval_shows_what_hides_and_a_hostile_output_stays_text(browser: Browser, tmp_path: Path) -> None:
+    with page_world(tmp_path / "tricks", tricky) as world:
+        page = world.open(browser)
+        wrong = watched(page)
+        ask(page, "trick me")
+        card = page.locator("[data-test=approval][data-status=pending]")
+        expect(card).to_contain_text("make deploy TO=example.org \\u{202e}# daer ylno\\u{200b}")
+        expect(card).to_contain_text("hidden characters")
+        page.keyboard.press("Enter")
+        page.keyboard.press("Space")
+        expect(card).to_be_visible()
+        page.wait_for_timeout(600)
+        card.locator("[data-test=deny]").click()
+        card.get_by_role("button", name="Deny", exact=True).click()
+        expect(page.locator(TRANSCRIPT)).to_contain_text("seen")
+        ask(page, "show a long one")
+        expect(page.locator(".answer").last).to_contain_text("seen", timeout=20_000)
+        page.locator("[data-test=tool]").last.click()
+        expect(page.locator(".tool-body").last).to_contain_text("<img src=x onerror=alert(0)>")
+        expect(page.locator(".tool-body").last).to_contain_text("more characters")
+        assert page.locator(TRANSCRIPT).locator("img, script, a[href^=javascript]").count() == 0
+        assert wrong == []
+        page.context.close()

@@ -1,18 +1,15 @@
 """The page as a person uses it, in a real browser: ask, watch, agree, leave, come back."""
 
 import json
-import os
 import re
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from e2e.page.page_world import PageWorld, new_context, page_world, start, stop
+from e2e.page.page_world import PageWorld, page_world, start, stop
 
 pytestmark = pytest.mark.slow
 
@@ -133,25 +130,3 @@ def test_a_page_outlives_a_killed_server_and_sends_nothing_twice(browser: Browse
         expect(page.locator(".question", has_text="Are you back?")).to_have_count(1)
         assert json.dumps(world.model.asked).count('"content": "Are you back?"') >= 1
         page.context.close()
-
-
-def test_one_command_on_a_fresh_machine_opens_the_page(browser: Browser, tmp_path: Path) -> None:
-    home = tmp_path / "fresh"
-    home.mkdir()
-    environment = {
-        **{name: value for name, value in os.environ.items() if not name.startswith("FABRIC_")},
-        **{f"XDG_{name}_HOME": str(tmp_path / name) for name in ("DATA", "CONFIG", "CACHE")},
-    }
-    command = [sys.executable, "-m", "agent_fabric", "web", "--print", "--port", "0"]
-    done = subprocess.run(command, cwd=home, env=environment, capture_output=True, text=True, check=False, timeout=90)
-    assert done.returncode == 0, done.stderr
-    (pid,) = re.findall(r"kill (\d+)", done.stderr)
-    try:
-        context = new_context(browser)
-        page = context.new_page()
-        page.goto(done.stdout.strip())
-        expect(page.locator(COMPOSER)).to_be_visible()
-        expect(page.locator("[data-test=model]")).to_have_value("quality")
-        context.close()
-    finally:
-        os.kill(int(pid), signal.SIGTERM)

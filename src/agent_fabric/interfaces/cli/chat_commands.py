@@ -5,11 +5,18 @@ import sys
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
-from agent_fabric.domain.chat import Session
+from agent_fabric.domain.chat import QUEUED, ChatMessage, Session
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.unified_diff import quoted
 from agent_fabric.interfaces.cli.ask_approval import ask_person, is_interactive
+from agent_fabric.interfaces.cli.chat_record import (
+    LAST_SEQ,
+    context_lines,
+    record_lines,
+    source_lines,
+    timeline_lines,
+)
 from agent_fabric.interfaces.cli.options import require_a_person
 from agent_fabric.interfaces.cli.output import plain, plain_lines
 
@@ -23,8 +30,12 @@ HELP = """\
 /remember TEXT remember a fact in all sessions; fabric memory lists them
 /approve       answer what the turn waits for
 /diff          show what the last turn changed
-/undo          take back what the last turn changed, as far as it can be
-/fork          go on in a new session from here; the old one stays
+/undo [N]      take back what the last N turns changed, as far as it can be
+/fork [N]      go on in a new session from here, or from before the last N turns; the old one stays
+/sources       show which events the last answer rests on, and what rests on nothing
+/timeline      show when what happened in the last turn
+/context [SEQ] show what the model had been told by an event of the last turn
+/verify        recompute the hashes of the whole session
 /session       show the id of the session
 /quit          leave (Ctrl-D does, too)
 //…            say something that begins with a slash
@@ -46,6 +57,10 @@ class ChatCommands:
             "diff": self._diff,
             "undo": self._undo,
             "fork": self._fork,
+            "sources": self._sources,
+            "timeline": self._timeline,
+            "context": self._context,
+            "verify": self._verify,
             "session": self._session,
             "quit": self._quit,
             "exit": self._quit,
@@ -128,19 +143,54 @@ class ChatCommands:
             sys.stdout.write(f"{plain_lines(text) or quoted(change.path)}\n")
         sys.stdout.flush()
 
-    async def _undo(self, _: str) -> None:
-        run_id = await self._last_run()
-        undone = await self._loop.talk.runs.undo(run_id, paths=(), redo=False, dry=False, force=False)
-        for step in undone.done:
-            sys.stderr.write(f"{'removed' if step.target is None else 'restored'} {quoted(step.path)}\n")
-        for each in undone.refused:
-            sys.stderr.write(f"left alone {quoted(each.path)}: {plain(each.reason)}\n")
-        if not undone.done and not undone.refused:
-            sys.stderr.write("Nothing to take back: the last turn changed no file.\n")
+    async def _said(self) -> list[ChatMessage]:
+        said = await self._loop.talk.after(self._loop.session, "")
+        return [each for each in said if each.metadata.get("status") != QUEUED]
 
-    async def _fork(self, _: str) -> None:
+    async def _question(self, turns: str) -> ChatMessage:
+        """Return the message of the person that the last turns began with."""
+        asked = [each for each in await self._said() if each.role == "user"]
+        if not turns.isdecimal() or not 1 <= int(turns) <= len(asked):
+            raise ConfigError(f"There are {len(asked)} turns", hint="/undo 2 takes back the last two.")
+        return asked[-int(turns)]
+
+    async def _undo(self, turns: str) -> None:
+        message = await self._question(turns or "1")
+        done = await self._loop.talk.take_back(await self._standing(), message.message_id)
+        for undone in done["runs"]:
+            for path in undone["done"]:
+                sys.stderr.write(f"taken back: {quoted(path)}\n")
+            for each in undone["refused"]:
+                sys.stderr.write(f"left alone {quoted(each['path'])}: {plain(each['reason'])}\n")
+        if not any(undone["done"] or undone["refused"] for undone in done["runs"]):
+            sys.stderr.write("Nothing to take back: no file was changed.\n")
+        for each in done["cannot_be_taken_back"]:
+            certain = "" if each["certain"] else " (it may have happened)"
+            sys.stderr.write(f"cannot be taken back: {plain(each['what'])}{certain}, event {each['seq']}\n")
+
+    async def _fork(self, turns: str) -> None:
         loop = self._loop
-        forked, _draft = await loop.talk.fork(await self._standing(), "")
+        message = (await self._question(turns)).message_id if turns else ""
+        forked, draft = await loop.talk.fork(await self._standing(), message)
         loop.session = forked
         loop.newest = (await loop.talk.after(forked, ""))[-1].message_id if forked.parent_message else ""
         sys.stderr.write(f"You are now in {forked.session_id[:8]}, a fork of the session before.\n")
+        if turns and draft:
+            sys.stderr.write(f"There you said: {plain_lines(draft)}\n")
+
+    async def _sources(self, _: str) -> None:
+        answers = [each for each in await self._said() if each.role == "assistant"]
+        sys.stdout.write(source_lines(answers[-1]) if answers else "Nothing was said yet.\n")
+
+    async def _timeline(self, _: str) -> None:
+        run_id = await self._last_run()
+        sys.stdout.write(timeline_lines(run_id, await self._loop.talk.runs.events(run_id)))
+
+    async def _context(self, seq: str) -> None:
+        if seq and not seq.isdecimal():
+            raise ConfigError("An event has a number", hint="/timeline shows them.")
+        run_id = await self._last_run()
+        sys.stdout.write(context_lines(run_id, await self._loop.talk.runs.events(run_id), int(seq or LAST_SEQ)))
+
+    async def _verify(self, _: str) -> None:
+        sys.stdout.write(record_lines(await self._loop.talk.verify(await self._standing())))

@@ -14,6 +14,7 @@ from agent_fabric.domain.runs.task import RunResult, RunStatus
 from agent_fabric.interfaces.cli.ask_approval import ask_person, is_interactive
 from agent_fabric.interfaces.cli.chat_commands import ChatCommands
 from agent_fabric.interfaces.cli.chat_places import Talk
+from agent_fabric.interfaces.cli.chat_record import unproven_count
 from agent_fabric.interfaces.cli.chat_view import ChatView
 from agent_fabric.interfaces.cli.main import COMPLETED, INTERRUPTED
 from agent_fabric.interfaces.cli.output import plain, plain_lines, print_error, styled
@@ -137,6 +138,9 @@ class ChatLoop:
             sys.stderr.write(styled("(stopped; what was said is kept)\n", "yellow", sys.stderr))
         elif result.status is RunStatus.WAITING:
             sys.stderr.write("(waiting for an answer: /approve)\n")
+        elif message is not None and (unproven := unproven_count(message)):
+            what = "1 sentence rests" if unproven == 1 else f"{unproven} sentences rest"
+            sys.stderr.write(styled(f"({what} on nothing in the record: /sources)\n", "yellow", sys.stderr))
 
     def _greet(self) -> None:
         title = plain(self.session.title) or "a new session"

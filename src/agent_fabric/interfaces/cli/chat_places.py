@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from agent_fabric.application.chat.begin_turn import PASSING
+from agent_fabric.application.chat.undo_turns import UndoTurns
+from agent_fabric.application.chat.verify_session import VerifiedSession, VerifySession
 from agent_fabric.application.ports.approvals import Answer, ApprovalCard
 from agent_fabric.application.ports.chat import SessionQuery
 from agent_fabric.bootstrap.chat import Chat, open_chat
@@ -22,6 +24,7 @@ from agent_fabric.domain.runs.task import RunResult, RunStatus
 from agent_fabric.interfaces.cli.chat_view import ChatView
 from agent_fabric.interfaces.cli.foreground import LocalForeground, open_fabric
 from agent_fabric.interfaces.cli.place_local import LocalRuns
+from agent_fabric.wire.shape import Json
 
 if TYPE_CHECKING:
     from agent_fabric.interfaces.cli.chat_places_remote import ServerTalk
@@ -29,6 +32,8 @@ if TYPE_CHECKING:
 Talk: TypeAlias = "LocalTalk | ServerTalk"
 """A way to talk. `fabric chat` may call what both have."""
 LOOK_EVERY_S = 0.2
+TITLE_PATIENCE_S = 10.0
+"""How long leaving waits for a title."""
 
 
 class Start(NamedTuple):
@@ -53,6 +58,14 @@ class LocalTalk:
         self._view = view
         self._by = owner_here()
         self.runs = LocalRuns(fabric.records)
+        self._naming: asyncio.Task[str] | None = None
+
+    async def aclose(self) -> None:
+        """Wait a little for the title that a model thinks of."""
+        if self._naming is not None:
+            await asyncio.wait([self._naming], timeout=TITLE_PATIENCE_S)
+            self._naming.cancel()
+            await asyncio.gather(self._naming, return_exceptions=True)
 
     async def open(self, start: Start) -> Session:
         """Return the session to talk in; a new one, if none is named."""
@@ -89,7 +102,10 @@ class LocalTalk:
             if standing.turn is not None and standing.turn != run_id:
                 await self._see_through(standing.turn)
                 continue
-            return await self._see_through(run_id)
+            result = await self._see_through(run_id)
+            if self._chat.title is not None and self._naming is None and result.status.settled:
+                self._naming = asyncio.create_task(self._chat.title(session.session_id))
+            return result
 
     async def _exists(self, run_id: RunId) -> bool:
         try:
@@ -163,6 +179,19 @@ class LocalTalk:
         storage = self._fabric.records.storage
         return (await RememberFact(storage.memory.facts, storage.clock)(text, by=LOCAL_OWNER)).id
 
+    async def take_back(self, session: Session, message_id: str) -> Json:
+        """Take the files back to a message; return what was undone, and what cannot be."""
+        from agent_fabric.bootstrap.changes import undo_run  # noqa: PLC0415 - one command needs it
+        from agent_fabric.wire.turns import taken_back_object  # noqa: PLC0415 - as above
+
+        records = self._fabric.records
+        undo = UndoTurns(self._chat.messages, records.runs, undo_run(records))
+        return taken_back_object(await undo(session, message_id, by=self._by))
+
+    async def verify(self, session: Session) -> VerifiedSession:
+        """Return whether the session is as it was recorded."""
+        return await VerifySession(self._chat.messages, self._fabric.records.storage.logs)(session)
+
     async def question(self, approval_id: str) -> ApprovalCard:
         """Return what a turn asks."""
         return await self.runs.question(approval_id)
@@ -178,6 +207,10 @@ def local_talk(root: Path, loaded: Loaded, view: ChatView, *, asks: bool) -> "Ab
     @asynccontextmanager
     async def opened() -> AsyncIterator[LocalTalk]:
         async with open_fabric(root, loaded, view, asks_here=asks) as fabric:
-            yield LocalTalk(fabric, open_chat(fabric, loaded.config), view)
+            talk = LocalTalk(fabric, open_chat(fabric, loaded.config), view)
+            try:
+                yield talk
+            finally:
+                await talk.aclose()
 
     return opened()

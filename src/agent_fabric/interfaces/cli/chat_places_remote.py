@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing, asynccontextmanager
 
+from agent_fabric.application.chat.verify_session import VerifiedSession
 from agent_fabric.application.ports.approvals import Answer, ApprovalCard
 from agent_fabric.application.ports.llm import ProgressText
 from agent_fabric.client import Delta, FabricClient, Notice
@@ -16,6 +17,7 @@ from agent_fabric.infrastructure.run_processes import acting_run
 from agent_fabric.interfaces.cli.chat_places import LOOK_EVERY_S, Start
 from agent_fabric.interfaces.cli.chat_view import ChatView
 from agent_fabric.interfaces.cli.place_remote import ServerRuns
+from agent_fabric.wire.shape import Json
 
 
 class ServerTalk:
@@ -98,6 +100,12 @@ class ServerTalk:
 
     async def remember(self, text: str) -> str:
         return str((await self._client.memory.remember(text))["id"])
+
+    async def take_back(self, session: Session, message_id: str) -> Json:
+        return await self._client.sessions.take_back(session.session_id, message_id)
+
+    async def verify(self, session: Session) -> VerifiedSession:
+        return await self._client.sessions.verify(session.session_id)
 
     async def question(self, approval_id: str) -> ApprovalCard:
         return await self._client.approvals.show(approval_id)

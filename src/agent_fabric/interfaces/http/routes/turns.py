@@ -5,13 +5,12 @@ from typing import Annotated
 from fastapi import FastAPI, Query, Request
 from starlette.responses import Response
 
-from agent_fabric.application.chat.undo_turns import LaterChanges, TakenBack, UndoTurns
+from agent_fabric.application.chat.undo_turns import LaterChanges, UndoTurns
 from agent_fabric.application.chat.verify_session import VerifySession
 from agent_fabric.bootstrap.changes import undo_run
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.identity import Scope
-from agent_fabric.domain.runs.evolve import evolve
-from agent_fabric.domain.runs.state import RunState
+from agent_fabric.domain.runs.as_of import run_as_of
 from agent_fabric.domain.runs.timeline import timeline_of
 from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.bodies import body_of
@@ -21,7 +20,7 @@ from agent_fabric.interfaces.http.openapi import operation, takes
 from agent_fabric.interfaces.http.routes.runs import LAST, RunIdPath
 from agent_fabric.interfaces.http.routes.sessions import ONE, MessagePath, SessionPath
 from agent_fabric.interfaces.http.views import status_of
-from agent_fabric.wire.changes import diff_object, undo_object
+from agent_fabric.wire.changes import diff_object
 from agent_fabric.wire.turns import (
     CONTEXT,
     LATER_CHANGES,
@@ -30,6 +29,7 @@ from agent_fabric.wire.turns import (
     VERIFIED_SESSION,
     LaneContext,
     RunContext,
+    taken_back_object,
 )
 
 
@@ -73,8 +73,7 @@ def _add_taking_back(app: FastAPI, fabric: ServerFabric) -> None:
         by = await who_answers(request)
         session = await chat.find(session_id, by=by)
         done = await undo_turns(session, message_id, by=by, dry=wish.dry_run, force=wish.force)
-        shown = TAKEN_BACK.dump(TakenBack((), done.sent))
-        return json_answer({**shown, "runs": [undo_object(each) for each in done.undone]})
+        return json_answer(taken_back_object(done))
 
 
 def _add_looking(app: FastAPI, fabric: ServerFabric) -> None:
@@ -111,11 +110,7 @@ def _add_looking(app: FastAPI, fabric: ServerFabric) -> None:
     ) -> Response:
         """The conversation of each lane as it was right behind this event."""
         found = await fabric.find(run_id, by=who_asks(request))
-        state = RunState(found)
-        for event in await fabric.records.runs.read(found):
-            if event.seq > seq:
-                break
-            evolve(state, event)
+        state = run_as_of(found, await fabric.records.runs.read(found), seq)
         lanes = [
             LaneContext(lane.lane_id, lane.model.model, lane.phase.value, lane.context_tokens, tuple(lane.messages))
             for lane in state.lanes.values()

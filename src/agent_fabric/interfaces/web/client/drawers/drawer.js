@@ -7,7 +7,7 @@ import { DRAWERS } from "./list.js";
 
 /** @param {import("../view/app.js").Props} props */
 export function Drawer({ store, actions }) {
-  useStore(store, (all) => `${all.drawer?.name} ${all.drawer?.about}`);
+  useStore(store, (all) => all.drawer);
   const close = () => actions.show("");
   const sheet = useSheet(close);
   const nav = useRef(/** @type {HTMLElement | null} */ (null));

@@ -6,13 +6,20 @@ import { activity, SETTLED } from "../model/fold.js";
 import { lanesOf, lineOf } from "../model/timeline.js";
 import { useStore } from "../model/store.js";
 import { counted, dateText, durationText, sizeText } from "../model/words.js";
+import { Diff } from "../view/diff.js";
 import { Empty, Output, useLoaded } from "../view/parts.js";
+import { Context } from "./context.js";
 
 /** @param {any} props */
-export function Run({ store, actions, run, seq }) {
+export function Run({ store, actions, run, seq, asked }) {
   const [events, setEvents] = useState(/** @type {any[]} */ ([]));
   const [chosen, choose] = useState(seq);
   const [tab, setTab] = useState("timeline");
+  useEffect(() => {
+    if (seq < 0) return; // whoever asks for an event sees it, whatever was looked at before
+    choose(seq);
+    setTab("timeline");
+  }, [asked]);
   useStore(store, (all) => all.runs.get(run)?.version);
   const known = store.runs.get(run);
   const { value: details, view } = useLoaded(() => get(`/runs/${run}`), [run, SETTLED.has(known?.status ?? "")]);
@@ -79,13 +86,13 @@ function Timeline({ events, chosen, choose, run, actions }) {
   const event = index >= 0 ? events[index] : null;
   return html`<${Lanes} lanes=${lanes} chosen=${event} />
     <label class="form">Scrub <input type="range" min="0" max=${events.length - 1} value=${index < 0 ? events.length - 1 : index} onInput=${(/** @type {any} */ each) => choose(events[Number(each.target.value)].seq)} aria-valuetext=${event ? `event ${event.seq}` : ""} /></label>
-    ${event && html`<${EventView} key=${event.seq} event=${event} events=${events} run=${run} actions=${actions} />`}
+    ${event && html`<${EventView} key=${event.seq} event=${event} run=${run} actions=${actions} />`}
     <ol class="timeline">${events.map((/** @type {any} */ each) => html`<li key=${each.seq} class=${each.seq === chosen ? "chosen" : ""}><button type="button" onClick=${() => choose(each.seq)}><span class="when">${each.seq}</span><span>${lineOf(each)}</span><span class="when">+${durationText(each.ts - events[0].ts)}</span></button></li>`)}</ol>`;
 }
 
 /** Lanes over time: work, waits, tokens. @param {any} props */
 function Lanes({ lanes, chosen }) {
-  const { names, spans, from, to } = lanes;
+  const { names, spans, tokens, from, to } = lanes;
   const width = 600;
   const height = names.length * 26 + 8;
   const x = (/** @type {number} */ at) => 4 + ((at - from) / Math.max(0.001, to - from)) * (width - 8);
@@ -93,39 +100,21 @@ function Lanes({ lanes, chosen }) {
     ${spans.map((/** @type {any} */ span, /** @type {number} */ nth) => html`<rect key=${nth} x=${x(span.from)} y=${names.indexOf(span.lane) * 26 + 8} width=${Math.max(2, x(span.to) - x(span.from))} height="14" rx="3" class=${`span ${span.kind}`}><title>${span.text}</title></rect>`)}
     ${chosen && html`<line x1=${x(chosen.ts)} x2=${x(chosen.ts)} y1="0" y2=${height} class="now" />`}
   </svg>
+  <ul class="rows lane-names">${names.map((/** @type {string} */ name) => html`<li key=${name} class="row-facts"><span>${name}</span><span>${tokens[name] ? `${tokens[name].prompt.toLocaleString()} tokens in, ${tokens[name].completion.toLocaleString()} out` : ""}</span></li>`)}</ul>
   <p class="row-facts"><span class="legend">model</span><span class="legend tools">tools</span><span class="legend wait">waiting</span></p>`;
 }
 
 /** An event, whole, and what the model knew at that moment. @param {any} props */
-function EventView({ event, events, run, actions }) {
+function EventView({ event, run, actions }) {
   const [whole, setWhole] = useState(event);
+  const [open, setOpen] = useState(false);
   useEffect(() => {
     if (event.cut) actions.wholeEvent(run, event.seq).then(setWhole, () => undefined);
   }, [event.seq]);
-  const before = events.filter((/** @type {any} */ each) => each.seq <= event.seq);
-  return html`<section class="event" aria-label=${`Event ${event.seq}`}>
-    <h3>${event.seq} · ${event.kind}</h3><p class="quiet">${dateText(event.ts)}${event.lane ? `, lane ${event.lane}` : ""}</p>
+  return html`<section class="event" aria-label=${`Event ${event.seq}`} data-test="event">
+    <h3>${event.seq} · ${lineOf(event)}</h3><p class="quiet">${event.kind}, ${dateText(event.ts)}${event.lane ? `, lane ${event.lane}` : ""}</p>
     <${Output} text=${JSON.stringify(whole.payload, null, 2)} />
-    <details><summary>The context as it was then (${counted(before.filter((/** @type {any} */ each) => ["llm_response", "tool_result", "tool_error", "guidance"].includes(each.kind)).length, "message")})</summary>
-      ${before.filter((/** @type {any} */ each) => ["run_created", "pack_start", "llm_response", "tool_result", "tool_error", "guidance", "context_compacted"].includes(each.kind)).map((/** @type {any} */ each) => html`<div key=${each.seq}><p class="label">${each.seq} ${each.kind}</p><${Output} text=${contextText(each)} most=${600} /></div>`)}
-    </details></section>`;
-}
-
-/** @param {any} event */
-function contextText(event) {
-  const said = event.payload;
-  switch (event.kind) {
-    case "run_created":
-      return said.prompt;
-    case "pack_start":
-      return said.system_prompt;
-    case "llm_response":
-      return [said.content, ...said.tool_calls.map((/** @type {any} */ call) => `→ ${call.tool} ${call.arguments}`)].filter(Boolean).join("\n");
-    case "context_compacted":
-      return said.summary;
-    default:
-      return typeof said.result === "string" ? said.result : JSON.stringify(said.result ?? said.error_message ?? said.message, null, 2);
-  }
+    <details onToggle=${(/** @type {any} */ toggled) => setOpen(toggled.target.open)}><summary>The context as it was then</summary>${open && html`<${Context} run=${run} seq=${event.seq} />`}</details></section>`;
 }
 
 /** @param {any} props */
@@ -164,8 +153,7 @@ function Changes({ run, actions, settled }) {
   const undo = () => request("POST", `/runs/${run}/undo`, { body: {} }).then((told) => (actions.say(`${counted(told.done.length, "file")} taken back.`), again()), (error) => actions.tell(error));
   return html`${final.length > 0 && html`<p class="note warning">Cannot be taken back: ${final.map((/** @type {any} */ change) => `${change.path} (${change.reason})`).join(", ")}. What was sent or pushed stays, too.</p>`}
     ${settled && store_may(actions) && html`<button type="button" onClick=${undo}>Take ${counted(value.changes.length - final.length, "change")} back</button>`}
-    ${value.changes.map((/** @type {any} */ change) => html`<details key=${change.path}><summary><code>${change.path}</code> <span class="quiet">${change.change}${change.added !== undefined ? ` +${change.added} −${change.removed}` : ""}</span></summary>
-      ${change.diff && html`<div class="diff" tabindex="0">${change.diff.split("\n").map((/** @type {string} */ line, /** @type {number} */ nth) => html`<div key=${nth} class=${line.startsWith("+") ? "add" : line.startsWith("-") ? "del" : ""}>${line || " "}</div>`)}</div>`}</details>`)}`;
+    ${value.changes.map((/** @type {any} */ change) => html`<${Diff} key=${change.path} change=${change} />`)}`;
 }
 
 /** @param {any} actions */

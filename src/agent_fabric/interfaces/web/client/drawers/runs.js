@@ -10,7 +10,7 @@ export function Runs({ store, actions, about }) {
   const [run, seq] = about.split("#");
   if (run)
     return html`<button type="button" class="quiet-button" onClick=${() => actions.show("runs")}>All runs</button>
-      <${Later} key=${run} load=${() => import("./run.js")} name="Run" store=${store} actions=${actions} run=${run} seq=${seq ? Number(seq) : -1} />`;
+      <${Later} key=${run} load=${() => import("./run.js")} name="Run" store=${store} actions=${actions} run=${run} seq=${seq ? Number(seq) : -1} asked=${store.drawer} />`;
   return html`<${List} store=${store} actions=${actions} />`;
 }
 

@@ -87,9 +87,8 @@ export class Actions {
   /** @param {import("./store.js").Session} session */
   takeSession(session) {
     if (this.leaving.has(session.id)) return;
-    if (session.archived_at) this.store.sessions.delete(session.id);
-    else this.store.sessions.set(session.id, { ...this.store.sessions.get(session.id), ...session });
-    this.store.changed();
+    if (session.archived_at) this.store.dropSession(session.id);
+    else this.store.putSession(session);
   }
 
   /** Show a session; empty: a new one. @param {string} id @param {boolean} [keepAddress] */
@@ -200,9 +199,9 @@ export class Actions {
     const talk = this.store.conversation(session);
     const id = told.message_id ?? `${told.run_id}-1`;
     const metadata = { run_id: told.run_id, ...(told.queued ? { status: "queued" } : {}) };
-    const known = talk.messages.find((each) => each.id === id);
-    if (known === undefined) talk.messages.push({ id, role: "user", content, metadata, created_at: Date.now() / 1000 });
-    else known.metadata = metadata;
+    const place = talk.messages.findIndex((each) => each.id === id);
+    if (place < 0) talk.messages.push({ id, role: "user", content, metadata, created_at: Date.now() / 1000 });
+    else talk.messages[place] = { ...talk.messages[place], metadata };
     const listed = this.store.sessions.get(session);
     if (listed) {
       const turn = told.queued ? listed.turn : told.run_id;
@@ -230,6 +229,23 @@ export class Actions {
     }
   }
 
+  /**
+   * Change a message that waits for its turn, or withdraw it: without words.
+   *
+   * @param {string} session
+   * @param {string} message
+   * @param {string} content
+   */
+  async reword(session, message, content) {
+    const path = `/api/v1/sessions/${encodeURIComponent(session)}/messages/${encodeURIComponent(message)}`;
+    try {
+      if (content) await request("PATCH", path, { body: { content } });
+      else await request("DELETE", path);
+    } finally {
+      await this.loadMessages(session); // also when its turn has begun meanwhile
+    }
+  }
+
   /** Stop the answer of a session. @param {string} session */
   async stop(session) {
     await request("POST", `/api/v1/sessions/${encodeURIComponent(session)}/stop`, {});
@@ -253,7 +269,7 @@ export class Actions {
     const { store } = this;
     const session = store.sessions.get(id);
     if (session === undefined) return;
-    store.sessions.delete(id);
+    store.dropSession(id);
     if (store.current === id) this.open("");
     const timer = window.setTimeout(() => this.#reallyRemove(id), UNDO_MS);
     this.leaving.set(id, timer);
@@ -388,17 +404,18 @@ export class Actions {
           store.changed();
         }
         break;
-      case "session":
-        if (message.deleted) {
-          store.sessions.delete(message.session.id);
-          store.changed();
-        } else this.takeSession(message.session);
-        if (message.session.id === store.current) {
-          if (message.session.has_unread) this.markRead(message.session.id);
-        }
+      case "session": {
+        const { id } = message.session;
+        const waiting = store.sessions.get(id)?.queued;
+        if (message.deleted) store.dropSession(id);
+        else this.takeSession(message.session);
+        if (id === store.current && message.session.has_unread) this.markRead(id);
+        // What waits was changed elsewhere, or begins.
+        if (id === store.current && waiting !== message.session.queued && store.conversation(id).loaded) this.loadMessages(id);
         break;
+      }
       case "approval":
-        store.approvals.set(message.approval.id, message.approval);
+        store.approvals.set(message.approval.id, { ...store.approvals.get(message.approval.id), ...message.approval });
         if (message.approval.status === "pending") store.announced = "Approval needed";
         store.changed();
         break;

@@ -24,6 +24,8 @@ export class Store {
     this.connection = "connecting";
     /** @type {Map<string, Session>} */
     this.sessions = new Map();
+    /** Counts changes of them, so that whoever shows all of them need not compare each. */
+    this.sessionsVersion = 0;
     /** @type {"loading" | "ready" | "failed"} */
     this.sessionsState = "loading";
     /** @type {any} */
@@ -69,6 +71,23 @@ export class Store {
   /** @param {Partial<Store>} patch */
   set(patch) {
     Object.assign(this, patch);
+    this.changed();
+  }
+
+  /** Keep what is known of a session; what is known already changes nothing. @param {Session} session */
+  putSession(session) {
+    const before = /** @type {Record<string, any> | undefined} */ (this.sessions.get(session.id));
+    const now = /** @type {Record<string, any>} */ ({ ...before, ...session });
+    if (before && Object.keys(now).every((key) => now[key] === before[key])) return;
+    this.sessions.set(session.id, /** @type {Session} */ (now));
+    this.sessionsVersion += 1;
+    this.changed();
+  }
+
+  /** @param {string} id */
+  dropSession(id) {
+    if (!this.sessions.delete(id)) return;
+    this.sessionsVersion += 1;
     this.changed();
   }
 

@@ -10,7 +10,7 @@ const NO_LANE = "run";
  * Return the spans of each lane: what began, until it ended or the log does.
  *
  * @param {import("./fold.js").LogEvent[]} events
- * @returns {{names: string[], spans: Span[], from: number, to: number}}
+ * @returns {{names: string[], spans: Span[], tokens: Record<string, {prompt: number, completion: number}>, from: number, to: number}}
  */
 export function lanesOf(events) {
   /** @type {Span[]} */
@@ -19,6 +19,8 @@ export function lanesOf(events) {
   const open = new Map();
   /** @type {string[]} */
   const names = [];
+  /** @type {Record<string, {prompt: number, completion: number}>} */
+  const tokens = {};
   const last = events.at(-1)?.ts ?? 0;
   /** @param {string} key @param {Span} span */
   const begin = (key, span) => {
@@ -41,6 +43,12 @@ export function lanesOf(events) {
         begin(`${lane} model`, { lane, kind: "model", from: event.ts, to: last, text: `${said.model ?? "model"}` });
         break;
       case "llm_response":
+      case "context_compacted": {
+        const before = tokens[lane] ?? { prompt: 0, completion: 0 };
+        tokens[lane] = { prompt: before.prompt + (said.usage?.prompt_tokens ?? 0), completion: before.completion + (said.usage?.completion_tokens ?? 0) };
+        end(`${lane} model`, event.ts);
+        break;
+      }
       case "llm_error":
         end(`${lane} model`, event.ts);
         break;
@@ -67,7 +75,7 @@ export function lanesOf(events) {
     }
   }
   const used = names.filter((name) => spans.some((span) => span.lane === name));
-  return { names: used.length ? used : names.slice(0, 1), spans, from: events[0]?.ts ?? 0, to: last };
+  return { names: used.length ? used : names.slice(0, 1), spans, tokens, from: events[0]?.ts ?? 0, to: last };
 }
 
 /** @param {import("./fold.js").LogEvent} event @returns {string} An event in one line. */

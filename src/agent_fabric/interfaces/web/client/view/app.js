@@ -2,6 +2,7 @@
 
 import { html, useEffect, useState } from "../vendor/htm-preact.js";
 import { useStore } from "../model/store.js";
+import { pageToken } from "../net/api.js";
 import { Composer } from "./composer.js";
 import { Header } from "./header.js";
 import { Later, Loading, Trouble } from "./parts.js";
@@ -14,6 +15,8 @@ import { Transcript } from "./transcript.js";
 export function App({ store, actions }) {
   useStore(store, (all) => `${all.start?.name} ${all.connection === "logged_out"}`);
   const [state, setState] = useState(/** @type {{ready: boolean, problem: any}} */ ({ ready: false, problem: null }));
+  // Whoever was logged in is probably still: one can write while the server is asked.
+  const [early] = useState(() => pageToken() !== "" && !location.hash.startsWith("#login="));
   const begin = () =>
     actions.begin().then(
       () => setState({ ready: true, problem: null }),
@@ -21,7 +24,7 @@ export function App({ store, actions }) {
     );
   useEffect(() => void begin(), []);
   if (state.problem && !store.start) return html`<main class="alone"><${Trouble} problem=${state.problem} retry=${begin} /><${Later} load=${() => import("./login.js")} name="Login" store=${store} actions=${actions} begin=${begin} /></main>`;
-  if (store.start) return html`<${Page} store=${store} actions=${actions} />`;
+  if (store.start || (early && !state.ready)) return html`<${Page} store=${store} actions=${actions} />`;
   if (!state.ready) return html`<main class="alone"><${Loading} /></main>`;
   return html`<main class="alone"><${Later} load=${() => import("./login.js")} name="Login" store=${store} actions=${actions} begin=${begin} /></main>`;
 }

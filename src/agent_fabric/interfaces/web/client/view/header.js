@@ -2,6 +2,7 @@
 
 import { html } from "../vendor/htm-preact.js";
 import { useStore } from "../model/store.js";
+import { standingOf } from "../model/standing.js";
 import { boxText, counted } from "../model/words.js";
 import { IconButton, Later } from "./parts.js";
 
@@ -9,12 +10,13 @@ import { IconButton, Later } from "./parts.js";
 export function Header({ store, actions }) {
   useStore(store, (all) => {
     const session = all.sessions.get(all.current);
-    return `${all.current} ${session?.title} ${session?.model_key} ${session?.pack} ${session?.node} ${session?.turn} ${pendingIn(all)} ${all.connection} ${modelState(all)}`;
+    return `${all.start?.name} ${all.current} ${session?.title} ${session?.model_key} ${session?.pack} ${session?.node} ${session?.turn} ${pendingIn(all)} ${JSON.stringify(modelStanding(all))}`;
   });
   const session = store.sessions.get(store.current);
   const pending = pendingIn(store);
   const start = store.start;
-  if (start === null) return null;
+  if (start === null) return html`<header class="header"></header>`;
+  const standing = modelStanding(store);
   const chosen = session?.model_key || start.default_model_key;
   /** @param {Event} event */
   const choose = (event) => {
@@ -27,11 +29,13 @@ export function Header({ store, actions }) {
     <${IconButton} icon="menu" label="Sessions" class="icon-button only-narrow" onClick=${() => store.set({ sidebar: !store.sidebar })} />
     <h1 class="title">${session?.title || "New chat"}</h1>
     <label class="model">
-      <span class=${`dot ${modelState(store)}`} aria-hidden="true"></span>
+      <span class=${`dot ${standing.state}`} aria-hidden="true"></span>
       <span class="hidden">Model</span>
-      <select data-test="model" value=${session ? chosen : (localStorage.getItem("fabric.model_key") ?? chosen)} onChange=${choose} title=${modelTitle(store)}>
+      <select data-test="model" value=${session ? chosen : (localStorage.getItem("fabric.model_key") ?? chosen)} onChange=${choose} title=${standing.title}>
         ${start.model_keys.map((key) => html`<option value=${key} key=${key}>${key}</option>`)}
       </select>
+      ${standing.state === "queued" && html`<span class="model-state" data-test="model-state">${standing.ahead} ahead</span>`}
+      ${standing.state === "blocked" && html`<span class="model-state warning" data-test="model-state" title=${standing.title}>blocked</span>`}
     </label>
     <${IconButton} icon="shield" label=${shield} data-test="shield" class=${`icon-button ${pending ? "alert" : ""}`} onClick=${() => actions.show("approvals")}>
       ${pending > 0 && html`<span class="badge">${pending}</span>`}
@@ -47,18 +51,8 @@ export function Header({ store, actions }) {
 const pendingIn = (store) => [...store.approvals.values()].filter((card) => card.status === "pending").length;
 
 /** @param {import("../model/store.js").Store} store */
-function modelState(store) {
-  if (store.connection !== "open") return "unknown";
-  const turn = store.sessions.get(store.current)?.turn;
-  const run = turn ? store.runs.get(turn) : undefined;
-  if (run?.error?.code.startsWith("model_")) return "blocked";
-  if (run?.progress) return "loading";
-  return run?.thinking ? "busy" : "ready";
-}
-
-/** @param {import("../model/store.js").Store} store */
-function modelTitle(store) {
-  const turn = store.sessions.get(store.current)?.turn;
-  const run = turn ? store.runs.get(turn) : undefined;
-  return run?.notice || { unknown: "Not connected", blocked: "The model cannot be used", loading: "Loading", busy: "Answering", ready: "Ready" }[modelState(store)];
+function modelStanding(store) {
+  const session = store.sessions.get(store.current);
+  const run = session?.turn ?? store.conversations.get(store.current)?.messages.at(-1)?.metadata.run_id;
+  return standingOf({ connected: store.connection === "open", run: run ? store.runs.get(run) : undefined });
 }

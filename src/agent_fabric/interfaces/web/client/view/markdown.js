@@ -4,6 +4,7 @@
 import { html, useEffect, useRef } from "../vendor/htm-preact.js";
 import * as smd from "../vendor/smd.js";
 import { safeLink } from "../model/words.js";
+import { markSentences } from "./sources.js";
 
 const TAGS = /** @type {Record<number, string>} */ ({
   2: "p", 11: "code", 12: "em", 13: "em", 14: "strong", 15: "strong", 16: "s",
@@ -25,10 +26,18 @@ export function markdownInto(root) {
     data: /** @type {Place} */ ({ nodes: [root], kinds: [DOCUMENT], level: 2 }),
     add_token: open,
     end_token: close,
-    add_text: (place, text) => /** @type {Element} */ (place.nodes.at(-1)).append(text),
+    add_text: addText,
     set_attr: attribute,
   });
   return { write: (text) => smd.parser_write(parser, text), end: () => smd.parser_end(parser) };
+}
+
+/** One text in one node, however many pieces it came in: thousands of nodes would be laid out in every frame. @param {Place} place @param {string} text */
+function addText(place, text) {
+  const parent = /** @type {Element} */ (place.nodes.at(-1));
+  const last = parent.lastChild;
+  if (last instanceof Text) last.appendData(text);
+  else parent.append(text);
 }
 
 /** @param {Place} place @param {number} kind */
@@ -97,6 +106,7 @@ function close(place) {
   const kind = place.kinds.pop();
   const node = place.nodes.pop();
   if (kind === IMAGE && node instanceof HTMLElement) finishImage(node);
+  if ((kind === CODE_FENCE || kind === CODE_BLOCK) && node instanceof HTMLElement && node.dataset.language) colour(node, node.dataset.language).catch(() => undefined); // without colours it is still the code
 }
 
 /** @param {Place} place @param {number} kind @param {string} value */
@@ -122,6 +132,21 @@ function attribute(place, kind, value) {
   else if (kind === LANG) node.dataset.language = value.slice(0, 40);
   else if (kind === CHECKED) /** @type {HTMLInputElement} */ (node).checked = true;
   else if (kind === START) node.setAttribute("start", String(Number.parseInt(value, 10) || 1));
+}
+
+/** Give code its colours, once it is whole. What does that is loaded when it is first needed. @param {HTMLElement} node @param {string} language */
+async function colour(node, language) {
+  const { tokensOf } = await import("../model/highlight.js");
+  const tokens = tokensOf(node.textContent ?? "", language);
+  if (tokens.length < 2) return;
+  node.replaceChildren(
+    ...tokens.map(([kind, text]) => {
+      if (!kind) return text;
+      const span = create("span", `code-${kind}`);
+      span.textContent = text;
+      return span;
+    }),
+  );
 }
 
 /** What stands for an image: its text, where it lies, and a way to open it. @param {HTMLElement} node */
@@ -158,31 +183,36 @@ async function copyText(button, text) {
 }
 
 /**
- * Markdown that may grow: only what is new is parsed.
+ * Markdown that may grow: only what is new is parsed. Once it is whole, its sentences are marked with their sources.
  *
- * @param {{text: string, done: boolean}} props
+ * @param {{text: string, done: boolean, sources?: import("./sources.js").Sources}} props
  */
-export function Markdown({ text, done }) {
+export function Markdown({ text, done, sources }) {
   const place = useRef(/** @type {HTMLElement | null} */ (null));
-  const state = useRef({ written: "", done: false, writer: /** @type {ReturnType<typeof markdownInto> | null} */ (null) });
+  const state = useRef({ written: "", done: false, marked: false, writer: /** @type {ReturnType<typeof markdownInto> | null} */ (null) });
   useEffect(() => {
     const root = place.current;
     if (root === null) return;
     const now = state.current;
-    if (now.writer === null || now.done || !text.startsWith(now.written)) {
-      if (now.writer !== null && now.written === text && now.done === done) return;
+    const same = now.writer !== null && now.written === text && now.done === done;
+    if (!same && (now.writer === null || now.done || !text.startsWith(now.written))) {
       root.replaceChildren();
       now.writer = markdownInto(root);
       now.written = "";
       now.done = false;
+      now.marked = false;
     }
     const rest = text.slice(now.written.length);
-    if (rest) now.writer.write(rest);
+    if (rest) now.writer?.write(rest);
     now.written = text;
     if (done && !now.done) {
-      now.writer.end();
+      now.writer?.end();
       now.done = true;
     }
-  }, [text, done]);
+    if (now.done && !now.marked && sources?.sentences.length) {
+      markSentences(root, text, sources);
+      now.marked = true;
+    }
+  }, [text, done, sources?.sentences.length]);
   return html`<div class="markdown" ref=${place}></div>`;
 }

@@ -113,8 +113,8 @@ export function Output({ text, most = 4096 }) {
     ${rest > 0 && html`<button type="button" class="quiet-button" onClick=${() => show(shown + 16 * most)}>${rest.toLocaleString()} more characters: show more</button>`}</div>`;
 }
 
-/** A part whose module is loaded when it is first needed. @param {any} props */
-export function Later({ load, name, ...rest }) {
+/** A part whose module is loaded when it is first needed; a quiet one shows nothing until then. @param {any} props */
+export function Later({ load, name, quiet, ...rest }) {
   const [part, setPart] = useState(/** @type {any} */ (null));
   const [problem, setProblem] = useState(/** @type {any} */ (null));
   useEffect(() => {
@@ -124,6 +124,7 @@ export function Later({ load, name, ...rest }) {
     );
   }, []);
   if (problem) return html`<${Trouble} problem=${problem} />`;
+  if (part === null && quiet) return null;
   return part === null ? html`<${Loading} />` : html`<${part} ...${rest} />`;
 }
 

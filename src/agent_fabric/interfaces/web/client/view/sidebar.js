@@ -10,7 +10,7 @@ const SEARCH_PAUSE_MS = 150;
 
 /** @param {import("./app.js").Props} props */
 export function Sidebar({ store, actions }) {
-  useStore(store, (all) => `${all.sidebar} ${all.current} ${all.sessionsState} ${[...all.sessions.values()].map((each) => `${each.id}${each.title}${each.has_unread}${each.turn}${each.updated_at}`).join()}`);
+  useStore(store, (all) => `${all.sidebar} ${all.current} ${all.sessionsState} ${all.sessionsVersion}`);
   const [words, setWords] = useState("");
   const [found, setFound] = useState(/** @type {any[] | null} */ (null));
   const [problem, setProblem] = useState(/** @type {any} */ (null));

@@ -45,18 +45,14 @@ export function Transcript({ store, actions }) {
     atEnd.current = true;
     setBelow(false);
   };
+  useLayoutEffect(toEnd, [store.current]);
   useLayoutEffect(() => {
-    atEnd.current = true;
-    setBelow(false);
-  }, [store.current]);
-  useLayoutEffect(() => {
-    if (atEnd.current) toEnd();
-    else if (place.current !== null && store.sessions.get(store.current)?.turn) setBelow(true);
+    if (!atEnd.current && store.sessions.get(store.current)?.turn) setBelow(true);
   }, [store.version]);
   useEffect(() => {
     const box = place.current;
     if (box === null) return undefined;
-    // Text is laid out after it was written, and pictures of code after that.
+    // Told after the layout of a frame and before it is painted: asking for a height earlier would mean another layout.
     const watch = new ResizeObserver(() => atEnd.current && toEnd());
     for (const child of box.children) watch.observe(child);
     return () => watch.disconnect();
@@ -87,6 +83,7 @@ export function Transcript({ store, actions }) {
         ${!talk && html`<${Welcome} store=${store} />`}
         ${talk?.loaded && !turns.length && !waiting.length && html`<${Empty} text="Nothing was said yet." />`}
         ${turns.length > 0 && html`<${Later} load=${() => import("./turn.js")} name="Turns" turns=${turns} store=${store} actions=${actions} />`}
+        ${turns.length > 0 && !store.sessions.get(store.current)?.turn && html`<${Later} quiet load=${() => import("./record.js")} name="Verified" store=${store} session=${store.current} answered=${talk?.messages.at(-1)?.id ?? ""} automatic=${talk?.before === null} />`}
         ${waiting.map((unsent) => html`<article class="turn" key=${unsent.key}><div class="question unsent"><p>${unsent.content}</p><p class="quiet">Not sent yet</p></div></article>`)}
       </div>
     </div>
@@ -102,7 +99,7 @@ function Welcome({ store }) {
     <ul class="examples">
       ${EXAMPLES.map((text) => html`<li key=${text}><button type="button" onClick=${() => fill(text)}>${text}</button></li>`)}
     </ul>
-    <p class="quiet">Logged in as ${store.start?.name}. Press <kbd>?</kbd> for keys.</p>
+    <p class="quiet">${store.start ? `Logged in as ${store.start.name}. ` : ""}Press <kbd>?</kbd> for keys.</p>
   </div>`;
 }
 

@@ -1,26 +1,44 @@
 // One turn: what was asked, what was done about it, and the answer.
 
-import { html, useEffect, useState } from "../vendor/htm-preact.js";
+import { html, useEffect, useRef, useState } from "../vendor/htm-preact.js";
 import { activity, partsOf, SETTLED } from "../model/fold.js";
 import { callText, counted, durationText, resultText } from "../model/words.js";
 import { Markdown } from "./markdown.js";
+import { Menu, QuestionMenu } from "./menu.js";
 import { Icon, Later, Output } from "./parts.js";
+import { Queued } from "./queued.js";
 
-/** All turns that are shown. @param {import("./app.js").Props & {turns: import("./transcript.js").TurnMessages[]}} props */
+/** All turns that are shown; those that have not changed are not drawn again. @param {import("./app.js").Props & {turns: import("./transcript.js").TurnMessages[]}} props */
 export function Turns({ turns, store, actions }) {
-  return turns.map((turn, index) => html`<${Turn} key=${turn.run} turn=${turn} last=${index === turns.length - 1} store=${store} actions=${actions} />`);
+  const drawn = useRef(/** @type {Map<string, {inputs: unknown[], node: object}>} */ (new Map()));
+  let queued = 0;
+  const next = new Map();
+  const nodes = turns.map((turn, index) => {
+    const run = store.runs.get(turn.run);
+    const waits = turn.question?.metadata.status === "queued" && !run;
+    if (waits) queued += 1;
+    const last = index === turns.length - 1;
+    const inputs = [turn.question, turn.answer, run?.version, last, waits ? queued : 0];
+    const before = drawn.current.get(turn.run);
+    const same = before !== undefined && before.inputs.every((value, nth) => value === inputs[nth]);
+    const node = same ? before.node : html`<${Turn} key=${turn.run} turn=${turn} last=${last} ahead=${queued - 1} store=${store} actions=${actions} />`;
+    next.set(turn.run, { inputs, node });
+    return node;
+  });
+  drawn.current = next;
+  return nodes;
 }
 
-/** @param {import("./app.js").Props & {turn: import("./transcript.js").TurnMessages, last: boolean}} props */
-export function Turn({ turn, last, store, actions }) {
+/** @param {import("./app.js").Props & {turn: import("./transcript.js").TurnMessages, last: boolean, ahead: number}} props */
+export function Turn({ turn, last, ahead, store, actions }) {
   const run = store.runs.get(turn.run);
   const status = turn.question?.metadata.status;
   return html`<article class="turn" data-run=${turn.run}>
     <h2 class="hidden">${turn.question ? "Question and answer" : "Answer"}</h2>
-    ${turn.question && html`<div class="question"><p>${turn.question.content}</p>
-      ${status === "queued" && !run && html`<p class="quiet">Queued: it begins when the turn before it has ended.</p>`}</div>`}
+    ${turn.question && (status === "queued" && !run ? html`<${Queued} question=${turn.question} ahead=${ahead} store=${store} actions=${actions} />` : html`<div class="question"><p>${turn.question.content}</p></div>`)}
+    ${turn.question && turn.answer && html`<${QuestionMenu} question=${turn.question} store=${store} actions=${actions} />`}
     ${run && run.lastSeq >= 0 ? html`<${Live} run=${run} answer=${turn.answer} last=${last} store=${store} actions=${actions} />` : html`<${Kept} turn=${turn} actions=${actions} />`}
-    ${turn.answer && html`<${Menu} turn=${turn} store=${store} actions=${actions} />`}
+    ${(turn.answer || run?.status === "interrupted") && html`<${Menu} turn=${turn} run=${run} store=${store} actions=${actions} />`}
   </article>`;
 }
 
@@ -30,8 +48,21 @@ function Kept({ turn, actions }) {
   return html`<div class="answer">
     <button type="button" class="steps-toggle" onClick=${() => actions.loadRun(turn.run).catch((/** @type {any} */ error) => actions.tell(error))}><${Icon} name="chevron" /> Steps</button>
     <${Ending} answer=${turn.answer} />
-    <${Markdown} text=${turn.answer.content} done=${true} />
+    <${Markdown} text=${turn.answer.content} done=${true} sources=${sourcesOf(turn.answer, actions)} />
   </div>`;
+}
+
+/**
+ * What the sentences of an answer rest on, and how one gets there.
+ *
+ * @param {import("../model/store.js").ChatMessage | null} answer
+ * @param {import("../model/actions.js").Actions} actions
+ * @returns {import("./sources.js").Sources | undefined}
+ */
+function sourcesOf(answer, actions) {
+  const run = answer?.metadata.run_id;
+  if (!run || !answer?.metadata.sentences) return undefined;
+  return { run, sentences: answer.metadata.sentences, open: (seq) => actions.show("runs", `${run}#${seq}`), explain: (text) => actions.say(text) };
 }
 
 /** @param {{answer: import("../model/store.js").ChatMessage}} props */
@@ -57,7 +88,7 @@ function Live({ run, answer, last, store, actions }) {
   return html`<div class="answer">
     ${steps.length > 0 && html`<${Steps} run=${run} steps=${steps} open=${!settled || last} store=${store} actions=${actions} />`}
     ${answer ? html`<${Ending} answer=${answer} />` : run.error && html`<div class="failed"><strong>${run.error.message}</strong> ${run.error.hint} <span class="quiet">${run.error.code}</span></div>`}
-    ${shown && html`<${Markdown} text=${text?.cut && !answer && whole ? whole : shown} done=${!writing || Boolean(answer)} />`}
+    ${shown && html`<${Markdown} text=${text?.cut && !answer && whole ? whole : shown} done=${!writing || Boolean(answer)} sources=${sourcesOf(answer, actions)} />`}
     ${doing && html`<p class="doing" data-test="activity"><span class="spinner small"></span> ${doing}${run.progress ? "" : "…"}</p>`}
   </div>`;
 }
@@ -96,7 +127,7 @@ function ToolLine({ item, run, actions }) {
   const [whole, setWhole] = useState(/** @type {any} */ (null));
   const { name, about } = callText(item.tool, item.args);
   const states = /** @type {Record<string, string>} */ ({ running: "running", done: "done", failed: "failed" });
-  const output = whole ? resultText(whole.payload.whole || whole.payload.result) : item.state === "failed" ? item.error : resultText(item.result);
+  const output = () => (whole ? resultText(whole.payload.whole || whole.payload.result) : item.state === "failed" ? item.error : resultText(item.result));
   return html`<div class=${`tool ${item.state}`}>
     <button type="button" class="tool-line" aria-expanded=${open} onClick=${() => setOpen(!open)} data-test="tool">
       <${Icon} name=${item.state === "failed" ? "close" : item.state === "done" ? "check" : "more"} />
@@ -106,37 +137,10 @@ function ToolLine({ item, run, actions }) {
     ${open && html`<div class="tool-body">
       <p class="label">Arguments</p><${Output} text=${JSON.stringify(item.args, null, 2)} />
       ${item.approvedBy && html`<p class="quiet">Agreed to by ${item.approvedBy}</p>`}
-      ${item.state !== "running" && html`<p class="label">${item.state === "failed" ? "Error" : "Result"}</p><${Output} text=${output} />`}
+      ${item.state !== "running" && html`<p class="label">${item.state === "failed" ? "Error" : "Result"}</p><${Output} text=${output()} />`}
       ${item.origin && html`<p class="note warning">Untrusted: this text came from ${item.origin}</p>`}
       ${item.cut && !whole && item.resultSeq >= 0 && html`<button type="button" class="quiet-button" onClick=${() => actions.wholeEvent(run.id, item.resultSeq).then(setWhole, (/** @type {any} */ error) => actions.tell(error))}>The log shows this cut: get all of it</button>`}
       <a class="quiet" href=${`/r/${run.id}#${item.seq}`} onClick=${(/** @type {Event} */ event) => (event.preventDefault(), actions.show("runs", `${run.id}#${item.seq}`))}>Event ${item.seq}</a>
     </div>`}
-  </div>`;
-}
-
-/** What can be done with an answer. @param {any} props */
-function Menu({ turn, store, actions }) {
-  const [copied, setCopied] = useState(false);
-  const copy = () =>
-    navigator.clipboard?.writeText(turn.answer.content).then(
-      () => (setCopied(true), window.setTimeout(() => setCopied(false), 1500)),
-      () => actions.say("The browser does not allow copying here."),
-    );
-  const fork = async () => {
-    try {
-      const { request } = await import("../net/api.js");
-      const made = await request("POST", `/api/v1/sessions/${encodeURIComponent(store.current)}/fork`, { body: { message_id: turn.answer.id } });
-      const { draft, ...session } = made;
-      actions.takeSession(session);
-      if (draft) localStorage.setItem(`fabric.draft.${session.id}`, draft);
-      await actions.open(session.id);
-    } catch (error) {
-      actions.tell(error);
-    }
-  };
-  return html`<div class="menu" role="group" aria-label="This answer">
-    <button type="button" onClick=${copy}>${copied ? "Copied" : "Copy"}</button>
-    <button type="button" onClick=${fork}>Fork here</button>
-    <button type="button" onClick=${() => actions.show("runs", turn.run)}>Timeline</button>
   </div>`;
 }
