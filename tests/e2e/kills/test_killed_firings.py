@@ -12,6 +12,7 @@ from typing import Any
 import httpx2
 import pytest
 
+from agent_fabric.infrastructure.persistence.postgres.migration import migrate
 from agent_fabric.testing.scripted_model import Say, ScriptedModel
 from e2e.cluster.world import Member
 from e2e.fabric_process import Fabric, settings
@@ -22,7 +23,7 @@ from postgres_cluster import run_cluster
 BASE = "/api/v1/schedules"
 BATCH = 6
 """Schedules that are due at the same instant; a server is killed around it."""
-PATIENCE_S = 120.0
+PATIENCE_S = 60.0
 WORKFLOW = """name: job
 steps:
   - {id: leave, action: run-command, command: [sh, -c, 'echo done >> witness']}
@@ -56,14 +57,20 @@ class Loop:
 
     async def plan(self, number: int) -> float:
         """Add schedules that are due once, all at the same instant; return it."""
-        due = round(time.time() + 1.5, 3)
-        for nth in range(BATCH):
-            name = f"job-{number}-{nth}"
-            wish = {"name": name, "every": 86_400, "starts_at": due, "ends_at": due + 1}
-            made = await self.request("POST", BASE, json={**wish, "target_kind": "workflow", "target": "job"})
-            assert made.status_code in (201, 409), made.text  # 409: it was added by one who died before it said so
-            self.names[name] = due
-        return due
+        lead_s = 1.5
+        while True:
+            due = round(time.time() + lead_s, 3)
+            names = [f"job-{number}-{int(lead_s)}-{nth}" for nth in range(BATCH)]
+            await asyncio.gather(*(self._add(name, due) for name in names))
+            if time.time() < due:
+                self.names |= dict.fromkeys(names, due)
+                return due
+            lead_s *= 2  # a busy machine: they were added too late, and are never due
+
+    async def _add(self, name: str, due: float) -> None:
+        wish = {"name": name, "every": 86_400, "starts_at": due, "ends_at": due + 1}
+        made = await self.request("POST", BASE, json={**wish, "target_kind": "workflow", "target": "job"})
+        assert made.status_code in (201, 409), made.text  # 409: added by one who died before it said so
 
     async def kill_around(self, due: float) -> None:
         victim = self.chance.choice(self.servers)
@@ -81,12 +88,12 @@ class Loop:
             status = await self._ended(fired["run_id"])
             left = self.fabric.root / "runs" / fired["run_id"] / "workspace" / "witness"
             seen = left.read_text().count("done") if left.exists() else 0
-            in_doubt += status != "completed"
-            assert seen == 1 if status == "completed" else seen <= 1, (name, status, seen)
+            in_doubt += status == "waiting"  # a person decides whether its step is to be done again
+            assert (status, seen) in (("completed", 1), ("waiting", 0), ("waiting", 1)), name
             why = (await self.request("GET", f"{BASE}/{name}/why", params={"at": str(due)})).json()
             assert (why["answer"], why["run_id"]) == ("fired", fired["run_id"])
         assert len(runs) == len(self.names)
-        assert {path.name for path in self.fabric.run_dirs()} <= runs
+        assert {path.name for path in self.fabric.run_dirs()} - runs == set()
         return in_doubt
 
     async def _fired(self, name: str) -> dict[str, Any]:
@@ -101,13 +108,14 @@ class Loop:
                 await asyncio.sleep(0.1)
 
     async def _ended(self, run_id: str) -> str:
-        async with asyncio.timeout(PATIENCE_S):
-            while True:
-                answer = await self.request("GET", f"/runs/{run_id}/status")
-                status = str(answer.json().get("status"))
-                if status in ("completed", "failed", "cancelled", "waiting"):
-                    return status
-                await asyncio.sleep(0.1)
+        status, until = "", time.monotonic() + PATIENCE_S
+        while time.monotonic() < until:
+            status = str((await self.request("GET", f"/runs/{run_id}/status")).json().get("status"))
+            if status in ("completed", "failed", "cancelled", "waiting"):
+                return status
+            await asyncio.sleep(0.1)
+        events = (await self.request("GET", f"/runs/{run_id}/events")).text
+        raise AssertionError(f"run {run_id} is still {status}: {events[-2_000:]}")
 
 
 async def kill_servers(folder: Path, count: int, kills: int, **more: Any) -> None:
@@ -124,7 +132,7 @@ async def kill_servers(folder: Path, count: int, kills: int, **more: Any) -> Non
         for number in range(kills):
             await loop.kill_around(await loop.plan(number))
         in_doubt = await loop.require_once()
-        assert in_doubt <= kills
+        assert in_doubt < len(loop.names)
         assert [line for each in servers for line in each.accidents] == []
     where = "SQLite" if count == 1 else "PostgreSQL"
     report(f"kills of servers around firings, {where}", kills)
@@ -135,7 +143,9 @@ async def kill_servers(folder: Path, count: int, kills: int, **more: Any) -> Non
 @pytest.fixture
 def database_url() -> Iterator[str]:
     with run_cluster() as running:
-        yield running.create_database()
+        url = running.create_database()
+        migrate(url)
+        yield url
 
 
 @pytest.mark.slow

@@ -59,7 +59,8 @@ class ResumeRun:
         if by == "server" and not new:
             # A run that this process cannot drive is not touched: the next driver must see how the last one ended.
             found = await fold_log(run_id, await self.runs.read(run_id))
-            self._require_drivable(found)
+            if not self._has_no_folder_yet(found):
+                self._require_drivable(found)
             if found.status.settled:
                 return result_of(found)
         elif (await self.runs.status(run_id)).settled:
@@ -67,7 +68,7 @@ class ResumeRun:
         held, events, before = await self.runs.take(run_id)
         try:
             state = await fold_log(run_id, events)
-            if state.next_seq == 1:  # a trigger creates runs without a folder
+            if state.next_seq == 1:  # it may have no folder yet
                 own = state.workspace == self.workspaces.workspace(run_id)
                 await self.workspaces.prepare(run_id, at="" if own else state.workspace)
             self._require_drivable(state)
@@ -87,6 +88,10 @@ class ResumeRun:
         handed_over = before is not Before.UNKNOWN
         resumed = RunResumed(by=by, driver=self.driver, root=root_of(state.task.parent), handed_over=handed_over)
         return ClaimedRun(held, state, () if fresh else (resumed,))
+
+    def _has_no_folder_yet(self, state: RunState) -> bool:
+        """Tell whether nobody has begun a run: a trigger creates it without a folder, and may die before it has one."""
+        return state.next_seq == 1 and state.workspace == self.workspaces.workspace(state.run_id)
 
     def _is_saved(self, state: RunState) -> bool:
         """Tell whether its files are found on any machine."""
