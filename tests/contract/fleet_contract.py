@@ -8,6 +8,8 @@ from agent_fabric.application.ports.storage import Storage
 from agent_fabric.domain.errors import NameTaken
 from agent_fabric.domain.fleet.commands import CommandStatus, Invite, NodeCommand
 from agent_fabric.domain.fleet.nodes import Node, NodeId, NodeStatus
+from agent_fabric.domain.fleet.plans import OnOffline, Plan, PlannedCall, PlanStatus
+from agent_fabric.domain.fleet.relayed_calls import RelayedCall
 
 INVITE = Invite(
     id="i1",
@@ -33,6 +35,26 @@ COMMAND = NodeCommand(
     bound_hash="h",
     args_hash="a",
     requested_by="ada",
+)
+
+PLAN = Plan(
+    id="p1",
+    name="restart",
+    tool_name="run_command",
+    arguments={"command": "systemctl restart nginx"},
+    calls=(
+        PlannedCall(
+            node_id="n1", node="web", execution_id="e1", policy_version="v", bound_hash="h", wave=0, expires_at=50.0
+        ),
+    ),
+    max_errors=0,
+    pause_s=0.0,
+    on_offline=OnOffline.SKIP,
+    status=PlanStatus.RUNNING,
+    created_by="ada",
+    created_at=1.0,
+    updated_at=1.0,
+    check="uptime",
 )
 
 
@@ -92,3 +114,43 @@ class FleetContract:
         assert [each.execution_id for each in await commands.list(NODE.id)] == ["e2", "e1"]
         assert [each.execution_id for each in await commands.list(open_only=True)] == ["e2"]
         assert [each.execution_id for each in await commands.due(NODE.id, (CommandStatus.WAITING,))] == ["e2"]
+
+    async def test_only_the_newest_connection_of_a_node_changes_it(self, storage: Storage) -> None:
+        await storage.node_invites.add(INVITE)
+        await storage.node_invites.join(b"hash", NODE, at=20.0)
+        newer = await storage.nodes.update(NODE.id, {"generation": 2, "status": "online"}, generation=0)
+        assert newer is not None
+        assert await storage.nodes.update(NODE.id, {"status": "offline"}, generation=1) is None
+        found = await storage.nodes.find(NODE.id)
+        assert found is not None
+        assert found.status is NodeStatus.ONLINE
+
+    async def test_a_call_of_a_node_is_answered_once_and_fetched_once(self, storage: Storage) -> None:
+        calls = storage.node_calls
+        call = RelayedCall(
+            id="c1", node_id=NODE.id, method="audit.entries", params={"after": 1}, created_at=1.0, expires_at=50.0
+        )
+        await calls.ask(call)
+        await calls.ask(replace(call, id="c2", created_at=0.5, expires_at=9.0))
+        assert [each.id for each in await calls.waiting(NODE.id, at=2.0)] == ["c2", "c1"]
+        assert await calls.waiting(NODE.id, at=10.0) == [call]
+        assert await calls.waiting(NodeId("n9"), at=2.0) == []
+        assert await calls.take("c1") is None
+        await calls.answer("c1", {"result": {"a": 1}})
+        await calls.answer("c1", {"result": {"a": 2}})
+        assert await calls.waiting(NODE.id, at=10.0) == []
+        assert await calls.take("c1") == {"result": {"a": 1}}
+        assert await calls.take("c1") is None
+        await calls.forget(expired_before=10.0)
+        assert await calls.waiting(NODE.id, at=2.0) == []
+
+    async def test_a_plan_changes_only_as_it_was_read(self, storage: Storage) -> None:
+        plans = storage.fleet_plans
+        await plans.save(PLAN)
+        read = await plans.find(PLAN.id)
+        assert read == PLAN
+        halted = replace(read, status=PlanStatus.HALTED, note="by ada", outcomes={"web": "success"}, updated_at=2.0)
+        assert await plans.replace(halted, before=read)
+        assert not await plans.replace(replace(read, wave=1), before=read)
+        assert await plans.find(PLAN.id) == halted
+        assert await plans.replace(replace(halted, wave=1), before=halted)

@@ -25,11 +25,13 @@ from agent_fabric.infrastructure.secrets.keyring import Keyring, open_keyring
 T = TypeVar("T")
 
 AUDIT: Final = "audit"
+HUB: Final = "hub"
 JWT: Final = "jwt"
 PEPPER: Final = "pepper"
 _WHERE: Final = {
     AUDIT: "audit.key in ~/.local/share/agent-fabric, or AUDIT_KEY",
     ENCRYPTION: "ENCRYPTION_KEY, or encryption.keys in ~/.local/share/agent-fabric",
+    HUB: "hub.key in the fabric folder of the server that has it; or remove it there if no machine has joined",
     JWT: "JWT_SECRET, or what `identity.jwt_secret` refers to",
     PEPPER: "API_KEY_PEPPER, or identity.key in ~/.local/share/agent-fabric",
 }
@@ -37,6 +39,7 @@ _WHERE: Final = {
 _WORDS: Final = {
     AUDIT: "the key of the audit chain",
     ENCRYPTION: "the encryption key",
+    HUB: "the key by which machines know their hub",
     JWT: "the key that signs tokens",
     PEPPER: "the pepper of API keys",
 }
@@ -73,6 +76,15 @@ def require_token_key(storage: Storage, secret: bytes) -> None:
         ConfigError: it is not the cluster's.
     """
     require_cluster_keys(storage, {JWT: fingerprint(JWT, secret)})
+
+
+def require_hub_key(storage: Storage, seed: bytes) -> None:
+    """Check the key by which machines know their hub, whichever server they are connected to.
+
+    Raises:
+        ConfigError: it is not the cluster's.
+    """
+    require_cluster_keys(storage, {HUB: fingerprint(HUB, seed)})
 
 
 def require_cluster_keys(storage: Storage, own: Mapping[str, str], keyring: Keyring | None = None) -> None:
@@ -115,11 +127,14 @@ def key_states(root: Path, config: FabricConfig, *, accept: bool = False) -> lis
     Raises:
         FabricError: a key cannot be had, or the store not be used.
     """
+    from agent_fabric.infrastructure.fleet.hub_key import hub_key  # noqa: PLC0415 - it loads ciphers
+
     resolve = open_secrets(config.secrets, root, os.environ).chain.resolve
     own = {
         AUDIT: audit_key(os.environ).name,
         ENCRYPTION: open_keyring(os.environ, root).generation,
         JWT: fingerprint(JWT, _token_key(root, config, resolve)),
+        HUB: fingerprint(HUB, hub_key(root, pepper=key_pepper(root, os.environ)).seed),
         PEPPER: fingerprint(PEPPER, key_pepper(root, os.environ)),
     }
     with opened_store(root) as storage:

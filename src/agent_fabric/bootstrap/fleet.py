@@ -1,32 +1,36 @@
 """Joins the fleet for a server: who is connected, what is sent to them, what people may do."""
 
 import asyncio
-from collections.abc import Coroutine
-from dataclasses import dataclass, replace
+import os
+from collections.abc import Coroutine, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from agent_fabric.application.fleet.call_nodes import CallNodes
 from agent_fabric.application.fleet.dispatch_command import DispatchCommand, Wish
 from agent_fabric.application.fleet.enrol_node import InviteNode, JoinNode
 from agent_fabric.application.fleet.live_nodes import LiveNodes
 from agent_fabric.application.fleet.operate_nodes import OperateNodes
 from agent_fabric.application.fleet.remote_tools import RemoteTools, settle_denied_forever
+from agent_fabric.application.fleet.review_link import ReviewLink
 from agent_fabric.application.fleet.roll_out_plan import FreezePlan, RollOutPlan
 from agent_fabric.application.fleet.serve_link import FleetDesk
 from agent_fabric.application.fleet.track_presence import SWEEP_S, TrackPresence
 from agent_fabric.application.fleet.verify_node_audit import NodeAudit, VerifyNodeAudit
 from agent_fabric.application.ports.fleet import PlanRepository
 from agent_fabric.application.ports.wake_ups import NODES, WakeUps
+from agent_fabric.bootstrap.cluster_keys import require_hub_key
 from agent_fabric.bootstrap.local import LocalFabric
 from agent_fabric.domain.fleet.nodes import NodeId
 from agent_fabric.domain.fleet.plans import Plan
 from agent_fabric.domain.policy.calls import ProposedCall
 from agent_fabric.domain.policy.profiles import Profile
 from agent_fabric.domain.policy.verdicts import Ruling, Verdict
-from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.infrastructure.fleet.hub_key import hub_key
 from agent_fabric.infrastructure.fleet.node_archive import NodeArchive, node_archive
 from agent_fabric.infrastructure.fleet.signing import SigningKey, is_signed
+from agent_fabric.infrastructure.identity.own_secrets import key_pepper
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +48,7 @@ class Fleet:
     key: SigningKey
     _presence: TrackPresence
     _wake_ups: WakeUps
+    _looking: "set[asyncio.Task[None]]" = field(default_factory=set)
 
     async def archive(self) -> NodeArchive:
         """Return the program for machines."""
@@ -56,7 +61,7 @@ class Fleet:
             NodeNotFound, NodeUnavailable: there is none, or it is not connected.
         """
         node = await self.operate.find(which)
-        return await VerifyNodeAudit(self.desk.commands, self.desk.live)(node)
+        return await VerifyNodeAudit(self.desk.commands, self.desk.call)(node)
 
     async def asks(self, plan: Plan) -> bool:
         """Tell whether a person has to agree to a plan: on one of its machines, at least, its call asks."""
@@ -70,8 +75,22 @@ class Fleet:
         return False
 
     def listen(self) -> None:
-        """Look for commands at once when another process hints at one."""
-        self._wake_ups.listen(NODES, lambda hint: self.desk.live.poke(NodeId(str(hint.get("node", "")))))
+        """Look at once when another process hints at a node, or at a command that is settled."""
+        self._wake_ups.listen(NODES, self._hinted)
+
+    def _hinted(self, hint: Mapping[str, Any]) -> None:
+        live, execution_id = self.desk.live, str(hint.get("command", ""))
+        if node := str(hint.get("node", "")):
+            live.review(NodeId(node), doubted=hint.get("doubt") is True)
+        if execution_id and live.is_awaited(execution_id):
+            task = asyncio.create_task(self._look_for(execution_id))
+            self._looking.add(task)
+            task.add_done_callback(self._looking.discard)
+
+    async def _look_for(self, execution_id: str) -> None:
+        found = await self.desk.commands.find(execution_id)
+        if found is not None and found.status.settled:
+            self.desk.live.settle(found)
 
     def duties(self) -> list[Coroutine[Any, Any, None]]:
         """Return what is done for as long as the server lives."""
@@ -84,22 +103,34 @@ class Fleet:
 
 
 def open_fleet(root: Path, local: LocalFabric, wake_ups: WakeUps) -> Fleet:
-    """Join the parts."""
-    storage, clock, live = local.records.storage, SystemClock(), LiveNodes()
+    """Join the parts.
+
+    Raises:
+        ConfigError: the hub's key cannot be used, or is not that of the other servers.
+    """
+    storage, live = local.records.storage, LiveNodes()
+    clock, shared = storage.clock, storage.cluster is not None
     # Rules for all machines hold on nodes as well; what no rule is about, the policies of the node decide.
     general = replace(local.rules, profile=Profile.OPEN)
 
     def judge_by_hub(call: ProposedCall) -> Ruling | None:
         return general.judge(call)
 
-    key = hub_key(root)
+    def hint(node_id: NodeId) -> None:
+        wake_ups.poke(NODES, {"node": node_id})
+
+    key = hub_key(root, pepper=key_pepper(root, os.environ) if shared else None)
+    if shared:
+        require_hub_key(storage, key.seed)
+    review = ReviewLink(storage.nodes, live)
+    call = CallNodes(live, storage.node_calls, clock, shared, hint)
     dispatch = DispatchCommand(
         storage.nodes,
         storage.node_commands,
         live,
         clock,
         judge_by_hub,
-        lambda node_id: wake_ups.poke(NODES, {"node": node_id}),
+        hint,
     )
     tools = RemoteTools(dispatch, storage.approvals, storage.fleet_plans)
     local.fleet_door.open(tools)
@@ -112,15 +143,19 @@ def open_fleet(root: Path, local: LocalFabric, wake_ups: WakeUps) -> Fleet:
             clock,
             key,
             is_signed,
+            review,
+            call,
+            shared,
+            lambda about: wake_ups.poke(NODES, about),
         ),
         invite=InviteNode(storage.node_invites, clock),
         dispatch=dispatch,
-        operate=OperateNodes(storage.nodes, storage.node_commands, live, clock, is_signed),
+        operate=OperateNodes(storage.nodes, storage.node_commands, live, clock, is_signed, call, review, hint),
         tools=tools,
         freeze=FreezePlan(dispatch, storage.fleet_plans),
         roll_out=RollOutPlan(dispatch, storage.fleet_plans),
         plans=storage.fleet_plans,
         key=key,
-        _presence=TrackPresence(storage.nodes, storage.node_commands, live, clock),
+        _presence=TrackPresence(storage.nodes, storage.node_commands, live, clock, shared, call.forget_old),
         _wake_ups=wake_ups,
     )

@@ -10,6 +10,7 @@ from agent_fabric.domain.errors import NameTaken
 from agent_fabric.domain.fleet.commands import CommandStatus, Invite, NodeCommand
 from agent_fabric.domain.fleet.nodes import Node, NodeId, NodeStatus
 from agent_fabric.domain.fleet.plans import Plan
+from agent_fabric.domain.fleet.relayed_calls import RelayedCall
 
 
 class MemoryNodes:
@@ -36,9 +37,10 @@ class MemoryNodes:
         changes: Mapping[str, Any],
         *,
         act: Act | None = None,  # noqa: ARG002 - nothing is recorded here
+        generation: int | None = None,
     ) -> Node | None:
         node = self.kept.get(node_id)
-        if node is None or node.status is NodeStatus.REVOKED:
+        if node is None or node.status is NodeStatus.REVOKED or generation not in {None, node.generation}:
             return None
         rest = dict(changes)
         states = self.known.get(node_id, NodeStates("", ""))
@@ -111,12 +113,53 @@ class MemoryPlans:
     async def save(self, plan: Plan) -> None:
         self.kept[plan.id] = plan
 
+    async def replace(self, plan: Plan, *, before: Plan) -> bool:
+        found = self.kept.get(plan.id)
+        if found is None or _stand(found) != _stand(before):
+            return False
+        self.kept[plan.id] = plan
+        return True
+
     async def find(self, plan_id: str) -> Plan | None:
         return self.kept.get(plan_id)
 
     async def list(self, *, open_only: bool = False, limit: int = 100) -> Sequence[Plan]:
         found = (plan for plan in self.kept.values() if not (open_only and plan.status.settled))
         return sorted(found, key=lambda plan: (-plan.created_at, plan.id))[:limit]
+
+
+def _stand(plan: Plan) -> tuple[object, ...]:
+    return plan.status, plan.wave, plan.note, dict(plan.outcomes)
+
+
+class MemoryCalls:
+    """CallRelay in memory."""
+
+    def __init__(self) -> None:
+        self.kept: dict[str, RelayedCall] = {}
+        self.answers: dict[str, Mapping[str, Any]] = {}
+
+    async def ask(self, call: RelayedCall) -> None:
+        self.kept.setdefault(call.id, call)
+
+    async def waiting(self, node_id: NodeId, *, at: float) -> Sequence[RelayedCall]:
+        found = (c for c in self.kept.values() if c.node_id == node_id and c.expires_at > at)
+        return sorted((c for c in found if c.id not in self.answers), key=lambda c: (c.created_at, c.id))
+
+    async def answer(self, call_id: str, answer: Mapping[str, Any]) -> None:
+        if call_id in self.kept:
+            self.answers.setdefault(call_id, dict(answer))
+
+    async def take(self, call_id: str) -> Mapping[str, Any] | None:
+        if call_id not in self.answers:
+            return None
+        self.kept.pop(call_id, None)
+        return self.answers.pop(call_id)
+
+    async def forget(self, *, expired_before: float) -> None:
+        for call in [each for each in self.kept.values() if each.expires_at < expired_before]:
+            del self.kept[call.id]
+            self.answers.pop(call.id, None)
 
 
 class MemoryCommands:

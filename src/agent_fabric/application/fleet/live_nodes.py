@@ -1,8 +1,9 @@
 """The nodes that are connected to this process, and who waits for their results."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from agent_fabric.application.fleet.json_rpc import RpcPeer
 from agent_fabric.domain.fleet.commands import NodeCommand
@@ -19,6 +20,14 @@ class NodeLink:
     """Ends it, with a code and a reason."""
     seen_at: float
     """When it was last heard of, on the clock that only goes forward."""
+    generation: int = 0
+    """Which connection of the node it is, counted by the hub; another server may have a newer one."""
+    policy: Mapping[str, Any] = field(default_factory=dict)
+    """The hub's policy as the node has it."""
+    doubted: bool = False
+    """Whether a server has asked if somebody is still there at the other end."""
+    changed: bool = False
+    """Whether something about the node may have changed in the store."""
     wake: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when there may be something to send."""
     in_flight: set[str] = field(default_factory=set)
@@ -57,6 +66,17 @@ class LiveNodes:
         """Let the connection of a node look for what is to be sent."""
         if (link := self._links.get(node_id)) is not None:
             link.wake.set()
+
+    def review(self, node_id: NodeId, *, doubted: bool = False) -> None:
+        """Let the connection of a node look at what the store says about the node, and for what is to be sent."""
+        if (link := self._links.get(node_id)) is not None:
+            link.changed = True
+            link.doubted = link.doubted or doubted
+            link.wake.set()
+
+    def is_awaited(self, execution_id: str) -> bool:
+        """Tell whether somebody in this process waits for a command."""
+        return execution_id in self._waiting
 
     def outcome(self, execution_id: str) -> "asyncio.Future[NodeCommand]":
         """Return what is done when a command is settled in this process."""

@@ -1,11 +1,14 @@
 """What people do to nodes: name, label, rule, rotate, revoke, resolve. Each is on record."""
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from agent_fabric.application.fleet.json_rpc import LinkLost, RpcFailed
+from agent_fabric.application.fleet.call_nodes import CallNodes
+from agent_fabric.application.fleet.json_rpc import RpcFailed
 from agent_fabric.application.fleet.live_nodes import LiveNodes
+from agent_fabric.application.fleet.review_link import ReviewLink
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.fleet import CommandRepository, NodeRepository
 from agent_fabric.domain.acts import Act, Deed
@@ -13,7 +16,7 @@ from agent_fabric.domain.errors import InvalidInputs, NodeNotFound, NodeUnavaila
 from agent_fabric.domain.fleet.commands import CommandStatus
 from agent_fabric.domain.fleet.handshake import rotation_message
 from agent_fabric.domain.fleet.node_policy import PolicyProblem, node_policy
-from agent_fabric.domain.fleet.nodes import Node, NodeStatus, labels_from, node_name
+from agent_fabric.domain.fleet.nodes import Node, NodeId, NodeStatus, labels_from, node_name
 from agent_fabric.domain.fleet.protocol import CloseCode, Method
 from agent_fabric.domain.identity import Principal
 
@@ -29,6 +32,10 @@ class OperateNodes:
     live: LiveNodes
     clock: Clock
     is_signed: Callable[[str, bytes, str], bool]
+    call: CallNodes
+    review: ReviewLink
+    hint: Callable[[NodeId], None] = lambda _: None
+    """Lets another server look, which may hold a node's connection."""
 
     async def find(self, which: str) -> Node:
         """Return a node by id or name.
@@ -73,25 +80,21 @@ class OperateNodes:
             raise InvalidInputs(str(problem)) from None
         changed = await self._change(node, {"security_policy_json": dict(document)}, by, Deed.NODE_POLICY_SET, "")
         if (link := self.live.find(node.id)) is not None:
-            try:
-                await link.peer.call(Method.POLICY_SYNC, {"policy": dict(document)}, timeout_s=ANSWER_TIMEOUT_S)
-            except (LinkLost, RpcFailed, TimeoutError):
-                link.close(1001, "the policy could not be synced")  # it gets it when it is back
+            await self.review.sync_policy(link, changed)
+        else:
+            self.hint(node.id)
         return changed
 
     async def rotate(self, which: str, *, by: Principal) -> Node:
         """Let a node use a new key, which its old key signs.
 
         Raises:
-            NodeUnavailable: it is not connected here, or does not answer as it should.
+            NodeUnavailable: it is not connected, or does not answer as it should.
         """
         node = await self.find(which)
-        link = self.live.find(node.id)
-        if link is None:
-            raise NodeUnavailable(f"{node.name} is not connected, and only it can make its new key")
         try:
-            told = await link.peer.call(Method.ROTATE, {}, timeout_s=ANSWER_TIMEOUT_S)
-        except (LinkLost, RpcFailed, TimeoutError) as problem:
+            told = await self.call(node, Method.ROTATE, {}, timeout_s=ANSWER_TIMEOUT_S)
+        except RpcFailed as problem:
             raise NodeUnavailable(f"{node.name} did not make a new key: {problem}") from None
         fresh = str(told.get("public_key", ""))
         message = rotation_message(node.id, node.public_key, fresh)
@@ -99,7 +102,8 @@ class OperateNodes:
         if not signed or not self.is_signed(fresh, message, str(told.get("proof", ""))):
             raise NodeUnavailable(f"{node.name} showed a new key that its old key has not signed")
         changed = await self._change(node, {"public_key": fresh}, by, Deed.NODE_KEY_ROTATED, fresh[:16])
-        await link.peer.notify(Method.ROTATED, {"public_key": fresh})
+        with suppress(NodeUnavailable, RpcFailed):  # it finds out with its next connection
+            await self.call(changed, Method.ROTATED, {"public_key": fresh}, timeout_s=ANSWER_TIMEOUT_S)
         return changed
 
     async def revoke(self, which: str, *, by: Principal) -> Node:
@@ -111,6 +115,8 @@ class OperateNodes:
         if (link := self.live.find(node.id)) is not None:
             link.close(CloseCode.REVOKED, f"revoked by {by.name}")
             self.live.drop(link)
+        else:
+            self.hint(node.id)
         waiting = (CommandStatus.WAITING, CommandStatus.QUEUED, CommandStatus.SENT)
         for command in await self.commands.due(node.id, waiting):
             status = CommandStatus.IN_DOUBT if command.status is CommandStatus.SENT else CommandStatus.CANCELLED
@@ -155,12 +161,12 @@ class OperateNodes:
         if moved is not None:
             self.live.settle(moved)
             return True
-        link = self.live.find(found.agent_id)
-        if found.status is not CommandStatus.SENT or link is None:
+        if found.status is not CommandStatus.SENT:
             return False
         try:
-            told = await link.peer.call(Method.CANCEL, {"execution_id": execution_id}, timeout_s=ANSWER_TIMEOUT_S)
-        except (LinkLost, RpcFailed, TimeoutError):
+            node = await self.find(found.agent_id)
+            told = await self.call(node, Method.CANCEL, {"execution_id": execution_id}, timeout_s=ANSWER_TIMEOUT_S)
+        except (NodeUnavailable, RpcFailed):
             return False
         return isinstance(told, Mapping) and told.get("cancelled") is True
 

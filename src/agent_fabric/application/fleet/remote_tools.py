@@ -81,16 +81,18 @@ class RemoteTools:
         plan = await self.plans.find(str(shown.get("plan_id")))
         if plan is None or plan.run_id != run_id or plan.hash != shown.get("hash"):
             raise InvalidInputs("The plan is not the one that was asked for")
-        frozen = (plan.tool_name, dict(plan.arguments), [call.node for call in plan.calls])
-        if frozen != (shown.get("tool_name"), shown.get("arguments"), shown.get("nodes")):
+        frozen = (plan.tool_name, dict(plan.arguments), [call.node for call in plan.calls], plan.check)
+        if frozen != (shown.get("tool_name"), shown.get("arguments"), shown.get("nodes"), shown.get("check")):
             raise InvalidInputs("The plan is not the one that was shown")
         approver = await self._approver(run_id, None)
         if not approver:
             raise InvalidInputs("No person has approved the plan")
         if plan.status is PlanStatus.WAITING:
             now = self.dispatch.clock.now()
-            plan = replace(plan, status=PlanStatus.RUNNING, approver=approver, updated_at=now)
-            await self.plans.save(plan)
+            begun = replace(plan, status=PlanStatus.RUNNING, approver=approver, updated_at=now)
+            if not await self.plans.replace(begun, before=plan):
+                raise InvalidInputs("The plan has been changed meanwhile")
+            return begun
         return plan
 
     async def settle_denied(self) -> None:

@@ -17,6 +17,11 @@ from agent_fabric.domain.fleet.selectors import SelectorProblem, select_nodes
 from agent_fabric.domain.policy.calls import argument_hash
 from agent_fabric.domain.policy.verdicts import Ruling, Verdict
 
+CHECK_TOOL = "run_command"
+CHECK_FAILED = "check_failed"
+"""Outcome: the call succeeded, and the check after it did not."""
+CHECK_LIFETIME_S = 600.0
+"""A machine that is away for longer after the call has failed its check."""
 LOOK_S = 0.25
 """How often a plan that is under way is looked at: halting takes effect within this time."""
 
@@ -36,6 +41,8 @@ class PlanWish:
     pause_s: float = 0.0
     on_offline: OnOffline = OnOffline.SKIP
     lifetime_s: float = MAX_LIFETIME_S
+    check: str = ""
+    """A command that only reads; it must succeed on a machine after the call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +79,8 @@ class FreezePlan:
             raise NodeBlocked(
                 f"{blocked[0].name}: {blocked[1].reason}", hint="Choose other machines, or another command."
             )
+        if wish.check:
+            self._require_reading(wish, usable)
         waves = [number for number, size in enumerate(sizes) for _ in range(size)]
         expires_at = round(now + min(wish.lifetime_s, MAX_LIFETIME_S), 3)
         calls = tuple(
@@ -87,12 +96,24 @@ class FreezePlan:
             max_errors=wish.max_errors,
             pause_s=wish.pause_s,
             on_offline=wish.on_offline,
+            check=wish.check,
             status=PlanStatus.WAITING,
             created_by=wish.by,
             created_at=now,
             updated_at=now,
         )
         return plan, rulings
+
+    def _require_reading(self, wish: PlanWish, nodes: Sequence[Node]) -> None:
+        """Refuse a check that a policy would ask about: one approval covers the call, and nothing beside it."""
+        for node in nodes:
+            check = Wish(node=node, tool_name=CHECK_TOOL, arguments={"command": wish.check}, by=wish.by)
+            ruling = self.dispatch.judge(check)
+            if ruling.verdict is not Verdict.ALLOW:
+                raise InvalidInputs(
+                    f"The check does not only read on {node.name}: {ruling.reason}",
+                    hint="A check is a command that needs no approval, such as: systemctl is-active nginx",
+                )
 
     def _wish(self, wish: PlanWish, node: Node, plan_id: str) -> Wish:
         return Wish(node=node, tool_name=wish.tool_name, arguments=wish.arguments, by=wish.by, plan_id=plan_id)
@@ -135,46 +156,48 @@ class RollOutPlan:
             NodeNotFound: there is no such plan.
             InvalidInputs: it is not where that can be done.
         """
-        plan = await self.plans.find(plan_id)
-        if plan is None:
-            raise NodeNotFound(f"There is no plan {plan_id[:80]!r}", hint="See them with: fabric fleet plans")
-        if plan.status not in since:
-            raise InvalidInputs(f"The plan is {plan.status.value}")
-        changed = replace(plan, status=status, note=note, updated_at=self.dispatch.clock.now())
-        await self.plans.save(changed)
-        return changed
+        while True:
+            plan = await self.plans.find(plan_id)
+            if plan is None:
+                raise NodeNotFound(f"There is no plan {plan_id[:80]!r}", hint="See them with: fabric fleet list")
+            if plan.status not in since:
+                raise InvalidInputs(f"The plan is {plan.status.value}")
+            changed = replace(plan, status=status, note=note, updated_at=self.dispatch.clock.now())
+            if await self.plans.replace(changed, before=plan):
+                return changed
 
     async def _drive(self, plan_id: str) -> None:
-        while (plan := await self.plans.find(plan_id)) is not None and plan.status is PlanStatus.RUNNING:
-            calls = [call for call in plan.calls if call.wave == plan.wave]
-            outcomes = dict(plan.outcomes)
-            for call in calls:
-                if call.node not in outcomes and (status := await self._look(plan, call)) is not None:
-                    outcomes[call.node] = status
-            now = self.dispatch.clock.now()
-            if outcomes != plan.outcomes:
-                plan = replace(plan, outcomes=outcomes, updated_at=now)
-            if plan.errors > plan.max_errors:
-                note = f"{plan.errors} machine(s) failed, and {plan.max_errors} may"
-                await self._save(replace(plan, status=PlanStatus.HALTED, note=note))
-                return
-            if all(call.node in outcomes for call in calls):
-                if plan.wave + 1 >= plan.waves:
-                    await self._save(replace(plan, status=PlanStatus.COMPLETED))
-                    return
-                await self._save(plan)
-                await asyncio.sleep(plan.pause_s)
-                await self._save(replace(plan, wave=plan.wave + 1))
-                continue
-            await self._save(plan)
-            await asyncio.sleep(LOOK_S)
+        """Look, note, and go on, until the plan does not run any more.
 
-    async def _save(self, plan: Plan) -> None:
-        """Keep progress, unless somebody has halted or aborted the plan meanwhile."""
-        current = await self.plans.find(plan.id)
-        if current is not None and current.status is not PlanStatus.RUNNING:
-            plan = replace(plan, status=current.status, note=current.note)
-        await self.plans.save(plan)
+        Every note counts only if nobody has changed the plan since it was read: a person may have halted it, and all
+        servers of a store drive it. Each call has the same id wherever it is made, so it is sent once.
+        """
+        while (plan := await self.plans.find(plan_id)) is not None and plan.status is PlanStatus.RUNNING:
+            seen = await self._look_at_wave(plan)
+            ended = all(call.node in seen.outcomes for call in seen.calls if call.wave == seen.wave)
+            if seen.errors > seen.max_errors:
+                note = f"{seen.errors} machine(s) failed, and {seen.max_errors} may"
+                seen = replace(seen, status=PlanStatus.HALTED, note=note)
+            elif ended and seen.wave + 1 >= seen.waves:
+                seen = replace(seen, status=PlanStatus.COMPLETED)
+            elif ended and self.dispatch.clock.now() >= seen.updated_at + seen.pause_s:
+                seen = replace(seen, wave=seen.wave + 1)
+            if seen != plan:
+                await self.plans.replace(replace(seen, updated_at=self.dispatch.clock.now()), before=plan)
+            else:
+                await self.dispatch.clock.sleep(LOOK_S)
+
+    async def _look_at_wave(self, plan: Plan) -> Plan:
+        """Send what is not sent yet of the wave that is under way, and return the plan with what has ended."""
+        outcomes = dict(plan.outcomes)
+        for call in plan.calls:
+            if call.wave != plan.wave or call.node in outcomes:
+                continue
+            if (status := await self._look(plan, call)) is not None:
+                outcomes[call.node] = status
+        if outcomes == plan.outcomes:
+            return plan
+        return replace(plan, outcomes=outcomes, updated_at=self.dispatch.clock.now())
 
     async def _look(self, plan: Plan, call: PlannedCall) -> str | None:
         """Send a call that was not sent yet; return how it ended, None if it has not."""
@@ -186,7 +209,35 @@ class RollOutPlan:
                 return "skipped" if plan.on_offline is OnOffline.SKIP else "offline"
             await self.dispatch.send(_command(plan, call, self.dispatch.clock.now()))
             return None
+        if found.status is CommandStatus.SUCCESS and plan.check:
+            return await self._look_at_check(plan, call)
         return found.status.value if found.status.settled else None
+
+    async def _look_at_check(self, plan: Plan, call: PlannedCall) -> str | None:
+        """Check a machine after the call has succeeded there; return how both ended, None if they have not."""
+        execution_id = execution_id_of(plan.id, f"{call.node_id} check")
+        found = await self.dispatch.commands.find(execution_id)
+        if found is not None:
+            if not found.status.settled:
+                return None
+            return found.status.value if found.status is CommandStatus.SUCCESS else CHECK_FAILED
+        node = await self.dispatch.nodes.find(call.node_id)
+        if node is None or node.status in {NodeStatus.REVOKED, NodeStatus.CONFLICT}:
+            return CHECK_FAILED
+        wish = Wish(
+            node=node,
+            tool_name=CHECK_TOOL,
+            arguments={"command": plan.check},
+            by=plan.created_by,
+            execution_id=execution_id,
+            lifetime_s=CHECK_LIFETIME_S,
+            plan_id=plan.id,
+        )
+        ruling = self.dispatch.judge(wish)
+        if ruling.verdict is not Verdict.ALLOW:  # the policy has changed since
+            return CHECK_FAILED
+        await self.dispatch.send(self.dispatch.command(wish, ruling, CommandStatus.QUEUED))
+        return None
 
 
 def _command(plan: Plan, call: PlannedCall, now: float) -> NodeCommand:

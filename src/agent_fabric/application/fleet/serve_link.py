@@ -8,9 +8,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from agent_fabric.application.fleet.call_nodes import CallNodes
 from agent_fabric.application.fleet.enrol_node import JoinNode, machine_of
 from agent_fabric.application.fleet.json_rpc import LinkLost, RpcFailed, RpcPeer
 from agent_fabric.application.fleet.live_nodes import LiveNodes, NodeLink
+from agent_fabric.application.fleet.review_link import ReviewLink, answers
+from agent_fabric.application.fleet.track_presence import LAST_SEEN_S
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.fleet import CommandRepository, NodeRepository
 from agent_fabric.domain.errors import FabricError
@@ -28,10 +31,11 @@ from agent_fabric.domain.fleet.protocol import (
 
 GRACE_S = 30.0
 """A node may take this much longer than a command's own time to answer."""
-LAST_SEEN_S = 60.0
-"""How often the time that a node was last heard of is stored."""
 LOOK_AGAIN_S = 30.0
 """How often commands are looked for that no hint has told of."""
+HINT_GRACE_S = 0.5
+"""How much longer than a ping another server may take to say what came of it."""
+ASK_AGAIN_S = 0.1
 _MAX_FLOOR_TEXT = 200_000
 
 _log = logging.getLogger(__name__)
@@ -61,6 +65,12 @@ class FleetDesk:
     clock: Clock
     key: HubKey
     is_signed: Callable[[str, bytes, str], bool]
+    review: ReviewLink
+    call: CallNodes
+    shared: bool
+    """Whether other servers share the store, one of which may hold a node's connection."""
+    hint: Callable[[Mapping[str, Any]], None] = lambda _: None
+    """Tells other servers about a node or a command."""
 
 
 @dataclass(slots=True, eq=False)
@@ -116,7 +126,7 @@ class ServeLink:
             task.cancel()
         if self._link is not None and self.desk.live.drop(self._link):
             now = self.desk.clock.now()
-            await self._set_status(NodeStatus.OFFLINE, since=NodeStatus.ONLINE, last_seen=now)
+            await self._set_status(NodeStatus.OFFLINE, last_seen=now)
 
     async def _identify(self, params: Mapping[str, Any]) -> dict[str, Any]:
         agent_id, about = params.get("agent_id"), params.get("node")
@@ -176,10 +186,12 @@ class ServeLink:
             await self._conflict(node, "a copy of its folder has connected: it showed an old state")
         other = self.desk.live.find(node.id)
         if other is not None:
-            if await _answers(other):
+            if await answers(other):
                 await self._conflict(node, "a second machine has connected while the first one answers")
             other.close(1001, "another connection of the node has taken over")
             self.desk.live.drop(other)
+        elif self.desk.shared and node.status is NodeStatus.ONLINE:
+            await self._ask_other_servers(node)
         fresh = secrets.token_hex(16)
         now = self.desk.clock.now()
         changes = {
@@ -189,12 +201,20 @@ class ServeLink:
             "last_seen": now,
             "generation": node.generation + 1,
         }
-        stored = await self.desk.nodes.update(node.id, changes)
+        stored = await self.desk.nodes.update(node.id, changes, generation=node.generation)
         if stored is None:
-            raise self._refused(CloseCode.REVOKED, "the node is revoked")
+            self._known(await self.desk.nodes.find(node.id))
+            raise self._refused(CloseCode.TRY_AGAIN, "another connection of the node was made at the same moment")
         self._node, self._stored_at = stored, now
         assert self._peer is not None
-        self._link = NodeLink(stored.id, self._peer, self.close, self.desk.clock.monotonic())
+        self._link = NodeLink(
+            stored.id,
+            self._peer,
+            self.close,
+            self.desk.clock.monotonic(),
+            generation=stored.generation,
+            policy=dict(stored.security_policy_json),
+        )
         self.desk.live.put(self._link)
         self._sending = asyncio.create_task(self._send_due(self._link))
         return {
@@ -204,9 +224,25 @@ class ServeLink:
             "policy": dict(stored.security_policy_json),
         }
 
+    async def _ask_other_servers(self, node: Node) -> None:
+        """Wait until the server that holds the node's connection has looked whether somebody is there.
+
+        It marks the node offline, or in conflict. A server that was killed says nothing: its nodes wait this long.
+        """
+        self.desk.hint({"node": node.id, "doubt": True})
+        until = self.desk.clock.monotonic() + CLONE_PING_TIMEOUT_S + HINT_GRACE_S
+        while self.desk.clock.monotonic() < until:
+            await self.desk.clock.sleep(ASK_AGAIN_S)
+            found = self._known(await self.desk.nodes.find(node.id))
+            if found.status is NodeStatus.CONFLICT:
+                raise self._refused(CloseCode.CONFLICT, f"the node is in conflict: {found.note}")
+            if found.status is not NodeStatus.ONLINE:
+                return
+
     async def _conflict(self, node: Node, reason: str) -> None:
         """Stop both: which of them is the true one, only a person can tell."""
         await self.desk.nodes.update(node.id, {"status": NodeStatus.CONFLICT.value, "note": reason})
+        self.desk.hint({"node": node.id})
         if (other := self.desk.live.find(node.id)) is not None:
             self.desk.live.drop(other)
             other.close(CloseCode.CONFLICT, reason)
@@ -217,19 +253,26 @@ class ServeLink:
         now = self.desk.clock.now()
         if now - self._stored_at >= LAST_SEEN_S:
             self._stored_at = now
-            await self._set_status(NodeStatus.ONLINE, since=NodeStatus.ONLINE, last_seen=now)
+            if not await self._set_status(NodeStatus.ONLINE, last_seen=now) and self._link is not None:
+                self.desk.live.review(self._link.node_id)
 
-    async def _set_status(self, status: NodeStatus, *, since: NodeStatus, last_seen: float) -> None:
-        assert self._node is not None
-        found = await self.desk.nodes.find(self._node.id)
-        if found is not None and found.status is since:
-            await self.desk.nodes.update(found.id, {"status": status.value, "last_seen": last_seen})
+    async def _set_status(self, status: NodeStatus, *, last_seen: float) -> bool:
+        """Note how the node fares; tell whether this still is its newest connection."""
+        assert self._link is not None
+        found = await self.desk.nodes.find(self._link.node_id)
+        if found is None or found.status not in {NodeStatus.ONLINE, NodeStatus.OFFLINE}:
+            return False
+        changes = {"status": status.value, "last_seen": last_seen}
+        return await self.desk.nodes.update(found.id, changes, generation=self._link.generation) is not None
 
     async def _send_due(self, link: NodeLink) -> None:
         """Send what was sent before and never answered, then whatever comes; the node knows what it has done."""
         statuses = (CommandStatus.SENT, CommandStatus.QUEUED)
         while True:
             link.wake.clear()
+            if link.changed and not await self.desk.review(link):
+                return
+            await self.desk.call.answer_waiting(link)
             for command in await self.desk.commands.due(link.node_id, statuses):
                 if command.execution_id in link.in_flight:
                     continue
@@ -243,6 +286,8 @@ class ServeLink:
             with suppress(TimeoutError):
                 async with asyncio.timeout(LOOK_AGAIN_S):
                     await link.wake.wait()
+                continue
+            link.changed = self.desk.shared
 
     async def _send(self, link: NodeLink, command: NodeCommand) -> None:
         try:
@@ -299,7 +344,14 @@ class ServeLink:
         at = self.desk.clock.now()
         moved = await self.desk.commands.move(command.execution_id, status, since=since, at=at, result=dict(result))
         if moved is not None:
-            self.desk.live.settle(moved)
+            self._tell_settled(moved)
+
+    def _tell_settled(self, command: NodeCommand) -> None:
+        """Let whoever waits for a command know, here or at another server."""
+        awaited = self.desk.live.is_awaited(command.execution_id)
+        self.desk.live.settle(command)
+        if self.desk.shared and not awaited:
+            self.desk.hint({"command": command.execution_id})
 
     async def _finish(self, execution_id: str, result: dict[str, Any]) -> None:
         """Keep a result durably; the first one counts."""
@@ -308,15 +360,6 @@ class ServeLink:
             return
         status = CommandStatus.BLOCKED if result.get("status") == "blocked" else status_after(result)
         await self._settle(found, status, result, (CommandStatus.SENT, CommandStatus.QUEUED))
-
-
-async def _answers(link: NodeLink) -> bool:
-    """Tell whether somebody is still there at the other end."""
-    try:
-        await link.peer.call(Method.PING, {}, timeout_s=CLONE_PING_TIMEOUT_S)
-    except (TimeoutError, LinkLost, RpcFailed, OSError):
-        return False
-    return True
 
 
 def _refusal_status(code: int) -> str:

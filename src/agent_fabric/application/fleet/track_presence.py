@@ -1,6 +1,7 @@
-"""Notices nodes that have fallen silent, and what was left when this process started."""
+"""Notices nodes that have fallen silent, and what was left by a server that is gone."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from agent_fabric.application.fleet.live_nodes import LiveNodes
@@ -10,6 +11,14 @@ from agent_fabric.domain.fleet.commands import CommandStatus
 from agent_fabric.domain.fleet.nodes import NodeStatus, heartbeat_for, offline_after
 
 SWEEP_S = 2.0
+FORGET_EVERY = 15
+"""How many sweeps there are between two looks for nodes that a killed server has left."""
+LAST_SEEN_S = 60.0
+"""How often the time that a node was last heard of is stored."""
+
+
+async def _nothing() -> None:
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,14 +29,23 @@ class TrackPresence:
     commands: CommandRepository
     live: LiveNodes
     clock: Clock
+    shared: bool = False
+    """Whether other servers share the store: a node that is not connected here may be connected there."""
+    forget_calls: Callable[[], Awaitable[None]] = _nothing
 
     async def __call__(self) -> None:
         """Watch until it is cancelled."""
-        await self._forget_connections()
+        if not self.shared:
+            await self.forget_connections()
+        swept = 0
         while True:
             await asyncio.sleep(SWEEP_S)
+            swept += 1
             self.end_silent()
             await self._expire()
+            if self.shared and not swept % FORGET_EVERY:
+                await self.forget_connections()
+                await self.forget_calls()
 
     def end_silent(self) -> None:
         """End connections that have been silent for three heartbeats."""
@@ -37,13 +55,17 @@ class TrackPresence:
             if now - link.seen_at > limit_s:
                 link.close(1001, "nothing was heard of the node for three heartbeats")
 
-    async def _forget_connections(self) -> None:
-        """A server that was killed left its nodes online: they are not, until they are back."""
+    async def forget_connections(self) -> None:
+        """A server that was killed left its nodes online: they are not, until they are back.
+
+        Where servers share a store, only nodes count that no server has heard of for longer than each would store it.
+        """
+        limit_s = LAST_SEEN_S + offline_after(heartbeat_for(len(self.live))) if self.shared else 0.0
         now = self.clock.now()
         for node in await self.nodes.list():
             gone = node.status is NodeStatus.ONLINE and self.live.find(node.id) is None
-            if gone and (node.last_seen is None or now - node.last_seen > 0):
-                await self.nodes.update(node.id, {"status": NodeStatus.OFFLINE.value})
+            if gone and (node.last_seen is None or now - node.last_seen > limit_s):
+                await self.nodes.update(node.id, {"status": NodeStatus.OFFLINE.value}, generation=node.generation)
 
     async def _expire(self) -> None:
         now = self.clock.now()

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from agent_fabric.application.fleet.json_rpc import LinkLost, RpcFailed
-from agent_fabric.application.fleet.live_nodes import LiveNodes
+from agent_fabric.application.fleet.call_nodes import CallNodes
+from agent_fabric.application.fleet.json_rpc import RpcFailed
 from agent_fabric.application.ports.fleet import CommandRepository
 from agent_fabric.domain.errors import NodeUnavailable
 from agent_fabric.domain.fleet.chain import EMPTY_HEAD, ChainEntry, first_broken
@@ -37,13 +37,13 @@ class VerifyNodeAudit:
     """Use case: read a node's whole record, check its chain, and hold it against the hub's commands."""
 
     commands: CommandRepository
-    live: LiveNodes
+    call: CallNodes
 
     async def __call__(self, node: Node) -> NodeAudit:
         """Compare both.
 
         Raises:
-            NodeUnavailable: the node is not connected here, or does not answer.
+            NodeUnavailable: the node is not connected, or does not answer.
         """
         entries = await self._entries(node)
         broken = first_broken(entries)
@@ -68,16 +68,13 @@ class VerifyNodeAudit:
         )
 
     async def _entries(self, node: Node) -> list[ChainEntry]:
-        link = self.live.find(node.id)
-        if link is None:
-            raise NodeUnavailable(f"{node.name} is not connected, and its record is on the machine")
         found: list[ChainEntry] = []
         while len(found) < MAX_ENTRIES:
             after = found[-1].position if found else 0
             try:
-                told = await link.peer.call(Method.AUDIT, {"after": after, "limit": PAGE}, timeout_s=TIMEOUT_S)
+                told = await self.call(node, Method.AUDIT, {"after": after, "limit": PAGE}, timeout_s=TIMEOUT_S)
                 page = [ChainEntry(**each) for each in told["entries"]]
-            except (LinkLost, RpcFailed, TimeoutError, KeyError, TypeError) as problem:
+            except (RpcFailed, KeyError, TypeError) as problem:
                 raise NodeUnavailable(f"{node.name} does not show its record: {problem}") from None
             found += page
             if len(page) < PAGE:

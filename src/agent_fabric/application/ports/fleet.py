@@ -7,6 +7,7 @@ from agent_fabric.domain.acts import Act
 from agent_fabric.domain.fleet.commands import CommandStatus, Invite, NodeCommand
 from agent_fabric.domain.fleet.nodes import Node, NodeId
 from agent_fabric.domain.fleet.plans import Plan
+from agent_fabric.domain.fleet.relayed_calls import RelayedCall
 
 
 class NodeStates(NamedTuple):
@@ -31,8 +32,12 @@ class NodeRepository(Protocol):
         """The same, on this thread; a policy judges where nothing can wait."""
         ...
 
-    async def update(self, node_id: NodeId, changes: Mapping[str, Any], *, act: Act | None = None) -> Node | None:
+    async def update(
+        self, node_id: NodeId, changes: Mapping[str, Any], *, act: Act | None = None, generation: int | None = None
+    ) -> Node | None:
         """Change columns of a node; None: there is none, or it is revoked.
+
+        With `generation`, only if the node's newest connection is that one: another server may have a newer one.
 
         Raises:
             NameTaken: another one has the name.
@@ -70,12 +75,40 @@ class PlanRepository(Protocol):
         """Keep a plan; of one that is kept already, only its status and progress change."""
         ...
 
+    async def replace(self, plan: Plan, *, before: Plan) -> bool:
+        """Change status and progress of a plan, if both still are as in `before`; tell whether they were."""
+        ...
+
     async def find(self, plan_id: str) -> Plan | None:
         """Return one."""
         ...
 
     async def list(self, *, open_only: bool = False, limit: int = 100) -> Sequence[Plan]:
         """Return plans, the newest first."""
+        ...
+
+
+class CallRelay(Protocol):
+    """Calls of nodes between servers that share a store; the server that the node is connected to answers each."""
+
+    async def ask(self, call: RelayedCall) -> None:
+        """Keep a call for whichever server holds the connection."""
+        ...
+
+    async def waiting(self, node_id: NodeId, *, at: float) -> Sequence[RelayedCall]:
+        """Return calls of a node that nobody has answered and somebody still waits for, the oldest first."""
+        ...
+
+    async def answer(self, call_id: str, answer: Mapping[str, Any]) -> None:
+        """Keep the answer; the first one counts."""
+        ...
+
+    async def take(self, call_id: str) -> Mapping[str, Any] | None:
+        """Return the answer and forget the call; None: there is no answer yet."""
+        ...
+
+    async def forget(self, *, expired_before: float) -> None:
+        """Forget calls whose answer nobody has fetched."""
         ...
 
 

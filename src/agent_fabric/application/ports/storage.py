@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from agent_fabric.application.ports.evals import EvalRepository, TrialOutcomes
     from agent_fabric.application.ports.events import LogMirrors
     from agent_fabric.application.ports.fleet import (
+        CallRelay,
         CommandRepository,
         InviteRepository,
         NodeRepository,
@@ -164,6 +165,11 @@ class Storage(Protocol):
     @property
     def fleet_plans(self) -> "PlanRepository":
         """Plans for many machines."""
+        ...
+
+    @property
+    def node_calls(self) -> "CallRelay":
+        """Calls of machines between servers."""
         ...
 
     @property

@@ -70,6 +70,8 @@ class Plan:
     created_by: str
     created_at: float
     updated_at: float
+    check: str = ""
+    """A command that only reads, and that must succeed on a machine after the call; empty: none."""
     wave: int = 0
     """The wave that is under way."""
     approver: str = ""
@@ -90,6 +92,7 @@ class Plan:
             self.max_errors,
             self.pause_s,
             self.on_offline.value,
+            self.check,
         ]
         return hashlib.sha256(canonical(frozen)).hexdigest()
 

@@ -59,6 +59,8 @@ class CloseCode(IntEnum):
     REVOKED = 4403
     CONFLICT = 4409
     UPGRADE = 4426
+    TRY_AGAIN = 1013
+    """Of the protocol itself: nothing is wrong, and it works the next time."""
 
 
 class RpcCode(IntEnum):

@@ -130,6 +130,7 @@ def fleet_plan_tool(door: FleetDoor) -> tuple[ToolSpec, ToolFunction]:
         "arguments": {"type": "object"},
         "nodes": {"type": "array", "items": {"type": "string"}},
         "waves": {"type": "array", "items": {"type": "integer"}},
+        "check": {"type": "string"},
     }
     spec = ToolSpec(
         name=FLEET_PLAN,

@@ -21,14 +21,15 @@ class SqlPlanRepository:
 
     async def save(self, plan: Plan) -> None:
         plain = asdict(plan)
-        progress = {name: plain.pop(name) for name in _PROGRESS}
+        for name in _PROGRESS:
+            del plain[name]
         row = {name: plain.pop(name) for name in _COLUMNS}
         names = (*_COLUMNS, "hash", "definition", "progress")
         values = [
             *(storable(value) if isinstance(value, str) else value for value in row.values()),
             plan.hash,
             storable(dump_json(plain).decode()),
-            storable(dump_json(progress).decode()),
+            _progress(plan),
         ]
         changed = ", ".join(
             f"{name} = excluded.{name}" for name in ("status", "approver", "run_id", "updated_at", "progress")
@@ -38,6 +39,18 @@ class SqlPlanRepository:
             f" ON CONFLICT (id) DO UPDATE SET {changed}"
         )
         await self._database.write(lambda connection: connection.execute(query, values).fetchall())
+
+    async def replace(self, plan: Plan, *, before: Plan) -> bool:
+        query = (
+            "UPDATE fleet_plans SET status = ?, approver = ?, run_id = ?, updated_at = ?, progress = ?"
+            " WHERE id = ? AND status = ? AND progress = ? RETURNING id"
+        )
+        values = (
+            *(plan.status, storable(plan.approver), storable(plan.run_id), plan.updated_at, _progress(plan)),
+            *(plan.id, before.status, _progress(before)),
+        )
+        rows = await self._database.write(lambda connection: connection.execute(query, values).fetchall())
+        return bool(rows)
 
     async def find(self, plan_id: str) -> Plan | None:
         query = f"{_SELECT} WHERE id = ?"
@@ -50,6 +63,11 @@ class SqlPlanRepository:
         condition = "status IN ('waiting', 'running', 'halted')" if open_only else "1 = 1"
         query = f"{_SELECT} WHERE {condition} ORDER BY created_at DESC, id LIMIT ?"
         return await self._database.read(lambda connection: [_plan(row) for row in connection.execute(query, (limit,))])
+
+
+def _progress(plan: Plan) -> str:
+    values = {name: getattr(plan, name) for name in _PROGRESS}
+    return storable(dump_json({**values, "outcomes": dict(plan.outcomes)}).decode())
 
 
 def _plan(row: Sequence[Any]) -> Plan:

@@ -45,7 +45,9 @@ class SqlNodeRepository:
     def find_now(self, node_id: str) -> Node | None:
         return self._database.read_now(lambda connection: _find(connection, node_id))
 
-    async def update(self, node_id: NodeId, changes: Mapping[str, Any], *, act: Act | None = None) -> Node | None:
+    async def update(
+        self, node_id: NodeId, changes: Mapping[str, Any], *, act: Act | None = None, generation: int | None = None
+    ) -> Node | None:
         unknown = set(changes) - set(_COLUMNS) - _MORE
         assert not unknown, unknown
         assigned = ", ".join(f"{name} = ?" for name in changes)
@@ -54,8 +56,8 @@ class SqlNodeRepository:
         def write(connection: SqlConnection) -> Node | None:
             row = connection.execute(
                 f"UPDATE agents SET {assigned} WHERE id = ? AND status <> 'revoked'"  # noqa: S608
-                f" RETURNING {', '.join(_COLUMNS)}",
-                (*values, node_id),
+                f"{'' if generation is None else ' AND generation = ?'} RETURNING {', '.join(_COLUMNS)}",
+                (*values, node_id, *(() if generation is None else (generation,))),
             ).fetchone()
             if row is not None and act is not None:
                 add_act(connection, self._chain, replace(act, about=act.about or f"{row[1]} ({row[0]})"))

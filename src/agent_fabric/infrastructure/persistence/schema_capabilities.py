@@ -4,7 +4,7 @@ from typing import Final
 
 from agent_fabric.infrastructure.persistence.schema_automation import FIRING_INDEXES
 from agent_fabric.infrastructure.persistence.schema_channels import CHANNELS
-from agent_fabric.infrastructure.persistence.schema_fleet import FLEET
+from agent_fabric.infrastructure.persistence.schema_fleet import FLEET, FLEET_CALLS
 from agent_fabric.infrastructure.persistence.schema_memory import MEMORY
 
-CAPABILITIES: Final = (FLEET, CHANNELS, FIRING_INDEXES, MEMORY)
+CAPABILITIES: Final = (FLEET, CHANNELS, FIRING_INDEXES, MEMORY, FLEET_CALLS)

@@ -81,3 +81,16 @@ FLEET: Final = """
                created_at, completed_at, requested_by, approver, rule, args_hash, run_id
         FROM node_commands;
     """
+
+FLEET_CALLS: Final = """
+    CREATE TABLE node_calls (
+        id         TEXT NOT NULL PRIMARY KEY,
+        agent_id   TEXT NOT NULL,
+        method     TEXT NOT NULL,
+        params     TEXT NOT NULL,
+        created_at REAL NOT NULL,
+        expires_at REAL NOT NULL,
+        answer     TEXT
+    ) STRICT;
+    CREATE INDEX node_calls_waiting ON node_calls (agent_id, created_at) WHERE answer IS NULL;
+    """

@@ -31,6 +31,9 @@ def plan(  # noqa: PLR0913, PLR0917 - what a plan consists of
     max_errors: Annotated[int, typer.Option("--max-errors", help="One more halts it.")] = 0,
     pause: Annotated[str, typer.Option("--pause", metavar="TIME", help="Between waves.")] = "0s",
     on_offline: Annotated[str, typer.Option("--on-offline", help="skip, queue or fail.")] = "skip",
+    check: Annotated[
+        str, typer.Option("--check", metavar="COMMAND", help="Must succeed on each machine afterwards; only reads.")
+    ] = "",
     server: Server = None,
     as_json: AsJson = False,
 ) -> int:
@@ -44,6 +47,7 @@ def plan(  # noqa: PLR0913, PLR0917 - what a plan consists of
         "max_errors": max_errors,
         "pause_s": seconds_in(pause),
         "on_offline": on_offline,
+        "check": check,
     }
     _print(at_server(server, lambda client: client.nodes.freeze_plan(wish)), as_json=as_json)
     return COMPLETED
@@ -120,4 +124,6 @@ def _print(found: "Json", *, as_json: bool) -> None:
         calls = [call for call in found["calls"] if call["wave"] == number]
         shown = ", ".join(f"{call['node']} {found['outcomes'].get(call['node'], '')}".strip() for call in calls)
         sys.stdout.write(f"  wave {number + 1}: {plain(shown)}\n")
+    if found["check"]:
+        sys.stdout.write(f"  check: {plain(found['check'])}\n")
     sys.stdout.write(f"  at most {found['max_errors']} error(s); hash {plain(found['hash'][:16])}\n")

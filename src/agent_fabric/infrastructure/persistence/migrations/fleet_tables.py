@@ -65,3 +65,13 @@ Index(
     FLEET_PLANS.c.created_at,
     postgresql_where=text("status IN ('waiting', 'running', 'halted')"),
 )
+NODE_CALLS = Table(
+    "node_calls",
+    METADATA,
+    words("id", key=True),
+    *(words(name) for name in ("agent_id", "method", "params")),
+    real("created_at"),
+    real("expires_at"),
+    words("answer", null=True),
+)
+Index("node_calls_waiting", NODE_CALLS.c.agent_id, NODE_CALLS.c.created_at, postgresql_where=text("answer IS NULL"))

@@ -39,7 +39,7 @@ _APPLY: Final = {
             "action": "fleet-plan",
             "inputs": {
                 name: f"{{{{ inputs.plan.{name} }}}}"
-                for name in ("plan_id", "hash", "tool_name", "arguments", "nodes", "waves")
+                for name in ("plan_id", "hash", "tool_name", "arguments", "nodes", "waves", "check")
             },
             "idempotent": True,
         }
@@ -69,6 +69,8 @@ class PlanRequest(
     pause_s: Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)] = 0.0
     """Between waves."""
     on_offline: Literal["skip", "queue", "fail"] = "skip"
+    check: Annotated[str, StringConstraints(max_length=4_000)] = ""
+    """A command that only reads, and must succeed on each machine after the call."""
     expires_in_s: Annotated[float, Field(gt=0, le=MAX_LIFETIME_S, allow_inf_nan=False)] = MAX_LIFETIME_S
 
 
@@ -98,6 +100,7 @@ def add_fleet_plans(app: FastAPI, fabric: ServerFabric) -> None:
                 pause_s=wish.pause_s,
                 on_offline=OnOffline(wish.on_offline),
                 lifetime_s=wish.expires_in_s,
+                check=wish.check,
             )
         )
         await fleet.plans.save(plan)
@@ -146,6 +149,7 @@ def add_fleet_plans(app: FastAPI, fabric: ServerFabric) -> None:
             "tool_name": plan.tool_name,
             "arguments": dict(plan.arguments),
             "nodes": [call.node for call in plan.calls],
+            "check": plan.check,
             "waves": [sum(call.wave == number for call in plan.calls) for number in range(plan.waves)],
         }
         workflow = SoundWorkflow(plain=_APPLY, definition=definition_from(_APPLY), source="")
