@@ -12,11 +12,15 @@ from agent_fabric.infrastructure.node.guard import start_guard
 from agent_fabric.infrastructure.node.node_folder import OUTPUTS, SPOOL, NodeFolder
 from agent_fabric.infrastructure.node.processes import Commands, kill_marked, run_as
 from agent_fabric.infrastructure.node.spool import Spool
+from agent_fabric.infrastructure.node.tool_servers import FILE as SERVERS_FILE
+from agent_fabric.infrastructure.node.tool_servers import ToolServers, read_servers
 from agent_fabric.infrastructure.node.toolbox import Toolbox
 
 INSTANCE = "instance"
 HUB_POLICY = "hub_policy"
 """Under this name the spool keeps the hub's document: it holds while the hub is away, too."""
+TOOL_PINS = "tool_pins"
+"""Under this name it keeps how tools of tool servers were described when they were first seen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +31,7 @@ class NodeParts:
     floor: Floor
     spool: Spool
     serve: ServeCommands
+    servers: ToolServers
     guard: int
     """Keeps the guard waiting for as long as this process lives."""
 
@@ -52,19 +57,22 @@ def build_node(folder: NodeFolder, floor_path: Path | None = None) -> NodeParts:
     spool.keep(INSTANCE, instance)
     _forget_outputs(folder, spool)
     hub_document = spool.kept(HUB_POLICY) or {}
-    key = folder.key()
+    key, commands = folder.key(), Commands(user, instance, folder.path / OUTPUTS)
+    servers = ToolServers(
+        read_servers(folder.path / SERVERS_FILE),
+        commands,
+        lambda: spool.kept(TOOL_PINS) or {},
+        lambda pins: spool.keep(TOOL_PINS, dict(pins)),
+    )
     serve = ServeCommands(
         node=NodeSelf(agent_id=enrolment.agent_id, public_key=key.public, uid=user.uid),
         spool=spool,
-        toolbox=Toolbox(
-            Commands(user, instance, folder.path / OUTPUTS),
-            NodeFiles(floor.roots, folder.path, user),
-        ),
+        toolbox=Toolbox(commands, NodeFiles(floor.roots, folder.path, user), servers),
         check_approval=floor.check_approval,
         policy=node_policy(floor.document, hub_document),
         sign=key.sign,
     )
-    return NodeParts(folder, floor, spool, serve, guard)
+    return NodeParts(folder, floor, spool, serve, servers, guard)
 
 
 def _forget_outputs(folder: NodeFolder, spool: Spool) -> None:

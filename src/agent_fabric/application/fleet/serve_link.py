@@ -310,7 +310,7 @@ class ServeLink:
             command = ready
         try:
             result = await link.peer.call(
-                Method.EXECUTE, command.request(now), timeout_s=timeout_of(command.arguments) + GRACE_S
+                command.method, command.request(now), timeout_s=timeout_of(command.arguments) + GRACE_S
             )
         except RpcFailed as refused:
             if refused.code == RpcCode.UNPROVEN:

@@ -6,7 +6,9 @@ from enum import StrEnum
 from typing import Any, Final
 
 from agent_fabric.domain.fleet.binding import BoundCall
+from agent_fabric.domain.fleet.node_tools import MCP_PROXY
 from agent_fabric.domain.fleet.nodes import Node, NodeId
+from agent_fabric.domain.fleet.protocol import Method
 
 DEFAULT_LIFETIME_S: Final = 3600.0
 
@@ -59,16 +61,21 @@ class NodeCommand:
     result: Mapping[str, Any] | None = None
     completed_at: float | None = None
 
+    @property
+    def method(self) -> Method:
+        """What the node is called with."""
+        return Method.MCP_PROXY if self.tool_name == MCP_PROXY else Method.EXECUTE
+
     def request(self, issued_at: float) -> dict[str, Any]:
-        """Return the parameters of `tool.execute` (FC-011)."""
+        """Return the parameters of `tool.execute` (FC-011), or of `mcp.proxy` (FC-012)."""
         approval = {
             "hash": self.bound_hash,
             "approver": self.approver,
             "signatures": [dict(s) for s in self.signatures],
         }
+        named: dict[str, Any] = {"tool_name": self.tool_name, "arguments": dict(self.arguments)}
         return {
-            "tool_name": self.tool_name,
-            "arguments": dict(self.arguments),
+            **(named if self.method is Method.EXECUTE else self.arguments),
             "execution_id": self.execution_id,
             "approved_by": self.approver,
             "issued_at": issued_at,

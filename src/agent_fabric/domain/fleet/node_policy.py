@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from agent_fabric.domain.fleet.node_tools import NODE_TOOLS
+from agent_fabric.domain.fleet.node_tools import MCP_PROXY, NODE_TOOLS
 from agent_fabric.domain.fleet.protocol import canonical
 from agent_fabric.domain.policy.calls import ProposedCall
 from agent_fabric.domain.policy.engine import Judgement, RulePolicy, strictest
@@ -183,7 +183,11 @@ def _require_examples(rule: Rule, where: str) -> None:
 
 
 def proposed_call(spec: ToolSpec, arguments: Mapping[str, Any], node: str) -> ProposedCall:
-    """Return a call of a node's tool as its policies see it."""
+    """Return a call of a node's tool as its policies see it; of a proxied request, the one inside counts."""
+    if spec.name == MCP_PROXY:
+        inner = arguments.get("inner_request")
+        request = inner if isinstance(inner, Mapping) else {}
+        return proposed_proxy_call(str(arguments.get("target_server", "")), request, node)
     paths = (str(arguments[name]) for name in spec.path_arguments if arguments.get(name))
     return ProposedCall(
         tool=spec.name,
@@ -197,7 +201,7 @@ def proposed_call(spec: ToolSpec, arguments: Mapping[str, Any], node: str) -> Pr
 
 def proposed_proxy_call(server: str, request: Mapping[str, Any], node: str) -> ProposedCall:
     """Return a request to a tool server of a node: calls of tools change something until a rule allows them."""
-    method = request.get("method")
+    method = str(request.get("method", ""))
     given = request.get("params")
     params = given if isinstance(given, Mapping) else {}
     reads = method in {

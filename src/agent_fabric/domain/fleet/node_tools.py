@@ -6,6 +6,8 @@ from typing import Any, Final
 from agent_fabric.domain.tools import Effect, ToolSpec, Trust, object_schema
 
 RUN_COMMAND: Final = "run_command"
+MCP_PROXY: Final = "mcp_proxy"
+"""Hands a request to a tool server of the machine; over the wire it is `mcp.proxy` (FC-012)."""
 _TEXT: Final[Mapping[str, Any]] = {"type": "string"}
 
 
@@ -93,6 +95,25 @@ NODE_TOOLS: Final[Mapping[str, ToolSpec]] = {
                 "lines": {"type": "integer", "minimum": 1, "maximum": 2_000},
                 "since": {"type": "string", "pattern": "^[A-Za-z0-9 :.+-]{1,40}$"},
             },
+        ),
+        _tool(
+            MCP_PROXY,
+            "Send a request to an MCP server of the machine, such as tools/list or tools/call.",
+            {
+                "target_server": {"type": "string", "pattern": "^[A-Za-z0-9_-]{1,64}$"},
+                "inner_request": {
+                    "type": "object",
+                    "properties": {
+                        "jsonrpc": {"type": "string", "enum": ["2.0"]},
+                        "method": {"type": "string", "minLength": 1, "maxLength": 200},
+                        "params": {"type": "object"},
+                    },
+                    "required": ["jsonrpc", "method"],
+                },
+                "timeout_s": {"type": "number", "exclusiveMinimum": 0, "maximum": 21_600},
+            },
+            required=("target_server", "inner_request"),
+            effect=Effect.LEAVES_SANDBOX,
         ),
     )
 }

@@ -6,7 +6,7 @@ import os
 import pwd
 import signal
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -123,9 +123,6 @@ class Commands:
         """Run a command line; cancelling it ends all its processes."""
         mark = f"{self.instance}/{execution_id}"
         started = time.monotonic()
-        drop: dict[str, Any] = (
-            {"user": self.user.uid, "group": self.user.gid, "extra_groups": []} if self.user.drops else {}
-        )
         folder = cwd or self.user.home
         try:
             process = await asyncio.create_subprocess_exec(
@@ -138,7 +135,7 @@ class Commands:
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,
                 start_new_session=True,
-                **drop,
+                **self._drop(),
             )
         except OSError as problem:
             return {"status": "error", "error": f"it could not be started in {folder}: {problem}"}
@@ -178,6 +175,29 @@ class Commands:
             "duration_ms": round((time.monotonic() - started) * 1000, 3),
             **({"error": f"it took longer than {timeout_s:g} s and was ended"} if timed_out else {}),
         }
+
+    async def start_server(
+        self, words: Sequence[str], environment: Mapping[str, str], max_line_bytes: int
+    ) -> asyncio.subprocess.Process:
+        """Start a program that is talked to, in a session of its own. Its errors are not read.
+
+        Raises:
+            OSError: it cannot be started.
+        """
+        return await asyncio.create_subprocess_exec(
+            *words,
+            cwd=self.user.home,
+            env={**self._usual(), **environment},
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+            limit=max_line_bytes,
+            start_new_session=True,
+            **self._drop(),
+        )
+
+    def _drop(self) -> dict[str, Any]:
+        return {"user": self.user.uid, "group": self.user.gid, "extra_groups": []} if self.user.drops else {}
 
     def _usual(self) -> dict[str, str]:
         return {

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from agent_fabric.domain.fleet.binding import timeout_of
-from agent_fabric.domain.fleet.node_tools import NODE_TOOLS
+from agent_fabric.domain.fleet.node_tools import MCP_PROXY, NODE_TOOLS
 from agent_fabric.infrastructure.node import machine_facts
 from agent_fabric.infrastructure.node.file_tools import MAX_READ_BYTES, NodeFiles
 from agent_fabric.infrastructure.node.processes import Commands
+from agent_fabric.infrastructure.node.tool_servers import ServerProblem, ToolServers
 
 _ASK_TIMEOUT_S: Final = 20.0
 _MAX_OUTPUT_BYTES: Final = 700_000
@@ -25,9 +26,10 @@ class Toolbox:
 
     commands: Commands
     files: NodeFiles
+    servers: ToolServers
 
     def names(self) -> Sequence[str]:
-        return tuple(NODE_TOOLS)
+        return tuple(name for name in NODE_TOOLS if name != MCP_PROXY or self.servers.reported())
 
     async def run(self, execution_id: str, tool_name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         started = time.monotonic()
@@ -60,10 +62,25 @@ class Toolbox:
             case "processes":
                 limit, match = int(arguments.get("limit", 50)), str(arguments.get("match", ""))
                 return _told(await asyncio.to_thread(machine_facts.processes, limit, match))
+            case "mcp_proxy":
+                return await self._proxy(arguments)
             case "services":
                 return await self._services(execution_id, arguments)
             case _:
                 return await self._journal(execution_id, arguments)
+
+    async def _proxy(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        try:
+            answer = await self.servers.request(
+                arguments["target_server"], arguments["inner_request"], timeout_of(arguments)
+            )
+        except ServerProblem as problem:
+            return {"status": "error", "error": str(problem)}
+        except TimeoutError:
+            return {"status": "error", "error": f"the tool server took longer than {timeout_of(arguments):g} s"}
+        result = answer.get("result")
+        failed = "error" in answer or (isinstance(result, Mapping) and result.get("isError") is True)
+        return {"status": "error" if failed else "success", "output": answer}
 
     async def _services(self, execution_id: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         words = ["systemctl", "list-units", "--type=service", "--all", "--no-pager", "--plain", "--output=json"]

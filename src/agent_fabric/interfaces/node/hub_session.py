@@ -16,6 +16,7 @@ from agent_fabric.application.node.serve_commands import CallRefused, ServeComma
 from agent_fabric.bootstrap.node import HUB_POLICY
 from agent_fabric.domain.fleet.handshake import hub_message, node_message, rotation_message
 from agent_fabric.domain.fleet.node_policy import PolicyProblem, node_policy
+from agent_fabric.domain.fleet.node_tools import MCP_PROXY
 from agent_fabric.domain.fleet.protocol import HEARTBEAT_S, SOCKET_PATH, CloseCode, Method, RpcCode
 from agent_fabric.infrastructure.fleet.signing import SigningKey, is_signed
 from agent_fabric.infrastructure.node.floor_file import Floor
@@ -28,6 +29,7 @@ MIN_PAUSE_S: Final = 0.5
 MAX_PAUSE_S: Final = 30.0
 ANSWER_TIMEOUT_S: Final = 30.0
 CLOSE_REASON_S: Final = 2.0
+PROXY_ARGUMENTS: Final = ("target_server", "inner_request", "timeout_s")
 
 _log = logging.getLogger("fabric-node")
 
@@ -45,6 +47,13 @@ def socket_url(url: str) -> str:
     parts = urlsplit(url)
     scheme = {"http": "ws", "https": "wss"}.get(parts.scheme, parts.scheme)
     return urlunsplit((scheme, parts.netloc, f"{parts.path.rstrip('/')}{SOCKET_PATH}", "", ""))
+
+
+def proxied(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return `mcp.proxy` (FC-012) as the call of a tool: judged, remembered and recorded like every other."""
+    rest = {name: value for name, value in params.items() if name not in PROXY_ARGUMENTS}
+    arguments = {name: params[name] for name in PROXY_ARGUMENTS if name in params}
+    return {**rest, "tool_name": MCP_PROXY, "arguments": arguments}
 
 
 @dataclass(slots=True)
@@ -204,9 +213,9 @@ class HubSession:
             except TimeoutError:
                 raise RpcFailed(RpcCode.UNPROVEN, "the hub has not shown who it is yet") from None
         match method:
-            case Method.EXECUTE:
+            case Method.EXECUTE | Method.MCP_PROXY:
                 try:
-                    return await self.serve(params)
+                    return await self.serve(params if method == Method.EXECUTE else proxied(params))
                 except CallRefused as refused:
                     raise RpcFailed(refused.code, refused.message, refused.data) from None
             case Method.ACK:

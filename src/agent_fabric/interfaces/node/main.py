@@ -19,13 +19,15 @@ from contextlib import suppress
 from pathlib import Path
 
 from agent_fabric import __version__
-from agent_fabric.bootstrap.node import NodeParts, build_node
+from agent_fabric.bootstrap.node import TOOL_PINS, NodeParts, build_node
 from agent_fabric.infrastructure.node.floor_file import FloorProblem
-from agent_fabric.infrastructure.node.node_folder import JoinRefused, NodeFolder, NotEnrolled
+from agent_fabric.infrastructure.node.node_folder import SPOOL, JoinRefused, NodeFolder, NotEnrolled
+from agent_fabric.infrastructure.node.spool import Spool
 from agent_fabric.interfaces.node.hub_session import HubSession, NodeRevoked
 from agent_fabric.interfaces.node.service_unit import SYSTEM_FOLDER, install_unit
 
 OK, FAILED, USAGE, REVOKED = 0, 1, 2, 4
+IDLE_LOOK_S = 60.0
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -68,6 +70,8 @@ def _parser() -> argparse.ArgumentParser:
     installing.add_argument("--system", action="store_true", help="As a service of the system, with its own user.")
     status = command("status", "Show how the node fares.", _status)
     status.add_argument("--json", action="store_true", dest="as_json", help="Print JSON.")
+    trusting = command("trust", "Accept the tools of a tool server as they are now described.", _trust)
+    trusting.add_argument("server", metavar="SERVER", help="A name in mcp_config.json.")
     command("leave", "Forget the hub: remove the key and all that the node remembers.", _leave)
     return parser
 
@@ -114,7 +118,8 @@ def _run(options: argparse.Namespace, folder: NodeFolder) -> int:
 
 
 async def _serve(parts: NodeParts) -> int:
-    session = HubSession(parts.folder, parts.floor, parts.spool, parts.serve, __version__)
+    session = HubSession(parts.folder, parts.floor, parts.spool, parts.serve, __version__, parts.servers.reported())
+    idle = asyncio.create_task(_end_idle(parts))
     running = asyncio.current_task()
     assert running is not None
     loop = asyncio.get_running_loop()
@@ -128,6 +133,28 @@ async def _serve(parts: NodeParts) -> int:
     except asyncio.CancelledError:
         with suppress(OSError):
             parts.folder.write_status({"status": "stopped", "reason": ""})
+    finally:
+        idle.cancel()
+        await parts.servers.close()
+    return OK
+
+
+async def _end_idle(parts: NodeParts) -> None:
+    while True:
+        await asyncio.sleep(IDLE_LOOK_S)
+        await parts.servers.end_idle()
+
+
+def _trust(options: argparse.Namespace, folder: NodeFolder) -> int:
+    folder.enrolment()
+    spool = Spool(folder.path / SPOOL)
+    try:
+        pins = spool.kept(TOOL_PINS) or {}
+        spool.keep(TOOL_PINS, {name: pin for name, pin in pins.items() if not name.startswith(f"{options.server}.")})
+        spool.note("trust", "", {"server": options.server})
+    finally:
+        spool.close()
+    print(f"The tools of {options.server} count as they are when they are used next.")
     return OK
 
 
