@@ -11,7 +11,7 @@ from agent_fabric.wire.shape import Listing, Shape
 NODE = Shape(
     Node,
     "id name hostname platform arch memory_total supported_tools os_info status last_seen security_policy_json labels "
-    "generation created_at note reported",
+    "generation created_at note reported public_key",
     name="NodeDetails",
     about="A machine that has joined.",
 )
@@ -19,7 +19,7 @@ NODES = Listing("nodes", NODE, name="NodeList", about="Machines, by name.")
 COMMAND = Shape(
     NodeCommand,
     "execution_id agent_id tool_name arguments status result created_at completed_at expires_at requested_by approver "
-    "rule args_hash bound_hash policy_version run_id? plan_id?",
+    "rule args_hash bound_hash policy_version signatures run_id? plan_id?",
     name="NodeCommandDetails",
     about="A command for a machine.",
 )

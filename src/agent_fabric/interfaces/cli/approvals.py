@@ -16,7 +16,7 @@ from agent_fabric.interfaces.approval_form import fields_of, filled_in
 from agent_fabric.interfaces.cli.approval_card import card_line, shown_card
 from agent_fabric.interfaces.cli.approval_card import going_on as how_it_continues
 from agent_fabric.interfaces.cli.invocation import new_app
-from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
+from agent_fabric.interfaces.cli.main import COMPLETED, FAILED, WAITING
 from agent_fabric.interfaces.cli.options import AsJson, Last, Workspace, require_a_person
 from agent_fabric.interfaces.cli.output import print_json, print_warning
 from agent_fabric.interfaces.cli.place import Answered, RunAccess, Server, at_place, choose_run
@@ -80,7 +80,7 @@ def show(approval: Id, workspace: Workspace = None, server: Server = None, as_js
 
 
 @app.command()
-def approve(
+def approve(  # noqa: PLR0913, PLR0917 - what an answer can hold
     approval: Id,
     reason: Reason = "",
     for_run: Annotated[bool, typer.Option("--for-run", help="For every call of this kind until the run ends.")] = False,
@@ -92,11 +92,20 @@ def approve(
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="Fill in one field of a workflow's form; @FILE reads one."),
     ] = None,
+    sign: Annotated[
+        str | None,
+        typer.Option("--sign", metavar="[NAME=]KEY", help="Sign it for a machine that wants signatures."),
+    ] = None,
     workspace: Workspace = None,
     server: Server = None,
     as_json: AsJson = False,
 ) -> int:
-    """Approve a call: once, for the whole run, or with other arguments. Or answer yes to a workflow."""
+    """Approve a call: once, for the whole run, or with other arguments. Or answer yes to a workflow.
+
+    Exit codes: 0 approved, 3 other approvers have to sign, too.
+    """
+    if sign is not None and not _is_signed(server, approval, sign):
+        return WAITING
     reach = Reach.RUN if for_run else Reach.ONCE
     return _answer(
         workspace,
@@ -109,6 +118,20 @@ def approve(
         args=_changed(args),
         fill_in=fill_in or (),
     )
+
+
+def _is_signed(server: str | None, approval: str, given: str) -> bool:
+    """Add a signature; tell whether there are as many as the machine wants."""
+    from agent_fabric.interfaces.cli.approval_signature import add_signature  # noqa: PLC0415 - few sign
+    from agent_fabric.interfaces.cli.nodes import at_server  # noqa: PLC0415 - as above
+
+    require_a_person()
+    signed = at_server(server, lambda client: add_signature(client, approval, given))
+    if not signed.is_enough:
+        sys.stdout.write(
+            f"Signed as {signed.approver}. {signed.quorum - signed.count} more approver(s) have to sign.\n"
+        )
+    return signed.is_enough
 
 
 @app.command()

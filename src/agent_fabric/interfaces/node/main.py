@@ -147,15 +147,25 @@ async def _end_idle(parts: NodeParts) -> None:
 
 def _trust(options: argparse.Namespace, folder: NodeFolder) -> int:
     folder.enrolment()
+    with (folder.path / "lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            sys.stderr.write("error: the node is running; stop it first\n")
+            return FAILED
+        _forget_pins(folder, options.server)
+    print(f"The tools of {options.server} count as they are when they are used next.")
+    return OK
+
+
+def _forget_pins(folder: NodeFolder, server: str) -> None:
     spool = Spool(folder.path / SPOOL)
     try:
         pins = spool.kept(TOOL_PINS) or {}
-        spool.keep(TOOL_PINS, {name: pin for name, pin in pins.items() if not name.startswith(f"{options.server}.")})
-        spool.note("trust", "", {"server": options.server})
+        spool.keep(TOOL_PINS, {name: pin for name, pin in pins.items() if not name.startswith(f"{server}.")})
+        spool.note("trust", "", {"server": server})
     finally:
         spool.close()
-    print(f"The tools of {options.server} count as they are when they are used next.")
-    return OK
 
 
 def _install(options: argparse.Namespace, folder: NodeFolder) -> int:

@@ -1,0 +1,114 @@
+"""A signature is for what the approval shows, and for nothing else that a hub would like."""
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from agent_fabric.application.fleet.fleet_policy import NODE_COMMAND
+from agent_fabric.application.ports.approvals import ApprovalCard
+from agent_fabric.client.fabric_client import FabricClient
+from agent_fabric.domain.errors import ApprovalRefused, ConfigError
+from agent_fabric.domain.fleet.binding import BoundCall, approval_message
+from agent_fabric.infrastructure.fleet.signing import SigningKey, is_signed
+from agent_fabric.interfaces.cli.approval_signature import add_signature
+
+ADA = SigningKey.of(bytes(range(32)))
+SHOWN = {"node": "web-1", "tool_name": "run_command", "arguments": {"command": "uptime"}, "execution_id": "execution-1"}
+BOUND = BoundCall(
+    agent_id="n1",
+    node_key="aa",
+    execution_id="execution-1",
+    tool_name="run_command",
+    arguments={"command": "uptime"},
+    uid=1000,
+    policy_version="node-1",
+    expires_at=100.5,
+).hash
+
+
+class StubHub:
+    """A hub that shows one approval, and keeps signatures."""
+
+    def __init__(self, *, bound: str = BOUND, approvers: tuple[str, ...] = ("ada",), quorum: int = 1) -> None:
+        self.kept: list[dict[str, Any]] = []
+        self.node = {
+            "id": "n1",
+            "name": "web-1",
+            "public_key": "aa",
+            "reported": {"uid": 1000, "approvers": list(approvers), "quorum": quorum},
+        }
+        self.bound = bound
+        self.tool = NODE_COMMAND
+
+    @property
+    def client(self) -> FabricClient:
+        async def show(_: str) -> ApprovalCard:
+            return cast("ApprovalCard", SimpleNamespace(tool=self.tool, args=SHOWN))
+
+        async def node(_: str) -> Any:
+            return self.node
+
+        async def command(_: str, __: str) -> Any:
+            return {
+                "policy_version": "node-1",
+                "expires_at": 100.5,
+                "bound_hash": self.bound,
+                "signatures": list(self.kept),
+            }
+
+        async def sign(_: str, __: str, *, approver: str, signature: str) -> Any:
+            self.kept.append({"approver": approver, "signature": signature})
+
+        nodes = SimpleNamespace(show=node, command=command, sign=sign)
+        return cast("FabricClient", SimpleNamespace(approvals=SimpleNamespace(show=show), nodes=nodes))
+
+
+@pytest.fixture
+def key(tmp_path: Path) -> Path:
+    path = tmp_path / "ada.key"
+    path.touch(0o600)
+    path.write_text(ADA.seed.hex())
+    return path
+
+
+@pytest.mark.proves("FL-18")
+async def test_what_is_shown_is_signed(key: Path) -> None:
+    hub = StubHub()
+    signed = await add_signature(hub.client, "a1", str(key))
+    assert signed.is_enough
+    assert hub.kept[0]["approver"] == "ada"
+    assert is_signed(ADA.public, approval_message(BOUND), hub.kept[0]["signature"])
+
+
+@pytest.mark.proves("FL-18", "FL-19")
+async def test_a_hub_that_wants_something_else_signed_gets_nothing(key: Path) -> None:
+    hub = StubHub(bound="0" * 64)
+    with pytest.raises(ApprovalRefused, match="something else"):
+        await add_signature(hub.client, "a1", str(key))
+    assert hub.kept == []
+
+
+async def test_a_quorum_needs_different_approvers(key: Path) -> None:
+    hub = StubHub(approvers=("ada", "bob"), quorum=2)
+    with pytest.raises(ConfigError, match="ada, bob"):
+        await add_signature(hub.client, "a1", str(key))
+    assert not (await add_signature(hub.client, "a1", f"ada={key}")).is_enough
+    assert not (await add_signature(hub.client, "a1", f"ada={key}")).is_enough
+    assert (await add_signature(hub.client, "a1", f"bob={key}")).is_enough
+
+
+async def test_a_key_that_others_can_read_is_not_used(key: Path) -> None:
+    key.chmod(0o644)
+    with pytest.raises(ConfigError, match="read by others"):
+        await add_signature(StubHub().client, "a1", str(key))
+    with pytest.raises(ConfigError, match="no key"):
+        await add_signature(StubHub().client, "a1", str(key.with_name("other")))
+
+
+async def test_only_commands_for_machines_are_signed(key: Path) -> None:
+    hub = StubHub()
+    hub.tool = "shell"
+    with pytest.raises(ApprovalRefused, match="machines"):
+        await add_signature(hub.client, "a1", str(key))
