@@ -9,12 +9,13 @@ from agent_fabric.domain.fleet.node_policy import node_policy
 from agent_fabric.infrastructure.node.file_tools import NodeFiles
 from agent_fabric.infrastructure.node.floor_file import FILE, Floor, FloorProblem, read_floor
 from agent_fabric.infrastructure.node.guard import start_guard
-from agent_fabric.infrastructure.node.node_folder import OUTPUTS, SPOOL, NodeFolder
+from agent_fabric.infrastructure.node.node_folder import OUTPUTS, SPOOL, UPLOADS, NodeFolder
 from agent_fabric.infrastructure.node.processes import Commands, kill_marked, run_as
 from agent_fabric.infrastructure.node.spool import Spool
 from agent_fabric.infrastructure.node.tool_servers import FILE as SERVERS_FILE
 from agent_fabric.infrastructure.node.tool_servers import ToolServers, read_servers
 from agent_fabric.infrastructure.node.toolbox import Toolbox
+from agent_fabric.infrastructure.node.transfers import Transfers
 
 INSTANCE = "instance"
 HUB_POLICY = "hub_policy"
@@ -32,6 +33,7 @@ class NodeParts:
     spool: Spool
     serve: ServeCommands
     servers: ToolServers
+    transfers: Transfers
     guard: int
     """Keeps the guard waiting for as long as this process lives."""
 
@@ -58,6 +60,10 @@ def build_node(folder: NodeFolder, floor_path: Path | None = None) -> NodeParts:
     _forget_outputs(folder, spool)
     hub_document = spool.kept(HUB_POLICY) or {}
     key, commands = folder.key(), Commands(user, instance, folder.path / OUTPUTS)
+    folder.make()  # one that an older version made may lack something
+    files = NodeFiles(floor.roots, folder.path, user)
+    transfers = Transfers(files, spool, folder.path / UPLOADS, folder.path / OUTPUTS)
+    transfers.forget_old()
     servers = ToolServers(
         read_servers(folder.path / SERVERS_FILE),
         commands,
@@ -67,12 +73,12 @@ def build_node(folder: NodeFolder, floor_path: Path | None = None) -> NodeParts:
     serve = ServeCommands(
         node=NodeSelf(agent_id=enrolment.agent_id, public_key=key.public, uid=user.uid),
         spool=spool,
-        toolbox=Toolbox(commands, NodeFiles(floor.roots, folder.path, user), servers),
+        toolbox=Toolbox(commands, files, servers, transfers if floor.file_transfer else None),
         check_approval=floor.check_approval,
         policy=node_policy(floor.document, hub_document),
         sign=key.sign,
     )
-    return NodeParts(folder, floor, spool, serve, servers, guard)
+    return NodeParts(folder, floor, spool, serve, servers, transfers, guard)
 
 
 def _forget_outputs(folder: NodeFolder, spool: Spool) -> None:

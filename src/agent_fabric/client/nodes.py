@@ -60,6 +60,23 @@ class Nodes(Resource):
         """Return one command."""
         return await self._get(json_from("execution_id", "status"), f"{_path(node)}/commands/{_word(execution_id)}")
 
+    async def output(self, node: str, execution_id: str, *, stream: str = "stdout", offset: int = 0) -> Json:
+        """Return a part of a long output, in base64."""
+        query: Query = {"stream": stream, "offset": offset}
+        path = f"{_path(node)}/commands/{_word(execution_id)}/output"
+        return await self._get(json_from("offset", "size", "data"), path, query)
+
+    async def read_file(self, node: str, execution_id: str, *, offset: int = 0) -> Json:
+        """Return a part of a file that a call of `file_get` has opened, in base64."""
+        query: Query = {"offset": offset}
+        path = f"{_path(node)}/commands/{_word(execution_id)}/file"
+        return await self._get(json_from("offset", "size", "data"), path, query)
+
+    async def write_file(self, node: str, execution_id: str, *, offset: int, data: str) -> Json:
+        """Send a part of a file that a call of `file_put` has opened, in base64."""
+        path = f"{_path(node)}/commands/{_word(execution_id)}/file"
+        return await self._post(json_from("offset", "done"), path, {"offset": offset, "data": data})
+
     async def cancel(self, node: str, execution_id: str) -> Json:
         """Cancel a command."""
         path = f"{_path(node)}/commands/{_word(execution_id)}"

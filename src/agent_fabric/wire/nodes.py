@@ -82,6 +82,31 @@ class AskedCommand(NamedTuple):
 ASKED_COMMAND = Shape(AskedCommand, name="AskedNodeCommand")
 
 
+class NodeChunk(NamedTuple):
+    """A part of a file or of a long output."""
+
+    offset: int
+    size: int
+    """Of the whole."""
+    data: str
+    """In base64; empty at the end."""
+
+
+NODE_CHUNK = Shape(NodeChunk)
+
+
+class NodeUpload(NamedTuple):
+    """How far a file has come."""
+
+    offset: int
+    """What the machine has; the next chunk begins here."""
+    done: bool
+    """Whether the file is in its place."""
+
+
+NODE_UPLOAD = Shape(NodeUpload)
+
+
 class NodeRulings(NamedTuple):
     """What is in force on a node, and why."""
 

@@ -22,6 +22,7 @@ from agent_fabric.infrastructure.node.node_folder import Enrolment, NodeFolder
 from agent_fabric.infrastructure.node.processes import Commands, run_as
 from agent_fabric.infrastructure.node.spool import Spool
 from agent_fabric.infrastructure.node.toolbox import Toolbox
+from agent_fabric.infrastructure.node.transfers import Transfers
 from agent_fabric.interfaces.node.hub_session import HubSession
 
 ADA, HUB, NODE, OTHER = (SigningKey.of(bytes([n]) * 32) for n in (1, 2, 3, 4))
@@ -54,15 +55,17 @@ async def node(tmp_path: Path, floor: Floor, spool: Spool) -> HubSession:
     folder.make()
     folder.write_enrolment(Enrolment(agent_id="node-1", name="web", url="http://127.0.0.1:1", hub_key=HUB.public))
     user = run_as("nobody", allow_root=True)
+    files = NodeFiles(("/",), folder.path, user)
+    transfers = Transfers(files, spool, folder.path / "uploads", folder.path / "outputs")
     serve = ServeCommands(
         node=NodeSelf(agent_id="node-1", public_key=NODE.public, uid=UID),
         spool=spool,
-        toolbox=Toolbox(Commands(user, "i", tmp_path), NodeFiles(("/",), folder.path, user)),
+        toolbox=Toolbox(Commands(user, "i", tmp_path), files, transfers=transfers),
         check_approval=floor.check_approval,
         policy=node_policy(floor.document),
         sign=NODE.sign,
     )
-    session = HubSession(folder, floor, spool, serve, "test")
+    session = HubSession(folder, floor, spool, serve, transfers, "test")
     session._proven.set()
     return session
 

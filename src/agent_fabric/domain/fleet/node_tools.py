@@ -8,6 +8,11 @@ from agent_fabric.domain.tools import Effect, ToolSpec, Trust, object_schema
 RUN_COMMAND: Final = "run_command"
 MCP_PROXY: Final = "mcp_proxy"
 """Hands a request to a tool server of the machine; over the wire it is `mcp.proxy` (FC-012)."""
+FILE_PUT: Final = "file_put"
+FILE_GET: Final = "file_get"
+TRANSFERS: Final = frozenset({FILE_PUT, FILE_GET})
+"""They open a transfer of exactly one file, whose content follows in chunks. Only if the node's own file allows it."""
+MAX_TRANSFER_BYTES: Final = 4 * 1024**3
 _TEXT: Final[Mapping[str, Any]] = {"type": "string"}
 
 
@@ -95,6 +100,25 @@ NODE_TOOLS: Final[Mapping[str, ToolSpec]] = {
                 "lines": {"type": "integer", "minimum": 1, "maximum": 2_000},
                 "since": {"type": "string", "pattern": "^[A-Za-z0-9 :.+-]{1,40}$"},
             },
+        ),
+        _tool(
+            FILE_PUT,
+            "Replace a file by one of exactly this size and SHA-256, whose content follows.",
+            {
+                "path": _PATH,
+                "size": {"type": "integer", "minimum": 0, "maximum": MAX_TRANSFER_BYTES},
+                "sha256": {"type": "string", "pattern": "^[0-9a-f]{64}$"},
+            },
+            required=("path", "size", "sha256"),
+            effect=Effect.LEAVES_SANDBOX,
+            path_arguments=("path",),
+        ),
+        _tool(
+            FILE_GET,
+            "Open a file to be copied whole.",
+            {"path": _PATH},
+            required=("path",),
+            path_arguments=("path",),
         ),
         _tool(
             MCP_PROXY,

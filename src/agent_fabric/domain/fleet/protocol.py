@@ -17,6 +17,8 @@ MAX_IN_FLIGHT: Final = 8
 """Calls of one node that are carried out at the same time."""
 MAX_INLINE_BYTES: Final = 256 * 1024
 """Of an output, in a result; the rest stays in the node's spool."""
+CHUNK_BYTES: Final = 256 * 1024
+"""Of a file or a long output, in one message."""
 HEARTBEAT_S: Final = 15.0
 MAX_HEARTBEATS_PER_S: Final = 50
 MISSED_HEARTBEATS: Final = 3
@@ -44,6 +46,10 @@ class Method(StrEnum):
     CANCEL = "tool.cancel"
     FETCH = "tool.output"
     """Hub to node: a part of an output that was too long for the result."""
+    FILE_WRITE = "file.write"
+    """Hub to node: a chunk of a file that a call of `file_put` has opened."""
+    FILE_READ = "file.read"
+    """Hub to node: a chunk of a file that a call of `file_get` has opened."""
     POLICY_SYNC = "policy.sync"
     MCP_PROXY = "mcp.proxy"
     ROTATE = "key.rotate"

@@ -2,9 +2,12 @@
 
 import asyncio
 import errno
+import hashlib
 import json
+import mmap
 import os
 import stat
+from base64 import b64encode
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,6 +41,57 @@ class NodeFiles:
         """Write a file whole."""
         return await self._as_user(lambda: self._write(path, content))
 
+    async def look_at(self, path: str) -> dict[str, Any]:
+        """Tell size, SHA-256 and version of a file; the version changes with the file."""
+        return await self._as_user(lambda: self._look_at(path))
+
+    async def read_bytes(self, path: str, offset: int, max_bytes: int) -> dict[str, Any]:
+        """Read a part of a file as it is, in base64."""
+        return await self._as_user(lambda: self._read_bytes(path, offset, max_bytes))
+
+    async def install(self, path: str, content: Path) -> dict[str, Any]:
+        """Put a file of the node's own in the place of another, in one step."""
+        with content.open("rb") as file:  # opened here: the user that it is written as may not enter the folder
+            size = os.fstat(file.fileno()).st_size
+            data = memoryview(mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ)) if size else memoryview(b"")
+        return await self._as_user(lambda: self._write_bytes(path, data))
+
+    def require_reachable(self, path: str) -> None:
+        """Check that a path lies in a configured folder.
+
+        Raises:
+            OSError, ValueError: it does not.
+        """
+        self._below(path)
+
+    def _look_at(self, path: str) -> dict[str, Any]:
+        descriptor = self._open(path)
+        with os.fdopen(descriptor, "rb") as file:
+            before = _version(descriptor)
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+            if _version(descriptor) != before:
+                raise OSError(errno.EBUSY, "it changes while it is read", path)
+            return {"path": path, "size": os.fstat(descriptor).st_size, "sha256": digest, "version": before}
+
+    def _read_bytes(self, path: str, offset: int, max_bytes: int) -> dict[str, Any]:
+        descriptor = self._open(path)
+        try:
+            data, size = os.pread(descriptor, min(max_bytes, MAX_READ_BYTES), offset), os.fstat(descriptor).st_size
+            version = _version(descriptor)
+        finally:
+            os.close(descriptor)
+        return {"data": b64encode(data).decode(), "offset": offset, "size": size, "version": version}
+
+    def _open(self, path: str) -> int:
+        root, below = self._below(path)
+        descriptor = Beneath(root).open_file(below)
+        try:
+            self._require_not_own(descriptor, path)
+        except PermissionError:
+            os.close(descriptor)
+            raise
+        return descriptor
+
     def _list(self, path: str) -> dict[str, Any]:
         descriptor = self._open_folder(path)
         try:
@@ -62,10 +116,8 @@ class NodeFiles:
         return {"path": path, "entries": entries, "truncated": len(entries) == MAX_ENTRIES}
 
     def _read(self, path: str, offset: int, max_bytes: int) -> dict[str, Any]:
-        root, below = self._below(path)
-        descriptor = Beneath(root).open_file(below)
+        descriptor = self._open(path)
         try:
-            self._require_not_own(descriptor, path)
             size = os.fstat(descriptor).st_size
             data = os.pread(descriptor, min(max_bytes, MAX_READ_BYTES), offset)
         finally:
@@ -74,10 +126,12 @@ class NodeFiles:
         return {"path": path, "content": text, "bytes": size, "offset": offset, "truncated": offset + len(data) < size}
 
     def _write(self, path: str, content: str) -> dict[str, Any]:
+        return self._write_bytes(path, content.encode("utf-8", "surrogateescape"))
+
+    def _write_bytes(self, path: str, data: bytes | memoryview) -> dict[str, Any]:
         root, below = self._below(path)
         real_root = Path(os.path.realpath(root))
         files = Beneath(root, protected=lambda found: self._is_own(str(real_root / found)))
-        data = content.encode("utf-8", "surrogateescape")
         is_new = files.write_file(below, data)
         return {"path": path, "bytes": len(data), "created": is_new}
 
@@ -155,6 +209,11 @@ def _in_child(work: Callable[[], dict[str, Any]], user: RunAs) -> dict[str, Any]
 
 def _real_path(descriptor: int) -> str:
     return str(Path(f"/proc/self/fd/{descriptor}").readlink())
+
+
+def _version(descriptor: int) -> str:
+    about = os.fstat(descriptor)
+    return f"{about.st_dev}-{about.st_ino}-{about.st_size}-{about.st_mtime_ns}"
 
 
 def _kind(mode: int) -> str:

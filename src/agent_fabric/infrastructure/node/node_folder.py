@@ -16,6 +16,7 @@ NEW_KEY: Final = "key.new"
 STATUS: Final = "status.json"
 SPOOL: Final = "spool.db"
 OUTPUTS: Final = "outputs"
+UPLOADS: Final = "uploads"
 
 
 class NotEnrolled(Exception):
@@ -49,7 +50,8 @@ class NodeFolder:
         """Make it, if it is not there."""
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.path.chmod(0o700)
-        (self.path / OUTPUTS).mkdir(mode=0o700, exist_ok=True)
+        for name in (OUTPUTS, UPLOADS):
+            (self.path / name).mkdir(mode=0o700, exist_ok=True)
 
     @property
     def is_enrolled(self) -> bool:

@@ -140,6 +140,11 @@ class Spool:
                 (name, json.dumps(value)),
             )
 
+    def drop(self, name: str) -> None:
+        """Forget what was kept under a name."""
+        with self._transaction():
+            self._database.execute("DELETE FROM kept WHERE name = ?", (name,))
+
     def forget_old(self) -> Sequence[str]:
         """Forget calls that ended long ago; return their ids."""
         with self._transaction():

@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from agent_fabric.domain.fleet.binding import timeout_of
-from agent_fabric.domain.fleet.node_tools import MCP_PROXY, NODE_TOOLS
+from agent_fabric.domain.fleet.node_tools import MCP_PROXY, NODE_TOOLS, TRANSFERS
 from agent_fabric.infrastructure.node import machine_facts
 from agent_fabric.infrastructure.node.file_tools import MAX_READ_BYTES, NodeFiles
 from agent_fabric.infrastructure.node.processes import Commands
 from agent_fabric.infrastructure.node.tool_servers import ServerProblem, ToolServers
+from agent_fabric.infrastructure.node.transfers import Transfers
 
 _ASK_TIMEOUT_S: Final = 20.0
 _MAX_OUTPUT_BYTES: Final = 700_000
@@ -26,10 +27,17 @@ class Toolbox:
 
     commands: Commands
     files: NodeFiles
-    servers: ToolServers
+    servers: ToolServers | None = None
+    """None: the machine has no tool servers."""
+    transfers: Transfers | None = None
+    """None: the node's own file does not allow any."""
 
     def names(self) -> Sequence[str]:
-        return tuple(name for name in NODE_TOOLS if name != MCP_PROXY or self.servers.reported())
+        absent = {
+            *([] if self.servers and self.servers.reported() else [MCP_PROXY]),
+            *([] if self.transfers else TRANSFERS),
+        }
+        return tuple(name for name in NODE_TOOLS if name not in absent)
 
     async def run(self, execution_id: str, tool_name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         started = time.monotonic()
@@ -62,16 +70,18 @@ class Toolbox:
             case "processes":
                 limit, match = int(arguments.get("limit", 50)), str(arguments.get("match", ""))
                 return _told(await asyncio.to_thread(machine_facts.processes, limit, match))
-            case "mcp_proxy":
-                return await self._proxy(arguments)
+            case "file_put" | "file_get" if self.transfers is not None:
+                return await self.transfers.open(execution_id, tool_name, arguments)
+            case "mcp_proxy" if self.servers is not None:
+                return await self._proxy(self.servers, arguments)
             case "services":
                 return await self._services(execution_id, arguments)
             case _:
                 return await self._journal(execution_id, arguments)
 
-    async def _proxy(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    async def _proxy(self, servers: ToolServers, arguments: Mapping[str, Any]) -> dict[str, Any]:
         try:
-            answer = await self.servers.request(
+            answer = await servers.request(
                 arguments["target_server"], arguments["inner_request"], timeout_of(arguments)
             )
         except ServerProblem as problem:

@@ -136,7 +136,7 @@ class Beneath:
             finally:
                 os.close(folder)
 
-    def write_file(self, path: str, data: bytes) -> bool:
+    def write_file(self, path: str, data: bytes | memoryview) -> bool:
         """Write a file whole or not at all, making its folders; tell whether it is new.
 
         An existing file keeps its mode. A link that stays inside is replaced by the file, not followed.
@@ -406,7 +406,7 @@ def _read(file: int, max_bytes: int) -> bytes:
 
 
 def _replace(
-    folder: int, name: bytes, data: bytes, before: os.stat_result | None, owner: tuple[int, int] | None
+    folder: int, name: bytes, data: bytes | memoryview, before: os.stat_result | None, owner: tuple[int, int] | None
 ) -> None:
     """Write beside the target, then put it in the target's place in one step."""
     beside = f".{secrets.token_hex(8)}.part".encode()

@@ -123,7 +123,7 @@ def approve(  # noqa: PLR0913, PLR0917 - what an answer can hold
 def _is_signed(server: str | None, approval: str, given: str) -> bool:
     """Add a signature; tell whether there are as many as the machine wants."""
     from agent_fabric.interfaces.cli.approval_signature import add_signature  # noqa: PLC0415 - few sign
-    from agent_fabric.interfaces.cli.nodes import at_server  # noqa: PLC0415 - as above
+    from agent_fabric.interfaces.cli.hub import at_server  # noqa: PLC0415 - as above
 
     require_a_person()
     signed = at_server(server, lambda client: add_signature(client, approval, given))

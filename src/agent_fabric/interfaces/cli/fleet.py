@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agent_fabric.interfaces.cli.durations import seconds_in
+from agent_fabric.interfaces.cli.hub import at_server, has_hub
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, WAITING
-from agent_fabric.interfaces.cli.nodes import Selector, at_server, has_hub
+from agent_fabric.interfaces.cli.nodes import Selector
 from agent_fabric.interfaces.cli.options import AsJson, require_a_person
 from agent_fabric.interfaces.cli.output import plain, print_json
 from agent_fabric.interfaces.cli.place import Server

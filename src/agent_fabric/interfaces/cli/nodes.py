@@ -5,57 +5,37 @@ import json
 import shlex
 import sys
 import time
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from agent_fabric.domain.errors import ConfigError, FabricError, NodeNotFound
 from agent_fabric.domain.fleet.binding import timeout_of
 from agent_fabric.interfaces.cli.durations import seconds_in
+from agent_fabric.interfaces.cli.hub import at_server, has_hub
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED, USAGE, WAITING
+from agent_fabric.interfaces.cli.node_files import copy, output
 from agent_fabric.interfaces.cli.options import AsJson, require_a_person
 from agent_fabric.interfaces.cli.output import plain, print_error, print_json
-from agent_fabric.interfaces.cli.place import AUTO, Server, server_of, with_client
+from agent_fabric.interfaces.cli.place import Server
 
 if TYPE_CHECKING:
     from agent_fabric.client import FabricClient
     from agent_fabric.wire.shape import Json
 
-T = TypeVar("T")
 app = new_app(
-    "Operate machines: list, show, exec, queue, rename, label, policy, invite, rotate, revoke, resolve, audit."
+    "Operate machines: list, show, exec, cp, output, queue, rename, label, policy, invite, rotate, revoke, resolve and "
+    "audit."
 )
+app.command("cp")(copy)
+app.command()(output)
 
 NodeArgument = Annotated[str, typer.Argument(metavar="NODE", help="The name of a node, or its id.")]
 Selector = Annotated[str, typer.Argument(metavar="SELECTOR", help="A name, role=web,env!=dev, or all.")]
 MAX_AT_ONCE = 32
-
-
-def at_server(server: str | None, work: "Callable[[FabricClient], Coroutine[Any, Any, T]]") -> T:
-    """Ask the hub: the server that was named, or the one that runs for this folder.
-
-    Raises:
-        ConfigError: there is none.
-    """
-    url = _hub(server)
-    if url is None:
-        raise ConfigError(
-            "Machines are connected to a server, and none runs for this folder",
-            hint="Start one with `fabric serve`, or name one with --server URL.",
-        )
-    return with_client(url, work)
-
-
-def has_hub(server: str | None) -> bool:
-    """Tell whether there is a server to ask."""
-    return _hub(server) is not None
-
-
-def _hub(server: str | None) -> str | None:
-    return server_of(None, server) or server_of(None, AUTO)
 
 
 @app.command("list")
@@ -82,7 +62,7 @@ def list_(
 
 def _listed(server: str | None, selector: str, *, revoked: bool) -> "list[Json]":
     """Ask the hub; without one, read what the folder knows of its machines."""
-    if _hub(server) is not None:
+    if has_hub(server):
         return at_server(server, lambda client: client.nodes.list(selector, revoked=revoked))
     from agent_fabric.bootstrap.records import open_records  # noqa: PLC0415 - only without a server
     from agent_fabric.domain.fleet.selectors import SelectorProblem, select_nodes  # noqa: PLC0415 - as above

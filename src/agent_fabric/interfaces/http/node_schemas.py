@@ -4,7 +4,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints
 
-from agent_fabric.domain.fleet.protocol import MAX_LIFETIME_S
+from agent_fabric.domain.fleet.node_tools import MAX_TRANSFER_BYTES
+from agent_fabric.domain.fleet.protocol import CHUNK_BYTES, MAX_LIFETIME_S
 from agent_fabric.interfaces.http.bodies import RequestBody
 
 Name = Annotated[str, StringConstraints(pattern=r"^([A-Za-z0-9]([A-Za-z0-9._-]{0,62}[A-Za-z0-9])?)?$")]
@@ -90,6 +91,14 @@ class ResolveRequest(RequestBody, strict=False, json_schema_extra={"examples": [
 
     keep: bool
     """False: the node is revoked, and each machine joins again."""
+
+
+class ChunkRequest(RequestBody, strict=False, json_schema_extra={"examples": [{"offset": 0, "data": "aGVsbG8="}]}):
+    """A part of a file that a call of `file_put` has opened."""
+
+    offset: Annotated[int, Field(ge=0, le=MAX_TRANSFER_BYTES)]
+    data: Annotated[str, StringConstraints(max_length=4 * CHUNK_BYTES // 3 + 8)]
+    """In base64, at most 256 KiB of content."""
 
 
 class SignatureRequest(

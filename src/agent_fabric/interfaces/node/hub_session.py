@@ -23,6 +23,7 @@ from agent_fabric.infrastructure.node.floor_file import Floor
 from agent_fabric.infrastructure.node.machine_facts import os_info
 from agent_fabric.infrastructure.node.node_folder import Enrolment, NodeFolder
 from agent_fabric.infrastructure.node.spool import Spool
+from agent_fabric.infrastructure.node.transfers import TransferProblem, Transfers
 from agent_fabric.infrastructure.node.websocket import ConnectionEnded, ConnectionRefused, WebSocket
 
 MIN_PAUSE_S: Final = 0.5
@@ -64,6 +65,7 @@ class HubSession:
     floor: Floor
     spool: Spool
     serve: ServeCommands
+    transfers: Transfers
     version: str
     mcp_servers: list[dict[str, Any]] = field(default_factory=list)
     heartbeat_s: float = HEARTBEAT_S
@@ -231,11 +233,25 @@ class HubSession:
                 return self._rotate()
             case Method.ROTATED:
                 return self._rotated(params)
+            case Method.FETCH | Method.FILE_READ | Method.FILE_WRITE:
+                return await self._transfer(method, params)
             case Method.AUDIT:
                 after, limit = int(params.get("after", 0)), min(int(params.get("limit", 500)), 1_000)
                 return {"entries": [each.plain() for each in self.spool.entries(after, limit)]}
             case _:
                 raise RpcFailed(RpcCode.UNKNOWN, f"this node does not know {method[:100]!r}")
+
+    async def _transfer(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        try:
+            if method == Method.FETCH:
+                return self.transfers.output(params)
+            if not self.floor.file_transfer:
+                raise RpcFailed(RpcCode.DISABLED, "the node's own file does not turn file_transfer on")
+            if method == Method.FILE_READ:
+                return await self.transfers.read(params)
+            return await self.transfers.write(params)
+        except (TransferProblem, OSError) as problem:
+            raise RpcFailed(RpcCode.PARAMS, str(problem)) from None
 
     def _sync_policy(self, params: Mapping[str, Any]) -> str:
         document = params.get("policy")

@@ -118,7 +118,15 @@ def _run(options: argparse.Namespace, folder: NodeFolder) -> int:
 
 
 async def _serve(parts: NodeParts) -> int:
-    session = HubSession(parts.folder, parts.floor, parts.spool, parts.serve, __version__, parts.servers.reported())
+    session = HubSession(
+        parts.folder,
+        parts.floor,
+        parts.spool,
+        parts.serve,
+        parts.transfers,
+        __version__,
+        parts.servers.reported(),
+    )
     idle = asyncio.create_task(_end_idle(parts))
     running = asyncio.current_task()
     assert running is not None
@@ -143,6 +151,7 @@ async def _end_idle(parts: NodeParts) -> None:
     while True:
         await asyncio.sleep(IDLE_LOOK_S)
         await parts.servers.end_idle()
+        await asyncio.to_thread(parts.transfers.forget_old)
 
 
 def _trust(options: argparse.Namespace, folder: NodeFolder) -> int:
@@ -203,7 +212,7 @@ def _leave(_: argparse.Namespace, folder: NodeFolder) -> int:
     enrolment = folder.enrolment()
     for name in ("enrolment.json", "key", "key.new", "status.json", "spool.db", "spool.db-wal", "spool.db-shm", "lock"):
         (folder.path / name).unlink(missing_ok=True)
-    for name in ("outputs", "program"):
+    for name in ("outputs", "uploads", "program"):
         shutil.rmtree(folder.path / name, ignore_errors=True)
     print(f"This machine is no node any more. At the hub: fabric nodes revoke {enrolment.name}")
     return OK

@@ -1,0 +1,36 @@
+"""Finds the hub: the server that machines are connected to."""
+
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from agent_fabric.domain.errors import ConfigError
+from agent_fabric.interfaces.cli.place import AUTO, server_of, with_client
+
+if TYPE_CHECKING:
+    from agent_fabric.client import FabricClient
+
+T = TypeVar("T")
+
+
+def at_server(server: str | None, work: "Callable[[FabricClient], Coroutine[Any, Any, T]]") -> T:
+    """Ask the hub: the server that was named, or the one that runs for this folder.
+
+    Raises:
+        ConfigError: there is none.
+    """
+    url = _hub(server)
+    if url is None:
+        raise ConfigError(
+            "Machines are connected to a server, and none runs for this folder",
+            hint="Start one with `fabric serve`, or name one with --server URL.",
+        )
+    return with_client(url, work)
+
+
+def has_hub(server: str | None) -> bool:
+    """Tell whether there is a server to ask."""
+    return _hub(server) is not None
+
+
+def _hub(server: str | None) -> str | None:
+    return server_of(None, server) or server_of(None, AUTO)
