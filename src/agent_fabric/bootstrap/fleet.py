@@ -145,6 +145,7 @@ def open_fleet(root: Path, local: LocalFabric, wake_ups: WakeUps) -> Fleet:
             is_signed,
             review,
             call,
+            dispatch.judge,
             shared,
             lambda about: wake_ups.poke(NODES, about),
         ),

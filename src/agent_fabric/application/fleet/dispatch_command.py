@@ -4,7 +4,7 @@ import asyncio
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 from agent_fabric.application.fleet.live_nodes import LiveNodes
 from agent_fabric.application.ports.clock import Clock
@@ -37,6 +37,19 @@ class Wish:
     """Wait for a node that is not there."""
     run_id: str = ""
     plan_id: str = ""
+
+    @classmethod
+    def again(cls, node: Node, command: NodeCommand) -> Self:
+        """Return the wish that a command was made of, for the node as it is now."""
+        return cls(
+            node=node,
+            tool_name=command.tool_name,
+            arguments=command.arguments,
+            by=command.requested_by,
+            execution_id=command.execution_id,
+            run_id=command.run_id,
+            plan_id=command.plan_id,
+        )
 
 
 @dataclass(frozen=True, slots=True)

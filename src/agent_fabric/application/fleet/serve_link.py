@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from agent_fabric.application.fleet.call_nodes import CallNodes
+from agent_fabric.application.fleet.dispatch_command import Wish
 from agent_fabric.application.fleet.enrol_node import JoinNode, machine_of
 from agent_fabric.application.fleet.json_rpc import LinkLost, RpcFailed, RpcPeer
 from agent_fabric.application.fleet.live_nodes import LiveNodes, NodeLink
@@ -17,7 +18,7 @@ from agent_fabric.application.fleet.track_presence import LAST_SEEN_S
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.fleet import CommandRepository, NodeRepository
 from agent_fabric.domain.errors import FabricError
-from agent_fabric.domain.fleet.binding import timeout_of
+from agent_fabric.domain.fleet.binding import BoundCall, timeout_of
 from agent_fabric.domain.fleet.commands import CommandStatus, NodeCommand, bound_call, status_after
 from agent_fabric.domain.fleet.handshake import hub_message, node_message
 from agent_fabric.domain.fleet.nodes import Node, NodeStatus, heartbeat_for
@@ -28,6 +29,7 @@ from agent_fabric.domain.fleet.protocol import (
     Method,
     RpcCode,
 )
+from agent_fabric.domain.policy.verdicts import Ruling, Verdict
 
 GRACE_S = 30.0
 """A node may take this much longer than a command's own time to answer."""
@@ -67,6 +69,7 @@ class FleetDesk:
     is_signed: Callable[[str, bytes, str], bool]
     review: ReviewLink
     call: CallNodes
+    judge: Callable[[Wish], Ruling]
     shared: bool
     """Whether other servers share the store, one of which may hold a node's connection."""
     hint: Callable[[Mapping[str, Any]], None] = lambda _: None
@@ -309,15 +312,27 @@ class ServeLink:
                 return
             command = ready
         try:
-            result = await link.peer.call(
-                command.method, command.request(now), timeout_s=timeout_of(command.arguments) + GRACE_S
-            )
+            result = await self._call(link, command, now)
         except RpcFailed as refused:
             if refused.code == RpcCode.UNPROVEN:
                 return  # it was not looked at: it is sent again
             result = {"status": _refusal_status(refused.code), "error": refused.message, "code": refused.code}
         await self._finish(command.execution_id, result if isinstance(result, dict) else {})
         await link.peer.notify(Method.ACK, {"execution_id": command.execution_id})
+
+    async def _call(self, link: NodeLink, command: NodeCommand, now: float) -> Any:
+        """Call the node; if it has not got the newest policy yet, after it has."""
+        timeout_s = timeout_of(command.arguments) + GRACE_S
+        try:
+            return await link.peer.call(command.method, command.request(now), timeout_s=timeout_s)
+        except RpcFailed as refused:
+            node = await self.desk.nodes.find(command.agent_id)
+            if refused.code != RpcCode.POLICY_CHANGED or node is None:
+                raise
+            link.policy = {"synced": False}  # whatever it was, the node has another one
+            if node.policy.version != command.policy_version or not await self.desk.review.sync_policy(link, node):
+                raise
+        return await link.peer.call(command.method, command.request(now), timeout_s=timeout_s)
 
     async def _ready(self, command: NodeCommand, now: float) -> NodeCommand | None:
         """Return a command that may still be sent, durably marked so; one that may not is settled."""
@@ -332,11 +347,30 @@ class ServeLink:
             await self._settle(command, CommandStatus.CANCELLED, why, since)
             return None
         bound = bound_call(node, command.execution_id, command.tool_name, command.arguments, command.expires_at)
-        if bound.hash != command.bound_hash:
-            why = {"status": "error", "error": "policy, key or user of the node have changed since: ask again"}
-            await self._settle(command, CommandStatus.ERROR, why, since)
+        if bound.hash == command.bound_hash:
+            return await self.desk.commands.move(command.execution_id, CommandStatus.SENT, since=since, at=now)
+        return await self._judge_again(node, command, bound, now)
+
+    async def _judge_again(self, node: Node, command: NodeCommand, bound: BoundCall, now: float) -> NodeCommand | None:
+        """Decide about a command whose node has other rules, another key or user now than when it was asked for.
+
+        What needs no approval under the rules of now is sent under them. A plan's call is not: it was frozen.
+        """
+        since = (CommandStatus.QUEUED,)
+        try:
+            ruling = self.desk.judge(Wish.again(node, command))
+        except FabricError as problem:  # the node has lost the tool
+            ruling = Ruling(Verdict.BLOCK, problem.message, "unusable_node", command.tool_name)
+        if ruling.verdict is Verdict.ALLOW and not command.plan_id:
+            fresh = {"policy_version": bound.policy_version, "bound_hash": bound.hash, "rule": ruling.rule}
+            return await self.desk.commands.move(command.execution_id, CommandStatus.SENT, since=since, at=now, **fresh)
+        if ruling.verdict is Verdict.BLOCK:
+            why = {"status": "blocked", "error": ruling.reason}
+            await self._settle(command, CommandStatus.BLOCKED, why, since)
             return None
-        return await self.desk.commands.move(command.execution_id, CommandStatus.SENT, since=since, at=now)
+        why = {"status": "error", "error": "policy, key or user of the node have changed since: ask again"}
+        await self._settle(command, CommandStatus.ERROR, why, since)
+        return None
 
     async def _settle(
         self, command: NodeCommand, status: CommandStatus, result: Mapping[str, Any], since: tuple[CommandStatus, ...]
