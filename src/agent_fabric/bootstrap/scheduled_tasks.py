@@ -4,18 +4,37 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, assert_never
+from typing import Any, Final, assert_never
 
 from agent_fabric.application.agents.agent_task import task_for_agent
 from agent_fabric.application.agents.brief_agent import brief_for
+from agent_fabric.application.fleet.fleet_policy import NODE_RUN
+from agent_fabric.application.ports.workflows import SoundWorkflow
 from agent_fabric.application.runs.new_task import task_from
 from agent_fabric.bootstrap.workflows import Workflows
 from agent_fabric.domain.agents.definition import agent_from
 from agent_fabric.domain.automation.schedule import Schedule, TargetKind
 from agent_fabric.domain.errors import ConfigError, DefinitionNotFound
+from agent_fabric.domain.fleet.node_tools import RUN_COMMAND
 from agent_fabric.domain.limits import RunCaps
 from agent_fabric.domain.ownership import LOCAL_OWNER
 from agent_fabric.domain.runs.task import Priority, Task
+from agent_fabric.domain.workflows.definition import definition_from
+
+_NODE_RUN: Final = {
+    "name": "node-run",
+    "description": "one command on a machine of the fleet",
+    "inputs": {"call": {"type": "object", "required": True}},
+    "steps": [
+        {
+            "id": "run",
+            "action": NODE_RUN,
+            "inputs": {name: f"{{{{ inputs.call.{name} }}}}" for name in ("node", "tool_name", "arguments")},
+            "idempotent": True,
+        }
+    ],
+}
+"""The call has the same execution id however often the run is taken up, so that it is carried out at most once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +73,23 @@ class ScheduledTasks:
                     hint="Use --server, or the target kind `agent`.",
                 )
             case TargetKind.NODE_COMMAND:
-                raise ConfigError(
-                    "A schedule for a machine needs enrolled machines, which this version does not have",
-                    hint="Use the target kind `workflow` or `agent`.",
-                )
+                return self._node_command(schedule)
             case unknown:
                 assert_never(unknown)
+
+    def _node_command(self, schedule: Schedule) -> Task:
+        """Return the task to run a command on a machine: the target is the machine, the instruction the command."""
+        inputs = dict(schedule.inputs)
+        if schedule.task_instruction:
+            inputs.setdefault("command", schedule.task_instruction)
+        if not inputs.get("command"):
+            raise ConfigError(
+                f"The schedule {schedule.name!r} has no command for {schedule.target}",
+                hint='Give it with --do, such as: --do "systemctl restart nginx".',
+            )
+        workflow = SoundWorkflow(plain=_NODE_RUN, definition=definition_from(_NODE_RUN), source="")
+        call = {"node": schedule.target, "tool_name": RUN_COMMAND, "arguments": inputs}
+        return self.workflows.tasks.of_workflow(workflow, {"call": call}, self._like(schedule, ""))
 
     def _agent(self, schedule: Schedule) -> Task:
         try:

@@ -30,9 +30,13 @@ class LazySteps:
         actions = tuple(offer.action for offer in self.offers if offer.action is not None)
         more: tuple[tuple[ToolSpec, ToolFunction], ...] = tuple(memory)
         if self._fleet is not None:
-            from agent_fabric.infrastructure.packs.sysadmin import fleet_plan_tool, node_command_tool  # noqa: PLC0415 - see above
+            from agent_fabric.infrastructure.packs import sysadmin  # noqa: PLC0415 - see above
 
-            more += (node_command_tool(self._fleet), fleet_plan_tool(self._fleet))
+            more += (
+                sysadmin.node_command_tool(self._fleet),
+                sysadmin.node_run_tool(self._fleet),
+                sysadmin.fleet_plan_tool(self._fleet),
+            )
         return step_pack(
             sandbox, sender=self._sender, actions=actions, shell_timeout_s=self._shell_timeout_s, more=more
         )

@@ -87,6 +87,7 @@ class ManageSchedules:
             created_at=now,
         )
         schedule = self._changed(base, wish, now)
+        require_scope_for_target(schedule, by)
         await self._require_startable(schedule)
         await self.store.schedules.add(schedule, by=by.name)
         self.changed()
@@ -103,6 +104,7 @@ class ManageSchedules:
         for _ in range(TRIES):
             now = self.clock.now()
             changed = self._changed(replace(schedule, revision=schedule.revision + 1), wish, now)
+            require_scope_for_target(changed, by)
             if set(wish) - {"is_active"}:
                 await self._require_startable(changed)
             paused = "" if changed.is_active else by.name
@@ -220,6 +222,16 @@ def require_own(schedule: Schedule, by: Principal) -> None:
         raise Forbidden(
             f"The schedule {schedule.name!r} belongs to {schedule.owner}", hint="Ask its owner, or an admin."
         )
+
+
+def require_scope_for_target(schedule: Schedule, by: Principal) -> None:
+    """Check that a person may have a schedule start what it starts.
+
+    Raises:
+        Forbidden: they may not.
+    """
+    if schedule.target_kind is TargetKind.NODE_COMMAND and not by.may(Scope.NODES):
+        raise Forbidden("A schedule for a machine needs the scope 'nodes'", hint="Ask an admin, or an operator.")
 
 
 def _require_target(schedule: Schedule) -> None:

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 NODE_COMMAND = "node-command"
 """The action of a workflow that carries out one command which was asked for from outside of a run."""
+NODE_RUN = "node-run"
+"""The action that runs a tool on a machine for its own run, such as that of a schedule."""
 FLEET_PLAN = "fleet-plan"
 """The action that begins a plan once a person has agreed to all of it."""
 NODE_PREFIX = "node_"
@@ -86,7 +88,7 @@ class FleetPolicy:
 def _asked_of_node(call: ProposedCall) -> tuple[str, str, Mapping[str, Any]] | None:
     """Return which node a call is for, and what it wants there; None: for none."""
     args = call.args
-    if call.tool == NODE_COMMAND:
+    if call.tool in {NODE_COMMAND, NODE_RUN}:
         arguments = args.get("arguments")
         return str(args.get("node")), str(args.get("tool_name")), arguments if isinstance(arguments, Mapping) else {}
     if call.tool.startswith(NODE_PREFIX) and "node" in args:

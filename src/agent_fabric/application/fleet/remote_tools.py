@@ -1,6 +1,7 @@
 """Node tools inside runs: what an agent or a step of a workflow does on machines of the fleet."""
 
 import asyncio
+import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -36,8 +37,13 @@ class RemoteTools:
         Raises:
             FabricError: there is no such node, it is not there, or its policy forbids the call.
         """
+        execution_id = execution_id_of_call(run_id, call_id)
+        if await self.dispatch.commands.find(execution_id) is not None:  # the server was killed while it waited
+            return await self.dispatch.outcome(execution_id)
         node = await self.dispatch.node(which)
-        wish = Wish(node=node, tool_name=tool_name, arguments=arguments, by=by, run_id=run_id)
+        wish = Wish(
+            node=node, tool_name=tool_name, arguments=arguments, by=by, run_id=run_id, execution_id=execution_id
+        )
         ruling = self.dispatch.judge(wish)
         self.dispatch.require_usable(node, queue=False)
         approver = await self._approver(run_id, call_id)
@@ -115,6 +121,12 @@ class RemoteTools:
         return agreed[-1] if agreed else ""
 
 
+def execution_id_of_call(run_id: RunId, call_id: CallId) -> str:
+    """Return the id of the command that a call of a run becomes: the same however often the run is taken up."""
+    return str(uuid.uuid5(_CALLS, f"{run_id} {call_id}"))
+
+
+_CALLS = uuid.UUID("6f1f2a0e-5f0b-4b52-9d3c-0a4e5b7c9d21")
 _SETTLED = {
     ApprovalStatus.DENIED: CommandStatus.DENIED,
     ApprovalStatus.EXPIRED: CommandStatus.EXPIRED,

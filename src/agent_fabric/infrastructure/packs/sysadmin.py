@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from agent_fabric.application.fleet.fleet_policy import FLEET_PLAN, NODE_COMMAND, NODE_PREFIX, FleetDoor
+from agent_fabric.application.fleet.fleet_policy import FLEET_PLAN, NODE_COMMAND, NODE_PREFIX, NODE_RUN, FleetDoor
 from agent_fabric.domain.errors import FabricError
 from agent_fabric.domain.fleet.commands import CommandStatus, NodeCommand
 from agent_fabric.domain.fleet.node_tools import NODE_TOOLS, TRANSFERS
@@ -113,6 +113,37 @@ def node_command_tool(door: FleetDoor) -> tuple[ToolSpec, ToolFunction]:
         try:
             command = await door.tools.carry_out(
                 str(args["execution_id"]), dict(args["arguments"]), run_id=context.run_id
+            )
+        except FabricError as problem:
+            return ToolResult(success=False, error=_said(problem))
+        return _result(command, str(args["node"]))
+
+    return spec, call
+
+
+def node_run_tool(door: FleetDoor) -> tuple[ToolSpec, ToolFunction]:
+    """Return the action that runs a tool on a machine, such as for a schedule; what asks, the run asks for."""
+    spec = ToolSpec(
+        name=NODE_RUN,
+        description="Run a tool on a machine of the fleet.",
+        parameters=object_schema(
+            {"node": _NODE, "tool_name": {"type": "string"}, "arguments": {"type": "object"}},
+            ("node", "tool_name", "arguments"),
+        ),
+        effect=Effect.LEAVES_SANDBOX,
+        timeout_s=_MAX_TIMEOUT_S,
+        trust=Trust.NODE,
+    )
+
+    async def call(args: Mapping[str, Any], context: ToolContext) -> ToolResult:
+        try:
+            command = await door.tools.execute(
+                str(args["node"]),
+                str(args["tool_name"]),
+                dict(args["arguments"]),
+                run_id=context.run_id,
+                call_id=context.call_id,
+                by=context.agent or "run",
             )
         except FabricError as problem:
             return ToolResult(success=False, error=_said(problem))
