@@ -2,9 +2,9 @@
 
     python benchmarks/bench_fleet.py [--nodes 1000] [--commands 500] [--drops 10] [--processes 0]
 
-The hub is a process of its own. The nodes are light ones in this process: they have keys, show who they are, and keep no
-spool. In the same run, beside them: as many plain `websockets` connections to a plain server, and the time that one fsync
-takes here. `--processes N` starts N true nodes, stops them without a word, and measures until the hub says offline.
+The hub is a process of its own. The nodes are light ones in this process: they have keys, show who they are, and keep
+no spool. In the same run, beside them: as many plain `websockets` connections to a plain server, and the time of one
+fsync. `--processes N` starts N true nodes, stops them without a word, and measures until the hub says offline.
 """
 
 import argparse
