@@ -79,6 +79,11 @@ class FreezePlan:
             raise NodeBlocked(
                 f"{blocked[0].name}: {blocked[1].reason}", hint="Choose other machines, or another command."
             )
+        if unsigned := [n.name for n, r in rulings if r.verdict is Verdict.ASK and n.wants_signatures]:
+            raise InvalidInputs(
+                f"{', '.join(unsigned[:5])} want(s) signed approvals, which a plan cannot bring",
+                hint="Leave them out, and run it there by hand: fabric nodes exec NODE -- …",
+            )
         if wish.check:
             self._require_reading(wish, usable)
         waves = [number for number, size in enumerate(sizes) for _ in range(size)]

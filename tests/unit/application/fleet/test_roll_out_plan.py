@@ -93,3 +93,12 @@ async def test_a_note_of_progress_does_not_undo_a_halt() -> None:
     await roll_out.change(plan.id, PlanStatus.HALTED, since=(PlanStatus.RUNNING,), note="by ada")
     assert not await plans.replace(replace(plan, wave=1), before=plan)
     assert plans.kept[plan.id].status is PlanStatus.HALTED
+
+
+@pytest.mark.proves("FL-18")
+async def test_a_plan_that_machines_would_refuse_for_want_of_signatures_is_not_frozen() -> None:
+    dispatch, plans = fleet_of(2)
+    first = (await dispatch.nodes.list())[0]
+    await dispatch.nodes.update(first.id, {"reported": {"approvals": "signed"}})
+    with pytest.raises(InvalidInputs, match="web-0 want"):
+        await planned(dispatch, plans)
