@@ -56,6 +56,7 @@ def default_settings() -> dict[str, Any]:
                 ),
                 "capabilities": ["operations"],
                 "workflow": ["look", "find the cause", "act", "verify"],
+                "max_steps": 15,
             },
             "assistant": {
                 "description": "Talks with a person: answers questions, looks into files, runs commands, reads pages.",

@@ -1,5 +1,6 @@
 """Makes a task of what was asked for, with what the configuration says about the rest."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import assert_never
 
@@ -42,7 +43,7 @@ def task_from(
         network_allowed=network_allowed,
         budget=Budget.of(
             Profile.TASK,
-            max_steps=config.budget.max_steps,
+            max_steps=_max_steps(config, packs),
             max_tokens=config.budget.max_tokens,
             max_seconds=config.budget.max_seconds,
             max_calls_per_turn=config.budget.max_calls_per_turn,
@@ -51,6 +52,13 @@ def task_from(
         workspace="" if project is None else str(project),
         encrypted=encrypted,
     )
+
+
+def _max_steps(config: FabricConfig, packs: Sequence[str]) -> int:
+    """Return how many model answers a run may take: one specialist alone may have a limit of its own."""
+    alone = config.specialists.get(packs[0]) if len(packs) == 1 else None
+    own = alone.max_steps if alone is not None else None
+    return config.budget.max_steps if own is None else own
 
 
 def encrypted_by(wanted: Encryption, task: Task) -> bool:

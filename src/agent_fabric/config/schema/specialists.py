@@ -3,7 +3,7 @@
 import re
 from typing import Annotated, Self
 
-from pydantic import AfterValidator, Strict, model_validator
+from pydantic import AfterValidator, Field, Strict, model_validator
 
 from agent_fabric.config.problems import ConfigProblem
 from agent_fabric.config.schema.mcp import MCPServerConfig
@@ -34,6 +34,8 @@ class SpecialistConfig(Settings):
     more than one specialist has goes to several."""
     workflow: Texts = ()
     """The phases of its work, in order."""
+    max_steps: int | None = Field(default=None, ge=1, le=50)
+    """Model answers in a run that is asked of this specialist alone; not set: `budget.max_steps`."""
     builder: Builder | None = None
     """Function that builds the pack, as `module:function`; not set: the built-in pack of this name."""
     tools: Annotated[tuple[ToolReference, ...], Strict(strict=False)] = ()
