@@ -270,27 +270,32 @@ class ServeLink:
 
     async def _send_due(self, link: NodeLink) -> None:
         """Send what was sent before and never answered, then whatever comes; the node knows what it has done."""
-        statuses = (CommandStatus.SENT, CommandStatus.QUEUED)
         while True:
             link.wake.clear()
-            if link.changed and not await self.desk.review(link):
-                return
-            await self.desk.call.answer_waiting(link)
-            for command in await self.desk.commands.due(link.node_id, statuses):
-                if command.execution_id in link.in_flight:
-                    continue
-                while len(link.in_flight) >= MAX_IN_FLIGHT:
-                    await asyncio.wait(self._calls, return_when=asyncio.FIRST_COMPLETED)
-                    await asyncio.sleep(0)
-                link.in_flight.add(command.execution_id)
-                task = asyncio.create_task(self._send(link, command))
-                self._calls.add(task)
-                task.add_done_callback(self._calls.discard)
+            try:
+                if link.changed and not await self.desk.review(link):
+                    return
+                await self.desk.call.answer_waiting(link)
+                await self._send_each(link)
+            except FabricError as problem:  # the store cannot be used now: it is looked at again
+                _log.warning("nothing can be sent to node %s now: %s", link.node_id, problem.message)
             with suppress(TimeoutError):
                 async with asyncio.timeout(LOOK_AGAIN_S):
                     await link.wake.wait()
                 continue
             link.changed = self.desk.shared
+
+    async def _send_each(self, link: NodeLink) -> None:
+        for command in await self.desk.commands.due(link.node_id, (CommandStatus.SENT, CommandStatus.QUEUED)):
+            if command.execution_id in link.in_flight:
+                continue
+            while len(link.in_flight) >= MAX_IN_FLIGHT:
+                await asyncio.wait(self._calls, return_when=asyncio.FIRST_COMPLETED)
+                await asyncio.sleep(0)
+            link.in_flight.add(command.execution_id)
+            task = asyncio.create_task(self._send(link, command))
+            self._calls.add(task)
+            task.add_done_callback(self._calls.discard)
 
     async def _send(self, link: NodeLink, command: NodeCommand) -> None:
         try:

@@ -15,6 +15,7 @@ from agent_fabric.application.fleet.json_rpc import RpcFailed, RpcPeer
 from agent_fabric.application.fleet.live_nodes import LiveNodes
 from agent_fabric.application.fleet.review_link import ReviewLink
 from agent_fabric.application.fleet.serve_link import FleetDesk, ServeLink
+from agent_fabric.domain.errors import StoreUnavailable
 from agent_fabric.domain.fleet.commands import CommandStatus
 from agent_fabric.domain.fleet.handshake import node_message
 from agent_fabric.domain.fleet.nodes import Node, NodeStatus
@@ -177,4 +178,28 @@ async def test_a_node_that_missed_a_change_of_policy_gets_it_and_is_asked_again(
         found = await server.dispatch.outcome(command.execution_id)
     assert found.status is CommandStatus.SUCCESS
     assert heard == [Method.EXECUTE, Method.POLICY_SYNC, Method.EXECUTE]
+    await link.ended()
+
+
+async def test_a_store_that_is_away_for_a_moment_does_not_end_the_sending() -> None:
+    store = Store()
+
+    class Failing(MemoryCommands):
+        failures = 1
+
+        async def due(self, *given: Any) -> Any:
+            if self.failures:
+                self.failures -= 1
+                raise StoreUnavailable("the database restarts")
+            return await super().due(*given)
+
+    store.commands = Failing()
+    server = Server(store)
+    link, _, _ = await server.connect(StubPeer(done))
+    await asyncio.sleep(0.01)
+    wish = Wish(node=store.nodes.kept[WEB], tool_name="run_command", arguments={"command": "uptime"}, by="ada")
+    command = server.dispatch.command(wish, Ruling(Verdict.ALLOW, "", "r", ""), CommandStatus.QUEUED)
+    await server.dispatch.send(command)
+    async with asyncio.timeout(5.0):
+        assert (await server.dispatch.outcome(command.execution_id)).status is CommandStatus.SUCCESS
     await link.ended()
