@@ -73,7 +73,7 @@ SUBCOMMANDS = (
     ),
     *("nodes policy", "nodes rotate", "nodes revoke", "nodes resolve", "nodes audit"),
     *("fleet plan", "fleet list", "fleet show", "fleet apply", "fleet halt", "fleet resume", "fleet abort"),
-    *("node join", "node run", "node install", "node status", "node leave"),
+    *("node join", "node run", "node install", "node status", "node trust", "node leave"),
     *("cluster status", "cluster drain", "cluster drill"),
     *("schedules add", "schedules list", "schedules show", "schedules set", "schedules pause", "schedules resume"),
     *("channels list", "channels pair", "channels people", "channels unpair", "channels test"),

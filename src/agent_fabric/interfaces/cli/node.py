@@ -5,9 +5,9 @@ from typing import Annotated
 import typer
 
 from agent_fabric.interfaces.cli.invocation import new_app
-from agent_fabric.interfaces.cli.options import AsJson
+from agent_fabric.interfaces.cli.options import AsJson, require_a_person
 
-app = new_app("Make this machine a node: join, run, install, status, leave.")
+app = new_app("Make this machine a node: join, run, install, status, trust, leave.")
 
 Folder = Annotated[str | None, typer.Option("--dir", metavar="DIR", help="The node's folder.")]
 
@@ -50,6 +50,15 @@ def install(
 def status(folder: Folder = None, as_json: AsJson = False) -> int:
     """Show how the node is doing, and why it is not connected."""
     return _node("status", *(("--json",) if as_json else ()), folder=folder)
+
+
+@app.command()
+def trust(
+    server: Annotated[str, typer.Argument(metavar="SERVER", help="A name in mcp_config.json.")], folder: Folder = None
+) -> int:
+    """Accept the tools of a tool server of this machine as they are now described."""
+    require_a_person()
+    return _node("trust", server, folder=folder)
 
 
 @app.command()
