@@ -58,6 +58,7 @@ OTHERS = {
     "DELETE /api/v1/nodes/{node}",
     "PATCH /api/v1/nodes/{node}",
     "DELETE /api/v1/nodes/{node}/commands/{execution_id}",
+    "POST /api/v1/nodes/{node}/commands/{execution_id}/file",
     "POST /api/v1/nodes/{node}/commands/{execution_id}/signatures",
     "POST /api/v1/nodes/{node}/execute",
     "PUT /api/v1/nodes/{node}/policy",

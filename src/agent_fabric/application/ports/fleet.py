@@ -138,3 +138,15 @@ class CommandRepository(Protocol):
     ) -> NodeCommand | None:
         """Move a command on, if it is in one of the states `since`; return it, or None if it is not."""
         ...
+
+
+class ApprovalSigner(Protocol):
+    """The key of a person who approves commands for nodes that do not trust their hub."""
+
+    async def sign(self, message: bytes) -> str:
+        """Return a signature: in hexadecimal, or as OpenSSH writes it.
+
+        Raises:
+            ConfigError: the key cannot be used.
+        """
+        ...

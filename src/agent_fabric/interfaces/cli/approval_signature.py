@@ -4,27 +4,20 @@ What is signed is computed here, from what the approval shows. A hub that shows 
 another gets none that is good for it.
 """
 
-import shutil
-import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from agent_fabric.application.fleet.fleet_policy import NODE_COMMAND
 from agent_fabric.domain.errors import ApprovalRefused, ConfigError
-from agent_fabric.domain.fleet.binding import APPROVAL_NAMESPACE, BoundCall, approval_message
-from agent_fabric.infrastructure.fleet.signing import SigningKey
-from agent_fabric.infrastructure.private_files import NotPrivate, read_private
+from agent_fabric.domain.fleet.binding import BoundCall, approval_message
+from agent_fabric.infrastructure.fleet.approval_keys import approval_signer
 
 if TYPE_CHECKING:
     from agent_fabric.application.ports.approvals import ApprovalCard
     from agent_fabric.client.fabric_client import FabricClient
     from agent_fabric.wire.shape import Json
-
-SIGN_TIMEOUT_S: Final = 120.0
-"""A passphrase has to be typed, or a hardware key touched."""
-_SEED_DIGITS: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +48,7 @@ async def add_signature(client: "FabricClient", approval: str, given: str) -> Si
     execution_id, which = str(card.args["execution_id"]), str(card.args["node"])
     node, command = await client.nodes.show(which), await client.nodes.command(which, execution_id)
     approver = name or _only_approver(node)
-    signature = sign_with(Path(path), approval_message(shown_hash(card, node, command)))
+    signature = await approval_signer(Path(path)).sign(approval_message(shown_hash(card, node, command)))
     await client.nodes.sign(which, execution_id, approver=approver, signature=signature)
     known = {str(each["approver"]) for each in command.get("signatures", ())}
     return Signed(approver, len(known | {approver}), int(node["reported"].get("quorum", 1)))
@@ -100,37 +93,3 @@ def _only_approver(node: "Json") -> str:
             hint="Say who you are there: --sign NAME=KEYFILE",
         )
     return names[0]
-
-
-def sign_with(path: Path, message: bytes) -> str:
-    """Return a signature: by `ssh-keygen` for keys of OpenSSH, else by the 64 hexadecimal digits in a file.
-
-    Raises:
-        ConfigError: the key cannot be used.
-    """
-    path = path.expanduser()
-    try:
-        found = read_private(path)
-    except NotPrivate as problem:
-        raise ConfigError(f"The key cannot be used: {problem}", hint=f"chmod 600 {path}") from None
-    if found is None:
-        raise ConfigError(f"There is no key {path}", hint="Name a private key: --sign ~/.ssh/id_ed25519")
-    text = found.decode(errors="replace").strip()
-    if len(text) == _SEED_DIGITS and all(digit in "0123456789abcdefABCDEF" for digit in text):
-        return SigningKey.of(bytes.fromhex(text)).sign(message)
-    return _sign_by_ssh(path, message)
-
-
-def _sign_by_ssh(path: Path, message: bytes) -> str:
-    program = shutil.which("ssh-keygen")
-    if program is None:
-        raise ConfigError("ssh-keygen is not installed", hint="Install OpenSSH, or use a key of 64 hexadecimal digits.")
-    words = [program, "-Y", "sign", "-q", "-n", APPROVAL_NAMESPACE, "-f", str(path)]
-    try:
-        made = subprocess.run(words, input=message, capture_output=True, timeout=SIGN_TIMEOUT_S, check=False)
-    except subprocess.TimeoutExpired:
-        raise ConfigError(f"ssh-keygen did not sign within {SIGN_TIMEOUT_S:g} s") from None
-    if made.returncode:
-        said = made.stderr.decode(errors="replace").strip()[-500:]
-        raise ConfigError(f"ssh-keygen cannot sign with {path}: {said}", hint="Use an Ed25519 key.")
-    return made.stdout.decode()

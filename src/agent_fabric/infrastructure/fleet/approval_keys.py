@@ -1,0 +1,82 @@
+"""Keys of people who approve commands: a file with a seed, or a key of OpenSSH, which `ssh-keygen` signs with."""
+
+import asyncio
+import shutil
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from agent_fabric.application.ports.fleet import ApprovalSigner
+from agent_fabric.domain.errors import ConfigError
+from agent_fabric.domain.fleet.binding import APPROVAL_NAMESPACE
+from agent_fabric.infrastructure.fleet.signing import SigningKey
+from agent_fabric.infrastructure.private_files import NotPrivate, read_private
+
+SIGN_TIMEOUT_S: Final = 120.0
+"""A passphrase has to be typed, or a hardware key touched."""
+_SEED_DIGITS: Final = 64
+
+
+def approval_signer(path: Path) -> ApprovalSigner:
+    """Return what signs with a private key: 64 hexadecimal digits in a file, or a key of OpenSSH.
+
+    Raises:
+        ConfigError: there is none, or others can read it.
+    """
+    path = path.expanduser()
+    try:
+        found = read_private(path)
+    except NotPrivate as problem:
+        raise ConfigError(f"The key cannot be used: {problem}", hint=f"chmod 600 {path}") from None
+    if found is None:
+        raise ConfigError(f"There is no key {path}", hint="Name a private key: --sign ~/.ssh/id_ed25519")
+    text = found.decode(errors="replace").strip()
+    if len(text) == _SEED_DIGITS and all(digit in "0123456789abcdefABCDEF" for digit in text):
+        return SeedSigner(SigningKey.of(bytes.fromhex(text)))
+    return SshSigner(path)
+
+
+@dataclass(frozen=True, slots=True)
+class SeedSigner:
+    """ApprovalSigner with a key at hand."""
+
+    key: SigningKey
+
+    async def sign(self, message: bytes) -> str:
+        return self.key.sign(message)
+
+
+@dataclass(frozen=True, slots=True)
+class SshSigner:
+    """ApprovalSigner by `ssh-keygen -Y sign`: agents, passphrases and hardware keys work as they always do."""
+
+    path: Path
+    timeout_s: float = SIGN_TIMEOUT_S
+
+    async def sign(self, message: bytes) -> str:
+        program = shutil.which("ssh-keygen")
+        if program is None:
+            raise ConfigError(
+                "ssh-keygen is not installed", hint="Install OpenSSH, or use a key of 64 hexadecimal digits."
+            )
+        process = await asyncio.create_subprocess_exec(
+            *(program, "-Y", "sign", "-q", "-n", APPROVAL_NAMESPACE, "-f", str(self.path)),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        try:
+            async with asyncio.timeout(self.timeout_s):
+                made, said = await process.communicate(message)
+        except TimeoutError:
+            raise ConfigError(f"ssh-keygen did not sign within {self.timeout_s:g} s") from None
+        finally:
+            if process.returncode is None:
+                with suppress(ProcessLookupError):
+                    process.kill()
+                await process.wait()
+        if process.returncode:
+            why = said.decode(errors="replace").strip()[-500:]
+            raise ConfigError(f"ssh-keygen cannot sign with {self.path}: {why}", hint="Use an Ed25519 key.")
+        return made.decode()
