@@ -12,6 +12,7 @@ from agent_fabric.infrastructure.node.guard import start_guard
 from agent_fabric.infrastructure.node.node_folder import OUTPUTS, SPOOL, UPLOADS, NodeFolder
 from agent_fabric.infrastructure.node.processes import Commands, kill_marked, run_as
 from agent_fabric.infrastructure.node.spool import Spool
+from agent_fabric.infrastructure.node.terminals import Terminals
 from agent_fabric.infrastructure.node.tool_servers import FILE as SERVERS_FILE
 from agent_fabric.infrastructure.node.tool_servers import ToolServers, read_servers
 from agent_fabric.infrastructure.node.toolbox import Toolbox
@@ -34,6 +35,7 @@ class NodeParts:
     serve: ServeCommands
     servers: ToolServers
     transfers: Transfers
+    terminals: Terminals
     guard: int
     """Keeps the guard waiting for as long as this process lives."""
 
@@ -64,6 +66,7 @@ def build_node(folder: NodeFolder, floor_path: Path | None = None) -> NodeParts:
     files = NodeFiles(floor.roots, folder.path, user)
     transfers = Transfers(files, spool, folder.path / UPLOADS, folder.path / OUTPUTS)
     transfers.forget_old()
+    terminals = Terminals(commands, folder.path / OUTPUTS)
     servers = ToolServers(
         read_servers(folder.path / SERVERS_FILE),
         commands,
@@ -73,12 +76,18 @@ def build_node(folder: NodeFolder, floor_path: Path | None = None) -> NodeParts:
     serve = ServeCommands(
         node=NodeSelf(agent_id=enrolment.agent_id, public_key=key.public, uid=user.uid),
         spool=spool,
-        toolbox=Toolbox(commands, files, servers, transfers if floor.file_transfer else None),
+        toolbox=Toolbox(
+            commands,
+            files,
+            servers,
+            transfers if floor.file_transfer else None,
+            terminals if floor.pty_support else None,
+        ),
         check_approval=floor.check_approval,
         policy=node_policy(floor.document, hub_document),
         sign=key.sign,
     )
-    return NodeParts(folder, floor, spool, serve, servers, transfers, guard)
+    return NodeParts(folder, floor, spool, serve, servers, transfers, terminals, guard)
 
 
 def _forget_outputs(folder: NodeFolder, spool: Spool) -> None:

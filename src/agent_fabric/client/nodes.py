@@ -77,6 +77,16 @@ class Nodes(Resource):
         path = f"{_path(node)}/commands/{_word(execution_id)}/file"
         return await self._post(json_from("offset", "done"), path, {"offset": offset, "data": data})
 
+    async def read_terminal(self, node: str, execution_id: str, *, offset: int = 0) -> Json:
+        """Return what a shell has printed since, in base64; waits for something for a while."""
+        path, query = f"{_path(node)}/commands/{_word(execution_id)}/terminal", {"offset": offset}
+        return await self._get(json_from("status", "data", "exit_code", "error"), path, query)
+
+    async def type_into(self, node: str, execution_id: str, wish: Mapping[str, Any]) -> Json:
+        """Type into a shell, change the size of its terminal, or end it."""
+        path = f"{_path(node)}/commands/{_word(execution_id)}/terminal"
+        return await self._post(json_from("status"), path, dict(wish))
+
     async def cancel(self, node: str, execution_id: str) -> Json:
         """Cancel a command."""
         path = f"{_path(node)}/commands/{_word(execution_id)}"

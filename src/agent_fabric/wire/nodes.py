@@ -107,6 +107,24 @@ class NodeUpload(NamedTuple):
 NODE_UPLOAD = Shape(NodeUpload)
 
 
+class NodeTerminal(NamedTuple):
+    """What a shell on a machine has printed, and how it fares."""
+
+    status: str
+    """As that of its command: `sent` while it is open."""
+    offset: int
+    size: int
+    """Of everything that it has printed."""
+    data: str
+    """From the offset on, in base64."""
+    exit_code: int | None
+    error: str
+    """Why it was ended, unless it ended by itself."""
+
+
+NODE_TERMINAL = Shape(NodeTerminal)
+
+
 class NodeRulings(NamedTuple):
     """What is in force on a node, and why."""
 

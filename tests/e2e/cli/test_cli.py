@@ -65,6 +65,7 @@ SUBCOMMANDS = (
         "nodes show",
         "nodes invite",
         "nodes exec",
+        "nodes shell",
         "nodes cp",
         "nodes output",
         "nodes queue",

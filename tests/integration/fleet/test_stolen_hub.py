@@ -21,6 +21,7 @@ from agent_fabric.infrastructure.node.floor_file import Floor, read_floor
 from agent_fabric.infrastructure.node.node_folder import Enrolment, NodeFolder
 from agent_fabric.infrastructure.node.processes import Commands, run_as
 from agent_fabric.infrastructure.node.spool import Spool
+from agent_fabric.infrastructure.node.terminals import Terminals
 from agent_fabric.infrastructure.node.toolbox import Toolbox
 from agent_fabric.infrastructure.node.transfers import Transfers
 from agent_fabric.interfaces.node.hub_session import HubSession
@@ -57,15 +58,17 @@ async def node(tmp_path: Path, floor: Floor, spool: Spool) -> HubSession:
     user = run_as("nobody", allow_root=True)
     files = NodeFiles(("/",), folder.path, user)
     transfers = Transfers(files, spool, folder.path / "uploads", folder.path / "outputs")
+    commands = Commands(user, "i", tmp_path)
     serve = ServeCommands(
         node=NodeSelf(agent_id="node-1", public_key=NODE.public, uid=UID),
         spool=spool,
-        toolbox=Toolbox(Commands(user, "i", tmp_path), files, transfers=transfers),
+        toolbox=Toolbox(commands, files, transfers=transfers),
         check_approval=floor.check_approval,
         policy=node_policy(floor.document),
         sign=NODE.sign,
     )
-    session = HubSession(folder, floor, spool, serve, transfers, "test")
+    terminals = Terminals(commands, tmp_path)
+    session = HubSession(folder, floor, spool, serve, transfers, terminals, "test")
     session._proven.set()
     return session
 
@@ -206,7 +209,9 @@ async def test_thirty_forged_forms_execute_nothing_that_needs_a_signature_and_no
 
 
 @pytest.mark.proves("FL-15")
-@pytest.mark.parametrize("method", ["node.configure", "floor.set", "node.upgrade", "file.write", "pty.open", "eval"])
+@pytest.mark.parametrize(
+    "method", ["node.configure", "floor.set", "node.upgrade", "file.write", "pty.open", "pty.write", "pty.read", "eval"]
+)
 async def test_no_message_reaches_the_floor_or_turns_something_on(
     node: HubSession, tmp_path: Path, method: str
 ) -> None:

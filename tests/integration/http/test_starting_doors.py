@@ -60,6 +60,7 @@ OTHERS = {
     "DELETE /api/v1/nodes/{node}/commands/{execution_id}",
     "POST /api/v1/nodes/{node}/commands/{execution_id}/file",
     "POST /api/v1/nodes/{node}/commands/{execution_id}/signatures",
+    "POST /api/v1/nodes/{node}/commands/{execution_id}/terminal",
     "POST /api/v1/nodes/{node}/execute",
     "PUT /api/v1/nodes/{node}/policy",
     "POST /api/v1/nodes/{node}/resolve",

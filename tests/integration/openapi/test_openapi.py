@@ -255,6 +255,8 @@ OPERATIONS = [
     ("get", "/api/v1/nodes/{node}/commands/{execution_id}/output"),
     ("get", "/api/v1/nodes/{node}/commands/{execution_id}/file"),
     ("post", "/api/v1/nodes/{node}/commands/{execution_id}/file"),
+    ("get", "/api/v1/nodes/{node}/commands/{execution_id}/terminal"),
+    ("post", "/api/v1/nodes/{node}/commands/{execution_id}/terminal"),
     ("get", "/api/v1/nodes/{node}/policy"),
     ("put", "/api/v1/nodes/{node}/policy"),
     ("get", "/api/v1/nodes/{node}/audit"),

@@ -10,6 +10,7 @@ from agent_fabric.application.fleet.dispatch_command import DispatchCommand, Wis
 from agent_fabric.application.ports.fleet import PlanRepository
 from agent_fabric.domain.errors import InvalidInputs, NodeBlocked, NodeNotFound
 from agent_fabric.domain.fleet.commands import CommandStatus, NodeCommand, bound_call
+from agent_fabric.domain.fleet.node_tools import FOR_PEOPLE
 from agent_fabric.domain.fleet.nodes import Node, NodeId, NodeStatus
 from agent_fabric.domain.fleet.plans import MAX_NODES, OnOffline, Plan, PlannedCall, PlanStatus, wave_sizes
 from agent_fabric.domain.fleet.protocol import MAX_LIFETIME_S
@@ -60,6 +61,8 @@ class FreezePlan:
             NodeBlocked: a policy forbids it on one of them.
             InvalidInputs: waves, selector or arguments cannot be used.
         """
+        if wish.tool_name in FOR_PEOPLE:
+            raise InvalidInputs(f"{wish.tool_name} is for people: a plan has nobody at the other end")
         try:
             found = select_nodes(wish.selector, await self.dispatch.nodes.list())
         except SelectorProblem as problem:

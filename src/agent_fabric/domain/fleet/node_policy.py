@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from agent_fabric.domain.fleet.node_tools import MCP_PROXY, NODE_TOOLS
+from agent_fabric.domain.fleet.node_tools import MCP_PROXY, NODE_TOOLS, SHELL
 from agent_fabric.domain.fleet.protocol import canonical
 from agent_fabric.domain.policy.calls import ProposedCall
 from agent_fabric.domain.policy.engine import Judgement, RulePolicy, strictest
@@ -44,7 +44,10 @@ class NodePolicy:
 
     def judge(self, call: ProposedCall) -> Ruling:
         """Decide about one call; never raises."""
-        return strictest([self.floor.judge(call), self.hub.judge(call)])
+        ruling = strictest([self.floor.judge(call), self.hub.judge(call)])
+        if call.tool == SHELL and ruling.verdict is Verdict.ALLOW:  # no rule can tell what will be typed
+            return Ruling(Verdict.ASK, "Every session of a shell needs an approval of its own.", "shell_session", SHELL)
+        return ruling
 
     def explain(self, call: ProposedCall) -> tuple[Judgement, ...]:
         """Tell what was said about each part, by the floor and then by the hub."""

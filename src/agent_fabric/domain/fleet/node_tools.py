@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from agent_fabric.domain.fleet.protocol import SHELL_IDLE_S
 from agent_fabric.domain.tools import Effect, ToolSpec, Trust, object_schema
 
 RUN_COMMAND: Final = "run_command"
@@ -12,6 +13,10 @@ FILE_PUT: Final = "file_put"
 FILE_GET: Final = "file_get"
 TRANSFERS: Final = frozenset({FILE_PUT, FILE_GET})
 """They open a transfer of exactly one file, whose content follows in chunks. Only if the node's own file allows it."""
+SHELL: Final = "shell"
+"""A shell for one person, at a terminal. Only if the node's own file allows it; each session is an approval."""
+FOR_PEOPLE: Final = frozenset({*TRANSFERS, SHELL})
+"""Calls that need somebody at the other end while they last: no agent, plan or schedule makes them."""
 MAX_TRANSFER_BYTES: Final = 4 * 1024**3
 _TEXT: Final[Mapping[str, Any]] = {"type": "string"}
 
@@ -119,6 +124,20 @@ NODE_TOOLS: Final[Mapping[str, ToolSpec]] = {
             {"path": _PATH},
             required=("path",),
             path_arguments=("path",),
+        ),
+        _tool(
+            SHELL,
+            "Open a shell at a terminal; what it prints is recorded.",
+            {
+                "cwd": {"type": "string", "maxLength": 4095, "description": "Folder to begin in."},
+                "columns": {"type": "integer", "minimum": 1, "maximum": 1_000},
+                "rows": {"type": "integer", "minimum": 1, "maximum": 1_000},
+                "term": {"type": "string", "pattern": "^[A-Za-z0-9._+-]{1,64}$"},
+                "idle_s": {"type": "number", "exclusiveMinimum": 0, "maximum": SHELL_IDLE_S},
+                "timeout_s": {"type": "number", "exclusiveMinimum": 0, "maximum": 21_600},
+            },
+            effect=Effect.LEAVES_SANDBOX,
+            path_arguments=("cwd",),
         ),
         _tool(
             MCP_PROXY,

@@ -28,6 +28,12 @@ MAX_LIFETIME_S: Final = 24 * 3600.0
 DEFAULT_TIMEOUT_S: Final = 60.0
 MAX_TIMEOUT_S: Final = 6 * 3600.0
 INVITE_PREFIX: Final = "fnj_"
+SHELL_IDLE_S: Final = 15 * 60.0
+"""A shell ends when nobody has typed anything for so long."""
+SHELL_READ_S: Final = 20.0
+"""How long a reader of a shell is kept waiting at most."""
+MAX_TYPED_BYTES: Final = 64 * 1024
+"""Of what is typed, in one message."""
 
 
 class Method(StrEnum):
@@ -50,6 +56,10 @@ class Method(StrEnum):
     """Hub to node: a chunk of a file that a call of `file_put` has opened."""
     FILE_READ = "file.read"
     """Hub to node: a chunk of a file that a call of `file_get` has opened."""
+    PTY_WRITE = "pty.write"
+    """Hub to node: what a person types into a shell that a call of `shell` has opened."""
+    PTY_READ = "pty.read"
+    """Hub to node: what the shell has printed from an offset on; answered when there is something."""
     POLICY_SYNC = "policy.sync"
     MCP_PROXY = "mcp.proxy"
     ROTATE = "key.rotate"

@@ -28,7 +28,7 @@ approvals = "hub"       # whom to believe: "hub", or "signed" by the keys below
 # allow_root = false    # as root, commands run as the user `run_as`, unless this is true
 # run_as = "nobody"
 # roots = ["/"]         # folders that file tools may use
-# pty_support = false
+# pty_support = false   # shells; what is typed there, no rule judges
 # file_transfer = false
 # blocked_commands = ["shutdown", "reboot"]
 # requires_approval_for = ["read_file"]
@@ -109,6 +109,12 @@ def read_floor(path: Path) -> Floor:
         raise FloorProblem(f"{path}: {problem}") from None
 
 
+def _blocks(document: Mapping[str, Any]) -> bool:
+    return bool(document.get("blocked_commands")) or any(
+        rule.get("verdict") == "block" for rule in document.get("rules", ())
+    )
+
+
 def _floor(table: Mapping[str, Any]) -> Floor:
     if unknown := sorted(set(table) - _KEYS):
         raise ValueError(f"unknown keys: {', '.join(unknown)}")
@@ -127,6 +133,11 @@ def _floor(table: Mapping[str, Any]) -> Floor:
     flags = {name: table.get(name, False) for name in _FLAGS}
     if any(not isinstance(value, bool) for value in flags.values()):
         raise ValueError(f"{', '.join(_FLAGS)} are true or false")
+    if flags["pty_support"] and mode != "signed" and _blocks(document):
+        raise ValueError(
+            "pty_support: rules that block commands do not hold in a shell, and a hub that is believed could open one: "
+            'set approvals = "signed", or block nothing'
+        )
     roots = table.get("roots", ["/"])
     if not isinstance(roots, list) or not all(isinstance(each, str) and each.startswith("/") for each in roots):
         raise ValueError("roots is a list of absolute paths")

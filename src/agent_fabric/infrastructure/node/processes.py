@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import pwd
+import shutil
 import signal
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,10 +18,11 @@ from agent_fabric.domain.fleet.protocol import MAX_INLINE_BYTES
 MARK: Final = "FABRIC_NODE_EXECUTION"
 """Variable of every process that a node has started: by it the whole tree is found, whatever its parents did."""
 TERM_GRACE_S: Final = 5.0
+HANGUP_GRACE_S: Final = 1.0
 DRAIN_S: Final = 0.5
 """How long output is waited for that somebody in the background might still write."""
 MAX_SPOOLED_BYTES: Final = 64 * 1024 * 1024
-_HALF: Final = MAX_INLINE_BYTES // 4
+HALF: Final = MAX_INLINE_BYTES // 4
 """Of each of the two outputs, this much from the beginning and as much from the end."""
 _MAX_ENCODED_BYTES: Final = 400_000
 _SHELL: Final = "/bin/sh"
@@ -75,19 +77,19 @@ class _Output:
 
     def add(self, data: bytes) -> None:
         self.size += len(data)
-        room = 2 * _HALF - len(self._start)
+        room = 2 * HALF - len(self._start)
         if self._file is None and len(data) <= room:
             self._start += data
             return
         if self._file is None:
             self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
             os.write(self._file, self._start)
-            self._end = self._start[_HALF:]
-            del self._start[_HALF:]
+            self._end = self._start[HALF:]
+            del self._start[HALF:]
         if self.size <= MAX_SPOOLED_BYTES:
             with suppress(OSError):  # a full disk costs the middle of an output, not the command
                 os.write(self._file, data)
-        self._end = (self._end + data)[-_HALF:]
+        self._end = (self._end + data)[-HALF:]
 
     def close(self) -> None:
         if self._file is not None:
@@ -99,12 +101,17 @@ class _Output:
 
     def text(self) -> str:
         cut = self.size - len(self._start) - len(self._end)
-        between = f"\n[… {cut:,} bytes are left out …]\n" if self._file is not None and cut > 0 else ""
-        start, end = self._start.decode(errors="replace"), self._end.decode(errors="replace")
-        while len(json.dumps(start + end, ensure_ascii=False).encode("utf-8", "replace")) > _MAX_ENCODED_BYTES:
-            start, end = start[: len(start) // 2], end[len(end) // 2 :]
-            between = "\n[… a part is left out: it has characters that take much room …]\n"
-        return f"{start}{between}{end}"
+        return shortened(bytes(self._start), bytes(self._end), cut if self._file is not None else 0)
+
+
+def shortened(first: bytes, last: bytes, cut: int) -> str:
+    """Return the beginning and the end of an output, between which so many bytes are left out, as a result has it."""
+    between = f"\n[… {cut:,} bytes are left out …]\n" if cut > 0 else ""
+    start, end = first.decode(errors="replace"), last.decode(errors="replace")
+    while len(json.dumps(start + end, ensure_ascii=False).encode("utf-8", "replace")) > _MAX_ENCODED_BYTES:
+        start, end = start[: len(start) // 2], end[len(end) // 2 :]
+        between = "\n[… a part is left out: it has characters that take much room …]\n"
+    return f"{start}{between}{end}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +128,7 @@ class Commands:
         self, execution_id: str, command: str, *, cwd: str, environment: Mapping[str, str], timeout_s: float
     ) -> dict[str, Any]:
         """Run a command line; cancelling it ends all its processes."""
-        mark = f"{self.instance}/{execution_id}"
+        mark = self.mark(execution_id)
         started = time.monotonic()
         folder = cwd or self.user.home
         try:
@@ -176,6 +183,41 @@ class Commands:
             **({"error": f"it took longer than {timeout_s:g} s and was ended"} if timed_out else {}),
         }
 
+    async def start_at_terminal(
+        self, execution_id: str, terminal: str, *, cwd: str, term: str
+    ) -> asyncio.subprocess.Process:
+        """Start a shell whose controlling terminal is the one with this path; its processes are those of the call.
+
+        Raises:
+            OSError: it cannot be started.
+        """
+        program = shutil.which("bash", path=_PATH) or _SHELL
+        # The leader of a session gets the first terminal that it opens as its controlling one.
+        attach = 'T="$FABRIC_TTY"; unset FABRIC_TTY; exec "$0" -i <>"$T" >&0 2>&0'
+        return await asyncio.create_subprocess_exec(
+            *(_SHELL, "-c", attach, program),
+            cwd=cwd or self.user.home,
+            env={**self._usual(), "TERM": term, "FABRIC_TTY": terminal, MARK: self.mark(execution_id)},
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.DEVNULL,
+            start_new_session=True,
+            **self._drop(),
+        )
+
+    def mark(self, execution_id: str) -> str:
+        """Return what the processes of a call are found by."""
+        return f"{self.instance}/{execution_id}"
+
+    async def end(self, process: asyncio.subprocess.Process, execution_id: str) -> None:
+        """End all processes at a terminal: as if it was closed, which they can heed, and then as they cannot."""
+        mark = self.mark(execution_id)
+        if process.returncode is None:
+            await self._terminate(process, mark, signal.SIGHUP, HANGUP_GRACE_S)
+        kill_tree(process.pid, mark)
+        with suppress(asyncio.CancelledError):
+            await process.wait()
+
     async def start_server(
         self, words: Sequence[str], environment: Mapping[str, str], max_line_bytes: int
     ) -> asyncio.subprocess.Process:
@@ -209,12 +251,18 @@ class Commands:
             "SHELL": _SHELL,
         }
 
-    async def _terminate(self, process: asyncio.subprocess.Process, mark: str) -> None:
+    async def _terminate(
+        self,
+        process: asyncio.subprocess.Process,
+        mark: str,
+        number: signal.Signals = signal.SIGTERM,
+        grace_s: float = TERM_GRACE_S,
+    ) -> None:
         for pid in tree_of(process.pid, mark):
             with suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.SIGTERM)
+                os.kill(pid, number)
         with suppress(TimeoutError):
-            async with asyncio.timeout(TERM_GRACE_S):
+            async with asyncio.timeout(grace_s):
                 await process.wait()
 
 

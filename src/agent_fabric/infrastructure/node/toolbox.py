@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from agent_fabric.domain.fleet.binding import timeout_of
-from agent_fabric.domain.fleet.node_tools import MCP_PROXY, NODE_TOOLS, TRANSFERS
+from agent_fabric.domain.fleet.node_tools import MCP_PROXY, NODE_TOOLS, SHELL, TRANSFERS
 from agent_fabric.infrastructure.node import machine_facts
 from agent_fabric.infrastructure.node.file_tools import MAX_READ_BYTES, NodeFiles
 from agent_fabric.infrastructure.node.processes import Commands
+from agent_fabric.infrastructure.node.terminals import Terminals
 from agent_fabric.infrastructure.node.tool_servers import ServerProblem, ToolServers
 from agent_fabric.infrastructure.node.transfers import Transfers
 
@@ -31,11 +32,14 @@ class Toolbox:
     """None: the machine has no tool servers."""
     transfers: Transfers | None = None
     """None: the node's own file does not allow any."""
+    terminals: Terminals | None = None
+    """None: it does not allow shells."""
 
     def names(self) -> Sequence[str]:
         absent = {
             *([] if self.servers and self.servers.reported() else [MCP_PROXY]),
             *([] if self.transfers else TRANSFERS),
+            *([] if self.terminals else [SHELL]),
         }
         return tuple(name for name in NODE_TOOLS if name not in absent)
 
@@ -72,6 +76,8 @@ class Toolbox:
                 return _told(await asyncio.to_thread(machine_facts.processes, limit, match))
             case "file_put" | "file_get" if self.transfers is not None:
                 return await self.transfers.open(execution_id, tool_name, arguments)
+            case "shell" if self.terminals is not None:
+                return await self.terminals.run(execution_id, arguments)
             case "mcp_proxy" if self.servers is not None:
                 return await self._proxy(self.servers, arguments)
             case "services":

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, StringConstraints
 
 from agent_fabric.domain.fleet.node_tools import MAX_TRANSFER_BYTES
-from agent_fabric.domain.fleet.protocol import CHUNK_BYTES, MAX_LIFETIME_S
+from agent_fabric.domain.fleet.protocol import CHUNK_BYTES, MAX_LIFETIME_S, MAX_TYPED_BYTES
 from agent_fabric.interfaces.http.bodies import RequestBody
 
 Name = Annotated[str, StringConstraints(pattern=r"^([A-Za-z0-9]([A-Za-z0-9._-]{0,62}[A-Za-z0-9])?)?$")]
@@ -99,6 +99,18 @@ class ChunkRequest(RequestBody, strict=False, json_schema_extra={"examples": [{"
     offset: Annotated[int, Field(ge=0, le=MAX_TRANSFER_BYTES)]
     data: Annotated[str, StringConstraints(max_length=4 * CHUNK_BYTES // 3 + 8)]
     """In base64, at most 256 KiB of content."""
+
+
+class TypedRequest(RequestBody, strict=False, json_schema_extra={"examples": [{"data": "bHMK"}]}):
+    """What a person does at the terminal of a shell."""
+
+    data: Annotated[str, StringConstraints(max_length=4 * MAX_TYPED_BYTES // 3 + 8)] = ""
+    """What is typed, in base64."""
+    columns: Annotated[int, Field(ge=1, le=1_000)] | None = None
+    rows: Annotated[int, Field(ge=1, le=1_000)] | None = None
+    """Both change the size of the terminal."""
+    end: bool = False
+    """End the shell and everything that it has started."""
 
 
 class SignatureRequest(

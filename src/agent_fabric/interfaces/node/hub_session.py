@@ -23,6 +23,7 @@ from agent_fabric.infrastructure.node.floor_file import Floor
 from agent_fabric.infrastructure.node.machine_facts import os_info
 from agent_fabric.infrastructure.node.node_folder import Enrolment, NodeFolder
 from agent_fabric.infrastructure.node.spool import Spool
+from agent_fabric.infrastructure.node.terminals import TerminalProblem, Terminals
 from agent_fabric.infrastructure.node.transfers import TransferProblem, Transfers
 from agent_fabric.infrastructure.node.websocket import ConnectionEnded, ConnectionRefused, WebSocket
 
@@ -66,6 +67,7 @@ class HubSession:
     spool: Spool
     serve: ServeCommands
     transfers: Transfers
+    terminals: Terminals
     version: str
     mcp_servers: list[dict[str, Any]] = field(default_factory=list)
     heartbeat_s: float = HEARTBEAT_S
@@ -111,6 +113,7 @@ class HubSession:
             await self._until(reading, self._live(peer))
         finally:
             self._peer = None
+            self.terminals.end_all("the connection to the hub has ended")
             reading.cancel()
             await asyncio.gather(reading, return_exceptions=True)
             await socket.close()
@@ -235,6 +238,8 @@ class HubSession:
                 return self._rotated(params)
             case Method.FETCH | Method.FILE_READ | Method.FILE_WRITE:
                 return await self._transfer(method, params)
+            case Method.PTY_READ | Method.PTY_WRITE:
+                return await self._terminal(method, params)
             case Method.AUDIT:
                 after, limit = int(params.get("after", 0)), min(int(params.get("limit", 500)), 1_000)
                 return {"entries": [each.plain() for each in self.spool.entries(after, limit)]}
@@ -251,6 +256,16 @@ class HubSession:
                 return await self.transfers.read(params)
             return await self.transfers.write(params)
         except (TransferProblem, OSError) as problem:
+            raise RpcFailed(RpcCode.PARAMS, str(problem)) from None
+
+    async def _terminal(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        if not self.floor.pty_support:
+            raise RpcFailed(RpcCode.DISABLED, "the node's own file does not turn pty_support on")
+        try:
+            if method == Method.PTY_READ:
+                return await self.terminals.read(params)
+            return self.terminals.write(params)
+        except (TerminalProblem, OSError) as problem:
             raise RpcFailed(RpcCode.PARAMS, str(problem)) from None
 
     def _sync_policy(self, params: Mapping[str, Any]) -> str:

@@ -124,6 +124,7 @@ async def _serve(parts: NodeParts) -> int:
         parts.spool,
         parts.serve,
         parts.transfers,
+        parts.terminals,
         __version__,
         parts.servers.reported(),
     )
