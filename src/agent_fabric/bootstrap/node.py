@@ -17,6 +17,7 @@ from agent_fabric.infrastructure.node.tool_servers import FILE as SERVERS_FILE
 from agent_fabric.infrastructure.node.tool_servers import ToolServers, read_servers
 from agent_fabric.infrastructure.node.toolbox import Toolbox
 from agent_fabric.infrastructure.node.transfers import Transfers
+from agent_fabric.infrastructure.node.upgrades import Upgrades, running_archive
 
 INSTANCE = "instance"
 HUB_POLICY = "hub_policy"
@@ -36,6 +37,8 @@ class NodeParts:
     servers: ToolServers
     transfers: Transfers
     terminals: Terminals
+    upgrades: Upgrades | None
+    """None: this node is not upgraded by its hub."""
     guard: int
     """Keeps the guard waiting for as long as this process lives."""
 
@@ -73,21 +76,27 @@ def build_node(folder: NodeFolder, floor_path: Path | None = None) -> NodeParts:
         lambda: spool.kept(TOOL_PINS) or {},
         lambda pins: spool.keep(TOOL_PINS, dict(pins)),
     )
+    toolbox = Toolbox(
+        commands,
+        files,
+        servers,
+        transfers if floor.file_transfer else None,
+        terminals if floor.pty_support else None,
+    )
     serve = ServeCommands(
         node=NodeSelf(agent_id=enrolment.agent_id, public_key=key.public, uid=user.uid),
         spool=spool,
-        toolbox=Toolbox(
-            commands,
-            files,
-            servers,
-            transfers if floor.file_transfer else None,
-            terminals if floor.pty_support else None,
-        ),
+        toolbox=toolbox,
         check_approval=floor.check_approval,
         policy=node_policy(floor.document, hub_document),
         sign=key.sign,
     )
-    return NodeParts(folder, floor, spool, serve, servers, transfers, terminals, guard)
+    program = running_archive()
+    if floor.release_keys and program is not None:
+        toolbox.upgrades = Upgrades(
+            folder.path, spool, enrolment.url, floor.release_keys, program, instance, serve.drain, serve.take_calls
+        )
+    return NodeParts(folder, floor, spool, serve, servers, transfers, terminals, toolbox.upgrades, guard)
 
 
 def _forget_outputs(folder: NodeFolder, spool: Spool) -> None:

@@ -66,6 +66,8 @@ SUBCOMMANDS = (
         "nodes invite",
         "nodes exec",
         "nodes shell",
+        "nodes release",
+        "nodes upgrade",
         "nodes cp",
         "nodes output",
         "nodes queue",

@@ -11,7 +11,7 @@ from agent_fabric.application.ports.approvals import ApprovalRepository, Approva
 from agent_fabric.application.ports.fleet import PlanRepository
 from agent_fabric.domain.errors import InvalidInputs, NodeUnavailable
 from agent_fabric.domain.fleet.commands import CommandStatus, NodeCommand
-from agent_fabric.domain.fleet.node_tools import FOR_PEOPLE
+from agent_fabric.domain.fleet.node_tools import NOT_FOR_AGENTS
 from agent_fabric.domain.fleet.nodes import Node
 from agent_fabric.domain.fleet.plans import Plan, PlanStatus
 from agent_fabric.domain.ids import CallId, RunId
@@ -41,8 +41,8 @@ class RemoteTools:
         execution_id = execution_id_of_call(run_id, call_id)
         if await self.dispatch.commands.find(execution_id) is not None:  # the server was killed while it waited
             return await self.dispatch.outcome(execution_id)
-        if tool_name in FOR_PEOPLE:
-            raise InvalidInputs(f"{tool_name} is for people: a run has nobody at the other end")
+        if tool_name in NOT_FOR_AGENTS:
+            raise InvalidInputs(f"{tool_name} is for people, and not for runs")
         node = await self.dispatch.node(which)
         wish = Wish(
             node=node, tool_name=tool_name, arguments=arguments, by=by, run_id=run_id, execution_id=execution_id

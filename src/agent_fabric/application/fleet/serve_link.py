@@ -426,6 +426,7 @@ def _reported(params: Mapping[str, Any], told: Mapping[str, Any]) -> dict[str, A
     floor = told.get("floor")
     return {
         "version": str(told.get("version", ""))[:100],
+        "program": str(told.get("program", ""))[:64],
         "uid": told.get("uid") if isinstance(told.get("uid"), int) else -1,
         "floor": dict(floor) if isinstance(floor, Mapping) and len(str(floor)) <= _MAX_FLOOR_TEXT else {},
         "approvals": "signed" if told.get("approvals") == "signed" else "hub",

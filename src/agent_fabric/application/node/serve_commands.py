@@ -58,6 +58,8 @@ class ServeCommands:
     """In force now; replaced when the hub's document changes."""
     sign: Callable[[bytes], str]
     clock: Callable[[], float] = time.time
+    draining: bool = False
+    """Whether no further calls are looked at: the hub sends them again."""
     _running: dict[str, "asyncio.Task[dict[str, Any]]"] = field(default_factory=dict)
     _slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MAX_IN_FLIGHT))
 
@@ -77,6 +79,8 @@ class ServeCommands:
             self._require_same(seen, call_hash, execution_id)
             if seen.state is not SpoolState.RECEIVED:
                 return self._remembered(seen)
+        if self.draining:
+            raise CallRefused(RpcCode.UNPROVEN, "the node is about to restart: send it again")
         self._require_allowed(params, bound)
         if len(self._running) >= _MAX_WAITING:
             raise CallRefused(RpcCode.BUSY, "too many calls wait on this node")
@@ -91,6 +95,24 @@ class ServeCommands:
         """End a call that is under way; tell whether there was one."""
         task = self._running.get(execution_id)
         return task is not None and task.cancel()
+
+    async def drain(self, timeout_s: float) -> bool:
+        """Take no further calls, and wait until all but one have ended; tell whether they have."""
+        self.draining = True
+        others = [task for task in self._running.values() if task is not asyncio.current_task()]
+        if others:
+            await asyncio.wait(others, timeout=timeout_s)
+        return all(task.done() for task in others)
+
+    def take_calls(self) -> None:
+        """Take calls again."""
+        self.draining = False
+
+    def settle(self, execution_id: str, result: dict[str, Any]) -> None:
+        """Remember how a call ended that outlived the process which began it."""
+        seen = self.spool.find(execution_id)
+        if seen is not None and seen.result is None:
+            self._ended(execution_id, result)
 
     def unreported(self) -> Sequence[SpooledCall]:
         """Return what the hub may not know: calls that have ended, and those that a stop of the node left in doubt."""

@@ -17,6 +17,9 @@ SHELL: Final = "shell"
 """A shell for one person, at a terminal. Only if the node's own file allows it; each session is an approval."""
 FOR_PEOPLE: Final = frozenset({*TRANSFERS, SHELL})
 """Calls that need somebody at the other end while they last: no agent, plan or schedule makes them."""
+UPGRADE: Final = "upgrade"
+"""Replaces the node's own program. Only if the node's own file names release keys."""
+NOT_FOR_AGENTS: Final = frozenset({*FOR_PEOPLE, UPGRADE})
 MAX_TRANSFER_BYTES: Final = 4 * 1024**3
 _TEXT: Final[Mapping[str, Any]] = {"type": "string"}
 
@@ -138,6 +141,19 @@ NODE_TOOLS: Final[Mapping[str, ToolSpec]] = {
             },
             effect=Effect.LEAVES_SANDBOX,
             path_arguments=("cwd",),
+        ),
+        _tool(
+            UPGRADE,
+            "Replace the node's program by a release that one of the node's release keys has signed.",
+            {
+                "version": {"type": "string", "minLength": 1, "maxLength": 64},
+                "sha256": {"type": "string", "pattern": "^[0-9a-f]{64}$"},
+                "released_at": {"type": "integer", "minimum": 1},
+                "signature": {"type": "string", "minLength": 1, "maxLength": 4_000},
+                "timeout_s": {"type": "number", "exclusiveMinimum": 0, "maximum": 21_600},
+            },
+            required=("version", "sha256", "released_at", "signature"),
+            effect=Effect.LEAVES_SANDBOX,
         ),
         _tool(
             MCP_PROXY,

@@ -18,7 +18,7 @@ SIGN_TIMEOUT_S: Final = 120.0
 _SEED_DIGITS: Final = 64
 
 
-def approval_signer(path: Path) -> ApprovalSigner:
+def approval_signer(path: Path, namespace: str = APPROVAL_NAMESPACE) -> ApprovalSigner:
     """Return what signs with a private key: 64 hexadecimal digits in a file, or a key of OpenSSH.
 
     Raises:
@@ -34,7 +34,7 @@ def approval_signer(path: Path) -> ApprovalSigner:
     text = found.decode(errors="replace").strip()
     if len(text) == _SEED_DIGITS and all(digit in "0123456789abcdefABCDEF" for digit in text):
         return SeedSigner(SigningKey.of(bytes.fromhex(text)))
-    return SshSigner(path)
+    return SshSigner(path, namespace)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +52,7 @@ class SshSigner:
     """ApprovalSigner by `ssh-keygen -Y sign`: agents, passphrases and hardware keys work as they always do."""
 
     path: Path
+    namespace: str = APPROVAL_NAMESPACE
     timeout_s: float = SIGN_TIMEOUT_S
 
     async def sign(self, message: bytes) -> str:
@@ -61,7 +62,7 @@ class SshSigner:
                 "ssh-keygen is not installed", hint="Install OpenSSH, or use a key of 64 hexadecimal digits."
             )
         process = await asyncio.create_subprocess_exec(
-            *(program, "-Y", "sign", "-q", "-n", APPROVAL_NAMESPACE, "-f", str(self.path)),
+            *(program, "-Y", "sign", "-q", "-n", self.namespace, "-f", str(self.path)),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,

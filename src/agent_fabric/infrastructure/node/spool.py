@@ -51,6 +51,7 @@ class Spool:
         Raises:
             sqlite3.Error: it cannot be used.
         """
+        self.path = path
         self._database = sqlite3.connect(path, isolation_level=None, timeout=10.0)
         path.chmod(0o600)
         self._database.execute("PRAGMA journal_mode = WAL")

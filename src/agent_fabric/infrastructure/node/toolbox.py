@@ -10,19 +10,20 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from agent_fabric.domain.fleet.binding import timeout_of
-from agent_fabric.domain.fleet.node_tools import MCP_PROXY, NODE_TOOLS, SHELL, TRANSFERS
+from agent_fabric.domain.fleet.node_tools import MCP_PROXY, NODE_TOOLS, SHELL, TRANSFERS, UPGRADE
 from agent_fabric.infrastructure.node import machine_facts
 from agent_fabric.infrastructure.node.file_tools import MAX_READ_BYTES, NodeFiles
 from agent_fabric.infrastructure.node.processes import Commands
 from agent_fabric.infrastructure.node.terminals import Terminals
 from agent_fabric.infrastructure.node.tool_servers import ServerProblem, ToolServers
 from agent_fabric.infrastructure.node.transfers import Transfers
+from agent_fabric.infrastructure.node.upgrades import Upgrades
 
 _ASK_TIMEOUT_S: Final = 20.0
 _MAX_OUTPUT_BYTES: Final = 700_000
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Toolbox:
     """NodeToolbox over this machine."""
 
@@ -34,12 +35,15 @@ class Toolbox:
     """None: the node's own file does not allow any."""
     terminals: Terminals | None = None
     """None: it does not allow shells."""
+    upgrades: Upgrades | None = None
+    """None: it names no release keys, or the node runs from no archive."""
 
     def names(self) -> Sequence[str]:
         absent = {
             *([] if self.servers and self.servers.reported() else [MCP_PROXY]),
             *([] if self.transfers else TRANSFERS),
             *([] if self.terminals else [SHELL]),
+            *([] if self.upgrades else [UPGRADE]),
         }
         return tuple(name for name in NODE_TOOLS if name not in absent)
 
@@ -78,6 +82,8 @@ class Toolbox:
                 return await self.transfers.open(execution_id, tool_name, arguments)
             case "shell" if self.terminals is not None:
                 return await self.terminals.run(execution_id, arguments)
+            case "upgrade" if self.upgrades is not None:
+                return await self.upgrades.run(execution_id, arguments)
             case "mcp_proxy" if self.servers is not None:
                 return await self._proxy(self.servers, arguments)
             case "services":

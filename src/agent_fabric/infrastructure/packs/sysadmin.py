@@ -7,7 +7,7 @@ from typing import Any, Final
 from agent_fabric.application.fleet.fleet_policy import FLEET_PLAN, NODE_COMMAND, NODE_PREFIX, NODE_RUN, FleetDoor
 from agent_fabric.domain.errors import FabricError
 from agent_fabric.domain.fleet.commands import CommandStatus, NodeCommand
-from agent_fabric.domain.fleet.node_tools import FOR_PEOPLE, NODE_TOOLS
+from agent_fabric.domain.fleet.node_tools import NODE_TOOLS, NOT_FOR_AGENTS
 from agent_fabric.domain.tools import Effect, ToolContext, ToolResult, ToolSpec, Trust, object_schema
 from agent_fabric.infrastructure.packs.base import BaseSpecialistPack
 from agent_fabric.infrastructure.packs.prompts.sysadmin import SYSTEM_PROMPT_SYSADMIN
@@ -37,7 +37,10 @@ def build_sysadmin_pack(door: FleetDoor, also: Sequence[tuple[ToolSpec, ToolFunc
 
 def node_tools(door: FleetDoor) -> Sequence[tuple[ToolSpec, ToolFunction]]:
     """Return `node_list`, and every tool of nodes with one more argument: which node."""
-    return (_node_list(door), *(_node_tool(door, spec) for spec in NODE_TOOLS.values() if spec.name not in FOR_PEOPLE))
+    return (
+        _node_list(door),
+        *(_node_tool(door, spec) for spec in NODE_TOOLS.values() if spec.name not in NOT_FOR_AGENTS),
+    )
 
 
 def _node_list(door: FleetDoor) -> tuple[ToolSpec, ToolFunction]:

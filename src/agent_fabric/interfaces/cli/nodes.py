@@ -19,6 +19,7 @@ from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED, USAGE, WAITING
 from agent_fabric.interfaces.cli.node_files import copy, output
 from agent_fabric.interfaces.cli.node_shell import shell
+from agent_fabric.interfaces.cli.node_upgrade import release, upgrade
 from agent_fabric.interfaces.cli.options import AsJson, require_a_person
 from agent_fabric.interfaces.cli.output import plain, print_error, print_json
 from agent_fabric.interfaces.cli.place import Server
@@ -29,11 +30,13 @@ if TYPE_CHECKING:
 
 app = new_app(
     "Operate machines: list, show, exec, shell, cp, output, queue, rename, label, policy, invite, rotate, revoke, "
-    "resolve and audit."
+    "resolve, audit, release and upgrade."
 )
 app.command("cp")(copy)
 app.command()(output)
 app.command()(shell)
+app.command()(release)
+app.command()(upgrade)
 
 NodeArgument = Annotated[str, typer.Argument(metavar="NODE", help="The name of a node, or its id.")]
 Selector = Annotated[str, typer.Argument(metavar="SELECTOR", help="A name, role=web,env!=dev, or all.")]

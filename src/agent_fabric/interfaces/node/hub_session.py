@@ -58,6 +58,10 @@ def proxied(params: Mapping[str, Any]) -> dict[str, Any]:
     return {**rest, "tool_name": MCP_PROXY, "arguments": arguments}
 
 
+async def _not_now(method: str, params: Mapping[str, Any]) -> Any:  # noqa: ARG001 - as every handler
+    raise RpcFailed(RpcCode.UNPROVEN, "the node is about to restart: send it again")
+
+
 @dataclass(slots=True)
 class HubSession:
     """Connects and stays."""
@@ -69,6 +73,8 @@ class HubSession:
     transfers: Transfers
     terminals: Terminals
     version: str
+    program: str = ""
+    """The hash of the archive that the node runs from; empty: it runs from none."""
     mcp_servers: list[dict[str, Any]] = field(default_factory=list)
     heartbeat_s: float = HEARTBEAT_S
     _peer: RpcPeer | None = None
@@ -98,6 +104,24 @@ class HubSession:
             self._tell("offline", reason)
             _log.warning("not connected: %s; again in %.1f s", reason, pause)
             await asyncio.sleep(pause)
+
+    async def prove_once(self) -> None:
+        """Connect, show who it is, and leave: so that a new program proves that it works.
+
+        Raises:
+            ConnectionEnded, ConnectionRefused, LinkLost, RpcFailed, WrongHub, OSError, TimeoutError: it does not.
+        """
+        enrolment = self.folder.enrolment()
+        socket = await WebSocket.connect(socket_url(enrolment.url))
+        peer = RpcPeer(socket.send, _not_now)
+        reading = asyncio.create_task(self._read(socket, peer))
+        try:
+            await self._until(reading, self._introduce(peer, enrolment))
+            await self._until(reading, peer.call(Method.HEARTBEAT, {"busy": 0}, timeout_s=ANSWER_TIMEOUT_S))
+        finally:
+            reading.cancel()
+            await asyncio.gather(reading, return_exceptions=True)
+            await socket.close()
 
     async def _connect(self) -> None:
         enrolment = self.folder.enrolment()
@@ -188,6 +212,7 @@ class HubSession:
             },
             "node": {
                 "version": self.version,
+                "program": self.program,
                 "public_key": key.public,
                 "new_public_key": pending.public if pending is not None else "",
                 "nonce": nonce,

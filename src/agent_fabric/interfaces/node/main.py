@@ -23,6 +23,7 @@ from agent_fabric.bootstrap.node import TOOL_PINS, NodeParts, build_node
 from agent_fabric.infrastructure.node.floor_file import FloorProblem
 from agent_fabric.infrastructure.node.node_folder import SPOOL, JoinRefused, NodeFolder, NotEnrolled
 from agent_fabric.infrastructure.node.spool import Spool
+from agent_fabric.infrastructure.node.upgrades import running_archive, settle_upgrade
 from agent_fabric.interfaces.node.hub_session import HubSession, NodeRevoked
 from agent_fabric.interfaces.node.service_unit import SYSTEM_FOLDER, install_unit
 
@@ -65,6 +66,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     joining.add_argument("--name", default="", help="By default the name of the invitation, or the host name.")
     running = command("run", "Connect to the hub and stay.", _run)
+    running.add_argument("--once", action="store_true", help="Only show the hub that it works, and leave.")
     running.add_argument("--floor", metavar="FILE", help="By default node.toml in the node's folder.")
     installing = command("install", "Keep the node running by systemd.", _install)
     installing.add_argument("--system", action="store_true", help="As a service of the system, with its own user.")
@@ -104,6 +106,12 @@ def _unpack(folder: NodeFolder) -> None:
 
 
 def _run(options: argparse.Namespace, folder: NodeFolder) -> int:
+    if options.once:  # the node that tries it holds the lock
+        parts = build_node(folder, Path(options.floor) if options.floor else None)
+        try:
+            return asyncio.run(_prove(_session(parts)))
+        finally:
+            parts.spool.close()
     with (folder.path / "lock").open("w") if folder.path.is_dir() else open(os.devnull, "w") as lock:  # noqa: PTH123
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -112,13 +120,15 @@ def _run(options: argparse.Namespace, folder: NodeFolder) -> int:
             return FAILED
         parts = build_node(folder, Path(options.floor) if options.floor else None)
         try:
-            return asyncio.run(_serve(parts))
+            settle_upgrade(parts.spool, running_archive(), parts.serve.settle)
+            _unpack(folder)
+            return asyncio.run(_serve(parts, options.floor))
         finally:
             parts.spool.close()
 
 
-async def _serve(parts: NodeParts) -> int:
-    session = HubSession(
+def _session(parts: NodeParts) -> HubSession:
+    return HubSession(
         parts.folder,
         parts.floor,
         parts.spool,
@@ -126,8 +136,23 @@ async def _serve(parts: NodeParts) -> int:
         parts.transfers,
         parts.terminals,
         __version__,
+        "" if parts.upgrades is None else parts.upgrades.sha256,
         parts.servers.reported(),
     )
+
+
+async def _prove(session: HubSession) -> int:
+    """Show the hub that this program works."""
+    try:
+        await session.prove_once()
+    except Exception as problem:  # noqa: BLE001 - whatever it is, the program that has started this one tells it
+        sys.stderr.write(f"{type(problem).__name__}: {problem}\n")
+        return FAILED
+    return OK
+
+
+async def _serve(parts: NodeParts, floor: str | None) -> int:
+    session = _session(parts)
     idle = asyncio.create_task(_end_idle(parts))
     running = asyncio.current_task()
     assert running is not None
@@ -135,7 +160,11 @@ async def _serve(parts: NodeParts) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, running.cancel)
     try:
-        await session.run()
+        if await _until_upgrade(session, parts):
+            await parts.servers.close()
+            parts.spool.close()
+            assert parts.upgrades is not None
+            await parts.upgrades.replace_program(floor)
     except NodeRevoked as problem:
         sys.stderr.write(f"The hub has revoked this node: {problem}\n")
         return REVOKED
@@ -146,6 +175,25 @@ async def _serve(parts: NodeParts) -> int:
         idle.cancel()
         await parts.servers.close()
     return OK
+
+
+async def _until_upgrade(session: HubSession, parts: NodeParts) -> bool:
+    """Stay connected, until the program is to be replaced: then tell so, without a connection.
+
+    Raises:
+        NodeRevoked: the hub has revoked the node.
+    """
+    running = asyncio.create_task(session.run())
+    wanted = asyncio.create_task(parts.upgrades.requested.wait() if parts.upgrades else asyncio.Event().wait())
+    try:
+        await asyncio.wait((running, wanted), return_when=asyncio.FIRST_COMPLETED)
+        if running.done():
+            await running
+        return wanted.done()
+    finally:
+        for task in (running, wanted):
+            task.cancel()
+        await asyncio.gather(running, wanted, return_exceptions=True)
 
 
 async def _end_idle(parts: NodeParts) -> None:

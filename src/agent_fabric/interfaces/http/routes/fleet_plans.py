@@ -13,6 +13,7 @@ from agent_fabric.application.ports.workflows import SoundWorkflow
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.bootstrap.workflows import open_workflows
 from agent_fabric.domain.errors import InvalidInputs, NodeNotFound
+from agent_fabric.domain.fleet.node_tools import UPGRADE
 from agent_fabric.domain.fleet.plans import OnOffline, Plan, PlanStatus
 from agent_fabric.domain.fleet.protocol import MAX_LIFETIME_S
 from agent_fabric.domain.identity import Scope
@@ -87,6 +88,8 @@ def add_fleet_plans(app: FastAPI, fabric: ServerFabric) -> None:
         wish = await body_of(request, PlanRequest)
         if too_deep(wish.arguments, await request.body()):
             raise InvalidInputs("The arguments are nested too deep")
+        if wish.tool_name == UPGRADE and wish.arguments.get("sha256") != (await fleet.archive()).sha256:
+            raise InvalidInputs("The release is not of the program that this hub has", hint="Sign that of its version.")
         plan, _ = await fleet.freeze(
             PlanWish(
                 selector=wish.selector,
