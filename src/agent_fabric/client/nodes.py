@@ -97,6 +97,15 @@ class Nodes(Resource):
         path = f"{_path(node)}/commands/{_word(execution_id)}/signatures"
         return await self._post(json_from("execution_id"), path, {"approver": approver, "signature": signature})
 
+    async def prepare(self, node: str, approval_id: str) -> Json:
+        """Let the hub keep the command that a run asks about, so that it can be signed."""
+        return await self._post(json_from("execution_id"), f"{_path(node)}/commands", {"approval_id": approval_id})
+
+    async def sign_plan(self, plan_id: str, *, approver: str, signature: str) -> Json:
+        """Add an approver's signature to a plan."""
+        body = {"approver": approver, "signature": signature}
+        return await self._post(json_from("id", "status"), f"{_plan(plan_id)}/signatures", body)
+
     async def change(self, node: str, changes: Mapping[str, Any]) -> Json:
         """Rename or label a machine."""
         return await self._post(_NODE, _path(node), dict(changes), method="PATCH")

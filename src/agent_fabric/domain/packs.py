@@ -33,6 +33,8 @@ class FinishSpec:
     """Changed files need a successful test, build or run command after the last change."""
     needs_citations: bool = False
     """What the result cites must have been fetched in this run, and what it quotes must stand there."""
+    needs_reading_back: bool = False
+    """A change on a machine needs a later call that has read the state there."""
 
     def as_tool(self) -> ToolSpec:
         """Return `finish_task` as the model sees it."""

@@ -16,6 +16,8 @@ class ProofKind(StrEnum):
     """It was built, compiled or checked."""
     PROGRAM = "program"
     """It runs, and no more."""
+    MACHINE = "machine"
+    """After the last change on machines, the state of each of them was read."""
     READING = "reading"
     """What it cites stands in the pages that were fetched."""
     NONE = "none"

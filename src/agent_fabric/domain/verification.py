@@ -146,6 +146,21 @@ def claim_about_proof(lane: Lane, events: Sequence[Event]) -> CheckedClaim:
     return holds(about, f"{returned.proved!r} succeeded{executed} in event {proof}, and nothing changed after it")
 
 
+def claim_about_machines(lane: Lane, events: Sequence[Event]) -> CheckedClaim:
+    """Check that the state of machines was read after the last change on them."""
+    about = f"machines of {lane.specialist_id}"
+    changed, proof = _last_proof(lane.lane_id, events)
+    if changed is None:
+        return CheckedClaim(about, ClaimStatus.OPEN, "no machine was changed, so there was nothing to prove")
+    if proof is None:
+        return fails(about, f"nothing was read on machines after the last change, event {changed}")
+    returned = events[proof].body
+    assert isinstance(returned, ToolReturned)
+    if returned.proof_kind is not ProofKind.MACHINE or returned.result.get("status") != "success":
+        return fails(about, f"event {proof} claims {returned.proved!r}, but its result does not bear that out")
+    return holds(about, f"{returned.proved!r} was read in event {proof}, after the last change, event {changed}")
+
+
 def claims_about_work(state: RunState, lane: Lane, events: Sequence[Event]) -> Iterator[CheckedClaim]:
     """Check what a lane says that it changed and checked, and mark the numbers and quotes that stand in no result."""
     payload = lane.payload or {}

@@ -175,12 +175,14 @@ class MemoryCommands:
         return self.kept.get(execution_id)
 
     async def list(
-        self, node_id: NodeId | None = None, *, open_only: bool = False, limit: int = 100
+        self, node_id: NodeId | None = None, *, open_only: bool = False, run_id: str = "", limit: int = 100
     ) -> Sequence[NodeCommand]:
         found = [
             each
             for each in self.kept.values()
-            if (node_id is None or each.agent_id == node_id) and not (open_only and each.status.settled)
+            if (node_id is None or each.agent_id == node_id)
+            and not (open_only and each.status.settled)
+            and run_id in {"", each.run_id}
         ]
         return sorted(found, key=lambda each: (-each.created_at, each.execution_id))[:limit]
 

@@ -9,7 +9,7 @@ PLANNED_CALL = Shape(PlannedCall, "node_id node execution_id policy_version boun
 PLAN = Shape(
     Plan,
     "id name status hash tool_name arguments calls max_errors pause_s on_offline check wave waves errors outcomes note "
-    "created_by approver run_id? created_at updated_at",
+    "signatures created_by approver run_id? created_at updated_at",
     name="FleetPlan",
     parts=[PLANNED_CALL],
 )

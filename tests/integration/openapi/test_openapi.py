@@ -249,6 +249,7 @@ OPERATIONS = [
     ("patch", "/api/v1/nodes/{node}"),
     ("delete", "/api/v1/nodes/{node}"),
     ("get", "/api/v1/nodes/{node}/commands"),
+    ("post", "/api/v1/nodes/{node}/commands"),
     ("get", "/api/v1/nodes/{node}/commands/{execution_id}"),
     ("delete", "/api/v1/nodes/{node}/commands/{execution_id}"),
     ("post", "/api/v1/nodes/{node}/commands/{execution_id}/signatures"),
@@ -282,6 +283,7 @@ OPERATIONS = [
     ("patch", "/api/v1/memory/facts/{fact_id}"),
     ("delete", "/api/v1/memory/facts/{fact_id}"),
     ("post", "/api/v1/memory/facts/{fact_id}/review"),
+    ("post", "/api/v1/fleet/plans/{plan_id}/signatures"),
 ]
 CANNOT_BE_WRONG = (
     ("get", "/health"),

@@ -69,7 +69,7 @@ class FleetPolicy:
             count = len(nodes) if isinstance(nodes, list) else 0
             reason = f"A plan for {count} machine(s): a person has to agree to all of it."
             return Ruling(Verdict.ASK, reason, "fleet_plan", str(call.args.get("plan_id", "")))
-        asked = _asked_of_node(call)
+        asked = asked_of_node(call.tool, call.args)
         if asked is None:
             return self.inner.judge(call)
         which, tool_name, arguments = asked
@@ -85,13 +85,12 @@ class FleetPolicy:
             return Ruling(Verdict.ALLOW, problem.message, "unusable_node", call.tool)
 
 
-def _asked_of_node(call: ProposedCall) -> tuple[str, str, Mapping[str, Any]] | None:
+def asked_of_node(tool: str, args: Mapping[str, Any]) -> tuple[str, str, Mapping[str, Any]] | None:
     """Return which node a call is for, and what it wants there; None: for none."""
-    args = call.args
-    if call.tool in {NODE_COMMAND, NODE_RUN}:
+    if tool in {NODE_COMMAND, NODE_RUN}:
         arguments = args.get("arguments")
         return str(args.get("node")), str(args.get("tool_name")), arguments if isinstance(arguments, Mapping) else {}
-    if call.tool.startswith(NODE_PREFIX) and "node" in args:
+    if tool.startswith(NODE_PREFIX) and "node" in args:
         arguments = {key: value for key, value in args.items() if key != "node"}
-        return str(args["node"]), call.tool.removeprefix(NODE_PREFIX), arguments
+        return str(args["node"]), tool.removeprefix(NODE_PREFIX), arguments
     return None

@@ -7,15 +7,20 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from agent_fabric.application.fleet.dispatch_command import DispatchCommand, Wish
-from agent_fabric.application.ports.approvals import ApprovalRepository, ApprovalStatus
+from agent_fabric.application.fleet.fleet_policy import NODE_COMMAND, asked_of_node
+from agent_fabric.application.ports.approvals import ApprovalCard, ApprovalRepository, ApprovalStatus
 from agent_fabric.application.ports.fleet import PlanRepository
 from agent_fabric.domain.errors import InvalidInputs, NodeUnavailable
 from agent_fabric.domain.fleet.commands import CommandStatus, NodeCommand
 from agent_fabric.domain.fleet.node_tools import NOT_FOR_AGENTS
 from agent_fabric.domain.fleet.nodes import Node
 from agent_fabric.domain.fleet.plans import Plan, PlanStatus
+from agent_fabric.domain.fleet.read_back import not_read_back
 from agent_fabric.domain.ids import CallId, RunId
 from agent_fabric.domain.policy.verdicts import Verdict
+
+MAX_COMMANDS = 1_000
+"""Of one run, that are looked at; a run takes at most 50 steps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +44,10 @@ class RemoteTools:
             FabricError: there is no such node, it is not there, or its policy forbids the call.
         """
         execution_id = execution_id_of_call(run_id, call_id)
-        if await self.dispatch.commands.find(execution_id) is not None:  # the server was killed while it waited
+        kept = await self.dispatch.commands.find(execution_id)
+        if kept is not None and kept.status is CommandStatus.WAITING:  # approvers were to sign it
+            return await self._send_signed(kept, tool_name, arguments, await self._approver(run_id, call_id))
+        if kept is not None:  # the server was killed while it waited
             return await self.dispatch.outcome(execution_id)
         if tool_name in NOT_FOR_AGENTS:
             raise InvalidInputs(f"{tool_name} is for people, and not for runs")
@@ -58,12 +66,56 @@ class RemoteTools:
             raise NodeUnavailable(f"{ruling.reason} The policy of the node has changed: call it again.")
         if ruling.verdict is Verdict.ASK and node.wants_signatures:
             raise NodeUnavailable(
-                f"{node.name} wants signed approvals, which a run cannot bring",
-                hint=f"A person runs it: fabric nodes exec {node.name} -- …",
+                f"{node.name} wants signed approvals, and this one was not signed",
+                hint="Call it again; a person approves it with: fabric approvals approve ID --sign KEY",
             )
         command = self.dispatch.command(wish, ruling, CommandStatus.QUEUED, approver)
         await self.dispatch.send(command)
         return await self.dispatch.outcome(command.execution_id)
+
+    async def prepare(self, card: ApprovalCard) -> NodeCommand:
+        """Keep the command that a run asks about, so that approvers can sign it before they approve.
+
+        Raises:
+            FabricError: the run asks about something else, or the node is not there.
+        """
+        asked = asked_of_node(card.tool, card.args)
+        if asked is None or card.tool == NODE_COMMAND:
+            raise InvalidInputs("Only calls to machines are signed")
+        which, tool_name, arguments = asked
+        node = await self.dispatch.node(which)
+        execution_id = execution_id_of_call(card.run_id, CallId(card.call_id))
+        wish = Wish(
+            node=node,
+            tool_name=tool_name,
+            arguments=arguments,
+            by=card.agent or "run",
+            run_id=card.run_id,
+            execution_id=execution_id,
+        )
+        ruling = self.dispatch.judge(wish)
+        if ruling.verdict is Verdict.BLOCK:
+            raise NodeUnavailable(ruling.reason)
+        await self.dispatch.commands.add(self.dispatch.command(wish, ruling, CommandStatus.WAITING))
+        kept = await self.dispatch.commands.find(execution_id)
+        assert kept is not None
+        return kept
+
+    async def _send_signed(
+        self, command: NodeCommand, tool_name: str, arguments: Mapping[str, Any], approver: str
+    ) -> NodeCommand:
+        if (command.tool_name, dict(command.arguments)) != (tool_name, dict(arguments)):
+            raise InvalidInputs("The command is not the one that was signed")
+        if not approver:
+            raise InvalidInputs("No person has approved the command")
+        await self.dispatch.release(command.execution_id, approver)
+        return await self.dispatch.outcome(command.execution_id)
+
+    async def not_read_back(self, run_id: RunId) -> Sequence[str]:
+        """Return the names of machines that a run has changed and of which it has read nothing since."""
+        kept = await self.dispatch.commands.list(run_id=run_id, limit=MAX_COMMANDS)
+        nodes = [await self.dispatch.nodes.find(each) for each in not_read_back(kept)]
+        return [node.name for node in nodes if node is not None]
 
     async def carry_out(self, execution_id: str, arguments: Mapping[str, Any], *, run_id: RunId) -> NodeCommand:
         """Send a command that waited for the approval of its run, and wait for the result; once, however often.
@@ -97,6 +149,7 @@ class RemoteTools:
         if not approver:
             raise InvalidInputs("No person has approved the plan")
         if plan.status is PlanStatus.WAITING:
+            await self._require_signed(plan)
             now = self.dispatch.clock.now()
             begun = replace(plan, status=PlanStatus.RUNNING, approver=approver, updated_at=now)
             if not await self.plans.replace(begun, before=plan):
@@ -104,13 +157,28 @@ class RemoteTools:
             return begun
         return plan
 
+    async def _require_signed(self, plan: Plan) -> None:
+        """Refuse to begin a plan that machines would refuse for want of signatures."""
+        signed_by = {str(each.get("approver")) for each in plan.signatures}
+        for call in plan.calls:
+            node = await self.dispatch.nodes.find(call.node_id)
+            if node is None or not node.wants_signatures or len(signed_by & node.approvers) >= node.quorum:
+                continue
+            wish = Wish(node=node, tool_name=plan.tool_name, arguments=plan.arguments, by=plan.created_by)
+            if self.dispatch.judge(wish).verdict is Verdict.ASK:
+                raise InvalidInputs(
+                    f"{node.name} wants {node.quorum} signed approval(s) of this plan",
+                    hint="Freeze it again, and approve it with: fabric approvals approve ID --sign KEY",
+                )
+
     async def settle_denied(self) -> None:
         """Settle commands whose run was not allowed to send them."""
         for command in await self.dispatch.commands.list(open_only=True, limit=1_000):
             if command.status is not CommandStatus.WAITING or not command.run_id:
                 continue
             cards = await self.approvals.list(run_id=RunId(command.run_id), pending_only=False)
-            status = next((_SETTLED[card.status] for card in cards if card.status in _SETTLED), None)
+            own = [each for each in cards if _is_about(each, command)]
+            status = next((_SETTLED[card.status] for card in own or cards if card.status in _SETTLED), None)
             if status is not None:
                 await self.dispatch.end(command.execution_id, status, f"it was {status.value}")
 
@@ -122,6 +190,10 @@ class RemoteTools:
             if card.status is ApprovalStatus.APPROVED and call_id in {None, card.call_id}
         ]
         return agreed[-1] if agreed else ""
+
+
+def _is_about(card: ApprovalCard, command: NodeCommand) -> bool:
+    return execution_id_of_call(card.run_id, CallId(card.call_id)) == command.execution_id
 
 
 def execution_id_of_call(run_id: RunId, call_id: CallId) -> str:

@@ -12,6 +12,7 @@ from agent_fabric.domain.errors import InvalidInputs, NodeBlocked, NodeNotFound
 from agent_fabric.domain.fleet.commands import CommandStatus, NodeCommand, bound_call
 from agent_fabric.domain.fleet.node_tools import FOR_PEOPLE
 from agent_fabric.domain.fleet.nodes import Node, NodeId, NodeStatus
+from agent_fabric.domain.fleet.plan_signatures import paths_of, signatures_for
 from agent_fabric.domain.fleet.plans import MAX_NODES, OnOffline, Plan, PlannedCall, PlanStatus, wave_sizes
 from agent_fabric.domain.fleet.protocol import MAX_LIFETIME_S
 from agent_fabric.domain.fleet.selectors import SelectorProblem, select_nodes
@@ -81,11 +82,6 @@ class FreezePlan:
         if blocked := next(((n, r) for n, r in rulings if r.verdict is Verdict.BLOCK), None):
             raise NodeBlocked(
                 f"{blocked[0].name}: {blocked[1].reason}", hint="Choose other machines, or another command."
-            )
-        if unsigned := [n.name for n, r in rulings if r.verdict is Verdict.ASK and n.wants_signatures]:
-            raise InvalidInputs(
-                f"{', '.join(unsigned[:5])} want(s) signed approvals, which a plan cannot bring",
-                hint="Leave them out, and run it there by hand: fabric nodes exec NODE -- …",
             )
         if wish.check:
             self._require_reading(wish, usable)
@@ -264,7 +260,15 @@ def _command(plan: Plan, call: PlannedCall, now: float) -> NodeCommand:
         approver=plan.approver,
         rule="plan",
         plan_id=plan.id,
+        signatures=_signatures(plan, call),
     )
+
+
+def _signatures(plan: Plan, call: PlannedCall) -> tuple[Mapping[str, Any], ...]:
+    if not plan.signatures:
+        return ()
+    paths = paths_of([each.bound_hash for each in plan.calls])
+    return signatures_for(plan.calls.index(call), paths, plan.signatures)
 
 
 def execution_id_of(plan_id: str, node_id: str) -> str:

@@ -124,9 +124,9 @@ class CommandRepository(Protocol):
         ...
 
     async def list(
-        self, node_id: NodeId | None = None, *, open_only: bool = False, limit: int = 100
+        self, node_id: NodeId | None = None, *, open_only: bool = False, run_id: str = "", limit: int = 100
     ) -> Sequence[NodeCommand]:
-        """Return commands, the newest first."""
+        """Return commands, the newest first: of all nodes or one, of all runs or one."""
         ...
 
     async def due(self, node_id: NodeId, statuses: Sequence[CommandStatus]) -> Sequence[NodeCommand]:

@@ -23,6 +23,7 @@ from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.domain.verification import (
     CheckedClaim,
     ClaimStatus,
+    claim_about_machines,
     claim_about_page,
     claim_about_proof,
     claims_about_citations,
@@ -104,6 +105,8 @@ class VerifyRun:
             if _cites(lane):
                 for claim in claims_about_mentions(f"result of {lane.specialist_id}", spoken_urls(payload), pages):
                     yield claim
+            if lane.finish.needs_reading_back:
+                yield claim_about_machines(lane, events)
             if lane.finish.needs_proof:
                 yield claim_about_proof(lane, events)
                 for claim in claims_about_work(state, lane, events):

@@ -78,6 +78,17 @@ class Node:
         return self.reported.get("approvals") == "signed"
 
     @property
+    def approvers(self) -> frozenset[str]:
+        """Whose signatures count on it."""
+        return frozenset(str(each) for each in self.reported.get("approvers") or ())
+
+    @property
+    def quorum(self) -> int:
+        """How many of them have to sign."""
+        found = self.reported.get("quorum")
+        return found if isinstance(found, int) and found > 0 else 1
+
+    @property
     def policy(self) -> NodePolicy:
         """What is in force on it: the stricter of its floor and the hub's policy for it.
 

@@ -78,6 +78,8 @@ class Plan:
     run_id: str = ""
     note: str = ""
     """Why it was halted."""
+    signatures: tuple[Mapping[str, Any], ...] = ()
+    """Of approvers, for all calls together: see `plan_signatures`."""
     outcomes: Mapping[str, str] = field(default_factory=dict)
     """By node: how its command ended."""
 

@@ -38,6 +38,8 @@ MAX_IDLE_FINISHES = 2
 """Times that a model is sent back because it has done nothing; then its answer stands, marked as what it is."""
 _NO_NETWORK = "the network was not allowed, so no source was fetched"
 _FENCED = re.compile(r"```(?:json)?\s*(.*?)\s*```", re.DOTALL)
+_NOT_READ_BACK = "a machine was changed, and its state was not read afterwards"
+_READ_BACK = "Read on each machine that you have changed whether it is as it should be; then say what you have read."
 _NO_WORK = "the model answered without using any tool"
 
 
@@ -125,6 +127,9 @@ def doubts_about(state: RunState, lane: Lane, payload: Mapping[str, Any]) -> Dou
     work = _doubts_about_work()(state, lane, payload) if lane.finish.needs_proof else Doubts()
     unproven = [*work.unproven]
     requests = [work.ask_for] if work.ask_for else []
+    if lane.finish.needs_reading_back and lane.unproved_change:
+        unproven.append(_NOT_READ_BACK)
+        requests.append(f"{_NOT_READ_BACK[0].upper()}{_NOT_READ_BACK[1:]}. {_READ_BACK}")
     if lane.finish.needs_citations:
         assert state.task is not None
         can_fetch = state.task.network_allowed

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from agent_fabric.domain.fleet.binding import APPROVAL_NAMESPACE, approval_message
 from agent_fabric.domain.fleet.node_policy import PolicyProblem, rules_of
+from agent_fabric.domain.fleet.plan_signatures import plan_message, root_from
 from agent_fabric.infrastructure.fleet.signing import is_signed, is_signed_by_ssh, public_key_from
 
 FILE: Final = "node.toml"
@@ -79,7 +80,13 @@ class Floor:
             name = each.get("approver") if isinstance(each, Mapping) else None
             key = self.approvers.get(name) if isinstance(name, str) else None
             signature = each.get("signature") if isinstance(each, Mapping) else None
-            if key is not None and isinstance(signature, str) and _is_signed(key, message, signature):
+            if key is None or not isinstance(signature, str):
+                continue
+            path = each.get("path")
+            root = "" if path is None else root_from(bound, path)
+            if path is not None and not root:
+                continue  # it leads nowhere
+            if _is_signed(key, plan_message(root) if root else message, signature):
                 agreed.add(key)
         missing = self.quorum - len(agreed)
         return "" if missing <= 0 else f"This node wants {self.quorum} signed approval(s); {missing} missing."

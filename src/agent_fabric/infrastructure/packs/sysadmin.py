@@ -8,6 +8,8 @@ from agent_fabric.application.fleet.fleet_policy import FLEET_PLAN, NODE_COMMAND
 from agent_fabric.domain.errors import FabricError
 from agent_fabric.domain.fleet.commands import CommandStatus, NodeCommand
 from agent_fabric.domain.fleet.node_tools import NODE_TOOLS, NOT_FOR_AGENTS
+from agent_fabric.domain.fleet.read_back import may_have_happened, surely_reads
+from agent_fabric.domain.proofs import ProofKind
 from agent_fabric.domain.tools import Effect, ToolContext, ToolResult, ToolSpec, Trust, object_schema
 from agent_fabric.infrastructure.packs.base import BaseSpecialistPack
 from agent_fabric.infrastructure.packs.prompts.sysadmin import SYSTEM_PROMPT_SYSADMIN
@@ -31,7 +33,9 @@ _FINISH: Final[Mapping[str, Any]] = {
 def build_sysadmin_pack(door: FleetDoor, also: Sequence[tuple[ToolSpec, ToolFunction]] = ()) -> BaseSpecialistPack:
     """Return the pack; its tools reach the machines that are connected to this process. `also` are more tools."""
     return BaseSpecialistPack(
-        system_prompt=SYSTEM_PROMPT_SYSADMIN, tools=(*node_tools(door), *also), finish=make_finish_tool_def(_FINISH)
+        system_prompt=SYSTEM_PROMPT_SYSADMIN,
+        tools=(*node_tools(door), *also),
+        finish=make_finish_tool_def(_FINISH, needs_reading_back=True),
     )
 
 
@@ -77,8 +81,10 @@ def _node_tool(door: FleetDoor, spec: ToolSpec) -> tuple[ToolSpec, ToolFunction]
 
     async def call(args: Mapping[str, Any], context: ToolContext) -> ToolResult:
         arguments = {key: value for key, value in args.items() if key != "node"}
+        tools = door.tools
         try:
-            command = await door.tools.execute(
+            left = await tools.not_read_back(context.run_id)
+            command = await tools.execute(
                 str(args["node"]),
                 spec.name,
                 arguments,
@@ -88,9 +94,26 @@ def _node_tool(door: FleetDoor, spec: ToolSpec) -> tuple[ToolSpec, ToolFunction]
             )
         except FabricError as problem:
             return ToolResult(success=False, error=_said(problem))
-        return _result(command, str(args["node"]))
+        result = _result(command, str(args["node"]))
+        return _with_proof(result, command, str(args["node"]), left, await tools.not_read_back(context.run_id))
 
     return offered, call
+
+
+def _with_proof(
+    result: ToolResult, command: NodeCommand, node: str, before: Sequence[str], after: Sequence[str]
+) -> ToolResult:
+    """Add what a call means for what the run has to show: something was changed, or all of it was read afterwards."""
+    output = {**result.output, **({"not_read_back": list(after)} if after else {})} if result.success else result.output
+    if command.status is CommandStatus.IN_DOUBT:  # it may have happened, so it has to be looked at
+        doubt = {"status": command.status.value, "error": result.error, "not_read_back": list(after)}
+        return replace(result, success=True, error="", output=doubt, changed=True)
+    if not surely_reads(command.tool_name, command.arguments):
+        return replace(result, output=output, changed=may_have_happened(command))
+    if before and not after:
+        what = command.arguments.get("command") or command.arguments.get("path") or command.tool_name
+        return replace(result, output=output, proved=f"{node}: {what}", proof_kind=ProofKind.MACHINE)
+    return replace(result, output=output)
 
 
 def node_command_tool(door: FleetDoor) -> tuple[ToolSpec, ToolFunction]:

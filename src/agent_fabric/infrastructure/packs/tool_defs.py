@@ -35,10 +35,14 @@ def make_finish_tool_def(
     required: Sequence[str] | None = None,
     needs_proof: bool = False,
     needs_citations: bool = False,
+    needs_reading_back: bool = False,
 ) -> FinishSpec:
     """Declare how a pack's tasks end; the properties become the run's payload."""
     return FinishSpec(
-        parameters=_object(properties, required), needs_proof=needs_proof, needs_citations=needs_citations
+        parameters=_object(properties, required),
+        needs_proof=needs_proof,
+        needs_citations=needs_citations,
+        needs_reading_back=needs_reading_back,
     )
 
 

@@ -40,12 +40,15 @@ class SqlCommandRepository:
         return None if row is None else _command(row)
 
     async def list(
-        self, node_id: NodeId | None = None, *, open_only: bool = False, limit: int = 100
+        self, node_id: NodeId | None = None, *, open_only: bool = False, run_id: str = "", limit: int = 100
     ) -> Sequence[NodeCommand]:
         conditions, values = ["1 = 1"], list[Any]()
         if node_id is not None:
             conditions.append("agent_id = ?")
             values.append(node_id)
+        if run_id:
+            conditions.append("run_id = ? AND run_id <> ''")  # as the index has it
+            values.append(storable(run_id))
         if open_only:
             conditions.append(f"status IN ({marks(_OPEN)})")
             values += _OPEN

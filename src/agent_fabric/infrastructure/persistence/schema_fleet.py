@@ -93,4 +93,5 @@ FLEET_CALLS: Final = """
         answer     TEXT
     ) STRICT;
     CREATE INDEX node_calls_waiting ON node_calls (agent_id, created_at) WHERE answer IS NULL;
+    CREATE INDEX node_commands_of_run ON node_commands (run_id, created_at) WHERE run_id <> '';
     """

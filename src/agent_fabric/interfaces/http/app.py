@@ -42,6 +42,7 @@ from agent_fabric.interfaces.http.routes.memory import add_memory
 from agent_fabric.interfaces.http.routes.model_server import add_model_server
 from agent_fabric.interfaces.http.routes.models import add_models
 from agent_fabric.interfaces.http.routes.node_files import add_node_files
+from agent_fabric.interfaces.http.routes.node_signatures import add_node_signatures
 from agent_fabric.interfaces.http.routes.node_terminals import add_node_terminals
 from agent_fabric.interfaces.http.routes.nodes import add_nodes
 from agent_fabric.interfaces.http.routes.operations import add_operations
@@ -140,6 +141,7 @@ def create_app(
     add_nodes(app, fabric, own_url=own_url)
     add_node_files(app, fabric)
     add_node_terminals(app, fabric)
+    add_node_signatures(app, fabric)
     add_node_socket(app, fabric.fleet)
     add_fleet_plans(app, fabric)
     add_mcp(app, mcp)

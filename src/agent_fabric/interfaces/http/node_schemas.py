@@ -113,6 +113,12 @@ class TypedRequest(RequestBody, strict=False, json_schema_extra={"examples": [{"
     """End the shell and everything that it has started."""
 
 
+class PrepareRequest(RequestBody, strict=False, json_schema_extra={"examples": [{"approval_id": "4f1c2d3e"}]}):
+    """A command that a run asks about."""
+
+    approval_id: Annotated[str, StringConstraints(min_length=1, max_length=64)]
+
+
 class SignatureRequest(
     RequestBody, strict=False, json_schema_extra={"examples": [{"approver": "ada", "signature": "0" * 128}]}
 ):

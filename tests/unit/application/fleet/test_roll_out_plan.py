@@ -1,17 +1,22 @@
 """Plans without machines: waves, checks, and notes that never undo what a person did."""
 
 from dataclasses import replace
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from agent_fabric.application.fleet.dispatch_command import DispatchCommand
 from agent_fabric.application.fleet.live_nodes import LiveNodes
+from agent_fabric.application.fleet.remote_tools import RemoteTools
 from agent_fabric.application.fleet.roll_out_plan import CHECK_FAILED, FreezePlan, PlanWish, RollOutPlan
+from agent_fabric.application.ports.approvals import ApprovalRepository, ApprovalStatus
 from agent_fabric.domain.errors import InvalidInputs
 from agent_fabric.domain.fleet.commands import CommandStatus, NodeCommand
 from agent_fabric.domain.fleet.nodes import Node, NodeId, NodeStatus
+from agent_fabric.domain.fleet.plan_signatures import root_from, root_of
 from agent_fabric.domain.fleet.plans import Plan, PlanStatus
+from agent_fabric.domain.ids import RunId
 from agent_fabric.testing.fakes import FrozenClock
 from agent_fabric.testing.fleet import MemoryCommands, MemoryNodes, MemoryPlans
 
@@ -95,10 +100,48 @@ async def test_a_note_of_progress_does_not_undo_a_halt() -> None:
     assert plans.kept[plan.id].status is PlanStatus.HALTED
 
 
-@pytest.mark.proves("FL-18")
-async def test_a_plan_that_machines_would_refuse_for_want_of_signatures_is_not_frozen() -> None:
-    dispatch, plans = fleet_of(2)
+class Agreed:
+    """Approvals, all of which somebody has agreed to."""
+
+    async def list(self, **_: Any) -> list[Any]:
+        return [SimpleNamespace(status=ApprovalStatus.APPROVED, decided_by="ada", call_id="c1")]
+
+
+@pytest.mark.proves("FL-18", "FL-24")
+async def test_a_plan_begins_when_the_approvers_of_its_machines_have_signed_it() -> None:
+    dispatch, plans = fleet_of(3)
     first = (await dispatch.nodes.list())[0]
-    await dispatch.nodes.update(first.id, {"reported": {"approvals": "signed"}})
-    with pytest.raises(InvalidInputs, match="web-0 want"):
-        await planned(dispatch, plans)
+    wants = {"approvals": "signed", "approvers": ["ada", "bob"], "quorum": 2}
+    await dispatch.nodes.update(first.id, {"reported": wants})
+    plan = replace(await planned(dispatch, plans), status=PlanStatus.WAITING, run_id="run-1")
+    await plans.save(plan)
+    shown = {
+        "plan_id": plan.id,
+        "hash": plan.hash,
+        "tool_name": plan.tool_name,
+        "arguments": dict(plan.arguments),
+        "nodes": [call.node for call in plan.calls],
+        "check": "",
+    }
+    tools = RemoteTools(dispatch, cast("ApprovalRepository", Agreed()), plans)
+    signed: tuple[Any, ...] = ()
+    for approver in ("", "ada", "eve"):
+        signed = (*signed, {"approver": approver, "signature": "00"}) if approver else signed
+        await plans.save(replace(plan, signatures=signed))
+        with pytest.raises(InvalidInputs, match="2 signed"):
+            await tools.begin_plan(shown, run_id=RunId("run-1"))
+    signed = (*signed, {"approver": "bob", "signature": "00"})
+    await plans.save(replace(plan, signatures=signed))
+    begun = await tools.begin_plan(shown, run_id=RunId("run-1"))
+    assert begun.status is PlanStatus.RUNNING
+    await RollOutPlan(dispatch, plans)._drive(plan.id)
+    root = root_of([call.bound_hash for call in plan.calls])
+    for command in await dispatch.commands.list():
+        assert [each["approver"] for each in command.signatures] == ["ada", "eve", "bob"]
+        assert {root_from(command.bound_hash, each["path"]) for each in command.signatures} == {root}
+
+
+async def test_nobody_plans_what_needs_a_person_at_the_other_end() -> None:
+    dispatch, plans = fleet_of(1)
+    with pytest.raises(InvalidInputs, match="for people"):
+        await FreezePlan(dispatch, plans)(PlanWish(selector="all", tool_name="shell", arguments={}, by="ada"))

@@ -6,11 +6,14 @@ from typing import Any, cast
 
 import pytest
 
-from agent_fabric.application.fleet.fleet_policy import NODE_COMMAND
+from agent_fabric.application.fleet.fleet_policy import FLEET_PLAN, NODE_COMMAND
+from agent_fabric.application.fleet.remote_tools import execution_id_of_call
 from agent_fabric.application.ports.approvals import ApprovalCard
 from agent_fabric.client.fabric_client import FabricClient
 from agent_fabric.domain.errors import ApprovalRefused, ConfigError
 from agent_fabric.domain.fleet.binding import BoundCall, approval_message
+from agent_fabric.domain.fleet.plan_signatures import plan_message, root_of
+from agent_fabric.domain.ids import CallId, RunId
 from agent_fabric.infrastructure.fleet.signing import SigningKey, is_signed
 from agent_fabric.interfaces.cli.approval_signature import add_signature
 
@@ -41,11 +44,14 @@ class StubHub:
         }
         self.bound = bound
         self.tool = NODE_COMMAND
+        self.args: dict[str, Any] = SHOWN
+        self.calls: list[dict[str, Any]] = []
 
     @property
     def client(self) -> FabricClient:
         async def show(_: str) -> ApprovalCard:
-            return cast("ApprovalCard", SimpleNamespace(tool=self.tool, args=SHOWN))
+            shown = {"tool": self.tool, "args": self.args, "run_id": "run-1", "call_id": "c1", "approval_id": "a1"}
+            return cast("ApprovalCard", SimpleNamespace(**shown))
 
         async def node(_: str) -> Any:
             return self.node
@@ -61,7 +67,22 @@ class StubHub:
         async def sign(_: str, __: str, *, approver: str, signature: str) -> Any:
             self.kept.append({"approver": approver, "signature": signature})
 
-        nodes = SimpleNamespace(show=node, command=command, sign=sign)
+        async def prepare(_: str, __: str) -> Any:
+            return await command("", "")
+
+        async def nodes_list() -> Any:
+            return [self.node]
+
+        async def plan(_: str) -> Any:
+            return {"id": "p1", "calls": self.calls}
+
+        async def sign_plan(_: str, *, approver: str, signature: str) -> Any:
+            self.kept.append({"approver": approver, "signature": signature})
+            return {"signatures": self.kept}
+
+        nodes = SimpleNamespace(
+            show=node, command=command, sign=sign, prepare=prepare, list=nodes_list, plan=plan, sign_plan=sign_plan
+        )
         return cast("FabricClient", SimpleNamespace(approvals=SimpleNamespace(show=show), nodes=nodes))
 
 
@@ -105,6 +126,52 @@ async def test_a_key_that_others_can_read_is_not_used(key: Path) -> None:
         await add_signature(StubHub().client, "a1", str(key))
     with pytest.raises(ConfigError, match="no key"):
         await add_signature(StubHub().client, "a1", str(key.with_name("other")))
+
+
+@pytest.mark.proves("FL-18", "FL-25")
+async def test_what_an_agent_asks_for_is_signed_as_it_is_shown(key: Path) -> None:
+    args = {"node": "web-1", "command": "uptime"}
+    bound = BoundCall(
+        agent_id="n1",
+        node_key="aa",
+        execution_id=execution_id_of_call(RunId("run-1"), CallId("c1")),
+        tool_name="run_command",
+        arguments={"command": "uptime"},
+        uid=1000,
+        policy_version="node-1",
+        expires_at=100.5,
+    ).hash
+    hub = StubHub(bound=bound)
+    hub.tool, hub.args = "node_run_command", args
+    assert (await add_signature(hub.client, "a1", str(key))).is_enough
+    assert is_signed(ADA.public, approval_message(bound), hub.kept[0]["signature"])
+    hub.args = {**args, "command": "reboot"}
+    with pytest.raises(ApprovalRefused, match="something else"):
+        await add_signature(hub.client, "a1", str(key))
+
+
+@pytest.mark.proves("FL-18", "FL-24")
+async def test_a_plan_is_signed_once_for_all_its_machines(key: Path) -> None:
+    hub = StubHub()
+    hub.node["reported"]["approvals"] = "signed"  # type: ignore[index]  # it is a table
+    hub.tool = FLEET_PLAN
+    hub.args = {"plan_id": "p1", "tool_name": "run_command", "arguments": {"command": "uptime"}, "nodes": ["web-1"]}
+    hub.calls = [
+        {
+            "node_id": "n1",
+            "node": "web-1",
+            "execution_id": "execution-1",
+            "policy_version": "node-1",
+            "expires_at": 100.5,
+            "bound_hash": BOUND,
+        }
+    ]
+    assert (await add_signature(hub.client, "a1", str(key))).is_enough
+    assert is_signed(ADA.public, plan_message(root_of([BOUND])), hub.kept[0]["signature"])
+    for wrong in ({"arguments": {"command": "reboot"}}, {"nodes": ["web-1", "db-1"]}, {"tool_name": "read_file"}):
+        hub.args = {**hub.args, **wrong}
+        with pytest.raises(ApprovalRefused, match="something else"):
+            await add_signature(hub.client, "a1", str(key))
 
 
 async def test_only_commands_for_machines_are_signed(key: Path) -> None:

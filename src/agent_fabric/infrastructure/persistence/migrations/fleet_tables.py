@@ -52,6 +52,7 @@ Index(
     postgresql_where=text("status IN ('waiting', 'queued', 'sent')"),
 )
 Index("node_commands_of_agent", NODE_COMMANDS.c.agent_id, NODE_COMMANDS.c.created_at)
+Index("node_commands_of_run", NODE_COMMANDS.c.run_id, NODE_COMMANDS.c.created_at, postgresql_where=text("run_id <> ''"))
 FLEET_PLANS = Table(
     "fleet_plans",
     METADATA,

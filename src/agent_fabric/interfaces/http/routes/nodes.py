@@ -39,7 +39,6 @@ from agent_fabric.interfaces.http.node_schemas import (
     NodeUpdate,
     PolicyDocument,
     ResolveRequest,
-    SignatureRequest,
 )
 from agent_fabric.interfaces.http.openapi import gives, operation, takes
 from agent_fabric.interfaces.http.starting import begun
@@ -391,27 +390,6 @@ def _add_executing(app: FastAPI, fabric: ServerFabric, fleet: Fleet) -> None:
 
 
 def _add_settling(app: FastAPI, fleet: Fleet) -> None:
-    @app.post(
-        f"{BASE}/{{node}}/commands/{{execution_id}}/signatures",
-        **operation("nodes", Scope.NODES, "Add a signature", COMMAND, body=takes(SignatureRequest), fails=[404, 409]),
-    )
-    async def add_signature(
-        node: NodePath, execution_id: Annotated[str, Path(max_length=64)], request: Request
-    ) -> Response:
-        """Nodes that do not trust their hub want the signatures of approvers. They go with the command."""
-        wish, found = await body_of(request, SignatureRequest), await _command(fleet, node, execution_id)
-        signatures = (*found.signatures, {"approver": wish.approver, "signature": wish.signature})
-        moved = await fleet.desk.commands.move(
-            execution_id,
-            CommandStatus.WAITING,
-            since=(CommandStatus.WAITING,),
-            at=fleet.invite.clock.now(),
-            signatures=signatures,
-        )
-        if moved is None:
-            raise InvalidInputs(f"The command is {found.status.value} already")
-        return json_answer(COMMAND.dump(moved))
-
     @app.delete(
         f"{BASE}/{{node}}/commands/{{execution_id}}",
         **operation("nodes", Scope.NODES, "Cancel a command", COMMAND, fails=[404, 409, 503, 507]),
