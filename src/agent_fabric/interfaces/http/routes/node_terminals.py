@@ -82,7 +82,7 @@ async def _shell_of(fleet: Fleet, request: Request, which: str, execution_id: st
     if command is None or command.agent_id != node.id or command.tool_name != SHELL:
         raise NodeNotFound(f"{node.name} has no shell {execution_id!r}", hint="Open one: fabric nodes shell NODE")
     if command.requested_by != who_asks(request).name:
-        raise NodeBlocked("The shell belongs to somebody else", hint="Open one of your own: fabric nodes shell NODE")
+        raise NodeBlocked("The shell belongs to someone else", hint="Open one of your own: fabric nodes shell NODE")
     return node, command
 
 
