@@ -28,7 +28,18 @@ OPTIONS = {"--run": "runs", "--pack": "specialists", "--model-key": "models", "-
 VALUED = frozenset(
     (
         *OPTIONS,
-        *("--workspace", "--server", "--input", "-i", "--inputs", "--visibility", "--reason", "--args", "--set"),
+        *(
+            "--workspace",
+            "--server",
+            "--input",
+            "-i",
+            "--inputs",
+            "--visibility",
+            "--reason",
+            "--args",
+            "--set",
+            "--sign",
+        ),
         *(
             "--data",
             "--from",
