@@ -43,6 +43,7 @@ class Deed(StrEnum):
     CHANNEL_PAIRED = "channel_paired"
     CHANNEL_UNPAIRED = "channel_unpaired"
     CHANNEL_PRESS_REFUSED = "channel_press_refused"
+    CHANNEL_NOTIFY_SET = "channel_notify_set"
     PRIVATE_RUN_READ = "private_run_read"
     PRIVATE_RUNS_LISTED = "private_runs_listed"
     PRIVATE_SESSION_READ = "private_session_read"

@@ -7,7 +7,6 @@ from agent_fabric.application.ports.channels import ChannelState, ChannelStatus,
 from agent_fabric.domain.acts import Act
 from agent_fabric.domain.channels.addresses import Place, Sender
 from agent_fabric.domain.channels.deliveries import (
-    PRIORITY,
     Accepted,
     DeliveryStatus,
     Part,
@@ -16,6 +15,7 @@ from agent_fabric.domain.channels.deliveries import (
     Settlement,
 )
 from agent_fabric.domain.channels.inbound import ButtonPress, Inbound
+from agent_fabric.domain.channels.notices import NotifyPreference
 from agent_fabric.domain.channels.pacing import Paces
 from agent_fabric.domain.channels.pairing import PairingRequest, Person, ShowCode, pairing_step
 from agent_fabric.domain.channels.rendering import PLAIN, Rendering
@@ -136,9 +136,9 @@ class MemoryChannelOutbox:
         first: dict[tuple[str, str, int], Part] = {}
         for part in self.parts.values():
             if (part.place.channel, part.place.account) == (channel, account) and part.status in _OPEN:
-                first.setdefault((part.place.chat, part.place.thread, PRIORITY[part.kind]), part)
+                first.setdefault((part.place.chat, part.place.thread, part.priority), part)
         due = [each for each in first.values() if each.status is DeliveryStatus.QUEUED and each.next_at <= now]
-        return sorted(due, key=lambda each: PRIORITY[each.kind])[:limit]
+        return sorted(due, key=lambda each: each.priority)[:limit]
 
     async def begin(self, part: Part) -> bool:
         known = self.parts.get(part.id)
@@ -223,6 +223,22 @@ class MemoryTurns:
         self.owed.pop(run_id, None)
 
 
+class MemoryNotify:
+    """NotifyStore in memory."""
+
+    def __init__(self) -> None:
+        self.kept: dict[str, NotifyPreference] = {}
+
+    async def find(self, user: str) -> NotifyPreference:
+        return self.kept.get(user, NotifyPreference(user=user))
+
+    async def list(self) -> Sequence[NotifyPreference]:
+        return [self.kept[name] for name in sorted(self.kept)]
+
+    async def save(self, preference: NotifyPreference, *, act: Act | None) -> None:  # noqa: ARG002 - nobody looks
+        self.kept[preference.user] = preference
+
+
 class MemoryChannels:
     """ChannelStore in memory."""
 
@@ -231,6 +247,7 @@ class MemoryChannels:
         self.inbound = MemoryInbound()
         self.outbox = self.deliveries = MemoryChannelOutbox()
         self.turns = MemoryTurns()
+        self.notify = MemoryNotify()
         self.conversations = MemoryConversations(self.outbox, self.turns)
 
 

@@ -9,7 +9,7 @@ from agent_fabric.application.ports.identity import UserRepository
 from agent_fabric.domain.accounts import User
 from agent_fabric.domain.acts import Act, Deed
 from agent_fabric.domain.channels.addresses import Sender
-from agent_fabric.domain.channels.pairing import Person, read_code
+from agent_fabric.domain.channels.pairing import Person, is_still, read_code
 from agent_fabric.domain.errors import AccountNotFound, ChannelNotFound, Forbidden
 from agent_fabric.domain.identity import Kind, Principal, Scope
 
@@ -31,7 +31,7 @@ class ManagePeople:
         """Return who a sender is now; None: a stranger, or a user who was disabled or removed."""
         person = await self.people.find(sender)
         user = None if person is None else await self.users.find(person.user)
-        return None if user is None or user.disabled else principal_of(user)
+        return principal_of(user) if person is not None and user is not None and is_still(person, user) else None
 
     async def pair(self, code: str, user: str, *, by: Principal) -> Person:
         """Make the sender who was shown a code a user.

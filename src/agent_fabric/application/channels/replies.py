@@ -4,6 +4,7 @@ from agent_fabric.application.ports.channels import Channel
 from agent_fabric.domain.channels.addresses import Place
 from agent_fabric.domain.channels.deliveries import Button, Part, PartKind
 from agent_fabric.domain.channels.inbound import Inbound
+from agent_fabric.domain.channels.rendering import Rendering
 from agent_fabric.domain.channels.splitting import SplitText, split_text
 
 
@@ -21,7 +22,14 @@ def text_parts(
     channel: Channel, source: str, place: Place, text: str, *, at: float, seq: int = 0, reply_to: str = ""
 ) -> list[Part]:
     """Return a text of a model as parts that the platform takes, and a file behind them if it is too long."""
-    split: SplitText = split_text(text, channel.rendering)
+    return rendered_parts(channel.rendering, source, place, text, at=at, seq=seq, reply_to=reply_to)
+
+
+def rendered_parts(
+    rendering: Rendering, source: str, place: Place, text: str, *, at: float, seq: int = 0, reply_to: str = ""
+) -> list[Part]:
+    """Return a text as parts that are written in some way, and a file behind them if it is too long."""
+    split: SplitText = split_text(text, rendering)
     parts = [
         Part(
             source=source,

@@ -9,6 +9,7 @@ from agent_fabric.domain.acts import Act
 from agent_fabric.domain.channels.addresses import Place, Sender
 from agent_fabric.domain.channels.deliveries import DeliveryStatus, Part, SendOutcome, Settlement
 from agent_fabric.domain.channels.inbound import ButtonPress, Inbound
+from agent_fabric.domain.channels.notices import NotifyPreference
 from agent_fabric.domain.channels.pacing import Paces
 from agent_fabric.domain.channels.pairing import PairingRequest, Person
 from agent_fabric.domain.channels.rendering import Rendering
@@ -241,6 +242,22 @@ class DeliveryHistory(Protocol):
         ...
 
 
+class NotifyStore(Protocol):
+    """Where users want to be told."""
+
+    async def find(self, user: str) -> NotifyPreference:
+        """Return the preference of a user; without one, that of everyone."""
+        ...
+
+    async def list(self) -> Sequence[NotifyPreference]:
+        """Return all preferences that were set, by user."""
+        ...
+
+    async def save(self, preference: NotifyPreference, *, act: Act | None) -> None:
+        """Keep a preference instead of the one before."""
+        ...
+
+
 class ChannelStore(Protocol):
     """Everything that channels store."""
 
@@ -272,4 +289,9 @@ class ChannelStore(Protocol):
     @property
     def deliveries(self) -> DeliveryHistory:
         """What went out."""
+        ...
+
+    @property
+    def notify(self) -> NotifyStore:
+        """Where users want to be told."""
         ...

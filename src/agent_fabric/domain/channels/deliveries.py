@@ -50,6 +50,9 @@ PRIORITY: Final[Mapping[PartKind, int]] = {
 }
 
 
+HELD: Final = 3
+
+
 @dataclass(frozen=True, slots=True)
 class Button:
     """A button below a message."""
@@ -79,6 +82,8 @@ class Part:
     """The message that gets this text instead of its own."""
     facts: Mapping[str, Any] = field(default_factory=dict)
     """What has to be known when a button is pressed: approval, nonce and hash."""
+    is_held: bool = False
+    """It waits for the end of somebody's quiet hours, in a line of its own: it must hold up nothing else."""
     status: DeliveryStatus = DeliveryStatus.QUEUED
     attempts: int = 0
     next_at: float = 0.0
@@ -87,6 +92,11 @@ class Part:
     message_id: str = ""
     """What the platform calls it, once it is sent."""
     problem: str = ""
+
+    @property
+    def priority(self) -> int:
+        """Its line; parts of the same line keep their order in a place."""
+        return HELD if self.is_held else PRIORITY[self.kind]
 
     @property
     def id(self) -> str:

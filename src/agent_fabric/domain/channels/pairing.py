@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, assert_never
 
+from agent_fabric.domain.accounts import User
 from agent_fabric.domain.channels.addresses import Place, Sender
 from agent_fabric.domain.errors import InvalidInputs
 
@@ -28,6 +29,11 @@ class Person:
     """Where they are reached directly."""
     paired_at: float
     paired_by: str
+
+
+def is_still(person: Person, user: User) -> bool:
+    """Tell whether a person is a user: not one of the same name who was added after the pairing."""
+    return person.user == user.name and not user.disabled and user.created_at <= person.paired_at
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

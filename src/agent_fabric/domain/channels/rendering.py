@@ -2,7 +2,7 @@
 
 import html
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -63,6 +63,17 @@ TELEGRAM: Final = Rendering(render=render_telegram, plain=render_plain, size=_me
 DISCORD: Final = Rendering(render=render_discord, plain=render_plain, size=_measured(render_discord), limit=2_000)
 SLACK: Final = Rendering(render=render_slack, plain=render_plain, size=_measured(render_slack), limit=3_000)
 WHATSAPP: Final = Rendering(render=render_whatsapp, plain=render_plain, size=_measured(render_whatsapp), limit=4_096)
+_RENDERINGS: Final[Mapping[str, Rendering]] = {
+    "telegram": TELEGRAM,
+    "discord": DISCORD,
+    "slack": SLACK,
+    "whatsapp": WHATSAPP,
+}
+
+
+def rendering_of(channel: str) -> Rendering:
+    """Return how text is written on a channel; one that is not ours gets it without markup."""
+    return _RENDERINGS.get(channel, PLAIN)
 
 
 def _joined(blocks: Sequence[Block], write: Callable[[Block], str]) -> str:

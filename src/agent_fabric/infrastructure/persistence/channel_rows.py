@@ -5,7 +5,7 @@ from dataclasses import asdict, replace
 from typing import Any, Final
 
 from agent_fabric.domain.channels.addresses import Place, Sender
-from agent_fabric.domain.channels.deliveries import PRIORITY, Button, DeliveryStatus, Part, PartKind
+from agent_fabric.domain.channels.deliveries import HELD, Button, DeliveryStatus, Part, PartKind
 from agent_fabric.domain.channels.inbound import (
     ButtonPress,
     ChatMoved,
@@ -43,7 +43,7 @@ def part_row(part: Part, seal: LetterSeal) -> tuple[Any, ...]:
         *(storable(text) for text in (place.channel, place.account, place.chat, place.thread)),
         int(place.is_direct),
         part.kind.value,
-        PRIORITY[part.kind],
+        part.priority,
         seal.sealed(body),
         part.status.value,
         part.attempts,
@@ -73,6 +73,7 @@ def part_from(row: Sequence[Any], seal: LetterSeal) -> Part:
         reply_to=body["reply_to"],
         edits=body["edits"],
         facts=body["facts"],
+        is_held=int(stored["priority"]) == HELD,
         status=DeliveryStatus(stored["status"]),
         attempts=int(stored["attempts"]),
         next_at=float(stored["next_at"]),

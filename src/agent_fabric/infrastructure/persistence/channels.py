@@ -4,6 +4,7 @@ from functools import cached_property
 
 from agent_fabric.infrastructure.persistence.chain_writer import ChainWriter
 from agent_fabric.infrastructure.persistence.channel_inbox import SqlConversations, SqlInboundLog
+from agent_fabric.infrastructure.persistence.channel_notify import SqlNotifyPreferences
 from agent_fabric.infrastructure.persistence.channel_outbox import SqlChannelOutbox
 from agent_fabric.infrastructure.persistence.channel_people import SqlChannelPeople
 from agent_fabric.infrastructure.persistence.channel_turns import SqlChannelTurns
@@ -38,6 +39,10 @@ class SqlChannels:
     @cached_property
     def outbox(self) -> SqlChannelOutbox:
         return SqlChannelOutbox(self._database, self._seal)
+
+    @cached_property
+    def notify(self) -> SqlNotifyPreferences:
+        return SqlNotifyPreferences(self._database, self._chain)
 
     @property
     def deliveries(self) -> SqlChannelOutbox:
