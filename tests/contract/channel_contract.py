@@ -9,6 +9,7 @@ from agent_fabric.domain.acts import Act, Deed
 from agent_fabric.domain.channels.addresses import Place, Sender
 from agent_fabric.domain.channels.deliveries import Button, DeliveryStatus, Part, PartKind, Settlement
 from agent_fabric.domain.channels.inbound import ButtonPress, ChatMoved, Inbound, InboundFile, InboundMessage
+from agent_fabric.domain.channels.notices import NotifyPreference
 from agent_fabric.domain.channels.pairing import CODE_LASTS_S, PairingRequest
 from agent_fabric.domain.errors import PairingNotFound
 from agent_fabric.domain.ids import RunId, SessionId
@@ -38,6 +39,21 @@ PART = Part(
 
 
 class ChannelContract:
+    async def test_a_preference_is_kept_instead_of_the_one_before(self, channels: ChannelStore) -> None:
+        assert await channels.notify.find("ann") == NotifyPreference(user="ann")
+        first = NotifyPreference(user="ann", approvals=("telegram", "webhook:ops"), quiet_hours="22:00-07:00")
+        for each in (first, replace(first, timezone="Europe/Berlin")):
+            await channels.notify.save(each, act=ACT)
+            assert await channels.notify.find("ann") == each
+        assert [each.user for each in await channels.notify.list()] == ["ann"]
+
+    async def test_what_waits_for_the_morning_holds_up_nothing(self, channels: ChannelStore) -> None:
+        held = replace(PART, source="alert", is_held=True, next_at=50.0)
+        await channels.outbox.put([held, PART])
+        assert [each.source for each in await channels.outbox.due("telegram", "42", 10.0, limit=9)] == ["run"]
+        due = await channels.outbox.due("telegram", "42", 60.0, limit=9)
+        assert [(each.source, each.is_held) for each in due] == [("run", False), ("alert", True)]
+
     async def test_a_code_is_kept_once_and_makes_a_stranger_a_user(self, channels: ChannelStore) -> None:
         people = channels.people
         assert await people.ask(ASKED)

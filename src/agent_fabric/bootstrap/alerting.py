@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from agent_fabric.application.channels.post_alerts import USER
 from agent_fabric.application.observability import raise_alert, take_vitals
 from agent_fabric.application.observability.raise_alert import RaiseAlerts
 from agent_fabric.application.ports.alerts import AlertPost
@@ -66,7 +67,7 @@ def webhooks_of(configured: Sequence[AlertConfig]) -> dict[str, str | None]:
     found: dict[str, str | None] = {}
     for each in configured:
         for place in each.notify or ():
-            if place not in {"log", "bus"}:
+            if place not in {"log", "bus"} and not place.startswith(USER):
                 found[place] = each.secret or found.get(place)
     return found
 

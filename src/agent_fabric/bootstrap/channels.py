@@ -9,17 +9,22 @@ from functools import partial
 from typing import Any
 
 from agent_fabric.application.channels.answer_press import AnswerPress
+from agent_fabric.application.channels.conversations import Conversations
 from agent_fabric.application.channels.deliver_parts import DeliverParts
 from agent_fabric.application.channels.handle_inbound import HandleInbound
+from agent_fabric.application.channels.machine_calls import Machine
 from agent_fabric.application.channels.manage_people import ManagePeople
+from agent_fabric.application.channels.post_approvals import PostApprovals
 from agent_fabric.application.channels.receive_webhook import ReceiveWebhook
 from agent_fabric.application.channels.relay_answers import RelayAnswers
 from agent_fabric.application.channels.run_channel import RunChannel
 from agent_fabric.application.channels.send_cards import SendCards
+from agent_fabric.application.ports.bus import Bus
 from agent_fabric.application.ports.channels import Channel, ChannelStatus, ChannelStore
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.bootstrap.chat import Chat
 from agent_fabric.bootstrap.local import LocalFabric
+from agent_fabric.bootstrap.notices import notifying
 from agent_fabric.config.schema.channels import TelegramConfig, WhatsAppConfig
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.domain.channels.cards import NONCE_BYTES
@@ -39,6 +44,7 @@ class Channels:
 
     store: ChannelStore
     people: ManagePeople
+    post_approvals: PostApprovals
     running: Sequence[RunChannel] = ()
     whatsapp: ReceiveWebhook | None = None
     """Takes what WhatsApp delivers; None: it is not configured."""
@@ -50,10 +56,10 @@ class Channels:
 
     def duties(self) -> "list[Coroutine[Any, Any, None]]":
         """Return what a server does for as long as it lives."""
-        return [_forever(each) for each in self.running]
+        return [*(_forever(each) for each in self.running), self.post_approvals()]
 
 
-def serve_channels(config: FabricConfig, local: LocalFabric, chat: Chat) -> Channels:
+def serve_channels(config: FabricConfig, local: LocalFabric, chat: Chat, bus: Bus) -> Channels:
     """Join the parts. Nothing is connected yet."""
     storage = local.records.storage
     people = ManagePeople(storage.channels.people, storage.users, storage.clock)
@@ -61,13 +67,14 @@ def serve_channels(config: FabricConfig, local: LocalFabric, chat: Chat) -> Chan
     if config.channels.telegram is not None:
         channel = _telegram(config.channels.telegram, local, storage.clock)
         wanted = config.channels.telegram
-        running.append(_run(channel, local, chat, people, wanted.groups, wanted.catch_up_max_age_s))
+        running.append(_run(channel, local, chat, people, bus, wanted.groups, wanted.catch_up_max_age_s))
     webhook = None
     if config.channels.whatsapp is not None:
         number = config.channels.whatsapp
         channel, webhook = _whatsapp(number, local, storage.clock)
-        running.append(_run(channel, local, chat, people, (), number.catch_up_max_age_s))
-    return Channels(storage.channels, people, running, webhook)
+        running.append(_run(channel, local, chat, people, bus, (), number.catch_up_max_age_s))
+    post_approvals = PostApprovals(notifying(storage), storage.approvals, storage.agent_locks)
+    return Channels(storage.channels, people, post_approvals, running, webhook)
 
 
 def _telegram(config: TelegramConfig, local: LocalFabric, clock: Clock) -> Channel:
@@ -100,6 +107,7 @@ def _run(
     local: LocalFabric,
     chat: Chat,
     people: ManagePeople,
+    bus: Bus,
     groups: Collection[str],
     max_age_s: float,
 ) -> RunChannel:
@@ -109,15 +117,22 @@ def _run(
     async def stop(run_id: RunId, by: str) -> object:
         return await local.cancel_run(run_id, by=by, reason="stopped in a chat")
 
+    async def find_machine(which: str) -> Machine:
+        node = await storage.nodes.find(which)
+        return Machine(which) if node is None else Machine(node.name, node.wants_signatures)
+
+    def new_nonce() -> str:
+        return secrets.token_urlsafe(NONCE_BYTES)
+
     handle = HandleInbound(
         store=store,
         people=people,
-        sessions=chat.sessions,
+        held=Conversations(store, chat.sessions, chat.manage),
         queue=chat.queue,
-        manage=chat.manage,
         send=chat.send,
         stop=stop,
         press=AnswerPress(people, store, storage.approvals, local.decide_approval, storage.acts, clock),
+        tell=bus.publish,
         new_code=lambda: code_from(secrets.token_bytes(CODE_LENGTH)),
         clock=clock,
         groups=groups,
@@ -128,8 +143,8 @@ def _run(
         store=store,
         handle=handle,
         relay=RelayAnswers(store, storage.reader, chat.queue, clock),
-        cards=SendCards(store, people, storage.approvals, lambda: secrets.token_urlsafe(NONCE_BYTES), clock),
-        deliver=DeliverParts(channel, store.outbox, store.deliveries, clock),
+        cards=SendCards(store, people, storage.approvals, new_nonce, clock, find_machine),
+        deliver=DeliverParts(channel, store.outbox, store.deliveries, clock, bus.publish),
         locks=storage.agent_locks,
         clock=clock,
     )

@@ -182,7 +182,7 @@ def build_local(  # noqa: PLR0913 - each is a part that only some callers join
             browser=config.browser,
             web_allow_hosts=config.web.allow_hosts,
             fleet=door,
-            steps=LazySteps(web, shell_timeout_s=config.shell.timeout_s, fleet=door),
+            steps=LazySteps(web, shell_timeout_s=config.shell.timeout_s, fleet=door, storage=records.storage),
         )
     )
     model_turn = ModelTurn(models, clock)
@@ -262,7 +262,9 @@ def build_local(  # noqa: PLR0913 - each is a part that only some callers join
             archive=records.archive,
         ),
         cancel_run=cancel_run(records),
-        decide_approval=DecideApproval(records.approvals, records.runs, lambda: policy),
+        decide_approval=DecideApproval(
+            records.approvals, records.runs, lambda: policy, lambda: config.approvals.four_eyes
+        ),
         sandboxes=sandboxes,
         models=models,
         web=web,
@@ -406,8 +408,13 @@ def cancel_run(records: Records) -> CancelRun:
 
 
 def decide_approval(records: Records, loaded: Callable[[], Loaded]) -> DecideApproval:
-    """Return the use case that answers runs; the configuration is read only if arguments were changed."""
-    return DecideApproval(records.approvals, records.runs, lambda: policy_of(records, loaded().config))
+    """Return the use case that answers runs; the configuration is read only if that needs it."""
+    return DecideApproval(
+        records.approvals,
+        records.runs,
+        lambda: policy_of(records, loaded().config),
+        lambda: loaded().config.approvals.four_eyes,
+    )
 
 
 def policy_of(records: Records, config: FabricConfig) -> RulePolicy:

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from agent_fabric.application.audit.apply_retention import ApplyRetention
+from agent_fabric.application.channels.notify_user import NotifyUser
+from agent_fabric.application.channels.post_alerts import AlertUsers
 from agent_fabric.application.observability.check_readiness import CheckReadiness
 from agent_fabric.application.observability.raise_alert import RaiseAlerts
 from agent_fabric.application.observability.take_vitals import MEANINGS, TakeVitals
@@ -45,11 +47,13 @@ class Watchers:
         clock = SystemClock()
         self.metrics = RunMetrics()
         self.post = AlertWebhook(webhooks_of(config.alerts), self.secret, clock)
-        self.alerts: RaiseAlerts = build_alerts(config.alerts, bus, self.post, clock, operations_log("alerts"))
+        self._people = AlertUsers(self.post)
+        self.alerts: RaiseAlerts = build_alerts(config.alerts, bus, self._people, clock, operations_log("alerts"))
 
-    def learn(self, resolve: Resolve) -> None:
-        """Learn where secrets are; that is known only after those who watch."""
+    def learn(self, resolve: Resolve, notify: NotifyUser) -> None:
+        """Learn where secrets and people are; that is known only after those who watch."""
         self._resolve = resolve
+        self._people.notify = notify
 
     async def secret(self, reference: str) -> str:
         """Return the secret that a reference names."""

@@ -67,7 +67,7 @@ class ScheduledTasks:
                 return self.workflows.tasks.of_workflow(workflow, schedule.inputs, like)
             case TargetKind.AGENT:
                 return self._agent(schedule)
-            case TargetKind.CHAT:
+            case TargetKind.CHAT | TargetKind.CHANNEL:
                 raise ConfigError(
                     "A schedule for a chat is fired by `fabric serve`, which answers in sessions",
                     hint="Use --server, or the target kind `agent`.",

@@ -45,11 +45,12 @@ from agent_fabric.bootstrap.identity import Identity, answering_keys, open_ident
 from agent_fabric.bootstrap.limits import Limits, build_limits
 from agent_fabric.bootstrap.local import LocalFabric, build_local
 from agent_fabric.bootstrap.models import LazyModels
+from agent_fabric.bootstrap.notices import notifying
 from agent_fabric.bootstrap.observers import Observers, build_observers
 from agent_fabric.bootstrap.operations import Operations, Watchers
 from agent_fabric.bootstrap.outgoing import OutgoingMessages
 from agent_fabric.bootstrap.records import Records
-from agent_fabric.bootstrap.scheduled_chat import ScheduledChat
+from agent_fabric.bootstrap.scheduled_channel import ScheduledSaying
 from agent_fabric.bootstrap.secrets import Secrets
 from agent_fabric.bootstrap.shared_runs import HINT, PROBLEM, is_to_be_said
 from agent_fabric.bootstrap.wake_ups import delta_pokes, log_pokes, open_wake_ups, watched_pause
@@ -363,7 +364,7 @@ def build_server(
     if leads:
         forget_server(local.records.layout.root)  # of a server that was killed
     resume_unfinished_runs = ResumeUnfinishedRuns(local.resume_run, dispatch)
-    watchers.learn(local.secrets.chain.resolve)
+    watchers.learn(local.secrets.chain.resolve, notifying(storage))
     redis_url = config.redis.address(os.environ)
     limits = build_limits(config.limits, storage, SystemClock(), redis_url=redis_url, cluster=config.cluster.name)
     chat = serve_chat(local, config, dispatch, limits, watch)
@@ -377,7 +378,7 @@ def build_server(
         limits=limits,
         wake_ups=wake_ups,
         watch=watch,
-        say=ScheduledChat(lambda: chat.chat),
+        say=ScheduledSaying(lambda: chat.chat, storage),
         alert=watchers.alerts.happened,
     )
     webhooks = build_webhooks(root, config, local, dispatch, outgoing.bus, limits)
@@ -418,7 +419,7 @@ def build_server(
         evals=serve_evals(local, config, dispatch, limits),
         fleet=open_fleet(local.records.layout.root, local, wake_ups),
         chat=chat,
-        channels=serve_channels(config, local, chat.chat),
+        channels=serve_channels(config, local, chat.chat, outgoing.bus),
         automation=automation,
         operations=Operations(watchers, dispatch, local.records, config.retention, config.audit),
         identity=open_identity(

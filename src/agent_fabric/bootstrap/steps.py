@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from agent_fabric.application.ports.http import HttpSender
     from agent_fabric.application.ports.packs import SpecialistPack
     from agent_fabric.application.ports.sandbox import Sandbox
+    from agent_fabric.application.ports.storage import Storage
     from agent_fabric.bootstrap.plugins import ActionOffer
     from agent_fabric.domain.tools import ToolSpec
     from agent_fabric.infrastructure.packs.tool_objects import ToolFunction
@@ -18,8 +19,16 @@ if TYPE_CHECKING:
 class LazySteps:
     """Builds the pack for steps, and knows the actions that packages have brought along."""
 
-    def __init__(self, sender: "HttpSender", *, shell_timeout_s: float, fleet: "FleetDoor | None" = None) -> None:
+    def __init__(
+        self,
+        sender: "HttpSender",
+        *,
+        shell_timeout_s: float,
+        fleet: "FleetDoor | None" = None,
+        storage: "Storage | None" = None,
+    ) -> None:
         self._sender = sender
+        self._storage = storage
         self._fleet = fleet
         self._shell_timeout_s = shell_timeout_s
 
@@ -37,6 +46,11 @@ class LazySteps:
                 sysadmin.node_run_tool(self._fleet),
                 sysadmin.fleet_plan_tool(self._fleet),
             )
+        if self._storage is not None:
+            from agent_fabric.bootstrap.notices import notifying  # noqa: PLC0415 - see above
+            from agent_fabric.infrastructure.tools.send_message import SEND_MESSAGE, SendMessage  # noqa: PLC0415 - see above
+
+            more = (*more, (SEND_MESSAGE, SendMessage(notifying(self._storage))))
         return step_pack(
             sandbox, sender=self._sender, actions=actions, shell_timeout_s=self._shell_timeout_s, more=more
         )

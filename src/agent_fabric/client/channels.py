@@ -8,6 +8,7 @@ from agent_fabric.wire.shape import Json
 
 _BASE = "/api/v1/channels"
 _PERSON = json_from("channel", "user", "sender")
+_NOTIFY = json_from("user", "approvals", "alerts")
 
 
 class ServerChannels(Resource):
@@ -37,6 +38,14 @@ class ServerChannels(Resource):
         body = {"user": user, "channel": channel or None}
         found: Sequence[Json] = (await self._post(json_from("people"), f"{_BASE}/unpair", body))["people"]
         return found
+
+    async def notify(self, user: str) -> Json:
+        """Return where a user wants to be told."""
+        return await self._get(_NOTIFY, f"{_BASE}/notify", {"user": user})
+
+    async def set_notify(self, user: str, **changes: object) -> Json:
+        """Change where a user wants to be told: `approvals`, `alerts`, `quiet_hours`, `timezone`."""
+        return await self._post(_NOTIFY, f"{_BASE}/notify", {"user": user, **changes})
 
     async def deliveries(self, *, status: str = "", limit: int = 100) -> Sequence[Json]:
         """Return what went out, the newest first."""

@@ -2,6 +2,7 @@
 
 from agent_fabric.application.ports.channels import ChannelStatus
 from agent_fabric.domain.channels.deliveries import Part
+from agent_fabric.domain.channels.notices import NotifyPreference
 from agent_fabric.domain.channels.pairing import Person
 from agent_fabric.wire.shape import Listing, Shape
 
@@ -20,6 +21,12 @@ PERSON = Shape(
     about="A sender on a channel who is a user.",
 )
 PEOPLE = Listing("people", PERSON, name="ChannelPeople", about="Everyone who is paired, by user.")
+NOTIFY = Shape(
+    NotifyPreference,
+    "user approvals alerts quiet_hours? timezone",
+    name="NotifyPreference",
+    about="Where a user wants to be told of approvals and alerts, and when not.",
+)
 DELIVERY = Shape(
     Part,
     "id source channel=place.channel chat=place.chat kind status attempts created_at settled_at message_id? problem?",

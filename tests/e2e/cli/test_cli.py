@@ -80,7 +80,7 @@ SUBCOMMANDS = (
     *("cluster status", "cluster drain", "cluster drill"),
     *("schedules add", "schedules list", "schedules show", "schedules set", "schedules pause", "schedules resume"),
     *("channels list", "channels pair", "channels people", "channels unpair", "channels test"),
-    *("channels deliveries", "channels resend"),
+    *("channels deliveries", "channels resend", "channels notify"),
     *("webhooks list", "webhooks add", "webhooks test", "webhooks rotate", "webhooks remove"),
     *(
         "schedules import",

@@ -109,6 +109,7 @@ OTHERS = {
     "POST /api/v1/sessions/{session_id}/stop",
     "POST /api/v1/tool-servers/inspect",
     "POST /api/v1/channels/deliveries/resend",
+    "POST /api/v1/channels/notify",
     "POST /api/v1/channels/pair",
     "POST /api/v1/channels/test",
     "POST /api/v1/channels/unpair",

@@ -212,6 +212,8 @@ OPERATIONS = [
     ("get", "/api/v1/channels/deliveries"),
     ("post", "/api/v1/channels/deliveries/resend"),
     ("post", "/api/v1/channels/test"),
+    ("get", "/api/v1/channels/notify"),
+    ("post", "/api/v1/channels/notify"),
     ("get", "/api/v1/subscriptions"),
     ("post", "/api/v1/subscriptions"),
     ("delete", "/api/v1/subscriptions/{name}"),

@@ -15,7 +15,7 @@ from agent_fabric.domain.errors import ApprovalRefused, Forbidden
 from agent_fabric.domain.identity import Principal, Scope
 from agent_fabric.domain.ids import LaneId
 from agent_fabric.domain.json_schema import problems_with
-from agent_fabric.domain.ownership import Viewer
+from agent_fabric.domain.ownership import Viewer, owner_of
 from agent_fabric.domain.policy.calls import Policy, argument_hash
 from agent_fabric.domain.policy.verdicts import Verdict
 from agent_fabric.domain.runs.labelling import flow_of
@@ -49,18 +49,25 @@ class DecideApproval:
     runs: RunRepository
     policy: Callable[[], Policy]
     """Read only when a person has changed arguments."""
+    four_eyes: Callable[[], bool] = lambda: False
+    """Tells whether somebody else than the one whose run asks has to approve."""
 
     async def __call__(self, prefix: str, answer: Answer, *, by: Principal) -> ApprovalCard:
         """Settle the question and return it as it was asked.
 
         Raises:
-            Forbidden: a run asks, or a caller without the scope `approvals`.
+            Forbidden: a run asks, or a caller without the scope `approvals`, or one who would agree with themselves.
             ApprovalNotFound: there is no such question, or more than one begins so.
             ApprovalSettled: it has been answered already, or time has run out.
             ApprovalRefused: the answer does not fit the question.
         """
         require_approver(by)
         card = await self.book.find(prefix, viewer=Viewer.of(by))
+        if answer.decision is not Decision.DENY and owner_of(by) == card.owner and self.four_eyes():
+            raise Forbidden(
+                f"{by.name} asks for this, so someone else has to approve it",
+                hint="The setting `approvals.four_eyes` wants two people. You can deny it yourself.",
+            )
         await self._require_as_asked(card)
         _require_fitting(card, answer)
         if card.question is Question.ANSWER:

@@ -38,7 +38,7 @@ from agent_fabric.domain.automation.firing import (
     place_firings,
     run_of_firing,
 )
-from agent_fabric.domain.automation.schedule import Overlap, Schedule, TargetKind, zone_of
+from agent_fabric.domain.automation.schedule import Overlap, Schedule, zone_of
 from agent_fabric.domain.automation.timing import iso_utc
 from agent_fabric.domain.automation.why import HEARTBEAT_S
 from agent_fabric.domain.errors import FabricError, ScheduleNotFound, StoreUnavailable, TooManyRequests
@@ -274,7 +274,7 @@ class FireSchedules:
         """
         if self.count_start is not None:
             await self.count_start(schedule)
-        if schedule.target_kind is TargetKind.CHAT and self.say is not None:
+        if schedule.is_said and self.say is not None:
             await self.say(schedule, run_of_firing(schedule.name, instant))
             return None
         task = await self.make_task(schedule)

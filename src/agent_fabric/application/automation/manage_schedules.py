@@ -135,7 +135,7 @@ class ManageSchedules:
         now = self.clock.now()
         due = now if due_at is None else due_at
         run_id = run_of_firing(schedule.name, due)
-        chats = schedule.target_kind is TargetKind.CHAT and self.say is not None
+        chats = schedule.is_said and self.say is not None
         created = None if chats else self.first_event(run_id, await self.make_task(schedule))
         if chats and self.say is not None:
             await self.say(schedule, run_id)
@@ -166,7 +166,7 @@ class ManageSchedules:
         return self._changed(base, {"task_instruction": "-", **wish}, now)
 
     async def _require_startable(self, schedule: Schedule) -> None:
-        if schedule.target_kind is not TargetKind.CHAT or self.say is None:
+        if not schedule.is_said or self.say is None:
             await self.make_task(schedule)
 
     def _changed(self, base: Schedule, wish: Mapping[str, Any], now: float) -> Schedule:
@@ -235,9 +235,10 @@ def require_scope_for_target(schedule: Schedule, by: Principal) -> None:
 
 
 def _require_target(schedule: Schedule) -> None:
-    if schedule.target_kind in (TargetKind.WORKFLOW, TargetKind.NODE_COMMAND) and not schedule.target:
+    needs_target = (TargetKind.WORKFLOW, TargetKind.CHANNEL, TargetKind.NODE_COMMAND)
+    if schedule.target_kind in needs_target and not schedule.target:
         raise InvalidInputs(f"A schedule for a {schedule.target_kind.value} needs a target", hint="Name it.")
-    if schedule.target_kind is TargetKind.CHAT and not schedule.task_instruction:
+    if schedule.is_said and not schedule.task_instruction:
         raise InvalidInputs("A schedule for a chat needs a task_instruction", hint="Say what is to be said.")
     if schedule.target_kind is TargetKind.AGENT and not (schedule.task_instruction or schedule.target):
         raise InvalidInputs(

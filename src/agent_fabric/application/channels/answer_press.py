@@ -1,10 +1,10 @@
 """Lets a pressed button answer an approval, if it is the right person's thumb."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import assert_never
 
 from agent_fabric.application.approvals.decide_approval import DecideApproval
+from agent_fabric.application.channels.machine_calls import named_machines
 from agent_fabric.application.channels.manage_people import ManagePeople
 from agent_fabric.application.ports.approvals import Answer, ApprovalCard, ApprovalRepository, ApprovalStatus
 from agent_fabric.application.ports.audit import ActLog
@@ -18,7 +18,7 @@ from agent_fabric.domain.errors import ApprovalNotFound, ApprovalRefused, Approv
 from agent_fabric.domain.identity import Principal, Scope
 from agent_fabric.domain.ownership import Viewer
 
-NOT_YOURS = "This is not yours to answer."
+NOT_YOURS = "Sorry, this is not yours to answer. Someone with the right to approve it has to."
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +34,6 @@ class AnswerPress:
     decide: DecideApproval
     acts: ActLog
     clock: Clock
-    needs_nodes: Callable[[ApprovalCard], bool] = lambda _: False
-    """Tells whether a call goes to a machine, so that the right `nodes` is needed as well."""
 
     async def __call__(self, channel: Channel, press: ButtonPress) -> str:
         """Answer the press to the one who pressed; return what came of it."""
@@ -90,7 +88,7 @@ class AnswerPress:
             found = await self.approvals.find(pressed.approval_id, viewer=Viewer.of(by))
         except ApprovalNotFound:
             return None
-        lacks_nodes = self.needs_nodes(found) and not by.may(Scope.NODES)
+        lacks_nodes = bool(named_machines(found)) and not by.may(Scope.NODES)
         return found if found.approval_id == pressed.approval_id and not lacks_nodes else None
 
     async def _decide(self, channel: Channel, press: ButtonPress, pressed: PressedButton, by: Principal) -> str:

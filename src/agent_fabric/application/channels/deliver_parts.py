@@ -5,9 +5,17 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from agent_fabric.application.channels.replies import plain_part
-from agent_fabric.application.ports.channels import Channel, ChannelOutbox, DeliveryHistory
+from agent_fabric.application.ports.channels import SUBJECT, Channel, ChannelOutbox, DeliveryHistory, Tell, tell_nobody
 from agent_fabric.application.ports.clock import Clock
-from agent_fabric.domain.channels.deliveries import DOUBT_NOTE, DeliveryStatus, Part, PartKind, Throttled, after_crash
+from agent_fabric.domain.channels.deliveries import (
+    DOUBT_NOTE,
+    DeliveryStatus,
+    Part,
+    PartKind,
+    Settlement,
+    Throttled,
+    after_crash,
+)
 from agent_fabric.domain.channels.deliveries import settle as settlement_after
 from agent_fabric.domain.channels.pacing import Pacer
 
@@ -23,6 +31,7 @@ class DeliverParts:
     outbox: ChannelOutbox
     history: DeliveryHistory
     clock: Clock
+    tell: Tell = tell_nobody
     pause: Callable[[float], Awaitable[None]] = asyncio.sleep
     _pacer: Pacer | None = field(default=None)
 
@@ -45,6 +54,7 @@ class DeliverParts:
             now = self.clock.now()
             settlement = after_crash(part, now=now)
             await self.outbox.settle(part, settlement, now=now)
+            self._publish(part, settlement)
             if settlement.status is DeliveryStatus.IN_DOUBT:
                 await self._note_doubt(part)
         return len(stranded)
@@ -73,8 +83,15 @@ class DeliverParts:
             self.pacer.close(part.place, now + outcome.retry_after_s, whole_account=outcome.whole_account)
         settlement = settlement_after(part, outcome, now=now)
         await self.outbox.settle(part, settlement, now=now)
+        self._publish(part, settlement)
         if settlement.status is DeliveryStatus.IN_DOUBT:
             await self._note_doubt(part)
+
+    def _publish(self, part: Part, settlement: Settlement) -> None:
+        if settlement.status is not DeliveryStatus.QUEUED:
+            told = {"id": part.id, "channel": part.place.channel, "kind": part.kind.value}
+            told |= {"source": part.source, "problem": settlement.problem}
+            self.tell(f"{SUBJECT}.{settlement.status.value}", told)
 
     async def _note_doubt(self, part: Part) -> None:
         """Tell the person that something may be missing; never about such a note itself, and once for a source."""

@@ -6,14 +6,14 @@ from dataclasses import dataclass, replace
 from typing import assert_never
 
 from agent_fabric.application.channels.answer_press import AnswerPress
+from agent_fabric.application.channels.conversations import Conversations
 from agent_fabric.application.channels.manage_people import ManagePeople
 from agent_fabric.application.channels.replies import DO_IT, LEAVE_IT, plain_part, reply_source
-from agent_fabric.application.chat.manage_sessions import ManageSessions
 from agent_fabric.application.chat.send_message import SendMessage
-from agent_fabric.application.ports.channels import Channel, ChannelStore, Conversation, PendingTurn
-from agent_fabric.application.ports.chat import MessageQueue, SessionRepository
+from agent_fabric.application.ports.channels import SUBJECT, Channel, ChannelStore, PendingTurn, Tell, tell_nobody
+from agent_fabric.application.ports.chat import MessageQueue
 from agent_fabric.application.ports.clock import Clock
-from agent_fabric.domain.channels.addresses import Place, Sender, run_of_message
+from agent_fabric.domain.channels.addresses import Place, run_of_message
 from agent_fabric.domain.channels.deliveries import DeliveryStatus, PartKind, Settlement
 from agent_fabric.domain.channels.inbound import (
     CATCH_UP_MAX_AGE_S,
@@ -33,10 +33,10 @@ from agent_fabric.domain.channels.inbound import (
     with_context,
 )
 from agent_fabric.domain.channels.pairing import PairingRequest, ShowCode, pairing_text
-from agent_fabric.domain.chat import Session, title_from
-from agent_fabric.domain.errors import FabricError, Forbidden, SessionNotFound, StoreUnavailable
+from agent_fabric.domain.chat import title_from
+from agent_fabric.domain.errors import FabricError, Forbidden, StoreUnavailable
 from agent_fabric.domain.identity import Principal, Scope
-from agent_fabric.domain.ids import RunId, SessionId
+from agent_fabric.domain.ids import RunId
 
 _log = logging.getLogger(__name__)
 
@@ -50,9 +50,8 @@ class HandleInbound:
 
     store: ChannelStore
     people: ManagePeople
-    sessions: SessionRepository
+    held: Conversations
     queue: MessageQueue
-    manage: ManageSessions
     send: SendMessage
     stop: Stop
     press: AnswerPress
@@ -61,6 +60,7 @@ class HandleInbound:
     groups: Collection[str] = ()
     """Chats of several people in which the bot answers."""
     max_age_s: float = CATCH_UP_MAX_AGE_S
+    tell: Tell = tell_nobody
 
     async def __call__(self, channel: Channel, *, limit: int = 100) -> int:
         """Handle what is pending; return how much that was.
@@ -82,6 +82,8 @@ class HandleInbound:
                 await self._say(each, "Something went wrong here. It is in the server's log.", seq=9)
                 outcome = "error"
             await self.store.inbound.settle(each, outcome=outcome)
+            told = {"channel": each.place.channel, "account": each.place.account, "outcome": outcome}
+            self.tell(f"{SUBJECT}.received", told)
         return len(pending)
 
     async def _handled(self, channel: Channel, inbound: Inbound) -> str:
@@ -151,7 +153,7 @@ class HandleInbound:
     async def _begin(self, message: InboundMessage | ButtonPress, text: str, by: Principal, key: str = "") -> str:
         key = key or message.key
         place, sender = message.place, message.sender
-        session = await self._session(place, sender, by, key, title_from(text))
+        session = await self.held.open(place, sender, by, key, title_from(text))
         if len(await self.queue.list(session.session_id)) >= MAX_WAITING:
             await self._say(message, f"{MAX_WAITING} messages wait already, so I did not take this one.")
             return "full"
@@ -166,28 +168,12 @@ class HandleInbound:
             raise
         return f"run {run_id}"
 
-    async def _session(self, place: Place, sender: Sender, by: Principal, key: str, title: str) -> Session:
-        """Return the session of a place, or a new one; its id follows from the message, so that there is only one."""
-        held = await self.store.conversations.find(place)
-        if held is not None:
-            try:
-                return await self.sessions.find(held.session_id)
-            except SessionNotFound:
-                _log.info("The session of %s was deleted; a new one begins", place.key)
-        session_id = SessionId(run_of_message(place.channel, place.account, f"session {key}"))
-        session = await self.manage.create(by=by, title=title, session_id=session_id)
-        await self.store.conversations.bind(Conversation(session.session_id, place, sender))
-        return session
-
     async def _command(self, command: Command, message: InboundMessage, by: Principal) -> str:
         match command:
             case Command.HELP | Command.START:
                 await self._say(message, HELP)
             case Command.NEW:
-                key = f"session {message.key}"
-                session_id = SessionId(run_of_message(message.place.channel, message.place.account, key))
-                session = await self.manage.create(by=by, title="", session_id=session_id)
-                await self.store.conversations.bind(Conversation(session.session_id, message.place, message.sender))
+                await self.held.begin(message.place, message.sender, by, message.key)
                 await self._say(message, "A new conversation. What is it about?")
             case Command.STOP:
                 await self._say(message, await self._stop(message.place, by))
@@ -200,7 +186,7 @@ class HandleInbound:
         return f"/{command}"
 
     async def _stop(self, place: Place, by: Principal) -> str:
-        session = await self._held(place)
+        session = await self.held.find(place)
         if session is None or session.turn is None:
             return "Nothing is under way."
         if session.owner != f"user:{by.name}":
@@ -209,7 +195,7 @@ class HandleInbound:
         return "Stopped."
 
     async def _status(self, place: Place) -> str:
-        session = await self._held(place)
+        session = await self.held.find(place)
         if session is None:
             return "No conversation yet. Write something."
         doing = "An answer is under way" if session.turn is not None else "Nothing is under way"
@@ -225,22 +211,13 @@ class HandleInbound:
             await self.store.outbox.requeue(each, now=self.clock.now())
         return f"I send {len(wanted)} again." if wanted else "Everything has arrived, as far as I know."
 
-    async def _held(self, place: Place) -> Session | None:
-        held = await self.store.conversations.find(place)
-        if held is None:
-            return None
-        try:
-            return await self.sessions.find(held.session_id)
-        except SessionNotFound:
-            return None
-
     async def _pressed(self, channel: Channel, press: ButtonPress) -> str:
         if press.data not in (DO_IT.data, LEAVE_IT.data):
             return await self.press(channel, press)
         asked = await self.store.deliveries.of_message(press.place, press.message_id)
         by = await self.people.principal(press.sender)
         if asked is None or by is None or asked.facts.get("sender") != press.sender.id:
-            await channel.answer(press, "This is not yours to answer.")
+            await channel.answer(press, "Sorry, this is not yours to answer.")
             return "not_yours"
         outcome, said = "left", "Left as it is."
         if press.data == DO_IT.data:

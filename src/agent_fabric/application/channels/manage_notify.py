@@ -7,7 +7,7 @@ from agent_fabric.application.ports.channels import NotifyStore
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.identity import UserRepository
 from agent_fabric.domain.acts import Act, Deed
-from agent_fabric.domain.channels.notices import NotifyPreference, read_preference
+from agent_fabric.domain.channels.notices import WEBHOOK, NotifyPreference, read_preference
 from agent_fabric.domain.errors import AccountNotFound, Forbidden
 from agent_fabric.domain.identity import Kind, Principal, Scope
 
@@ -56,6 +56,9 @@ class ManageNotify:
             quiet_hours=now.quiet_hours if quiet_hours is None else quiet_hours,
             timezone=now.timezone if timezone is None else timezone,
         )
+        webhooks = {each for each in (*changed.approvals, *changed.alerts) if each.startswith(WEBHOOK)}
+        if webhooks - {*now.approvals, *now.alerts} and not by.may(Scope.ADMIN):
+            raise Forbidden("Only an admin connects users with webhooks", hint="Ask one, or choose a channel.")
         act = Act.of(by, Deed.CHANNEL_NOTIFY_SET, at=self.clock.now(), about=user)
         await self.preferences.save(changed, act=act)
         return changed

@@ -49,7 +49,7 @@ class NotifyUser:
         parts = [part for each in people for part in self._parts(notice, wanted, each)]
         if parts:
             await self.store.outbox.put(parts)
-        await self._post(notice, wanted)
+        await self.post(notice, wanted)
         return parts
 
     def _parts(self, notice: Notice, wanted: NotifyPreference, person: Person) -> list[Part]:
@@ -60,7 +60,8 @@ class NotifyUser:
             return parts
         return [replace(part, next_at=quiet, is_held=True) for part in parts]
 
-    async def _post(self, notice: Notice, wanted: NotifyPreference) -> None:
+    async def post(self, notice: Notice, wanted: NotifyPreference) -> None:
+        """Hand a notice to the webhooks of a user; they have no quiet hours."""
         now = self.clock.now()
         messages = [
             OutgoingMessage(

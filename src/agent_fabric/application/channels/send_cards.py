@@ -3,7 +3,9 @@
 import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
+from agent_fabric.application.channels.machine_calls import FindMachine, Machine, named_machines, unknown_machine
 from agent_fabric.application.channels.manage_people import ManagePeople
 from agent_fabric.application.channels.replies import plain_part
 from agent_fabric.application.ports.approvals import ApprovalCard, ApprovalRepository, ApprovalStatus
@@ -19,6 +21,7 @@ from agent_fabric.domain.channels.cards import (
     make_card,
 )
 from agent_fabric.domain.channels.deliveries import DeliveryStatus, Part, PartKind
+from agent_fabric.domain.channels.notices import NoticeKind
 from agent_fabric.domain.errors import ApprovalNotFound
 from agent_fabric.domain.identity import Scope
 from agent_fabric.domain.outside import Outside
@@ -26,6 +29,14 @@ from agent_fabric.domain.ownership import Viewer
 
 LOOK_BACK = 500
 """Cards that are looked at after a start, for those that were decided meanwhile."""
+
+
+class _Places(NamedTuple):
+    """Where a question is shown."""
+
+    now: Sequence[Place]
+    later: bool = False
+    """Whether somebody sleeps who is told when they wake up."""
 
 
 @dataclass(slots=True)
@@ -37,8 +48,8 @@ class SendCards:
     approvals: ApprovalRepository
     new_nonce: Callable[[], str]
     clock: Clock
-    only_notifies: Callable[[ApprovalCard], bool] = lambda _: False
-    """Tells whether a question is answered with a signature, and so not here."""
+    machine: FindMachine = unknown_machine
+    """Finds machines. On one that wants signatures, a question is answered there, and here only shown."""
     _sent: set[str] = field(default_factory=set)
     """Questions whose cards are in the outbox."""
     _open: set[str] | None = None
@@ -52,8 +63,7 @@ class SendCards:
         """
         pending = [each for each in await self.approvals.list(pending_only=True) if not each.damage]
         for each in pending:
-            if each.approval_id not in self._sent:
-                await self._send(channel, each)
+            if each.approval_id not in self._sent and await self._send(channel, each):
                 self._sent.add(each.approval_id)
         now_open = {each.approval_id for each in pending}
         before = await self._cards_sent(channel) if self._open is None else self._open
@@ -67,28 +77,37 @@ class SendCards:
         cards = (each for each in known if each.kind is PartKind.CARD)
         return {str(each.facts.get("approval_id", "")) for each in cards} - {""}
 
-    async def _send(self, channel: Channel, asked: ApprovalCard) -> None:
+    async def _send(self, channel: Channel, asked: ApprovalCard) -> bool:
+        """Put the cards of a question into the outbox; False: somebody is told later."""
+        machines = [await self.machine(each) for each in named_machines(asked)]
+        only_notifies = any(each.is_signed for each in machines)
         there = {each.place.key for each in await self.store.deliveries.of_source(card_source(asked.approval_id))}
+        places = await self._places(channel, asked)
         parts = []
-        for place in await self._places(channel, asked):
+        for place in places.now:
             if place.key in there:
                 continue  # its nonce is out already
             nonce, now = self.new_nonce(), self.clock.now()
             limit = CARD_LIMITS.get(place.channel, DEFAULT_CARD_LIMIT)
-            card = make_card(shown(asked), nonce, limit=limit, only_notifies=self.only_notifies(asked))
+            card = make_card(shown(asked, machines), nonce, limit=limit, only_notifies=only_notifies)
             facts = {"approval_id": asked.approval_id, "nonce": nonce, "args_hash": asked.args_hash}
             part = plain_part(card_source(asked.approval_id), place, card.text, at=now)
             parts.append(replace(part, kind=PartKind.CARD, buttons=card.buttons, facts=facts))
         if parts:
             await self.store.outbox.put(parts)
+        return not places.later
 
-    async def _places(self, channel: Channel, asked: ApprovalCard) -> Sequence[Place]:
-        """Return where a question is shown: in the chat that it comes from, else to each person who may answer."""
+    async def _places(self, channel: Channel, asked: ApprovalCard) -> _Places:
+        """Return where a question is shown: in the chat that it comes from, else to each person who may answer.
+
+        Who has said where they want to be told is told only there, and not in their quiet hours, unless the question
+        would expire by then.
+        """
         account = (channel.status.channel, channel.status.account)
         turn = await self.store.turns.find(asked.run_id)
         if turn is not None:
-            return [turn.place] if (turn.place.channel, turn.place.account) == account else []
-        places = []
+            return _Places([turn.place] if (turn.place.channel, turn.place.account) == account else [])
+        places, later = list[Place](), False
         for person in await self.store.people.list():
             if (person.place.channel, person.place.account) != account:
                 continue
@@ -99,8 +118,15 @@ class SendCards:
                 await self.approvals.find(asked.approval_id, viewer=Viewer.of(by))
             except ApprovalNotFound:
                 continue
+            wanted = await self.store.notify.find(by.name)
+            if not wanted.wants(NoticeKind.APPROVAL, person.place.channel):
+                continue
+            quiet = wanted.quiet_until(self.clock.now())
+            if quiet is not None and quiet < asked.expires_at:
+                later = True
+                continue
             places.append(person.place)
-        return places
+        return _Places(places, later=later)
 
     async def _close(self, channel: Channel, approval_id: str) -> None:
         """Edit the cards of a question that has its answer: who, when."""
@@ -136,7 +162,7 @@ class SendCards:
         return replace(edit, kind=PartKind.EDIT, edits=card.message_id)
 
 
-def shown(asked: ApprovalCard) -> CallShown:
+def shown(asked: ApprovalCard, machines: Sequence[Machine] = ()) -> CallShown:
     """Return what a card shows of an approval."""
     return CallShown(
         approval_id=asked.approval_id,
@@ -149,6 +175,8 @@ def shown(asked: ApprovalCard) -> CallShown:
         reason=asked.reason,
         question=asked.question,
         expires_at=asked.expires_at,
+        rule=asked.rule,
+        machines=[each.name for each in machines],
         untrusted=asked.untrusted,
         private=asked.private,
         destination=asked.destination,

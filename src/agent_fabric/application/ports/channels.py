@@ -1,9 +1,9 @@
 """Platforms on which people write to us, and what is kept about them."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from agent_fabric.domain.acts import Act
 from agent_fabric.domain.channels.addresses import Place, Sender
@@ -17,6 +17,15 @@ from agent_fabric.domain.ids import RunId, SessionId
 
 Take = Callable[[Sequence[Inbound]], Awaitable[None]]
 """Makes what came durable; when it returns, the platform may forget it. Raises StoreUnavailable."""
+
+Tell = Callable[[str, Mapping[str, Any]], None]
+"""Publishes on the bus: a subject and a message, which never contains what was written."""
+SUBJECT = "agent33.channel"
+
+
+def tell_nobody(subject: str, message: Mapping[str, Any]) -> None:
+    """Publish nothing."""
+
 
 HEARD_WITHIN_S = 120.0
 """A channel is connected if something was heard within this time, an empty answer included."""

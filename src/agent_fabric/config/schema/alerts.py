@@ -21,7 +21,8 @@ class AlertConfig(Settings):
     severity: Literal["info", "warning", "critical"] | None = None
     """How much it matters; by default `warning`."""
     notify: Texts | None = None
-    """Where they are sent: `log`, `bus`, and addresses of webhooks; by default log and bus."""
+    """Where they are sent: `log`, `bus`, users such as `user:ann`, and addresses of webhooks; by default log and
+    bus."""
     secret: SecretReference | None = None
     """What messages to webhooks are signed with; not set: they are not signed."""
     enabled: bool = True
@@ -30,8 +31,8 @@ class AlertConfig(Settings):
     @model_validator(mode="after")
     def _can_be_notified(self) -> Self:
         for place in self.notify or ():
-            if place not in {"log", "bus"} and not place.startswith(("https://", "http://")):
-                raise ConfigProblem("has a `notify` that is neither 'log' nor 'bus' nor the address of a webhook")
+            if place not in {"log", "bus"} and not place.startswith(("https://", "http://", "user:")):
+                raise ConfigProblem("has a `notify` that is neither 'log', 'bus', a user nor the address of a webhook")
         return self
 
 

@@ -8,6 +8,7 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from agent_fabric.config.schema.agents import AgentsConfig
 from agent_fabric.config.schema.alerts import Alerts
+from agent_fabric.config.schema.approvals import ApprovalsConfig
 from agent_fabric.config.schema.audit import AuditConfig
 from agent_fabric.config.schema.automation import AutomationConfig
 from agent_fabric.config.schema.browser import BrowserConfig
@@ -106,6 +107,8 @@ class FabricConfig(Settings):
     """What notices things and starts workflows, each under a name of your choice."""
     webhooks: Mapping[EntryKey, WebhookConfig] = {}
     """Senders whose deliveries are accepted at `POST /api/v1/webhooks/NAME`, each under a name of your choice."""
+    approvals: ApprovalsConfig = ApprovalsConfig()
+    """Who may answer what a run asks."""
     channels: ChannelsConfig = ChannelsConfig()
     """Where people write to the server: Telegram, WhatsApp."""
     identity: IdentityConfig = IdentityConfig()

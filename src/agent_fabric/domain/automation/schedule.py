@@ -32,6 +32,8 @@ class TargetKind(StrEnum):
     """An agent or a pack, with an instruction."""
     CHAT = "chat"
     """A turn in a session."""
+    CHANNEL = "channel"
+    """A turn in the chat of a person on a channel, where its answer arrives."""
     NODE_COMMAND = "node_command"
     """A command on an enrolled machine."""
 
@@ -98,7 +100,7 @@ class Schedule:
     name: str
     target_kind: TargetKind = TargetKind.AGENT
     target: str = ""
-    """The workflow, the agent or pack, or the machine; empty: the instruction decides."""
+    """The workflow, the agent or pack, the channel or the machine; empty: the instruction decides."""
     inputs: Mapping[str, Any] = field(default_factory=dict)
     task_instruction: str = ""
     agent_id: str = ""
@@ -125,6 +127,11 @@ class Schedule:
     created_at: float = 0.0
     revision: int = 1
     next_at: float | None = None
+
+    @property
+    def is_said(self) -> bool:
+        """Whether it is a turn of a session, which makes its own run."""
+        return self.target_kind in (TargetKind.CHAT, TargetKind.CHANNEL)
 
     @property
     def is_from_file(self) -> bool:

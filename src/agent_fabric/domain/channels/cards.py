@@ -43,6 +43,10 @@ class CallShown:
     reason: str
     question: Question
     expires_at: float
+    rule: str = ""
+    """The rule of the policy, or of the machine's own floor, that wants a person to agree."""
+    machines: Sequence[str] = ()
+    """The machines of the fleet that it is for; none: it stays here."""
     untrusted: Sequence[str] = ()
     private: Sequence[str] = ()
     destination: str = ""
@@ -76,7 +80,7 @@ def make_card(shown: CallShown, nonce: str, *, limit: int, only_notifies: bool =
     call = _call_text(shown)
     tail = f"Expires {moment_words(shown.expires_at)}. Silence means no."
     whole = "\n\n".join((head, call, tail))
-    can_be_shown = utf16_units(whole) <= limit and not _hides(call)
+    can_be_shown = utf16_units(whole) <= limit and not _hides(whole)
     if can_be_shown and shown.question is not Question.ANSWER and not only_notifies:
         return Card(whole, _buttons(shown, nonce), is_whole=True)
     if can_be_shown:
@@ -179,13 +183,17 @@ def _buttons(shown: CallShown, nonce: str) -> tuple[Button, ...]:
 
 def _head(shown: CallShown) -> str:
     asks = "May this run?" if shown.question is not Question.DID_IT_HAPPEN else "This may have happened. Run it again?"
-    lines = [f"{asks}  {shown.tool} on {shown.target}"]
+    where = ", ".join(shown.machines) or shown.target
+    lines = [f"{asks}  {shown.tool} on {where}"]
     lines += [f"Why it asks: {shown.reason}"] if shown.reason else []
+    lines += [f"Rule: {shown.rule}"] if shown.rule else []
     lines += [f"Asked by {shown.agent}, sandbox {shown.sandbox or 'none'}"]
-    lines += [f"Runs outside of the box: {shown.outside}"] if shown.outside else []
     lines += [f"Goes to: {shown.destination}"] if shown.destination else []
     lines += [f"Has read untrusted text from: {', '.join(shown.untrusted)}"] if shown.untrusted else []
     lines += [f"Has read private things: {', '.join(shown.private)}"] if shown.private else []
+    # Whatever was read may stand in these; it must not make lines of its own, or it could look like ours.
+    lines = [" ".join(line.split()) for line in lines]
+    lines += [f"Runs outside of the box:\n{_indented(shown.outside)}"] if shown.outside else []
     return "\n".join(lines)
 
 

@@ -38,6 +38,7 @@ class BuiltIn(StrEnum):
     HTTP_REQUEST = "http-request"
     READ_FILE = "read-file"
     WRITE_FILE = "write-file"
+    SEND_MESSAGE = "send-message"
     APPROVE = "approve"
     FOR_EACH = "for-each"
     WORKFLOW = "workflow"

@@ -36,7 +36,14 @@ _KINDS: Final = {
 
 
 _IDEMPOTENT_ACTIONS: Final = frozenset(
-    action.value for action in (BuiltIn.READ_FILE, BuiltIn.WRITE_FILE, BuiltIn.SEARCH_MEMORY, BuiltIn.PROPOSE_FACT)
+    action.value
+    for action in (
+        BuiltIn.READ_FILE,
+        BuiltIn.WRITE_FILE,
+        BuiltIn.SEARCH_MEMORY,
+        BuiltIn.PROPOSE_FACT,
+        BuiltIn.SEND_MESSAGE,
+    )
 )
 
 

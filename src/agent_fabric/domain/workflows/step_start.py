@@ -31,6 +31,7 @@ _TOOLS: Final = {
     BuiltIn.WRITE_FILE.value: "write_file",
     BuiltIn.SEARCH_MEMORY.value: "memory_search",
     BuiltIn.PROPOSE_FACT.value: "remember",
+    BuiltIn.SEND_MESSAGE.value: "send_message",
 }
 _MAX_SECONDS: Final = 100 * 366 * 86_400
 """Longest wait: a hundred years."""

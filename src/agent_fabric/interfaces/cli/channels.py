@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from agent_fabric.application.channels.manage_deliveries import ManageDeliveries
+from agent_fabric.application.channels.manage_notify import ManageNotify
 from agent_fabric.application.channels.manage_people import ManagePeople
 from agent_fabric.application.ports.channels import ChannelState, ChannelStatus
 from agent_fabric.application.ports.storage import Storage
@@ -20,7 +21,7 @@ from agent_fabric.interfaces.cli.main import COMPLETED
 from agent_fabric.interfaces.cli.options import AsJson, Workspace, configuration, fabric_root, require_a_person
 from agent_fabric.interfaces.cli.output import plain, print_json
 from agent_fabric.interfaces.cli.place import Server, server_of, with_client
-from agent_fabric.wire.channels import CHANNEL, DELIVERIES, DELIVERY, PEOPLE, PERSON
+from agent_fabric.wire.channels import CHANNEL, DELIVERIES, DELIVERY, NOTIFY, PEOPLE, PERSON
 from agent_fabric.wire.shape import Json
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-app = new_app("Talk with people on Telegram and WhatsApp: list, pair, people, unpair, test, deliveries, resend.")
+app = new_app("Talk with people where they chat: list, pair, people, unpair, notify, test, deliveries, resend.")
 
 User = Annotated[str, typer.Option("--user", metavar="NAME", help="The user that they are.")]
 Code = Annotated[str, typer.Argument(metavar="CODE", help="What the bot has shown the person.")]
@@ -91,6 +92,51 @@ def unpair(
 
     done = _at(workspace, server, here, lambda client: client.channels.unpair(user, channel))
     return _show_people(done, as_json=as_json)
+
+
+@app.command()
+def notify(
+    user: Annotated[str, typer.Argument(metavar="NAME", help="The user.")],
+    approvals: Annotated[
+        list[str] | None,
+        typer.Option("--approvals", metavar="WHERE", help="page, channel, telegram, webhook:NAME … Repeatable."),
+    ] = None,
+    alerts: Annotated[
+        list[str] | None, typer.Option("--alerts", metavar="WHERE", help="The same for alerts. Repeatable.")
+    ] = None,
+    quiet: Annotated[
+        str | None, typer.Option("--quiet", metavar="HH:MM-HH:MM", help="Hours without messages; '' for none.")
+    ] = None,
+    timezone: Annotated[
+        str | None, typer.Option("--timezone", metavar="ZONE", help="Of these hours, such as Europe/Berlin.")
+    ] = None,
+    workspace: Workspace = None,
+    server: Server = None,
+    as_json: AsJson = False,
+) -> int:
+    """Show or set where a user is told of approvals and alerts, and when not."""
+    wish: dict[str, Any] = {"approvals": approvals, "alerts": alerts, "quiet_hours": quiet, "timezone": timezone}
+    changes = {key: value for key, value in wish.items() if value is not None and value != []}
+    if changes:
+        require_a_person()
+
+    async def here(storage: Storage) -> Json:
+        manage = ManageNotify(storage.channels.notify, storage.users, SystemClock())
+        by = owner_here()
+        return NOTIFY.dump(await (manage.save(user, by=by, **changes) if changes else manage.find(user, by=by)))
+
+    def there(client: "FabricClient") -> Coroutine[Any, Any, Json]:
+        return client.channels.set_notify(user, **changes) if changes else client.channels.notify(user)
+
+    found = _at(workspace, server, here, there)
+    if as_json:
+        print_json(found)
+    else:
+        hours = found["quiet_hours"]
+        lines = [f"{key:<10} {', '.join(found[key])}" for key in ("approvals", "alerts")]
+        lines += [f"quiet      {hours} {found['timezone']}"] if hours else []
+        sys.stdout.write("".join(f"{plain(line)}\n" for line in lines))
+    return COMPLETED
 
 
 @app.command("test")

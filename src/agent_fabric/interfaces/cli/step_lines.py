@@ -21,7 +21,7 @@ _MARKS = {"begun": "▸", "success": "✓", "failed": "✗", "skipped": "–", "
 _PLAIN_MARKS = {"begun": ">", "success": "+", "failed": "x", "skipped": "-", "waits": ".", "reused": "="}
 """For terminals that know only ASCII."""
 _STYLES = {"success": "green", "failed": "red", "waits": "yellow", "skipped": "dim", "reused": "dim"}
-_ABOUT = ("command", "url", "path", "message", "event", "approval")
+_ABOUT = ("command", "url", "path", "message", "event", "approval", "to")
 """Inputs that tell best what a step is going to do, the best first."""
 _ACTIONS = {
     "shell": "run-command",
@@ -30,6 +30,7 @@ _ACTIONS = {
     "write_file": "write-file",
     "memory_search": "search-memory",
     "remember": "propose-fact",
+    "send_message": "send-message",
 }
 """What people call the tools of steps; the others have the names of their actions."""
 

@@ -23,9 +23,9 @@ class ScheduleChange(RequestBody, json_schema_extra={"examples": [{"cron_express
     timezone: Name | None = None
     """An IANA name such as `Europe/Berlin`; not set: `automation.timezone`."""
     target_kind: Name | None = None
-    """`agent` (the usual), `workflow`, `chat` or `node_command`."""
+    """`agent` (the usual), `workflow`, `chat`, `channel` or `node_command`."""
     target: Name | None = None
-    """The workflow, the agent, or the pack."""
+    """The workflow, the agent, the pack, or with `channel` such as `telegram`, or `ann@telegram`."""
     task_instruction: Instruction | None = None
     """What is to be done, for an agent or a pack."""
     inputs: dict[str, Any] | None = None

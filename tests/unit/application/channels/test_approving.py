@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from agent_fabric.application.channels.answer_press import NOT_YOURS
 from agent_fabric.application.ports.approvals import ApprovalStatus
 from agent_fabric.domain.channels.addresses import Place
 from agent_fabric.domain.channels.deliveries import AnswerLost, DeliveryStatus, PartKind
@@ -41,7 +42,7 @@ async def test_the_wrong_thumb_gets_a_polite_no_and_the_card_stays() -> None:
     [card] = world.channel.sent
     await world.press(card, "Approve", number="8")
     await world.press(card, "Approve", number="999")
-    assert [said for _, said in world.channel.answers] == ["This is not yours to answer."] * 2
+    assert [said for _, said in world.channel.answers] == [NOT_YOURS] * 2
     assert world.storage.approvals.cards[ID].status is ApprovalStatus.PENDING
     assert [act.deed for act in world.storage.acts.acts] == ["channel_press_refused"] * 2
     await world.press(card, "Deny")

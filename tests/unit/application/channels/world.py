@@ -6,8 +6,10 @@ from typing import Any
 
 from agent_fabric.application.approvals.decide_approval import DecideApproval
 from agent_fabric.application.channels.answer_press import AnswerPress
+from agent_fabric.application.channels.conversations import Conversations
 from agent_fabric.application.channels.deliver_parts import DeliverParts
 from agent_fabric.application.channels.handle_inbound import HandleInbound
+from agent_fabric.application.channels.machine_calls import Machine
 from agent_fabric.application.channels.manage_people import ManagePeople
 from agent_fabric.application.channels.relay_answers import RelayAnswers
 from agent_fabric.application.channels.run_channel import RunChannel
@@ -38,7 +40,8 @@ def no_policy() -> Policy:
 class World:
     """Everything that a channel needs, joined as a server joins it."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, four_eyes: bool = False) -> None:
+        self.machines: dict[str, Machine] = {}
         self.clock = FrozenClock(START)
         self.storage = storage = MemoryStorage(self.clock)
         self.channel = ScriptedChannel()
@@ -47,17 +50,18 @@ class World:
         self._keys, self._codes = itertools.count(1), itertools.count(1)
         people = ManagePeople(self.store.people, storage.users, self.clock)
         ids: Any = CountingIds()
-        decide = DecideApproval(storage.approvals, storage.runs, no_policy)
+        decide = DecideApproval(storage.approvals, storage.runs, no_policy, lambda: four_eyes)
         press = AnswerPress(people, self.store, storage.approvals, decide, storage.acts, self.clock)
         self.people = people
         self.handle = HandleInbound(
             store=self.store,
             people=people,
-            sessions=storage.sessions,
-            queue=storage.message_queue,
-            manage=ManageSessions(
-                storage.sessions, storage.messages, storage.retention, self.clock, ids, encrypts=False
+            held=Conversations(
+                self.store,
+                storage.sessions,
+                ManageSessions(storage.sessions, storage.messages, storage.retention, self.clock, ids, encrypts=False),
             ),
+            queue=storage.message_queue,
             send=SendMessage(storage.sessions, storage.messages, storage.message_queue, self.clock, ids),
             stop=self._stop,
             press=press,
@@ -70,11 +74,21 @@ class World:
             store=self.store,
             handle=self.handle,
             relay=RelayAnswers(self.store, storage.reader, storage.message_queue, self.clock),
-            cards=SendCards(self.store, people, storage.approvals, lambda: f"nonce{next(self._keys)}", self.clock),
+            cards=SendCards(
+                self.store,
+                people,
+                storage.approvals,
+                lambda: f"nonce{next(self._keys)}",
+                self.clock,
+                self._machine,
+            ),
             deliver=DeliverParts(self.channel, self.store.outbox, self.store.deliveries, self.clock),
             locks=storage.agent_locks,
             clock=self.clock,
         )
+
+    async def _machine(self, which: str) -> Machine:
+        return self.machines.get(which, Machine(which))
 
     async def _stop(self, run_id: RunId, by: str) -> None:
         self.stopped.append(run_id)
@@ -134,11 +148,11 @@ class World:
         await held_run.release()
         await self.run.step()
 
-    async def asks(self, approval_id: str, *, owner: str = "user:ann") -> None:
+    async def asks(self, approval_id: str, *, owner: str = "user:ann", **more: Any) -> None:
         """Let a run of somebody ask a question, and do what follows from it."""
         run_id = RunId(f"{len(self.storage.runs.logs):08x}-0000-4000-8000-000000000000")
         created = replace(run_created(), owner=owner)
-        await (await self.storage.runs.create(run_id, log(created, asked(approval_id)))).release()
+        await (await self.storage.runs.create(run_id, log(created, replace(asked(approval_id), **more)))).release()
         await self.run.step()
 
     @property

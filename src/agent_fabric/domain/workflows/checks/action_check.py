@@ -30,6 +30,7 @@ _USUAL_ACTIONS: Final = {
     **dict.fromkeys(("parallel", "group"), BuiltIn.PARALLEL_GROUP.value),
     **dict.fromkeys(("loop", "foreach", "map"), BuiltIn.FOR_EACH.value),
     **dict.fromkeys(("approval", "human"), BuiltIn.APPROVE.value),
+    **dict.fromkeys(("notify", "message", "send"), BuiltIn.SEND_MESSAGE.value),
     **dict.fromkeys(("set", "compute"), BuiltIn.TRANSFORM.value),
 }
 

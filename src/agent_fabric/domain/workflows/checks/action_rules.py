@@ -164,6 +164,19 @@ _RULES: Final[Mapping[BuiltIn, ActionRule]] = {
         again=True,
         example='inputs: {path: notes.md, content: "{{ ask.summary }}"}',
     ),
+    BuiltIn.SEND_MESSAGE: ActionRule(
+        doc="Sends a message to a user, on the channels that they are paired on. A server delivers it.",
+        needs=("inputs",),
+        inputs={
+            "to": Given(doc="The user.", type="string", required=True),
+            "text": Given(doc="The message, in Markdown.", type="string", required=True),
+            "channel": Given(doc="Only there, such as `telegram`; left out: wherever they are paired.", type="string"),
+            "urgent": Given(doc="Whether it is sent in their quiet hours, too.", type="boolean"),
+        },
+        gives={"to": "string", "channels": "array", "messages": "integer"},
+        again=True,
+        example='inputs: {to: ann, text: "{{ ask.summary }}"}',
+    ),
     BuiltIn.APPROVE: ActionRule(
         doc="Asks a person, perhaps with a form. Fails when the answer is no, unless `required` is false.",
         inputs={

@@ -6,21 +6,29 @@ from fastapi import FastAPI, Query, Request
 from starlette.responses import PlainTextResponse, Response
 
 from agent_fabric.application.channels.manage_deliveries import ManageDeliveries
+from agent_fabric.application.channels.manage_notify import ManageNotify
 from agent_fabric.application.ports.identity import invalid_credentials
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.channels.deliveries import DeliveryStatus
 from agent_fabric.domain.identity import Scope
 from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.bodies import body_of
-from agent_fabric.interfaces.http.channel_schemas import PairRequest, ResendRequest, TestMessageRequest, UnpairRequest
+from agent_fabric.interfaces.http.channel_schemas import (
+    NotifyRequest,
+    PairRequest,
+    ResendRequest,
+    TestMessageRequest,
+    UnpairRequest,
+)
 from agent_fabric.interfaces.http.locks import SIGNED, who_asks
 from agent_fabric.interfaces.http.openapi import operation, takes
-from agent_fabric.wire.channels import CHANNEL, CHANNELS, DELIVERIES, DELIVERY, PEOPLE, PERSON
+from agent_fabric.wire.channels import CHANNEL, CHANNELS, DELIVERIES, DELIVERY, NOTIFY, PEOPLE, PERSON
 
 BASE = "/api/v1/channels"
 WHATSAPP = f"{BASE}/whatsapp"
 _ANY_BODY: dict[str, Any] = {"requestBody": {"content": {"application/json": {"schema": {}}}}}
 StatusQuery = Annotated[DeliveryStatus | None, Query(description="Only deliveries that stand so.")]
+UserQuery = Annotated[str, Query(max_length=200, description="The user; left out: the caller.")]
 LimitQuery = Annotated[int, Query(ge=1, le=1_000, description="How many.")]
 
 
@@ -29,6 +37,7 @@ def add_channels(app: FastAPI, fabric: ServerFabric) -> None:
     _add_whatsapp(app, fabric)
     channels, people = fabric.channels, fabric.channels.people
     deliveries = ManageDeliveries(channels.store, fabric.clock)
+    notify = ManageNotify(channels.store.notify, people.users, fabric.clock)
 
     @app.get(BASE, **operation("channels", Scope.RUNS_READ, "List channels", CHANNELS))
     async def list_channels() -> Response:
@@ -69,6 +78,39 @@ def add_channels(app: FastAPI, fabric: ServerFabric) -> None:
         wish = await body_of(request, UnpairRequest)
         parted = await people.unpair(wish.user, channel=wish.channel or "", by=who_asks(request))
         return json_answer(PEOPLE.dump(parted))
+
+    @app.get(
+        f"{BASE}/notify",
+        **operation("channels", Scope.RUNS_READ, "Show where a user is told", NOTIFY, fails=[403, 404]),
+    )
+    async def show_notify(request: Request, user: UserQuery = "") -> Response:
+        """One's own, or as an admin anyone's."""
+        by = who_asks(request)
+        return json_answer(NOTIFY.dump(await notify.find(user or by.name, by=by)))
+
+    @app.post(
+        f"{BASE}/notify",
+        **operation(
+            "channels",
+            Scope.RUNS_READ,
+            "Set where a user is told",
+            NOTIFY,
+            body=takes(NotifyRequest),
+            fails=[403, 404, 503, 507],
+        ),
+    )
+    async def set_notify(request: Request) -> Response:
+        """One's own, or as an admin anyone's. What is left out stays as it is."""
+        wish = await body_of(request, NotifyRequest)
+        changed = await notify.save(
+            wish.user,
+            by=who_asks(request),
+            approvals=wish.approvals,
+            alerts=wish.alerts,
+            quiet_hours=wish.quiet_hours,
+            timezone=wish.timezone,
+        )
+        return json_answer(NOTIFY.dump(changed))
 
     @app.get(f"{BASE}/deliveries", **operation("channels", Scope.ADMIN, "List deliveries", DELIVERIES))
     async def list_deliveries(status: StatusQuery = None, limit: LimitQuery = 100) -> Response:
