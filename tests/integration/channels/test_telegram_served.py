@@ -1,6 +1,7 @@
 """A person on Telegram and a real server: code, pairing, answer, approval, death (CH-3, CH-6, CH-14, C17)."""
 
 import asyncio
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -75,6 +76,26 @@ async def test_from_a_strangers_first_word_to_an_approved_command(tmp_path: Path
         await _until(lambda: "approved by ann" in card.text and not card.buttons)
         sessions = (await server.client.get("/api/v1/sessions?all=true")).json()
         assert sessions
+
+
+async def test_workflows_and_schedules_write_to_a_person(tmp_path: Path) -> None:
+    step = {"id": "tell", "action": "send-message", "inputs": {"to": "ann", "text": "it is **done**"}}
+    workflow = {"name": "tell-ann", "steps": [step]}
+    (tmp_path / "workflow-definitions").mkdir()
+    (tmp_path / "workflow-definitions" / "tell.json").write_text(json.dumps(workflow))
+    async with TelegramStandIn() as telegram, served(tmp_path, answering, also=_settings(telegram)) as server:
+        await _paired(server, telegram, ANN, "ann", "operator")
+        begun = await server.client.post("/api/v1/workflows/tell-ann/execute", json={})
+        assert begun.status_code < 300, begun.text
+        text = await _until(lambda: next((each for each in telegram.texts(ANN) if "it is done" in each), None))
+        assert "workflow tell-ann" in text
+        wish = {"name": "morning", "cron_expression": "0 3 * * *", "task_instruction": "what failed?"}
+        added = await server.client.post(
+            "/api/v1/schedules", json=wish | {"target_kind": "channel", "target": "ann@telegram"}
+        )
+        assert added.status_code == 201, added.text
+        assert (await server.client.post("/api/v1/schedules/morning/fire")).status_code < 300
+        await _until(lambda: [each for each in telegram.texts(ANN) if "you said what failed?" in each])
 
 
 async def test_what_was_written_while_no_server_ran_is_answered_once(tmp_path: Path) -> None:

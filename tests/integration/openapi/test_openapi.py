@@ -332,6 +332,9 @@ CANNOT_BE_WRONG = (
     ("get", "/api/v1/evals/newest"),
     ("get", "/api/v1/sensors"),
     ("post", "/api/v1/sensors/{name}/look"),
+    ("get", "/api/v1/channels"),
+    ("get", "/api/v1/channels/people"),
+    ("post", "/api/v1/channels/whatsapp"),
     ("get", "/api/v1/subscriptions"),
     ("delete", "/api/v1/subscriptions/{name}"),
     ("post", "/api/v1/subscriptions/{name}/test"),
@@ -366,6 +369,8 @@ WHOLE_BODIES = {
     "/api/v1/schedules": {"name": "nightly", "cron_expression": "0 3 * * *", "task_instruction": "do it"},
     "/api/v1/schedules/preview": {"every": "15m"},
     "/api/v1/documents": {"source": "handbook.md", "text": "# Handbook"},
+    "/api/v1/channels/pair": {"code": "ABCD2345", "user": "ann"},
+    "/api/v1/channels/notify": {"user": "ann", "approvals": ["page"]},
 }
 """A form cannot tell what a case is, which models and packs there are, that a schedule needs a time, nor that a
 document has text or bytes and not both."""

@@ -16,7 +16,7 @@ from agent_fabric.domain.accounts import User
 from agent_fabric.domain.automation.outgoing import OutgoingMessage
 from agent_fabric.domain.channels.notices import Notice, NoticeKind, NotifyPreference
 from agent_fabric.domain.errors import AccountNotFound, ChannelNotFound, Forbidden
-from agent_fabric.domain.identity import Kind, Principal, Role
+from agent_fabric.domain.identity import Kind, Principal, Role, Scope
 from agent_fabric.domain.ids import CallId, RunId
 from agent_fabric.domain.tools import ToolContext
 from agent_fabric.infrastructure.tools.send_message import SendMessage
@@ -106,7 +106,7 @@ async def test_quiet_hours_hold_what_can_wait_and_nothing_else() -> None:
     assert world.texts == []
     assert [(each.subscription, each.subject) for each in webhooks.put_in] == [("ops", "agent33.notify.alert")]
     await notify("ann", MESSAGE)
-    await post.post("user:ann", ALERT | {"severity": "critical"})
+    await post.post("user:ann", ALERT | {"severity": "critical", "at": 6.0})
     await world.run.step()
     assert [text.split(" is ")[0] for text in world.texts] == ["disk"]
     world.clock.time += 7200
@@ -146,7 +146,7 @@ async def test_four_eyes_let_nobody_agree_with_themselves() -> None:
 async def test_a_call_for_a_machine_names_it_and_needs_the_right_to_it() -> None:
     world = World()
     await world.add("ann")
-    await world.add("mia", Role.MEMBER, number="8")
+    await world.add("mia", Role.MEMBER, number="8", extra=frozenset({Scope.APPROVALS}))
     world.machines = {"web1": Machine("web1")}
     await world.asks(
         ID, tool="node_run_command", args={"node": "web1", "command": "systemctl restart nginx"}, owner="user:mia"

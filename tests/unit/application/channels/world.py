@@ -93,9 +93,9 @@ class World:
     async def _stop(self, run_id: RunId, by: str) -> None:
         self.stopped.append(run_id)
 
-    async def add(self, name: str, role: Role = Role.OPERATOR, *, number: str = "7") -> Sender:
+    async def add(self, name: str, role: Role = Role.OPERATOR, *, number: str = "7", **more: Any) -> Sender:
         """Add a user who is paired."""
-        await self.storage.users.add(User(name=name, role=role), act=None)
+        await self.storage.users.add(User(name=name, role=role, **more), act=None)
         sender = Sender("scripted", "1", number)
         code = f"BBBBBBB{number}"
         place = Place("scripted", "1", number)
