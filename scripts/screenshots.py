@@ -18,8 +18,8 @@ from e2e.page.page_model import Written  # noqa: E402
 from e2e.page.page_world import PageWorld, launched, page_world  # noqa: E402
 
 DRAWERS = (
-    *("Runs", "Approvals", "Clock", "Fleet", "Channels", "Workflows", "Agents", "Models", "Policy", "Audit", "People"),
-    "Settings",
+    *("Runs", "Approvals", "Clock", "Fleet", "Memory", "Channels", "Workflows", "Agents", "Models", "Policy", "Audit"),
+    *("People", "Settings"),
 )
 WORKFLOW = """name: release
 version: 1.2.0

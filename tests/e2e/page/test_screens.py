@@ -14,8 +14,8 @@ from integration.page.page_tools import node_modules
 pytestmark = pytest.mark.slow
 
 DRAWERS = (
-    *("runs", "approvals", "clock", "fleet", "channels", "workflows", "agents", "models", "policy", "audit", "people"),
-    "settings",
+    *("runs", "approvals", "clock", "fleet", "memory", "channels", "workflows", "agents", "models", "policy", "audit"),
+    *("people", "settings"),
 )
 WORKFLOW = """name: greet
 version: 1.0.0

@@ -12,6 +12,7 @@ export const DRAWERS = [
   { name: "approvals", title: "Approvals", part: "Approvals", load: () => import("./approvals.js") },
   { name: "clock", title: "Clock", part: "Clock", load: () => import("./clock.js") },
   { name: "fleet", title: "Fleet", part: "Fleet", load: () => import("./fleet.js") },
+  { name: "memory", title: "Memory", part: "Memory", load: () => import("./memory.js") },
   { name: "channels", title: "Channels", part: "Channels", load: () => import("./channels.js") },
   { name: "workflows", title: "Workflows", part: "Workflows", load: () => import("./workflows.js") },
   { name: "agents", title: "Agents", part: "Agents", load: () => import("./agents.js") },

@@ -1,6 +1,6 @@
 // Parts that several drawers are made of: what stays fresh, a dialog, a button that asks once more, a run and its outcome.
 
-import { html, useEffect, useRef, useState } from "../vendor/htm-preact.js";
+import { html, useEffect, useLayoutEffect, useRef, useState } from "../vendor/htm-preact.js";
 import { get } from "../net/api.js";
 import { SETTLED } from "../model/fold.js";
 import { IconButton, Loading, Trouble, useLoaded } from "../view/parts.js";
@@ -44,8 +44,8 @@ export const problemText = (error) => [error?.message ?? String(error), error?.h
 /** A window over everything: the focus stays in it, Esc closes it. @param {any} props */
 export function Dialog({ title, close, children }) {
   const place = useRef(/** @type {HTMLDialogElement | null} */ (null));
-  useEffect(() => {
-    const dialog = place.current;
+  useLayoutEffect(() => {
+    const dialog = place.current; // at once: what is inside may then take the focus
     dialog?.showModal();
     return () => dialog?.close();
   }, []);

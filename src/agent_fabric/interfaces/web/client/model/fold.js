@@ -14,7 +14,7 @@
  *   id: string, lastSeq: number, status: string, session: string, prompt: string, model: string, pack: string[],
  *   sandbox: string, items: Item[], partial: Record<string, string>, partialLength: Record<string, number>,
  *   thinking: boolean, notice: string, progress: boolean, error: {code: string, message: string, hint: string} | null,
- *   tokens: number, startedAt: number, endedAt: number, version: number,
+ *   tokens: number, startedAt: number, endedAt: number, version: number, knowledge: Record<string, any> | null,
  * }} RunView
  */
 
@@ -36,6 +36,7 @@ export function newRun(id) {
     notice: "",
     progress: false,
     error: null,
+    knowledge: null,
     tokens: 0,
     startedAt: 0,
     endedAt: 0,
@@ -78,6 +79,7 @@ export function evolve(run, event) {
       break;
     case "pack_start":
       run.model = said.model?.model ?? run.model;
+      if (said.knowledge) run.knowledge = { ...said.knowledge, seq: event.seq, cut: Boolean(event.cut) };
       for (const notice of said.notices ?? []) note(run, event.seq, notice, "warning");
       break;
     case "llm_request":

@@ -80,6 +80,7 @@ function Live({ run, answer, last, store, actions }) {
   const settled = SETTLED.has(run.status);
   const doing = answer ? "" : activity(run);
   const shown = answer ? answer.content || text?.text || "" : writing || text?.text || "";
+  const recalled = steps.filter((item) => item.kind === "tool" && item.tool === "memory_search" && item.state === "done");
   const [whole, setWhole] = useState("");
   useEffect(() => {
     // The log shows long texts cut; the whole of it is one request away.
@@ -89,6 +90,7 @@ function Live({ run, answer, last, store, actions }) {
     ${steps.length > 0 && html`<${Steps} run=${run} steps=${steps} open=${!settled || last} store=${store} actions=${actions} />`}
     ${answer ? html`<${Ending} answer=${answer} />` : run.error && html`<div class="failed"><strong>${run.error.message}</strong> ${run.error.hint} <span class="quiet">${run.error.code}</span></div>`}
     ${shown && html`<${Markdown} text=${text?.cut && !answer && whole ? whole : shown} done=${!writing || Boolean(answer)} sources=${sourcesOf(answer, actions)} />`}
+    ${(recalled.length > 0 || run.knowledge) && settled && html`<${Later} load=${() => import("./passages.js")} name="Passages" items=${recalled} answer=${shown} run=${run} store=${store} actions=${actions} />`}
     ${doing && html`<p class="doing" data-test="activity"><span class="spinner small"></span> ${doing}${run.progress ? "" : "…"}</p>`}
   </div>`;
 }
