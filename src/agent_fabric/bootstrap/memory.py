@@ -1,7 +1,9 @@
 """Joins what is needed to add and look up documents and facts; nothing that drives a run is imported."""
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from agent_fabric.application.memory.add_document import AddDocument
 from agent_fabric.application.memory.brief_run import BriefRun
@@ -17,8 +19,13 @@ from agent_fabric.bootstrap.records import Records
 from agent_fabric.bootstrap.secrets import open_secrets
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.domain.errors import MissingExtra
+from agent_fabric.domain.memory.ingestion import INGESTION, ingestion_inputs
 from agent_fabric.domain.memory.learning import Learning
+from agent_fabric.domain.runs.task import Priority, Task
 from agent_fabric.infrastructure.memory.document_files import DocumentFiles
+
+if TYPE_CHECKING:
+    from agent_fabric.bootstrap.workflows import Workflows
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +55,7 @@ def open_memory(records: Records, config: FabricConfig) -> Memory:
         search=SearchMemory(storage.memory, storage.clock, embedder),
         remember=RememberFact(storage.memory.facts, storage.clock),
         review=ReviewFact(storage.memory, storage.clock, storage.reader),
-        forget_document=ForgetDocument(storage.memory),
+        forget_document=ForgetDocument(storage.memory, storage.reader),
     )
 
 
@@ -59,7 +66,21 @@ def open_run_memory(records: Records, config: FabricConfig) -> RunMemory:
     search = open_memory(records, config).search
     by_words = SearchMemory(storage.memory, storage.clock)
     brief = BriefRun(storage.memory, search, by_words, records.snapshots_for, storage.clock)
-    return RunMemory(search, propose, storage.memory.uses, brief)
+    embedder = search.embedder
+    embed = None if embedder is None else EmbedPassages(storage.memory.passages, embedder)
+    add = AddDocument(storage.memory, DocumentFiles(), storage.clock)
+    return RunMemory(search, propose, storage.memory.uses, brief, add, embed)
+
+
+def ingestion_task(
+    workflows: "Workflows", *, files: Sequence[str], pages: Sequence[str], labels: Sequence[str], team: bool
+) -> Task:
+    """Return the task of a run that adds documents."""
+    from agent_fabric.application.ports.workflows import SoundWorkflow  # noqa: PLC0415 - few add many
+    from agent_fabric.domain.workflows.definition import definition_from  # noqa: PLC0415 - as above
+
+    workflow = SoundWorkflow(plain=INGESTION, definition=definition_from(INGESTION), source="")
+    return workflows.task(workflow, ingestion_inputs(files, pages, labels, team=team), priority=Priority.BATCH)
 
 
 def _embedder(records: Records, config: FabricConfig) -> Embedder | None:

@@ -28,6 +28,16 @@ class Memory(Resource):
         body = {"source": source, "content": base64.b64encode(data).decode(), **more}
         return await self._post(_DOCUMENT, _DOCUMENTS, body, timeout_s=math.inf)
 
+    async def add_page(self, url: str, **more: Any) -> Json:
+        """Let the server fetch a page and add it; `more` are `labels` and `visibility`.
+
+        A run that waits for an answer is returned with its `status` instead of a document.
+
+        Raises:
+            DocumentUnreadable: there is no such page, or nothing can be read in it.
+        """
+        return await self._post(json_from("run_id"), _DOCUMENTS, {"url": url, **more}, timeout_s=math.inf)
+
     async def search(self, question: str, *, limit: int = 6, labels: Sequence[str] = ()) -> Sequence[Json]:
         """Return passages and facts that answer a question, the best first; there may be none."""
         query: Query = {"q": question, "limit": limit, "labels": ",".join(labels) or None}

@@ -62,6 +62,10 @@ class ForgottenFact(NamedTuple):
     """Answers that rest on it."""
     logs: Sequence[RunId]
     """Runs whose logs still hold it."""
+    sessions: Sequence[str]
+    """Sessions whose messages may still hold it."""
+    notes: Sequence[str]
+    """What else may hold it, as far as nobody can look it up."""
 
 
 DOCUMENT = Shape(
@@ -96,13 +100,13 @@ def history_of(why: WhyFact) -> FactHistory:
 
 def forgotten_document(done: ForgottenDocument) -> ForgottenFact:
     """Return what is left of a document that was erased."""
-    return ForgottenFact(done.document.document_id, "erased", done.influenced, done.logs)
+    return ForgottenFact(done.document.document_id, "erased", done.influenced, *done.left)
 
 
 def forgotten_fact(forgotten: Forgotten, *, erased: bool) -> ForgottenFact:
     """Return what is left of a fact."""
     status = "erased" if erased else forgotten.fact.status.value
-    return ForgottenFact(forgotten.fact.id, status, forgotten.influenced, forgotten.logs)
+    return ForgottenFact(forgotten.fact.id, status, forgotten.influenced, *forgotten.left)
 
 
 def _passage(found: FoundPassage) -> FoundItem:

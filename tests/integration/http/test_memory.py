@@ -14,6 +14,7 @@ from agent_fabric.infrastructure.embeddings.sentence_encoder import SentenceEnco
 from agent_fabric.testing.scripted_model import Answer, Say
 from integration.http.served import Served, bearer, served
 from integration.http.test_sessions import answered, new_session, say
+from integration.policy.obedient import outside
 
 HANDBOOK = "# Handbook\n\nThe pool opens at nine.\n"
 SEARCH = "/api/v1/memory/search"
@@ -124,3 +125,20 @@ async def test_an_answer_in_a_session_shows_the_passages_that_it_rests_on(tmp_pa
         assert sum("opens at nine" in each for each in told) == 2
         left = (await ask.delete(f"/api/v1/documents/{added['id']}")).json()
         assert len(left["logs"]) == 2
+
+
+@pytest.mark.proves("ME-1")
+async def test_a_page_is_fetched_by_a_run_as_far_as_the_policy_lets_it(tmp_path: Path) -> None:
+    async with outside() as world:
+        world.pages["/page"] = (
+            "<html><title>Pool</title><body><p>The pool opens at nine o'clock sharp.</p></body></html>"
+        )
+        async with served(tmp_path, also={"web": {"allow_hosts": [world.host]}}) as server:
+            added = await server.client.post("/api/v1/documents", json={"url": world.url("/page")})
+            assert added.status_code == 201, added.text
+            assert (added.json()["title"], added.json()["source"]) == ("Pool", world.url("/page"))
+            assert (await server.client.get(f"/runs/{added.json()['run_id']}")).status_code == 200
+            missing = await server.client.post("/api/v1/documents", json={"url": world.url("/nowhere")})
+            assert missing.status_code == 422, missing.text
+            elsewhere = await server.client.post("/api/v1/documents", json={"url": "http://127.0.0.1:1/"})
+            assert elsewhere.status_code == 422, elsewhere.text

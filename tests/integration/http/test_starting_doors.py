@@ -32,6 +32,7 @@ STARTING: Mapping[str, Any] = {
     "POST /api/v1/evals": {"cases": [{"id": "a", "prompt": "do it", "check": "true"}], "models": ["quality"]},
     "POST /v1/chat/completions": CHAT,
     "POST /v1/responses": {"model": "engineering", "input": "do it"},
+    "POST /api/v1/documents": {"url": "https://example.com/"},
 }
 """Bodies with which each of these doors would start a run."""
 ELSEWHERE = {
@@ -47,7 +48,6 @@ OTHERS = {
     "DELETE /api/v1/documents/{document_id}",
     "DELETE /api/v1/memory/facts/{fact_id}",
     "PATCH /api/v1/memory/facts/{fact_id}",
-    "POST /api/v1/documents",
     "POST /api/v1/memory/facts",
     "POST /api/v1/memory/facts/{fact_id}/review",
     "POST /api/v1/fleet/plans",

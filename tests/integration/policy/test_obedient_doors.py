@@ -21,7 +21,9 @@ RESUMING = {"POST /runs/{run_id}/resume", "POST /api/v1/workflows/runs/{run_id}/
 """Continue a run that was started through another door, with the labels of its log."""
 REFUSING = {"POST /api/v1/evals"}
 """Asks nobody: what would need an agreement is refused. Tried in a test of its own below."""
-DOORS = sorted({*STARTING, *ELSEWHERE} - RESUMING - REFUSING)
+NO_MODEL = {"POST /api/v1/documents"}
+"""Fetches a page that a person has named, and asks no model about it."""
+DOORS = sorted({*STARTING, *ELSEWHERE} - RESUMING - REFUSING - NO_MODEL)
 AGENT = """\
 name: obedient
 capabilities: ["mcp:vault", web-fetch]

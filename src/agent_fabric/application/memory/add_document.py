@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from agent_fabric.application.memory.embed_passages import EmbedPassages, OnProgress
+from agent_fabric.application.memory.embed_passages import EmbedPassages
 from agent_fabric.application.ports.clock import Clock
-from agent_fabric.application.ports.memory import DocumentQuery, DocumentReader, MemoryStore
+from agent_fabric.application.ports.memory import DocumentQuery, DocumentReader, MemoryStore, NewDocument, OnProgress
 from agent_fabric.domain.errors import DocumentUnreadable, InvalidInputs
 from agent_fabric.domain.memory.documents import (
     Document,
@@ -16,21 +16,7 @@ from agent_fabric.domain.memory.documents import (
     title_of,
 )
 from agent_fabric.domain.memory.passages import split_passages
-from agent_fabric.domain.ownership import Viewer, Visibility
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewDocument:
-    """A file that somebody adds."""
-
-    data: bytes
-    source: str
-    """Its path or address."""
-    owner: str
-    media_type: str = ""
-    """Empty: its name and its bytes tell."""
-    visibility: Visibility = Visibility.PRIVATE
-    labels: Sequence[str] = ()
+from agent_fabric.domain.ownership import Viewer
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +74,7 @@ class AddDocument:
             content_hash=content_hash(new.data),
             size=len(new.data),
             labels=_labels(new.labels),
+            run_id=new.run_id,
             created_at=now,
             updated_at=now,
         )

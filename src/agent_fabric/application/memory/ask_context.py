@@ -24,6 +24,7 @@ async def ask_context(open_source: Callable[[], ContextSource], state: RunState,
         window=window,
         pinned=not any((message.call_id or "").startswith(PINNED_PREFIX) for message in task.history),
         subjects=(*subjects, *([state.workspace] if task.project else [])),
+        encrypted=task.encrypted,
     )
     try:
         return await open_source()(wish)

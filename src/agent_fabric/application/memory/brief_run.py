@@ -54,7 +54,7 @@ class BriefRun:
             StoreUnavailable: memory cannot be read.
         """
         viewer = Viewer((wish.owner,), sees_all=False)
-        wanted = DocumentQuery(viewer=viewer)
+        wanted = DocumentQuery(viewer=viewer, sealed_facts=wish.encrypted)
         facts = await self.memory.facts.list(FactQuery(viewer=viewer, statuses=(FactStatus.ACTIVE,)))
         if not facts and not await self.memory.documents.list(DocumentQuery(viewer=viewer, limit=1)):
             return Briefing()
@@ -130,7 +130,14 @@ class BriefRun:
 
     def _pinned(self, facts: Sequence[Fact], wish: BriefingWish) -> list[Fact]:
         now = self.clock.now()
-        usable = [fact for fact in facts if fact.pinned and fact.is_usable(now) and _concerns(fact, wish.subjects)]
+        usable = [
+            fact
+            for fact in facts
+            if fact.pinned
+            and fact.is_usable(now)
+            and _concerns(fact, wish.subjects)
+            and (wish.encrypted or not fact.sealed)
+        ]
         return sorted(usable, key=lambda each: (each.created_at, each.id))
 
     async def _keep(self, run_id: RunId, passage: KnownPassage) -> Source:

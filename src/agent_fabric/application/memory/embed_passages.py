@@ -1,16 +1,12 @@
 """Gives passages their vectors."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from agent_fabric.application.ports.embeddings import Embedder
-from agent_fabric.application.ports.memory import PassageIndex
+from agent_fabric.application.ports.memory import OnProgress, PassageIndex
 
 AT_ONCE = 32
 """Passages that are read and kept in one go: whoever is stopped loses at most so many."""
-
-OnProgress = Callable[[int], None]
-"""Told how many passages have been read so far."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from agent_fabric.application.memory.remains import Remains, find_remains
 from agent_fabric.application.ports.memory import MemoryStore, MemoryUse
+from agent_fabric.application.ports.runs import RunReader
 from agent_fabric.domain.errors import Forbidden
-from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.memory.documents import Document
 from agent_fabric.domain.ownership import Viewer
 
@@ -17,8 +18,8 @@ class ForgottenDocument(NamedTuple):
     document: Document
     influenced: Sequence[MemoryUse]
     """Runs that were told passages of it."""
-    logs: Sequence[RunId]
-    """Runs whose logs still hold such passages."""
+    left: Remains
+    """Where such passages still stand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,7 @@ class ForgetDocument:
     """Use case: erase a document, and say where passages of it still stand."""
 
     memory: MemoryStore
+    reader: RunReader | None = None
 
     async def __call__(self, prefix: str, *, by: str, viewer: Viewer) -> ForgottenDocument:
         """Erase a document of the person who asks.
@@ -39,4 +41,4 @@ class ForgetDocument:
             raise Forbidden(f"Document {found.document_id} belongs to {found.owner}", hint="Ask its owner.")
         uses = await self.memory.uses.of(found.document_id)
         await self.memory.documents.remove(found.document_id)
-        return ForgottenDocument(found, uses, [use.run_id for use in uses])
+        return ForgottenDocument(found, uses, await find_remains(self.reader, [use.run_id for use in uses]))

@@ -42,6 +42,7 @@ class RememberFact:
         subject: str = "",
         replaces: Fact | None = None,
         pinned: bool = False,
+        sealed: bool = False,
     ) -> Fact:
         """Remember a fact for the person who says it, and return it.
 
@@ -62,6 +63,7 @@ class RememberFact:
             created_at=now,
             supersedes=None if replaces is None else replaces.id,
             pinned=pinned,
+            sealed=sealed,
         ).accept(by, now)
 
         def check(known: Sequence[Fact]) -> None:
@@ -97,10 +99,8 @@ class ProposeFact:
         text = accept_text(proposal.text)
         events = await self.runs.read(proposal.run_id)
         created = events[0].body
-        if not isinstance(created, RunCreated) or created.encrypted:
-            raise FactRefused(
-                "What an encrypted run reads is not remembered in the clear", hint="Add the fact yourself."
-            )
+        if not isinstance(created, RunCreated):
+            raise FactRefused("The start of the run cannot be read", hint="Add the fact yourself.")
         owner, untrusted = created.task.owner, await _untrusted_in(proposal.run_id, events)
         event = _quoted(events, proposal, owner)
         said = check_quote(proposal.quote, None if event is None else quotable_in(event.body, owner))
@@ -119,10 +119,14 @@ class ProposeFact:
             said_by=said.said_by,
             untrusted=untrusted,
             created_at=now,
+            sealed=created.encrypted,
         )
         if status is FactStatus.ACTIVE:
             fact = fact.accept("", now)  # nobody has looked at it
-        await self.facts.add(fact, check=lambda known: refuse_likeness(fact, known))
+        # What a sealed fact says must not stand in the log of an open run, not even in a refusal.
+        await self.facts.add(
+            fact, check=lambda known: refuse_likeness(fact, [each for each in known if fact.sealed or not each.sealed])
+        )
         return fact
 
 

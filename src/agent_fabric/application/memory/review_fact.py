@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from agent_fabric.application.memory.remains import Remains, find_remains
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.memory import FactQuery, MemoryStore, MemoryUse
 from agent_fabric.application.ports.runs import RunReader
@@ -34,8 +35,8 @@ class Forgotten(NamedTuple):
     fact: Fact
     influenced: Sequence[MemoryUse]
     """Answers that rest on it."""
-    logs: Sequence[RunId]
-    """Runs whose logs still hold the sentence."""
+    left: Remains
+    """Where the sentence still stands."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,14 +131,14 @@ class ReviewFact:
         fact = await self.memory.facts.find(prefix, viewer=viewer)
         uses = await self._uses(fact)
         source = [] if fact.source_run is None else [fact.source_run]
-        logs = list(dict.fromkeys([*source, *(use.run_id for use in uses)]))
+        left = await find_remains(self.reader, [*source, *(use.run_id for use in uses)])
         if erase:
             await self.memory.facts.erase(fact.id)
         else:
             fact = fact.reject(by) if fact.status is FactStatus.PROPOSED else fact.retire(by, self.clock.now())
             was = FactStatus.PROPOSED if fact.status is FactStatus.REJECTED else FactStatus.ACTIVE
             await self.memory.facts.change(fact, was=was)
-        return Forgotten(fact, uses, logs)
+        return Forgotten(fact, uses, left)
 
     async def _uses(self, fact: Fact) -> Sequence[MemoryUse]:
         """Return the runs that were told a fact, and say of each whether its answer cites it."""

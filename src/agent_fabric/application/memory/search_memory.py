@@ -87,6 +87,7 @@ class SearchMemory:
         """Return facts by their words: there are few of them, and each is one sentence."""
         query = FactQuery(viewer=wanted.viewer, owner=wanted.owner, statuses=(FactStatus.ACTIVE,))
         now = self.clock.now()
-        usable = [fact for fact in await self.memory.facts.list(query) if fact.is_usable(now)]
+        known = await self.memory.facts.list(query)
+        usable = [fact for fact in known if fact.is_usable(now) and (wanted.sealed_facts or not fact.sealed)]
         candidates = [Candidate(DocumentId(""), at, fact.text) for at, fact in enumerate(usable)]
         return [FoundFact(usable[each.candidate.ordinal], each.score) for each in rank(asked, candidates)[:limit]]

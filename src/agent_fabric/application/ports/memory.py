@@ -11,7 +11,7 @@ from agent_fabric.domain.memory.facts import Fact, FactKind, FactScope, FactStat
 from agent_fabric.domain.memory.knowledge import Knowledge, KnownFact, KnownPassage
 from agent_fabric.domain.memory.passages import Passage
 from agent_fabric.domain.memory.ranking import Candidate
-from agent_fabric.domain.ownership import EVERYTHING, Viewer
+from agent_fabric.domain.ownership import EVERYTHING, Viewer, Visibility
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +28,8 @@ class DocumentQuery:
     """Only these; empty: any."""
     content_hash: str = ""
     """Only those with these bytes; empty: any."""
+    sealed_facts: bool = False
+    """Whether whoever asks may be told facts that are stored encrypted: an open log must not come to hold them."""
     limit: int = 100
 
 
@@ -50,6 +52,26 @@ class UnreadPassage(NamedTuple):
     hash: str
     text: str
     """As it is put into the indexes."""
+
+
+OnProgress = Callable[[int], None]
+"""Told how many passages have been read so far."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewDocument:
+    """A file that somebody adds."""
+
+    data: bytes
+    source: str
+    """Its path or address."""
+    owner: str
+    media_type: str = ""
+    """Empty: its name and its bytes tell."""
+    visibility: Visibility = Visibility.PRIVATE
+    labels: Sequence[str] = ()
+    run_id: RunId | None = None
+    """The run that adds it; None: a person does."""
 
 
 class DocumentText(NamedTuple):
@@ -336,6 +358,30 @@ class FactProposer(Protocol):
         ...
 
 
+class DocumentAdder(Protocol):
+    """Adds documents."""
+
+    async def __call__(self, new: NewDocument, /) -> Document:
+        """Add a file and return the document, which is found by its words.
+
+        Raises:
+            DocumentUnreadable, MissingExtra: nothing can be read in it.
+        """
+        ...
+
+
+class PassageEmbedder(Protocol):
+    """Makes vectors of passages that have none."""
+
+    async def __call__(self) -> int:
+        """Return how many passages were read.
+
+        Raises:
+            ModelError: what makes the vectors gave no usable answer; what was made is kept.
+        """
+        ...
+
+
 class RunMemory(NamedTuple):
     """What the tools of runs do with memory."""
 
@@ -345,6 +391,10 @@ class RunMemory(NamedTuple):
     """Where it is noted which runs were told what."""
     brief: "ContextSource"
     """Tells runs what is known before their model is asked."""
+    add: DocumentAdder | None = None
+    """Adds documents by their words; None: runs add none here."""
+    embed: PassageEmbedder | None = None
+    """None: documents are found by words only."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -363,6 +413,8 @@ class BriefingWish:
     """Whether it has to be told the pinned facts, or the conversation has them already."""
     subjects: tuple[str, ...] = ()
     """The agent and the project that facts may hold for."""
+    encrypted: bool = False
+    """Whether nothing of the run is kept in the clear."""
 
 
 class Briefing(NamedTuple):

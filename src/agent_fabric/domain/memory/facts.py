@@ -85,6 +85,8 @@ class Fact:
     """The fact that it replaces."""
     pinned: bool = False
     """Whether it is told to agents without being looked up."""
+    sealed: bool = False
+    """Whether it was said in an encrypted run: then it is stored encrypted, and told to encrypted runs only."""
 
     @property
     def citation(self) -> str:
@@ -92,9 +94,9 @@ class Fact:
         return f"[m:{self.id}]"
 
     def is_usable(self, at: float) -> bool:
-        """Tell whether agents may be told it at a time."""
+        """Tell whether agents may be told it at a time; one without a text is sealed, and its key is not here."""
         ends = [each for each in (self.valid_to, self.expires_at) if each is not None]
-        return self.status is FactStatus.ACTIVE and all(at < end for end in ends)
+        return bool(self.text) and self.status is FactStatus.ACTIVE and all(at < end for end in ends)
 
     def is_expired(self, at: float) -> bool:
         """Tell whether it would be used if somebody had confirmed it in time."""

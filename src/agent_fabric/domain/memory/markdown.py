@@ -75,6 +75,7 @@ def fact_values(fact: Fact) -> dict[str, Any]:
         "reviewed_by": fact.reviewed_by,
         "supersedes": fact.supersedes,
         "pinned": fact.pinned,
+        "sealed": fact.sealed,
     }
 
 
@@ -105,6 +106,7 @@ def fact_from(values: Mapping[str, Any]) -> Fact:
         reviewed_by=str(values["reviewed_by"]),
         supersedes=None if older is None else FactId(str(older)),
         pinned=bool(values["pinned"]),
+        sealed=bool(values.get("sealed", False)),
     )
 
 

@@ -1,24 +1,22 @@
-"""Takes the text out of files: plain text in any charset, HTML, Word."""
+"""DocumentReader: text is read here, everything that needs a parser in a process that can do nothing else."""
 
 import asyncio
-from pathlib import PurePath
-from typing import Final
+import json
+import sys
+from typing import Any, Final
 
 from agent_fabric.application.ports.memory import DocumentText
-from agent_fabric.domain.errors import DocumentUnreadable
-from agent_fabric.infrastructure.memory.word_text import word_text
-from agent_fabric.infrastructure.web.extract import HTML, ContentKind, kind_of, read, settle_type
+from agent_fabric.domain.errors import DocumentUnreadable, MissingExtra
+from agent_fabric.infrastructure.memory.document_parser import is_plain, parse_document, type_of
 
 MAX_BYTES: Final = 50_000_000
-MAX_CHARS: Final = 20_000_000
 PARSE_TIMEOUT_S: Final = 60.0
-_WORD: Final = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
-_PDF: Final = "application/pdf"
-_SUFFIXES: Final = {".html": HTML, ".htm": HTML, ".xhtml": HTML, ".docx": _WORD, ".pdf": _PDF}
+_WORKER: Final = "agent_fabric.infrastructure.memory.parse_worker"
+_MAX_ANSWER_BYTES: Final = 130_000_000
 
 
 class DocumentFiles:
-    """DocumentReader of plain text, HTML and Word files."""
+    """DocumentReader of text, HTML, Word and PDF files."""
 
     async def read(self, data: bytes, *, source: str, media_type: str = "") -> DocumentText:
         if not data.strip():
@@ -27,35 +25,41 @@ class DocumentFiles:
             raise DocumentUnreadable(
                 f"{source} has {len(data):,} bytes, and at most {MAX_BYTES:,} are read", hint="Split it into parts."
             )
-        try:
-            async with asyncio.timeout(PARSE_TIMEOUT_S):
-                return await asyncio.to_thread(_read, data, source, media_type)
-        except TimeoutError as problem:
-            raise DocumentUnreadable(f"Reading {source} took longer than {PARSE_TIMEOUT_S:.0f} s") from problem
+        kind = type_of(data, source, media_type)
+        if is_plain(kind):
+            return await asyncio.to_thread(parse_document, data, source, media_type)
+        return await _read_elsewhere(data, source, media_type, kind)
 
 
-def _read(data: bytes, source: str, media_type: str) -> DocumentText:
-    declared = media_type.partition(";")[0].strip().lower() or _SUFFIXES.get(PurePath(source).suffix.lower(), "")
-    content_type = _WORD if declared == _WORD else settle_type(declared, data, "")
-    if content_type == _WORD:
-        return _fitted(DocumentText(word_text(data, source)))
-    if content_type == _PDF:
+async def _read_elsewhere(data: bytes, source: str, media_type: str, kind: str) -> DocumentText:
+    """Let another process read a document. It ends with us, and after its time."""
+    pipe = asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-I", "-m", _WORKER, stdin=pipe, stdout=pipe, stderr=asyncio.subprocess.DEVNULL, env={}
+    )
+    head = json.dumps({"source": source, "media_type": media_type, "kind": kind}).encode()
+    try:
+        async with asyncio.timeout(PARSE_TIMEOUT_S):
+            out, _ = await process.communicate(head + b"\n" + data)
+    except TimeoutError as problem:
+        raise DocumentUnreadable(f"Reading {source} took longer than {PARSE_TIMEOUT_S:.0f} s") from problem
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    return _understood(out[:_MAX_ANSWER_BYTES], source)
+
+
+def _understood(out: bytes, source: str) -> DocumentText:
+    try:
+        answer: Any = json.loads(out)
+        if "problem" in answer:
+            if answer["code"] == MissingExtra.code:
+                raise MissingExtra("documents", needed_for="Reading PDF files")
+            raise DocumentUnreadable(str(answer["problem"]), hint=str(answer["hint"]))
+        return DocumentText(str(answer["text"]), str(answer["title"]), tuple(map(str, answer["notes"])))
+    except (ValueError, KeyError, TypeError) as problem:
+        # It was ended by its limits, or by what stood in the document.
         raise DocumentUnreadable(
-            f"{source} is a PDF, which is not read", hint="Take its text out first: pdftotext FILE.pdf FILE.txt"
-        )
-    if kind_of(content_type) is ContentKind.OTHER:
-        raise DocumentUnreadable(
-            f"{source} is no text: it looks like {content_type}", hint="Text, Markdown, code, HTML and Word are read."
-        )
-    found = read(data, content_type, "")
-    notes = ("The page was longer than what is read of one",) if found.cut else ()
-    return _fitted(DocumentText(found.text, found.title, notes))
-
-
-def _fitted(found: DocumentText) -> DocumentText:
-    """Return the text without what no database stores, and say so if it had to be cut."""
-    text = found.text.replace("\r\n", "\n").replace("\0", "")
-    if len(text) <= MAX_CHARS:
-        return found._replace(text=text)
-    note = f"Only the first {MAX_CHARS:,} of {len(text):,} characters were read"
-    return found._replace(text=text[:MAX_CHARS], notes=(*found.notes, note))
+            f"{source} takes more memory or time than a document may", hint="Split it into parts."
+        ) from problem

@@ -128,7 +128,7 @@ class _PackBuild:
 
     def pack(self, name: SpecialistId) -> SpecialistPack:
         if name == STEPS and self.parts.steps is not None:
-            return self.parts.steps(self.sandbox, self._memory_tools())
+            return self.parts.steps(self.sandbox, (*self._memory_tools(), *self._ingest_tools()))
         config = self.parts.specialists.get(name)
         if config is None:
             raise RecruitError(f"There is no pack {name!r}", hint=f"Known packs: {', '.join(self.parts.specialists)}.")
@@ -218,6 +218,14 @@ class _PackBuild:
         snapshots = self.parts.snapshots_for(self.run_id)
         search = MemorySearch(self.parts.memory, self.parts.catalogue, snapshots, self.parts.clock)
         return (MEMORY_SEARCH, search), (REMEMBER, Remember(self.parts.memory))
+
+    def _ingest_tools(self) -> "Tools":
+        """Return the tools with which a run adds documents; no file of a workflow can name them."""
+        if self.parts.memory is None:
+            return ()
+        from agent_fabric.infrastructure.tools.ingest import AddDocuments, ingest_tools  # noqa: PLC0415 - see above
+
+        return ingest_tools(AddDocuments(self.parts.memory, self.parts.catalogue, self.parts.fetcher))
 
     def _servers_of(self, agent: AgentBrief) -> Sequence[MCPServerConfig]:
         from agent_fabric.domain.agents.capabilities import servers_of  # noqa: PLC0415 - see above

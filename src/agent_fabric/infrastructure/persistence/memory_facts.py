@@ -3,13 +3,15 @@
 from collections.abc import Sequence
 from typing import Any, Final
 
+from agent_fabric.application.ports.encryption import Cipher
 from agent_fabric.application.ports.memory import Check, FactQuery, MemoryUse
-from agent_fabric.domain.errors import FactRefused, FactSettled, MemoryNotFound
+from agent_fabric.domain.errors import FactRefused, FactSettled, MemoryNotFound, RunKeyMissing
 from agent_fabric.domain.ids import DocumentId, FactId, RunId
 from agent_fabric.domain.memory.facts import Fact, FactStatus
 from agent_fabric.domain.memory.markdown import fact_from, fact_values
 from agent_fabric.domain.ownership import EVERYTHING, Viewer
 from agent_fabric.infrastructure.json_codec import dump_json, load_json
+from agent_fabric.infrastructure.persistence.chat_rows import SessionKeys, seal, unseal
 from agent_fabric.infrastructure.persistence.sql import Condition, Database, SqlConnection, marks, storable
 
 _NAMES: Final = (
@@ -17,7 +19,9 @@ _NAMES: Final = (
     *("untrusted", "status", "valid_from", "valid_to", "created_at", "expires_at", "reviewed_by", "supersedes"),
     "pinned",
 )
-_COLUMNS: Final = ", ".join(_NAMES)
+_COLUMNS: Final = ", ".join((*_NAMES, "key"))
+_SEALED: Final = ("text", "source_quote", "said_by", "untrusted")
+"""Columns that tell what a sealed fact says."""
 _CHANGE: Final = (
     f"UPDATE facts SET {', '.join(f'{name} = ?' for name in _NAMES[1:])} WHERE id = ? AND status = ? RETURNING id"  # noqa: S608 - ours
 )
@@ -36,15 +40,19 @@ class SqlFactRepository:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._keys = SessionKeys(database.keys)
 
     async def add(self, fact: Fact, *, check: Check | None = None) -> None:
+        new = self._database.keys.new(RunId(fact.id)) if fact.sealed else None
+        values = (*_values(fact, None if new is None else new.cipher), None if new is None else new.sealed)
+
         def write(connection: SqlConnection) -> None:
             if check is not None:
                 query = f"SELECT {_COLUMNS} FROM facts WHERE owner = ? AND scope = ? AND subject = ?"  # noqa: S608 - ours
                 beside = (storable(fact.owner), fact.scope.value, storable(fact.subject))
-                check([_fact(row) for row in connection.execute(query, beside).fetchall()])
-            query = f"INSERT INTO facts ({_COLUMNS}) VALUES ({marks(_NAMES)}) ON CONFLICT (id) DO NOTHING RETURNING id"  # noqa: S608 - ours
-            if connection.execute(query, _values(fact)).fetchone() is None:
+                check([self._fact(row) for row in connection.execute(query, beside).fetchall()])
+            query = f"INSERT INTO facts ({_COLUMNS}) VALUES ({marks(values)}) ON CONFLICT (id) DO NOTHING RETURNING id"  # noqa: S608 - ours
+            if connection.execute(query, values).fetchone() is None:
                 raise FactRefused(f"There is a fact {fact.id} already", hint=f"See `fabric memory show {fact.id}`.")
 
         await self._database.write(write)
@@ -58,18 +66,21 @@ class SqlFactRepository:
             raise MemoryNotFound(f"There is no fact {prefix!r}", hint=_SEE_ALL)
         if len(rows) > 1:
             raise MemoryNotFound(f"Several facts begin with {prefix!r}", hint="Give more characters of the id.")
-        return _fact(rows[0])
+        return self._fact(rows[0])
 
     async def list(self, wanted: FactQuery) -> Sequence[Fact]:
         condition = _wanted(wanted)
         query = f"SELECT {_COLUMNS} FROM facts WHERE {condition.sql} ORDER BY created_at DESC, id LIMIT ?"  # noqa: S608 - ours
         values = (*condition.values, wanted.limit)
-        return await self._database.read(lambda connection: list(map(_fact, connection.execute(query, values))))
+        return await self._database.read(lambda connection: list(map(self._fact, connection.execute(query, values))))
 
     async def change(self, fact: Fact, *, was: FactStatus) -> None:
-        values = (*_values(fact)[1:], fact.id, was.value)
-        changed = await self._database.write(lambda connection: connection.execute(_CHANGE, values).fetchone())
-        if changed is None:
+        def write(connection: SqlConnection) -> object:
+            row = connection.execute("SELECT key FROM facts WHERE id = ?", (fact.id,)).fetchone()
+            cipher = None if row is None else self._keys.cipher(fact.id, row[0])
+            return connection.execute(_CHANGE, (*_values(fact, cipher)[1:], fact.id, was.value)).fetchone()
+
+        if await self._database.write(write) is None:
             raise FactSettled(
                 f"Fact {fact.id} is no longer {was.value}", hint=f"See `fabric memory why {fact.id}`, and try again."
             )
@@ -89,6 +100,17 @@ class SqlFactRepository:
 
         await self._database.write(write)
         await self._database.truncate_log()
+
+    def _fact(self, row: Sequence[Any]) -> Fact:
+        *stored, key = row
+        values = dict(zip(_NAMES, stored, strict=True))
+        try:
+            cipher = self._keys.cipher(values["id"], key)
+            values |= {name: unseal(cipher, _place(name), values[name]) for name in _SEALED}
+        except RunKeyMissing:
+            values |= {"text": "", "source_quote": "", "said_by": "", "untrusted": "[]"}
+        values["untrusted"] = load_json(values["untrusted"].encode())
+        return fact_from({**values, "sealed": key is not None})
 
 
 class SqlMemoryUses:
@@ -138,13 +160,13 @@ def _wanted(wanted: FactQuery) -> Condition:
     return Condition(" AND ".join(parts), tuple(values))
 
 
-def _values(fact: Fact) -> tuple[Any, ...]:
+def _place(column: str) -> str:
+    return f"fact\0{column}"
+
+
+def _values(fact: Fact, cipher: Cipher | None) -> tuple[Any, ...]:
     values = fact_values(fact) | {"pinned": int(fact.pinned)}
     values["untrusted"] = dump_json([storable(each) for each in fact.untrusted]).decode()
+    if cipher is not None:
+        values |= {name: seal(cipher, _place(name), values[name]) for name in _SEALED}
     return tuple(storable(value) if isinstance(value, str) else value for value in (values[name] for name in _NAMES))
-
-
-def _fact(row: Sequence[Any]) -> Fact:
-    values = dict(zip(_NAMES, row, strict=True))
-    values["untrusted"] = load_json(values["untrusted"].encode())
-    return fact_from(values)

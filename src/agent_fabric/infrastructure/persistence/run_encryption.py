@@ -66,7 +66,7 @@ def opened(run_id: RunId, sealed: bytes, keyring: Callable[[], KeySealer]) -> Ru
 
 
 async def reseal_runs(database: Database, keyring: KeySealer) -> int:
-    """Seal the keys of all encrypted runs and sessions with the newest key; return how many were not yet.
+    """Seal the keys of all encrypted runs, sessions and facts with the newest key; return how many were not yet.
 
     It can be stopped at any time and begun again, and others may read and write runs meanwhile.
 
@@ -85,13 +85,19 @@ async def reseal_runs(database: Database, keyring: KeySealer) -> int:
             raise problem
         if last < 0:
             break
-    after = ""
+    for table in ("chat_sessions", "facts"):
+        changed += await _reseal_table(database, keyring, table)
+    return changed
+
+
+async def _reseal_table(database: Database, keyring: KeySealer, table: str) -> int:
+    after, changed = "", 0
     while True:
 
-        def write_sessions(connection: SqlConnection, after: str = after) -> tuple[str, int, FabricError | None]:
-            return _reseal_sessions(connection, keyring, after)
+        def write(connection: SqlConnection, after: str = after) -> tuple[str, int, FabricError | None]:
+            return _reseal_rows(connection, keyring, table, after)
 
-        after, count, problem = await database.write(write_sessions)
+        after, count, problem = await database.write(write)
         changed += count
         if problem is not None:
             raise problem
@@ -115,9 +121,11 @@ def _reseal_some(connection: SqlConnection, keyring: KeySealer, after: int) -> t
     return (int(rows[-1][0]) if len(rows) == AT_ONCE else -1), count, None
 
 
-def _reseal_sessions(connection: SqlConnection, keyring: KeySealer, after: str) -> tuple[str, int, FabricError | None]:
-    """Do the same for sessions; an empty text says that there are no more."""
-    query = "SELECT id, key FROM chat_sessions WHERE key IS NOT NULL AND id > ? ORDER BY id LIMIT ?"
+def _reseal_rows(
+    connection: SqlConnection, keyring: KeySealer, table: str, after: str
+) -> tuple[str, int, FabricError | None]:
+    """Do the same for sessions or facts; an empty text says that there are no more."""
+    query = f"SELECT id, key FROM {table} WHERE key IS NOT NULL AND id > ? ORDER BY id LIMIT ?"  # noqa: S608 - ours
     rows: list[tuple[Any, ...]] = connection.execute(query, (after, AT_ONCE)).fetchall()
     count = 0
     for session_id, key in rows:
@@ -126,6 +134,6 @@ def _reseal_sessions(connection: SqlConnection, keyring: KeySealer, after: str) 
         except FabricError as problem:
             return after, count, key_missing(str(session_id), problem.message)
         if fresh != bytes(key):
-            connection.execute("UPDATE chat_sessions SET key = ? WHERE id = ?", (fresh, session_id))
+            connection.execute(f"UPDATE {table} SET key = ? WHERE id = ?", (fresh, session_id))  # noqa: S608 - ours
             count += 1
     return (str(rows[-1][0]) if len(rows) == AT_ONCE else ""), count, None

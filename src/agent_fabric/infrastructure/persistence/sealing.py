@@ -20,6 +20,8 @@ HASH_BYTES = 32
 OWNER_BYTES = 16
 SESSION_KEYS = "SELECT key FROM chat_sessions WHERE key IS NOT NULL"
 """The keys of encrypted sessions, as they are stored."""
+FACT_KEYS = "SELECT key FROM facts WHERE key IS NOT NULL"
+"""The keys of sealed facts, as they are stored."""
 _BEGIN, _END = b'{"$sealed":"', b'"}'
 
 

@@ -11,7 +11,7 @@ from agent_fabric.domain.errors import RunHeld, StoreUnavailable
 from agent_fabric.infrastructure.persistence.database import APPLICATION_ID, connect, explained
 from agent_fabric.infrastructure.persistence.run_locks import RunLocks
 from agent_fabric.infrastructure.persistence.schema import MIGRATIONS
-from agent_fabric.infrastructure.persistence.sealing import SESSION_KEYS
+from agent_fabric.infrastructure.persistence.sealing import FACT_KEYS, SESSION_KEYS
 
 PAGES_AT_ONCE = 2_000
 """Pages of 4 KB that are copied between two signs of life."""
@@ -131,6 +131,8 @@ def read_sealed_keys(path: Path) -> list[bytes]:
             rows: list[Any] = [] if known is None else connection.execute("SELECT key FROM run_keys").fetchall()
             talks = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'chat_sessions'").fetchone()
             rows += [] if talks is None else connection.execute(SESSION_KEYS).fetchall()
+            columns = connection.execute("SELECT 1 FROM pragma_table_info('facts') WHERE name = 'key'").fetchone()
+            rows += [] if columns is None else connection.execute(FACT_KEYS).fetchall()
             return [bytes(row[0]) for row in rows]
         finally:
             connection.close()

@@ -11,6 +11,7 @@ from agent_fabric.domain.memory.facts import FactStatus
 from agent_fabric.infrastructure.atomic_files import write_atomically
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED
+from agent_fabric.interfaces.cli.memory_ingest import Sources, ingest, is_page, sources_of
 from agent_fabric.interfaces.cli.memory_places import MemoryAccess, at_memory
 from agent_fabric.interfaces.cli.options import AsJson, Workspace, require_a_person
 from agent_fabric.interfaces.cli.output import plain, plain_lines, print_json, shortened, terminal_columns
@@ -27,19 +28,23 @@ Labels = Annotated[
 
 @app.command()
 def add(  # noqa: PLR0913, PLR0917 - documents and facts are added alike
-    what: Annotated[str, typer.Argument(metavar="PATH", help="A file; with --fact, a sentence to remember.")],
+    what: Annotated[
+        str, typer.Argument(metavar="PATH|URL", help="A file, a folder or a page; with --fact, a sentence to remember.")
+    ],
     label: Labels = None,
     team: Annotated[bool, typer.Option("--team", help="Let everyone find the document.")] = False,
     fact: Annotated[bool, typer.Option("--fact", help="Remember a sentence instead of a file.")] = False,
     preference: Annotated[bool, typer.Option("--preference", help="The same, and it does not expire.")] = False,
     pin: Annotated[bool, typer.Option("--pin", help="Tell it to agents without being asked.")] = False,
+    prune: Annotated[bool, typer.Option("--prune", help="Of a folder: erase documents whose files are gone.")] = False,
     workspace: Workspace = None,
     server: Server = None,
     as_json: AsJson = False,
 ) -> int:
     """Add a document, or with --fact something to remember.
 
-    A file that was added before is brought up to date: only what has changed is read again.
+    A file that was added before is brought up to date: only what has changed is read again. A folder or a page is added
+    by a run, which can be resumed.
 
     Exit codes: 0 added, 1 failed, 2 it cannot be read, or the fact is refused.
     """
@@ -49,6 +54,10 @@ def add(  # noqa: PLR0913, PLR0917 - documents and facts are added alike
     refuse_if(pin and not is_fact, "Only facts are pinned", hint="Add --fact, or leave out --pin.")
 
     path = Path(what).expanduser().absolute()
+    many = not is_fact and (is_page(what) or path.is_dir())
+    refuse_if(prune and not (many and path.is_dir()), "--prune is for folders", hint="Leave it out.")
+    if many:
+        return _add_many(workspace, server, sources_of(what, label or (), team=team, prune=prune), as_json=as_json)
 
     async def go(memory: MemoryAccess) -> Json:
         if is_fact:
@@ -60,6 +69,24 @@ def add(  # noqa: PLR0913, PLR0917 - documents and facts are added alike
         print_json(made)
     else:
         sys.stdout.write(_fact_line(made) if is_fact else _document_line(made))
+    return COMPLETED
+
+
+def _add_many(workspace: str | None, server: str | None, sources: Sources, *, as_json: bool) -> int:
+    done = ingest(workspace, server, sources)
+    if as_json:
+        print_json(done)
+        return COMPLETED
+    sys.stdout.write(f"{len(done['added']):,} added or up to date\n")
+    sys.stdout.writelines(f"  {plain(each['source'])}: {plain(each['problem'])}\n" for each in done["problems"])
+    notes = [(each["source"], note) for each in done["added"] for note in each.get("notes", ())]
+    sys.stdout.writelines(f"  {plain(source)}: {plain(note)}\n" for source, note in notes)
+    for each in done["gone"]:
+        sys.stdout.write(f"  {'erased' if done['pruned'] else 'its file is gone'}: {plain(each['source'])}\n")
+    if done["gone"] and not done["pruned"]:
+        sys.stderr.write("  hint: --prune erases them\n")
+    if done["status"] == "waiting":
+        sys.stderr.write(f"It waits for an answer: fabric approvals list, then fabric resume {done['run_id']}\n")
     return COMPLETED
 
 
@@ -203,8 +230,12 @@ def forget(
     sys.stdout.write(f"{done['id']} {done['status']}\n")
     sys.stdout.writelines(f"  influenced the answer of run {use['run_id']}\n" for use in done["influenced"])
     sys.stdout.writelines(f"  still stands in the log of run {run_id}\n" for run_id in done["logs"])
+    sys.stdout.writelines(f"  messages of session {each} may hold it\n" for each in done["sessions"])
+    sys.stdout.writelines(f"  {plain(note)}\n" for note in done["notes"])
+    if done["sessions"]:
+        sys.stderr.write("  hint: delete these sessions with their runs: fabric sessions delete ID\n")
     if done["logs"]:
-        sys.stderr.write("  hint: delete these runs: fabric gc --help\n")
+        sys.stderr.write("  hint: delete old runs: fabric gc --older-than AGE\n")
     return COMPLETED
 
 
@@ -273,7 +304,8 @@ def _document_line(shown: Json) -> str:
 
 def _fact_line(shown: Json) -> str:
     pinned = " pinned" if shown["pinned"] else ""
-    return f"{shown['id']}  {shown['status']}{pinned}  {plain(str(shown['text']))}\n"
+    text = plain(str(shown["text"])) or "(encrypted; its key is not here)"
+    return f"{shown['id']}  {shown['status']}{pinned}  {text}\n"
 
 
 def _card(shown: Json) -> str:

@@ -6,8 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from agent_fabric.application.memory.add_document import NewDocument
-from agent_fabric.application.ports.memory import DocumentQuery, FactQuery
+from agent_fabric.application.ports.memory import DocumentQuery, FactQuery, NewDocument
 from agent_fabric.bootstrap.memory import Memory, open_memory
 from agent_fabric.bootstrap.records import open_records
 from agent_fabric.domain.errors import ConfigError
@@ -15,6 +14,7 @@ from agent_fabric.domain.memory.documents import Document
 from agent_fabric.domain.memory.facts import Fact, FactKind, FactStatus
 from agent_fabric.domain.memory.markdown import export_facts, import_facts
 from agent_fabric.domain.ownership import LOCAL_OWNER, Viewer, Visibility
+from agent_fabric.infrastructure.run_processes import acting_run
 from agent_fabric.interfaces.cli.options import configuration, fabric_root
 from agent_fabric.interfaces.cli.place import server_of, with_client
 from agent_fabric.wire.memory import (
@@ -69,7 +69,7 @@ class LocalMemory:
         return DOCUMENT.dump(await self._memory.add(new, on_progress=on_progress))
 
     async def search(self, question: str, labels: Sequence[str], *, limit: int) -> Sequence[Json]:
-        wanted = DocumentQuery(viewer=OWN, labels=tuple(labels))
+        wanted = DocumentQuery(viewer=OWN, labels=tuple(labels), sealed_facts=not acting_run())
         found = found_items(await self._memory.search(question, wanted, limit=limit))
         return [FOUND.dump(each) for each in found]
 

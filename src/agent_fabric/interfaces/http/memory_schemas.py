@@ -12,10 +12,12 @@ FactPrefix = Annotated[str, StringConstraints(min_length=1, max_length=12)]
 
 
 class DocumentRequest(RequestBody, json_schema_extra={"examples": [{"source": "handbook.md", "text": "# Handbook"}]}):
-    """A document to add: its text, or its bytes."""
+    """A document to add: its text, its bytes, or its address."""
 
-    source: Annotated[str, StringConstraints(min_length=1, max_length=1_000)]
-    """Its name, path or address: adding something else from the same source replaces it."""
+    source: Annotated[str, StringConstraints(min_length=1, max_length=1_000)] | None = None
+    """Its name, path or address: adding something else from the same source replaces it. Not with `url`."""
+    url: Annotated[str, StringConstraints(min_length=1, max_length=2_000)] | None = None
+    """A page that a run fetches and adds, as far as the policy lets it; instead of the others."""
     text: str | None = None
     """What stands in it."""
     content: str | None = None

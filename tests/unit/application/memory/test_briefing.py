@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from agent_fabric.application.memory.add_document import AddDocument, NewDocument
+from agent_fabric.application.memory.add_document import AddDocument
 from agent_fabric.application.memory.brief_run import MAX_CHARS, BriefRun
 from agent_fabric.application.memory.propose_fact import RememberFact
 from agent_fabric.application.memory.search_memory import SearchMemory
-from agent_fabric.application.ports.memory import Briefing, BriefingWish, DocumentQuery, MemoryAnswer
+from agent_fabric.application.ports.memory import Briefing, BriefingWish, DocumentQuery, MemoryAnswer, NewDocument
 from agent_fabric.domain.errors import ModelUnreachable, StoreUnavailable
 from agent_fabric.domain.events import PackStarted
 from agent_fabric.domain.ids import DocumentId

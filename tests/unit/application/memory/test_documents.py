@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from agent_fabric.application.memory.add_document import AddDocument, NewDocument
+from agent_fabric.application.memory.add_document import AddDocument
 from agent_fabric.application.memory.embed_passages import EmbedPassages
 from agent_fabric.application.memory.search_memory import SearchMemory
 from agent_fabric.application.ports.embeddings import Vector
-from agent_fabric.application.ports.memory import DocumentQuery, DocumentText
+from agent_fabric.application.ports.memory import DocumentQuery, DocumentText, NewDocument
 from agent_fabric.domain.errors import DocumentUnreadable, InvalidInputs, ModelUnreachable
 from agent_fabric.domain.ids import FactId
 from agent_fabric.domain.memory.documents import Document, DocumentState

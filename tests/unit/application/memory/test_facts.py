@@ -8,7 +8,8 @@ import pytest
 
 from agent_fabric.application.memory.propose_fact import ProposeFact, RememberFact
 from agent_fabric.application.memory.review_fact import ReviewFact
-from agent_fabric.application.ports.memory import FactQuery, Proposal
+from agent_fabric.application.memory.search_memory import SearchMemory
+from agent_fabric.application.ports.memory import DocumentQuery, FactQuery, Proposal
 from agent_fabric.domain.errors import FactRefused, FactSettled, MemoryNotFound
 from agent_fabric.domain.events import Body, ToolReturned
 from agent_fabric.domain.ids import CallId, FactId, RunId
@@ -117,12 +118,22 @@ async def test_what_a_run_has_read_is_taken_from_its_log() -> None:
     assert (fact.status, fact.owner, fact.untrusted) == (FactStatus.PROPOSED, ADA, ("a page",))
 
 
-async def test_an_encrypted_run_leaves_nothing_in_the_clear() -> None:
+async def test_what_an_encrypted_run_proposes_is_sealed_and_told_to_such_runs_only() -> None:
     storage = MemoryStorage()
-    created = replace(run_created("Please remember: the pool opens at 9."), encrypted=True)
+    created = replace(run_created("Please remember: the pool opens at 9."), encrypted=True, owner=ADA)
     await (await storage.runs.create(RUN, log(created))).release()
-    with pytest.raises(FactRefused, match="encrypted"):
-        await propose(storage, Learning.AUTO)(proposal())
+    fact = await propose(storage, Learning.AUTO)(proposal())
+    assert (fact.sealed, fact.status) == (True, FactStatus.ACTIVE)
+    search = SearchMemory(storage.memory, storage.clock)
+    viewer = Viewer((ADA,), sees_all=False)
+    assert not (await search("When does the pool open?", DocumentQuery(viewer=viewer))).facts
+    found = await search("When does the pool open?", DocumentQuery(viewer=viewer, sealed_facts=True))
+    assert [each.fact.id for each in found.facts] == [fact.id]
+    # An open run that proposes the same is not told what the sealed one says.
+    other = RunId("open")
+    await (await storage.runs.create(other, log(replace(created, encrypted=False)))).release()
+    again = await propose(storage, Learning.REVIEW)(replace(proposal(), run_id=other))
+    assert not again.sealed
 
 
 async def test_a_duplicate_is_refused_and_named() -> None:
@@ -183,7 +194,7 @@ async def test_who_forgets_is_told_what_is_left() -> None:
     retired = await review.forget(fact.id, by=ADA)
     assert ([use.run_id for use in retired.influenced], retired.fact.status) == (["later"], FactStatus.RETIRED)
     erased = await review.forget(fact.id, by=ADA, erase=True)
-    assert list(erased.logs) == [RUN, "later"]
+    assert list(erased.left.logs) == [RUN, "later"]
     with pytest.raises(MemoryNotFound):
         await review.why(fact.id)
 

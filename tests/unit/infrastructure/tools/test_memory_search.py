@@ -3,10 +3,10 @@
 from dataclasses import replace
 from pathlib import Path
 
-from agent_fabric.application.memory.add_document import AddDocument, NewDocument
+from agent_fabric.application.memory.add_document import AddDocument
 from agent_fabric.application.memory.propose_fact import ProposeFact, RememberFact
 from agent_fabric.application.memory.search_memory import SearchMemory
-from agent_fabric.application.ports.memory import RunMemory
+from agent_fabric.application.ports.memory import NewDocument, RunMemory
 from agent_fabric.domain.ids import CallId
 from agent_fabric.domain.memory.knowledge import NOTHING, PRIVATE
 from agent_fabric.domain.ownership import Visibility
@@ -31,8 +31,10 @@ async def desk(folder: Path, owner: str = "user:ada") -> tuple[MemoryStorage, Me
     return storage, MemorySearch(lambda: memory, storage.catalogue, shelf, storage.clock)
 
 
-async def add(storage: MemoryStorage, text: str, owner: str = "user:ada", **more: Visibility) -> None:
-    new = NewDocument(data=text.encode(), source="/handbook.md", owner=owner, **more)
+async def add(
+    storage: MemoryStorage, text: str, owner: str = "user:ada", visibility: Visibility = Visibility.PRIVATE
+) -> None:
+    new = NewDocument(data=text.encode(), source="/handbook.md", owner=owner, visibility=visibility)
     await AddDocument(storage.memory, DocumentFiles(), storage.clock)(new)
 
 

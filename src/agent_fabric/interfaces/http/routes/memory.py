@@ -2,6 +2,7 @@
 
 import base64
 import binascii
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Annotated, assert_never
 
@@ -9,20 +10,25 @@ from fastapi import FastAPI, Path, Query, Request
 from starlette.responses import Response
 
 from agent_fabric.application.automation.manage_schedules import require_person
-from agent_fabric.application.memory.add_document import NewDocument
-from agent_fabric.application.ports.memory import DocumentQuery, FactQuery
-from agent_fabric.bootstrap.memory import Memory, open_memory
+from agent_fabric.application.ports.memory import DocumentQuery, FactQuery, NewDocument
+from agent_fabric.bootstrap.memory import Memory, ingestion_task, open_memory
 from agent_fabric.bootstrap.server import ServerFabric
-from agent_fabric.domain.errors import InvalidInputs
+from agent_fabric.bootstrap.workflows import Workflows, open_workflows
+from agent_fabric.domain.errors import DocumentUnreadable, InvalidInputs
 from agent_fabric.domain.identity import Scope
+from agent_fabric.domain.memory.documents import accept_labels
 from agent_fabric.domain.memory.facts import FactKind, FactStatus
+from agent_fabric.domain.memory.ingested import outcome_of
 from agent_fabric.domain.ownership import Viewer, Visibility, owner_of
+from agent_fabric.domain.runs.task import RunResult
 from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.bodies import body_of
 from agent_fabric.interfaces.http.locks import who_asks
 from agent_fabric.interfaces.http.memory_schemas import DocumentRequest, FactChange, FactRequest, FactReview
-from agent_fabric.interfaces.http.openapi import operation, takes
+from agent_fabric.interfaces.http.openapi import gives, operation, takes
+from agent_fabric.interfaces.http.outcomes import awaited
 from agent_fabric.interfaces.http.routes.runs import Flag
+from agent_fabric.interfaces.http.starting import begun
 from agent_fabric.wire.memory import (
     DOCUMENT,
     DOCUMENTS,
@@ -37,6 +43,7 @@ from agent_fabric.wire.memory import (
     found_items,
     history_of,
 )
+from agent_fabric.wire.runs import STATUS
 
 DOCUMENTS_BASE = "/api/v1/documents"
 FACTS_BASE = "/api/v1/memory/facts"
@@ -58,6 +65,10 @@ class _LazyMemory:
         self._fabric = fabric
 
     @cached_property
+    def workflows(self) -> Workflows:
+        return open_workflows(self._fabric.records.layout.root, self._fabric.config)
+
+    @cached_property
     def memory(self) -> Memory:
         return open_memory(self._fabric.records, self._fabric.config)
 
@@ -65,12 +76,12 @@ class _LazyMemory:
 def add_memory(app: FastAPI, fabric: ServerFabric) -> None:
     """Add the routes. Facts and private documents exist for their owner only, whoever else is an admin."""
     lazy = _LazyMemory(fabric)
-    _add_documents(app, lazy)
+    _add_documents(app, fabric, lazy)
     _add_reading_of_facts(app, lazy)
     _add_changes_of_facts(app, lazy)
 
 
-def _add_documents(app: FastAPI, lazy: _LazyMemory) -> None:
+def _add_documents(app: FastAPI, fabric: ServerFabric, lazy: _LazyMemory) -> None:
     @app.get(
         "/api/v1/memory/search",
         **operation("memory", Scope.RUNS_READ, "Search documents and facts", FOUND_LIST, fails=[501, 502, 503, 504]),
@@ -79,7 +90,9 @@ def _add_documents(app: FastAPI, lazy: _LazyMemory) -> None:
         request: Request, q: Question, earlier: Earlier = "", limit: Passages = 6, labels: LabelFilter = ""
     ) -> Response:
         """The best first. An empty list: memory has nothing that fits well enough."""
-        wanted = DocumentQuery(viewer=_own(request), labels=tuple(filter(None, labels.split(","))))
+        wanted = DocumentQuery(
+            viewer=_own(request), labels=tuple(filter(None, labels.split(","))), sealed_facts=not who_asks(request).run
+        )
         answer = await lazy.memory.search(q, wanted, earlier=earlier, limit=limit)
         return json_answer(FOUND_LIST.dump(found_items(answer)))
 
@@ -97,6 +110,7 @@ def _add_documents(app: FastAPI, lazy: _LazyMemory) -> None:
             "Add a document",
             DOCUMENT,
             status=201,
+            also=gives(STATUS, status=202, text="The run that fetches the page waits for an answer."),
             body=takes(DocumentRequest),
             fails=[501, 502, 503, 504, 507],
         ),
@@ -106,6 +120,10 @@ def _add_documents(app: FastAPI, lazy: _LazyMemory) -> None:
         wish = await body_of(request, DocumentRequest)
         by = who_asks(request)
         require_person(by)
+        if wish.url is not None:
+            return await _add_page(fabric, lazy, request, wish)
+        if wish.source is None:
+            raise InvalidInputs("A document needs `source`, its name, path or address")
         new = NewDocument(
             data=_bytes_of(wish),
             source=wish.source,
@@ -154,7 +172,7 @@ def _add_reading_of_facts(app: FastAPI, lazy: _LazyMemory) -> None:
         """One's own, the newest first; `proposed` ones wait for a review."""
         statuses = () if status is None else (status,)
         found = await lazy.memory.store.facts.list(FactQuery(viewer=_own(request), statuses=statuses))
-        return json_answer(FACTS.dump(found))
+        return json_answer(FACTS.dump([fact for fact in found if not (fact.sealed and who_asks(request).run)]))
 
     @app.get(
         f"{FACTS_BASE}/{{fact_id}}",
@@ -163,6 +181,8 @@ def _add_reading_of_facts(app: FastAPI, lazy: _LazyMemory) -> None:
     async def why(fact_id: FactPath, request: Request) -> Response:
         """The sentence, its quote and run, who agreed, and the answers that used it."""
         found = await lazy.memory.review.why(fact_id, viewer=_own(request))
+        if found.fact.sealed:
+            require_person(who_asks(request))  # a run would write it into a log that is open
         return json_answer(HISTORY.dump(history_of(found)))
 
 
@@ -238,6 +258,37 @@ def _add_changes_of_facts(app: FastAPI, lazy: _LazyMemory) -> None:
         owner = _person(request)
         done = await lazy.memory.review.forget(fact_id, by=owner, viewer=_own(request), erase=erase)
         return json_answer(FORGOTTEN.dump(forgotten_fact(done, erased=erase)))
+
+
+async def _add_page(fabric: ServerFabric, lazy: _LazyMemory, request: Request, wish: DocumentRequest) -> Response:
+    """Start a run that fetches a page, and wait until it has ended or waits itself."""
+    if wish.source is not None or wish.text is not None or wish.content is not None or wish.media_type is not None:
+        raise InvalidInputs(
+            "A page is added by its `url` alone", hint="Leave out source, text, content and media_type."
+        )
+    task = ingestion_task(
+        lazy.workflows,
+        files=(),
+        pages=[wish.url or ""],
+        labels=_sound_labels(wish.labels or ()),
+        team=wish.visibility == "team",
+    ).asked_by(who_asks(request))
+    drive = await begun(fabric, request, task)
+    result = drive if isinstance(drive, RunResult) else await awaited(drive)
+    if not result.status.settled:
+        return json_answer({"run_id": result.run_id, "status": result.status.value}, 202)
+    done = outcome_of(result)
+    if done["problems"]:
+        raise DocumentUnreadable(str(done["problems"][0]["problem"]))
+    found = await lazy.memory.store.documents.find(done["added"][0]["id"], viewer=_own(request))
+    return json_answer(DOCUMENT.dump(found), 201)
+
+
+def _sound_labels(labels: Sequence[str]) -> tuple[str, ...]:
+    try:
+        return accept_labels(labels)
+    except ValueError as problem:
+        raise InvalidInputs(str(problem)) from problem
 
 
 def _own(request: Request) -> Viewer:

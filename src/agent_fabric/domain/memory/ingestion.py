@@ -1,0 +1,52 @@
+"""Adding many documents as a run: each is a step, so that a run which was killed goes on with what is missing."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+MAX_SOURCES: Final = 10_000
+ADD_FILE: Final = "add_document_file"
+ADD_PAGE: Final = "add_document_page"
+EMBED: Final = "embed_documents"
+"""Actions that no workflow file can name: they read what a person has named, in that person's name."""
+_COMMON: Final[Mapping[str, str]] = {"labels": "{{ inputs.labels }}", "team": "{{ inputs.team }}"}
+
+INGESTION: Final[Mapping[str, Any]] = {
+    "name": "add-documents",
+    "version": "1.0.0",
+    "description": "Adds documents to memory",
+    "inputs": {
+        "files": {"type": "array", "default": []},
+        "pages": {"type": "array", "default": []},
+        "labels": {"type": "array", "default": []},
+        "team": {"type": "boolean", "default": False},
+    },
+    "steps": [
+        {
+            "id": "files",
+            "action": "for-each",
+            "inputs": {"items": "{{ inputs.files }}", "max_items": MAX_SOURCES},
+            "steps": [{"id": "add", "action": ADD_FILE, "inputs": {"path": "{{ item }}", **_COMMON}}],
+        },
+        {
+            "id": "pages",
+            "action": "for-each",
+            "depends_on": ["files"],
+            "inputs": {"items": "{{ inputs.pages }}", "max_items": MAX_SOURCES},
+            "steps": [{"id": "add_page", "action": ADD_PAGE, "inputs": {"url": "{{ item }}", **_COMMON}}],
+        },
+        {
+            "id": "vectors",
+            "action": EMBED,
+            "depends_on": ["pages"],
+            "retry": {"max_attempts": 3, "delay_seconds": 5},
+        },
+    ],
+}
+"""The workflow. Words can be searched after each document, meaning after the last step."""
+
+
+def ingestion_inputs(
+    files: Sequence[str], pages: Sequence[str], labels: Sequence[str], *, team: bool
+) -> dict[str, Any]:
+    """Return the inputs of the workflow."""
+    return {"files": list(files), "pages": list(pages), "labels": list(labels), "team": team}
