@@ -153,4 +153,4 @@ async def asked(server: Served, starting: asyncio.Task[None]) -> dict[str, Any]:
 
 async def test_every_door_that_starts_a_run_is_tried(tmp_path: Path) -> None:
     async with served(tmp_path) as server:
-        assert await doors(server) == {*DOORS, *RESUMING, *REFUSING, *OTHERS}
+        assert await doors(server) == {*DOORS, *RESUMING, *REFUSING, *NO_MODEL, *OTHERS}

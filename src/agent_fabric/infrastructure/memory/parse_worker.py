@@ -1,4 +1,4 @@
-"""A process that reads one document and ends. Whatever stands in the document, it opens no file and reaches no network.
+"""A process that reads one document and ends. Whatever stands in it, no file but programs is opened, and no network.
 
 Parsers are the part of a program that strangers' bytes break first. So this process imports them, shuts all doors
 behind itself, and only then takes the document from its standard input. Its answer is one JSON object.
@@ -6,11 +6,14 @@ behind itself, and only then takes the document from its standard input. Its ans
 
 import ctypes
 import json
+import os
 import resource
 import sys
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, Final
 
+import agent_fabric
 from agent_fabric.domain.errors import FabricError
 from agent_fabric.infrastructure.memory.document_parser import PDF, WORD, parse_document
 from agent_fabric.infrastructure.web.extract import HTML
@@ -62,7 +65,9 @@ def close_doors() -> None:
 
     give_up_new_privileges()
     if landlock_version():
-        Ruleset(Allowed(devices=())).lay_on_this_process()
+        own = Path(agent_fabric.__file__).parent
+        programs = (*filter(os.path.isdir, sys.path), sys.prefix, sys.base_prefix, str(own))
+        Ruleset(Allowed(read=programs, devices=())).lay_on_this_process()
     if supported():
         text = filter_bytes(sockets="none")
         program = _Program(len(text) // 8, text)
@@ -72,7 +77,7 @@ def close_doors() -> None:
 
 
 def _import_parser(kind: str) -> None:
-    """Import what a document of this kind needs, by reading a tiny one: afterwards no file can be opened."""
+    """Import what a document of this kind needs, by reading a tiny one: its limits are for the document."""
     samples = {HTML: b"<html><body><p>A page with a sentence.</p></body></html>", PDF: b"%PDF-1.4\n", WORD: b"PK"}
     with suppress(FabricError):
         parse_document(samples.get(kind, b"text"), "sample", kind)
