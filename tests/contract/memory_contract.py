@@ -209,15 +209,6 @@ class MemoryContract:
             await storage.memory.facts.change(FACT.reject("user:bob"), was=FactStatus.PROPOSED)
         assert await storage.memory.facts.find(FACT.id) == accepted
 
-    @pytest.mark.proves("ME-12")
-    async def test_a_sealed_fact_is_read_back_and_changed_as_any_other(self, storage: Storage) -> None:
-        sealed = replace(FACT, sealed=True, source_quote="it opens at 9", said_by="user:ada", untrusted=("a page",))
-        await storage.memory.facts.add(sealed)
-        assert await storage.memory.facts.find(sealed.id) == sealed
-        accepted = sealed.accept("user:ada", 20.0)
-        await storage.memory.facts.change(accepted, was=FactStatus.PROPOSED)
-        assert await storage.memory.facts.list(FactQuery()) == [accepted]
-
     async def test_the_answers_that_used_a_fact_are_known_until_it_is_erased(self, storage: Storage) -> None:
         await storage.memory.facts.add(FACT)
         uses = storage.memory.uses

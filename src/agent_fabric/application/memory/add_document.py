@@ -13,6 +13,7 @@ from agent_fabric.domain.memory.documents import (
     accept_labels,
     content_hash,
     document_id,
+    plain_title,
     title_of,
 )
 from agent_fabric.domain.memory.passages import split_passages
@@ -90,7 +91,7 @@ class AddDocument:
             await self.memory.passages.replace(failed, [])
             await self.memory.documents.put(failed)
             raise
-        title = read.title or title_of(read.text, new.source)
+        title = plain_title(read.title) or title_of(read.text, new.source)
         return await self.memory.passages.replace(replace(document, title=title, notes=read.notes), passages)
 
 

@@ -69,6 +69,8 @@ class ReviewFact:
             )
         if older is not None:
             accepted = replace(accepted, supersedes=older.id)
+        if accepted.pinned:
+            await self._require_room(accepted)
         await facts.change(accepted, was=FactStatus.PROPOSED)
         if older is not None:
             await facts.change(older.retire(by, now), was=FactStatus.ACTIVE)
@@ -103,9 +105,7 @@ class ReviewFact:
         """
         fact = replace(await self.memory.facts.find(prefix, viewer=viewer), pinned=pinned)
         if pinned:
-            query = FactQuery(owner=fact.owner, statuses=(FactStatus.ACTIVE,))
-            beside = [each for each in await self.memory.facts.list(query) if each.id != fact.id]
-            pinned_block([*beside, fact], self.clock.now())
+            await self._require_room(fact)
         await self.memory.facts.change(fact, was=fact.status)
         return fact
 
@@ -139,6 +139,16 @@ class ReviewFact:
             was = FactStatus.PROPOSED if fact.status is FactStatus.REJECTED else FactStatus.ACTIVE
             await self.memory.facts.change(fact, was=was)
         return Forgotten(fact, uses, left)
+
+    async def _require_room(self, fact: Fact) -> None:
+        """Check that a fact fits beside those that are pinned.
+
+        Raises:
+            FactRefused: it does not.
+        """
+        query = FactQuery(owner=fact.owner, statuses=(FactStatus.ACTIVE,))
+        beside = [each for each in await self.memory.facts.list(query) if each.id not in (fact.id, fact.supersedes)]
+        pinned_block([*beside, fact], self.clock.now())
 
     async def _uses(self, fact: Fact) -> Sequence[MemoryUse]:
         """Return the runs that were told a fact, and say of each whether its answer cites it."""

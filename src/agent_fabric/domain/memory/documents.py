@@ -73,7 +73,8 @@ class Document:
     @property
     def exposes(self) -> str:
         """Name it as a source of untrusted text: whoever wrote it may have written instructions into it."""
-        return f"the document {self.title}"
+        title = self.title.replace("”", "'")
+        return f"the document “{title}”"
 
 
 def content_hash(data: bytes) -> str:
@@ -86,13 +87,19 @@ def document_id(owner: str, source: str) -> DocumentId:
     return DocumentId(hashlib.sha256(f"{owner}\n{source}".encode("utf-8", "replace")).hexdigest()[:ID_CHARS])
 
 
+def plain_title(title: str) -> str:
+    """Return a title on one line, without signs that would change how a line is shown: people read it on cards."""
+    shown = "".join(sign if sign.isprintable() else " " for sign in title)
+    return " ".join(shown.split())[:MAX_TITLE_CHARS]
+
+
 def title_of(text: str, source: str) -> str:
     """Return the title of a document: its first heading, or else the last part of its source."""
     for line in text[:4_000].splitlines():
         if line.startswith("# ") and line[2:].strip():
-            return line[2:].strip()[:MAX_TITLE_CHARS]
+            return plain_title(line[2:]) or "untitled"
     name = source.rstrip("/").replace("\\", "/").rpartition("/")[2] or source
-    return name[:MAX_TITLE_CHARS] or "untitled"
+    return plain_title(name) or "untitled"
 
 
 def accept_labels(labels: Sequence[str]) -> tuple[str, ...]:

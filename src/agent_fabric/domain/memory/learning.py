@@ -101,7 +101,9 @@ def _said(body: RunCreated, owner: str) -> Quotable | None:
     if body.started_by or body.untrusted or body.workflow is not None or body.agent is not None or handed_on:
         return None
     own = body.prompt if body.quotes is None else body.quotes.own_words
-    return Quotable(own, owner, is_person=True)
+    # Lines that begin so are somebody else's: a message in a group quotes what it answers.
+    written = "\n".join(line for line in own.splitlines() if not line.lstrip().startswith(">"))
+    return Quotable(written, owner, is_person=True)
 
 
 def _text_of(body: ToolReturned) -> str:

@@ -3,11 +3,12 @@
 import json
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from agent_fabric.domain.errors import FactRefused
 from agent_fabric.domain.ids import FactId, RunId
-from agent_fabric.domain.memory.facts import Fact, FactKind, FactScope, FactStatus
+from agent_fabric.domain.memory.facts import Fact, FactKind, FactScope, FactStatus, accept_text
 
 _TITLE: Final = "# Memory\n"
 _FACT: Final = re.compile(r"- (?P<text>.+) \[m:(?P<id>[0-9a-f]{12})\]$")
@@ -51,6 +52,25 @@ def import_facts(text: str) -> list[Fact]:
     if line_id:
         raise _refused(len(text.splitlines()))
     return facts
+
+
+def as_imported(fact: Fact, owner: str, source: str, *, vouched: bool) -> Fact:
+    """Return a fact of a file as its new owner has it.
+
+    A file can say anything about who said and who reviewed it. So unless its new owner vouches for the file, nothing of
+    it is in use before a review, and the card names the file.
+
+    Raises:
+        FactRefused: it is too long, more than one line, or looks like a secret.
+    """
+    if accept_text(fact.text) != fact.text:
+        raise FactRefused(f"Fact {fact.id} is not one plain line", hint="Correct it in the file.")
+    own = replace(fact, owner=owner)
+    if vouched:
+        return own
+    status = FactStatus.PROPOSED if fact.status is FactStatus.ACTIVE else fact.status
+    untrusted = tuple(dict.fromkeys((*fact.untrusted, f"the file {source}")))
+    return replace(own, status=status, reviewed_by="", expires_at=None, pinned=False, untrusted=untrusted)
 
 
 def fact_values(fact: Fact) -> dict[str, Any]:

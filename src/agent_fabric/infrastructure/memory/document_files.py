@@ -2,12 +2,12 @@
 
 import asyncio
 import json
-import sys
 from typing import Any, Final
 
 from agent_fabric.application.ports.memory import DocumentText
 from agent_fabric.domain.errors import DocumentUnreadable, MissingExtra
 from agent_fabric.infrastructure.memory.document_parser import is_plain, parse_document, type_of
+from agent_fabric.infrastructure.sandbox.confined_process import run_confined
 
 MAX_BYTES: Final = 50_000_000
 PARSE_TIMEOUT_S: Final = 60.0
@@ -33,20 +33,11 @@ class DocumentFiles:
 
 async def _read_elsewhere(data: bytes, source: str, media_type: str, kind: str) -> DocumentText:
     """Let another process read a document. It ends with us, and after its time."""
-    pipe = asyncio.subprocess.PIPE
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-I", "-m", _WORKER, stdin=pipe, stdout=pipe, stderr=asyncio.subprocess.DEVNULL, env={}
-    )
     head = json.dumps({"source": source, "media_type": media_type, "kind": kind}).encode()
     try:
-        async with asyncio.timeout(PARSE_TIMEOUT_S):
-            out, _ = await process.communicate(head + b"\n" + data)
+        out = await run_confined(_WORKER, head + b"\n" + data, timeout_s=PARSE_TIMEOUT_S)
     except TimeoutError as problem:
         raise DocumentUnreadable(f"Reading {source} took longer than {PARSE_TIMEOUT_S:.0f} s") from problem
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
     return _understood(out[:_MAX_ANSWER_BYTES], source)
 
 

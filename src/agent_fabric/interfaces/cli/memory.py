@@ -283,7 +283,7 @@ def import_(
     require_a_person()
     refuse_if(not path.is_file(), f"{path} is no file", hint="Name a file that exists.")
     text = path.read_text(encoding="utf-8", errors="replace")
-    made = at_memory(workspace, server, lambda memory: memory.import_(text, accept=accept))
+    made = at_memory(workspace, server, lambda memory: memory.import_(text, path.name, accept=accept))
     if as_json:
         print_json(made)
     else:

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
@@ -11,8 +10,8 @@ from agent_fabric.bootstrap.memory import Memory, open_memory
 from agent_fabric.bootstrap.records import open_records
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.memory.documents import Document
-from agent_fabric.domain.memory.facts import Fact, FactKind, FactStatus
-from agent_fabric.domain.memory.markdown import export_facts, import_facts
+from agent_fabric.domain.memory.facts import FactKind, FactStatus
+from agent_fabric.domain.memory.markdown import as_imported, export_facts, import_facts
 from agent_fabric.domain.ownership import LOCAL_OWNER, Viewer, Visibility
 from agent_fabric.infrastructure.run_processes import acting_run
 from agent_fabric.interfaces.cli.options import configuration, fabric_root
@@ -132,18 +131,12 @@ class LocalMemory:
     async def export(self) -> str:
         return export_facts(await self._memory.store.facts.list(FactQuery(viewer=OWN, limit=1_000_000)))
 
-    async def import_(self, text: str, *, accept: bool) -> Sequence[Json]:
+    async def import_(self, text: str, source: str, *, accept: bool) -> Sequence[Json]:
         """Add the facts of an export; they wait for a review, unless whoever imports them vouches for them."""
-        facts = [self._imported(each, accept=accept) for each in import_facts(text)]
+        facts = [as_imported(each, LOCAL_OWNER, source, vouched=accept) for each in import_facts(text)]
         for fact in facts:
             await self._memory.store.facts.add(fact)
         return [FACT.dump(each) for each in facts]
-
-    def _imported(self, fact: Fact, *, accept: bool) -> Fact:
-        own = replace(fact, owner=LOCAL_OWNER)
-        if accept or fact.status is not FactStatus.ACTIVE:
-            return own
-        return replace(own, status=FactStatus.PROPOSED, reviewed_by="", expires_at=None)
 
 
 def at_memory(workspace: str | None, server: str | None, work: Callable[[MemoryAccess], Awaitable[T]]) -> T:

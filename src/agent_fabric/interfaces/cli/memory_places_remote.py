@@ -68,5 +68,5 @@ class ServerMemory:
     async def export(self) -> str:
         return export_facts([FACT.load(each) for each in await self._memory.facts()])
 
-    async def import_(self, text: str, *, accept: bool) -> Sequence[Json]:  # noqa: ARG002 - as the other place has it
+    async def import_(self, text: str, source: str, *, accept: bool) -> Sequence[Json]:  # noqa: ARG002 - as the other place has it
         raise ConfigError("Facts are imported into a folder, not into a server", hint="Name it with --workspace.")

@@ -63,7 +63,7 @@ async def test_a_small_document_is_told_as_a_whole_with_its_label_and_its_use_is
     told = await known(source(storage, tmp_path))
     (passage,) = told.passages
     assert (passage.text, passage.shown, passage.url) == (text, "whole", f"memory:{document}/0-0")
-    assert told.untrusted == ("the document Handbook",)
+    assert told.untrusted == ("the document “Handbook”",)
     assert [each.url for each in told.sources] == [passage.url]
     assert [use.run_id for use in await storage.memory.uses.of(DocumentId(document))] == [RUN]
 
@@ -147,7 +147,7 @@ async def test_an_agent_that_asks_for_knowledge_is_briefed_with_it(tmp_path: Pat
     assert "The pool opens at nine." not in read[0][0].content
     events = list(bench.runs.logs.values())[-1]
     state = fold(RUN, events)
-    assert state.untrusted == ["the document Handbook"]
+    assert state.untrusted == ["the document “Handbook”"]
     assert PRIVATE in state.private
     payload = state.payload or {}
     assert [(each["shown"], each["used"]) for each in payload["passages"]] == [("whole", True)]

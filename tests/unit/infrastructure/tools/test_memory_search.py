@@ -46,7 +46,7 @@ async def test_a_passage_comes_with_its_place_and_can_be_cited(tmp_path: Path) -
     assert passage["text"] == "# Handbook\n\nThe pool opens at nine."
     assert passage["shown"] == "whole"
     assert [(source.url, source.text) for source in result.sources] == [(passage["url"], passage["text"])]
-    assert (result.exposes, result.private) == ("the document Handbook", PRIVATE)
+    assert (result.exposes, result.private) == ("the document “Handbook”", PRIVATE)
 
 
 async def test_without_anything_that_fits_it_says_so(tmp_path: Path) -> None:
