@@ -109,7 +109,7 @@ class ChannelContract:
         [part] = await channels.outbox.due("telegram", "42", 5.0, limit=9)
         assert part.place == there
         assert await channels.turns.find(RunId("r1")) == turn._replace(place=there)
-        assert await channels.outbox.begin(part)
+        assert await channels.outbox.begin(part, now=1.0)
         await channels.conversations.bind(held._replace(session_id=SessionId("s2"), place=there))
         assert await channels.conversations.of_session(SessionId("s1")) is None
 
@@ -118,8 +118,8 @@ class ChannelContract:
         await channels.outbox.put([replace(PART, text="other")])
         [part] = await channels.outbox.due("telegram", "42", 5.0, limit=9)
         assert part == PART
-        assert await channels.outbox.begin(part)
-        assert not await channels.outbox.begin(part)
+        assert await channels.outbox.begin(part, now=1.0)
+        assert not await channels.outbox.begin(part, now=1.0)
         assert await channels.outbox.due("telegram", "42", 5.0, limit=9) == []
         assert [each.id for each in await channels.deliveries.list(statuses=[DeliveryStatus.SENDING])] == [PART.id]
         await channels.outbox.settle(part, Settlement(status=DeliveryStatus.SENT, message_id="77"), now=6.0)
@@ -137,7 +137,7 @@ class ChannelContract:
         await channels.outbox.put([PART, second, card, elsewhere])
         due = await channels.outbox.due("telegram", "42", 5.0, limit=9)
         assert [each.id for each in due] == [card.id, PART.id, elsewhere.id]
-        await channels.outbox.begin(PART)
+        await channels.outbox.begin(PART, now=1.0)
         await channels.outbox.settle(PART, Settlement(status=DeliveryStatus.IN_DOUBT, problem="cut"), now=6.0)
         assert second.id in [each.id for each in await channels.outbox.due("telegram", "42", 6.0, limit=9)]
         [doubt] = await channels.deliveries.list(statuses=[DeliveryStatus.IN_DOUBT], channel="telegram", chat="7")
@@ -146,7 +146,7 @@ class ChannelContract:
 
     async def test_what_cannot_be_parsed_goes_on_as_plain_text(self, channels: ChannelStore) -> None:
         await channels.outbox.put([PART])
-        await channels.outbox.begin(PART)
+        await channels.outbox.begin(PART, now=1.0)
         settlement = Settlement(status=DeliveryStatus.QUEUED, next_at=8.0, problem="bad tag", as_plain=True)
         await channels.outbox.settle(PART, settlement, now=7.0)
         assert await channels.outbox.due("telegram", "42", 7.0, limit=9) == []

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import secrets
-from collections.abc import Collection, Coroutine, Sequence
+from collections.abc import Collection, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -25,7 +25,7 @@ from agent_fabric.application.ports.clock import Clock
 from agent_fabric.bootstrap.chat import Chat
 from agent_fabric.bootstrap.local import LocalFabric
 from agent_fabric.bootstrap.notices import notifying
-from agent_fabric.config.schema.channels import TelegramConfig, WhatsAppConfig
+from agent_fabric.config.schema.channels import DiscordConfig, SlackConfig, TelegramConfig, WhatsAppConfig
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.domain.channels.cards import NONCE_BYTES
 from agent_fabric.domain.channels.pairing import CODE_LENGTH, code_from
@@ -68,6 +68,14 @@ def serve_channels(config: FabricConfig, local: LocalFabric, chat: Chat, bus: Bu
         channel = _telegram(config.channels.telegram, local, storage.clock)
         wanted = config.channels.telegram
         running.append(_run(channel, local, chat, people, bus, wanted.groups, wanted.catch_up_max_age_s))
+    if config.channels.slack is not None:
+        app = config.channels.slack
+        channel = _slack(app, local, storage.clock)
+        running.append(_run(channel, local, chat, people, bus, app.groups, app.catch_up_max_age_s))
+    if config.channels.discord is not None:
+        bot = config.channels.discord
+        channel = _discord(bot, local, storage.clock)
+        running.append(_run(channel, local, chat, people, bus, bot.groups, bot.catch_up_max_age_s))
     webhook = None
     if config.channels.whatsapp is not None:
         number = config.channels.whatsapp
@@ -82,6 +90,27 @@ def _telegram(config: TelegramConfig, local: LocalFabric, clock: Clock) -> Chann
 
     token = partial(local.secrets.chain.resolve, config.token)
     return TelegramChannel(token, clock, api_base=config.api_base)
+
+
+def _slack(config: SlackConfig, local: LocalFabric, clock: Clock) -> Channel:
+    from agent_fabric.infrastructure.channels.slack import SlackChannel  # noqa: PLC0415 - as above
+
+    resolve = local.secrets.chain.resolve
+    tokens = partial(resolve, config.token), partial(resolve, config.app_token)
+    return SlackChannel(*tokens, clock, api_base=config.api_base)
+
+
+def _discord(config: DiscordConfig, local: LocalFabric, clock: Clock) -> Channel:
+    from agent_fabric.infrastructure.channels.discord import CHANNEL, DiscordChannel  # noqa: PLC0415 - as above
+
+    store = local.records.storage.channels
+
+    async def known() -> Mapping[str, str]:
+        places = [each.place for each in await store.people.list() if each.place.channel == CHANNEL]
+        newest = {place.chat: await store.inbound.newest(place) for place in places}
+        return {chat: key for chat, key in newest.items() if key}
+
+    return DiscordChannel(partial(local.secrets.chain.resolve, config.token), clock, known, api_base=config.api_base)
 
 
 def _whatsapp(config: WhatsAppConfig, local: LocalFabric, clock: Clock) -> tuple[Channel, ReceiveWebhook]:

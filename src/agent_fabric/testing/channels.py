@@ -8,6 +8,7 @@ from agent_fabric.domain.acts import Act
 from agent_fabric.domain.channels.addresses import Place, Sender
 from agent_fabric.domain.channels.deliveries import (
     Accepted,
+    AnswerLost,
     DeliveryStatus,
     Part,
     PartKind,
@@ -86,6 +87,9 @@ class MemoryInbound:
     async def settle(self, inbound: Inbound, *, outcome: str) -> None:
         self.outcomes.setdefault(_inbound_key(inbound), outcome)
 
+    async def newest(self, place: Place) -> str:
+        return next((each.key for each in reversed(self.kept.values()) if each.place.key == place.key), "")
+
 
 class MemoryConversations:
     """ConversationStore in memory."""
@@ -140,11 +144,11 @@ class MemoryChannelOutbox:
         due = [each for each in first.values() if each.status is DeliveryStatus.QUEUED and each.next_at <= now]
         return sorted(due, key=lambda each: each.priority)[:limit]
 
-    async def begin(self, part: Part) -> bool:
+    async def begin(self, part: Part, *, now: float) -> bool:
         known = self.parts.get(part.id)
         if known is None or known.status is not DeliveryStatus.QUEUED:
             return False
-        self.parts[part.id] = replace(known, status=DeliveryStatus.SENDING)
+        self.parts[part.id] = replace(known, status=DeliveryStatus.SENDING, next_at=now)
         return True
 
     async def settle(self, part: Part, settlement: Settlement, *, now: float) -> None:
@@ -262,6 +266,9 @@ class ScriptedChannel:
     paces: Paces = field(default_factory=Paces)
     outcomes: list[SendOutcome] = field(default_factory=list)
     """What is answered to the next parts; after them, everything is accepted."""
+    traces: list[SendOutcome] = field(default_factory=list)
+    """What is found out about the next parts in doubt; after them, nobody knows."""
+    traced: list[Part] = field(default_factory=list)
     sent: list[Part] = field(default_factory=list)
     answers: list[tuple[ButtonPress, str]] = field(default_factory=list)
     updates: list[Inbound] = field(default_factory=list)
@@ -272,6 +279,10 @@ class ScriptedChannel:
     async def send(self, part: Part) -> SendOutcome:
         self.sent.append(part)
         return self.outcomes.pop(0) if self.outcomes else Accepted(f"m{len(self.sent)}")
+
+    async def trace(self, part: Part) -> SendOutcome:
+        self.traced.append(part)
+        return self.traces.pop(0) if self.traces else AnswerLost("nobody knows")
 
     async def answer(self, press: ButtonPress, text: str) -> None:
         self.answers.append((press, text))

@@ -2,14 +2,16 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from agent_fabric.application.channels.replies import plain_part
 from agent_fabric.application.ports.channels import SUBJECT, Channel, ChannelOutbox, DeliveryHistory, Tell, tell_nobody
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.domain.channels.deliveries import (
     DOUBT_NOTE,
+    Accepted,
     DeliveryStatus,
+    NotReached,
     Part,
     PartKind,
     Settlement,
@@ -21,6 +23,10 @@ from agent_fabric.domain.channels.pacing import Pacer
 
 AT_ONCE = 20
 """Parts that are under way at the same time, each to another place."""
+
+
+TRACEABLE_S = 60.0
+"""How long after an attempt a platform still knows it by its nonce; Discord says: a few minutes."""
 
 
 @dataclass(slots=True)
@@ -56,7 +62,7 @@ class DeliverParts:
             await self.outbox.settle(part, settlement, now=now)
             self._publish(part, settlement)
             if settlement.status is DeliveryStatus.IN_DOUBT:
-                await self._note_doubt(part)
+                await self._trace_late(part)
         return len(stranded)
 
     async def __call__(self) -> int:
@@ -75,16 +81,35 @@ class DeliverParts:
         return len(going)
 
     async def _send(self, part: Part) -> None:
-        if not await self.outbox.begin(part):
+        if not await self.outbox.begin(part, now=self.clock.now()):
             return
         outcome = await self.channel.send(part)
         now = self.clock.now()
+        if isinstance(outcome, Accepted) and outcome.rest_s:
+            self.pacer.close(part.place, now + outcome.rest_s)
         if isinstance(outcome, Throttled):
             self.pacer.close(part.place, now + outcome.retry_after_s, whole_account=outcome.whole_account)
         settlement = settlement_after(part, outcome, now=now)
         await self.outbox.settle(part, settlement, now=now)
         self._publish(part, settlement)
         if settlement.status is DeliveryStatus.IN_DOUBT:
+            await self._trace(part)
+
+    async def _trace_late(self, part: Part) -> None:
+        """Settle a doubt of an earlier process. What only a recent nonce could tell is not asked any more."""
+        if self.clock.now() - part.next_at <= TRACEABLE_S:
+            await self._trace(part)
+        else:
+            await self._note_doubt(part)
+
+    async def _trace(self, part: Part) -> None:
+        """Settle a doubt if the platform can tell; else tell the person."""
+        outcome = await self.channel.trace(part)
+        if isinstance(outcome, Accepted | NotReached):
+            settlement = settlement_after(part, outcome, now=self.clock.now())
+            await self.outbox.settle(part, replace(settlement, counts=False), now=self.clock.now())
+            self._publish(part, settlement)
+        else:
             await self._note_doubt(part)
 
     def _publish(self, part: Part, settlement: Settlement) -> None:

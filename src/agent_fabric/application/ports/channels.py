@@ -97,6 +97,14 @@ class Channel(Protocol):
         """Send one part, once. A part that edits changes a message and never makes a new one."""
         ...
 
+    async def trace(self, part: Part) -> SendOutcome:
+        """Find out what became of a part whose answer was lost, without sending it twice.
+
+        Returns:
+            Accepted: it is there. NotReached: it is not, and may be sent again. AnswerLost: nobody knows.
+        """
+        ...
+
     async def answer(self, press: ButtonPress, text: str) -> None:
         """Tell the one who pressed a button, and nobody else, what became of it; best effort."""
         ...
@@ -147,6 +155,10 @@ class InboundLog(Protocol):
 
     async def settle(self, inbound: Inbound, *, outcome: str) -> None:
         """Note that something was handled, and what came of it."""
+        ...
+
+    async def newest(self, place: Place) -> str:
+        """Return the key of what came last to a place; empty: nothing did."""
         ...
 
 
@@ -220,8 +232,8 @@ class ChannelOutbox(Protocol):
         """Return queued parts whose time has come: cards first, then the first of each place."""
         ...
 
-    async def begin(self, part: Part) -> bool:
-        """Note, durably, that a part is being sent; False: it is not queued any more."""
+    async def begin(self, part: Part, *, now: float) -> bool:
+        """Note, durably, that a part is being sent, and since when; False: it is not queued any more."""
         ...
 
     async def settle(self, part: Part, settlement: Settlement, *, now: float) -> None:

@@ -37,10 +37,42 @@ class WhatsAppConfig(Settings):
     """A message that is older when the server sees it is asked about before it is done, in seconds."""
 
 
+class SlackConfig(Settings):
+    """An app in a Slack workspace. It connects by itself (Socket Mode), so the server needs no public address."""
+
+    token: SecretReference
+    """The bot token, which begins with `xoxb-`, such as `env:SLACK_BOT_TOKEN`."""
+    app_token: SecretReference
+    """The app-level token with `connections:write`, which begins with `xapp-`."""
+    api_base: BaseAddress = "https://slack.com/api"
+    """Where the Web API is."""
+    groups: Texts = ()
+    """The ids of channels in which paired people may mention the app, such as `C0123456789`; empty: none."""
+    catch_up_max_age_s: Annotated[float, Field(gt=0)] = 3_600.0
+    """A message that is older when the server sees it is asked about before it is done, in seconds."""
+
+
+class DiscordConfig(Settings):
+    """A bot on Discord. It connects by itself, so the server needs no public address."""
+
+    token: SecretReference
+    """The bot's token, such as `env:DISCORD_TOKEN`."""
+    api_base: BaseAddress = "https://discord.com/api/v10"
+    """Where the REST API is."""
+    groups: Texts = ()
+    """The ids of channels of servers in which paired people may mention the bot; empty: none."""
+    catch_up_max_age_s: Annotated[float, Field(gt=0)] = 3_600.0
+    """A message that is older when the server sees it is asked about before it is done, in seconds."""
+
+
 class ChannelsConfig(Settings):
     """Where people write to the server. A stranger gets a code, and reaches no model until they are paired."""
 
     telegram: TelegramConfig | None = None
     """A bot on Telegram; not set: none."""
+    slack: SlackConfig | None = None
+    """An app on Slack; not set: none."""
+    discord: DiscordConfig | None = None
+    """A bot on Discord; not set: none."""
     whatsapp: WhatsAppConfig | None = None
     """A number on WhatsApp; not set: none."""

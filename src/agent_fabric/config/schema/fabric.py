@@ -110,7 +110,7 @@ class FabricConfig(Settings):
     approvals: ApprovalsConfig = ApprovalsConfig()
     """Who may answer what a run asks."""
     channels: ChannelsConfig = ChannelsConfig()
-    """Where people write to the server: Telegram, WhatsApp."""
+    """Where people write to the server: Telegram, Slack, Discord, WhatsApp."""
     identity: IdentityConfig = IdentityConfig()
     """Authentication: tokens, passwords, API keys, identity provider."""
     encryption: Encryption = ENCRYPTION

@@ -109,6 +109,8 @@ class Accepted:
     """The platform has it."""
 
     message_id: str
+    rest_s: float = 0.0
+    """How long nothing more may go to this chat; the platform said so."""
 
 
 @dataclass(frozen=True, slots=True)

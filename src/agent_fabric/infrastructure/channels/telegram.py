@@ -114,6 +114,10 @@ class TelegramChannel:
             return NotReached(problem.message)
         return read_outcome(part, status, answer)
 
+    async def trace(self, part: Part) -> SendOutcome:  # noqa: ARG002 - whatever it is
+        """Telegram offers no way to find out."""
+        return AnswerLost("Telegram does not tell what has arrived")
+
     async def answer(self, press: ButtonPress, text: str) -> None:
         if not press.answer_id:
             return

@@ -85,6 +85,10 @@ class WhatsAppChannel:
             _log.warning("WhatsApp did not take a message: %s", outcome.problem)
         return outcome
 
+    async def trace(self, part: Part) -> SendOutcome:  # noqa: ARG002 - whatever it is
+        """WhatsApp reports it later, to the webhook."""
+        return AnswerLost("WhatsApp reports later what has arrived")
+
     async def answer(self, press: ButtonPress, text: str) -> None:
         """Write to the one who pressed; there is nothing that only a button shows."""
         if not text:

@@ -62,6 +62,14 @@ class SqlInboundLog:
         values = (storable(outcome), storable(place.channel), storable(place.account), storable(inbound.key))
         await self._database.write(lambda connection: connection.execute(query, values).fetchall())
 
+    async def newest(self, place: Place) -> str:
+        query = (
+            "SELECT key FROM channel_inbox WHERE channel = ? AND account = ? AND chat = ? AND thread = ?"
+            " ORDER BY number DESC LIMIT 1"
+        )
+        row = await self._database.read_briefly(lambda connection: connection.execute(query, _key(place)).fetchone())
+        return "" if row is None else str(row[0])
+
 
 class SqlConversations:
     """ConversationStore over the database."""

@@ -40,11 +40,12 @@ class SqlChannelOutbox:
         )
         return await self._parts(query, (storable(channel), storable(account), now, limit))
 
-    async def begin(self, part: Part) -> bool:
-        query = "UPDATE channel_outbox SET status = 'sending' WHERE id = ? AND status = 'queued' RETURNING 1"
-        return bool(
-            await self._database.write(lambda connection: connection.execute(query, (storable(part.id),)).fetchall())
+    async def begin(self, part: Part, *, now: float) -> bool:
+        query = (
+            "UPDATE channel_outbox SET status = 'sending', next_at = ? WHERE id = ? AND status = 'queued' RETURNING 1"
         )
+        values = (now, storable(part.id))
+        return bool(await self._database.write(lambda connection: connection.execute(query, values).fetchall()))
 
     async def settle(self, part: Part, settlement: Settlement, *, now: float) -> None:
         is_over = settlement.status is not DeliveryStatus.QUEUED

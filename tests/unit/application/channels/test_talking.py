@@ -169,7 +169,7 @@ async def test_what_was_being_sent_in_a_crash_is_in_doubt() -> None:
     await world.write("/help")
     [part] = await world.store.deliveries.list()
     assert part.status is DeliveryStatus.QUEUED
-    await world.store.outbox.begin(part)
+    await world.store.outbox.begin(part, now=1.0)
     assert await world.run.deliver.recover() == 1
     assert (await world.sent_as(part)).status is DeliveryStatus.IN_DOUBT
 

@@ -1,0 +1,284 @@
+"""Discord over its gateway: no public address is needed."""
+
+import asyncio
+import json
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
+
+import aiohttp
+
+from agent_fabric.application.ports.channels import ChannelState, ChannelStatus, Take
+from agent_fabric.application.ports.clock import Clock
+from agent_fabric.domain.channels.deliveries import Part, PartKind, SendOutcome
+from agent_fabric.domain.channels.inbound import ButtonPress, InboundFile
+from agent_fabric.domain.channels.pacing import DISCORD_PACES
+from agent_fabric.domain.channels.rendering import DISCORD
+from agent_fabric.domain.errors import ConfigError, FabricError, StoreUnavailable
+from agent_fabric.infrastructure.channels.calls import FAILURES, PlatformAnswer, PlatformCalls, failure_of
+from agent_fabric.infrastructure.channels.discord_wire import (
+    CHANNEL,
+    DISPATCH,
+    EPHEMERAL,
+    HEARTBEAT,
+    HEARTBEAT_ACK,
+    HELLO,
+    IDENTIFY,
+    INTENTS,
+    INVALID_SESSION,
+    RECONNECT,
+    REFUSED_INTENTS,
+    REFUSED_TOKEN,
+    RESUME,
+    UNRESUMABLE,
+    Bot,
+    read_dispatch,
+    read_message,
+    read_outcome,
+    request_for,
+)
+from agent_fabric.infrastructure.channels.hosts import is_host_of
+
+API_BASE: Final = "https://discord.com/api/v10"
+BACK_OFF_S: Final = (1.0, 2.0, 5.0, 10.0, 30.0)
+HELLO_TIMEOUT_S: Final = 20.0
+CATCH_UP: Final = 100
+"""Messages of a chat that are read after a session could not be resumed."""
+MAX_MESSAGE: Final = 4 * 1024 * 1024
+_HINT: Final = (
+    "Get the token from discord.com/developers (Bot, Reset Token), set it as `channels.discord.token`, restart."
+)
+
+Known = Callable[[], Awaitable[Mapping[str, str]]]
+"""Returns, for each direct chat that is known, the key of the newest message that came. A group cannot be read back:
+its messages would look like direct ones."""
+
+_log = logging.getLogger(__name__)
+
+
+class _Unavailable(Exception):
+    """Discord could not be asked, or closed the connection."""
+
+
+class DiscordChannel:
+    """Channel over the gateway and the REST API, for one bot.
+
+    What is acknowledged there is a sequence number, and only when a session is resumed. So the number that is kept is
+    that of the last event that is durable. When there is nothing to resume, the chats that are known are read.
+    """
+
+    rendering = DISCORD
+    paces = DISCORD_PACES
+
+    def __init__(
+        self,
+        token: Callable[[], Awaitable[str]],
+        clock: Clock,
+        known: Known,
+        *,
+        api_base: str = API_BASE,
+        back_off_s: tuple[float, ...] = BACK_OFF_S,
+    ) -> None:
+        """Connect to nothing yet; the token is found before every request."""
+        self.status = ChannelStatus(CHANNEL)
+        self._token = token
+        self._clock = clock
+        self._known = known
+        self._base = api_base.rstrip("/")
+        self._back_off_s = back_off_s
+        self._calls = PlatformCalls()
+        self._bot: Bot | None = None
+        self._session, self._resume_url, self._seq = "", "", 0
+        self._answered = True
+
+    async def receive(self, take: Take) -> None:
+        failures = 0
+        while True:
+            try:
+                await self._listen(take)
+                failures = 0
+            except (_Unavailable, StoreUnavailable) as problem:
+                self._note_waiting(str(problem))
+                await self._clock.sleep(self._back_off_s[min(failures, len(self._back_off_s) - 1)])
+                failures += 1
+
+    async def send(self, part: Part) -> SendOutcome:
+        request = request_for(part)
+        what: dict[str, Any] = {"json": dict(request.body)}
+        if part.kind is PartKind.FILE:
+            form = aiohttp.FormData()
+            form.add_field("payload_json", json.dumps(request.body), content_type="application/json")
+            form.add_field("files[0]", part.text.encode(), filename="answer.md", content_type="text/markdown")
+            what = {"data": form}
+        try:
+            status, headers, answer = await self._call(request.method, request.path, **what)
+        except (*FAILURES, FabricError) as problem:
+            return failure_of(problem, "Discord")
+        return read_outcome(status, headers, answer)
+
+    async def trace(self, part: Part) -> SendOutcome:
+        """Send it once more: its nonce is known, so Discord returns the message that is there already."""
+        return await self.send(part)
+
+    async def answer(self, press: ButtonPress, text: str) -> None:
+        if not text or self._bot is None or not press.answer_id:
+            return
+        body = {"content": text[:2_000], "flags": EPHEMERAL, "allowed_mentions": {"parse": []}}
+        try:
+            await self._call("POST", f"webhooks/{self._bot.application}/{press.answer_id}", json=body)
+        except (*FAILURES, FabricError) as problem:
+            _log.info("A press of a button was not answered: %s", type(problem).__name__)
+
+    async def download(self, file: InboundFile, *, max_bytes: int) -> bytes:
+        """Return a file; only from Discord itself. Raises FAILURES."""
+        if not is_host_of(file.file_id, self._base, "cdn.discordapp.com", "media.discordapp.net"):
+            raise ValueError("the file is not at Discord")
+        return await self._calls.download(file.file_id, {}, max_bytes=max_bytes)
+
+    async def aclose(self) -> None:
+        await self._calls.aclose()
+
+    async def _gateway(self) -> str:
+        """Return the address of the gateway.
+
+        Raises:
+            ConfigError: the token is refused.
+            _Unavailable: it could not be asked for.
+        """
+        try:
+            status, headers, answer = await self._call("GET", "gateway/bot")
+        except FAILURES as problem:
+            raise _Unavailable(f"Discord does not answer: {type(problem).__name__}") from None
+        if status == 401:
+            raise ConfigError("Discord refuses the token", hint=_HINT)
+        if status == 429:
+            await self._clock.sleep(float(headers.get("retry-after", "5") or 5))
+        if status != 200 or not isinstance(answer, Mapping) or not answer.get("url"):
+            raise _Unavailable(f"Discord answered {status}")
+        return str(answer["url"])
+
+    async def _listen(self, take: Take) -> None:
+        """Take what one connection brings, until it ends.
+
+        Raises:
+            ConfigError: the token or what we want to hear is refused.
+            _Unavailable: it broke.
+        """
+        url = (self._resume_url if self._session else "") or await self._gateway()
+        token = await self._token()
+        try:
+            async with self._calls.session.ws_connect(
+                f"{url.rstrip('/')}/?v=10&encoding=json", max_msg_size=MAX_MESSAGE
+            ) as socket:
+                hello = await self._next(socket, HELLO_TIMEOUT_S)
+                if hello.get("op") != HELLO:
+                    raise _Unavailable("the gateway of Discord did not say hello")
+                interval_s = float(hello["d"]["heartbeat_interval"]) / 1_000
+                await socket.send_json(self._opening(token))
+                self._answered = True
+                beating = asyncio.ensure_future(self._beat(socket, interval_s))
+                try:
+                    while await self._handle(await self._next(socket, 2 * interval_s + HELLO_TIMEOUT_S), socket, take):
+                        pass
+                finally:
+                    beating.cancel()
+                    await asyncio.gather(beating, return_exceptions=True)
+        except (*FAILURES, KeyError, TypeError) as problem:
+            raise _Unavailable(f"Discord does not answer: {type(problem).__name__}") from None
+
+    def _opening(self, token: str) -> dict[str, Any]:
+        if self._session:
+            return {"op": RESUME, "d": {"token": token, "session_id": self._session, "seq": self._seq}}
+        properties = {"os": "linux", "browser": "agent-fabric", "device": "agent-fabric"}
+        return {"op": IDENTIFY, "d": {"token": token, "intents": INTENTS, "properties": properties}}
+
+    async def _next(self, socket: aiohttp.ClientWebSocketResponse, timeout_s: float) -> dict[str, Any]:
+        message = await socket.receive(timeout=timeout_s)
+        if message.type is aiohttp.WSMsgType.TEXT:
+            self._heard()
+            found: dict[str, Any] = json.loads(message.data)
+            return found
+        code = socket.close_code or 0
+        if code == REFUSED_TOKEN:
+            raise ConfigError("Discord refuses the token", hint=_HINT)
+        if code in REFUSED_INTENTS:
+            raise ConfigError("Discord refuses what the bot wants to hear", hint=_HINT)
+        if code in UNRESUMABLE:
+            self._session = ""
+        raise _Unavailable(f"Discord closed the connection ({code})")
+
+    async def _handle(self, event: Mapping[str, Any], socket: aiohttp.ClientWebSocketResponse, take: Take) -> bool:
+        """Do what an event of the gateway asks for; False: the connection is to be made again."""
+        match event.get("op"):
+            case code if code == DISPATCH:
+                await self._dispatched(str(event.get("t", "")), event.get("d"), take)
+                self._seq = int(event.get("s") or self._seq)  # after it is durable
+            case code if code == HEARTBEAT:
+                await socket.send_json({"op": HEARTBEAT, "d": self._seq or None})
+            case code if code == HEARTBEAT_ACK:
+                self._answered = True
+            case code if code == RECONNECT:
+                return False
+            case code if code == INVALID_SESSION:
+                if event.get("d") is not True:
+                    self._session, self._seq = "", 0
+                await self._clock.sleep(1.0)
+                return False
+            case _:
+                pass
+        return True
+
+    async def _dispatched(self, kind: str, data: Any, take: Take) -> None:
+        if not isinstance(data, Mapping):
+            return
+        if kind == "READY":
+            user, application = data["user"], data.get("application") or {}
+            self._bot = Bot(str(user["id"]), str(application.get("id", "")))
+            self.status.account, self.status.name = self._bot.user, str(user.get("username", ""))
+            self._session, self._resume_url = str(data["session_id"]), str(data.get("resume_gateway_url") or "")
+            await self._catch_up(take, self._bot)
+            return
+        if self._bot is None:
+            return
+        inbound = read_dispatch(kind, data, self._bot)
+        if inbound is not None:
+            await take([inbound])
+        if isinstance(inbound, ButtonPress):  # within three seconds, or it looks broken to the person
+            path = f"interactions/{data.get('id')}/{data.get('token')}/callback"
+            try:
+                await self._call("POST", path, json={"type": 6})
+            except (*FAILURES, FabricError) as problem:
+                _log.info("A press of a button was not acknowledged: %s", type(problem).__name__)
+
+    async def _catch_up(self, take: Take, bot: Bot) -> None:
+        """Read what came to known chats while there was no session; what is known already changes nothing."""
+        for chat, key in (await self._known()).items():
+            status, _, answer = await self._call("GET", f"channels/{chat}/messages?after={key}&limit={CATCH_UP}")
+            if status != 200 or not isinstance(answer, list):
+                continue  # such as a chat that is gone
+            found = (read_message(each, bot) for each in reversed(answer) if isinstance(each, Mapping))
+            if missed := [each for each in found if each is not None]:
+                await take(missed)
+
+    async def _beat(self, socket: aiohttp.ClientWebSocketResponse, interval_s: float) -> None:
+        """Show that we live, and close a connection on which Discord does not."""
+        while True:
+            await self._clock.sleep(interval_s * 0.9)
+            if not self._answered:
+                await socket.close(code=4_000)
+                return
+            self._answered = False
+            await socket.send_json({"op": HEARTBEAT, "d": self._seq or None})
+
+    async def _call(self, method: str, path: str, **what: Any) -> PlatformAnswer:
+        headers = {"authorization": f"Bot {await self._token()}"}
+        return await self._calls(method, f"{self._base}/{path}", headers, **what)
+
+    def _heard(self) -> None:
+        self.status.state, self.status.problem, self.status.hint = ChannelState.CONNECTED, "", ""
+        self.status.heard_at = self._clock.now()
+
+    def _note_waiting(self, problem: str) -> None:
+        if problem != self.status.problem:
+            _log.warning("Discord: %s", problem)
+        self.status.state, self.status.problem = ChannelState.WAITING, problem

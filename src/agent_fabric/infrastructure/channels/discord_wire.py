@@ -1,0 +1,198 @@
+"""Discord as values: what its gateway brings, requests that go. No connection is made here.
+
+The format is that of API version 10 in the published package discord-api-types 0.38.57.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Final, NamedTuple
+
+from agent_fabric.domain.channels.addresses import Place, Sender
+from agent_fabric.domain.channels.deliveries import (
+    Accepted,
+    AnswerLost,
+    Part,
+    PartKind,
+    Refused,
+    SendOutcome,
+    Throttled,
+)
+from agent_fabric.domain.channels.inbound import ButtonPress, Inbound, InboundFile, InboundMessage
+
+CHANNEL: Final = "discord"
+DISPATCH, HEARTBEAT, IDENTIFY, RESUME, RECONNECT, INVALID_SESSION, HELLO, HEARTBEAT_ACK = 0, 1, 2, 6, 7, 9, 10, 11
+"""Opcodes of the gateway."""
+INTENTS: Final = (1 << 9) | (1 << 12)
+"""Messages in servers and direct ones. What mentions the bot comes with its text; no privileged intent is needed."""
+REFUSED_TOKEN: Final = 4_004
+REFUSED_INTENTS: Final = frozenset({4_013, 4_014})
+UNRESUMABLE: Final = frozenset({1_000, 1_001, 4_007, 4_009})
+"""Closings after which a session cannot be resumed."""
+_SUPPRESS_EMBEDS: Final = 4
+EPHEMERAL: Final = 64
+_MESSAGE_COMPONENT: Final = 3
+_GRAY, _GREEN, _RED = 2, 3, 4
+_STYLES: Final = {"Approve": _GREEN, "Deny": _RED}
+_MAX_NONCE: Final = 25
+
+
+class Bot(NamedTuple):
+    """Who we are there."""
+
+    user: str
+    application: str
+
+
+class Request(NamedTuple):
+    """A request of the REST API."""
+
+    method: str
+    path: str
+    body: Mapping[str, Any]
+
+
+def read_dispatch(kind: str, data: Mapping[str, Any], bot: Bot) -> Inbound | None:
+    """Return what an event of the gateway brings; None: nothing that is for us."""
+    match kind:
+        case "MESSAGE_CREATE":
+            return read_message(data, bot)
+        case "INTERACTION_CREATE":
+            return _press(data, bot)
+        case _:
+            return None
+
+
+def read_message(data: Mapping[str, Any], bot: Bot) -> InboundMessage | None:
+    """Return a message of somebody else."""
+    author = data.get("author")
+    key, chat = str(data.get("id", "")), str(data.get("channel_id", ""))
+    if not isinstance(author, Mapping) or not key or not chat or str(author.get("id")) == bot.user:
+        return None
+    text, files = str(data.get("content") or ""), _files(data)
+    if not text and not files:
+        return None
+    answered = data.get("referenced_message")
+    answered = answered if isinstance(answered, Mapping) else {}
+    is_own = str((answered.get("author") or {}).get("id", "")) == bot.user
+    mentions = data.get("mentions")
+    mentioned = any(
+        isinstance(each, Mapping) and str(each.get("id")) == bot.user
+        for each in (mentions if isinstance(mentions, list) else [])
+    )
+    return InboundMessage(
+        key=key,
+        place=Place(CHANNEL, bot.user, chat, is_direct="guild_id" not in data),
+        sender=Sender(CHANNEL, bot.user, str(author.get("id", ""))),
+        text=_unmentioned(text, bot),
+        sent_at=_moment(data.get("timestamp")),
+        message_id=key,
+        is_bot=bool(author.get("bot")) or "webhook_id" in data,
+        is_addressed=mentioned or is_own,
+        quoted="" if is_own else str(answered.get("content") or ""),
+        files=files,
+    )
+
+
+def request_for(part: Part) -> Request:
+    """Return the request that sends a part. Its nonce makes sure that it is there once, however often it is sent."""
+    path = f"channels/{part.place.chat}/messages"
+    body: dict[str, Any] = {"content": part.text, "allowed_mentions": {"parse": []}}
+    rows = (
+        [{"type": 1, "components": [_button(each.label, each.data) for each in part.buttons]}] if part.buttons else []
+    )
+    if part.kind is PartKind.EDIT:
+        return Request("PATCH", f"{path}/{part.edits}", {**body, "components": rows})
+    body |= {"nonce": nonce_of(part), "enforce_nonce": True, "flags": _SUPPRESS_EMBEDS}
+    if part.kind is PartKind.FILE:
+        body["content"] = part.plain
+    if rows:
+        body["components"] = rows
+    if part.reply_to:
+        body["message_reference"] = {"message_id": part.reply_to, "fail_if_not_exists": False}
+    return Request("POST", path, body)
+
+
+def nonce_of(part: Part) -> str:
+    """Return what tells a part from all others, for a few minutes."""
+    return hashlib.sha256(part.id.encode("utf-8", "replace")).hexdigest()[:_MAX_NONCE]
+
+
+def read_outcome(status: int, headers: Mapping[str, str], answer: Any) -> SendOutcome:
+    """Return what an answer says about a part, and how long its chat has to rest."""
+    if status == 429:
+        waits = answer.get("retry_after") if isinstance(answer, Mapping) else None
+        is_global = isinstance(answer, Mapping) and answer.get("global") is True
+        return Throttled(_number(waits, _number(headers.get("retry-after"), 5.0)), whole_account=is_global)
+    if status < 300 and isinstance(answer, Mapping) and "id" in answer:
+        spent = headers.get("x-ratelimit-remaining") == "0"
+        rest = _number(headers.get("x-ratelimit-reset-after"), 0.0) if spent else 0.0
+        return Accepted(str(answer["id"]), rest_s=rest)
+    if status >= 500 or not isinstance(answer, Mapping):
+        return AnswerLost(f"Discord answered {status} without saying what became of it")
+    return Refused(f"Discord answered {status}: {str(answer.get('message', ''))[:200]}")
+
+
+def _press(data: Mapping[str, Any], bot: Bot) -> ButtonPress | None:
+    inner, message, member = data.get("data"), data.get("message"), data.get("member")
+    user = member.get("user") if isinstance(member, Mapping) else data.get("user")
+    if data.get("type") != _MESSAGE_COMPONENT or not all(isinstance(each, Mapping) for each in (inner, message, user)):
+        return None
+    assert isinstance(inner, Mapping)
+    assert isinstance(message, Mapping)
+    assert isinstance(user, Mapping)
+    return ButtonPress(
+        key=str(data.get("id", "")),
+        place=Place(CHANNEL, bot.user, str(data.get("channel_id", "")), is_direct="guild_id" not in data),
+        sender=Sender(CHANNEL, bot.user, str(user.get("id", ""))),
+        data=str(inner.get("custom_id", "")),
+        message_id=str(message.get("id", "")),
+        answer_id=str(data.get("token", "")),
+        sent_at=_born(str(data.get("id", ""))),
+    )
+
+
+def _button(label: str, data: str) -> dict[str, Any]:
+    return {"type": 2, "style": _STYLES.get(label, _GRAY), "label": label[:80], "custom_id": data}
+
+
+def _unmentioned(text: str, bot: Bot) -> str:
+    """Return a text without our name at its beginning."""
+    text = text.strip()
+    for name in (f"<@{bot.user}>", f"<@!{bot.user}>"):
+        if text.startswith(name):
+            return text[len(name) :].lstrip(" ,:")
+    return text
+
+
+def _files(data: Mapping[str, Any]) -> tuple[InboundFile, ...]:
+    found = data.get("attachments")
+    return tuple(
+        InboundFile(
+            file_id=str(each["url"]),
+            name=str(each.get("filename") or "file"),
+            size=each["size"] if isinstance(each.get("size"), int) else None,
+            media_type=str(each.get("content_type") or ""),
+        )
+        for each in (found if isinstance(found, list) else [])
+        if isinstance(each, Mapping) and "url" in each
+    )
+
+
+def _moment(text: Any) -> float:
+    try:
+        return datetime.fromisoformat(str(text)).timestamp()
+    except ValueError:
+        return 0.0
+
+
+def _born(snowflake: str) -> float:
+    """Return when an id was given out: it begins with the milliseconds since 2015."""
+    return ((int(snowflake) >> 22) + 1_420_070_400_000) / 1_000 if snowflake.isascii() and snowflake.isdigit() else 0.0
+
+
+def _number(value: Any, otherwise: float) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return otherwise

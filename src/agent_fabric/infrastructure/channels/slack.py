@@ -1,0 +1,228 @@
+"""Slack over Socket Mode: no public address is needed."""
+
+import json
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
+
+import aiohttp
+
+from agent_fabric.application.ports.channels import ChannelState, ChannelStatus, Take
+from agent_fabric.application.ports.clock import Clock
+from agent_fabric.domain.channels.deliveries import (
+    Accepted,
+    AnswerLost,
+    NotReached,
+    Part,
+    PartKind,
+    Refused,
+    SendOutcome,
+)
+from agent_fabric.domain.channels.inbound import ButtonPress, InboundFile
+from agent_fabric.domain.channels.pacing import SLACK_PACES
+from agent_fabric.domain.channels.rendering import SLACK
+from agent_fabric.domain.errors import ConfigError, FabricError, StoreUnavailable
+from agent_fabric.infrastructure.channels.calls import FAILURES, PlatformCalls, failure_of
+from agent_fabric.infrastructure.channels.hosts import is_host_of
+from agent_fabric.infrastructure.channels.slack_wire import (
+    CHANNEL,
+    REFUSED_TOKENS,
+    Bot,
+    method_for,
+    part_in_history,
+    read_envelope,
+    read_outcome,
+)
+
+API_BASE: Final = "https://slack.com/api"
+BACK_OFF_S: Final = (1.0, 2.0, 5.0, 10.0, 30.0)
+HEARTBEAT_S: Final = 15.0
+"""How often the socket is asked whether it lives; one that fell silent is closed."""
+TRACE_AFTER_S: Final = 2.0
+"""How long a message may take to show up in the history of its chat."""
+MAX_MESSAGE: Final = 4 * 1024 * 1024
+
+_log = logging.getLogger(__name__)
+
+
+class _Unavailable(Exception):
+    """Slack could not be asked; the message names no address, which contains a ticket."""
+
+
+class SlackChannel:
+    """Channel over Socket Mode and the Web API, for one workspace."""
+
+    rendering = SLACK
+    paces = SLACK_PACES
+
+    def __init__(
+        self,
+        bot_token: Callable[[], Awaitable[str]],
+        app_token: Callable[[], Awaitable[str]],
+        clock: Clock,
+        *,
+        api_base: str = API_BASE,
+        back_off_s: tuple[float, ...] = BACK_OFF_S,
+        trace_after_s: float = TRACE_AFTER_S,
+    ) -> None:
+        """Connect to nothing yet; tokens are found before every request."""
+        self.status = ChannelStatus(CHANNEL)
+        self._bot_token, self._app_token = bot_token, app_token
+        self._clock = clock
+        self._base = api_base.rstrip("/")
+        self._back_off_s = back_off_s
+        self._trace_after_s = trace_after_s
+        self._calls = PlatformCalls()
+        self._bot: Bot | None = None
+
+    async def receive(self, take: Take) -> None:
+        failures = 0
+        while True:
+            try:
+                self._bot = self._bot or await self._introduce()
+                await self._listen(take, self._bot)
+                failures = 0
+            except (_Unavailable, StoreUnavailable) as problem:
+                self._note_waiting(str(problem))
+                await self._clock.sleep(self._back_off_s[min(failures, len(self._back_off_s) - 1)])
+                failures += 1
+
+    async def send(self, part: Part) -> SendOutcome:
+        try:
+            if part.kind is PartKind.FILE:
+                return await self._send_file(part)
+            method = method_for(part)
+            status, headers, answer = await self._call(method.name, json=dict(method.body))
+        except (*FAILURES, FabricError) as problem:
+            return failure_of(problem, "Slack")
+        return read_outcome(status, headers, answer)
+
+    async def trace(self, part: Part) -> SendOutcome:
+        await self._clock.sleep(self._trace_after_s)
+        wanted: dict[str, Any] = {"channel": part.place.chat, "include_all_metadata": "true", "limit": "50"}
+        name = "conversations.history"
+        if part.place.thread:
+            name, wanted = "conversations.replies", {**wanted, "ts": part.place.thread}
+        if part.kind is PartKind.FILE:
+            return AnswerLost("a file has no mark")
+        try:
+            _, _, answer = await self._call(name, data=wanted)
+        except (*FAILURES, FabricError) as problem:
+            return AnswerLost(failure_of(problem, "Slack").problem)
+        if not isinstance(answer, Mapping) or answer.get("ok") is not True:
+            return AnswerLost("Slack does not show the history of this chat")
+        found = part_in_history(answer, part)
+        return NotReached("it is not in the history of the chat") if found is None else Accepted(found)
+
+    async def answer(self, press: ButtonPress, text: str) -> None:
+        if not text:
+            return
+        body = {"channel": press.place.chat, "user": press.sender.id, "text": text, "mrkdwn": False}
+        if press.place.thread:
+            body["thread_ts"] = press.place.thread
+        try:
+            await self._call("chat.postEphemeral", json=body)
+        except (*FAILURES, FabricError) as problem:
+            _log.info("A press of a button was not answered: %s", type(problem).__name__)
+
+    async def download(self, file: InboundFile, *, max_bytes: int) -> bytes:
+        """Return a file; only from Slack itself, since the request carries the token. Raises FAILURES."""
+        if not is_host_of(file.file_id, self._base, "files.slack.com"):
+            raise ValueError("the file is not at Slack")
+        headers = {"authorization": f"Bearer {await self._bot_token()}"}
+        return await self._calls.download(file.file_id, headers, max_bytes=max_bytes)
+
+    async def aclose(self) -> None:
+        await self._calls.aclose()
+
+    async def _introduce(self) -> Bot:
+        answer = await self._ask("auth.test", self._bot_token)
+        bot = Bot(str(answer.get("team_id", "")), str(answer.get("user_id", "")))
+        self.status.account, self.status.name = bot.account, str(answer.get("user", ""))
+        return bot
+
+    async def _listen(self, take: Take, bot: Bot) -> None:
+        """Take what one socket brings, until Slack wants another one.
+
+        Raises:
+            ConfigError: a token is refused.
+            _Unavailable: there is no socket, or it broke.
+        """
+        opened = await self._ask("apps.connections.open", self._app_token)
+        try:
+            async with self._calls.session.ws_connect(
+                str(opened.get("url", "")), heartbeat=HEARTBEAT_S, max_msg_size=MAX_MESSAGE
+            ) as socket:
+                while True:
+                    try:
+                        message = await socket.receive(timeout=HEARTBEAT_S)
+                    except TimeoutError:
+                        self._heard()  # or it would be closed: Slack has answered the last ping
+                        continue
+                    if message.type is not aiohttp.WSMsgType.TEXT:
+                        raise _Unavailable("the socket to Slack was closed")
+                    envelope = json.loads(message.data)
+                    self._heard()
+                    if envelope.get("type") == "disconnect":
+                        return
+                    if inbound := read_envelope(envelope, bot):
+                        await take([inbound])
+                    # Nothing is acknowledged before it is durable. Slack delivers it again otherwise.
+                    if "envelope_id" in envelope:
+                        await socket.send_str(json.dumps({"envelope_id": envelope["envelope_id"]}))
+        except FAILURES as problem:
+            raise _Unavailable(f"Slack does not answer: {type(problem).__name__}") from None
+
+    async def _ask(self, name: str, token: Callable[[], Awaitable[str]]) -> Mapping[str, Any]:
+        try:
+            status, headers, answer = await self._call(name, token=token, json={})
+        except FAILURES as problem:
+            raise _Unavailable(f"Slack does not answer: {type(problem).__name__}") from None
+        if isinstance(answer, Mapping) and answer.get("ok") is True:
+            return answer
+        error = str(answer.get("error", "")) if isinstance(answer, Mapping) else ""
+        if error in REFUSED_TOKENS:
+            which = "app_token" if token is self._app_token else "token"
+            raise ConfigError(
+                f"Slack refuses the token ({error})",
+                hint=f"Get it from api.slack.com/apps, set it as `channels.slack.{which}`, restart.",
+            )
+        if status == 429:
+            await self._clock.sleep(float(headers.get("retry-after", "5") or 5))
+        raise _Unavailable(f"Slack answered {error or status}")
+
+    async def _call(
+        self, name: str, *, token: Callable[[], Awaitable[str]] | None = None, **what: Any
+    ) -> tuple[int, Mapping[str, str], Any]:
+        headers = {"authorization": f"Bearer {await (token or self._bot_token)()}"}
+        return await self._calls("POST", f"{self._base}/{name}", headers, **what)
+
+    async def _send_file(self, part: Part) -> SendOutcome:
+        """Upload a file: an address for it, its content, and then the message, which is what may be in doubt."""
+        content = part.text.encode()
+        _, _, place = await self._call(
+            "files.getUploadURLExternal", data={"filename": "answer.md", "length": str(len(content))}
+        )
+        url = str(place.get("upload_url", "")) if isinstance(place, Mapping) and place.get("ok") is True else ""
+        if not is_host_of(url, self._base, "files.slack.com"):
+            return Refused("Slack gave no place for the file")
+        status, _, _ = await self._calls("POST", url, {}, data=content)
+        if status >= 300:
+            return NotReached(f"Slack did not take the file: {status}")
+        shared: dict[str, Any] = {
+            "files": [{"id": place["file_id"], "title": part.plain}],
+            "channel_id": part.place.chat,
+        }
+        if part.place.thread:
+            shared["thread_ts"] = part.place.thread
+        status, headers, answer = await self._call("files.completeUploadExternal", json=shared)
+        return read_outcome(status, headers, answer)
+
+    def _heard(self) -> None:
+        self.status.state, self.status.problem, self.status.hint = ChannelState.CONNECTED, "", ""
+        self.status.heard_at = self._clock.now()
+
+    def _note_waiting(self, problem: str) -> None:
+        if problem != self.status.problem:
+            _log.warning("Slack: %s", problem)
+        self.status.state, self.status.problem = ChannelState.WAITING, problem

@@ -1,0 +1,215 @@
+"""Slack as values: what its sockets bring, requests that go. No connection is made here.
+
+The format is that of the published packages slack_sdk 3.47.0, @slack/socket-mode 3.1.0 and @slack/types 3.2.0.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+from agent_fabric.domain.channels.addresses import Place, Sender
+from agent_fabric.domain.channels.deliveries import (
+    Accepted,
+    AnswerLost,
+    Part,
+    PartKind,
+    Refused,
+    SendOutcome,
+    Throttled,
+)
+from agent_fabric.domain.channels.inbound import ButtonPress, Inbound, InboundFile, InboundMessage
+
+CHANNEL: Final = "slack"
+EVENT_TYPE: Final = "agent_fabric_part"
+"""What our messages are marked as; the mark tells later whether one has arrived."""
+REFUSED_TOKENS: Final = frozenset(
+    {"invalid_auth", "not_authed", "account_inactive", "token_revoked", "token_expired", "not_allowed_token_type"}
+)
+_PAUSE_S: Final = 30.0
+"""How long to wait when Slack does not say it."""
+_IGNORED: Final = frozenset({"bot_message", "message_changed", "message_deleted", "channel_join", "channel_leave"})
+_UNSURE: Final = frozenset({"internal_error", "fatal_error", "service_unavailable", "request_timeout"})
+_MENTION: Final = re.compile(r"<@([A-Z0-9]+)(?:\|[^>]*)?>")
+_LINK: Final = re.compile(r"<(https?://[^>|]+)(?:\|[^>]*)?>")
+
+
+class Bot(NamedTuple):
+    """Who we are there."""
+
+    team: str
+    user: str
+
+    @property
+    def account(self) -> str:
+        """Identifies us among all workspaces."""
+        return f"{self.team}.{self.user}"
+
+
+class Method(NamedTuple):
+    """A request of the Web API."""
+
+    name: str
+    body: Mapping[str, Any]
+
+
+def read_envelope(envelope: Mapping[str, Any], bot: Bot) -> Inbound | None:
+    """Return what an envelope brings; None: nothing that is for us. It is acknowledged in any case."""
+    payload = envelope.get("payload")
+    if not isinstance(payload, Mapping):
+        return None
+    match envelope.get("type"):
+        case "events_api":
+            event, key = payload.get("event"), str(payload.get("event_id", ""))
+            return _message(event, key, bot) if isinstance(event, Mapping) and key else None
+        case "interactive":
+            return _press(payload, bot)
+        case _:
+            return None
+
+
+def method_for(part: Part) -> Method:
+    """Return the request that sends a part."""
+    body: dict[str, Any] = {"channel": part.place.chat, "text": part.text}
+    if part.kind is PartKind.EDIT:
+        return Method("chat.update", {**body, "ts": part.edits, "blocks": _blocks(part)})
+    body |= {"unfurl_links": False, "unfurl_media": False, "mrkdwn": part.text != part.plain}
+    body["metadata"] = {"event_type": EVENT_TYPE, "event_payload": {"id": part.id}}
+    if part.place.thread:
+        body["thread_ts"] = part.place.thread
+    if part.buttons:
+        body["blocks"] = _blocks(part)
+    return Method("chat.postMessage", body)
+
+
+def _blocks(part: Part) -> list[dict[str, Any]]:
+    """Return a card: its text as plain text, in which nothing can pretend to be markup."""
+    if not part.buttons and part.text != part.plain:
+        return []
+    blocks: list[dict[str, Any]] = [
+        {"type": "section", "text": {"type": "plain_text", "text": part.plain, "emoji": False}}
+    ]
+    if part.buttons:
+        elements = [
+            {
+                "type": "button",
+                "action_id": f"b{number}",
+                "text": {"type": "plain_text", "text": each.label},
+                "value": each.data,
+            }
+            for number, each in enumerate(part.buttons)
+        ]
+        blocks.append({"type": "actions", "elements": elements})
+    return blocks
+
+
+def read_outcome(status: int, headers: Mapping[str, str], answer: Any) -> SendOutcome:
+    """Return what an answer says about a part."""
+    if status == 429:
+        return Throttled(_seconds(headers.get("retry-after")))
+    if not isinstance(answer, Mapping) or status >= 500:
+        return AnswerLost(f"Slack answered {status} without saying what became of it")
+    if answer.get("ok") is True:
+        return Accepted(str(answer.get("ts", "")))
+    error = str(answer.get("error", ""))[:200]
+    if error == "ratelimited":
+        return Throttled(_seconds(headers.get("retry-after")))
+    if error in _UNSURE:
+        return AnswerLost(f"Slack answered {error}")
+    return Refused(f"Slack answered {error or status}")
+
+
+def part_in_history(answer: Any, part: Part) -> str | None:
+    """Return the `ts` of a part among the messages of a chat; None: it is not there."""
+    messages = answer.get("messages") if isinstance(answer, Mapping) else None
+    for each in messages if isinstance(messages, list) else []:
+        metadata = each.get("metadata") if isinstance(each, Mapping) else None
+        payload = metadata.get("event_payload") if isinstance(metadata, Mapping) else None
+        if isinstance(payload, Mapping) and payload.get("id") == part.id:
+            return str(each.get("ts", ""))
+    return None
+
+
+def _message(event: Mapping[str, Any], key: str, bot: Bot) -> InboundMessage | None:
+    kind, is_direct = event.get("type"), event.get("channel_type") == "im"
+    author, chat, ts = str(event.get("user", "")), str(event.get("channel", "")), str(event.get("ts", ""))
+    text = str(event.get("text") or "")
+    mentioned = bot.user in _MENTION.findall(text)
+    if kind not in {"message", "app_mention"} or event.get("subtype") in _IGNORED or not author or author == bot.user:
+        return None
+    if kind == "message" and not is_direct and mentioned:
+        return None  # the same message comes as `app_mention`, too
+    thread = str(event.get("thread_ts") or "") or ("" if is_direct else ts)
+    files = _files(event)
+    if not text and not files:
+        return None
+    return InboundMessage(
+        key=key,
+        place=Place(CHANNEL, bot.account, chat, thread, is_direct=is_direct),
+        sender=Sender(CHANNEL, bot.account, author),
+        text=_plain(text, bot),
+        sent_at=_moment(ts),
+        message_id=ts,
+        is_bot="bot_id" in event,
+        is_addressed=kind == "app_mention" or event.get("parent_user_id") == bot.user,
+        files=files,
+    )
+
+
+def _press(payload: Mapping[str, Any], bot: Bot) -> ButtonPress | None:
+    actions, user, channel = payload.get("actions"), payload.get("user"), payload.get("channel")
+    message = payload.get("message")
+    if payload.get("type") != "block_actions" or not isinstance(actions, list) or not actions:
+        return None
+    action = actions[0]
+    if not all(isinstance(each, Mapping) for each in (action, user, channel, message)):
+        return None
+    assert isinstance(user, Mapping)
+    assert isinstance(channel, Mapping)
+    assert isinstance(message, Mapping)
+    chat, author = str(channel.get("id", "")), str(user.get("id", ""))
+    thread = str(message.get("thread_ts") or "")
+    is_direct = chat.startswith("D")
+    return ButtonPress(
+        key=f"{payload.get('trigger_id', '')} {action.get('action_ts', '')}",
+        place=Place(CHANNEL, bot.account, chat, thread, is_direct=is_direct),
+        sender=Sender(CHANNEL, bot.account, author),
+        data=str(action.get("value", "")),
+        message_id=str(message.get("ts", "")),
+        answer_id=author,
+        sent_at=_moment(action.get("action_ts")),
+    )
+
+
+def _plain(text: str, bot: Bot) -> str:
+    """Return what somebody wrote, without our name at its beginning and without Slack's escapes."""
+    text = text.strip()
+    found = _MENTION.match(text)
+    if found is not None and found[1] == bot.user:
+        text = text[found.end() :].lstrip(" ,:")
+    text = _LINK.sub(r"\1", text)
+    return text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
+
+
+def _files(event: Mapping[str, Any]) -> tuple[InboundFile, ...]:
+    found = event.get("files")
+    return tuple(
+        InboundFile(
+            file_id=str(each["url_private_download"]),
+            name=str(each.get("name") or "file"),
+            size=each["size"] if isinstance(each.get("size"), int) else None,
+            media_type=str(each.get("mimetype", "")),
+        )
+        for each in (found if isinstance(found, list) else [])
+        if isinstance(each, Mapping) and "url_private_download" in each
+    )
+
+
+def _moment(ts: Any) -> float:
+    try:
+        return float(str(ts))
+    except ValueError:
+        return 0.0
+
+
+def _seconds(value: str | None) -> float:
+    return float(value) if value is not None and value.isascii() and value.isdigit() else _PAUSE_S
