@@ -203,7 +203,7 @@ class DiscordStandIn:
         body = await request.json()
         for each in self.messages:
             if each["id"] == request.match_info["message"]:
-                each |= body
+                each.update(body)
                 return web.json_response(each)
         return web.json_response({"message": "Unknown Message", "code": 10_008}, status=404)
 

@@ -34,7 +34,7 @@ class SlackStandIn:
         self.whispers: list[dict[str, Any]] = []
         """What only one person sees."""
         self.faults: dict[str, list[str]] = {}
-        """What happens to the next requests of a method: `cut_before`, `cut_after`, `error`, `throttle`, or an error."""
+        """What happens to the next requests of a method: `cut_before`, `cut_after`, `error`, `throttle`, or a name."""
         self.uploads: dict[str, bytes] = {}
         self.sockets: list[web.WebSocketResponse] = []
         self.unacknowledged: dict[str, dict[str, Any]] = {}
