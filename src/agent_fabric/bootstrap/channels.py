@@ -101,7 +101,8 @@ def _slack(config: SlackConfig, local: LocalFabric, clock: Clock) -> Channel:
 
 
 def _discord(config: DiscordConfig, local: LocalFabric, clock: Clock) -> Channel:
-    from agent_fabric.infrastructure.channels.discord import CHANNEL, DiscordChannel  # noqa: PLC0415 - as above
+    from agent_fabric.infrastructure.channels.discord import DiscordChannel  # noqa: PLC0415 - as above
+    from agent_fabric.infrastructure.channels.discord_wire import CHANNEL  # noqa: PLC0415 - as above
 
     store = local.records.storage.channels
 
