@@ -180,7 +180,8 @@ class DiscordStandIn:
             body = await request.json()
         else:
             form = await request.post()
-            body, file = json.loads(str(form["payload_json"])), form["files[0]"]
+            told: Any = form["payload_json"]
+            body, file = json.loads(told), form["files[0]"]
             document = file.file.read().decode() if isinstance(file, web.FileField) else ""
         if len(body.get("content", "")) > MAX_TEXT:
             return web.json_response({"message": "Invalid Form Body", "code": 50_035}, status=400)
