@@ -25,6 +25,7 @@ from agent_fabric.application.ports.clock import Clock
 from agent_fabric.bootstrap.chat import Chat
 from agent_fabric.bootstrap.local import LocalFabric
 from agent_fabric.bootstrap.notices import notifying
+from agent_fabric.bootstrap.plugins import open_channel
 from agent_fabric.config.schema.channels import DiscordConfig, SlackConfig, TelegramConfig, WhatsAppConfig
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.domain.channels.cards import NONCE_BYTES
@@ -81,6 +82,9 @@ def serve_channels(config: FabricConfig, local: LocalFabric, chat: Chat, bus: Bu
         number = config.channels.whatsapp
         channel, webhook = _whatsapp(number, local, storage.clock)
         running.append(_run(channel, local, chat, people, bus, (), number.catch_up_max_age_s))
+    for name, packaged in config.channels.packaged.items():
+        channel = open_channel(name, packaged.options, local.secrets.chain.resolve, storage.clock)
+        running.append(_run(channel, local, chat, people, bus, packaged.groups, packaged.catch_up_max_age_s))
     post_approvals = PostApprovals(notifying(storage), storage.approvals, storage.agent_locks)
     return Channels(storage.channels, people, post_approvals, running, webhook)
 

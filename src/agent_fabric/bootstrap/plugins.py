@@ -9,6 +9,9 @@ of the entry point's name.
 
 Sensors stand under `agent_fabric.sensors`. An entry point's value is a function that takes the options of the
 configuration and returns an object with `look`, as `Sensor` describes it.
+
+Channels stand under `agent_fabric.channels`. An entry point's value is a function that takes the options of the
+configuration, what resolves references of secrets, and a clock, and returns a `Channel` whose status has its name.
 """
 
 import sys
@@ -23,11 +26,15 @@ from agent_fabric.config.packages import Offer
 from agent_fabric.domain.errors import ConfigError
 
 if TYPE_CHECKING:
+    from agent_fabric.application.ports.channels import Channel
+    from agent_fabric.application.ports.clock import Clock
+    from agent_fabric.application.ports.secrets import Resolve
     from agent_fabric.infrastructure.packs.actions import Action
 
 PACKS = "agent_fabric.packs"
 ACTIONS = "agent_fabric.actions"
 SENSORS = "agent_fabric.sensors"
+CHANNELS = "agent_fabric.channels"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +65,25 @@ def installed_actions() -> list[ActionOffer]:
     offers = [_action_offer(entry) for entry in sorted(found, key=lambda entry: (entry.name, entry.value))]
     names = Counter(offer.name for offer in offers if offer.action is not None)
     return [_unless_twice(offer, names) for offer in offers]
+
+
+def open_channel(name: str, options: Mapping[str, Any], resolve: "Resolve", clock: "Clock") -> "Channel":
+    """Return the channel of a name that an installed package brings along.
+
+    Raises:
+        ConfigError: there is none, or it cannot be made.
+    """
+    found = [entry for entry in entry_points(group=CHANNELS) if entry.name == name]
+    if not found:
+        raise ConfigError(f"There is no channel {name!r}", hint="Install the package that brings it along.")
+    try:
+        with redirect_stdout(sys.stderr):
+            made: Channel = found[0].load()(dict(options), resolve, clock)
+    except (Exception, SystemExit) as problem:  # noqa: BLE001 - anybody's code
+        raise ConfigError(f"The channel {name!r} cannot be made: {type(problem).__name__}: {problem}") from None
+    if made.status.channel != name:
+        raise ConfigError(f"The channel {name!r} calls itself {made.status.channel!r}", hint="Ask its authors.")
+    return made
 
 
 def open_sensor(kind: str, options: Mapping[str, Any]) -> Any:

@@ -70,7 +70,13 @@ class SlackStandIn:
         direct = chat.startswith("D")
         event: dict[str, Any] = {"type": "message" if direct else "app_mention", "channel": chat, "user": sender}
         event |= {"text": text, "ts": ts, "event_ts": ts, **({"channel_type": "im"} if direct else {}), **more}
-        payload: dict[str, Any] = {"token": "x", "team_id": TEAM, "api_app_id": "A1", "type": "event_callback", "event": event}
+        payload: dict[str, Any] = {
+            "token": "x",
+            "team_id": TEAM,
+            "api_app_id": "A1",
+            "type": "event_callback",
+            "event": event,
+        }
         payload |= {"event_id": f"Ev{next(self._numbers)}", "event_time": int(float(ts))}
         await self.deliver("events_api", payload)
         return ts

@@ -1,10 +1,11 @@
 """Channels: where people write to the server."""
 
+from collections.abc import Mapping
 from typing import Annotated
 
 from pydantic import Field
 
-from agent_fabric.config.schema.values import BaseAddress, SecretReference, Settings, Text, Texts
+from agent_fabric.config.schema.values import BaseAddress, EntryKey, SecretReference, Settings, Text, Texts
 
 
 class TelegramConfig(Settings):
@@ -65,6 +66,17 @@ class DiscordConfig(Settings):
     """A message that is older when the server sees it is asked about before it is done, in seconds."""
 
 
+class PackagedChannelConfig(Settings):
+    """A channel that an installed package brings along, as an entry point of `agent_fabric.channels`."""
+
+    options: Mapping[EntryKey, Text] = {}
+    """What it is given; secrets as references."""
+    groups: Texts = ()
+    """The ids of groups in which paired people may mention the bot; empty: none."""
+    catch_up_max_age_s: Annotated[float, Field(gt=0)] = 3_600.0
+    """A message that is older when the server sees it is asked about before it is done, in seconds."""
+
+
 class ChannelsConfig(Settings):
     """Where people write to the server. A stranger gets a code, and reaches no model until they are paired."""
 
@@ -76,3 +88,5 @@ class ChannelsConfig(Settings):
     """A bot on Discord; not set: none."""
     whatsapp: WhatsAppConfig | None = None
     """A number on WhatsApp; not set: none."""
+    packaged: Mapping[EntryKey, PackagedChannelConfig] = {}
+    """Channels of installed packages, by the names of their entry points."""

@@ -208,6 +208,7 @@ def _configured(workspace: str | None) -> Sequence[Json]:
     """Return the channels of a folder for which no server runs."""
     config = configuration(fabric_root(workspace)).config.channels
     names = [name for name in ("telegram", "slack", "discord", "whatsapp") if getattr(config, name) is not None]
+    names += config.packaged
     stopped = (ChannelStatus(name, state=ChannelState.STOPPED, hint="Start the server: fabric serve") for name in names)
     return [{**CHANNEL.dump(each), "connected": False} for each in stopped]
 
