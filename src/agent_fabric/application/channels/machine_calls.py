@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
 
-from agent_fabric.application.fleet.fleet_policy import FLEET_PLAN, NODE_COMMAND, NODE_PREFIX
+from agent_fabric.application.fleet.fleet_policy import FLEET_PLAN, NODE_COMMAND, NODE_PREFIX, NODE_RUN
 from agent_fabric.application.ports.approvals import ApprovalCard
 
 
@@ -29,5 +29,5 @@ def named_machines(asked: ApprovalCard) -> Sequence[str]:
     nodes = asked.args.get("nodes")
     if asked.tool == FLEET_PLAN:
         return [str(each) for each in nodes] if isinstance(nodes, list | tuple) else ["?"]
-    goes_there = asked.tool == NODE_COMMAND or asked.tool.startswith(NODE_PREFIX)
+    goes_there = asked.tool in {NODE_COMMAND, NODE_RUN} or asked.tool.startswith(NODE_PREFIX)
     return [str(asked.args["node"])] if goes_there and "node" in asked.args else []

@@ -32,7 +32,7 @@ class WhatsAppConfig(Settings):
     """A word of your choice that Meta shows once, when the webhook is set up."""
     phone_number_id: Text
     """The id of the number; not the number itself."""
-    api_base: BaseAddress = "https://graph.facebook.com/v23.0"
+    api_base: BaseAddress = "https://graph.facebook.com/v26.0"
     """Where the Graph API is."""
     catch_up_max_age_s: Annotated[float, Field(gt=0)] = 3_600.0
     """A message that is older when the server sees it is asked about before it is done, in seconds."""

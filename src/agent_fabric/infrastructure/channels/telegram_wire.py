@@ -1,7 +1,7 @@
 """The Bot API of Telegram as values: updates that come, requests that go. No connection is made here.
 
-The format is that of https://core.telegram.org/bots/api; nothing is used that is newer than version 9.2. It was compared
-with version 10.3, as the published package aiogram 3.31.0 has it.
+The format is that of https://core.telegram.org/bots/api; nothing is used that is newer than version 9.2. It was
+compared with version 10.3, as the published package aiogram 3.31.0 has it.
 """
 
 from collections.abc import Mapping, Sequence

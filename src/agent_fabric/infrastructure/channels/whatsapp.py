@@ -22,7 +22,7 @@ from agent_fabric.infrastructure.channels.whatsapp_wire import (
 )
 from agent_fabric.infrastructure.web.sessions import read_up_to
 
-API_BASE: Final = "https://graph.facebook.com/v23.0"
+API_BASE: Final = "https://graph.facebook.com/v26.0"
 REQUEST_TIMEOUT_S: Final = 30.0
 CHECK_EVERY_S: Final = 60.0
 """How often is asked whether the number is still ours: nothing else is heard when nobody writes."""

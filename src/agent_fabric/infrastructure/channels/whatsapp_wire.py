@@ -1,6 +1,6 @@
 """The Cloud API of WhatsApp as values: what its webhook brings, requests that go. No connection is made here.
 
-The format is that of https://developers.facebook.com/docs/whatsapp/cloud-api, version 23.0; it was compared with the
+The format is that of https://developers.facebook.com/docs/whatsapp/cloud-api, version 26.0; it was compared with the
 published package pywa 4.5.0.
 """
 
