@@ -163,7 +163,7 @@ def long_session(world: PageWorld, browser: Browser, messages: int) -> None:
         started = time.perf_counter()
         page.evaluate("(id) => document.querySelector(`[data-id='${id}'] a`).click()", which)
         if name == "long":
-            page.wait_for_function("document.querySelectorAll('.turn').length >= 25")
+            page.locator(".turn").nth(24).wait_for(state="attached")
         else:
             page.get_by_text("Nothing was said yet").wait_for()
         times[name] = time.perf_counter() - started
@@ -209,17 +209,17 @@ def drawer(world: PageWorld, browser: Browser, sessions: int) -> None:
             {"title": f"Session number {number} about {'marzipan' if number % 97 == 0 else 'bread'}"},
         )
     page = world.open(browser)
-    page.wait_for_function("document.querySelectorAll('[data-test=session]').length >= 100")
+    page.locator("[data-test=session]").nth(99).wait_for(state="attached")
     started = time.perf_counter()
     page.reload(wait_until="commit")
     page.wait_for_selector("[data-test=composer]")
     typed = time.perf_counter()
-    page.wait_for_function("document.querySelectorAll('[data-test=session]').length >= 100")
+    page.locator("[data-test=session]").nth(99).wait_for(state="attached")
     shown = time.perf_counter()
     searches = []
-    for word in ("marzi", "bread", "number", "session", "about"):
+    for words in ("marzi", "bread", "number", "session", "about", "session+number", "bread+about"):
         at = time.perf_counter()
-        api("GET", f"/api/v1/sessions/search?q={word}")
+        api("GET", f"/api/v1/sessions/search?q={words}")
         searches.append(time.perf_counter() - at)
     tell(
         f"{sessions:,} sessions: drawer after the composer is there",
@@ -227,7 +227,7 @@ def drawer(world: PageWorld, browser: Browser, sessions: int) -> None:
         "≤ 200 ms",
         f"{(typed - started) * 1000:.0f} ms for the page",
     )
-    tell("  search, worst of five", f"{max(searches) * 1000:.0f} ms", "≤ 100 ms")
+    tell("  search, worst of seven, two of them for two words", f"{max(searches) * 1000:.0f} ms", "≤ 100 ms")
     page.context.close()
 
 

@@ -3,8 +3,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import { newRun } from "../../src/agent_fabric/interfaces/web/client/model/fold.js";
-import { standingOf } from "../../src/agent_fabric/interfaces/web/client/model/standing.js";
+import { newRun, standingOf } from "../../src/agent_fabric/interfaces/web/client/model/fold.js";
 
 /** @param {object} more */
 const standing = (more) => standingOf({ connected: true, run: { ...newRun("r"), ...more } });

@@ -197,8 +197,8 @@ def tricky(question: str, results: int, _: list[dict[str, Any]]) -> Written:
     """Ask for something that looks like something else, or show a long and hostile output."""
     if "trick" in question:
         return Written(calls=(("shell", {"command": TRICK}),)) if not results else Written("seen")
-    names = "\\n".join(f"<img src=x onerror=alert({n})> \\033[2J [a](javascript:alert({n}))" for n in range(2_000))
-    return Written(calls=(("shell", {"command": f"printf '{names}'"}),)) if not results else Written("**seen**")
+    names = "\\n".join(f"<img src=x onerror=alert({n})> \\033[2J [a](javascript:alert({n}))" for n in range(500))
+    return Written(calls=(("shell", {"command": f"printf '{names}'"}),)) if not results else Written("**all shown**")
 
 
 @pytest.mark.proves("CO-18", "CO-19")
@@ -218,10 +218,11 @@ def test_an_approval_shows_what_hides_and_a_hostile_output_stays_text(browser: B
         card.get_by_role("button", name="Deny", exact=True).click()
         expect(page.locator(TRANSCRIPT)).to_contain_text("seen")
         ask(page, "show a long one")
-        expect(page.locator(".answer").last).to_contain_text("seen", timeout=20_000)
+        expect(page.locator(".answer").last).to_contain_text("all shown", timeout=20_000)
         page.locator("[data-test=tool]").last.click()
         expect(page.locator(".tool-body").last).to_contain_text("<img src=x onerror=alert(0)>")
-        expect(page.locator(".tool-body").last).to_contain_text("more characters")
+        page.locator(".tool-body").last.get_by_role("button", name="get all of it").click()
+        expect(page.locator(".tool-body").last).to_contain_text("more characters: show more")
         assert page.locator(TRANSCRIPT).locator("img, script, a[href^=javascript]").count() == 0
         assert wrong == []
         page.context.close()

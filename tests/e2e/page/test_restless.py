@@ -59,7 +59,7 @@ def test_what_is_shown_after_a_reload_is_the_beginning_of_the_answer(browser: Br
             page.locator("[data-test=stop]").wait_for()
         page.wait_for_timeout(dice.randrange(400))
         page.reload(wait_until="commit")
-        page.wait_for_function("document.querySelectorAll('.answer .markdown').length > 0")
+        page.locator(".answer .markdown").first.wait_for(state="attached")
         for _ in range(LOOKS):
             text = shown(page)
             assert final.startswith(text), f"{text[-60:]!r} is not how {final[:20]!r} goes on"

@@ -252,8 +252,12 @@ def hashes_of(session_id: str, cipher: Cipher | None, text: str) -> list[bytes]:
 def hash_of_word(session_id: str, cipher: Cipher | None, word: str) -> tuple[bytes, ...]:
     """Return what a word, or the beginning of one, is looked up by."""
     lengths = [length for length in PREFIXES if length <= len(word)]
-    begins = (_hash(session_id, cipher, word[: lengths[-1]]),) if lengths else ()
-    return (_hash(session_id, cipher, f"={word}"), *begins)
+    if not lengths:
+        return (_hash(session_id, cipher, f"={word}"),)
+    begins = _hash(session_id, cipher, word[: lengths[-1]])
+    if len(word) > lengths[-1]:  # every word that begins so is longer than that, and is found by it
+        return (begins,)
+    return (_hash(session_id, cipher, f"={word}"), begins)
 
 
 def _hash(session_id: str, cipher: Cipher | None, text: str) -> bytes:

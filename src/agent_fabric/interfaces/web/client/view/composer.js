@@ -1,6 +1,6 @@
 // Where one writes. What is written survives a reload, and nothing is sent twice.
 
-import { html, useEffect, useRef, useState } from "../vendor/htm-preact.js";
+import { html, useEffect, useLayoutEffect, useRef, useState } from "../vendor/htm-preact.js";
 import { useStore } from "../model/store.js";
 import { IconButton } from "./parts.js";
 
@@ -21,7 +21,7 @@ export function Composer({ store, actions }) {
     area.style.height = "auto";
     area.style.height = `${Math.min(area.scrollHeight, window.innerHeight * 0.4)}px`;
   };
-  useEffect(() => {
+  useLayoutEffect(() => { // before the first frame: whoever types at once is not too early
     const asked = new URLSearchParams(location.search).get("q"); // it fills the box, and does nothing else
     setText(localStorage.getItem(draftKey(store.current)) ?? (store.current ? "" : (asked ?? "")));
     setProblem("");

@@ -2,7 +2,7 @@
 
 import { html } from "../vendor/htm-preact.js";
 import { useStore } from "../model/store.js";
-import { standingOf } from "../model/standing.js";
+import { standingOf } from "../model/fold.js";
 import { boxText, counted } from "../model/words.js";
 import { IconButton, Later } from "./parts.js";
 
