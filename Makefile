@@ -31,11 +31,12 @@ LONGEST := tests/integration/http tests/integration/openapi tests/integration/sa
 QUICK_SUITES := $(filter-out %/__pycache__,$(patsubst %/.,%,$(wildcard tests/unit/*/.))) tests/simulation tests/architecture
 SLOW_SUITES := $(patsubst %/,%,$(sort $(dir $(wildcard tests/integration/*/test_*.py tests/e2e/*/test_*.py)))) \
 	$(wildcard tests/integration/test_*.py tests/e2e/test_*.py)
-.PHONY: suites on-postgres $(QUICK_SUITES) $(SLOW_SUITES)
+.PHONY: suites on-postgres some-on-postgres $(QUICK_SUITES) $(SLOW_SUITES)
 
-# What runs a second time, with the store in PostgreSQL.
-ON_POSTGRES := $(patsubst %,tests/integration/http/test_%.py,idempotency identity limits operations runs search secrets \
-	sessions whose_session workflows)
+# What runs a second time, with the store in PostgreSQL; and the part of it that every `make test` runs.
+ON_POSTGRES := tests/integration/http
+SOME_ON_POSTGRES := $(patsubst %,tests/integration/http/test_%.py,idempotency identity limits operations runs search secrets \
+	sessions streams whose_session workflows)
 
 # How many parts run at the same time: while some wait for servers and models, others compute.
 JOBS ?= 3
@@ -52,7 +53,7 @@ run: task-given $(PACKAGE) ## Run TASK="…" with agent-fabric; further options 
 
 test: SUITES = $(QUICK_SUITES) $(SLOW_SUITES)
 test: CHOSEN = -m "not soak"
-test: AGAIN = on-postgres
+test: AGAIN = some-on-postgres
 test: services ## Every check and every test, the slow ones too
 check: SUITES = $(QUICK_SUITES)
 check: CHOSEN = -m "not slow and not soak"
@@ -89,6 +90,9 @@ $(QUICK_SUITES) $(SLOW_SUITES): $(TOOLS)
 
 on-postgres: $(TOOLS) ## HTTP tests with the store in PostgreSQL; others in ON_POSTGRES="…"
 	FABRIC_TEST_STORE=postgres $(PY) -m pytest $(ON_POSTGRES) --durations=10 $(CHOSEN) $(ARGS)
+
+some-on-postgres: ON_POSTGRES := $(SOME_ON_POSTGRES)
+some-on-postgres: on-postgres
 
 suites:
 	@printf '%s\n' $(QUICK_SUITES) $(SLOW_SUITES)

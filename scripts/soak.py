@@ -28,6 +28,8 @@ class Part(NamedTuple):
     """The marker expression, all tests if empty."""
     fresh: bool = False
     """Whether every `fabric` process is a fresh interpreter."""
+    store: str = ""
+    """Where the runs of servers and commands are kept; empty: in a file."""
 
 
 class Row(NamedTuple):
@@ -55,6 +57,7 @@ PARTS: dict[str, Part] = {
         "soak",
     ),
     "processes": Part(("tests/e2e",), "not soak", fresh=True),
+    "postgres": Part(("tests/integration/http",), "not soak", store="postgres"),
 }
 
 
@@ -75,10 +78,12 @@ def run(name: str, part: Part) -> Row:
     with tempfile.TemporaryDirectory() as folder:
         table, results = Path(folder) / "table", Path(folder) / "results.xml"
         environment = {**os.environ, "FABRIC_SOAK_TABLE": str(table)}
-        if name != "processes":  # there the processes are the point, not the loops
+        if name not in {"processes", "postgres"}:  # there the processes, or the store, are the point, not the loops
             environment["FABRIC_TEST_EFFORT"] = "soak"
         if part.fresh:
             environment["FABRIC_TEST_PROCESSES"] = "fresh"
+        if part.store:
+            environment["FABRIC_TEST_STORE"] = part.store
         begun = time.monotonic()
         chosen = ("-m", part.chosen) if part.chosen else ()
         ended = subprocess.run(

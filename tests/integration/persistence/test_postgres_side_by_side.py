@@ -223,6 +223,9 @@ async def test_places_for_runs_are_counted_over_all_servers(pair: tuple[Any, Any
 async def test_a_process_has_no_more_connections_than_its_pool_and_two(
     database_url: str, cluster: Cluster, tmp_path: Path
 ) -> None:
+    query = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'agent-fabric'"
+    while cluster.execute(query) != [(0,)]:
+        await asyncio.sleep(0.05)
     tables, most = open_tables(database_url, tmp_path, SystemClock(), pool=3), 0
     try:
         ids = [RunId(f"run-{number}") for number in range(200)]
@@ -236,7 +239,6 @@ async def test_a_process_has_no_more_connections_than_its_pool_and_two(
             mail.cancel()
 
         working = asyncio.gather(*(work(number) for number in range(len(ids))))
-        query = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'agent-fabric'"
         while not working.done():
             ((count,),) = await asyncio.to_thread(cluster.execute, query)
             most = max(most, count)
