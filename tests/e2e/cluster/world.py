@@ -144,9 +144,8 @@ async def world(
             cluster={"lease_ttl_s": ttl_s, "sweep_s": 0.2},
             nats={"url": nats.url},
             redis={"url": redis.url},
-            limits={"storage": "redis"},
             server={"max_running": slots},
-            **more,
+            **{"limits": {"storage": "redis"}, **more},
         )
         fabric = Fabric(folder, config)
         migrated = await fabric("db", "migrate")

@@ -10,6 +10,7 @@ from agent_fabric.domain.identity import Scope
 from agent_fabric.infrastructure.observability.metrics import CONTENT_TYPE
 from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.bodies import body_of
+from agent_fabric.interfaces.http.errors import RETRY_AFTER_S
 from agent_fabric.interfaces.http.live import LiveRuns
 from agent_fabric.interfaces.http.locks import PUBLIC, needs, who_asks
 from agent_fabric.interfaces.http.openapi import gives, operation, takes
@@ -33,7 +34,8 @@ def _add_ready(app: FastAPI, fabric: ServerFabric) -> None:
         This route is public, so it gives no details: see the metrics and the alerts.
         """
         failing = sorted(await fabric.operations.check_readiness())
-        return json_answer({"ready": not failing, "failing": failing}, 503 if failing else 200)
+        told = {"ready": not failing, "failing": failing}
+        return json_answer(told, 503, {"retry-after": str(RETRY_AFTER_S)}) if failing else json_answer(told)
 
     add = partial(
         app.router.add_api_route, "/ready", ready, route_class_override=PlainRoute, openapi_extra=needs(PUBLIC)
