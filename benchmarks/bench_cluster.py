@@ -1,6 +1,6 @@
 """What a store in PostgreSQL costs, each figure beside its floor in one run.
 
-    python benchmarks/bench_cluster.py [--rounds 3] [--queued 5000] [--only turns workers queued idle]
+    python benchmarks/bench_cluster.py [--rounds 3] [--queued 5000] [--only turns workers queued idle latencies]
 
 Starts a PostgreSQL of its own. Read the ratios: the floor moves with the machine.
 
@@ -10,6 +10,8 @@ Starts a PostgreSQL of its own. Read the ratios: the floor moves with the machin
 - queued: runs that nobody drives yet are created, then claimed at the beginning, in the middle and at the end of the
   queue; once more while a transaction stays open that sees the moment before.
 - idle: queries a second of an idle worker, without and with runs that wait, and the connections of a process.
+- latencies: how late a reader at another server has an event, and how soon a driver hears of a cancellation or an
+  answer that came to another server, with NATS and without (`cluster_latencies.py`).
 """
 
 import argparse
@@ -42,6 +44,7 @@ from agent_fabric.infrastructure.clock import RandomIds, SystemClock
 from agent_fabric.infrastructure.persistence.postgres.migration import migrate
 from agent_fabric.infrastructure.persistence.storage import open_storage
 from bench_durable_turns import STEPS, Worker
+from cluster_latencies import measure_latencies
 from postgres_cluster import Cluster, run_cluster
 
 HERE = Path(__file__).parent
@@ -391,7 +394,8 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--queued", type=int, default=5_000)
     parser.add_argument("--idle-seconds", type=float, default=10.0)
-    parser.add_argument("--only", nargs="*", default=["turns", "workers", "queued", "idle"])
+    parser.add_argument("--latency-rounds", type=int, default=10)
+    parser.add_argument("--only", nargs="*", default=["turns", "workers", "queued", "idle", "latencies"])
     options = parser.parse_args()
     model = subprocess.Popen([sys.executable, str(HERE / "mock_model.py")], stdout=subprocess.PIPE, text=True)
     assert model.stdout is not None
@@ -411,6 +415,8 @@ def main() -> None:
                 asyncio.run(measure_queued(cluster, options.queued))
             if "idle" in options.only:
                 measure_idle(cluster, address, options.idle_seconds)
+        if "latencies" in options.only:
+            asyncio.run(measure_latencies(options.latency_rounds))
     finally:
         model.terminate()
         model.wait()
