@@ -14,6 +14,8 @@ from agent_fabric.domain.errors import DriverConflict, StoreUnavailable
 from agent_fabric.domain.events import RunInterrupted
 from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.persistence.lost_commits import has_event
+from agent_fabric.infrastructure.persistence.postgres.binary import BIGINT, BinaryStatement
+from agent_fabric.infrastructure.persistence.postgres.connection import PREPARE_AT, REPLAN_EVERY, PostgresConnection
 from agent_fabric.infrastructure.persistence.postgres.migration import migrate
 from agent_fabric.infrastructure.persistence.postgres.store import PostgresStore
 from agent_fabric.infrastructure.persistence.schema import MIGRATIONS
@@ -338,3 +340,37 @@ async def test_a_wrong_address_is_explained_without_its_password(url: str, words
         await PostgresStore(url).read(logins)
     assert words in f"{caught.value.message} {caught.value.hint}"
     assert "secret" not in f"{caught.value.message} {caught.value.hint} {caught.value.__cause__}"
+
+
+ECHO = BinaryStatement("SELECT $1::bigint", (BIGINT,), "test_echo")
+
+
+def prepared(connection: PostgresConnection) -> int:
+    """Return how many statements the server keeps for this connection."""
+    row = connection.execute("SELECT count(*) FROM pg_prepared_statements WHERE name = 'test_echo'").fetchone()
+    return int(row[0])
+
+
+@pytest.mark.proves("SC-4")
+def test_statements_of_the_hot_path_are_prepared_where_nobody_stands_in_between(
+    database_url: str, through_pgbouncer: Callable[[str], str]
+) -> None:
+    direct = PostgresConnection(database_url)
+    pooled = [PostgresConnection(through_pgbouncer(database_url)) for _ in range(3)]
+    try:
+        for number in range(2 * PREPARE_AT):
+            for connection in (direct, *pooled):
+                connection.execute("BEGIN; SELECT 1")  # so that pgbouncer lends a connection to each
+            for connection in (direct, *pooled):
+                assert connection.execute_binary(ECHO, [number]) == [(number.to_bytes(8),)]
+            for connection in (direct, *pooled):
+                connection.commit()
+        assert prepared(direct) == 1
+        assert [prepared(connection) for connection in pooled] == [0, 0, 0]
+        direct._uses[ECHO] = PREPARE_AT + REPLAN_EVERY - 1
+        assert direct.execute_binary(ECHO, [7]) == [((7).to_bytes(8),)], "it is prepared anew"
+        direct.execute("DEALLOCATE ALL")
+        assert direct.execute_binary(ECHO, [8]) == [((8).to_bytes(8),)], "it is not there, and it works"
+    finally:
+        for connection in (direct, *pooled):
+            connection.close()

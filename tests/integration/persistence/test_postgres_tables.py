@@ -6,10 +6,15 @@ from typing import cast
 
 import pytest
 
+from agent_fabric.application.ports.runs import RunRepository
 from agent_fabric.application.ports.storage import Storage
+from agent_fabric.infrastructure.clock import SystemClock
+from agent_fabric.infrastructure.secrets.keyring import open_keyring
 from agent_fabric.testing.fakes import FrozenClock
+from contract.run_repository_contract import RunRepositoryContract
 from contract.storage_contract import StorageContract
 from integration.persistence.postgres_storage import open_tables
+from integration.persistence.sealed_folder import EncryptedRuns
 
 
 @pytest.mark.proves("SC-13")
@@ -29,4 +34,16 @@ class TestTablesBehindPgbouncer(StorageContract):
     ) -> AsyncIterator[Storage]:
         tables = open_tables(through_pgbouncer(database_url), tmp_path, clock)
         yield cast("Storage", tables)
+        tables.close()
+
+
+@pytest.mark.proves("SC-13")
+class TestEncryptedRunsInPostgres(RunRepositoryContract):
+    """Everything that is promised of runs holds for encrypted ones there, too."""
+
+    @pytest.fixture
+    async def runs(self, database_url: str, tmp_path: Path) -> AsyncIterator[RunRepository]:
+        keyring = open_keyring({"XDG_DATA_HOME": str(tmp_path / "data")})
+        tables = open_tables(database_url, tmp_path / "store", SystemClock(), open_keyring=lambda: keyring)
+        yield EncryptedRuns(tables.runs)
         tables.close()

@@ -75,6 +75,13 @@ class Consequences:
         """Whether anything has to be written but an entry of the audit chain."""
         return self is not NO_CONSEQUENCES and self != SEAL_ALONE
 
+    @property
+    def settles_alone(self) -> bool:
+        """Whether the run ends, and nobody else has to be told of it: so do most."""
+        return self.status is not None and self == Consequences(
+            status=self.status, cancel_approvals=True, empty_inbox=True, seal=True
+        )
+
 
 NO_CONSEQUENCES: Final = Consequences()
 SEAL_ALONE: Final = Consequences(seal=True)

@@ -160,6 +160,7 @@ class SqlHeldRun:
             blobs=blobs,
             new=new,
             then=follow_up if children or consumed or following.more_than_seal else None,
+            settles=following.status if following.settles_alone and not children and not consumed else None,
             sealed=(lambda: self._sealed(events[-1], head)) if following.seal else None,
             chain=self._chain,
         )

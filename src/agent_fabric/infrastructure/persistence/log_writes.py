@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.infrastructure.persistence.chain_writer import ChainWriter, Sealed
 from agent_fabric.infrastructure.persistence.event_rows import add_key, add_run, forget_driver, note_driver
 from agent_fabric.infrastructure.persistence.sql import RunNumberLeases, SqlConnection
@@ -108,6 +109,8 @@ class AppendEvents:
     """The run itself, if it is created with these events."""
     then: Callable[[SqlConnection], None] | None = None
     """Writes what follows from the events."""
+    settles: RunStatus | None = None
+    """The status that the run ends with, if nothing else follows: `then` writes it, or one statement for many runs."""
     sealed: Callable[[], Sealed] | None = None
     """Returns the entry for the audit chain, as soon as the run has a number."""
     chain: ChainWriter

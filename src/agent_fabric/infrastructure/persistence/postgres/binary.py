@@ -71,9 +71,13 @@ BYTEA: Final = ScalarType(17, bytes)
 
 
 class BinaryStatement:
-    """A statement, and the types of its parameters."""
+    """A statement and the types of its parameters. One with a name may be prepared under it.
 
-    def __init__(self, sql: str, types: Sequence[WireType]) -> None:
+    What takes long arrays has none: a plan that was made without knowing how long they are compares each with each.
+    """
+
+    def __init__(self, sql: str, types: Sequence[WireType], name: str = "") -> None:
+        self.name = name.encode()
         self.sql = sql.encode()
         self._types = types
         self.oids = [each.oid for each in types]

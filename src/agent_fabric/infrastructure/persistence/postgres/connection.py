@@ -1,7 +1,8 @@
 """A connection to PostgreSQL as table modules see it.
 
 Nothing outlives a transaction on the server's side, so that pgbouncer can lend a connection for each of them: no
-prepared statements, no settings of the session, no LISTEN, no locks but those of a transaction.
+settings of the session, no LISTEN, no locks but those of a transaction. Only where nobody stands in between are
+statements prepared, those of the hot path: for a single run, half of the server's work is parsing and planning.
 """
 
 import os
@@ -26,6 +27,12 @@ CONNECT_TIMEOUT_S: Final = 5
 DEAD_PEER_MS: Final = 10_000
 """How long the other end may leave what we sent unacknowledged before the connection counts as broken."""
 
+PREPARE_AT: Final = 4
+"""A statement is prepared when it is used for this time on a connection; most processes write less."""
+REPLAN_EVERY: Final = 2_000
+"""After so many uses a statement is prepared anew: its plan was made for tables as they were then."""
+_NOT_PREPARED: Final = b"26000"
+
 _translated = lru_cache(maxsize=1_024)(dialects.translate)
 
 
@@ -41,6 +48,9 @@ class PostgresConnection:
         with explained(place_of(url)):
             self._connection = psycopg.connect(_with_defaults(url), autocommit=True, prepare_threshold=None)
         self._connection.adapters.register_dumper(str, _StorableText)
+        self._is_direct: bool | None = None
+        """Whether the server itself is at the other end, and always the same process of it; None: nobody has looked."""
+        self._uses: dict[BinaryStatement, int] = {}
 
     def execute(self, sql: str, parameters: Sequence[Any] = (), /) -> Rows:
         """Run one statement; without parameters, also several."""
@@ -56,9 +66,7 @@ class PostgresConnection:
 
     def execute_binary(self, statement: BinaryStatement, values: Sequence[Any]) -> list[tuple[bytes, ...]]:
         """Run a statement of the hot path; return its rows as they came over the wire. None of them is NULL."""
-        result = self._connection.pgconn.exec_params(
-            statement.sql, statement.dump(values), statement.oids, statement.formats, pq.Format.BINARY
-        )
+        result = self._run_binary(statement, statement.dump(values))
         match result.status:
             case pq.ExecStatus.TUPLES_OK:
                 columns = range(result.nfields)
@@ -69,6 +77,43 @@ class PostgresConnection:
                 return []
             case _:
                 raise _problem_of(result)
+
+    def _run_binary(self, statement: BinaryStatement, dumped: list[bytes]) -> pq.abc.PGresult:
+        wire = self._connection.pgconn
+        if self._is_prepared(statement):
+            result = wire.exec_prepared(statement.name, dumped, statement.formats, pq.Format.BINARY)
+            if result.error_field(pq.DiagnosticField.SQLSTATE) != _NOT_PREPARED:
+                return result
+            self._is_direct = False  # a pooler after all, which told us nothing
+            if wire.transaction_status != pq.TransactionStatus.IDLE:
+                return result  # what was done before is undone, too
+        return wire.exec_params(statement.sql, dumped, statement.oids, statement.formats, pq.Format.BINARY)
+
+    def _is_prepared(self, statement: BinaryStatement) -> bool:
+        """Count one more use of a statement; prepare it when it is used often, and again when tables may have grown."""
+        if not statement.name:
+            return False
+        uses = self._uses[statement] = self._uses.get(statement, 0) + 1
+        if uses < PREPARE_AT or self._is_direct is False:
+            return False
+        if (uses - PREPARE_AT) % REPLAN_EVERY == 0:
+            if self._is_direct is None and not self._find_whether_direct():
+                return False
+            wire = self._connection.pgconn
+            if uses > PREPARE_AT:
+                self._require_done(wire.exec_(b"DEALLOCATE " + statement.name))
+            self._require_done(wire.prepare(statement.name, statement.sql, statement.oids))
+        return True
+
+    def _find_whether_direct(self) -> bool:
+        """Ask for the process at the other end: a pooler has told us another one, or none."""
+        row = self._connection.execute("SELECT pg_backend_pid()").fetchone()
+        self._is_direct = row is not None and row[0] == self._connection.pgconn.backend_pid
+        return self._is_direct
+
+    def _require_done(self, result: pq.abc.PGresult) -> None:
+        if result.status != pq.ExecStatus.COMMAND_OK:
+            raise _problem_of(result)
 
     @contextmanager
     def copy_into(self, table: str, columns: Sequence[str]) -> Iterator[Callable[[Sequence[Any]], None]]:

@@ -9,6 +9,8 @@ each other in a circle.
 from collections.abc import Sequence
 from typing import Any, Final
 
+from agent_fabric.application.ports.approvals import ApprovalStatus
+from agent_fabric.application.ports.runs import APPROVAL
 from agent_fabric.domain.errors import DriverConflict
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.infrastructure.persistence.dialects import WRITERS_LOCK
@@ -44,8 +46,8 @@ _TURN: Final = (
 _FENCED: Final = (
     "fenced AS MATERIALIZED (SELECT runs.number FROM turn, unnest($1, $2, $3, $4) AS ours (number, epoch, first, head)"
     " JOIN runs ON runs.number = ours.number AND runs.epoch = ours.epoch"
-    " WHERE ours.first = 0 OR EXISTS (SELECT 1 FROM events"
-    " WHERE run = ours.number AND seq = ours.first - 1 AND hash = ours.head) ORDER BY runs.number FOR UPDATE OF runs)"
+    " WHERE ours.first = 0 OR (SELECT hash FROM events WHERE run = ours.number AND seq = ours.first - 1) = ours.head"
+    " ORDER BY runs.number FOR UPDATE OF runs)"
 )
 _ADDED: Final = (
     f"added AS (INSERT INTO events ({_EVENT}) SELECT rows.* FROM"  # noqa: S608 - ours
@@ -67,37 +69,56 @@ _APPEND_ONE: Final = BinaryStatement(
     # Half the server's work of the other one: with a single run, planning is most of it.
     "WITH fenced AS MATERIALIZED (SELECT number,"  # noqa: S608 - ours
     f" set_config('lock_timeout', '{LOCK_TIMEOUT_S}s', true), pg_advisory_xact_lock_shared({WRITERS_LOCK}) FROM runs"
-    " WHERE number = $1 AND epoch = $2 AND ($3 = 0 OR EXISTS (SELECT 1 FROM events"
-    " WHERE run = $1 AND seq = $3 - 1 AND hash = $4)) FOR UPDATE)"
+    " WHERE number = $1 AND epoch = $2 AND ($3 = 0 OR (SELECT hash FROM events WHERE run = $1 AND seq = $3 - 1) = $4)"
+    " FOR UPDATE)"
     f" INSERT INTO events ({_EVENT}) SELECT fenced.number, rows.* FROM fenced,"
     " unnest($5, $6, $7, $8, $9, $10, $11, $12) AS rows RETURNING run",
     (BIGINT, BIGINT, BIGINT, BYTEA, *_ROWS[1:]),
+    "fabric_append_one",
 )
 _CREATE: Final = BinaryStatement(
-    "INSERT INTO runs (run_id, status, created_at, home, driver, owner, visibility, trial_of, session_id, pool, epoch,"  # noqa: S608 - ours
-    " continues) SELECT new.run_id, new.status, new.created_at, new.home, new.driver, new.owner, new.visibility,"
-    f" new.trial_of, new.session_id, new.pool, {FIRST_EPOCH},"
-    " (SELECT number FROM runs WHERE runs.run_id = new.continues)"
-    " FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)"
-    " AS new (run_id, status, created_at, home, driver, owner, visibility, trial_of, session_id, pool, continues)"
-    " WHERE EXISTS (SELECT 1 FROM workers WHERE id = new.driver AND state <> 'gone')"
-    " ON CONFLICT (run_id) DO NOTHING RETURNING run_id, number",
-    (TEXTS, TEXTS, FLOATS, *(TEXTS,) * 8),
+    "WITH new AS MATERIALIZED (SELECT * FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13) AS new"  # noqa: S608 - ours
+    " (run_id, status, created_at, home, driver, owner, visibility, trial_of, session_id, pool, continues, holder,"
+    " since) WHERE EXISTS (SELECT 1 FROM workers WHERE id = new.driver AND state <> 'gone')),"
+    " made AS (INSERT INTO runs (run_id, status, created_at, home, driver, owner, visibility, trial_of, session_id,"
+    " pool, epoch, continues) SELECT run_id, status, created_at, home, driver, owner, visibility, trial_of, session_id,"
+    f" pool, {FIRST_EPOCH}, (SELECT number FROM runs WHERE runs.run_id = new.continues) FROM new"
+    " ON CONFLICT (run_id) DO NOTHING RETURNING run_id, number),"
+    " noted AS (INSERT INTO drivers (run, holder, since) SELECT made.number, new.holder, new.since"
+    " FROM made JOIN new ON new.run_id = made.run_id)"
+    " SELECT run_id, number FROM made",
+    (TEXTS, TEXTS, FLOATS, *(TEXTS,) * 9, FLOATS),
+    "fabric_create_runs",
 )
-_DRIVERS: Final = BinaryStatement(
-    "INSERT INTO drivers (run, holder, since) SELECT * FROM unnest($1, $2, $3)", (BIGINTS, TEXTS, FLOATS)
+_KEYS: Final = BinaryStatement(
+    "INSERT INTO run_keys (run, key) SELECT * FROM unnest($1, $2)", (BIGINTS, BYTEAS), "fabric_add_keys"
 )
-_KEYS: Final = BinaryStatement("INSERT INTO run_keys (run, key) SELECT * FROM unnest($1, $2)", (BIGINTS, BYTEAS))
 
 _FORGET: Final = BinaryStatement(
     "DELETE FROM drivers USING unnest($1, $2, $3) AS ours (run, holder, since)"
     " WHERE drivers.run = ours.run AND drivers.holder = ours.holder AND drivers.since = ours.since",
     (BIGINTS, TEXTS, FLOATS),
+    "fabric_forget_drivers",
 )
 _RELEASE: Final = BinaryStatement(
     "UPDATE runs SET driver = '' FROM unnest($1, $2) AS ours (number, epoch)"
     " WHERE runs.number = ours.number AND runs.epoch = ours.epoch",
     (BIGINTS, BIGINTS),
+    "fabric_release_runs",
+)
+_SETTLE: Final = BinaryStatement(
+    # As `note_status`, `cancel_approvals` and `empty_inbox` write it for one run.
+    "WITH ours AS MATERIALIZED (SELECT * FROM unnest($1, $2) AS ours (number, status)),"  # noqa: S608 - ours
+    " ended AS (UPDATE runs SET status = ours.status, wake_at = NULL, driver = '' FROM ours"
+    " WHERE runs.number = ours.number),"
+    f" cancelled AS (UPDATE pending_approvals SET status = '{ApprovalStatus.CANCELLED}', decided_by = '',"
+    " decided_at = NULL, decided_because = '' FROM ours WHERE pending_approvals.run = ours.number"
+    f" AND (pending_approvals.status = '{ApprovalStatus.PENDING}' OR EXISTS (SELECT 1 FROM inbox"
+    f" WHERE inbox.run = pending_approvals.run AND inbox.kind = '{APPROVAL}'"
+    " AND inbox.created_at = pending_approvals.decided_at)))"
+    " DELETE FROM inbox USING ours WHERE inbox.run = ours.number",
+    (BIGINTS, TEXTS),
+    "fabric_settle_runs",
 )
 
 
@@ -176,13 +197,17 @@ def _create(connection: PostgresConnection, leases: PostgresLeases, new: Sequenc
     if not numbers:
         leases.require_member(connection, worker_id)
         return numbers
-    made = [row for row in new if row.run_id in numbers]
-    runs = [numbers[row.run_id] for row in made]
-    connection.execute_binary(_DRIVERS, [runs, [this_process()] * len(made), [row.since for row in made]])
-    keys = [(numbers[row.run_id], row.key) for row in made if row.key is not None]
+    keys = [(numbers[row.run_id], row.key) for row in new if row.key is not None and row.run_id in numbers]
     if keys:
         connection.execute_binary(_KEYS, list(zip(*keys, strict=True)))
     return numbers
+
+
+def settle_all(connection: PostgresConnection, appends: Sequence[AppendEvents]) -> None:
+    """Write what follows from the end of runs of which nobody else has to be told."""
+    if appends:
+        statuses = [str(each.settles) for each in appends]
+        connection.execute_binary(_SETTLE, [[each.held.number for each in appends], statuses])
 
 
 def release_all(
@@ -200,4 +225,5 @@ def release_all(
 
 
 def _values(row: NewRunRow, worker_id: str, home: str) -> tuple[Any, ...]:
-    return (row.run_id, RunStatus.RUNNING, row.created_at, home, worker_id, *run_fields(row.created))
+    said = run_fields(row.created)
+    return (row.run_id, RunStatus.RUNNING, row.created_at, home, worker_id, *said, this_process(), row.since)

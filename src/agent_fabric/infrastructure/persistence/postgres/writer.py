@@ -34,6 +34,7 @@ from agent_fabric.infrastructure.persistence.postgres.log_statements import (
     append_all,
     create_held,
     release_all,
+    settle_all,
 )
 from agent_fabric.infrastructure.persistence.postgres.pool import ConnectionPool
 from agent_fabric.infrastructure.persistence.sql import CommitUnknown, SqlConnection
@@ -129,8 +130,9 @@ class PostgresWriter:
         for append, problem in zip(appended, append_all(connection, self._leases, appended), strict=True):
             if problem is not None:
                 refused[id(append)] = problem
-            elif append.then is not None:
+            elif append.then is not None and append.settles is None:
                 append.then(connection)
+        settle_all(connection, [each for each in appended if each.settles is not None and id(each) not in refused])
         sealed = [each.sealed() for each in appended if each.sealed is not None and id(each) not in refused]
         self._chain.seal_all(connection, sealed)
         release_all(connection, [write for write in writes if isinstance(write, ReleaseRun)], self._take_along())
