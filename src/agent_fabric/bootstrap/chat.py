@@ -12,6 +12,7 @@ from agent_fabric.application.chat.title_session import TitleSession
 from agent_fabric.application.cluster.watch_pending_work import WatchPendingWork
 from agent_fabric.application.ports.chat import MessageQueue, SessionMessages, SessionRepository
 from agent_fabric.application.ports.pending_work import TURNS
+from agent_fabric.application.ports.turn_contexts import TurnContexts
 from agent_fabric.application.runs.dispatch_runs import DispatchRuns
 from agent_fabric.application.runs.new_task import task_from
 from agent_fabric.bootstrap.chat_reading import export_session, find_session, manage_sessions
@@ -46,9 +47,18 @@ class ServedChat:
 
     chat: Chat
     turns: ServeTurns
+    contexts: TurnContexts | None = None
+    """What turns have left, as all servers of a cluster know it."""
+
+    async def aclose(self) -> None:
+        """Finish what is to be kept."""
+        if self.contexts is not None:
+            await self.contexts.aclose()
 
 
-def open_chat(fabric: LocalFabric, config: FabricConfig, *, limits: Limits | None = None) -> Chat:
+def open_chat(
+    fabric: LocalFabric, config: FabricConfig, *, limits: Limits | None = None, contexts: TurnContexts | None = None
+) -> Chat:
     """Join the parts; whoever holds them drives the turns."""
     storage, clock, ids = fabric.records.storage, SystemClock(), RandomIds()
 
@@ -69,12 +79,13 @@ def open_chat(fabric: LocalFabric, config: FabricConfig, *, limits: Limits | Non
 
     sessions, messages, queue = storage.sessions, storage.messages, storage.message_queue
     titling = config.chat.title_model_key
+    manage = replace(manage_sessions(fabric.records, encrypts=config.encryption != "off"), check=check)
     return Chat(
         sessions=sessions,
         messages=messages,
         queue=queue,
         find=find_session(fabric.records),
-        manage=replace(manage_sessions(fabric.records, encrypts=config.encryption != "off"), check=check),
+        manage=manage if contexts is None else replace(manage, forget=contexts.drop),
         export=export_session(fabric.records),
         title=TitleSession(sessions, messages, fabric.models, fabric.models, titling) if titling else None,
         send=SendMessage(sessions, messages, queue, clock, ids, check),
@@ -86,6 +97,7 @@ def open_chat(fabric: LocalFabric, config: FabricConfig, *, limits: Limits | Non
             fabric.execute_task,
             new_task,
             (lambda budget: budget) if limits is None else limits.caps.lowered,
+            contexts,
         ),
     )
 
@@ -96,11 +108,12 @@ def serve_chat(
     dispatch: DispatchRuns,
     limits: Limits,
     watch: WatchPendingWork | None = None,
+    contexts: TurnContexts | None = None,
 ) -> ServedChat:
     """Join the parts for a server, which drives turns among its other runs; `watch` looks for messages."""
-    chat = open_chat(fabric, config, limits=limits)
+    chat = open_chat(fabric, config, limits=limits, contexts=contexts)
     turns = ServeTurns(chat.queue, chat.begin, dispatch, limits.runs, title=chat.title)
     if watch is not None:
         turns.look_every_s = SELDOM_S
         watch.listen(TURNS, turns.wake)
-    return ServedChat(chat, turns)
+    return ServedChat(chat, turns, contexts)

@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from agent_fabric.application.ports.wake_ups import WakeUps
     from agent_fabric.application.runs.continue_run import ContinueRun
     from agent_fabric.application.workflows.perform_step import PerformStep
+    from agent_fabric.domain.runs.state import RunState
     from agent_fabric.infrastructure.egress.limits import EgressRefusal
     from agent_fabric.infrastructure.egress.run_proxies import RunProxies
     from agent_fabric.infrastructure.mcp.lazy_servers import LazyToolServers
@@ -132,8 +133,9 @@ def build_local(  # noqa: PLR0913 - each is a part that only some callers join
     asks_here: bool = False,
     wake_ups: "WakeUps | None" = None,
     role: Role = Role.PROCESS,
+    on_settled: "Callable[[RunState], None] | None" = None,
 ) -> LocalFabric:
-    """Join the parts; for `left_out` and `origins` see `Loaded`, for the next three `DriveRun`."""
+    """Join the parts; for `left_out` and `origins` see `Loaded`, for the next three and `on_settled` `DriveRun`."""
     address = configured_address(config.store, os.environ)
     said = _introduction(config, role)
     records = replace(open_records(root, address, introduction=said), wake_ups=wake_ups)
@@ -232,6 +234,7 @@ def build_local(  # noqa: PLR0913 - each is a part that only some callers join
         patience_s=patience_s,
         asks_here=asks_here,
         archive=records.archive,
+        on_settled=on_settled,
     )
     fabric = LocalFabric(
         records=records,

@@ -18,6 +18,7 @@ from agent_fabric.application.ports.automation import LetterKind
 from agent_fabric.application.ports.bus import Bus
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.cluster import Cluster
+from agent_fabric.application.ports.encryption import Cipher
 from agent_fabric.application.ports.events import EventSink
 from agent_fabric.application.ports.idempotency import IdempotencyStore
 from agent_fabric.application.ports.pending_work import ANSWERS, RUNS
@@ -53,6 +54,7 @@ from agent_fabric.bootstrap.records import Records
 from agent_fabric.bootstrap.scheduled_channel import ScheduledSaying
 from agent_fabric.bootstrap.secrets import Secrets
 from agent_fabric.bootstrap.shared_runs import HINT, PROBLEM, is_to_be_said
+from agent_fabric.bootstrap.turn_contexts import keep_context, open_turn_contexts
 from agent_fabric.bootstrap.wake_ups import delta_pokes, log_pokes, open_wake_ups, watched_pause
 from agent_fabric.bootstrap.webhooks import build_webhooks
 from agent_fabric.bootstrap.workflows import missing_prerequisites
@@ -290,6 +292,7 @@ class ServerFabric:
         self.records.storage.leases.release_server()
         await self.evals.jobs.aclose()
         await self.limits.aclose()
+        await self.chat.aclose()
         await self.operations.aclose()
         await self.automation.aclose()
         await self.outgoing.aclose()
@@ -321,6 +324,11 @@ def build_server(
     deltas = delta_pokes(config.nats, wake_ups)
     watching = (*readers, outgoing, watchers.metrics, watchers.alerts, *log_pokes(config.nats, wake_ups), *deltas)
     observers = build_observers(config, watching, log_to_stderr=log_to_stderr)
+
+    def cipher_of(run_id: RunId) -> Cipher | None:
+        return local.records.storage.encryption.cipher_of(run_id)
+
+    contexts = open_turn_contexts(config, cipher_of)
     local = build_local(
         root,
         config,
@@ -331,6 +339,7 @@ def build_server(
         patience_s=PATIENCE_S,
         wake_ups=wake_ups,
         role=role,
+        on_settled=keep_context(contexts),
     )
     storage = local.records.storage
     watch = None
@@ -367,7 +376,7 @@ def build_server(
     watchers.learn(local.secrets.chain.resolve, notifying(storage))
     redis_url = config.redis.address(os.environ)
     limits = build_limits(config.limits, storage, SystemClock(), redis_url=redis_url, cluster=config.cluster.name)
-    chat = serve_chat(local, config, dispatch, limits, watch)
+    chat = serve_chat(local, config, dispatch, limits, watch, contexts)
     automation = serve_automation(
         root,
         config,

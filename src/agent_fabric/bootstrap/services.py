@@ -21,15 +21,18 @@ async def service_findings(config: FabricConfig, root: Path) -> list[HealthFindi
         redis_url, nats_url = config.redis.address(os.environ), config.nats.address(os.environ)
     except ConfigProblem as problem:
         return [HealthFinding(about="services", level=Level.FAIL, text=problem.message, fix=problem.hint)]
-    if redis_url is not None and config.limits.storage == "redis":
+    counts, keeps = config.limits.storage == "redis", bool(config.store.url)
+    if redis_url is not None and (counts or keeps):
+        does = ["counts rates for all servers together"] * counts + ["hands sessions from server to server"] * keeps
+        lacks = ["each server counts rates by itself"] * counts + ["sessions are read from the log"] * keeps
         findings.append(
             await _finding(
                 "redis",
                 redis_url,
                 _redis,
-                needed_for="`limits.storage: redis`",
-                does="counts rates for all servers together",
-                without="cannot be reached ({problem}): each server counts rates by itself",
+                needed_for="`limits.storage: redis`" if counts else "`redis.url`",
+                does=" and ".join(does),
+                without=f"cannot be reached ({{problem}}): {', '.join(lacks)}",
                 fix="Start Redis, or correct `redis.url`. Servers use it as soon as it answers.",
             )
         )

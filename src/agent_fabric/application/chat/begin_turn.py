@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 from agent_fabric.application.ports.chat import MessageQueue, SessionRepository
 from agent_fabric.application.ports.runs import RunRepository, Workspaces
+from agent_fabric.application.ports.turn_contexts import TurnContexts
 from agent_fabric.application.runs.claimed_run import ClaimedRun
 from agent_fabric.application.runs.continue_run import quoted_labels
 from agent_fabric.application.runs.execute_task import ExecuteTask
 from agent_fabric.application.runs.fold_log import fold_log
 from agent_fabric.domain.chat import QueuedMessage, Session
-from agent_fabric.domain.chat_history import history_after
 from agent_fabric.domain.errors import (
     DriverConflict,
     FabricError,
@@ -24,11 +24,10 @@ from agent_fabric.domain.errors import (
     StoreUnavailable,
 )
 from agent_fabric.domain.events import RunCreated
-from agent_fabric.domain.ids import RunId, SessionId, SpecialistId
+from agent_fabric.domain.ids import RunId, SessionId
 from agent_fabric.domain.ownership import Visibility
-from agent_fabric.domain.recruitment import ASSISTANT
-from agent_fabric.domain.runs.state import RunState
 from agent_fabric.domain.runs.task import Budget, Task
+from agent_fabric.domain.turn_context import TurnContext, context_after
 
 PASSING = (DriverConflict, FolderHeld, RunHeld, StoreUnavailable)
 """What keeps a turn from beginning now, but not later."""
@@ -56,6 +55,8 @@ class BeginTurn:
     """Makes the task of a turn, as the configuration says."""
     lowered: Callable[[Budget], Budget] = lambda budget: budget
     """Lowers a budget to what a caller with limits may use."""
+    contexts: TurnContexts | None = None
+    """Where what turns have left may be found faster than in their logs."""
 
     async def next(self, session_id: SessionId) -> NextTurn | None:
         """Return the turn that can begin; None: another one is under way, or nothing waits.
@@ -108,33 +109,34 @@ class BeginTurn:
 
     async def _after(self, session: Session, run_id: RunId, message: QueuedMessage, task: Task) -> NextTurn:
         """Return a turn that goes on from another one: its conversation, its workspace, its labels."""
-        events = await self.runs.read(run_id)
-        state, created = await fold_log(run_id, events), events[0].body
-        if not isinstance(created, RunCreated) or state.task is None:
-            raise RunUndrivable(f"The start of run {run_id} cannot be read", hint=f"See: fabric verify {run_id}")
-        before = state.task
-        forked = created.session != session.session_id
-        others = created.project and before.owner != task.owner  # a fork has no right to another owner's project
-        own_folder = not created.project
-        if own_folder and not self.workspaces.usable(created.workspace):
+        before = await self._context(session.session_id, run_id)
+        forked = before.session != session.session_id
+        others = before.project and before.owner != task.owner  # a fork has no right to another owner's project
+        own_folder = not before.project
+        if own_folder and not self.workspaces.usable(before.workspace):
             raise RunUndrivable(
-                f"The workspace of this session is gone: {created.workspace}", hint="Start a new session instead."
+                f"The workspace of this session is gone: {before.workspace}", hint="Start a new session instead."
             )
         copies = forked and own_folder
         task = replace(
             task,
-            history=history_after(state),
-            quotes=quoted_labels(run_id, state, before, task),
-            specialist_ids=task.specialist_ids or before.specialist_ids or _whom_to_stay_with(state),
-            encrypted=task.encrypted or created.encrypted,
-            workspace="" if copies or others else created.workspace,
-            project=created.project and not others,
+            history=before.history,
+            quotes=quoted_labels(run_id, before.labels, before.owner, task),
+            specialist_ids=task.specialist_ids or before.specialist_ids,
+            encrypted=task.encrypted or before.encrypted,
+            workspace="" if copies or others else before.workspace,
+            project=before.project and not others,
             continues=None if forked else run_id,
         )
-        return NextTurn(message, task, created.workspace if copies else "")
+        return NextTurn(message, task, before.workspace if copies else "")
 
-
-def _whom_to_stay_with(state: RunState) -> tuple[SpecialistId, ...]:
-    """Return who goes on with a conversation; nobody after the assistant: then its words choose again."""
-    who = tuple(state.specialist_ids)
-    return () if who == (ASSISTANT,) else who
+    async def _context(self, session_id: SessionId, run_id: RunId) -> TurnContext:
+        """Return what a turn has left: from the cache, if that is about the whole log, else from the log itself."""
+        cached = None if self.contexts is None else await self.contexts.get(session_id, run_id)
+        if cached is not None and not await self.runs.read(run_id, after=cached.events - 1):
+            return cached
+        events = await self.runs.read(run_id)
+        state = await fold_log(run_id, events)
+        if not isinstance(events[0].body, RunCreated) or state.task is None:
+            raise RunUndrivable(f"The start of run {run_id} cannot be read", hint=f"See: fabric verify {run_id}")
+        return context_after(state)

@@ -41,6 +41,8 @@ class ManageSessions:
     """Whether new sessions are encrypted."""
     check: Callable[[Session], object] = lambda _: None
     """Raises if a session names a model or a pack that does not exist."""
+    forget: Callable[[SessionId], object] = lambda _: None
+    """Told of a session that is gone, for whoever has kept something of it."""
 
     async def create(
         self,
@@ -168,7 +170,9 @@ class ManageSessions:
         require_owner(session, by)
         if session.turn is not None:
             raise RunUnsettled("A turn of this session is under way", hint="Stop it first.")
-        for run_id in await self.sessions.remove(session.session_id):
+        turns = await self.sessions.remove(session.session_id)
+        self.forget(session.session_id)
+        for run_id in turns:
             try:
                 await self.retention.remove(run_id, by=by.name, reason="its session was deleted")
             except FabricError as problem:  # another run goes on from it, say

@@ -11,7 +11,7 @@ from agent_fabric.domain.events import RunCreated
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.ownership import Visibility
 from agent_fabric.domain.runs.answer import answer_in
-from agent_fabric.domain.runs.labelling import addresses_handed_on, words_of_owner
+from agent_fabric.domain.runs.labelling import labels_handed_on
 from agent_fabric.domain.runs.state import RunState
 from agent_fabric.domain.runs.task import Quoted, RunStatus, Task
 
@@ -79,7 +79,7 @@ class ContinueRun:
             project=project,
             conversation=before.conversation or run_id,
             continues=run_id,
-            quotes=quoted_labels(run_id, state, before, task),
+            quotes=quoted_labels(run_id, labels_handed_on(state), before.owner, task),
             visibility=task.visibility or (Visibility.PRIVATE if private else None),
             encrypted=task.encrypted or created.encrypted,
         )
@@ -108,13 +108,12 @@ def _answer(state: RunState) -> str:
             return "(cancelled)"
 
 
-def quoted_labels(run_id: RunId, state: RunState, before: Task, task: Task) -> Quoted:
-    """Return the labels of the earlier run. The words of another owner are strangers' text."""
-    own = before.owner == task.owner
-    words = (task.prompt, words_of_owner(state) if own else "")
-    return Quoted(
+def quoted_labels(run_id: RunId, left: Quoted, owner: str, task: Task) -> Quoted:
+    """Return the labels of a task that goes on from somebody's run. The words of another owner are strangers' text."""
+    own = owner == task.owner
+    words = (task.prompt, left.own_words if own else "")
+    return replace(
+        left,
         own_words="\n".join(filter(None, words)),
-        untrusted=(*state.untrusted, *(() if own else (f"run {run_id} of {before.owner}",))),
-        private=tuple(state.private),
-        addresses=addresses_handed_on(state, (before.prompt, state.payload)),
+        untrusted=(*left.untrusted, *(() if own else (f"run {run_id} of {owner}",))),
     )

@@ -2,7 +2,7 @@
 
 import asyncio
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
@@ -65,6 +65,8 @@ class DriveRun:
     timers."""
     archive: WorkspaceArchive | None = None
     """Where files are saved with the results of calls that may have changed them."""
+    on_settled: Callable[[RunState], None] | None = None
+    """Told of each run that has come to its end here. It must neither raise nor block."""
     _releasing: set[asyncio.Future[None]] = field(default_factory=set)
     """Runs whose effects outlast their drive."""
 
@@ -80,6 +82,8 @@ class DriveRun:
         try:
             drive.record(None, opening)
             await drive.run()
+            if self.on_settled is not None and state.status.settled:
+                self.on_settled(state)
         except asyncio.CancelledError:
             await drive.stop()
             if self.marks_interruption:

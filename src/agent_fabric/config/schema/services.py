@@ -86,11 +86,11 @@ class NatsConfig(Settings):
 
 
 class RedisConfig(Settings):
-    """Redis, which counts for all servers together. Needs `agent-fabric[cluster]`."""
+    """Redis, which counts and keeps sessions at hand for all servers. Needs `agent-fabric[cluster]`."""
 
     url: RedisUrl | None = None
-    """Its address, or `env:NAME`, for `limits.storage: redis`; not set: none is used. A password in it is shown
-    nowhere."""
+    """Its address, or `env:NAME`: for `limits.storage: redis`, and for sessions where `store.url` is set; not set: none
+    is used. A password in it is shown nowhere."""
 
     def address(self, environ: Mapping[str, str]) -> str | None:
         """Return the address itself where the setting refers to a variable.

@@ -183,7 +183,7 @@ def _take_note(state: RunState, body: CloudFallbackUsed | WorkspaceSaved) -> Non
 
 def _begin(state: RunState, body: RunCreated) -> None:
     state.task = body.task
-    state.workspace = body.workspace
+    state.workspace, state.project = body.workspace, body.project
     state.task_force_mode = body.task_force_mode
     begin_labels(state, body)
     if body.workflow is not None:

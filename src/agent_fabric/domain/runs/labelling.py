@@ -18,6 +18,7 @@ from agent_fabric.domain.labels import (
 from agent_fabric.domain.memory.knowledge import PRIVATE, Knowledge
 from agent_fabric.domain.policy.rule_names import ADDRESS_IN_TASK, ADDRESS_READ, ARGUMENTS_IN_TASK, SEARCHED
 from agent_fabric.domain.runs.state import RunState
+from agent_fabric.domain.runs.task import Quoted
 from agent_fabric.domain.tools import ToolSpec
 
 
@@ -96,6 +97,17 @@ def addresses_handed_on(state: RunState, value: Any) -> tuple[str, ...]:
     """Return the addresses in what a run hands on that it has read, or that its owner wrote: no model composed them."""
     found = set(addresses_in(value))
     return tuple(sorted(found & {*state.addresses, *addresses_written(words_of_owner(state))})) if found else ()
+
+
+def labels_handed_on(state: RunState) -> Quoted:
+    """Return what whatever goes on from a run has to know of what the run has read, and who wrote its task."""
+    prompt = "" if state.task is None else state.task.prompt
+    return Quoted(
+        own_words=words_of_owner(state),
+        untrusted=tuple(state.untrusted),
+        private=tuple(state.private),
+        addresses=addresses_handed_on(state, (prompt, state.payload)),
+    )
 
 
 def flow_of(state: RunState) -> Flow:

@@ -163,6 +163,8 @@ class RunState:
     task: Task | None = None
     """None before the first event."""
     workspace: str = ""
+    project: bool = False
+    """Whether the workspace is a project folder of the owner."""
     saved: str = ""
     """Manifest of the files as they were last saved; empty: they were not."""
     specialist_ids: tuple[SpecialistId, ...] = ()

@@ -16,7 +16,7 @@ async def find_redis_problem(url: str) -> str:
         url, socket_timeout=CHECK_TIMEOUT_S, socket_connect_timeout=CHECK_TIMEOUT_S, retry=Retry(NoBackoff(), 0)
     )
     try:
-        await redis.eval("return redis.call('PTTL', KEYS[1])", 1, "fabric:rate:doctor")
+        await redis.eval("return redis.call('PTTL', KEYS[1])", 1, "rate_limit:doctor")
     except (RedisError, OSError) as problem:
         return hide_passwords(str(problem)) or type(problem).__name__
     finally:

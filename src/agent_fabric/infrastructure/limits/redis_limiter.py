@@ -111,7 +111,7 @@ class RedisLimiter:
         self._count_in_redis = self._redis.register_script(_COUNT)
         self._url = hide_passwords(url)
         self._clock = clock
-        self._prefix = f"fabric:rate:{name}:".encode()
+        self._prefix = f"rate_limit:{name}:".encode()
         self._max_keys = max_keys
         self._known: OrderedDict[str, _Known] = OrderedDict()
         self._waiting: list[_Hit] = []
