@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Any, assert_never
 
 from agent_fabric.domain.dialects.call_text import THOUGHT, NoCall, ParsedCalls, read_call, read_calls, read_object
+from agent_fabric.domain.dialects.conversation import is_conversation, reply_so_far
 from agent_fabric.domain.dialects.line_lists import joined
-from agent_fabric.domain.dialects.replies import REPLY, reply_so_far, with_reply
 from agent_fabric.domain.ids import CallId
 from agent_fabric.domain.messages import LLMResponse, ToolCallRequest, ToolDialect
 from agent_fabric.domain.tools import ToolSpec
@@ -32,9 +32,10 @@ def parse_answer(
             found = read_calls(response.content, offered)
             return _with(answer, found, _NATIVE_FORM, cut_off=cut_off, recovered=True)
         case ToolDialect.SCHEMA:
-            if REPLY in with_reply(tools) and (said := reply_so_far(response.content)):
+            talks = is_conversation(tools)
+            if talks and (said := reply_so_far(response.content)):
                 return replace(answer, content=said)  # cut off or not: the person has seen it
-            found = _constrained(response.content, offered)
+            found = _constrained(response.content, offered, talks=talks)
             return _with(answer, found, _SCHEMA_FORM, cut_off=cut_off)
         case ToolDialect.TEXT:
             found = read_calls(response.content, offered)
@@ -51,8 +52,8 @@ _CUT_OFF = (
 )
 
 
-def _constrained(text: str, tools: Mapping[str, ToolSpec]) -> ParsedCalls:
-    """Read an answer that should be one JSON object."""
+def _constrained(text: str, tools: Mapping[str, ToolSpec], *, talks: bool) -> ParsedCalls:
+    """Read an answer that should be one JSON object; who `talks` may also write plain words."""
     if not text.strip():
         return ParsedCalls()
     try:
@@ -61,7 +62,8 @@ def _constrained(text: str, tools: Mapping[str, ToolSpec]) -> ParsedCalls:
     except NoCall as problem:
         # A server that does not know about schemas lets the model write what it likes.
         found = read_calls(text, tools)
-        return found if found.calls else ParsedCalls(said=text, problem=found.problem or str(problem))
+        is_plain = talks and not text.lstrip().startswith("{")
+        return found if found.calls or is_plain else ParsedCalls(said=text, problem=found.problem or str(problem))
     where = _breaks_off(tools[name], value)
     if where:
         return ParsedCalls(said=text, problem=f"the command is not whole, {where}; write it in a simpler way")

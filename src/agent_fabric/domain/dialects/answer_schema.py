@@ -17,7 +17,7 @@ LONGEST_SUMMARY = 300
 MAX_ITEMS = 12
 MAX_LINES = 200
 """Of a file that is written in one call."""
-_LONG = frozenset({"answer", "content", "text", "body", "code", "patch", "quote"})
+_LONG = frozenset({"content", "text", "body", "code", "patch", "quote"})
 
 
 def schema_of_calls(tools: Sequence[ToolSpec], only: str | None = None, *, why_first: bool = False) -> dict[str, Any]:

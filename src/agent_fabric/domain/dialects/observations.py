@@ -93,14 +93,16 @@ def next_step(task: str, tool: ToolSpec | None, text: str) -> str:
     )
 
 
-def next_reply(said: str, text: str) -> str:
+def next_words(said: str, tool: ToolSpec | None, text: str) -> str:
     """Return what a model is told after a result in a conversation: that a person waits for its words."""
     wanted = f"They said: {said}" if len(said) <= LONGEST_REMINDER else "What they said stands above."
     if _first_time(_object(text) or {}) is not None:
-        return f"You have seen this already: reply now. {wanted}"
+        return f"You have seen this already: answer now. {wanted}"
     if has_failed(text):
-        return f"That failed. Do it another way, or reply with what you know. {wanted}"
-    return f"If this is enough to answer, reply now with what it shows. {wanted}"
+        return f"That failed. Do it another way, or say in plain words what you know. {wanted}"
+    if tool is not None and tool.effect is not Effect.READS and not tool.command_argument:
+        return f"That is done. Say so in plain words, unless something is still to be done. {wanted}"
+    return f"Now answer in plain words with what this shows, unless you need another call. {wanted}"
 
 
 def _after_failure(task: str, wanted: str, text: str, result: Mapping[str, Any]) -> str:

@@ -3,16 +3,12 @@
 from collections.abc import Sequence
 
 from agent_fabric.domain.dialects.observations import blames_program, has_failed, is_broken, was_repeated
-from agent_fabric.domain.dialects.replies import REPLY
 from agent_fabric.domain.messages import Message, Role
 from agent_fabric.domain.program_files import can_be_run
 from agent_fabric.domain.tools import FINISH_TASK, BadArguments, Effect, ToolSpec, arguments_from
 
 MAX_ROUNDS = 4
 """Calls made again to no effect; after these a model may only finish."""
-MAX_MISSES = 2
-"""Calls of one turn of a conversation that failed or were made before; after these a model may only reply."""
-_ENDINGS = frozenset({FINISH_TASK, REPLY.name})
 
 
 def offered_tools(messages: Sequence[Message], tools: Sequence[ToolSpec]) -> Sequence[ToolSpec]:
@@ -26,8 +22,6 @@ def offered_tools(messages: Sequence[Message], tools: Sequence[ToolSpec]) -> Seq
     - After a command that a known program has made fail, something is written: a small model would run it again, or
       look again, and again.
     - A line is mended by its number only where a program has failed or a file is broken: elsewhere the line is a guess.
-    - In a conversation this goes for each turn by itself, with the reply for the finish. A reply is always a choice.
-      A person waits for it: what has failed is not tried again in another way, and after a second miss only it is left.
     - The finish is not the next choice after a call that failed, after a finish that was sent back, or before a program
       that was written has been run.
     """
@@ -42,8 +36,7 @@ def offered_tools(messages: Sequence[Message], tools: Sequence[ToolSpec]) -> Seq
     guessing = {name for name in acting if "line" in properties_of[name]}
     rounds, unfinished, unrun, done_twice, looked, blamed = 0, False, False, False, "", False
     stuck_with: set[str] = set()
-    talks, misses = REPLY in tools, 0
-    for message in _of_this_turn(messages) if talks else messages:
+    for message in messages:
         for call in message.tool_calls:
             asked[call.call_id] = (call.tool, call.arguments)
         if message.role is not Role.TOOL or message.call_id not in asked:
@@ -51,8 +44,6 @@ def offered_tools(messages: Sequence[Message], tools: Sequence[ToolSpec]) -> Seq
         key = name, arguments = asked[message.call_id]
         again = key in shown and (shown[key] == message.content or was_repeated(message.content))
         rounds, stuck_with = (rounds + 1, {*stuck_with, name}) if again else (rounds, set())
-        if talks and (again or has_failed(message.content)):
-            misses, stuck_with = misses + 1, {*stuck_with, name}
         unrun = (unrun or _writes_program(arguments)) and name not in commands
         unfinished = name == FINISH_TASK or has_failed(message.content) or (unrun and bool(commands))
         looked = name if name in around else "" if name in acting and name != FINISH_TASK else looked
@@ -62,22 +53,13 @@ def offered_tools(messages: Sequence[Message], tools: Sequence[ToolSpec]) -> Seq
         if not again:
             shown[key] = message.content
     if not asked:
-        return [tool for tool in tools if _looks_around(tool) or tool == REPLY] if around else tools
-    if rounds >= MAX_ROUNDS or done_twice or misses >= MAX_MISSES:
-        return [tool for tool in tools if tool.name in _ENDINGS] or tools
-    if blamed and (left := [tool for tool in tools if tool.name in writing - stuck_with or tool == REPLY]):
+        return [tool for tool in tools if _looks_around(tool)] or tools
+    if rounds >= MAX_ROUNDS or done_twice:
+        return [tool for tool in tools if tool.name == FINISH_TASK] or tools
+    if blamed and (left := [tool for tool in tools if tool.name in writing - stuck_with]):
         return left
     left_out = {*stuck_with, *guessing, looked, FINISH_TASK} if unfinished else {*stuck_with, *guessing, looked}
     return [tool for tool in tools if tool.name not in left_out] or tools
-
-
-def _of_this_turn(messages: Sequence[Message]) -> Sequence[Message]:
-    """Return what came after a turn of a conversation had ended with plain text."""
-    for index in range(len(messages) - 1, 0, -1):
-        before = messages[index - 1]
-        if messages[index].role is Role.USER and before.role is Role.ASSISTANT and not before.tool_calls:
-            return messages[index:]
-    return messages
 
 
 def _looks_around(tool: ToolSpec) -> bool:

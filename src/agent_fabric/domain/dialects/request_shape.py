@@ -6,10 +6,10 @@ from typing import Any, assert_never
 
 from agent_fabric.domain.dialects.answer_schema import schema_of_calls
 from agent_fabric.domain.dialects.call_text import FENCE, MARK, THOUGHT, as_text
+from agent_fabric.domain.dialects.conversation import FORM, is_conversation, schema_for
 from agent_fabric.domain.dialects.line_lists import as_lines
-from agent_fabric.domain.dialects.observations import has_failed, led_nowhere, next_reply, next_step, readable
+from agent_fabric.domain.dialects.observations import has_failed, led_nowhere, next_step, next_words, readable
 from agent_fabric.domain.dialects.offered_tools import offered_tools
-from agent_fabric.domain.dialects.replies import REPLY, as_reply, with_reply
 from agent_fabric.domain.dialects.signatures import signatures
 from agent_fabric.domain.messages import Message, Role, ToolCallRequest, ToolDialect
 from agent_fabric.domain.tools import BadArguments, ToolSpec, arguments_from
@@ -30,8 +30,8 @@ class ShapedRequest:
     """The last call led nowhere: asked in the same way, the model would make it again."""
     only_answer: str = ""
     """The one answer that the schema leaves, which nobody has to be asked for; empty: there is a choice."""
-    replies: bool = False
-    """Plain text comes as a call of `reply`; see `spoken`."""
+    talks: bool = False
+    """The answer may be plain words or a call, and only the words are for the person; see `spoken`."""
 
 
 def shape_request(
@@ -45,44 +45,32 @@ def shape_request(
     match dialect:
         case ToolDialect.NATIVE:
             return ShapedRequest(messages=messages, tools=tools, must_call=must_call)
+        case ToolDialect.SCHEMA if must_call is None and is_conversation(tools):
+            return ShapedRequest(
+                messages=_told(messages, FORM, tools, _json_call, in_lines=True, talks=True),
+                tools=(),
+                must_call=None,
+                answer_schema=schema_for(messages, tools),
+                talks=True,
+            )
         case ToolDialect.SCHEMA:
-            tools = with_reply(tools) if must_call is None else tools
-            talks = REPLY in tools
             last = messages[-1] if messages else None
             failed = last is not None and last.role is Role.TOOL and has_failed(last.content)
             offered = offered_tools(messages, tools)
             schema = schema_of_calls(offered, must_call, why_first=failed) if tools else None
             return ShapedRequest(
-                messages=_told(
-                    _in_replies(messages) if talks else messages,
-                    _SCHEMA_FORM,
-                    tools,
-                    _json_call,
-                    in_lines=True,
-                    talks=talks,
-                ),
+                messages=_told(messages, _SCHEMA_FORM, tools, _json_call, in_lines=True),
                 tools=(),
                 must_call=None,
                 answer_schema=schema,
                 stuck=last is not None and last.role is Role.TOOL and led_nowhere(last.content),
                 only_answer=_only_answer(offered) if must_call is None and not failed else "",
-                replies=talks,
             )
         case ToolDialect.TEXT:
             told = _told(messages, _TEXT_FORM, tools, _fenced_call)
             return ShapedRequest(messages=told, tools=(), must_call=None)
         case unknown:
             assert_never(unknown)
-
-
-def _in_replies(messages: Sequence[Message]) -> Sequence[Message]:
-    """Return a conversation in which the model has spoken as it is asked to."""
-    return [
-        replace(message, content=as_reply(message.content))
-        if message.role is Role.ASSISTANT and not message.tool_calls and message.content
-        else message
-        for message in messages
-    ]
 
 
 def _only_answer(offered: Sequence[ToolSpec]) -> str:
@@ -131,7 +119,8 @@ def _told(
             told.append(Message(Role.ASSISTANT, written(message.content, message.tool_calls, known)))
         elif message.role is Role.TOOL:
             name = names.get(message.call_id or "", "the tool")
-            then = next_reply(said, message.content) if talks else next_step(task, known.get(name), message.content)
+            tool = known.get(name)
+            then = next_words(said, tool, message.content) if talks else next_step(task, tool, message.content)
             _say(told, "\n\n".join(filter(None, (readable(name, message.content), then))))
         elif message.role is Role.USER:
             said = message.content

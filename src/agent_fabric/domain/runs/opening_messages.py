@@ -20,7 +20,7 @@ HOW_TO_TALK = (
 """Follows the prompt of a pack in a turn of a session."""
 HOW_TO_TALK_BRIEFLY = (
     f"This is a conversation with a person. There is no {FINISH_TASK} here: when you have done what they ask for, or "
-    "can answer without a tool, reply in a few plain sentences."
+    "can answer without a tool, answer in a few plain sentences."
 )
 """The same for a small model."""
 

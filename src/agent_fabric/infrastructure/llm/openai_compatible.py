@@ -11,7 +11,7 @@ from agent_fabric.application.ports.llm import Notice, OnDelta
 from agent_fabric.application.ports.secrets import Resolve
 from agent_fabric.domain.addresses import is_local_url
 from agent_fabric.domain.dialects.answer_parser import parse_answer
-from agent_fabric.domain.dialects.replies import spoken
+from agent_fabric.domain.dialects.conversation import spoken
 from agent_fabric.domain.dialects.request_shape import shape_request
 from agent_fabric.domain.errors import ConfigError, ModelError
 from agent_fabric.domain.messages import LLMResponse, Message, ModelSettings, ToolDialect, Usage
@@ -117,7 +117,7 @@ class OpenAICompatibleClient:
         on_delta: OnDelta | None = None,
     ) -> LLMResponse:
         shaped = shape_request(self._dialect, messages, tools, must_call)
-        on_delta = spoken(on_delta) if on_delta is not None and shaped.replies else on_delta
+        on_delta = spoken(on_delta) if on_delta is not None and shaped.talks else on_delta
         if shaped.only_answer:
             known = LLMResponse(content=shaped.only_answer, model=model, usage=Usage(0, 0))
             return parse_answer(self._dialect, known, tools)

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from agent_fabric.domain.dialects.answer_parser import parse_answer
 from agent_fabric.domain.dialects.call_text import MAX_CALLS
 from agent_fabric.domain.messages import LLMResponse, ToolCallRequest, ToolDialect
+from agent_fabric.domain.packs import FinishSpec
 from agent_fabric.domain.tools import Effect, ToolSpec
 from effort import examples
 
@@ -183,7 +184,8 @@ def test_a_constrained_answer_that_was_cut_off_asks_for_less() -> None:
 
 
 def test_a_server_that_ignores_the_schema_is_noticed() -> None:
-    assert "nothing but one JSON object" in parse_answer(SCHEMA, answer("I wrote the file."), TOOLS).problem
+    task = (*TOOLS, FinishSpec().as_tool())  # in a conversation that would be plain words
+    assert "nothing but one JSON object" in parse_answer(SCHEMA, answer("I wrote the file."), task).problem
     assert calls_in(parse_answer(SCHEMA, answer(f"Sure:\n```json\n{CALL}\n```"), TOOLS)) == [("write_file", ARGUMENTS)]
 
 

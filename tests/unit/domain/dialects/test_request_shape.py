@@ -204,7 +204,7 @@ def test_after_a_finish_that_was_sent_back_something_else_comes_first() -> None:
 
 def test_tools_that_no_schema_describes_well_are_still_offered() -> None:
     odd = ToolSpec(name="odd", description="", parameters={}, effect=Effect.READS)
-    shaped = shape_request(SCHEMA, START, (odd,))
+    shaped = shape_request(SCHEMA, START, (odd, FINISH))
     assert shaped.answer_schema is not None
     assert not problems_with({"name": "odd", "arguments": {}}, shaped.answer_schema)
     assert "- odd(): " in shaped.messages[0].content

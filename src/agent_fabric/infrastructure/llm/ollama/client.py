@@ -8,7 +8,7 @@ import aiohttp
 
 from agent_fabric.application.ports.llm import ChatClient, ChatOptions, OnDelta
 from agent_fabric.domain.dialects.answer_parser import parse_answer
-from agent_fabric.domain.dialects.replies import spoken
+from agent_fabric.domain.dialects.conversation import spoken
 from agent_fabric.domain.dialects.request_shape import shape_request
 from agent_fabric.domain.errors import ContextExceeded, ModelAnswerUnusable, ModelRefused, ModelUnreachable
 from agent_fabric.domain.messages import LLMResponse, Message, ModelSettings, ToolDialect
@@ -49,7 +49,7 @@ class OllamaChatClient:
             keep_alive=self._keep_alive,
         )
         shaped = shape_request(self._dialect, messages, tools, must_call)
-        on_delta = spoken(on_delta) if on_delta is not None and shaped.replies else on_delta
+        on_delta = spoken(on_delta) if on_delta is not None and shaped.talks else on_delta
         data = encode_chat(shaped, model, options, stream=on_delta is not None)
         answer = await self._post(data, model, on_delta)
         return parse_answer(self._dialect, answer, tools, strict_native=self._strict_native)

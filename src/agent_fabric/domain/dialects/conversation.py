@@ -1,0 +1,116 @@
+"""How a small model talks: it looks before it speaks of files, speaks freely, and is brought to an end.
+
+A task is done in calls only, and ends with one; there a schema holds every answer to a call. A turn of a conversation
+ends with plain words, so the model is free to write them, except twice. What is about files, commands or numbers begins
+with a call, or the model would make up what it could have seen. And when calls lead nowhere, only words are left: the
+schema of `reply`, a tool that exists between us and the model alone.
+"""
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from agent_fabric.domain.dialects.answer_schema import LONGEST_TEXT, schema_of_calls
+from agent_fabric.domain.dialects.observations import has_failed, was_repeated
+from agent_fabric.domain.messages import Message, Role
+from agent_fabric.domain.tools import FINISH_TASK, Effect, ToolSpec, object_schema
+
+MAX_FAILURES = 2
+"""Of one turn; after these a model may only reply."""
+FORM = """\
+To use a tool, write its call and nothing else, as JSON: {"name": "<tool>", "arguments": {…}}
+You then see its result. To speak to the person, write plain words, without JSON."""
+REPLY = ToolSpec(
+    name="reply",
+    description="Say this to the person; it ends your turn.",
+    parameters=object_schema({"text": {"type": "string"}}, ("text",)),
+    effect=Effect.READS,
+)
+_ABOUT_THINGS = re.compile(
+    r"\b(?:files?|folders?|director(?:y|ies)|workspace|commands?|disk|memory|cpu|process(?:es)?|machine|computer"
+    r"|run|execute|install|delete|rename|today|date)\b"
+    r"|(?<![\w/.@])[\w-]+\.[a-z][a-z0-9]{0,4}\b(?!\.)"
+    r"|\d\s*[-*/+^×]\s*\d",
+    re.IGNORECASE,
+)
+"""Words, names of files and sums, which are looked up or worked out and not guessed."""
+_QUESTION_OF_HOW = re.compile(
+    r"\s*(?:how (?:do|can|would|should) (?:i|you|we|one)\b|explain\b|what is an? )", re.IGNORECASE
+)
+"""Asks for words, whatever they are about."""
+_CALL_LIKE = ("{", "`", "<")
+"""What answers begin with that may be calls; such are shown when they are whole."""
+_BEGINNING = re.compile(
+    rf'\s*\{{\s*"name"\s*:\s*"{REPLY.name}"\s*,\s*"arguments"\s*:\s*\{{\s*"text"\s*:\s*"', re.DOTALL
+)
+_WHOLE = re.compile(
+    r'(?:[^"\\]|\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[0-9a-fA-F]{4}|u(?![dD][89abAB])[0-9a-fA-F]{4}|[^u]))*'
+)
+"""As much of a string as has whole letters: half an escape, or half of a pair, may still be on its way."""
+_REPLY_SCHEMA: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {
+        "name": {"const": REPLY.name},
+        "arguments": object_schema({"text": {"type": "string", "minLength": 1, "maxLength": LONGEST_TEXT}}, ("text",)),
+    },
+    "required": ["name", "arguments"],
+    "additionalProperties": False,
+}
+
+
+def is_conversation(tools: Sequence[ToolSpec]) -> bool:
+    """Tell whether a request is a turn of a conversation: there are tools, and none of them ends it."""
+    return bool(tools) and all(tool.name != FINISH_TASK for tool in tools)
+
+
+def schema_for(messages: Sequence[Message], tools: Sequence[ToolSpec]) -> Mapping[str, Any] | None:
+    """Return what the next answer of a turn is held to; None: the model writes freely."""
+    turn = _of_this_turn(messages)
+    results = [message.content for message in turn if message.role is Role.TOOL]
+    if any(map(was_repeated, results)) or sum(map(has_failed, results)) >= MAX_FAILURES:
+        return _REPLY_SCHEMA
+    said = next((message.content for message in turn if message.role is Role.USER), "")
+    return schema_of_calls(tools) if not results and needs_a_look(said) else None
+
+
+def needs_a_look(said: str) -> bool:
+    """Tell whether words are about something that a tool shows or works out."""
+    return _ABOUT_THINGS.search(said) is not None and not _QUESTION_OF_HOW.match(said)
+
+
+def reply_so_far(written: str) -> str | None:
+    """Return what a model has said through `reply` until now; None: what it writes is not, or not yet, a reply."""
+    begun = _BEGINNING.match(written)
+    if begun is None:
+        return None
+    whole = _WHOLE.match(written, begun.end())
+    assert whole is not None  # it matches nothing at all, too
+    try:
+        return str(json.loads(f'"{whole[0]}"', strict=False))
+    except ValueError:  # an escape that JSON does not have
+        return whole[0]
+
+
+def spoken(on_delta: Callable[[str], None]) -> Callable[[str], None]:
+    """Return a listener for pieces of an answer that passes on what is said to the person, and no calls."""
+    written, said = "", 0
+
+    def hear(piece: str) -> None:
+        nonlocal written, said
+        written += piece
+        text = reply_so_far(written) if written.lstrip().startswith(_CALL_LIKE) else written
+        if text is not None and len(text) > said:
+            on_delta(text[said:])
+            said = len(text)
+
+    return hear
+
+
+def _of_this_turn(messages: Sequence[Message]) -> Sequence[Message]:
+    """Return what came after a turn had ended with plain words."""
+    for index in range(len(messages) - 1, 0, -1):
+        before = messages[index - 1]
+        if messages[index].role is Role.USER and before.role is Role.ASSISTANT and not before.tool_calls:
+            return messages[index:]
+    return messages
