@@ -184,7 +184,7 @@ def test_a_constrained_answer_that_was_cut_off_asks_for_less() -> None:
 
 
 def test_a_server_that_ignores_the_schema_is_noticed() -> None:
-    task = (*TOOLS, FinishSpec().as_tool())  # in a conversation that would be plain words
+    task = (*TOOLS, FinishSpec(parameters={"type": "object"}).as_tool())  # in a conversation that would be plain words
     assert "nothing but one JSON object" in parse_answer(SCHEMA, answer("I wrote the file."), task).problem
     assert calls_in(parse_answer(SCHEMA, answer(f"Sure:\n```json\n{CALL}\n```"), TOOLS)) == [("write_file", ARGUMENTS)]
 

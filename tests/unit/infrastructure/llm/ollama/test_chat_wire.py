@@ -71,8 +71,10 @@ def test_request_sets_the_window_and_gives_arguments_as_objects() -> None:
 
 
 def test_schema_dialect_holds_the_answer_to_a_schema() -> None:
-    body = sent(ToolDialect.SCHEMA)
-    assert body["format"] == shape_request(ToolDialect.SCHEMA, CONVERSATION, [LOOK]).answer_schema
+    shaped = shape_request(ToolDialect.SCHEMA, CONVERSATION, [LOOK], must_call="look")
+    body = json.loads(encode_chat(shaped, "m", OPTIONS, stream=False))
+    assert shaped.answer_schema is not None
+    assert body["format"] == shaped.answer_schema
     assert "tools" not in body
 
 
