@@ -12,6 +12,7 @@ from agent_fabric.domain.errors import ContextExceeded, ModelAnswerUnusable, Mod
 from agent_fabric.domain.json_schema import problems_with
 from agent_fabric.domain.messages import LLMResponse, Message, ModelSettings, Role, ToolDialect, estimate_tokens
 from agent_fabric.domain.models import ModelCard
+from agent_fabric.domain.packs import FinishSpec
 from agent_fabric.domain.runs.task import Priority
 from agent_fabric.domain.tools import BadArguments, Effect, ToolSpec, arguments_from, object_schema
 
@@ -135,7 +136,9 @@ class ProbeModel:
 
     async def _ask(self, settings: ModelSettings, text: str, notice: Notice) -> LLMResponse:
         messages = [Message(Role.SYSTEM, _SYSTEM), Message(Role.USER, text)]
-        return await self._answer(settings, messages, _TOOLS, LONGEST_ANSWER, notice)
+        # What ends a task is among its tools: without that, it would be a conversation, in which words are free.
+        tools = (*_TOOLS, _FINISH) if settings.dialect == ToolDialect.SCHEMA else _TOOLS
+        return await self._answer(settings, messages, tools, LONGEST_ANSWER, notice)
 
     async def _answer(
         self,
@@ -227,6 +230,7 @@ _TOOLS = (
     _tool("get_temperature", "Measure the temperature in a city.", city={"type": "string"}),
     _tool("add_numbers", "Add two numbers.", a={"type": "number"}, b={"type": "number"}),
 )
+_FINISH = FinishSpec(parameters=object_schema({"summary": {"type": "string"}}, ("summary",))).as_tool()
 _TEMPERATURE = _Question(
     "How warm is it in Oslo? Use the tool.",
     lambda tool, arguments: tool == "get_temperature" and "oslo" in str(arguments["city"]).lower(),
