@@ -40,6 +40,8 @@ test("a form asks for what it shows, and nothing of what it hides", () => {
   assert.equal("cron_expression" in workflow, false);
   assert.equal(workflow.task_instruction, "");
   assert.deepEqual(workflow.inputs, { who: "Ada" });
+  const said = wishOf({ ...fields, kind: "channel", target: "ann@telegram" }, {});
+  assert.deepEqual([said.target_kind, said.target, said.task_instruction], ["channel", "ann@telegram", "Look"]);
   const node = wishOf({ ...fields, kind: "node", target: "web-1", instruction: "df -h" }, {});
   assert.deepEqual([node.target_kind, node.target, node.task_instruction], ["node_command", "web-1", "df -h"]);
 });

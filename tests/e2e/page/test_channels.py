@@ -134,4 +134,11 @@ def test_it_fits_a_phone_and_shows_others_less(browser: Browser, house: PageWorl
     drawer = open_channels(page)
     expect(drawer).to_contain_text("is for admins")
     expect(page.locator("[data-test=pair]")).to_have_count(0)
+    page.get_by_role("textbox", name="Quiet hours").fill("never")
+    page.get_by_role("button", name="Save").click()
+    expect(drawer.get_by_role("alert")).to_be_visible()
+    page.get_by_role("textbox", name="Quiet hours").fill("22:00-07:00")
+    page.get_by_role("button", name="Save").click()
+    expect(page.locator(".toast")).to_contain_text("Saved.")
+    assert violations(page) == []
     page.context.close()

@@ -51,7 +51,7 @@ def join(line: str, folder: Path) -> "subprocess.Popen[bytes]":
     words = shlex.split(line)
     arguments = words[words.index("join") :]
     subprocess.run([*PROGRAM, *arguments, "--dir", str(folder)], check=True, capture_output=True, timeout=60)
-    (folder / "node.toml").write_text(ASKING)
+    (folder / "node.toml").write_text(f"{ASKING}pty_support = true\n")
     with (folder / "log").open("ab") as log:
         return subprocess.Popen([*PROGRAM, "run", "--dir", str(folder)], stdout=log, stderr=log)
 
@@ -93,13 +93,21 @@ def test_a_machine_is_invited_asked_and_rolled_out_to(
     page.get_by_role("button", name="Run", exact=True).click()
     card = page.locator(f"[data-test=command-outcome] {APPROVAL}[data-status=pending]")
     expect(card).to_contain_text("on web-1")
-    expect(card).to_contain_text("the machine web-1")
+    expect(card).to_contain_text("machine web-1 and what")
     expect(card.locator("[data-test=machine-facts]")).to_contain_text("its own file and the hub")
     assert not made.exists()
     agree(page, card)
     expect(page.locator("[data-test=done]")).to_contain_text("success", timeout=JOINS_MS)
     expect(page.locator("[data-test=done] li", has_text="touch")).to_contain_text("success", timeout=JOINS_MS)
     assert made.exists()
+
+    page.click("[data-test=open-shell]")
+    agree(page, page.locator(f"{APPROVAL}[data-status=pending]"))
+    page.fill("[data-test=shell-line]", "echo sh$((40+2))ell")
+    page.keyboard.press("Enter")
+    expect(page.locator("[data-test=screen]")).to_contain_text("sh42ell", timeout=JOINS_MS)
+    page.get_by_role("button", name="End the shell").click()
+    expect(page.get_by_role("button", name="Another one")).to_be_visible(timeout=JOINS_MS)
 
     page.get_by_role("button", name="What may happen there").click()
     expect(page.locator("[data-test=in-force]")).to_contain_text("everything else asks")

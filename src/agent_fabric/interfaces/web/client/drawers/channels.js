@@ -14,6 +14,7 @@ const AGAIN = new Set(["in_doubt", "failed", "expired"]);
 export function Channels({ store, actions }) {
   const admin = store.may("admin");
   return html`<${Standing} store=${store} />
+    ${store.start?.kind === "user" && html`<${Told} name=${store.start.name} actions=${actions} />`}
     ${admin ? html`<${People} store=${store} actions=${actions} /><${Deliveries} store=${store} actions=${actions} />` : html`<p class="note">Who is on them, and what went out, is for admins.</p>`}`;
 }
 
@@ -27,6 +28,32 @@ function Standing({ store }) {
     <ul class="rows" data-test="channels">${(value?.channels ?? []).map((/** @type {any} */ each) => html`<li key=${`${each.channel} ${each.account}`}><span class="row-title">${each.channel}${each.name ? `: ${each.name}` : ""}</span>
       <span class="row-facts"><span class=${`status ${each.connected ? "ready" : each.problem ? "failed" : "waiting"}`}>${each.connected ? "connected" : each.state}</span><span>${each.heard_at ? `heard ${agoText(each.heard_at, now)}` : "nothing heard yet"}</span><span>${each.account ?? ""}</span></span>
       ${each.problem && html`<p class="note warning">${each.problem} ${each.hint ?? ""}</p>`}</li>`)}</ul>`;
+}
+
+/** Where one wants approvals and alerts, and when not. @param {any} props */
+function Told({ name, actions }) {
+  const { value, view, again } = useLoaded(() => get(`${PATH}/notify`), []);
+  const [problem, setProblem] = useState("");
+  const listOf = (/** @type {any} */ text) => String(text).split(/[\s,]+/).filter(Boolean);
+  /** @param {SubmitEvent} event */
+  const save = async (event) => {
+    event.preventDefault();
+    const form = new FormData(/** @type {HTMLFormElement} */ (event.target));
+    try {
+      await post(`${PATH}/notify`, { user: name, approvals: listOf(form.get("approvals")), alerts: listOf(form.get("alerts")), quiet_hours: String(form.get("quiet")).trim(), timezone: Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC" });
+      setProblem("");
+      actions.say("Saved.");
+      again();
+    } catch (error) {
+      setProblem(problemText(error));
+    }
+  };
+  return html`<${Heading} text="Where you are told" />
+    ${view ?? html`<form class="form" onSubmit=${save}>
+      <div class="pair"><label>Approvals <input name="approvals" required defaultValue=${value.approvals.join(", ")} /></label><label>Alerts <input name="alerts" required defaultValue=${value.alerts.join(", ")} /></label></div>
+      <label>Quiet hours <input name="quiet" defaultValue=${value.quiet_hours ?? ""} placeholder="22:00-07:00" /><span class="quiet">page, channel (all of them), or the name of a channel; several with commas. Times are those of this browser; kept: ${value.timezone}.</span></label>
+      ${problem && html`<p class="note warning" role="alert">${problem}</p>`}
+      <div class="buttons"><button type="submit">Save</button></div></form>`}`;
 }
 
 /** @param {any} props */

@@ -29,6 +29,7 @@ export function OneNode({ store, actions, item }) {
       ${store.may("nodes") && html`<button type="button" onClick=${() => setEditing(true)}>Name and labels…</button>`}
     </div>
     ${store.may("nodes") && usable && html`<${Later} key="run" load=${() => import("./node_commands.js")} name="RunCommand" store=${store} actions=${actions} node=${value} path=${path} />`}
+    ${store.may("nodes") && value.status === "online" && value.supported_tools?.includes("shell") && html`<${Later} key="shell" load=${() => import("./node_shell.js")} name="Shell" store=${store} actions=${actions} path=${path} />`}
     <${Later} key="commands" load=${() => import("./node_commands.js")} name="Commands" store=${store} actions=${actions} path=${path} />
     <h3>About it</h3>
     <${About} node=${value} />

@@ -9,8 +9,10 @@ import { ApprovalCard } from "../view/approval.js";
 import { Empty, Output } from "../view/parts.js";
 import { Act, Heading, problemText, RunLink, useLive, useNow, useSome } from "./pieces.js";
 
+const MOST_BYTES = 8 * 1024 * 1024;
 const OPEN = new Set(["waiting", "queued", "sent"]);
 const COLOUR = /** @type {Record<string, string>} */ ({ success: "completed", error: "failed", blocked: "block", denied: "block", in_doubt: "waiting", waiting: "waiting", queued: "waiting", sent: "running" });
+const ELSEWHERE = new Set(["shell", "file_put", "file_get", "upgrade"]); // they need more than one answer
 const EXAMPLES = /** @type {Record<string, object>} */ ({ list_files: { path: "/" }, read_file: { path: "/etc/hostname" }, write_file: { path: "/tmp/note", content: "" } });
 
 /** @param {any} props */
@@ -21,7 +23,7 @@ export function RunCommand({ store, actions, node, path }) {
   const [told, setTold] = useState(/** @type {any} */ (null));
   const [problem, setProblem] = useState("");
   const [busy, setBusy] = useState(false);
-  const tools = node.supported_tools?.length ? node.supported_tools : ["run_command"];
+  const tools = (node.supported_tools?.length ? node.supported_tools : ["run_command"]).filter((/** @type {string} */ name) => !ELSEWHERE.has(name));
   const plain = tool === "run_command";
   /** @param {boolean} dry */
   const send = async (dry) => {
@@ -52,32 +54,53 @@ export function RunCommand({ store, actions, node, path }) {
     <div aria-live="polite" data-test="command-outcome">
       ${problem && html`<p class="note warning">${problem}</p>`}
       ${told?.dry && html`<p><span class=${`status ${told.status}`}>${told.status}</span> ${told.reason}</p>`}
-      ${told && !told.dry && html`<${Told} told=${told} store=${store} actions=${actions} />`}
+      ${told && !told.dry && html`<${Told} told=${told} store=${store} actions=${actions} path=${path} />`}
     </div>`;
 }
 
 /** What came of it at once: a result, a question, or a place in the queue. @param {any} props */
-function Told({ told, store, actions }) {
+function Told({ told, store, actions, path }) {
   useStore(store, (all) => all.approvals.get(told.approval_id)?.status);
   if (told.approval_id) {
     const card = store.approvals.get(told.approval_id);
     if (card) return html`<${ApprovalCard} key=${card.id} id=${card.id} asked=${{ ...card, alike: card.for_run }} decision="" by="" reason="" store=${store} actions=${actions} />`;
     return html`<p class="note">A person has to agree. ${told.reason}</p>`;
   }
-  if (told.result) return html`<${Result} command=${told} />`;
+  if (told.result) return html`<${Result} command=${told} path=${path} actions=${actions} />`;
   return html`<p class="note">${told.status}: ${told.reason || "it waits for the machine"}</p>`;
 }
 
 /** @param {any} props */
-function Result({ command }) {
+function Result({ command, path, actions }) {
   const { result } = command;
   const { stdout, stderr, exit_code: code, signal, truncated, duration_ms: took, error, ...rest } = result ?? {};
+  const [whole, setWhole] = useState(/** @type {Record<string, string>} */ ({}));
+  /** The machine keeps all of it for a week. */
+  const fetchAll = async () => {
+    /** @type {Record<string, string>} */
+    const all = {};
+    for (const stream of ["stdout", "stderr"]) {
+      const decoder = new TextDecoder();
+      let [text, offset, size] = ["", 0, 1];
+      while (offset < size && offset < MOST_BYTES) {
+        const part = await get(`${path}/commands/${command.execution_id}/output?stream=${stream}&offset=${offset}`);
+        const bytes = Uint8Array.from(atob(part.data), (each) => each.charCodeAt(0));
+        if (!bytes.length) break;
+        text += decoder.decode(bytes, { stream: true });
+        offset += bytes.length;
+        size = part.size;
+      }
+      all[stream] = text + (offset < size ? "\n… and more: see fabric nodes output" : "");
+    }
+    setWhole(all);
+  };
   const known = stdout !== undefined || stderr !== undefined || error !== undefined;
   return html`<p class="row-facts"><span class=${`status ${COLOUR[command.status] ?? ""}`}>${command.status.replaceAll("_", " ")}</span>
       ${code !== undefined && code !== null && html`<span>exit code ${code}</span>`}${signal && html`<span>signal ${signal}</span>`}${took !== undefined && html`<span>${durationText(took / 1000)}</span>`}${truncated && html`<span>the middle was left out</span>`}</p>
     ${error && html`<p class="note warning">${typeof error === "string" ? error : (error.message ?? JSON.stringify(error))}</p>`}
-    ${stdout && html`<${Output} text=${stdout} />`}
-    ${stderr && html`<p class="label">Errors</p><${Output} text=${stderr} />`}
+    ${(whole.stdout ?? stdout) && html`<${Output} text=${whole.stdout ?? stdout} />`}
+    ${(whole.stderr ?? stderr) && html`<p class="label">Errors</p><${Output} text=${whole.stderr ?? stderr} />`}
+    ${truncated && whole.stdout === undefined && html`<${Act} label="Get all of it" actions=${actions} act=${fetchAll} />`}
     ${!known && result && html`<${Output} text=${JSON.stringify(rest, null, 2)} />`}`;
 }
 
@@ -107,5 +130,5 @@ function Command({ command, now, store, actions, path, again }) {
     ${open && store.may("nodes") && html`<div class="buttons small"><${Act} label="Cancel" sure="Cancel it?" actions=${actions} act=${() => request("DELETE", `${path}/commands/${command.execution_id}`)} after=${again} /></div>`}
     ${shown && html`<dl class="facts">${facts.filter(([, each]) => each).map(([name, each]) => html`<div key=${name}><dt>${name}</dt><dd>${each}</dd></div>`)}</dl>
       ${command.run_id && html`<p><${RunLink} run=${command.run_id} actions=${actions} /></p>`}
-      ${command.result && html`<${Result} command=${command} />`}`}</li>`;
+      ${command.result && html`<${Result} command=${command} path=${path} actions=${actions} />`}`}</li>`;
 }

@@ -117,6 +117,7 @@ function PlanForm({ done }) {
     <label>Machines <input required value=${selector} onInput=${(/** @type {any} */ event) => setSelector(event.target.value)} autocomplete="off" class="code-input" /><span class="quiet">all, a name, or labels such as role=web,env!=dev</span></label>
     <p class="note" aria-live="polite" data-test="selected">${nodes ? (nodes.length ? `${counted(nodes.length, "machine")}: ${nodes.slice(0, 12).map((node) => node.name).join(", ")}${nodes.length > 12 ? " …" : ""}` : "No machine fits.") : "…"}</p>
     <label>Command <textarea name="command" class="code-input" rows="2" required spellcheck=${false}></textarea></label>
+    <label>Check each machine afterwards with <input name="check" class="code-input" maxlength="4000" placeholder="systemctl is-active nginx" autocomplete="off" spellcheck=${false} /></label>
     <label>Name <input name="name" maxlength="200" placeholder="what it is for" autocomplete="off" /></label>
     <div class="pair"><label>Canaries first <input name="canary" type="number" min="0" max="1000" step="1" required defaultValue="1" /></label><label>Then up to <input name="waves" required defaultValue="10%, 50%, 100%" /></label></div>
     <div class="pair"><label>Failures before it halts <input name="errors" type="number" min="0" step="1" required defaultValue="0" /></label><label>Pause between waves (seconds) <input name="pause" type="number" min="0" max="86400" step="any" required defaultValue="0" /></label></div>

@@ -95,12 +95,12 @@ function Preview({ fields }) {
 
 /** @param {any} props */
 function What({ fields, on, store }) {
-  const says = ["task", "chat", "node"].includes(fields.kind);
-  const words = { chat: "Message", node: "Command" }[/** @type {"chat" | "node"} */ (fields.kind)] ?? "Task";
+  const says = ["task", "chat", "channel", "node"].includes(fields.kind);
+  const words = { chat: "Message", channel: "Message", node: "Command" }[/** @type {"chat" | "channel" | "node"} */ (fields.kind)] ?? "Task";
   return html`<fieldset><legend>What</legend>
-    <label>It starts <select value=${fields.kind} onChange=${on("kind")}><option value="task">a task</option><option value="agent">an agent</option><option value="workflow">a workflow</option><option value="chat">a message in a chat</option>${(store.may("nodes") || fields.kind === "node") && html`<option value="node">a command on a machine</option>`}</select></label>
+    <label>It starts <select value=${fields.kind} onChange=${on("kind")}><option value="task">a task</option><option value="agent">an agent</option><option value="workflow">a workflow</option><option value="chat">a message in a chat</option><option value="channel">a message in a chat on a channel</option>${(store.may("nodes") || fields.kind === "node") && html`<option value="node">a command on a machine</option>`}</select></label>
     ${fields.kind === "task" && html`<label>Who does it <select value=${fields.pack} onChange=${on("pack")}><option value="">whoever fits best</option>${(store.start?.packs ?? []).map((/** @type {string} */ pack) => html`<option key=${pack} value=${pack}>${pack}</option>`)}</select></label>`}
-    ${["agent", "workflow", "node"].includes(fields.kind) && html`<${Target} key=${fields.kind} kind=${fields.kind} value=${fields.target} on=${on("target")} />`}
+    ${["agent", "workflow", "channel", "node"].includes(fields.kind) && html`<${Target} key=${fields.kind} kind=${fields.kind} value=${fields.target} on=${on("target")} store=${store} />`}
     ${says && html`<label>${words} <textarea class=${fields.kind === "node" ? "code-input" : ""} rows=${fields.kind === "node" ? 2 : 3} required maxlength="100000" value=${fields.instruction} onInput=${on("instruction")}></textarea></label>`}
     ${fields.kind === "chat" && html`<label class="check"><input type="checkbox" checked=${fields.persistent} onChange=${on("persistent")} /> Always the same chat</label>
       ${fields.persistent && html`<label>Which <select value=${fields.session} onChange=${on("session")}><option value="">one of its own</option>${[...store.sessions.values()].map((each) => html`<option key=${each.id} value=${each.id}>${each.title || "New chat"}</option>`)}</select></label>`}`}
@@ -110,15 +110,17 @@ function What({ fields, on, store }) {
 const TARGETS = /** @type {Record<string, {path: string, list: string, word: string, none: string}>} */ ({
   agent: { path: "/api/v1/agents", list: "agents", word: "Agent", none: "There are no agents that can be used." },
   workflow: { path: "/api/v1/workflows", list: "workflows", word: "Workflow", none: "There are no workflows that can be used." },
+  channel: { path: "/api/v1/channels", list: "channels", word: "Where", none: "Nobody is on a channel." },
   node: { path: "/api/v1/nodes", list: "nodes", word: "Machine", none: "No machine has joined." },
 });
 
 /** @param {any} props */
-function Target({ kind, value, on }) {
-  const known = TARGETS[kind];
+function Target({ kind, value, on, store }) {
+  // Whoever owns the folder is on no channel: they name the user as well.
+  const known = kind === "channel" && store.start?.kind === "local" ? { ...TARGETS.channel, path: "/api/v1/channels/people", list: "people" } : TARGETS[kind];
   const { value: told, view } = useLoaded(() => get(known.path), []);
   if (view) return view;
-  const names = told[known.list].filter((/** @type {any} */ each) => each.usable ?? true).map((/** @type {any} */ each) => each.name);
+  const names = told[known.list].filter((/** @type {any} */ each) => each.usable ?? true).map((/** @type {any} */ each) => (known.list === "people" ? `${each.user}@${each.channel}` : known.list === "channels" ? each.channel : each.name));
   if (value && !names.includes(value)) names.push(value);
   if (!names.length) return html`<p class="note">${known.none}</p>`;
   return html`<label>${known.word} <select required value=${value} onChange=${on}><option value="">Choose one</option>${names.map((/** @type {string} */ name) => html`<option key=${name} value=${name}>${name}</option>`)}</select></label>`;

@@ -68,6 +68,8 @@ export function startsText(schedule) {
       return `workflow ${schedule.target}`;
     case "chat":
       return `chat: ${task}`;
+    case "channel":
+      return `to ${schedule.target}: ${task}`;
     case "node_command":
       return `on ${schedule.target}: ${task}`;
     default:
@@ -120,7 +122,7 @@ export function emptyFields(zone) {
 /** @param {Record<string, any>} schedule @returns {ScheduleFields} A form about a schedule that exists. */
 export function fieldsOf(schedule) {
   const interval = schedule.every ? intervalParts(schedule.every) : { every: "15", unit: "m" };
-  const kinds = /** @type {Record<string, string>} */ ({ workflow: "workflow", chat: "chat", node_command: "node" });
+  const kinds = /** @type {Record<string, string>} */ ({ workflow: "workflow", chat: "chat", channel: "channel", node_command: "node" });
   return {
     name: schedule.name,
     timing: schedule.every ? "every" : "cron",
@@ -157,8 +159,8 @@ export function ruleOf(fields) {
  * @returns {Record<string, any>}
  */
 export function wishOf(fields, inputs) {
-  const kinds = /** @type {Record<string, string>} */ ({ workflow: "workflow", chat: "chat", node: "node_command" });
-  const says = ["task", "chat", "node"].includes(fields.kind);
+  const kinds = /** @type {Record<string, string>} */ ({ workflow: "workflow", chat: "chat", channel: "channel", node: "node_command" });
+  const says = ["task", "chat", "channel", "node"].includes(fields.kind);
   return {
     ...ruleOf(fields),
     target_kind: kinds[fields.kind] ?? "agent",
