@@ -123,7 +123,7 @@ class HandleInbound:
                 assert_never(unknown)
         if not by.may(Scope.RUNS):
             raise Forbidden(f"{by.name} may look on, but not ask for anything here")
-        if (command := command_in(message.text)) is not None:
+        if not message.is_forwarded and (command := command_in(message.text)) is not None:
             return await self._command(command[0], message, by)
         if is_late(message, now=self.clock.now(), max_age_s=self.max_age_s):
             return await self._ask_whether_still(message)

@@ -80,6 +80,7 @@ def read_update(update: Mapping[str, Any], bot: Bot) -> Inbound | None:
     answered = message.get("reply_to_message")
     answered = answered if isinstance(answered, Mapping) else {}
     addressed, text = _addressed(text, message, answered, bot)
+    is_forwarded = "forward_origin" in message
     return InboundMessage(
         key=key,
         place=place,
@@ -90,6 +91,7 @@ def read_update(update: Mapping[str, Any], bot: Bot) -> Inbound | None:
         is_bot=bool(author.get("is_bot")),
         is_addressed=addressed,
         quoted="" if _is_own(answered, bot) else str(answered.get("text") or answered.get("caption") or ""),
+        is_forwarded=is_forwarded,
         files=files,
     )
 

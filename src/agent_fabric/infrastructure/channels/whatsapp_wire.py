@@ -122,7 +122,15 @@ def _inbound(value: Mapping[str, Any], account: str) -> Iterator[Inbound]:
         text, files = _said(message)
         if text or files:
             yield InboundMessage(
-                key=key, place=place, sender=sender, text=text, sent_at=sent_at, message_id=key, files=files
+                key=key,
+                place=place,
+                sender=sender,
+                text=text,
+                sent_at=sent_at,
+                message_id=key,
+                files=files,
+                is_forwarded=isinstance(context, Mapping)
+                and (context.get("forwarded") is True or context.get("frequently_forwarded") is True),
             )
     for status in _maps(value.get("statuses")):
         part_id, message_id = str(status.get("biz_opaque_callback_data", "")), str(status.get("id", ""))

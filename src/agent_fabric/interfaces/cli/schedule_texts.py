@@ -41,6 +41,13 @@ def wish_from(  # noqa: PLR0913, PLR0917 - as `fabric schedules add` takes it
         raise ConfigError("A schedule runs a workflow, or an agent with a task", hint="Leave one of them out.")
     if chat is not None and workflow is not None:
         raise ConfigError("A schedule runs a workflow, or speaks in a session", hint="Leave one of them out.")
+    if chat is not None and "@" in chat:  # a person on a channel; without a name, the schedule's owner
+        spoken: dict[str, Any] = {"target_kind": "channel", "target": chat.removeprefix("@")}
+    else:
+        spoken = {
+            "use_persistent_chat": None if chat is None else chat != "new",
+            "chat_session_id": chat if chat not in (None, "new", "same") else None,
+        }
     kind = "workflow" if workflow is not None else "agent" if agent is not None else None
     wish: dict[str, Any] = {
         "cron_expression": cron,
@@ -49,8 +56,7 @@ def wish_from(  # noqa: PLR0913, PLR0917 - as `fabric schedules add` takes it
         "task_instruction": do,
         "target_kind": kind if chat is None else "chat",
         "target": workflow or agent,
-        "use_persistent_chat": None if chat is None else chat != "new",
-        "chat_session_id": chat if chat not in (None, "new", "same") else None,
+        **spoken,
         "inputs": dict(map(_input, inputs)) if inputs else None,
         **dict(_setting(each, timezone or "UTC") for each in more or ()),
     }

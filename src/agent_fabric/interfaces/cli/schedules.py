@@ -33,7 +33,7 @@ Workflow = Annotated[str | None, typer.Option("--workflow", metavar="NAME", help
 Agent = Annotated[str | None, typer.Option("--agent", metavar="NAME", help="The agent or pack that does it.")]
 ChatIn = Annotated[
     str | None,
-    typer.Option("--chat", metavar="SESSION", help="Say the task in a session: `new` each time, `same`, or an id."),
+    typer.Option("--chat", metavar="SESSION", help="Say the task in a session: new, same, an id, or USER@CHANNEL."),
 ]
 Inputs = Annotated[
     list[str] | None,

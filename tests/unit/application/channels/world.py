@@ -40,24 +40,28 @@ def no_policy() -> Policy:
 class World:
     """Everything that a channel needs, joined as a server joins it."""
 
-    def __init__(self, *, four_eyes: bool = False) -> None:
+    def __init__(
+        self, *, four_eyes: bool = False, born_of: "World | None" = None, wrap: Any = lambda each: each
+    ) -> None:
         self.machines: dict[str, Machine] = {}
-        self.clock = FrozenClock(START)
-        self.storage = storage = MemoryStorage(self.clock)
-        self.channel = ScriptedChannel()
+        self.clock = born_of.clock if born_of is not None else FrozenClock(START)
+        self.storage = storage = born_of.storage if born_of is not None else MemoryStorage(self.clock)
+        self.channel = born_of.channel if born_of is not None else ScriptedChannel()
         self.store = storage.channels
         self.stopped: list[RunId] = []
-        self._keys, self._codes = itertools.count(1), itertools.count(1)
-        people = ManagePeople(self.store.people, storage.users, self.clock)
+        self._keys = born_of._keys if born_of is not None else itertools.count(1)
+        self._codes = itertools.count(1)
+        store, channel = wrap(self.store), wrap(self.channel)
+        people = ManagePeople(store.people, storage.users, self.clock)
         ids: Any = CountingIds()
         decide = DecideApproval(storage.approvals, storage.runs, no_policy, lambda: four_eyes)
-        press = AnswerPress(people, self.store, storage.approvals, decide, storage.acts, self.clock)
+        press = AnswerPress(people, store, storage.approvals, decide, storage.acts, self.clock)
         self.people = people
         self.handle = HandleInbound(
-            store=self.store,
+            store=store,
             people=people,
             held=Conversations(
-                self.store,
+                store,
                 storage.sessions,
                 ManageSessions(storage.sessions, storage.messages, storage.retention, self.clock, ids, encrypts=False),
             ),
@@ -70,19 +74,19 @@ class World:
             groups=["-5"],
         )
         self.run = RunChannel(
-            channel=self.channel,
-            store=self.store,
+            channel=channel,
+            store=store,
             handle=self.handle,
-            relay=RelayAnswers(self.store, storage.reader, storage.message_queue, self.clock),
+            relay=RelayAnswers(store, storage.reader, storage.message_queue, self.clock),
             cards=SendCards(
-                self.store,
+                store,
                 people,
                 storage.approvals,
                 lambda: f"nonce{next(self._keys)}",
                 self.clock,
                 self._machine,
             ),
-            deliver=DeliverParts(self.channel, self.store.outbox, self.store.deliveries, self.clock),
+            deliver=DeliverParts(channel, store.outbox, store.deliveries, self.clock),
             locks=storage.agent_locks,
             clock=self.clock,
         )
