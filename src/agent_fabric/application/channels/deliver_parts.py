@@ -21,6 +21,7 @@ from agent_fabric.domain.channels.deliveries import (
 from agent_fabric.domain.channels.deliveries import settle as settlement_after
 from agent_fabric.domain.channels.pacing import Pacer
 
+MIN_PAUSE_S = 0.01
 AT_ONCE = 20
 """Parts that are under way at the same time, each to another place."""
 
@@ -40,6 +41,8 @@ class DeliverParts:
     tell: Tell = tell_nobody
     pause: Callable[[float], Awaitable[None]] = asyncio.sleep
     _pacer: Pacer | None = field(default=None)
+    free_in_s: float | None = None
+    """When something that is due may go, as the platform's pace has it; None: nothing waits for that."""
 
     @property
     def pacer(self) -> Pacer:
@@ -70,10 +73,15 @@ class DeliverParts:
         status, now = self.channel.status, self.clock.now()
         due = await self.outbox.due(status.channel, status.account, now, limit=5 * AT_ONCE)
         going: list[Part] = []
+        waits: list[float] = []
         for part in due:
-            if len(going) < AT_ONCE and self.pacer.free_at(part.place, now) <= now:
+            free_at = self.pacer.free_at(part.place, now)
+            if len(going) < AT_ONCE and free_at <= now:
                 self.pacer.note(part.place, now)
                 going.append(part)
+            else:
+                waits.append(max(free_at - now, MIN_PAUSE_S))
+        self.free_in_s = min(waits, default=None)
         if going:
             async with asyncio.TaskGroup() as group:
                 for part in going:

@@ -87,7 +87,7 @@ class RunChannel:
             except FabricError as problem:
                 _log.warning("Channel %s: %s", self.channel.status.channel, problem.message)
             try:
-                async with asyncio.timeout(LOOK_EVERY_S):
+                async with asyncio.timeout(min(LOOK_EVERY_S, self.deliver.free_in_s or LOOK_EVERY_S)):
                     await self._came.wait()
             except TimeoutError:
                 pass

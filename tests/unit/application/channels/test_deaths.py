@@ -13,7 +13,7 @@ import pytest
 from agent_fabric.application.ports.approvals import ApprovalStatus
 from agent_fabric.domain.channels.addresses import Place, Sender, run_of_message
 from agent_fabric.domain.channels.deliveries import DOUBT_NOTE, DeliveryStatus, PartKind
-from agent_fabric.domain.channels.inbound import ButtonPress, InboundMessage
+from agent_fabric.domain.channels.inbound import ButtonPress, Inbound, InboundMessage
 from agent_fabric.domain.identity import Role
 from contract.storage_contract import START
 from unit.application.channels.world import World
@@ -119,7 +119,13 @@ async def _scene(world: World) -> None:
         )
         for number, label in (("8", "Approve"), ("7", "Deny"))
     ]
-    came = [_said("m1", "hello"), _said("m2", "/status"), presses[0], presses[1], _said("m3", "and more")]
+    came: list[Inbound] = [
+        _said("m1", "hello"),
+        _said("m2", "/status"),
+        presses[0],
+        presses[1],
+        _said("m3", "and more"),
+    ]
     await world.store.inbound.add(came, now=START)
 
 

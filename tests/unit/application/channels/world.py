@@ -44,12 +44,13 @@ class World:
         self, *, four_eyes: bool = False, born_of: "World | None" = None, wrap: Any = lambda each: each
     ) -> None:
         self.machines: dict[str, Machine] = {}
-        self.clock = born_of.clock if born_of is not None else FrozenClock(START)
-        self.storage = storage = born_of.storage if born_of is not None else MemoryStorage(self.clock)
-        self.channel = born_of.channel if born_of is not None else ScriptedChannel()
+        self.clock: FrozenClock = born_of.clock if born_of is not None else FrozenClock(START)
+        self.storage: MemoryStorage = born_of.storage if born_of is not None else MemoryStorage(self.clock)
+        self.channel: ScriptedChannel = born_of.channel if born_of is not None else ScriptedChannel()
+        storage = self.storage
         self.store = storage.channels
         self.stopped: list[RunId] = []
-        self._keys = born_of._keys if born_of is not None else itertools.count(1)
+        self._keys: itertools.count[int] = born_of._keys if born_of is not None else itertools.count(1)
         self._codes = itertools.count(1)
         store, channel = wrap(self.store), wrap(self.channel)
         people = ManagePeople(store.people, storage.users, self.clock)
