@@ -172,6 +172,7 @@ async def look_at_files() -> None:
             if nth % 1_000 == 0:
                 (root / f"d{nth // 1_000}").mkdir()
             (root / f"d{nth // 1_000}" / f"f{nth}.txt").touch()
+        (root / ".fabric").mkdir()
         sensor = FileChangeSensor(root, ["**/*.txt"], settle_s=0.0)
         storage = open_storage(
             root / ".fabric", clock=SystemClock(), ids=RandomIds(), run_dir=lambda run_id: str(root / run_id)

@@ -135,23 +135,30 @@ class FireSchedules:
         started: list[RunId] = []
         while True:
             look = await self.store.queue.due(now, limit=BATCH)
-            found, self._next_at, self._has_queued = look.schedules, look.next_at, look.has_queued
-            if not found:
+            self._next_at, self._has_queued = look.next_at, look.has_queued
+            if not look.schedules:
                 break
-            turns = []
-            for nth, due in enumerate(found):
-                turns.append(await self._decide(due, now))
-                if nth % PACE == PACE - 1:
-                    await asyncio.sleep(0)
-            done = await self.store.queue.commit(turns)
-            for turn, due, ours in zip(turns, found, done, strict=True):
-                if ours:
-                    started += await self._after(turn, due)
-            if not any(done):
+            ours = await self._fire_all(look.schedules, now)
+            for turn, due in ours:
+                started += await self._after(turn, due)
+            if not ours:
                 break  # other processes are at it
         if self._has_queued:
             started += await self._start_waiting(now)
         return started
+
+    async def _fire_all(self, found: Sequence[DueSchedule], now: float) -> list[tuple[Turn, DueSchedule]]:
+        """Decide and write; return what was ours to do.
+
+        One after the other: threads that do both at the same time wait for each other most of the time.
+        """
+        turns: list[Turn] = []
+        for nth, due in enumerate(found):
+            turns.append(await self._decide(due, now))
+            if nth % PACE == PACE - 1:
+                await asyncio.sleep(0)
+        done = await self.store.queue.commit(turns)
+        return [(turn, due) for turn, due, ours in zip(turns, found, done, strict=True) if ours]
 
     async def _decide(self, due: DueSchedule, now: float) -> Turn:
         """Decide about one schedule; one that cannot be handled skips its instants, and stops no other."""
@@ -256,8 +263,9 @@ class FireSchedules:
             status, reason = FiringStatus.QUEUED, Reason.MODEL_BUSY
         if status is not FiringStatus.FIRED:
             return NewFiring(firing=self._firing(schedule, instant, status, reason, now, about=about)), None
+        run_id = run_of_firing(schedule.name, instant)
         try:
-            created = await self._created(schedule, instant)
+            created = await self._created(schedule, run_id)
         except TooManyRequests as problem:
             skipped = self._firing(schedule, instant, FiringStatus.SKIPPED, Reason.QUOTA, now, about=problem.message)
             return NewFiring(firing=skipped), None
@@ -265,9 +273,9 @@ class FireSchedules:
             skipped = self._firing(schedule, instant, FiringStatus.SKIPPED, Reason.FAILED, now, about=problem.message)
             return NewFiring(firing=skipped), _letter(schedule, instant, problem.message, now)
         fired = self._firing(schedule, instant, FiringStatus.FIRED, reason, now, about=about)
-        return NewFiring(firing=replace(fired, run_id=run_of_firing(schedule.name, instant)), created=created), None
+        return NewFiring(firing=replace(fired, run_id=run_id), created=created), None
 
-    async def _created(self, schedule: Schedule, instant: float) -> Event | None:
+    async def _created(self, schedule: Schedule, run_id: RunId) -> Event | None:
         """Return the first event of the run; None: it is a turn of a session, which makes its own run.
 
         What is said is said before the firing is recorded, under an id that follows from it: so it is said once.
@@ -275,10 +283,9 @@ class FireSchedules:
         if self.count_start is not None:
             await self.count_start(schedule)
         if schedule.is_said and self.say is not None:
-            await self.say(schedule, run_of_firing(schedule.name, instant))
+            await self.say(schedule, run_id)
             return None
-        task = await self.make_task(schedule)
-        return self.first_event(run_of_firing(schedule.name, instant), task)
+        return self.first_event(run_id, await self.make_task(schedule))
 
     def _firing(
         self, schedule: Schedule, due: float, status: FiringStatus, reason: Reason, now: float, *, about: str = ""
@@ -383,14 +390,14 @@ class FireSchedules:
             if now - firing.due_at <= schedule.max_late_s:
                 return None, None
             return replace(settled, status=FiringStatus.SKIPPED, reason=Reason.MODEL_BUSY), None
+        run_id = run_of_firing(schedule.name, firing.due_at)
         try:
-            created = await self._created(schedule, firing.due_at)
+            created = await self._created(schedule, run_id)
         except TooManyRequests:
             return None, None
         except FabricError as problem:
             await self.store.letters.add(_letter(schedule, firing.due_at, problem.message, now))
             return replace(settled, status=FiringStatus.SKIPPED, reason=Reason.FAILED, about=problem.message), None
-        run_id = run_of_firing(schedule.name, firing.due_at)
         return replace(settled, status=FiringStatus.FIRED, run_id=run_id), created
 
 

@@ -44,13 +44,12 @@ class FileChangeSensor:
 
     async def look(self, cursor: Any) -> Look:
         """Compare the files with those of the last look; the first look only learns what there is."""
-        before = time.thread_time()
         seen = await asyncio.to_thread(self._scan)
-        self.scan_s = time.thread_time() - before
         if cursor is None:
             first = FileCursor(seen)
             return Look(self._keep(first), (), f"first look: {len(seen)} files")
-        known = self._kept[1] if self._kept is not None and self._kept[0] == cursor else FileCursor.of(cursor)
+        kept = self._kept
+        known = kept[1] if kept is not None and (kept[0] is cursor or kept[0] == cursor) else FileCursor.of(cursor)
         after, changes = changed_files(known, seen, self.now(), self.settle_s)
         if not changes:
             waits = f", {len(after.unsettled)} still being written" if after.unsettled else ""
@@ -64,7 +63,10 @@ class FileChangeSensor:
         return plain
 
     def _scan(self) -> dict[str, Stamp]:
-        return dict(scan(self.root, self.patterns))
+        before = time.thread_time()
+        found = dict(scan(self.root, self.patterns))
+        self.scan_s = time.thread_time() - before
+        return found
 
 
 def scan(root: Path, patterns: Sequence[str]) -> Iterator[tuple[str, Stamp]]:

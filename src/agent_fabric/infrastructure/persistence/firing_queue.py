@@ -2,10 +2,12 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from agent_fabric.application.ports.automation import DueLook, DueSchedule, NewFiring, OpenRun, Turn
 from agent_fabric.domain.automation.firing import Firing, FiringStatus
+from agent_fabric.domain.errors import DriverConflict
 from agent_fabric.domain.events import Event
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunStatus
@@ -106,8 +108,13 @@ class SqlFiringQueue:
         if not add_firing(connection, new.firing):
             return False  # fired before, by a schedule of the same name or by hand
         if new.created is not None and new.firing.run_id is not None:
-            self._runs.create_undriven(connection, new.firing.run_id, new.created)
+            self._create(connection, new.firing.run_id, new.created)
         return True
+
+    def _create(self, connection: SqlConnection, run_id: RunId, created: Event) -> None:
+        """Create the run of a firing. One that is there already is that run: only its firing was forgotten."""
+        with suppress(DriverConflict):
+            self._runs.create_undriven(connection, run_id, created)
 
     async def waiting(self, *, limit: int) -> Sequence[tuple[Firing, Sequence[OpenRun]]]:
         query = (
@@ -144,7 +151,7 @@ class SqlFiringQueue:
                 return False
             _close(connection, fired.trigger, over)
             if fired.status is FiringStatus.FIRED and fired.run_id is not None and created is not None:
-                self._runs.create_undriven(connection, fired.run_id, created)
+                self._create(connection, fired.run_id, created)
             return True
 
         return await self._database.write(write)

@@ -63,7 +63,7 @@ def clocks(year: int) -> Iterator[str]:
 async def live(zone: str, expression: str, start: float, days: int, seed: str) -> tuple[World, set[float], int]:
     """Live through a time with two servers; return what has to have been fired, and how many of them were killed."""
     chance = random.Random(seed)
-    oracle = brute_force(expression, ZoneInfo(zone), int(start), int(start) + days * DAY_S)
+    oracle = brute_force(expression, ZoneInfo(zone), int(start), int(start) + (days + 4) * DAY_S)
     world = World(clock=FrozenClock(start))
     await world.add(cron_expression=expression, timezone=zone, max_late_s=30 * DAY_S, pause_after_failures=0)
     world.store.queue = MortalQueue(world.store.queue, chance)  # type: ignore[assignment]
