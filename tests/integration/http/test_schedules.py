@@ -9,7 +9,8 @@ import pytest
 
 from agent_fabric.client import FabricClient
 from agent_fabric.domain.errors import InvalidInputs, NameTaken, ScheduleNotFound
-from integration.http.served import PATIENCE_S, Served, served
+from agent_fabric.testing.scripted_model import ScriptedModel
+from integration.http.served import PATIENCE_S, SCRIPT, Served, served
 
 BASE = "/api/v1/schedules"
 
@@ -142,3 +143,22 @@ async def test_what_cannot_be_started_becomes_a_dead_letter_that_can_be_replayed
         why = (await server.client.get(f"{BASE}/soon/why", params={"at": str(shown["payload"]["due_at"])})).json()
         assert (why["answer"], why["run_id"]) == ("fired", done.json()["outcome"])
         assert (await server.client.delete(f"/api/v1/dead-letters/{letter['id']}")).status_code == 409
+
+
+@pytest.mark.proves("FC-042", "AU-8")
+async def test_a_schedule_uses_the_model_that_it_requires(tmp_path: Path) -> None:
+    async with ScriptedModel(SCRIPT) as model:
+        one = {"base_url": model.base_url, "model": "scripted", "backend": "generic"}
+        models = {"quality": one, "big": {**one, "model": "bigger"}}
+        async with served(tmp_path, also={"models": models}) as server:
+            wish = {"name": "soon", "every": 1, "task_instruction": "do it"}
+            unknown = await server.client.post(BASE, json={**wish, "required_model": "none"})
+            assert unknown.status_code == 422, unknown.text
+            await server.client.post(BASE, json={**wish, "required_model": "big"})
+            fired = await until(
+                server, f"{BASE}/soon/firings", lambda body: any(each["run_id"] for each in body["firings"])
+            )
+            await server.client.post(f"{BASE}/soon/pause")
+            run_id = next(each["run_id"] for each in fired["firings"] if each["run_id"])
+            events = (await server.client.get(f"/runs/{run_id}/events")).json()["events"]
+            assert events[0]["payload"]["model_key"] == "big"

@@ -3,11 +3,14 @@
 import asyncio
 import os
 import shutil
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from agent_fabric.bootstrap import plugins
+from agent_fabric.domain.automation.sensing import Happening, Look
 from agent_fabric.infrastructure.automation.file_sensors import FileChangeSensor
 from integration.http.served import PATIENCE_S, Served, served
 from integration.http.test_schedules import until
@@ -134,3 +137,33 @@ async def test_what_changed_while_no_server_was_running_is_found_at_the_next_sta
     async with asyncio.timeout(PATIENCE_S), served(tmp_path) as server:
         (noticed,) = await happened(server, sensor)
         assert noticed["run_id"]
+
+
+class Tide:
+    """A sensor as a package has it."""
+
+    def __init__(self, options: dict[str, str]) -> None:
+        self.harbour = options["harbour"]
+
+    async def look(self, cursor: Any) -> Look:
+        payload = {"payload": {"harbour": self.harbour}}
+        return Look({"high": True}, () if cursor else (Happening("high", payload),), "high tide")
+
+
+@pytest.mark.proves("A33-144", "A33-101", "AU-9", "AU-11")
+async def test_a_sensor_of_a_package_starts_its_workflow_or_leaves_a_dead_letter(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entry = EntryPoint("tide", f"{__name__}:Tide", plugins.SENSORS)
+    monkeypatch.setattr(plugins, "entry_points", lambda group: [entry] if group == plugins.SENSORS else [])
+    sea = {"kind": "tide", "workflow": "gone", "options": {"harbour": "Kiel"}, "every_s": 1}
+    async with served(tmp_path, also={"sensors": {"sea": sea}}) as server:
+        (noticed,) = await happened(server, "sea")
+        assert (noticed["run_id"], "gone" in noticed["reason"]) == (None, True)
+        (letter,) = (await server.client.get("/api/v1/dead-letters")).json()["dead_letters"]
+        assert (letter["kind"], letter["source"]) == ("trigger", "sea")
+        define(tmp_path, "gone", "manual: true")
+        done = (await server.client.post(f"/api/v1/dead-letters/{letter['id']}/replay")).json()
+        assert (done["status"], done["outcome"]) == ("replayed", letter["id"])
+        ended = await until(server, f"/runs/{letter['id']}", lambda body: body["_meta"]["status"] != "running")
+        assert ended["_meta"]["status"] == "completed"

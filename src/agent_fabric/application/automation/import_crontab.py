@@ -105,4 +105,8 @@ class ImportCrontab:
             raise
 
     async def _add(self, wish: Mapping[str, Any], by: Principal, *, dry_run: bool) -> Schedule:
-        return self.manage.draft(wish) if dry_run else await self.manage.add(wish, by=by)
+        if not dry_run:
+            return await self.manage.add(wish, by=by)
+        draft = self.manage.draft(wish)
+        await self.manage.require_startable(draft)
+        return draft

@@ -88,7 +88,7 @@ class ManageSchedules:
         )
         schedule = self._changed(base, wish, now)
         require_scope_for_target(schedule, by)
-        await self._require_startable(schedule)
+        await self.require_startable(schedule)
         await self.store.schedules.add(schedule, by=by.name)
         self.changed()
         return schedule
@@ -106,7 +106,7 @@ class ManageSchedules:
             changed = self._changed(replace(schedule, revision=schedule.revision + 1), wish, now)
             require_scope_for_target(changed, by)
             if set(wish) - {"is_active"}:
-                await self._require_startable(changed)
+                await self.require_startable(changed)
             paused = "" if changed.is_active else by.name
             changed = replace(changed, paused_by=paused)
             if await self.store.schedules.change(schedule, changed, by=by.name, now=now):
@@ -165,7 +165,12 @@ class ManageSchedules:
         base = Schedule(id="", name=name, rule=Rule(timezone=self.default_timezone, anchor=now), created_at=now)
         return self._changed(base, {"task_instruction": "-", **wish}, now)
 
-    async def _require_startable(self, schedule: Schedule) -> None:
+    async def require_startable(self, schedule: Schedule) -> None:
+        """Check that what a schedule starts can be started.
+
+        Raises:
+            FabricError: it cannot.
+        """
         if not schedule.is_said or self.say is None:
             await self.make_task(schedule)
 

@@ -83,7 +83,8 @@ def _shown(done: Json) -> str:
     for each in done["imported"]:
         rule = f"every {shown_interval(each['every'])}" if each["every"] is not None else each["cron_expression"]
         at = each["next_at"]
-        due = "never due" if at is None else datetime.fromtimestamp(at, ZoneInfo(each["timezone"])).isoformat()
+        zone = ZoneInfo(each["timezone"])
+        due = "never" if at is None else datetime.fromtimestamp(at, zone).isoformat(timespec="seconds")
         target = f"  {each['target']}" if each["target"] else ""
         lines.append(f"line {each['line']}: {each['name']}  {rule} ({each['timezone']})  next {due}{target}")
     for each in done["refused"]:
