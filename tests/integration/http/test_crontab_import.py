@@ -62,6 +62,8 @@ async def test_only_an_admin_takes_commands_over_and_a_crontab_is_not_endless(tm
     async with served(tmp_path) as server:
         long = await server.client.post(f"{BASE}/import", json={"crontab": "#" * 200_001})
         assert long.status_code == 422
+        many = await server.client.post(f"{BASE}/import", json={"crontab": "* * * * * x\n" * 501})
+        assert many.status_code == 422
         wish = {
             "crontab": "0 3 * * * fabric run 'Tidy up.'\n0 4 * * * /bin/true\n0 5 * * * x\nTZ=Mars/Base\n0 1 * * * y"
         }

@@ -17,6 +17,8 @@ from agent_fabric.domain.errors import FabricError, InvalidInputs
 from agent_fabric.domain.identity import Principal, Scope
 
 WORKFLOW_PREFIX = "crontab-"
+MAX_JOBS = 500
+"""Lines of one import that start something."""
 
 
 class CommandWorkflows(Protocol):
@@ -62,13 +64,17 @@ class ImportCrontab:
         """Take a crontab over; its times are of `timezone`, unless it says itself which.
 
         Raises:
-            InvalidInputs: it is too long.
+            InvalidInputs: it is too long, or has too many jobs.
             Forbidden: a run asks.
         """
         require_person(by)
         if len(text) > MAX_CHARACTERS:
             raise InvalidInputs(f"A crontab has at most {MAX_CHARACTERS:,} characters", hint="Import it in parts.")
         found = read_crontab(text, system=system)
+        if len(found.jobs) > MAX_JOBS:
+            raise InvalidInputs(
+                f"An import has at most {MAX_JOBS} jobs, not {len(found.jobs)}", hint="Import it in parts."
+            )
         lines = text.splitlines()
         imported: list[ImportedJob] = []
         refused = list(found.problems)
