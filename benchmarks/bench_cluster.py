@@ -9,7 +9,7 @@ Starts a PostgreSQL of its own. Read the ratios: the floor moves with the machin
 - workers: the same work by 1, 2 and 4 processes; CPU per run.
 - queued: runs that nobody drives yet are created, then claimed at the beginning, in the middle and at the end of the
   queue; once more while a transaction stays open that sees the moment before.
-- idle: queries a second of an idle worker, without and with runs that wait, and the connections of a process.
+- idle: queries a second of an idle server and worker, without and with runs that wait, and connections of a process.
 - latencies: how late a reader at another server has an event, and how soon a driver hears of a cancellation or an
   answer that came to another server, with NATS and without (`cluster_latencies.py`).
 """
@@ -314,10 +314,10 @@ def measure_idle(cluster: Cluster, model: str, seconds: float) -> None:
     url = _new_store(cluster)
     for statement in ("CREATE EXTENSION IF NOT EXISTS pg_stat_statements",):
         cluster.execute(statement, url)
-    print("\nA worker with nothing to do")
-    print("| runs that wait | queries/s | connections |")
-    print("|--:|--:|--:|")
-    for waiting in (0, 1_000):
+    print("\nA process with nothing to do")
+    print("| process | runs that wait | queries/s | connections |")
+    print("|---|--:|--:|--:|")
+    for process, waiting in (("serve", 0), ("worker", 0), ("worker", 1_000)):
         with tempfile.TemporaryDirectory(prefix="bench-idle-") as name:
             folder = Path(name)
             if waiting:
@@ -328,7 +328,8 @@ def measure_idle(cluster: Cluster, model: str, seconds: float) -> None:
                 "store": {"url": url, "pool": POOL},
             }
             (folder / "config.json").write_text(json.dumps(config))
-            command = [sys.executable, "-m", "agent_fabric", "worker", "--json"]
+            door = ("--port", "0") if process == "serve" else ()
+            command = [sys.executable, "-m", "agent_fabric", process, *door, "--json"]
             environment = {**os.environ, "FABRIC_CONFIG_PATH": str(folder / "config.json")}
             worker = subprocess.Popen(command, cwd=folder, env=environment, stdout=subprocess.PIPE, text=True)
             try:
@@ -342,7 +343,7 @@ def measure_idle(cluster: Cluster, model: str, seconds: float) -> None:
                     " AND dbid = (SELECT oid FROM pg_database WHERE datname = current_database())"
                 )
                 ((calls,),) = cluster.execute(query, url)
-                print(f"| {waiting:,} | {float(calls) / seconds:.2f} | {connections(url)} |")
+                print(f"| {process} | {waiting:,} | {float(calls) / seconds:.2f} | {connections(url)} |")
             finally:
                 worker.terminate()
                 worker.wait(20)
