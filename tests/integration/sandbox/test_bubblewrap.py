@@ -35,6 +35,25 @@ async def main():
 asyncio.run(main())
 """
 
+KILLED_AT_ONCE = """
+import os, subprocess, sys
+from contextlib import ExitStack
+from pathlib import Path
+from agent_fabric.infrastructure.sandbox.bubblewrap import BubblewrapSandbox
+
+built = BubblewrapSandbox(Path(sys.argv[1]), sys.argv[2])._build(ExitStack())
+subprocess.Popen(
+    built.command,
+    stdin=subprocess.DEVNULL,
+    pass_fds=(built.control[1].fileno(), *built.files),
+    env=built.environment,
+    cwd="/",
+    start_new_session=True,
+)
+os.kill(os.getpid(), 9)
+"""
+"""Starts a box and is gone before bubblewrap has said anything."""
+
 
 @pytest.fixture
 def workspace(tmp_path: Path) -> Path:
@@ -57,9 +76,9 @@ class TestBubblewrap(SandboxContract):
             yield sandbox
 
 
-def driver_of(workspace: Path, command: str) -> subprocess.Popen[bytes]:
+def driver_of(workspace: Path, *command: str, program: str = DRIVER) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        [sys.executable, "-c", DRIVER, str(workspace), RUN, command],
+        [sys.executable, "-c", program, str(workspace), RUN, *command],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
     )
 
@@ -231,6 +250,11 @@ async def test_a_driver_killed_takes_its_box_with_it(workspace: Path, witness: W
         driver.wait()
     assert await BubblewrapSandbox(workspace, RUN).end_leftovers() == 0
     assert names(workspace) == [witness.NAME]
+
+
+async def test_a_driver_killed_while_its_box_starts_leaves_none(workspace: Path) -> None:
+    assert driver_of(workspace, program=KILLED_AT_ONCE).wait(timeout=10) == -signal.SIGKILL
+    await no_box_left()
 
 
 async def test_leftovers_of_this_run_end_and_those_of_others_do_not(workspace: Path, tmp_path: Path) -> None:

@@ -44,6 +44,7 @@ class CheckTrial:
             return CheckResult(Grade.FAILED, problem.message)
         box_id = RunId(f"{run_id}-check")
         try:
+            await self.sandboxes.end_leftovers(box_id, folder)  # of a process that was killed while it checked
             box = self.sandboxes.for_run(box_id, folder, network_allowed=False)
             outcome = await box.run_command(case.check, timeout_s=timeout_s, environment=_ENVIRONMENT)
         except (OSError, ConfigError) as problem:

@@ -111,7 +111,11 @@ def build(plan: BoxPlan, open_files: ExitStack) -> Built:
             open_files.callback(os.close, file)
         return both
 
-    info, told_of_it = pipe()
+    info, _ = pipe()
+    # Bubblewrap may read there, too. Without a reader it would end halfway if we died meanwhile, and its child waited
+    # for it for ever. So it goes on, and the worker finds that nobody is there.
+    told_of_it = os.open(f"/proc/self/fd/{info}", os.O_RDWR | os.O_CLOEXEC)
+    open_files.callback(os.close, told_of_it)
     waiting, go = pipe() if plan.waits else (None, None)
     files += [told_of_it, *([] if waiting is None else [waiting])]
     control = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
