@@ -469,5 +469,5 @@ FORMAT_TABLE: Final = (
 )
 """Where a PostgreSQL database keeps its format, and what a program has to know at least to use it."""
 MIN_WRITER: Final = 19
-"""The oldest format whose programs may use tables of the newest one. It stays where it is while migrations only add, so
-that processes of the last release go on beside those of this one. Processes that know less hand over and end."""
+"""The oldest format whose programs may use the newest tables; others hand over and end. It rises only with a migration
+that changes or removes something, so that processes of the last release go on beside those of this one."""
