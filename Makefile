@@ -24,14 +24,19 @@ export TASK
 # Tests start hundreds of interpreters, and without bytecode each of them would compile all our source again.
 unexport PYTHONDONTWRITEBYTECODE
 
-# What one pytest runs: `make tests/e2e/cli` runs one of them. Those that take longest begin first.
-LONGEST := tests/integration/http tests/integration/openapi tests/integration/sandbox tests/e2e/models tests/e2e/server tests/e2e/outcomes \
-	tests/e2e/agents tests/e2e/cli tests/e2e/workflows tests/e2e/kills tests/integration/llm \
-	tests/unit/domain tests/unit/infrastructure tests/simulation
+# What one pytest runs: `make tests/e2e/cli` runs one of them. Those that take longest begin first; those that are not
+# named here are quick, and run together: starting pytest for each would take longer than some of them.
+LONGEST := tests/integration/http tests/e2e/outcomes tests/e2e/cluster tests/e2e/documents tests/integration/sandbox \
+	tests/e2e/page small-others tests/e2e/cli tests/integration/persistence tests/integration/openapi some-on-postgres tests/e2e/server \
+	tests/unit/domain tests/integration/llm tests/unit/infrastructure tests/integration/policy tests/e2e/models \
+	tests/e2e/kills tests/integration/browser tests/e2e/agents tests/integration/client tests/e2e/workflows \
+	tests/integration/page tests/architecture tests/simulation
 QUICK_SUITES := $(filter-out %/__pycache__,$(patsubst %/.,%,$(wildcard tests/unit/*/.))) tests/simulation tests/architecture
 SLOW_SUITES := $(patsubst %/,%,$(sort $(dir $(wildcard tests/integration/*/test_*.py tests/e2e/*/test_*.py)))) \
 	$(wildcard tests/integration/test_*.py tests/e2e/test_*.py)
-.PHONY: suites on-postgres some-on-postgres $(QUICK_SUITES) $(SLOW_SUITES)
+SMALL_UNITS := $(filter-out $(LONGEST),$(QUICK_SUITES))
+SMALL_OTHERS := $(filter-out $(LONGEST),$(SLOW_SUITES))
+.PHONY: suites on-postgres some-on-postgres small-units small-others $(QUICK_SUITES) $(SLOW_SUITES)
 
 # What runs a second time, with the store in PostgreSQL; and the part of it that every `make test` runs.
 ON_POSTGRES := tests/integration/http
@@ -39,7 +44,7 @@ SOME_ON_POSTGRES := $(patsubst %,tests/integration/http/test_%.py,idempotency id
 	sessions streams whose_session workflows)
 
 # How many parts run at the same time: while some wait for servers and models, others compute.
-JOBS ?= 3
+JOBS ?= 4
 
 help: ## Show this list
 	@echo 'make run TASK="…"   runs a task; further options in ARGS="…"'
@@ -51,17 +56,15 @@ help: ## Show this list
 run: task-given $(PACKAGE) ## Run TASK="…" with agent-fabric; further options in ARGS="…"
 	@$(VENV)/bin/fabric run $(ARGS) -- "$$TASK"
 
-test: SUITES = $(QUICK_SUITES) $(SLOW_SUITES)
+test: SUITES = $(LONGEST) small-units
 test: CHOSEN = -m "not soak"
-test: AGAIN = some-on-postgres
 test: services ## Every check and every test, the slow ones too
-check: SUITES = $(QUICK_SUITES)
+check: SUITES = $(filter $(QUICK_SUITES),$(LONGEST)) small-units
 check: CHOSEN = -m "not slow and not soak"
 check: ## The fast part: format, lint, types, layers, unit, simulation
 
 test check: $(TOOLS)
-	@CHOSEN='$(CHOSEN)' $(PY) scripts/side_by_side.py --jobs $(JOBS) types \
-		$(filter $(SUITES),$(LONGEST)) $(filter-out $(LONGEST),$(SUITES)) $(AGAIN) lint layers format-check
+	@CHOSEN='$(CHOSEN)' $(PY) scripts/side_by_side.py --jobs $(JOBS) types $(SUITES) lint layers format-check
 
 format: $(TOOLS) ## Format the code and sort its imports
 	$(PY) -m ruff check --select I --fix .
@@ -85,11 +88,20 @@ unit: $(TOOLS) ## Unit tests; pytest's options in ARGS="…"
 simulation: $(TOOLS) ## Simulation tests; pytest's options in ARGS="…"
 	$(PY) -m pytest tests/simulation $(ARGS)
 
+# Only one suite needs this plugin, which takes long to import.
+PYTEST = $(PY) -m pytest $(if $(filter %/openapi,$@),,-p no:schemathesis)
+
 $(QUICK_SUITES) $(SLOW_SUITES): $(TOOLS)
-	$(PY) -m pytest $@ --durations=10 $(CHOSEN) $(ARGS)
+	$(PYTEST) $@ --durations=10 $(CHOSEN) $(ARGS)
+
+small-units: $(TOOLS)
+	$(PYTEST) $(SMALL_UNITS) --durations=10 $(CHOSEN) $(ARGS)
+
+small-others: $(TOOLS)
+	$(PYTEST) $(SMALL_OTHERS) --durations=10 $(CHOSEN) $(ARGS)
 
 on-postgres: $(TOOLS) ## HTTP tests with the store in PostgreSQL; others in ON_POSTGRES="…"
-	FABRIC_TEST_STORE=postgres $(PY) -m pytest $(ON_POSTGRES) --durations=10 $(CHOSEN) $(ARGS)
+	FABRIC_TEST_STORE=postgres $(PYTEST) $(ON_POSTGRES) --durations=10 $(CHOSEN) $(ARGS)
 
 some-on-postgres: ON_POSTGRES := $(SOME_ON_POSTGRES)
 some-on-postgres: on-postgres

@@ -1,4 +1,4 @@
-"""Runs parts of the Makefile side by side, and says at the end what failed and how long each took.
+"""Runs parts of the Makefile side by side, and says at the end what failed and what each took: time and processor.
 
     python scripts/side_by_side.py [--jobs 2] PART...
 
@@ -7,6 +7,7 @@ run, also after one failed: one look shows all there is to mend.
 """
 
 import argparse
+import os
 import subprocess
 import sys
 import time
@@ -20,6 +21,8 @@ class Ended(NamedTuple):
     part: str
     passed: bool
     seconds: float
+    cpu_s: float
+    """Processor time of the part and of everything that it started and waited for."""
     said: str
 
 
@@ -27,16 +30,20 @@ def run(part: str) -> Ended:
     """Make one part."""
     print(f".. {part}", flush=True)
     begun = time.monotonic()
-    done = subprocess.run(
+    with subprocess.Popen(
         ["make", "--no-print-directory", part],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
         errors="replace",
-        check=False,
-    )
-    return Ended(part, done.returncode == 0, time.monotonic() - begun, done.stdout)
+    ) as process:
+        assert process.stdout is not None
+        said = process.stdout.read()
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    cpu_s = used.ru_utime + used.ru_stime
+    return Ended(part, process.returncode == 0, time.monotonic() - begun, cpu_s, said)
 
 
 def main() -> None:
@@ -45,13 +52,16 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=2)
     arguments = parser.parse_args()
     all_ended: list[Ended] = []
+    begun = time.monotonic()
     with ThreadPoolExecutor(arguments.jobs) as pool:
         for future in as_completed([pool.submit(run, part) for part in arguments.parts]):
             ended = future.result()
             all_ended.append(ended)
             print(f"== {ended.part}: {'passed' if ended.passed else 'FAILED'}\n{ended.said}", flush=True)
     for ended in sorted(all_ended, key=lambda each: -each.seconds):
-        print(f"{ended.seconds:6.0f} s  {ended.part}")
+        print(f"{ended.seconds:6.0f} s {ended.cpu_s:6.0f} s CPU  {ended.part}")
+    seconds, cpu_s = time.monotonic() - begun, sum(ended.cpu_s for ended in all_ended)
+    print(f"{seconds:6.0f} s {cpu_s:6.0f} s CPU  together")
     failed = [ended.part for ended in all_ended if not ended.passed]
     print(f"FAILED: {' '.join(failed)}" if failed else f"All passed: {' '.join(arguments.parts)}")
     sys.exit(bool(failed))

@@ -1,5 +1,6 @@
 """What all tests share."""
 
+import gc
 import os
 import platform
 import signal
@@ -36,6 +37,13 @@ def pytest_configure() -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+
+
+def pytest_collection_finish() -> None:
+    """Look for garbage seldom, and not in what stays to the end: all modules and tests. It took a fifth of the time."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(10_000, 20, 20)
 
 
 def pytest_report_header() -> str:

@@ -29,8 +29,10 @@ from pathlib import Path
 from typing import Any, NoReturn, Protocol
 
 MODULE = "agent_fabric.interfaces.cli.main"
-_LENGTH = struct.Struct("!I")
+LENGTH = struct.Struct("!I")
+"""Comes before each request: its size."""
 _STREAMS = 3
+_asking = threading.Lock()
 _INHERITED = frozenset({"PATH", "HOME", "LANG"})
 _IMPORTED_LATE = (
     "agent_fabric.bootstrap.server",
@@ -127,13 +129,11 @@ async def start_fabric(
         request = {
             "arguments": [os.fsdecode(each) for each in arguments],
             "cwd": str(cwd),
+            "imports_from": str(cwd),
             "env": dict(env),
             "new_session": start_new_session,
         }
-        body = json.dumps(request).encode()
-        control = _control()
-        socket.send_fds(control, [_LENGTH.pack(len(body))], [*theirs, reported.fileno()])
-        control.sendall(body)
+        ask_for_process(json.dumps(request).encode(), [*theirs, reported.fileno()])
     finally:
         reported.close()
         for descriptor in theirs:
@@ -141,6 +141,14 @@ async def start_fabric(
     process = Forked(status)
     await process.open(*ours)
     return process
+
+
+def ask_for_process(request: bytes, descriptors: Sequence[int]) -> None:
+    """Send a request, with its three streams and where to report its pid and its exit code, a line each."""
+    with _asking:
+        control = _control()
+        socket.send_fds(control, [LENGTH.pack(len(request))], descriptors)
+        control.sendall(request)
 
 
 def _needs_fresh_interpreter(env: Mapping[str, str]) -> bool:
@@ -299,7 +307,8 @@ def _serve(control: socket.socket) -> dict[str, Any]:
             return request
         for descriptor in streams:
             os.close(descriptor)
-        status.sendall(f"{pid}\n".encode())
+        with contextlib.suppress(BrokenPipeError):
+            status.sendall(f"{pid}\n".encode())
         statuses[pid] = status
 
 
@@ -313,11 +322,11 @@ def _report_ended(statuses: dict[int, socket.socket]) -> None:
 
 def _receive(control: socket.socket) -> tuple[dict[str, Any], list[int], socket.socket] | None:
     room = socket.CMSG_LEN((_STREAMS + 1) * array.array("i").itemsize)
-    head, descriptors, _, _ = socket.recv_fds(control, _LENGTH.size, room)
+    head, descriptors, _, _ = socket.recv_fds(control, LENGTH.size, room)
     if not head:
         return None
-    head += _exactly(control, _LENGTH.size - len(head))
-    (length,) = _LENGTH.unpack(head)
+    head += _exactly(control, LENGTH.size - len(head))
+    (length,) = LENGTH.unpack(head)
     *streams, status = descriptors
     return json.loads(_exactly(control, length)), streams, socket.socket(fileno=status)
 
@@ -340,7 +349,7 @@ def _become(request: dict[str, Any]) -> list[str]:
     os.environ.clear()
     os.environ.update(request["env"])
     more = [part for part in os.environ.get("PYTHONPATH", "").split(os.pathsep) if part]
-    sys.path[:] = [request["cwd"], *more, *sys.path]
+    sys.path[:] = [request["imports_from"], *more, *sys.path]
     importlib.invalidate_caches()
     sys.argv = [MODULE, *request["arguments"]]
     sys.stdin = _text(0, "r", "surrogateescape")

@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, NamedTuple, Self
 
+from e2e.forked_command import forked_command
+
 PATIENCE_S = 30.0
 _KEEP_STATE = 'code=$?; export -p > "$STATE"; pwd > "$STATE.cwd"; exit $code'
 _CLOCK_NUMBER = re.compile(r"\d[\d,.:]*")
@@ -44,6 +46,8 @@ class Shell:
     folder: Path
     configured: Mapping[str, object] | None
     """The user's configuration; None: there is no file."""
+    fresh: bool = False
+    """Whether each `fabric` is a fresh interpreter instead of a fork of a warm one."""
     _servers: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -112,8 +116,10 @@ class Shell:
         return f'source "$STATE"; set -a; {text}\n'
 
     def _environment(self) -> dict[str, str]:
+        is_fresh = self.fresh or os.environ.get("FABRIC_TEST_PROCESSES") == "fresh"
+        forked = () if is_fresh else (str(forked_command()),)
         return {
-            "PATH": os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath))),
+            "PATH": os.pathsep.join((*forked, str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath))),
             "HOME": str(self.home),
             "LANG": "C.UTF-8",
             "TMPDIR": str(self.folder),
@@ -141,6 +147,9 @@ class Shell:
                 code = process.wait(PATIENCE_S)
             finally:
                 if process.poll() is None:
+                    os.killpg(process.pid, signal.SIGTERM)  # which a `fabric` passes on to its fork
+                    with contextlib.suppress(subprocess.TimeoutExpired):
+                        process.wait(1)
                     os.killpg(process.pid, signal.SIGKILL)
                     process.wait()
             out.seek(0)

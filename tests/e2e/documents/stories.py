@@ -78,10 +78,12 @@ class Story(NamedTuple):
     """Ids in the document, and what they stand for here: the newest run, or the newest question."""
     paths: Mapping[str, str] = {}
     """Files and folders in the document, and where they are here."""
+    fresh: bool = False
+    """Whether each `fabric` is a fresh interpreter; see `forked_command`."""
 
 
 STORIES: dict[str, Story] = {
-    "docs/get-started/first-run.md": Story(ids={"08db": "run"}),
+    "docs/get-started/first-run.md": Story(ids={"08db": "run"}, fresh=True),
     "docs/guides/a2a.md": Story(),
     "docs/guides/agents.md": Story(before={"curl": ("fabric serve &",)}),
     "docs/guides/approvals.md": Story(

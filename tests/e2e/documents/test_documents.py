@@ -34,7 +34,7 @@ async def test_the_commands_of_a_document_do_what_it_says(document: str, tmp_pat
     story = STORIES[document]
     async with ScriptedModel(MODEL) as model:
         configured = None if story.configured is None else {**settings(model.base_url), **story.configured}
-        with Shell(tmp_path, configured) as shell:
+        with Shell(tmp_path, configured, story.fresh) as shell:
             write_files(document, shell.work)
             await prepare(story, shell)
             for command in commands(document):

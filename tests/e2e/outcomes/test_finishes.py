@@ -5,6 +5,7 @@ as proven is a hole, and an honest finish that is sent back is a false alarm. Th
 """
 
 import asyncio
+import functools
 import json
 import shutil
 import subprocess
@@ -61,11 +62,13 @@ def require_programs(case: Case) -> None:
     for program in ("make", "npm", "gcc", "git", "ruff"):
         if f'"{program} ' in commands and shutil.which(program) is None:
             pytest.skip(f"there is no {program}")
-    if (
-        "pytest" in commands
-        and subprocess.run(["python3", "-c", "import pytest"], check=False, capture_output=True).returncode
-    ):
+    if "pytest" in commands and not python_has_pytest():
         pytest.skip("python3 has no pytest")
+
+
+@functools.cache
+def python_has_pytest() -> bool:
+    return not subprocess.run(["python3", "-c", "import pytest"], check=False, capture_output=True).returncode
 
 
 def named(cases: list[Case]) -> list[Any]:

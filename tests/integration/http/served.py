@@ -112,6 +112,40 @@ class Served:
         return result
 
 
+class _Server(uvicorn.Server):
+    """uvicorn that stops when it is told to and all have left, instead of looking for that ten times a second.
+
+    How a real server stops is tested with real ones, in `tests/e2e/server`.
+    """
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self._told = asyncio.Event()
+
+    def stop(self) -> None:
+        self.should_exit = True
+        self._told.set()
+
+    async def main_loop(self) -> None:
+        while not await self.on_tick(0):
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(1):
+                    await self._told.wait()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        for server in self.servers:
+            server.close()
+        for connection in list(self.server_state.connections):
+            connection.shutdown()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(1):
+                while self.server_state.connections or self.server_state.tasks:
+                    await asyncio.sleep(0.005)
+        for task in self.server_state.tasks:
+            task.cancel()
+        await self.lifespan.shutdown()
+
+
 @contextlib.asynccontextmanager
 async def served(
     folder: Path,
@@ -132,7 +166,7 @@ async def served(
         with open_listener("127.0.0.1", 0) as listener:
             port = listener.getsockname()[1]
             app = create_app(fabric, live, hosts=names_of("127.0.0.1", port, ()), own_url=f"http://127.0.0.1:{port}")
-            server = uvicorn.Server(
+            server = _Server(
                 uvicorn.Config(
                     app, http=connection, lifespan="on", log_config=None, timeout_graceful_shutdown=1, **SOCKETS
                 )
@@ -153,7 +187,7 @@ async def served(
                         stream.close()
                     await fabric.stop()
                     live.close()
-                    server.should_exit = True
+                    server.stop()
                     await serving
 
 
