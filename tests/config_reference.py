@@ -143,7 +143,7 @@ def _several(kind: Any) -> str:
 def _default(field: FieldInfo) -> str:
     if field.is_required():
         return "see the end" if _is_built_in(field) else "required"
-    if isinstance(field.default, BaseModel):
+    if field.default_factory is dict:
         return "see its section"
     return f"`{json.dumps(field.default)}`"
 

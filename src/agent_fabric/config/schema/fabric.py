@@ -40,7 +40,7 @@ from agent_fabric.config.schema.shell import ShellConfig
 from agent_fabric.config.schema.specialists import SpecialistConfig
 from agent_fabric.config.schema.store import StoreConfig
 from agent_fabric.config.schema.telemetry import TelemetryConfig
-from agent_fabric.config.schema.values import EntryKey, Settings, Text, Texts
+from agent_fabric.config.schema.values import SECTION, EntryKey, Settings, Text, Texts
 from agent_fabric.config.schema.web import WebConfig
 from agent_fabric.config.schema.webhooks import WebhookConfig
 from agent_fabric.config.schema.workflows import WorkflowsConfig
@@ -69,78 +69,78 @@ class FabricConfig(Settings):
     """Whether the configured model is pulled when Ollama has none that will do, and the embedded one downloaded."""
     offline: bool = False
     """Whether asking a model on another machine is an error. Nothing is downloaded for models either."""
-    embedded: EmbeddedConfig = EmbeddedConfig()
+    embedded: EmbeddedConfig = SECTION
     """How the model inside agent-fabric is run."""
     managed_llama: ManagedLlamaConfig | None = None
     """A llama-server that fabric starts and owns, for models with `backend: managed`; not set: none."""
-    budget: BudgetConfig = BudgetConfig()
+    budget: BudgetConfig = SECTION
     """The most that one run may use."""
-    shell: ShellConfig = ShellConfig()
+    shell: ShellConfig = SECTION
     """What the shell tool allows."""
-    sandbox: SandboxConfig = SandboxConfig()
+    sandbox: SandboxConfig = SECTION
     """The sandbox in which commands run."""
-    policy: PolicyConfig = PolicyConfig()
+    policy: PolicyConfig = SECTION
     """Which calls are allowed, which need an approval, and which are blocked."""
-    egress: EgressConfig = EgressConfig()
+    egress: EgressConfig = SECTION
     """Which hosts commands may reach where `shell.network` is `allowlist`."""
-    web: WebConfig = WebConfig()
+    web: WebConfig = SECTION
     """How pages are found and read."""
-    browser: BrowserConfig = BrowserConfig()
+    browser: BrowserConfig = SECTION
     """A browser without a window, for pages that need one."""
-    server: ServerConfig = ServerConfig()
+    server: ServerConfig = SECTION
     """Address, TLS, and the number of concurrent runs of `fabric serve`."""
-    store: StoreConfig = StoreConfig()
+    store: StoreConfig = SECTION
     """Where runs and everything about them are stored."""
-    cluster: ClusterConfig = ClusterConfig()
+    cluster: ClusterConfig = SECTION
     """Servers and workers that share a store."""
-    workspaces: WorkspacesConfig = WorkspacesConfig()
+    workspaces: WorkspacesConfig = SECTION
     """Where the files of runs are kept for other machines."""
-    cli: CliConfig = CliConfig()
+    cli: CliConfig = SECTION
     """How the command line works."""
-    secrets: SecretsConfig = SecretsConfig()
+    secrets: SecretsConfig = SECTION
     """Where secrets are kept, and which of them workflows may use."""
-    limits: LimitsConfig = LimitsConfig()
+    limits: LimitsConfig = SECTION
     """Per-caller limits of the server."""
-    automation: AutomationConfig = AutomationConfig()
+    automation: AutomationConfig = SECTION
     """Schedules and other triggers."""
     sensors: Mapping[EntryKey, SensorConfig] = {}
     """What notices things and starts workflows, each under a name of your choice."""
     webhooks: Mapping[EntryKey, WebhookConfig] = {}
     """Senders whose deliveries are accepted at `POST /api/v1/webhooks/NAME`, each under a name of your choice."""
-    approvals: ApprovalsConfig = ApprovalsConfig()
+    approvals: ApprovalsConfig = SECTION
     """Who may answer what a run asks."""
-    channels: ChannelsConfig = ChannelsConfig()
+    channels: ChannelsConfig = SECTION
     """Where people write to the server: Telegram, Slack, Discord, WhatsApp."""
-    identity: IdentityConfig = IdentityConfig()
+    identity: IdentityConfig = SECTION
     """Authentication: tokens, passwords, API keys, identity provider."""
     encryption: Encryption = ENCRYPTION
     """Which runs are stored encrypted: `sessions` those that answer a person in a chat, `all` every run, `off` only
     those for which it is asked (`fabric run --encrypt`)."""
-    agents: AgentsConfig = AgentsConfig()
+    agents: AgentsConfig = SECTION
     """Where agents are defined."""
-    workflows: WorkflowsConfig = WorkflowsConfig()
+    workflows: WorkflowsConfig = SECTION
     """Where workflows are defined."""
-    chat: ChatConfig = ChatConfig()
+    chat: ChatConfig = SECTION
     """Conversations with people."""
-    memory: MemoryConfig = MemoryConfig()
+    memory: MemoryConfig = SECTION
     """Documents and facts that agents look up."""
-    run_index: RunIndexConfig = RunIndexConfig()
+    run_index: RunIndexConfig = SECTION
     """How earlier runs are searched."""
     cloud_fallback: CloudFallbackConfig | None = None
     """When a second model may answer instead; not set: never."""
     telemetry: TelemetryConfig | None = None
     """Where OpenTelemetry traces go; not set: nowhere."""
-    log: LogConfig = LogConfig()
+    log: LogConfig = SECTION
     """The operations log: level, format, file."""
     alerts: Alerts = ()
     """Alert rules, in addition to the built-in ones."""
-    audit: AuditConfig = AuditConfig()
+    audit: AuditConfig = SECTION
     """Where the head of the audit chain is sent."""
-    retention: RetentionConfig = RetentionConfig()
+    retention: RetentionConfig = SECTION
     """Which settled runs the server deletes by itself."""
-    nats: NatsConfig = NatsConfig()
+    nats: NatsConfig = SECTION
     """NATS between several servers and workers."""
-    redis: RedisConfig = RedisConfig()
+    redis: RedisConfig = SECTION
     """Redis between several servers."""
 
     @model_validator(mode="after")

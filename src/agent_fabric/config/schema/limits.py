@@ -7,7 +7,7 @@ from typing import Annotated, Final, Literal, NamedTuple
 from pydantic import AfterValidator, Field
 
 from agent_fabric.config.problems import ConfigProblem
-from agent_fabric.config.schema.values import Settings
+from agent_fabric.config.schema.values import SECTION, Settings
 
 _RATE: Final = re.compile(r"([1-9][0-9]{0,8}) ?/ ?(?:([1-9][0-9]{0,3}) ?)?(second|minute|hour|day)s?")
 _SECONDS: Final = {"second": 1, "minute": 60, "hour": 3_600, "day": 86_400}
@@ -95,7 +95,7 @@ class LimitsConfig(Settings):
     """Runs that one user or key may have under way at the same time; null: any number."""
     streams: int | None = Field(default=32, ge=1)
     """Streams of events that one user or key may have open at the same time; null: any number."""
-    run: RunLimitsConfig = RunLimitsConfig()
+    run: RunLimitsConfig = SECTION
     """The most that one run may be asked to use."""
     local: bool = False
     """Whether this holds for the local token, too, and wrong credentials from this machine count."""

@@ -7,7 +7,7 @@ from typing import Annotated, Final, Literal
 from pydantic import AfterValidator, Field, Strict
 
 from agent_fabric.config.problems import ConfigProblem
-from agent_fabric.config.schema.values import EntryKey, Scopes, Settings, Text, Texts
+from agent_fabric.config.schema.values import SECTION, EntryKey, Scopes, Settings, Text, Texts
 
 _RULE_ID: Final = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
 
@@ -103,7 +103,7 @@ class PolicyConfig(Settings):
     capabilities: Mapping[EntryKey, Texts] = {}
     """Which tools a specialist or agent may use, as a list of capabilities such as `file-read`, `file-write`,
     `code-execution`, `web-search`; one that is not named here may use all that it has."""
-    allowlist: AllowlistConfig = AllowlistConfig()
+    allowlist: AllowlistConfig = SECTION
     """Allowlists for every call, a floor: agents can narrow them, never widen them."""
     agent_allowlists: Mapping[EntryKey, AllowlistConfig] = {}
     """Further allowlists for a specialist or agent, by its name. An agent's own file can have some, too."""

@@ -5,7 +5,7 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from agent_fabric.config.problems import ConfigProblem
-from agent_fabric.config.schema.values import Settings, Text, Texts
+from agent_fabric.config.schema.values import SECTION, Settings, Text, Texts
 
 
 class SandboxLimits(Settings):
@@ -34,7 +34,7 @@ class SandboxConfig(Settings):
     """`auto`: the strongest that works here. One that is named and does not work is an error, never lowered."""
     uid: int = Field(default=64_000, ge=1, lt=2**32 - 1)
     """The user that commands run as when fabric itself was started as root. Commands never run as root."""
-    limits: SandboxLimits = SandboxLimits()
+    limits: SandboxLimits = SECTION
     """How much the commands of one run may use."""
     image: Text | None = None
     """The container image of level `A+`. A specialist's own `container_image` goes before it."""

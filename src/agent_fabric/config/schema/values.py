@@ -2,10 +2,10 @@
 
 import re
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Strict, StringConstraints
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Strict, StringConstraints
 
 from agent_fabric.config.problems import ConfigProblem
 from agent_fabric.config.secret_references import is_reference
@@ -16,6 +16,7 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(
         frozen=True,
+        defer_build=True,  # only the whole configuration is ever built: each section by itself would take as long again
         extra="forbid",
         strict=True,
         allow_inf_nan=False,
@@ -24,6 +25,8 @@ class Settings(BaseModel):
 
 
 """How every model of the schema behaves."""
+SECTION: Any = Field(default_factory=dict, validate_default=True)
+"""Default of a group of settings: each at its own default. Checked with the rest, so that it needs no class built."""
 
 _SCOPE = re.compile(r"runs:read|runs:all|runs|approvals|workflows|nodes|admin|tools:[A-Za-z0-9_.*-]{1,128}")
 _ENTRY_KEY = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")

@@ -17,7 +17,7 @@ from agent_fabric.infrastructure.persistence.event_bodies import body_reader
 from agent_fabric.infrastructure.persistence.index_batches import EventIndex, IndexedText
 from agent_fabric.infrastructure.persistence.run_activity_index import SEQ_BITS
 from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection
-from agent_fabric.infrastructure.persistence.text_search import TRIGRAM, TextSearch
+from agent_fabric.infrastructure.persistence.text_search import TRIGRAM, TextSearch, without_spaces
 
 MAX_CHARS: Final = 20_000
 """How much of a task, and of a summary, is indexed."""
@@ -27,8 +27,6 @@ MAX_WORDS: Final = 32
 _KINDS: Final = (RunCreated.kind, RunCompleted.kind, RunFailed.kind)
 _WORD = re.compile(r"\w+")
 _TERM = re.compile(r'"([^"]+)"|(\S+)')
-_WITHOUT_SPACES = re.compile("[\u0e00-\u0eff\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]+")
-"""Text of languages that do not put spaces between words."""
 
 
 class RunTextIndex:
@@ -81,7 +79,7 @@ def _put(connection: SqlConnection, search: TextSearch, texts: Sequence[IndexedT
 def _short_words(text: str) -> list[str]:
     """Return the words that are too short for the index, each once."""
     found = {word for word in (*_WORD.findall(text), *text.split()) if len(word) < TRIGRAM}
-    for part in _WITHOUT_SPACES.findall(text):
+    for part in without_spaces(text):
         found.update(part, map("".join, pairwise(part)))
     return sorted(found)
 

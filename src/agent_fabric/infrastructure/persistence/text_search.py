@@ -13,9 +13,9 @@ _MIN_PREFIX: Final = 3
 _MAX_WORDS: Final = 64
 _MAX_GRAMS: Final = 64
 """Of a long word or phrase so many are looked up in the index; they leave few texts to look into."""
-_WITHOUT_SPACES = re.compile("([\u0e00-\u0eff\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff])")
-"""Characters of languages that do not put spaces between words: each counts as a word."""
-_RUN_WITHOUT_SPACES = re.compile(f"{_WITHOUT_SPACES.pattern.strip('()')}+")
+_WITHOUT_SPACES: Final = "[\u0e00-\u0eff\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]"
+"""Characters of languages that do not put spaces between words: each counts as a word. Compiled when such a text comes:
+it takes long, and most processes see none."""
 
 
 class Match(NamedTuple):
@@ -189,13 +189,18 @@ def _asked(text: str) -> list[str]:
 def _pairs(text: str) -> list[str]:
     if text.isascii():
         return []
-    found = (map("".join, pairwise(part)) for part in _RUN_WITHOUT_SPACES.findall(text))
+    found = (map("".join, pairwise(part)) for part in without_spaces(text))
     return list(dict.fromkeys(pair for pairs in found for pair in pairs))
+
+
+def without_spaces(text: str) -> list[str]:
+    """Return the parts of a text in languages that do not put spaces between words."""
+    return [] if text.isascii() else re.findall(f"{_WITHOUT_SPACES}+", text)
 
 
 def spaced(text: str) -> str:
     """Return a text in which every word is one: some languages put no spaces in between."""
-    return text if text.isascii() else _WITHOUT_SPACES.sub(r" \1 ", text)
+    return text if text.isascii() else re.sub(f"({_WITHOUT_SPACES})", r" \1 ", text)
 
 
 def _grams(text: str) -> set[str]:
