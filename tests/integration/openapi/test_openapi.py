@@ -18,12 +18,17 @@ from schemathesis import GenerationMode
 from schemathesis.core.parameters import ParameterLocation
 
 from agent_fabric.interfaces.http.gate import CANONICAL_PREFIX, SEEDS
+from effort import SOAK, effort
 from integration.http.served import bearer, served, task
 
 ANSWERS = Path(__file__).parents[2] / "data" / "openapi_answers.json"
 """The keys of every answer."""
 EXAMPLES = settings(
-    max_examples=20, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
+    max_examples=effort(8, 100),
+    deadline=None,
+    derandomize=not SOAK,
+    database=None,
+    suppress_health_check=list(HealthCheck),
 )
 
 
