@@ -1,6 +1,7 @@
 """Runs over HTTP: real sockets, the real engine and store, a scripted model."""
 
 import asyncio
+import itertools
 import json
 from pathlib import Path
 from typing import Any
@@ -68,41 +69,48 @@ async def test_a_run_that_failed_is_an_answer_too(tmp_path: Path) -> None:
     assert "action" not in answer.json()
 
 
+WRONG_BODIES: list[tuple[Any, str]] = [
+    ({}, "body.prompt"),
+    ({"prompt": ""}, "body.prompt"),
+    ({"prompt": " \n\t "}, "body.prompt"),
+    ({"prompt": "\0\0 \x1b"}, "body.prompt"),
+    ({"prompt": 7}, "body.prompt"),
+    ({"prompt": "x" * 1_000_001}, "body.prompt"),
+    ({"prompt": "x", "unknown": 1}, "body.unknown"),
+    ({"prompt": "x", "max_steps": 0}, "body.max_steps"),
+    ({"prompt": "x", "max_steps": "3"}, "body.max_steps"),
+    ({"prompt": "x", "max_steps": 1001}, "body.max_steps"),
+    ({"prompt": "x", "network_allowed": "yes"}, "body.network_allowed"),
+    ({"prompt": "x", "pack": ""}, "body.pack"),
+    ([], "body"),
+]
+
+
 @pytest.mark.proves("AF-031", "A33-015")
-@pytest.mark.parametrize(
-    ("body", "field"),
-    [
-        ({}, "body.prompt"),
-        ({"prompt": ""}, "body.prompt"),
-        ({"prompt": " \n\t "}, "body.prompt"),
-        ({"prompt": "\0\0 \x1b"}, "body.prompt"),
-        ({"prompt": 7}, "body.prompt"),
-        ({"prompt": "x" * 1_000_001}, "body.prompt"),
-        ({"prompt": "x", "unknown": 1}, "body.unknown"),
-        ({"prompt": "x", "max_steps": 0}, "body.max_steps"),
-        ({"prompt": "x", "max_steps": "3"}, "body.max_steps"),
-        ({"prompt": "x", "max_steps": 1001}, "body.max_steps"),
-        ({"prompt": "x", "network_allowed": "yes"}, "body.network_allowed"),
-        ({"prompt": "x", "pack": ""}, "body.pack"),
-        ([], "body"),
-    ],
-)
-async def test_a_wrong_body_is_refused_field_by_field(tmp_path: Path, body: Any, field: str) -> None:
+async def test_a_wrong_body_is_refused_field_by_field(tmp_path: Path) -> None:
     async with served(tmp_path) as server:
-        for path in ("/run", "/run/stream"):
+        for (body, field), path in itertools.product(WRONG_BODIES, ("/run", "/run/stream")):
             refused = problem_of(await server.client.post(path, json=body), 422, "request_invalid")
-            assert field in [error["field"] for error in refused["errors"]]
+            assert field in [error["field"] for error in refused["errors"]], (path, field)
         assert (await server.client.get("/runs")).json()["runs"] == []
 
 
-@pytest.mark.parametrize(
-    "data",
-    [b"", b'{"prompt": ', b'{"prompt": "\\ud800"}', b'{"\\ud800": 1}', b"\xff\xfe\xfd", b"[" * 100_000, b"9" * 5_000],
-)
-async def test_what_is_no_json_is_refused(tmp_path: Path, data: bytes) -> None:
+NO_JSON = [
+    b"",
+    b'{"prompt": ',
+    b'{"prompt": "\\ud800"}',
+    b'{"\\ud800": 1}',
+    b"\xff\xfe\xfd",
+    b"[" * 100_000,
+    b"9" * 5_000,
+]
+
+
+async def test_what_is_no_json_is_refused(tmp_path: Path) -> None:
     async with served(tmp_path) as server:
-        answer = await server.client.post("/run", content=data, headers={"content-type": "application/json"})
-        problem_of(answer, 422, "request_invalid")
+        for data in NO_JSON:
+            answer = await server.client.post("/run", content=data, headers={"content-type": "application/json"})
+            problem_of(answer, 422, "request_invalid")
 
 
 async def test_what_is_too_large_is_refused_whether_its_length_is_told_or_not(tmp_path: Path) -> None:
@@ -118,12 +126,15 @@ async def test_what_is_too_large_is_refused_whether_its_length_is_told_or_not(tm
             problem_of(answer, 413, "body_too_large")
 
 
-@pytest.mark.parametrize("media_type", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", None])
-async def test_a_body_of_another_type_is_refused(tmp_path: Path, media_type: str | None) -> None:
+OTHER_TYPES = ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", None]
+
+
+async def test_a_body_of_another_type_is_refused(tmp_path: Path) -> None:
     async with served(tmp_path) as server:
-        headers = {} if media_type is None else {"content-type": media_type}
-        answer = await server.client.post("/run", content=json.dumps(task()).encode(), headers=headers)
-        problem_of(answer, 415, "media_type_unsupported")
+        for media_type in OTHER_TYPES:
+            headers = {} if media_type is None else {"content-type": media_type}
+            answer = await server.client.post("/run", content=json.dumps(task()).encode(), headers=headers)
+            problem_of(answer, 415, "media_type_unsupported")
 
 
 @pytest.mark.proves("AF-031")
@@ -137,33 +148,33 @@ async def test_an_unknown_pack_or_model_is_refused_before_there_is_a_run(tmp_pat
         assert (await server.client.get("/runs")).json() == {"runs": [], "next": None}
 
 
-@pytest.mark.parametrize(
-    ("method", "path", "status", "code"),
-    [
-        ("GET", "/nothing", 404, "not_found"),
-        ("GET", "/runs/", 404, "not_found"),
-        ("GET", "/run", 405, "method_not_allowed"),
-        ("DELETE", "/runs", 405, "method_not_allowed"),
-        ("GET", "/runs/none", 404, "run_not_found"),
-        ("GET", "/runs/none/status", 404, "run_not_found"),
-        ("GET", "/runs/none/events", 404, "run_not_found"),
-        ("GET", "/runs/%00%FF/status", 404, "run_not_found"),
-        ("POST", "/runs/none/resume", 404, "run_not_found"),
-        ("POST", "/runs/none/cancel", 404, "run_not_found"),
-        ("GET", "/runs?limit=0", 422, "request_invalid"),
-        ("GET", "/runs?limit=201", 422, "request_invalid"),
-        ("GET", "/runs?status=gone", 422, "request_invalid"),
-        ("GET", "/runs?after=x", 422, "request_invalid"),
-        ("GET", "/runs?since=yesterday", 422, "request_invalid"),
-        ("GET", "/runs/none/events?after=-2", 422, "request_invalid"),
-    ],
-)
-async def test_every_error_is_a_problem(tmp_path: Path, method: str, path: str, status: int, code: str) -> None:
+ERRORS = [
+    ("GET", "/nothing", 404, "not_found"),
+    ("GET", "/runs/", 404, "not_found"),
+    ("GET", "/run", 405, "method_not_allowed"),
+    ("DELETE", "/runs", 405, "method_not_allowed"),
+    ("GET", "/runs/none", 404, "run_not_found"),
+    ("GET", "/runs/none/status", 404, "run_not_found"),
+    ("GET", "/runs/none/events", 404, "run_not_found"),
+    ("GET", "/runs/%00%FF/status", 404, "run_not_found"),
+    ("POST", "/runs/none/resume", 404, "run_not_found"),
+    ("POST", "/runs/none/cancel", 404, "run_not_found"),
+    ("GET", "/runs?limit=0", 422, "request_invalid"),
+    ("GET", "/runs?limit=201", 422, "request_invalid"),
+    ("GET", "/runs?status=gone", 422, "request_invalid"),
+    ("GET", "/runs?after=x", 422, "request_invalid"),
+    ("GET", "/runs?since=yesterday", 422, "request_invalid"),
+    ("GET", "/runs/none/events?after=-2", 422, "request_invalid"),
+]
+
+
+async def test_every_error_is_a_problem(tmp_path: Path) -> None:
     async with served(tmp_path) as server:
-        answer = await server.client.request(method, path)
-        problem_of(answer, status, code)
-        if status == 405:
-            assert answer.headers["allow"]
+        for method, path, status, code in ERRORS:
+            answer = await server.client.request(method, path)
+            problem_of(answer, status, code)
+            if status == 405:
+                assert answer.headers["allow"]
 
 
 async def test_a_bug_of_ours_is_a_problem_without_a_traceback(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -446,23 +457,21 @@ async def test_going_on_with_a_run_that_has_ended_needs_no_room_and_no_body(tmp_
         problem_of(await server.client.post(path, json={"wait": True}), 422, "request_invalid")
 
 
-@pytest.mark.parametrize(
-    ("request_", "status", "code"),
-    [
-        (b"NONSENSE\r\n\r\n", 400, "request_malformed"),
-        (b"GET http://evil.example/health HTTP/1.1\r\nHost: localhost\r\n\r\n", 421, "host_refused"),
-        (b"GET http://localhost/health HTTP/1.1\r\nHost: localhost\r\n\r\n", 200, ""),
-        (b"GET /health?x=a://b HTTP/1.1\r\nHost: localhost\r\n\r\n", 200, ""),
-    ],
-)
-async def test_what_is_no_request_for_us_is_refused_as_a_problem(
-    tmp_path: Path, request_: bytes, status: int, code: str
-) -> None:
+SPOKEN = [
+    (b"NONSENSE\r\n\r\n", 400, "request_malformed"),
+    (b"GET http://evil.example/health HTTP/1.1\r\nHost: localhost\r\n\r\n", 421, "host_refused"),
+    (b"GET http://localhost/health HTTP/1.1\r\nHost: localhost\r\n\r\n", 200, ""),
+    (b"GET /health?x=a://b HTTP/1.1\r\nHost: localhost\r\n\r\n", 200, ""),
+]
+
+
+async def test_what_is_no_request_for_us_is_refused_as_a_problem(tmp_path: Path) -> None:
     async with served(tmp_path) as server:
-        head, body = await _spoken(server.port, request_)
-    assert head.startswith(f"HTTP/1.1 {status} ")
-    assert body.get("code", "") == code
-    assert not code or f"content-type: {PROBLEM}" in head
+        for request, status, code in SPOKEN:
+            head, body = await _spoken(server.port, request)
+            assert head.startswith(f"HTTP/1.1 {status} "), request
+            assert body.get("code", "") == code, request
+            assert not code or f"content-type: {PROBLEM}" in head, request
 
 
 async def _spoken(port: int, request: bytes) -> tuple[str, dict[str, Any]]:
@@ -525,30 +534,30 @@ async def test_whoever_still_sends_when_the_server_stops_is_told_so(tmp_path: Pa
     assert json.loads(body)["code"] == "server_stopping"
 
 
-@pytest.mark.parametrize(
-    ("accepts", "stream"),
-    [
-        (["Text/Event-Stream"], True),
-        (["application/json", "text/event-stream;q=0.5"], True),
-        (["text/event-stream;q=0, application/json"], False),
-        (["text/event-stream; q=0.000"], False),
-        (["*/*"], False),
-    ],
-)
-async def test_a_stream_is_sent_to_those_who_accept_it(tmp_path: Path, accepts: list[str], stream: bool) -> None:
+ACCEPTED: list[tuple[list[str], bool]] = [
+    (["Text/Event-Stream"], True),
+    (["application/json", "text/event-stream;q=0.5"], True),
+    (["text/event-stream;q=0, application/json"], False),
+    (["text/event-stream; q=0.000"], False),
+    (["*/*"], False),
+]
+
+
+async def test_a_stream_is_sent_to_those_who_accept_it(tmp_path: Path) -> None:
     async with served(tmp_path) as server:
         run_id = (await server.client.post("/run", json=task())).json()["_meta"]["run_id"]
-        headers = [*(("Accept", accept) for accept in accepts), ("Last-Event-ID", "")]
-        answer = await server.client.get(f"/runs/{run_id}/events", headers=headers)
-        assert answer.status_code == 200
-        assert answer.headers["content-type"].startswith("text/event-stream") is stream
+        for accepts, stream in ACCEPTED:
+            headers = [*(("Accept", accept) for accept in accepts), ("Last-Event-ID", "")]
+            answer = await server.client.get(f"/runs/{run_id}/events", headers=headers)
+            assert answer.status_code == 200
+            assert answer.headers["content-type"].startswith("text/event-stream") is stream, accepts
 
 
-@pytest.mark.parametrize("path", ["/health", "/runs"])
-async def test_heads_are_answered_without_a_body(tmp_path: Path, path: str) -> None:
+async def test_heads_are_answered_without_a_body(tmp_path: Path) -> None:
     async with served(tmp_path) as server:
-        answer = await server.client.head(path)
-        assert (answer.status_code, answer.content) == (200, b"")
+        for path in ("/health", "/runs"):
+            answer = await server.client.head(path)
+            assert (answer.status_code, answer.content) == (200, b"")
 
 
 @pytest.mark.sqlite

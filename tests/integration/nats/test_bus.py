@@ -103,8 +103,9 @@ async def test_messages_and_places_outlive_a_nats_that_is_killed(nats: OwnServic
     assert not await bus.deliver([message(5)]), "the outbox keeps it"
     nats.start()
     await deliver(bus, message(5))
-    await inboxes.wait_for("billing", 6)
-    assert set(inboxes.ids("billing")) == {f"run-1:{seq}" for seq in range(6)}, "at least once"
+    async with asyncio.timeout(30):
+        while set(inboxes.ids("billing")) != {f"run-1:{seq}" for seq in range(6)}:  # at least once: some come again
+            await asyncio.sleep(0.01)
 
 
 async def test_a_bus_that_starts_without_nats_takes_nothing_over_and_warns_once(
