@@ -47,6 +47,18 @@ class ChannelContract:
             assert await channels.notify.find("ann") == each
         assert [each.user for each in await channels.notify.list()] == ["ann"]
 
+    async def test_what_is_old_and_done_is_deleted(self, channels: ChannelStore) -> None:
+        await channels.inbound.add([SAID, replace(SAID, key="u2"), replace(SAID, key="u3")], now=10.0)
+        await channels.inbound.settle(SAID, outcome="done")
+        await channels.inbound.add([replace(SAID, key="u4")], now=30.0)
+        await channels.inbound.settle(replace(SAID, key="u4"), outcome="done")
+        sent = replace(PART, source="old")
+        await channels.outbox.put([sent, PART])
+        await channels.outbox.settle(sent, Settlement(status=DeliveryStatus.SENT, message_id="1"), now=2.0)
+        assert await channels.prune(20.0) == 2
+        assert await channels.inbound.add([SAID, replace(SAID, key="u2"), replace(SAID, key="u4")], now=40.0) == 1
+        assert [each.source for each in await channels.deliveries.list()] == ["run"]
+
     async def test_what_waits_for_the_morning_holds_up_nothing(self, channels: ChannelStore) -> None:
         held = replace(PART, source="alert", is_held=True, next_at=50.0)
         await channels.outbox.put([held, PART])

@@ -70,11 +70,13 @@ class MemoryInbound:
     def __init__(self) -> None:
         self.kept: dict[tuple[str, str, str], Inbound] = {}
         self.outcomes: dict[tuple[str, str, str], str] = {}
+        self.came_at: dict[tuple[str, str, str], float] = {}
 
-    async def add(self, inbound: Sequence[Inbound], *, now: float) -> int:  # noqa: ARG002 - nothing grows old here
+    async def add(self, inbound: Sequence[Inbound], *, now: float) -> int:
         before = len(self.kept)
         for each in inbound:
             self.kept.setdefault(_inbound_key(each), each)
+            self.came_at.setdefault(_inbound_key(each), now)
         return len(self.kept) - before
 
     async def pending(self, channel: str, account: str, *, limit: int) -> Sequence[Inbound]:
@@ -253,6 +255,17 @@ class MemoryChannels:
         self.turns = MemoryTurns()
         self.notify = MemoryNotify()
         self.conversations = MemoryConversations(self.outbox, self.turns)
+
+    async def prune(self, before: float) -> int:
+        open_now = (DeliveryStatus.QUEUED, DeliveryStatus.SENDING)
+        old = [key for key in self.inbound.outcomes if self.inbound.came_at.get(key, before) < before]
+        for key in old:
+            del self.inbound.kept[key], self.inbound.outcomes[key]
+        parts = self.outbox.parts
+        gone = [each.id for each in parts.values() if each.created_at < before and each.status not in open_now]
+        for part_id in gone:
+            del parts[part_id]
+        return len(old) + len(gone)
 
 
 @dataclass(slots=True)

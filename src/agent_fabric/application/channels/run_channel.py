@@ -17,6 +17,9 @@ from agent_fabric.domain.errors import FabricError
 
 LOOK_EVERY_S = 0.5
 """How often is looked for answers, questions and what is due."""
+KEPT_S = 30 * 86_400.0
+"""How long the keys of what came, and the ledger of what went out, are kept."""
+PRUNE_EVERY_S = 3_600.0
 CLAIM_EVERY_S = 5.0
 """How often a process that does not have the channel tries to get it."""
 
@@ -39,6 +42,7 @@ class RunChannel:
     locks: NamedLocks
     clock: Clock
     pause: Callable[[float], Awaitable[None]] = asyncio.sleep
+    _pruned_at: float = 0.0
     _came: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
@@ -75,6 +79,17 @@ class RunChannel:
         await self.store.inbound.add(inbound, now=self.clock.now())
         self._came.set()
 
+    async def prune(self) -> None:
+        """Delete what is old, now and then. A repetition of a message that old is not known any more.
+
+        Raises:
+            StoreUnavailable: it is deleted later.
+        """
+        now = self.clock.now()
+        if now - self._pruned_at >= PRUNE_EVERY_S:
+            await self.store.prune(now - KEPT_S)
+            self._pruned_at = now
+
     async def _work(self) -> None:
         recovered = False
         while True:
@@ -84,6 +99,7 @@ class RunChannel:
                         await self.deliver.recover()
                         recovered = True
                     await self.step()
+                    await self.prune()
             except FabricError as problem:
                 _log.warning("Channel %s: %s", self.channel.status.channel, problem.message)
             try:

@@ -316,3 +316,7 @@ class ChannelStore(Protocol):
     def notify(self) -> NotifyStore:
         """Where users want to be told."""
         ...
+
+    async def prune(self, before: float) -> int:
+        """Delete what was handled or settled and is older than a moment; return how much that was."""
+        ...

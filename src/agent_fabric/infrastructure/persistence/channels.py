@@ -9,7 +9,7 @@ from agent_fabric.infrastructure.persistence.channel_outbox import SqlChannelOut
 from agent_fabric.infrastructure.persistence.channel_people import SqlChannelPeople
 from agent_fabric.infrastructure.persistence.channel_turns import SqlChannelTurns
 from agent_fabric.infrastructure.persistence.dead_letters import LetterSeal
-from agent_fabric.infrastructure.persistence.sql import Database
+from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection
 
 
 class SqlChannels:
@@ -43,6 +43,17 @@ class SqlChannels:
     @cached_property
     def notify(self) -> SqlNotifyPreferences:
         return SqlNotifyPreferences(self._database, self._chain)
+
+    async def prune(self, before: float) -> int:
+        queries = (
+            "DELETE FROM channel_inbox WHERE received_at < ? AND outcome <> '' RETURNING 1",
+            "DELETE FROM channel_outbox WHERE created_at < ? AND status NOT IN ('queued', 'sending') RETURNING 1",
+        )
+
+        def write(connection: SqlConnection) -> int:
+            return sum(len(connection.execute(query, (before,)).fetchall()) for query in queries)
+
+        return await self._database.write(write)
 
     @property
     def deliveries(self) -> SqlChannelOutbox:
