@@ -99,6 +99,8 @@ class LiveRuns:
         """Where the pieces of answers come from that are written elsewhere."""
         self.on_news: Callable[[], None] | None = None
         """Called when a run begins, asks a person, or ends; None: nobody wants to know."""
+        self.on_reader: Callable[[], None] | None = None
+        """Called when somebody begins to read a run that nobody read before."""
         self._kept: dict[RunId, ExitStack] = {}
 
     @property
@@ -138,6 +140,8 @@ class LiveRuns:
         feed = self._feeds.get(run_id)
         if feed is None:
             feed = self._feeds[run_id] = Feed(run_id)
+            if self.on_reader is not None:
+                self.on_reader()
         feed.readers += 1
         feed.delta_readers += deltas
         self._delta_readers += deltas

@@ -17,6 +17,10 @@ POLL_S = 0.3
 SHARED_POLL_S = 1.0
 """Where the store is shared, and every look a query."""
 BEAT_S = 15.0
+GATHER_S = 0.01
+"""Readers that come within this time are looked after together."""
+LISTENING_S = 0.05
+"""Until hints about another log come in."""
 
 _log = logging.getLogger(__name__)
 
@@ -27,6 +31,8 @@ async def watch(fabric: ServerFabric, live: LiveRuns) -> None:
     poll_s = POLL_S if fabric.records.storage.cluster is None else SHARED_POLL_S
     beat_at, poll_at = loop.time() + BEAT_S, loop.time() + poll_s
     grown = GrownLogs(fabric.wake_ups)
+    if fabric.config.nats.url is not None:  # else nobody elsewhere gives hints
+        live.on_reader = grown.wake_soon
     remote = live.remote = RemoteDeltas(fabric.wake_ups, fabric.dispatch)
     while True:
         hinted = await grown.wait(poll_at - loop.time())
@@ -35,9 +41,8 @@ async def watch(fabric: ServerFabric, live: LiveRuns) -> None:
             beat_at = loop.time() + BEAT_S
         remote.ask_again()
         feeds = live.feeds()
-        if loop.time() >= poll_at:
-            grown.follow([feed.run_id for feed in feeds if not feed.settled and feed.run_id not in fabric.dispatch])
-        else:
+        grown.follow([feed.run_id for feed in feeds if not feed.settled and feed.run_id not in fabric.dispatch])
+        if loop.time() < poll_at:
             feeds = [feed for feed in feeds if feed.run_id in hinted]
         await _look(fabric, [feed for feed in feeds if _is_elsewhere(fabric, feed)])
         if loop.time() >= poll_at:
@@ -78,6 +83,7 @@ class GrownLogs:
         self._followed: dict[RunId, Callable[[], None]] = {}
         self._grown: set[RunId] = set()
         self._hinted = asyncio.Event()
+        self._waking = False
 
     def follow(self, run_ids: Collection[RunId]) -> None:
         """Hear of these logs from now on, and of no others."""
@@ -86,6 +92,18 @@ class GrownLogs:
         for run_id in run_ids:
             if run_id not in self._followed:
                 self._followed[run_id] = self._wake_ups.listen(log_topic(run_id), self._hear(run_id))
+                # What came before others knew that we listen.
+                asyncio.get_running_loop().call_later(LISTENING_S, self._hear(run_id), {})
+
+    def wake_soon(self) -> None:
+        """Let `wait` return in a moment: there are new readers, of whose logs nothing is heard yet."""
+        if not self._waking:
+            self._waking = True
+            asyncio.get_running_loop().call_later(GATHER_S, self._wake)
+
+    def _wake(self) -> None:
+        self._waking = False
+        self._hinted.set()
 
     async def wait(self, timeout_s: float) -> Collection[RunId]:
         """Return the logs that have grown since the last time; none, if none has within the time."""
