@@ -67,7 +67,8 @@ def is_conversation(tools: Sequence[ToolSpec]) -> bool:
 def schema_for(messages: Sequence[Message], tools: Sequence[ToolSpec]) -> Mapping[str, Any] | None:
     """Return what the next answer of a turn is held to; None: the model writes freely."""
     turn = _of_this_turn(messages)
-    results = [message.content for message in turn if message.role is Role.TOOL]
+    own = {call.call_id for message in turn for call in message.tool_calls if any(call.tool == t.name for t in tools)}
+    results = [message.content for message in turn if message.call_id in own]  # not what it was told from memory
     if any(map(was_repeated, results)) or sum(map(has_failed, results)) >= MAX_FAILURES:
         return _REPLY_SCHEMA
     said = next((message.content for message in turn if message.role is Role.USER), "")

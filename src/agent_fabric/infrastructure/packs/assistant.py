@@ -23,9 +23,14 @@ FINISH_ASSISTANT = make_finish_tool_def(
 
 
 def build_assistant_pack(desk: "ResearchDesk", *, shell_timeout_s: float = SHELL.timeout_s) -> BaseSpecialistPack:
-    """Return an assistant with files, a shell and, where the network is allowed, the web."""
+    """Return an assistant with files, a shell, memory and, where the network is allowed, the web."""
     web = tuple(tool for tool in desk.web_tools() if tool[0].name in _WEB)
-    tools = (*file_and_shell_tools(desk.sandbox, shell_timeout_s), *(web if desk.network_allowed else ()))
+    tools = (
+        *file_and_shell_tools(desk.sandbox, shell_timeout_s),
+        *(web if desk.network_allowed else ()),
+        *desk.knowledge_tools(),
+        *desk.learning_tools(),
+    )
     return BaseSpecialistPack(
         system_prompt=SYSTEM_PROMPT_ASSISTANT,
         compact_prompt=COMPACT_PROMPT_ASSISTANT,

@@ -104,6 +104,12 @@ def test_after_a_result_words_are_free_and_the_model_is_told_what_was_said_last(
     assert request.messages[2].content == "Hi."
 
 
+def test_what_was_told_from_memory_is_no_look_at_files() -> None:
+    call = ToolCallRequest(CallId("recall_1"), "memory_search", "{}")
+    told = [Message(Role.ASSISTANT, "", tool_calls=(call,)), Message(Role.TOOL, "{}", call_id=call.call_id)]
+    assert asked([*said("Which files are there?"), *told]).answer_schema is not None
+
+
 @pytest.mark.parametrize("misses", [[AGAIN], [FAILED, FAILED]])
 def test_calls_that_lead_nowhere_leave_only_words(misses: list[str]) -> None:
     messages = said("Which files are there?")
