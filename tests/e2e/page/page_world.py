@@ -150,13 +150,12 @@ def page_world(
         }
         (folder / "config.json").write_text(json.dumps(settings))
         environment = {
-            **os.environ,
+            **{name: value for name, value in os.environ.items() if not name.startswith("FABRIC_")},
             "FABRIC_CONFIG_PATH": str(folder / "config.json"),
             "XDG_DATA_HOME": str(folder / "data"),
             "XDG_CONFIG_HOME": str(folder / "settings"),
             "XDG_CACHE_HOME": str(folder / "cache"),
         }
-        environment.pop("FABRIC_URL", None)
         world = PageWorld(folder, "", None, model, environment)  # type: ignore[arg-type]
         start(world, port=port)
         try:
@@ -174,7 +173,7 @@ def start(world: PageWorld, *, port: int = 0) -> None:
         )
     assert world.process.stdout is not None
     told = json.loads(world.process.stdout.readline() or b"{}")
-    assert "url" in told, (world.folder / "server.log").read_text()[-3000:]
+    assert "url" in told, f"{told} {(world.folder / 'server.log').read_text()[-3000:]}"
     world.url = told["url"]
 
 

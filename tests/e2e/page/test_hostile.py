@@ -119,7 +119,7 @@ def counting() -> Iterator[tuple[int, list[str]]]:
         server.server_close()
 
 
-@pytest.mark.proves("C38")
+@pytest.mark.proves("C38", "CO-2")
 def test_hostile_messages_make_no_request_and_run_no_script(browser: Browser, tmp_path: Path) -> None:
     count = effort(len(SHAPES), 200)
     with counting() as (port, asked):

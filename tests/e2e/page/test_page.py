@@ -32,7 +32,7 @@ def watched(page: Page) -> list[str]:
     return wrong
 
 
-@pytest.mark.proves("FC-036", "FC-050", "FC-053", "FC-054", "FC-055", "C38")
+@pytest.mark.proves("FC-036", "FC-050", "FC-053", "FC-054", "FC-055", "C38", "CO-16")
 def test_a_person_asks_watches_a_tool_agrees_and_finds_it_again(browser: Browser, world: PageWorld) -> None:
     page = world.open(browser)
     wrong = watched(page)
@@ -100,6 +100,29 @@ def test_a_generation_stays_in_its_session_and_leaves_a_dot_elsewhere(browser: B
     page.context.close()
 
 
+@pytest.mark.proves("CO-20")
+def test_whoever_reads_further_up_stays_there_while_an_answer_grows(browser: Browser, world: PageWorld) -> None:
+    page = world.open(browser)
+    ask(page, "Please count a lot")
+    expect(page.locator(TRANSCRIPT)).to_contain_text("1 2 3 4")
+    box = page.locator(".transcript")
+    until_end = "(box) => box.scrollHeight - box.scrollTop - box.clientHeight"
+    expect(page.locator(TRANSCRIPT)).to_contain_text(" 1200 ", timeout=30_000)
+    assert box.evaluate(until_end) <= 64, "it scrolls along"
+    box.hover()
+    page.mouse.wheel(0, -400)
+    expect(page.get_by_role("button", name="New below")).to_be_visible()
+    place = box.evaluate("(box) => box.scrollTop")
+    page.wait_for_timeout(500)
+    assert box.evaluate("(box) => box.scrollTop") == place
+    page.get_by_role("button", name="New below").click()
+    page.wait_for_timeout(300)
+    assert box.evaluate(until_end) <= 64
+    page.keyboard.press("Escape")
+    expect(page.locator(TRANSCRIPT)).to_contain_text("Stopped")
+    page.context.close()
+
+
 def test_escape_stops_an_answer_and_what_was_said_is_kept(browser: Browser, world: PageWorld) -> None:
     page = world.open(browser)
     ask(page, "Please count slowly again")
@@ -110,6 +133,7 @@ def test_escape_stops_an_answer_and_what_was_said_is_kept(browser: Browser, worl
     page.context.close()
 
 
+@pytest.mark.proves("CO-17")
 def test_a_page_outlives_a_killed_server_and_sends_nothing_twice(browser: Browser, tmp_path: Path) -> None:
     with page_world(tmp_path / "killed") as world:
         page = world.open(browser)

@@ -66,6 +66,7 @@ def scenes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PageWorld]:
         yield served
 
 
+@pytest.mark.proves("CO-21")
 @pytest.mark.parametrize(("narrow", "dark"), [(False, False), (True, True), (True, False), (False, True)])
 def test_every_screen_is_accessible_and_fits(
     browser: Browser, scenes: PageWorld, narrow: bool, dark: bool, tmp_path: Path
@@ -132,6 +133,7 @@ def test_a_workflow_is_run_from_its_form_and_its_timeline_opens(browser: Browser
     page.context.close()
 
 
+@pytest.mark.proves("CO-20")
 def test_enter_sends_and_not_while_a_word_is_being_composed(browser: Browser, scenes: PageWorld) -> None:
     page = scenes.open(browser)
     page.click(COMPOSER)
