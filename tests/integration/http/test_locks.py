@@ -46,6 +46,9 @@ USUAL = ("nothing", *(("a wrong token", "a tampered token", "an old token") if S
 TURNS = 2
 """How many of the others are tried at a door."""
 
+OF_USERS = {"/api/v1/channels/notify"}
+"""Doors behind which everyone finds their own: there is nothing for a key that is nobody's."""
+
 
 @dataclass(frozen=True)
 class Door:
@@ -163,7 +166,7 @@ async def test_no_door_opens_for_those_who_may_do_everything_else(tmp_path: Path
                 if door.right != right:
                     continue
                 assert await tried(server, door, {"X-API-Key": less.secret}) == 403, f"{door} opened"
-                if door.method == "GET" and "x" not in door.path.split("/"):
+                if door.method == "GET" and "x" not in door.path.split("/") and door.path not in OF_USERS:
                     opened = await tried(server, door, {"X-API-Key": enough.secret})
                     assert opened not in {401, 403}, f"{door} stayed shut"
 
