@@ -21,6 +21,7 @@ PEOPLE: Final = [
     "Viktor",
     "Mei",
 ]
+MORE_PEOPLE: Final = ["Henrike", "Dario", "Yusuf", "Agnes", "Kofi", "Marisol", "Bjarne", "Noemi", "Piotr", "Salma"]
 THINGS: Final = [
     "spare key",
     "drone battery",
@@ -122,7 +123,7 @@ def make_sessions(seed: int = 21, count: int = 200) -> tuple[list[Session], list
         sessions.append(Session(" ".join([words[0], sentence, words[1]] if words else [sentence])))
         return len(sessions) - 1
 
-    pairs = [(person, thing) for person in PEOPLE for thing in THINGS]
+    pairs = [(person, thing) for person in (*PEOPLE, *MORE_PEOPLE) for thing in THINGS]
     chance.shuffle(pairs)
     while len(sessions) < count:
         person, thing = pairs.pop()

@@ -71,7 +71,7 @@ def door(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Door]:
 @pytest.fixture(scope="module")
 def api(door: Door) -> Any:
     """What is promised to those who have got in: so no credentials are made up."""
-    described = httpx2.get(f"{door.url}/openapi.json").json()
+    described = httpx2.get(f"{door.url}/openapi.json", timeout=60).json()
     for methods in described["paths"].values():
         for operation in methods.values():
             del operation["security"]
@@ -467,7 +467,7 @@ def test_nobody_gets_in_without_credentials_whatever_they_send(api: Any, method:
 
 
 def test_every_route_is_described_with_a_summary_its_errors_and_an_example(door: Door) -> None:
-    schema = httpx2.get(f"{door.url}/openapi.json").json()
+    schema = httpx2.get(f"{door.url}/openapi.json", timeout=60).json()
     operations = {
         f"{method.upper()} {path}": operation
         for path, methods in schema["paths"].items()
@@ -497,7 +497,7 @@ def test_every_route_is_described_with_a_summary_its_errors_and_an_example(door:
 
 
 def test_every_answer_has_the_keys_that_it_has_always_had(door: Door) -> None:
-    api = httpx2.get(f"{door.url}/openapi.json").json()
+    api = httpx2.get(f"{door.url}/openapi.json", timeout=60).json()
     described = {
         f"{method.upper()} {path}": {
             f"{status} {kind}": sorted(set(_keys(content.get("schema"), api)))

@@ -9,8 +9,10 @@ from agent_fabric.bootstrap.memory import ingestion_task, open_memory
 from agent_fabric.domain.errors import MissingExtra
 from agent_fabric.domain.memory.facts import FactStatus
 from agent_fabric.domain.memory.ingested import outcome_of
+from agent_fabric.domain.memory.ingestion import INGESTION
 from agent_fabric.domain.ownership import LOCAL_OWNER
 from agent_fabric.domain.runs.task import RunStatus
+from agent_fabric.domain.workflows.definition import definition_from
 from agent_fabric.infrastructure.embeddings.sentence_encoder import SentenceEncoder
 from agent_fabric.infrastructure.memory.folder_files import files_in
 from integration.workflows.test_driving import Bench, bench
@@ -68,6 +70,9 @@ async def test_adding_a_folder_is_a_run_that_reads_what_is_new_and_names_what_it
     )
     done = await bench.fabric.execute_task(task)
     assert done.status is RunStatus.COMPLETED, done.error
+    assert all(step.idempotent for step in definition_from(INGESTION).all_steps() if step.action != "for-each"), (
+        "killed in the middle of one, it goes on without asking"
+    )
     outcome = outcome_of(done)
     assert [each["source"] for each in outcome["added"]] == [str(folder / "a.md")]
     assert [each["problem"] for each in outcome["problems"]] == [f"{folder / 'b.md'} is empty"]

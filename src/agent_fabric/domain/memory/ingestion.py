@@ -8,7 +8,13 @@ ADD_FILE: Final = "add_document_file"
 ADD_PAGE: Final = "add_document_page"
 EMBED: Final = "embed_documents"
 """Actions that no workflow file can name: they read what a person has named, in that person's name."""
-_COMMON: Final[Mapping[str, str]] = {"labels": "{{ inputs.labels }}", "team": "{{ inputs.team }}"}
+
+
+def _step(name: str, action: str, argument: str) -> dict[str, Any]:
+    """Return the step that adds one item; killed in the middle, it is done again."""
+    inputs = {argument: "{{ item }}", "labels": "{{ inputs.labels }}", "team": "{{ inputs.team }}"}
+    return {"id": name, "action": action, "idempotent": True, "inputs": inputs}
+
 
 INGESTION: Final[Mapping[str, Any]] = {
     "name": "add-documents",
@@ -25,18 +31,19 @@ INGESTION: Final[Mapping[str, Any]] = {
             "id": "files",
             "action": "for-each",
             "inputs": {"items": "{{ inputs.files }}", "max_items": MAX_SOURCES},
-            "steps": [{"id": "add", "action": ADD_FILE, "inputs": {"path": "{{ item }}", **_COMMON}}],
+            "steps": [_step("add", ADD_FILE, "path")],
         },
         {
             "id": "pages",
             "action": "for-each",
             "depends_on": ["files"],
             "inputs": {"items": "{{ inputs.pages }}", "max_items": MAX_SOURCES},
-            "steps": [{"id": "add_page", "action": ADD_PAGE, "inputs": {"url": "{{ item }}", **_COMMON}}],
+            "steps": [_step("add_page", ADD_PAGE, "url")],
         },
         {
             "id": "vectors",
             "action": EMBED,
+            "idempotent": True,
             "depends_on": ["pages"],
             "retry": {"max_attempts": 3, "delay_seconds": 5},
         },
