@@ -12,9 +12,9 @@ from typing import Final, NamedTuple
 from agent_fabric.domain.ids import DocumentId
 from agent_fabric.domain.memory.terms import question_terms, terms_in
 
-WORDS_WEIGHT: Final = 0.25
+WORDS_WEIGHT: Final = 0.5
 """What all words of the question are worth, if meaning is worth 1."""
-MIN_SCORE: Final = 0.3
+MIN_SCORE: Final = 0.16
 """Below it memory has nothing: an answer without passages is better than one from the wrong ones."""
 MIN_WORDS: Final = 0.5
 """The same where there are no vectors: so much of the question has to stand in the passage."""

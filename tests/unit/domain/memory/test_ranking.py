@@ -40,7 +40,7 @@ def test_a_paraphrase_is_found_by_its_meaning_alone() -> None:
     found = rank(
         "How do I get paid back for a train ride?",
         [
-            candidate("Train timetable", 0.2),
+            candidate("Train timetable", 0.02),
             candidate("Expenses of journeys are refunded within a month", 0.7),
         ],
     )
