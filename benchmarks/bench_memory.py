@@ -28,13 +28,14 @@ from agent_fabric.domain.memory import ranking
 from agent_fabric.domain.memory.documents import Document, content_hash
 from agent_fabric.domain.memory.passages import Passage
 from agent_fabric.domain.memory.ranking import MIN_SCORE, MIN_WORDS, WORDS_WEIGHT, Candidate, rank
+from agent_fabric.domain.memory.terms import terms_in
 from agent_fabric.domain.ownership import Viewer
 from agent_fabric.infrastructure.embeddings.int8 import int8_similarities, quantized
 from agent_fabric.infrastructure.embeddings.sentence_encoder import SentenceEncoder
 from embeddings.pairs import all_pairs
 from memory_sessions import Asked, make_sessions
 
-ranking.terms_in = functools.cache(ranking.terms_in)  # the same texts are ranked for every question
+vars(ranking)["terms_in"] = functools.cache(terms_in)  # the same texts are ranked for every question
 DOCS: Final = Path(__file__).parents[1] / "docs"
 FUSED: Final = 60
 WEIGHTS: Final = (0.0, 0.1, 0.25, 0.5, 1.0)

@@ -32,10 +32,10 @@ async def test_owners_find_only_their_own_among_documents_that_are_alike(tmp_pat
             await memory.documents.put(document)
             await memory.passages.replace(document, split_passages(f"The pool opens at nine, says page {number}."))
         search = SearchMemory(memory, records.storage.clock)
-        for owner in range(OWNERS):
-            viewer = Viewer((f"user:{owner}",), sees_all=False)
+        for person in range(OWNERS):
+            viewer = Viewer((f"user:{person}",), sees_all=False)
             found = await search("When does the pool open?", DocumentQuery(viewer=viewer), limit=50)
             assert found.passages
-            assert {each.document.owner for each in found.passages} == {f"user:{owner}"}
+            assert {each.document.owner for each in found.passages} == {f"user:{person}"}
             own = await memory.documents.list(DocumentQuery(viewer=viewer, limit=count))
             assert len(own) == count // OWNERS
