@@ -50,6 +50,16 @@ def verify(key: bytes, message: bytes, signature: bytes) -> bool:
     return _equal(_times_base(scalar), _add(commitment, _times(owner, challenge)))
 
 
+def is_weak(key: bytes) -> bool:
+    """Tell whether a public key is none, or one of the few for which anyone can make signatures."""
+    point = _unpack(key) if len(key) == KEY_BYTES else None
+    if point is None:
+        return True
+    for _ in range(3):
+        point = _add(point, point)
+    return _equal(point, _NEUTRAL)
+
+
 def _expand(seed: bytes) -> tuple[int, bytes]:
     if len(seed) != KEY_BYTES:
         raise ValueError("a seed has 32 bytes")

@@ -64,12 +64,15 @@ async def enrol(client: httpx2.AsyncClient, folder: Path, name: str, floor: str 
 
 async def until_status(client: httpx2.AsyncClient, name: str, status: str) -> dict[str, Any]:
     """Wait until a node has a status."""
-    async with asyncio.timeout(PATIENCE_S):
-        while True:
-            found: dict[str, Any] = (await client.get(f"/api/v1/nodes/{name}")).json()
-            if found.get("status") == status:
-                return found
-            await asyncio.sleep(0.02)
+    found: dict[str, Any] = {}
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            while found.get("status") != status:
+                found = (await client.get(f"/api/v1/nodes/{name}")).json()
+                await asyncio.sleep(0.02)
+    except TimeoutError:
+        raise AssertionError(f"{name} is not {status}: {found}") from None
+    return found
 
 
 async def until_settled(client: httpx2.AsyncClient, name: str, execution_id: str) -> dict[str, Any]:

@@ -42,6 +42,7 @@ async def test_no_kill_of_either_side_repeats_or_loses_a_command(tmp_path: Path)
                 sending = asyncio.create_task(_send(hub.client, kills, witness))
                 await asyncio.sleep(chance.uniform(0.0, 0.25))
                 kills += 1
+                print(f"kill {kills}", flush=True)
                 alive = chance.random() < 0.5
                 if alive:
                     machine.kill()

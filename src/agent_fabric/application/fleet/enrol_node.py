@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.fleet import InviteRepository
+from agent_fabric.domain import ed25519
 from agent_fabric.domain.acts import Act, Deed
 from agent_fabric.domain.errors import InvalidInputs, Unauthenticated
 from agent_fabric.domain.fleet.commands import Invite
@@ -92,6 +93,8 @@ class JoinNode:
         key = public_key.lower()
         if len(key) != 64 or any(digit not in "0123456789abcdef" for digit in key):
             raise InvalidInputs("public_key is no Ed25519 key: 64 hexadecimal digits")
+        if ed25519.is_weak(bytes.fromhex(key)):
+            raise InvalidInputs("public_key is one for which anyone can make signatures")
         now = self.clock.now()
         node = Node(
             id=NodeId(str(uuid.uuid4())),

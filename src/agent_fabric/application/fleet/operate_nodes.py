@@ -11,6 +11,7 @@ from agent_fabric.application.fleet.live_nodes import LiveNodes
 from agent_fabric.application.fleet.review_link import ReviewLink
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.fleet import CommandRepository, NodeRepository
+from agent_fabric.domain import ed25519
 from agent_fabric.domain.acts import Act, Deed
 from agent_fabric.domain.errors import InvalidInputs, NodeNotFound, NodeUnavailable
 from agent_fabric.domain.fleet.commands import CommandStatus
@@ -99,7 +100,8 @@ class OperateNodes:
         fresh = str(told.get("public_key", ""))
         message = rotation_message(node.id, node.public_key, fresh)
         signed = self.is_signed(node.public_key, message, str(told.get("signature", "")))
-        if not signed or not self.is_signed(fresh, message, str(told.get("proof", ""))):
+        proven = signed and self.is_signed(fresh, message, str(told.get("proof", "")))
+        if not proven or ed25519.is_weak(bytes.fromhex(fresh)):
             raise NodeUnavailable(f"{node.name} showed a new key that its old key has not signed")
         changed = await self._change(node, {"public_key": fresh}, by, Deed.NODE_KEY_ROTATED, fresh[:16])
         with suppress(NodeUnavailable, RpcFailed):  # it finds out with its next connection

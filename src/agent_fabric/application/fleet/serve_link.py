@@ -87,6 +87,7 @@ class ServeLink:
     _peer: RpcPeer | None = None
     _node: Node | None = None
     _challenge: str = ""
+    _told: Mapping[str, Any] = field(default_factory=dict)
     _link: NodeLink | None = None
     _stored_at: float = 0.0
     _sending: "asyncio.Task[None] | None" = None
@@ -143,10 +144,9 @@ class ServeLink:
             found = await self.desk.nodes.find(str(agent_id)) if isinstance(agent_id, str) else None
             node = self._known(found if found is not None and found.id == agent_id else None)
         nonce, self._challenge = str(told.get("nonce", ""))[:200], secrets.token_hex(32)
-        updated = await self.desk.nodes.update(
-            node.id, {**machine_of(machine), "supported_tools": _tools(params), "reported": _reported(params, told)}
-        )
-        self._node = updated or node
+        # What it says about itself counts when it has shown who it is: its id is no secret.
+        self._told = {**machine_of(machine), "supported_tools": _tools(params), "reported": _reported(params, told)}
+        self._node = node
         return {
             "challenge": self._challenge,
             "hub_signature": self.desk.key.sign(hub_message(node.id, nonce, self._challenge)),
@@ -198,6 +198,7 @@ class ServeLink:
         fresh = secrets.token_hex(16)
         now = self.desk.clock.now()
         changes = {
+            **self._told,
             "state": fresh,
             "previous_state": state,
             "status": NodeStatus.ONLINE.value,

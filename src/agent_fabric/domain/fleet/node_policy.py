@@ -47,7 +47,14 @@ class NodePolicy:
         ruling = strictest([self.floor.judge(call), self.hub.judge(call)])
         if call.tool == SHELL and ruling.verdict is Verdict.ALLOW:  # no rule can tell what will be typed
             return Ruling(Verdict.ASK, "Every session of a shell needs an approval of its own.", "shell_session", SHELL)
+        if call.args.get("environment") and ruling.verdict is Verdict.ALLOW and not self._asks_for_nothing:
+            reason = "Variables can make a command do something else than it says."
+            return Ruling(Verdict.ASK, reason, "command_environment", call.tool)
         return ruling
+
+    @property
+    def _asks_for_nothing(self) -> bool:
+        return self.floor.profile is Profile.OPEN and self.hub.profile is Profile.OPEN
 
     def explain(self, call: ProposedCall) -> tuple[Judgement, ...]:
         """Tell what was said about each part, by the floor and then by the hub."""

@@ -80,15 +80,21 @@ def public_key_from(text: str) -> str:
     """
     words = text.split()
     if len(words) == 1 and len(words[0]) == 2 * ed25519.KEY_BYTES:
-        return bytes.fromhex(words[0]).hex()
+        return _sound(bytes.fromhex(words[0]))
     if len(words) >= 2 and words[0] == _SSH_TYPE.decode():
         try:
             fields = _fields(b64decode(words[1], validate=True))
         except NotBase64:
             fields = []
         if len(fields) == 2 and fields[0] == _SSH_TYPE and len(fields[1]) == ed25519.KEY_BYTES:
-            return fields[1].hex()
+            return _sound(fields[1])
     raise ValueError(f"{text[:80]!r} is no Ed25519 public key: write 64 hexadecimal digits, or `ssh-ed25519 AAAA…`")
+
+
+def _sound(key: bytes) -> str:
+    if ed25519.is_weak(key):
+        raise ValueError(f"{key.hex()} is a key for which anyone can make signatures")
+    return key.hex()
 
 
 def is_signed_by_ssh(public: str, message: bytes, armored: str, namespace: str) -> bool:

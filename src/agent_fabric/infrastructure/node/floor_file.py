@@ -1,5 +1,6 @@
 """`node.toml`: what the machine's owner allows, whatever the hub says. Read at the start; no message writes it."""
 
+import stat
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -105,6 +106,8 @@ def read_floor(path: Path) -> Floor:
         FloorProblem: it cannot be used.
     """
     try:
+        if path.stat().st_mode & stat.S_IWOTH:
+            raise FloorProblem(f"{path} can be written by anyone: chmod o-w {path}")
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return Floor()

@@ -68,6 +68,7 @@ def join(
         agent_id=str(told["agent_id"]), name=str(told["name"]), url=base, hub_key=hub, state=str(told.get("state", ""))
     )
     if not (folder.path / FILE).exists():
+        (folder.path / FILE).touch(0o600)
         (folder.path / FILE).write_text(DEFAULT_TEXT)
     folder.write_enrolment(enrolment)
     return enrolment

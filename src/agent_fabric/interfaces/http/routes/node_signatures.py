@@ -61,6 +61,7 @@ def add_node_signatures(app: FastAPI, fabric: ServerFabric) -> None:
             raise NodeNotFound(
                 f"{machine.name} has no command {execution_id!r}", hint="See them with: fabric nodes queue"
             )
+        _require_approver(wish, machine.approvers)
         moved = await fleet.desk.commands.move(
             execution_id,
             CommandStatus.WAITING,
@@ -85,9 +86,17 @@ def add_node_signatures(app: FastAPI, fabric: ServerFabric) -> None:
                 raise NodeNotFound(f"There is no plan {plan_id!r}", hint="See them with: fabric fleet list")
             if plan.status is not PlanStatus.WAITING:
                 raise InvalidInputs(f"The plan is {plan.status.value} already")
+            nodes = [await fleet.desk.nodes.find(call.node_id) for call in plan.calls]
+            _require_approver(wish, frozenset().union(*(node.approvers for node in nodes if node is not None)))
             signed = replace(plan, signatures=_with(plan.signatures, wish))
             if await fleet.plans.replace(signed, before=plan):
                 return json_answer(PLAN.dump(signed))
+
+
+def _require_approver(wish: SignatureRequest, approvers: frozenset[str]) -> None:
+    if wish.approver not in approvers:
+        listed = ", ".join(sorted(approvers)) or "none"
+        raise InvalidInputs(f"No machine here has an approver {wish.approver!r}", hint=f"They have: {listed}.")
 
 
 def _with(signatures: Sequence[Mapping[str, Any]], wish: SignatureRequest) -> tuple[Mapping[str, Any], ...]:
