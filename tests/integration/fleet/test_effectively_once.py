@@ -16,23 +16,33 @@ from integration.fleet.machines import OPEN, Machine, enrol, execute, until_stat
 
 pytestmark = [pytest.mark.slow, pytest.mark.sqlite]
 
-KILLS = effort(2, 500)
+LIVES, KILLS = effort(1, 5), effort(2, 100)
+"""Hubs with a machine each, side by side, and how often one of the two is killed in each of them."""
 PORT_TIMEOUT_S = 60.0
 
 
 @pytest.mark.proves("FL-20", "FL-21", "FL-22", "C19")
 async def test_no_kill_of_either_side_repeats_or_loses_a_command(tmp_path: Path) -> None:
     """Each command appends its own line to a witness; a kill of a random side falls into a random moment of it."""
-    chance, witness = random.Random(20), tmp_path / "witness"
-    fabric = Fabric(tmp_path, settings("http://127.0.0.1:9/v1"))
+    folders = [tmp_path / f"life-{number}" for number in range(LIVES)]
+    ended = await asyncio.gather(*(_live(folder, number) for number, folder in enumerate(folders)))
+    report("kills of hub and node during a command", LIVES * KILLS)
+    for status, count in sorted(sum(ended, Counter[str]()).items()):
+        report(f"commands that ended as {status}", count)
+
+
+async def _live(folder: Path, seed: int) -> "Counter[str]":
+    """Kill one of the two again and again; return how the commands ended, none of them twice and none lost."""
+    folder.mkdir()
+    chance, witness = random.Random(seed), folder / "witness"
+    fabric = Fabric(folder, settings("http://127.0.0.1:9/v1"))
     machine: Machine | None = None
-    port = ""
-    kills = 0
+    port, kills = "", 0
     while kills < KILLS:
         async with serving(fabric, *(("--port", port) if port else ())) as hub:
             port = hub.url.rpartition(":")[2]
             if machine is None:
-                machine = await enrol(hub.client, tmp_path / "node", "web", OPEN)
+                machine = await enrol(hub.client, folder / "node", "web", OPEN)
                 await hub.client.put("/api/v1/nodes/web/policy", json={"profile": "open"})
             alive = True
             while alive and kills < KILLS:
@@ -42,7 +52,6 @@ async def test_no_kill_of_either_side_repeats_or_loses_a_command(tmp_path: Path)
                 sending = asyncio.create_task(_send(hub.client, kills, witness))
                 await asyncio.sleep(chance.uniform(0.0, 0.25))
                 kills += 1
-                print(f"kill {kills}", flush=True)
                 alive = chance.random() < 0.5
                 if alive:
                     machine.kill()
@@ -51,6 +60,7 @@ async def test_no_kill_of_either_side_repeats_or_loses_a_command(tmp_path: Path)
                     await hub.kill()
                 sending.cancel()
                 await asyncio.gather(sending, return_exceptions=True)
+                print(f"life {seed}: kill {kills}", flush=True)
     async with serving(fabric, "--port", port) as hub:
         assert machine is not None
         if machine.process is None:
@@ -58,11 +68,15 @@ async def test_no_kill_of_either_side_repeats_or_loses_a_command(tmp_path: Path)
         await until_status(hub.client, "web", "online")
         found = await _all_settled(hub.client)
         machine.kill()
-    lines = Counter(witness.read_text().split()) if witness.exists() else Counter()
+    _compare(found, witness)
+    return Counter(command["status"] for command in found)
+
+
+def _compare(found: list[dict[str, Any]], witness: Path) -> None:
+    lines = Counter(witness.read_text().split()) if witness.exists() else Counter[str]()
     assert not {line: count for line, count in lines.items() if count > 1}
     for command in found:
-        mark = command["arguments"]["command"].split()[3]
-        ran = lines[mark]
+        ran = lines[command["arguments"]["command"].split()[3]]
         match command["status"]:
             case "success":
                 assert ran == 1, command
@@ -70,11 +84,7 @@ async def test_no_kill_of_either_side_repeats_or_loses_a_command(tmp_path: Path)
                 assert ran <= 1
             case _:
                 assert ran == 0, (command["status"], command["result"])
-    known = {command["arguments"]["command"].split()[3] for command in found}
-    assert set(lines) <= known
-    report("kills of hub and node during a command", KILLS)
-    for status, count in sorted(Counter(command["status"] for command in found).items()):
-        report(f"commands that ended as {status}", count)
+    assert set(lines) <= {command["arguments"]["command"].split()[3] for command in found}
 
 
 async def _send(client: httpx2.AsyncClient, kill: int, witness: Path) -> None:
