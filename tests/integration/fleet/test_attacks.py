@@ -199,7 +199,7 @@ async def results_of_others_and_odd_ones_do_no_harm(hub: Served) -> None:
             await whose.call(Method.RESULT, lie, timeout_s=10)
         kept = (await hub.client.get(f"/api/v1/nodes/other/commands/{waiting}")).json()
         assert kept["status"] == "waiting"
-        odd = (
+        odd: tuple[dict[str, Any], ...] = (
             {"status": "success", "deep": deep},
             {"status": "success", "n": 10**40},
             {"status": "nothing we know"},
