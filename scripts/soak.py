@@ -47,6 +47,7 @@ PARTS: dict[str, Part] = {
     "kills": Part(("tests/e2e/kills", "tests/e2e/agents/test_task_force.py"), fresh=True),
     "weather": Part(("tests/e2e/cluster/test_chaos.py",), fresh=True),
     "policy": Part(("tests/integration/policy/test_policy_fuzz.py", "tests/unit/domain/test_commands.py")),
+    "fleet": Part(("tests/integration/fleet/test_effectively_once.py",)),
     "races": Part(
         ("tests/integration/sandbox/test_file_tool_races.py", "tests/unit/infrastructure/changes/test_pictures.py")
     ),
