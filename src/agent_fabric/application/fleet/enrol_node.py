@@ -87,14 +87,14 @@ class JoinNode:
         """Make a node of a machine; one that must be confirmed is pending.
 
         Raises:
-            Unauthenticated: the token is unknown, used up or expired; which of these is not told.
+            Unauthenticated: the token is unknown, used up or expired, which of these is not told; or the key is weak.
             InvalidInputs: the key is none.
         """
         key = public_key.lower()
         if len(key) != 64 or any(digit not in "0123456789abcdef" for digit in key):
             raise InvalidInputs("public_key is no Ed25519 key: 64 hexadecimal digits")
         if ed25519.is_weak(bytes.fromhex(key)):
-            raise InvalidInputs("public_key is one for which anyone can make signatures")
+            raise Unauthenticated("public_key is one for which anyone can make signatures")
         now = self.clock.now()
         node = Node(
             id=NodeId(str(uuid.uuid4())),
