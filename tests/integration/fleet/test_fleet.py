@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from agent_fabric.domain.fleet.node_policy import version_in_force
+from agent_fabric.infrastructure.fleet.signing import SigningKey
 from agent_fabric.infrastructure.node.websocket import ConnectionEnded, ConnectionRefused, WebSocket
 from integration.fleet.machines import (
     ASKING,
@@ -170,7 +171,8 @@ async def test_a_new_key_takes_over_and_a_revoked_machine_is_gone_for_good(hub: 
 @pytest.mark.proves("FL-2")
 async def test_a_machine_that_has_to_be_confirmed_waits_with_a_code(hub: Served) -> None:
     made = (await hub.client.post("/api/v1/nodes/invites", json={"confirm": True})).json()
-    body = {"token": made["token"], "public_key": "ab" * 32, "name": "new host!", "os_info": {"hostname": "h"}}
+    key = SigningKey.new().public
+    body = {"token": made["token"], "public_key": key, "name": "new host!", "os_info": {"hostname": "h"}}
     first = await hub.client.post("/api/v1/nodes/join", json=body)
     assert (first.status_code, first.json()["status"]) == (202, "pending")
     (pending,) = (await hub.client.get("/api/v1/nodes")).json()["nodes"]
@@ -179,7 +181,7 @@ async def test_a_machine_that_has_to_be_confirmed_waits_with_a_code(hub: Served)
     await hub.client.post(f"/api/v1/nodes/{pending['id']}/resolve", json={"keep": True})
     second = await hub.client.post("/api/v1/nodes/join", json=body)
     assert (second.status_code, second.json()["agent_id"]) == (201, pending["id"])
-    other = await hub.client.post("/api/v1/nodes/join", json={**body, "public_key": "cd" * 32})
+    other = await hub.client.post("/api/v1/nodes/join", json={**body, "public_key": SigningKey.new().public})
     assert other.status_code == 401  # its one use is used up
 
 
