@@ -104,6 +104,8 @@ async def test_attempts_on_a_hub_come_to_nothing(tmp_path: Path) -> None:
         await results_of_others_and_odd_ones_do_no_harm(hub)
         await variables_make_a_reading_command_ask(hub)
         await shells_and_signatures_are_for_those_they_are_for(hub)
+        for name in ("shells", "reading", "one", "other", "true"):  # no connection is ended by both ends at once
+            await until_status(hub.client, name, "offline")
 
 
 async def one_token_makes_one_node(hub: Served) -> None:
