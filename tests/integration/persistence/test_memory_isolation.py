@@ -11,13 +11,14 @@ from agent_fabric.domain.ids import DocumentId
 from agent_fabric.domain.memory.documents import Document
 from agent_fabric.domain.memory.passages import split_passages
 from agent_fabric.domain.ownership import Viewer
+from effort import effort, report
 
 OWNERS = 20
 
 
 @pytest.mark.proves("ME-5", "ME-12")
-@pytest.mark.parametrize("count", [200, pytest.param(10_000, marks=pytest.mark.soak)])
-async def test_owners_find_only_their_own_among_documents_that_are_alike(tmp_path: Path, count: int) -> None:
+async def test_owners_find_only_their_own_among_documents_that_are_alike(tmp_path: Path) -> None:
+    count = effort(200, 10_000)
     with open_records(tmp_path / ".fabric") as records:
         memory = records.storage.memory
         for number in range(count):
@@ -39,3 +40,4 @@ async def test_owners_find_only_their_own_among_documents_that_are_alike(tmp_pat
             assert {each.document.owner for each in found.passages} == {f"user:{person}"}
             own = await memory.documents.list(DocumentQuery(viewer=viewer, limit=count))
             assert len(own) == count // OWNERS
+    report("documents of twenty owners, each of whom finds only their own", count)
