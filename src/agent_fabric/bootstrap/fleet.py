@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from agent_fabric.application.cluster.watch_pending_work import WatchPendingWork
 from agent_fabric.application.fleet.call_nodes import CallNodes
 from agent_fabric.application.fleet.dispatch_command import DispatchCommand, Wish
 from agent_fabric.application.fleet.enrol_node import InviteNode, JoinNode
@@ -19,9 +20,11 @@ from agent_fabric.application.fleet.serve_link import FleetDesk
 from agent_fabric.application.fleet.track_presence import SWEEP_S, TrackPresence
 from agent_fabric.application.fleet.verify_node_audit import NodeAudit, VerifyNodeAudit
 from agent_fabric.application.ports.fleet import PlanRepository
+from agent_fabric.application.ports.pending_work import PLANS
 from agent_fabric.application.ports.wake_ups import NODES, WakeUps
 from agent_fabric.bootstrap.cluster_keys import require_hub_key
 from agent_fabric.bootstrap.local import LocalFabric
+from agent_fabric.bootstrap.wake_ups import SELDOM_S
 from agent_fabric.domain.fleet.nodes import NodeId
 from agent_fabric.domain.fleet.plans import Plan
 from agent_fabric.domain.policy.calls import ProposedCall
@@ -102,8 +105,8 @@ class Fleet:
             link.close(1012, "the hub restarts")
 
 
-def open_fleet(root: Path, local: LocalFabric, wake_ups: WakeUps) -> Fleet:
-    """Join the parts.
+def open_fleet(root: Path, local: LocalFabric, wake_ups: WakeUps, watch: WatchPendingWork | None = None) -> Fleet:
+    """Join the parts; `watch` looks for plans to take up.
 
     Raises:
         ConfigError: the hub's key cannot be used, or is not that of the other servers.
@@ -134,6 +137,10 @@ def open_fleet(root: Path, local: LocalFabric, wake_ups: WakeUps) -> Fleet:
     )
     tools = RemoteTools(dispatch, storage.approvals, storage.fleet_plans)
     local.fleet_door.open(tools)
+    roll_out = RollOutPlan(dispatch, storage.fleet_plans)
+    if watch is not None:
+        roll_out.look_every_s = SELDOM_S
+        watch.listen(PLANS, roll_out.wake)
     return Fleet(
         desk=FleetDesk(
             storage.nodes,
@@ -154,7 +161,7 @@ def open_fleet(root: Path, local: LocalFabric, wake_ups: WakeUps) -> Fleet:
         operate=OperateNodes(storage.nodes, storage.node_commands, live, clock, is_signed, call, review, hint),
         tools=tools,
         freeze=FreezePlan(dispatch, storage.fleet_plans),
-        roll_out=RollOutPlan(dispatch, storage.fleet_plans),
+        roll_out=roll_out,
         plans=storage.fleet_plans,
         key=key,
         _presence=TrackPresence(storage.nodes, storage.node_commands, live, clock, shared, call.forget_old),

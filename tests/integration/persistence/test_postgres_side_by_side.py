@@ -12,16 +12,18 @@ import psycopg
 import pytest
 
 from agent_fabric.application.ports.bus import BusMessage
-from agent_fabric.application.ports.pending_work import ANSWERS, MESSAGES, OUTBOX, RUNS, SCHEDULES, TURNS
+from agent_fabric.application.ports.pending_work import ANSWERS, MESSAGES, OUTBOX, PLANS, RUNS, SCHEDULES, TURNS
 from agent_fabric.domain.automation.outgoing import OutgoingMessage, Subscription
 from agent_fabric.domain.automation.schedule import Rule, Schedule
 from agent_fabric.domain.errors import DriverConflict, RunHeld
 from agent_fabric.domain.events import RunResumed, RunWaited
+from agent_fabric.domain.fleet.plans import PlanStatus
 from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.infrastructure.persistence.dialects import POSTGRESQL, WRITERS_LOCK
 from agent_fabric.infrastructure.persistence.event_rows import add_run
 from agent_fabric.infrastructure.persistence.settled_position import settled_position
+from contract.fleet_contract import PLAN
 from contract.run_repository_contract import CREATED, OTHER, RUN, completed, log, run_created
 from integration.persistence.postgres_storage import open_tables
 from postgres_cluster import Cluster
@@ -281,3 +283,11 @@ async def test_the_same_query_tells_of_schedules_and_messages(pair: tuple[Any, A
     due = replace(schedule, revision=2, next_at=now - 1)
     assert await other.automation.schedules.change(schedule, due, by="ada", now=now)
     assert await one.pending_work(kinds) == [SCHEDULES, MESSAGES]
+
+
+async def test_the_same_query_tells_of_plans_under_way(pair: tuple[Any, Any]) -> None:
+    one, other = pair
+    await other.fleet_plans.save(replace(PLAN, status=PlanStatus.HALTED))
+    assert await one.pending_work((PLANS,)) == []
+    await other.fleet_plans.save(replace(PLAN, status=PlanStatus.RUNNING))
+    assert await one.pending_work((RUNS, PLANS)) == [PLANS]

@@ -3,6 +3,7 @@
 import asyncio
 import uuid
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -141,17 +142,27 @@ class RollOutPlan:
 
     dispatch: DispatchCommand
     plans: PlanRepository
+    look_every_s: float = LOOK_S
+    """How often it is looked for plans to take up; seldom, where somebody calls `wake`."""
     _driving: dict[str, "asyncio.Task[None]"] = field(default_factory=dict)
+    _woken: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def wake(self) -> None:
+        """There is a plan to take up."""
+        self._woken.set()
 
     async def watch(self) -> None:
         """Take up plans that are to run, for as long as the server lives; those that a killed server left, too."""
         while True:
+            self._woken.clear()
             for plan in await self.plans.list(open_only=True):
                 if plan.status is PlanStatus.RUNNING and plan.id not in self._driving:
                     task = asyncio.create_task(self._drive(plan.id))
                     self._driving[plan.id] = task
                     task.add_done_callback(lambda _, plan_id=plan.id: self._driving.pop(plan_id, None))  # type: ignore[misc]  # it takes one
-            await asyncio.sleep(LOOK_S)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self.look_every_s):
+                    await self._woken.wait()
 
     async def change(self, plan_id: str, status: PlanStatus, *, since: Sequence[PlanStatus], note: str = "") -> Plan:
         """Halt, resume, apply or abort a plan.
@@ -168,6 +179,7 @@ class RollOutPlan:
                 raise InvalidInputs(f"The plan is {plan.status.value}")
             changed = replace(plan, status=status, note=note, updated_at=self.dispatch.clock.now())
             if await self.plans.replace(changed, before=plan):
+                self.wake()
                 return changed
 
     async def _drive(self, plan_id: str) -> None:

@@ -15,6 +15,8 @@ SCHEDULES: Final = "schedules"
 """There are schedules whose time has come, or firings that wait."""
 MESSAGES: Final = "messages"
 """There are messages for subscribed receivers."""
+PLANS: Final = "plans"
+"""There are plans for the machines of the fleet that are under way."""
 
 
 class PendingWork(Protocol):

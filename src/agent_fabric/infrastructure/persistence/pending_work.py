@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from agent_fabric.application.ports.clock import Clock
-from agent_fabric.application.ports.pending_work import ANSWERS, MESSAGES, OUTBOX, RUNS, SCHEDULES, TURNS
+from agent_fabric.application.ports.pending_work import ANSWERS, MESSAGES, OUTBOX, PLANS, RUNS, SCHEDULES, TURNS
 from agent_fabric.infrastructure.persistence.chat_queue import DUE_SESSIONS
 from agent_fabric.infrastructure.persistence.run_queue import SqlRunQueue, due_runs, free_runs
 from agent_fabric.infrastructure.persistence.sql import Condition, Database, SqlConnection
@@ -16,7 +16,11 @@ _MESSAGES: Final = (
     "SELECT 1 FROM outgoing_messages JOIN subscriptions ON subscriptions.name = outgoing_messages.subscription"
     " WHERE outgoing_messages.next_at <= ? AND subscriptions.is_active = 1"
 )
-_KINDS: Final = frozenset({RUNS, ANSWERS, OUTBOX, TURNS, SCHEDULES, MESSAGES})
+_PLANS: Final = Condition(
+    "SELECT 1 FROM fleet_plans WHERE status IN ('waiting', 'running', 'halted') AND status = 'running'", ()
+)
+"""With the condition of its index."""
+_KINDS: Final = frozenset({RUNS, ANSWERS, OUTBOX, TURNS, SCHEDULES, MESSAGES, PLANS})
 
 
 class SqlPendingWork:
@@ -50,4 +54,5 @@ class SqlPendingWork:
             TURNS: _TURNS,
             SCHEDULES: Condition(_SCHEDULES, (now,)),
             MESSAGES: Condition(_MESSAGES, (now,)),
+            PLANS: _PLANS,
         }

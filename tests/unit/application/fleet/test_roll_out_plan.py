@@ -1,5 +1,6 @@
 """Plans without machines: waves, checks, and notes that never undo what a person did."""
 
+import asyncio
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
@@ -60,6 +61,20 @@ async def test_a_plan_goes_through_its_waves_and_pauses_between_them() -> None:
     done = plans.kept[plan.id]
     assert (done.status, done.wave, set(done.outcomes.values())) == (PlanStatus.COMPLETED, 2, {"success"})
     assert 200.0 <= clock.now() - began < 210.0
+
+
+async def test_who_looks_seldom_takes_up_a_plan_when_woken() -> None:
+    dispatch, plans = fleet_of(1)
+    roll_out = RollOutPlan(dispatch, plans, look_every_s=3_600.0)
+    watching = asyncio.create_task(roll_out.watch())
+    await asyncio.sleep(0)
+    plan = await planned(dispatch, plans)
+    roll_out.wake()
+    async with asyncio.timeout(5):
+        while plans.kept[plan.id].status is PlanStatus.RUNNING:
+            await asyncio.sleep(0)
+    watching.cancel()
+    assert plans.kept[plan.id].status is PlanStatus.COMPLETED
 
 
 async def test_a_check_that_fails_on_the_canary_halts_the_plan() -> None:
