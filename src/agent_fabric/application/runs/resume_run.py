@@ -14,7 +14,7 @@ from agent_fabric.domain.errors import RunUndrivable
 from agent_fabric.domain.events import RunResumed
 from agent_fabric.domain.ids import RunId, SpecialistId
 from agent_fabric.domain.runs.state import RunState, result_of
-from agent_fabric.domain.runs.task import RunResult, root_of
+from agent_fabric.domain.runs.task import Priority, RunResult, root_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +59,7 @@ class ResumeRun:
         if by == "server" and not new:
             # A run that this process cannot drive is not touched: the next driver must see how the last one ended.
             found = await fold_log(run_id, await self.runs.read(run_id))
-            if not self._has_no_folder_yet(found):
-                self._require_drivable(found)
+            self._require_drivable(found, with_folder=not self._has_no_folder_yet(found))
             if found.status.settled:
                 return result_of(found)
         elif (await self.runs.status(run_id)).settled:
@@ -90,14 +89,18 @@ class ResumeRun:
         return ClaimedRun(held, state, () if fresh else (resumed,))
 
     def _has_no_folder_yet(self, state: RunState) -> bool:
-        """Tell whether nobody has begun a run: a trigger creates it without a folder, and may die before it has one."""
-        return state.next_seq == 1 and state.workspace == self.workspaces.workspace(state.run_id)
+        """Tell whether nobody has begun a run: a trigger creates it without a folder, and may die before it has one.
+
+        The folder of any other run may hold files, so it is waited for.
+        """
+        triggered = state.task is not None and state.task.priority is Priority.SCHEDULED
+        return triggered and state.next_seq == 1 and state.workspace == self.workspaces.workspace(state.run_id)
 
     def _is_saved(self, state: RunState) -> bool:
         """Tell whether its files are found on any machine."""
         return self.archive is not None and self.archive.covers(state) and not state.status.settled
 
-    def _require_drivable(self, state: RunState) -> None:
+    def _require_drivable(self, state: RunState, *, with_folder: bool = True) -> None:
         if state.unknown_kind:
             raise RunUndrivable(
                 f"The log of run {state.run_id} holds {state.unknown_kind!r} events, which this version does not know",
@@ -106,7 +109,7 @@ class ResumeRun:
             )
         if state.status.settled:
             return
-        if not self._is_saved(state) and not self.workspaces.usable(state.workspace):
+        if with_folder and not self._is_saved(state) and not self.workspaces.usable(state.workspace):
             raise RunUndrivable(
                 f"The workspace of run {state.run_id} cannot be opened: {state.workspace}",
                 hint="Resume on the machine that has it, or restore the folder.",
