@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from agent_fabric.config.defaults import default_settings
-from agent_fabric.testing.scripted_model import Script
+from agent_fabric.domain.recruitment import ASSISTANT
+from agent_fabric.testing.scripted_model import Say, Script
 from integration.http.served import PATIENCE_S, data_of, served, task
 
 LEASE = """
@@ -80,7 +81,7 @@ async def test_a_run_is_recorded_complete_then_indexed_then_its_stream_ends_with
 
 
 @pytest.mark.proves("AF-110")
-@pytest.mark.parametrize("name", default_settings()["specialists"])
+@pytest.mark.parametrize("name", [name for name in default_settings()["specialists"] if name != ASSISTANT])
 async def test_every_built_in_pack_is_chosen_by_its_keywords_and_built(tmp_path: Path, name: str) -> None:
     declared = default_settings()["specialists"][name]
     assert declared["description"]
@@ -94,3 +95,15 @@ async def test_every_built_in_pack_is_chosen_by_its_keywords_and_built(tmp_path:
     assert said["recruitment"]["specialist_ids"] == [name]
     assert said["recruitment"]["routing_method"] == "keywords"
     assert said["pack_start"]["specialist_id"] == name
+
+
+@pytest.mark.proves("AF-110", "CO-10")
+async def test_the_assistant_is_built_for_whoever_just_talks(tmp_path: Path) -> None:
+    async with served(tmp_path, Script(turns=(Say("Hello!"),))) as server:
+        session = (await server.client.post("/api/v1/sessions", json={})).json()["id"]
+        path = f"/api/v1/sessions/{session}/messages"
+        run_id = (await server.client.post(path, json={"content": "hello"})).json()["run_id"]
+        ended = await server.client.get(f"/runs/{run_id}/events?follow&full=true", timeout=30)
+        said = (await server.client.get(path)).json()["messages"]
+    assert f'"specialist_ids":["{ASSISTANT}"]' in ended.text.replace(" ", "")
+    assert [(each["role"], each["content"]) for each in said] == [("user", "hello"), ("assistant", "Hello!")]
