@@ -59,6 +59,7 @@ class RunCaseFolders:
             if not Path(workspace).is_dir():
                 raise RunFilesWithheld(f"The workspace {workspace} is gone", hint="Try the case again.")
         folder = self._layout.own("runs", run_id, CHECK)
+        remove_tree(self._layout.own("runs", run_id, START))  # of a process that was killed when the run had just begun
         remove_tree(folder)  # of a check that was killed
         try:
             folder.mkdir(parents=True)

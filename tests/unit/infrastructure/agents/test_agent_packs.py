@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from agent_fabric.application.ports.mcp import ServerReport
+from agent_fabric.application.ports.memory import RunMemory
 from agent_fabric.application.ports.packs import SpecialistPack
 from agent_fabric.application.ports.sandbox import Sandbox
 from agent_fabric.config.schema.mcp import MCPServerConfig
@@ -67,8 +68,14 @@ def registry(tmp_path: Path) -> PackRegistry:
             catalogue=ListCatalogue(),
             clock=FrozenClock(),
             locks=FileLocks(RunLocks(tmp_path / "agent-locks")),
+            memory=never_opened,
         )
     )
+
+
+def never_opened() -> RunMemory:
+    """Stand for memory: tools that are only offered do not open it."""
+    raise AssertionError
 
 
 def brief(*capabilities: str, **more: Any) -> AgentBrief:

@@ -119,3 +119,10 @@ async def test_modes_of_folders_are_kept_without_setuid(folders: RunCaseFolders,
     assert stat.S_IMODE((copy / "in" / "a").stat().st_mode) == 0o755
     await folders.remove(str(copy))
     assert not copy.exists()
+
+
+async def test_a_check_removes_what_a_killed_process_left_of_the_beginning(tmp_path: Path) -> None:
+    folders = RunCaseFolders(Layout(tmp_path / ".fabric"))
+    start = Path(await folders.stage(RUN, TEST))
+    copy = Path(await folders.copy_for_check(RUN, None, TEST))
+    assert (start.exists(), copy.exists()) == (False, True)
