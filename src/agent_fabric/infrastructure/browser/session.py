@@ -39,6 +39,8 @@ from agent_fabric.infrastructure.web.url_syntax import problem_with
 _SETTLE_S: Final = 3.0
 """How long a page that is there may go on loading before it is read."""
 _QUIET_S: Final = 1.0
+_SUBMITTED_S: Final = 2.0
+"""Until what was sent off leads elsewhere, which it nearly always does; on a busy machine later."""
 _REACTION_S: Final = 0.1
 """How long a click may take to set something in motion; what comes later is seen by reading again."""
 _GRACE_S: Final = 5.0
@@ -73,6 +75,8 @@ class ChromiumBrowser:
         self._heading_for = ""
         """Where the page goes, or has gone last."""
         self._arrived = asyncio.Event()
+        self._leaves = asyncio.Event()
+        """Set when the page is on its way to another one."""
         """Not set while the page is on its way to somewhere else."""
         self._follows = False
         """Whether a new window is what somebody clicked for; a page that opens windows by itself gets none."""
@@ -111,7 +115,7 @@ class ChromiumBrowser:
                     await thing.fill(text, timeout=limit_s * 1000 / 2)
                 if submit:
                     await thing.press("Enter", timeout=limit_s * 1000 / 2, no_wait_after=True)
-            return await self._outcome(limit_s)
+            return await self._outcome(limit_s, _SUBMITTED_S if submit else _REACTION_S)
 
     async def screenshot(self, *, whole_page: bool, timeout_s: float) -> tuple[str, bytes]:
         async with self._at_work(timeout_s) as limit_s:
@@ -132,6 +136,7 @@ class ChromiumBrowser:
         limit_s = min(timeout_s, self._config.timeout_s)
         async with self._turn:
             self._follows = follows
+            self._leaves.clear()
             try:
                 if starts:
                     await self._started()
@@ -218,6 +223,7 @@ class ChromiumBrowser:
         if self._moves_page(request):
             self._heading_for = request.url
             self._arrived.clear()
+            self._leaves.set()
 
     def _note_failure(self, request: Request) -> None:
         if self._moves_page(request):
@@ -253,9 +259,11 @@ class ChromiumBrowser:
             raise WebError(f"There is nothing with the number {number} on the page. Look at it with browser_read.")
         return found
 
-    async def _outcome(self, limit_s: float) -> PageView:
+    async def _outcome(self, limit_s: float, react_s: float = _REACTION_S) -> PageView:
         """Look at what came of a click: the page may change, go elsewhere, or open another window."""
-        await asyncio.sleep(_REACTION_S)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(react_s):
+                await self._leaves.wait()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(limit_s / 2):
                 await self._arrived.wait()
