@@ -3,7 +3,7 @@
 A task is done in calls only, and ends with one; there a schema holds every answer to a call. A turn of a conversation
 ends with plain words, so the model is free to write them, except twice. What is about files, commands or numbers begins
 with a call, or the model would make up what it could have seen. And when calls lead nowhere, only words are left: the
-schema of `reply`, a tool that exists between us and the model alone.
+schema of `reply`, a call that exists between us and the model alone.
 """
 
 import json
@@ -14,19 +14,14 @@ from typing import Any
 from agent_fabric.domain.dialects.answer_schema import LONGEST_TEXT, schema_of_calls
 from agent_fabric.domain.dialects.observations import has_failed, was_repeated
 from agent_fabric.domain.messages import Message, Role
-from agent_fabric.domain.tools import FINISH_TASK, Effect, ToolSpec, object_schema
+from agent_fabric.domain.tools import FINISH_TASK, ToolSpec, object_schema
 
 MAX_FAILURES = 2
 """Of one turn; after these a model may only reply."""
 FORM = """\
 To use a tool, write its call and nothing else, as JSON: {"name": "<tool>", "arguments": {…}}
 You then see its result. To speak to the person, write plain words, without JSON."""
-REPLY = ToolSpec(
-    name="reply",
-    description="Say this to the person; it ends your turn.",
-    parameters=object_schema({"text": {"type": "string"}}, ("text",)),
-    effect=Effect.READS,
-)
+_REPLY = "reply"
 _ABOUT_THINGS = re.compile(
     r"\b(?:files?|folders?|director(?:y|ies)|workspace|commands?|disk|memory|cpu|process(?:es)?|machine|computer"
     r"|run|execute|install|delete|rename|today|date)\b"
@@ -41,9 +36,7 @@ _QUESTION_OF_HOW = re.compile(
 """Asks for words, whatever they are about."""
 _CALL_LIKE = ("{", "`", "<")
 """What answers begin with that may be calls; such are shown when they are whole."""
-_BEGINNING = re.compile(
-    rf'\s*\{{\s*"name"\s*:\s*"{REPLY.name}"\s*,\s*"arguments"\s*:\s*\{{\s*"text"\s*:\s*"', re.DOTALL
-)
+_BEGINNING = re.compile(rf'\s*\{{\s*"name"\s*:\s*"{_REPLY}"\s*,\s*"arguments"\s*:\s*\{{\s*"text"\s*:\s*"', re.DOTALL)
 _WHOLE = re.compile(
     r'(?:[^"\\]|\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[0-9a-fA-F]{4}|u(?![dD][89abAB])[0-9a-fA-F]{4}|[^u]))*'
 )
@@ -51,7 +44,7 @@ _WHOLE = re.compile(
 _REPLY_SCHEMA: Mapping[str, Any] = {
     "type": "object",
     "properties": {
-        "name": {"const": REPLY.name},
+        "name": {"const": _REPLY},
         "arguments": object_schema({"text": {"type": "string", "minLength": 1, "maxLength": LONGEST_TEXT}}, ("text",)),
     },
     "required": ["name", "arguments"],
