@@ -5,6 +5,7 @@ import json
 import subprocess
 import sys
 import zipfile
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from agent_fabric.infrastructure.memory import word_text as module
 from agent_fabric.infrastructure.memory.document_files import MAX_BYTES, DocumentFiles
 from agent_fabric.infrastructure.memory.word_text import word_text
 from agent_fabric.infrastructure.sandbox.landlock_rules import landlock_version
+from services import need
 
 W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
 
@@ -102,7 +104,7 @@ def pdf(*pages: str) -> bytes:
 
 @pytest.mark.proves("ME-1", "ME-2")
 async def test_a_pdf_is_read_and_says_which_pages_are_images() -> None:
-    pytest.importorskip("pypdf")
+    need(find_spec("pypdf"), "needs pypdf: pip install 'agent-fabric[documents]'")
     read = await DocumentFiles().read(pdf("The pool opens at nine.", "", "Otters sleep."), source="a.pdf")
     assert read.text.split("\n\n") == ["The pool opens at nine.", "Otters sleep."]
     assert read.notes == ("1 page is an image",)
@@ -133,8 +135,8 @@ print(json.dumps(tried))
 
 
 @pytest.mark.proves("ME-1")
-@pytest.mark.skipif(not landlock_version(), reason="this kernel has no Landlock")
 def test_the_process_that_parses_opens_nothing_reaches_nothing_and_stays_small(tmp_path: Path) -> None:
+    need(sys.platform == "linux" and landlock_version(), "needs Linux with Landlock")
     file = tmp_path / "out"
     command = [sys.executable, "-c", HOSTILE, str(file)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
