@@ -22,24 +22,20 @@ FORM = """\
 To use a tool, write its call and nothing else, as JSON: {"name": "<tool>", "arguments": {…}}
 You then see its result. To speak to the person, write plain words, without JSON."""
 _REPLY = "reply"
-_ABOUT_THINGS = re.compile(
-    r"\b(?:files?|folders?|director(?:y|ies)|workspace|commands?|disk|memory|cpu|process(?:es)?|machine|computer"
+_ABOUT_THINGS = (
+    r"(?i)\b(?:files?|folders?|director(?:y|ies)|workspace|commands?|disk|memory|cpu|process(?:es)?|machine|computer"
     r"|run|execute|install|delete|rename|today|date)\b"
     r"|(?<![\w/.@])[\w-]+\.[a-z][a-z0-9]{0,4}\b(?!\.)"
-    r"|\d\s*[-*/+^×]\s*\d",
-    re.IGNORECASE,
+    r"|\d\s*[-*/+^×]\s*\d"
 )
-"""Words, names of files and sums, which are looked up or worked out and not guessed."""
-_QUESTION_OF_HOW = re.compile(
-    r"\s*(?:how (?:do|can|would|should) (?:i|you|we|one)\b|explain\b|what is an? )", re.IGNORECASE
-)
+"""Words, names of files and sums, which are looked up or worked out and not guessed. Compiled when first used, as all
+here: tasks have no conversations."""
+_QUESTION_OF_HOW = r"(?i)\s*(?:how (?:do|can|would|should) (?:i|you|we|one)\b|explain\b|what is an? )"
 """Asks for words, whatever they are about."""
 _CALL_LIKE = ("{", "`", "<")
 """What answers begin with that may be calls; such are shown when they are whole."""
-_BEGINNING = re.compile(rf'\s*\{{\s*"name"\s*:\s*"{_REPLY}"\s*,\s*"arguments"\s*:\s*\{{\s*"text"\s*:\s*"', re.DOTALL)
-_WHOLE = re.compile(
-    r'(?:[^"\\]|\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[0-9a-fA-F]{4}|u(?![dD][89abAB])[0-9a-fA-F]{4}|[^u]))*'
-)
+_BEGINNING = rf'\s*\{{\s*"name"\s*:\s*"{_REPLY}"\s*,\s*"arguments"\s*:\s*\{{\s*"text"\s*:\s*"'
+_WHOLE = r'(?:[^"\\]|\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[0-9a-fA-F]{4}|u(?![dD][89abAB])[0-9a-fA-F]{4}|[^u]))*'
 """As much of a string as has whole letters: half an escape, or half of a pair, may still be on its way."""
 _REPLY_SCHEMA: Mapping[str, Any] = {
     "type": "object",
@@ -70,15 +66,15 @@ def schema_for(messages: Sequence[Message], tools: Sequence[ToolSpec]) -> Mappin
 
 def needs_a_look(said: str) -> bool:
     """Tell whether words are about something that a tool shows or works out."""
-    return _ABOUT_THINGS.search(said) is not None and not _QUESTION_OF_HOW.match(said)
+    return re.search(_ABOUT_THINGS, said) is not None and not re.match(_QUESTION_OF_HOW, said)
 
 
 def reply_so_far(written: str) -> str | None:
     """Return what a model has said through `reply` until now; None: what it writes is not, or not yet, a reply."""
-    begun = _BEGINNING.match(written)
+    begun = re.match(_BEGINNING, written)
     if begun is None:
         return None
-    whole = _WHOLE.match(written, begun.end())
+    whole = re.match(_WHOLE, written[begun.end() :])
     assert whole is not None  # it matches nothing at all, too
     try:
         return str(json.loads(f'"{whole[0]}"', strict=False))
