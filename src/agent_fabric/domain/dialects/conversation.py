@@ -22,10 +22,12 @@ FORM = """\
 To use a tool, write its call and nothing else, as JSON: {"name": "<tool>", "arguments": {…}}
 You then see its result. To speak to the person, write plain words, without JSON."""
 _REPLY = "reply"
+_LOOKED_AT = 20_000
+"""Characters of a message that are searched; what follows is material."""
 _ABOUT_THINGS = (
     r"(?i)\b(?:files?|folders?|director(?:y|ies)|workspace|commands?|disk|memory|cpu|process(?:es)?|machine|computer"
     r"|run|execute|install|delete|rename|today|date)\b"
-    r"|(?<![\w/.@])[\w-]+\.[a-z][a-z0-9]{0,4}\b(?!\.)"
+    r"|(?<![\w/.@-])[\w-]+\.[a-z][a-z0-9]{0,4}\b(?!\.)"
     r"|\d\s*[-*/+^×]\s*\d"
 )
 """Words, names of files and sums, which are looked up or worked out and not guessed. Compiled when first used, as all
@@ -66,7 +68,8 @@ def schema_for(messages: Sequence[Message], tools: Sequence[ToolSpec]) -> Mappin
 
 def needs_a_look(said: str) -> bool:
     """Tell whether words are about something that a tool shows or works out."""
-    return re.search(_ABOUT_THINGS, said) is not None and not re.match(_QUESTION_OF_HOW, said)
+    words = said[:_LOOKED_AT]
+    return re.search(_ABOUT_THINGS, words) is not None and not re.match(_QUESTION_OF_HOW, words)
 
 
 def reply_so_far(written: str) -> str | None:

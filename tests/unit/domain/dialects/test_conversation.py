@@ -1,6 +1,7 @@
 """A small model in a conversation: free to speak, made to look, and brought to an end."""
 
 import json
+import time
 from dataclasses import replace
 
 import pytest
@@ -92,6 +93,15 @@ def test_what_is_about_files_commands_or_numbers_begins_with_a_call(text: str, l
     schema = asked(said(text)).answer_schema
     assert (schema is not None) is looks
     assert "reply" not in json.dumps(schema)
+
+
+@pytest.mark.parametrize(
+    "text", ["-" * 1_000_000, "a-" * 500_000, "1 " * 500_000, " " * 1_000_000, "1" + " " * 1_000_000]
+)
+def test_a_long_message_takes_no_time_to_look_through(text: str) -> None:
+    began = time.process_time()
+    assert not needs_a_look(text)
+    assert time.process_time() - began < 1.0  # it was minutes
 
 
 def test_after_a_result_words_are_free_and_the_model_is_told_what_was_said_last() -> None:
