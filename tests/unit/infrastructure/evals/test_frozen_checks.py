@@ -1,4 +1,4 @@
-"""The checks of a frozen set, without a model: right work passes them; wrong work, and none, does not."""
+"""The checks of frozen sets, without a model: right work passes them; wrong work, and none, does not."""
 
 import subprocess
 from pathlib import Path
@@ -10,8 +10,17 @@ from agent_fabric.domain.evals.definition import EvalCase
 from agent_fabric.infrastructure.evals.eval_files import read_eval
 
 REPOSITORY = Path(__file__).resolve().parents[4]
-CASES = {case.case_id: case for case in read_eval(REPOSITORY / "benchmarks" / "tool_tasks" / "everyday3.yaml").cases}
-SOLUTIONS = yaml.safe_load((REPOSITORY / "tests" / "data" / "everyday3_solutions.yaml").read_text())
+SETS = ("everyday3", "everyday4")
+CASES = {
+    (name, case.case_id): case
+    for name in SETS
+    for case in read_eval(REPOSITORY / "benchmarks" / "tool_tasks" / f"{name}.yaml").cases
+}
+SOLUTIONS = {
+    (name, case_id): ways
+    for name in SETS
+    for case_id, ways in yaml.safe_load((REPOSITORY / "tests" / "data" / f"{name}_solutions.yaml").read_text()).items()
+}
 
 
 def is_right(case: EvalCase, folder: Path, commands: str) -> bool:
@@ -29,13 +38,13 @@ def is_right(case: EvalCase, folder: Path, commands: str) -> bool:
 
 def test_every_task_has_solutions() -> None:
     assert list(SOLUTIONS) == list(CASES)
-    assert len(CASES) == 20
+    assert len(CASES) == 20 * len(SETS)
 
 
 @pytest.mark.slow  # about six commands and checks for each
-@pytest.mark.parametrize("name", CASES)
-def test_the_check_tells_right_from_wrong(name: str, tmp_path: Path) -> None:
-    case, ways = CASES[name], SOLUTIONS[name]
+@pytest.mark.parametrize("task", CASES, ids="-".join)
+def test_the_check_tells_right_from_wrong(task: tuple[str, str], tmp_path: Path) -> None:
+    case, ways = CASES[task], SOLUTIONS[task]
     tried = [(commands, True) for commands in ways["right"]] + [
         (commands, False) for commands in ["true", *ways["wrong"]]
     ]
