@@ -310,10 +310,11 @@ async def _claims(queue: RunQueue, runs: RunRepository, many: int, url: str) -> 
     return took, floor
 
 
-def measure_idle(cluster: Cluster, model: str, seconds: float) -> None:
+def measure_idle(cluster: Cluster, model: str, seconds: float, *, each: bool) -> None:
     url = _new_store(cluster)
     for statement in ("CREATE EXTENSION IF NOT EXISTS pg_stat_statements",):
         cluster.execute(statement, url)
+    told: list[str] = []
     print("\nA process with nothing to do")
     print("| process | runs that wait | queries/s | connections |")
     print("|---|--:|--:|--:|")
@@ -339,14 +340,20 @@ def measure_idle(cluster: Cluster, model: str, seconds: float) -> None:
                 cluster.execute("SELECT pg_stat_statements_reset()", url)
                 time.sleep(seconds)
                 query = (
-                    "SELECT coalesce(sum(calls), 0) FROM pg_stat_statements WHERE query NOT LIKE '%pg_stat%'"
-                    " AND dbid = (SELECT oid FROM pg_database WHERE datname = current_database())"
+                    "SELECT query, calls FROM pg_stat_statements WHERE query NOT LIKE '%pg_stat%'"
+                    " AND dbid = (SELECT oid FROM pg_database WHERE datname = current_database()) ORDER BY calls DESC"
                 )
-                ((calls,),) = cluster.execute(query, url)
-                print(f"| {process} | {waiting:,} | {float(calls) / seconds:.2f} | {connections(url)} |")
+                found = cluster.execute(query, url)
+                calls = sum(count for _, count in found)
+                print(f"| {process} | {waiting:,} | {calls / seconds:.2f} | {connections(url)} |")
+                if each:
+                    told += [
+                        f"{process}: {count / seconds:.2f}/s {' '.join(text.split())[:150]}" for text, count in found
+                    ]
             finally:
                 worker.terminate()
                 worker.wait(20)
+    print(*told, sep="\n")
 
 
 async def _put_waiting(url: str, folder: Path, many: int) -> None:
@@ -394,7 +401,8 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--queued", type=int, default=5_000)
-    parser.add_argument("--idle-seconds", type=float, default=10.0)
+    parser.add_argument("--idle-seconds", type=float, default=60.0)
+    parser.add_argument("--each-query", action="store_true", help="list the queries of idle processes")
     parser.add_argument("--latency-rounds", type=int, default=10)
     parser.add_argument("--only", nargs="*", default=["turns", "workers", "queued", "idle", "latencies"])
     options = parser.parse_args()
@@ -415,7 +423,7 @@ def main() -> None:
             if "queued" in options.only:
                 asyncio.run(measure_queued(cluster, options.queued))
             if "idle" in options.only:
-                measure_idle(cluster, address, options.idle_seconds)
+                measure_idle(cluster, address, options.idle_seconds, each=options.each_query)
         if "latencies" in options.only:
             asyncio.run(measure_latencies(options.latency_rounds))
     finally:

@@ -54,13 +54,14 @@ _MESSAGES: Final = "messages"
 _log = logging.getLogger(__name__)
 
 Pause = Callable[[float], Awaitable[None]]
+Hinted = Callable[[float], Awaitable[bool | None]]
 
 
 @dataclass(frozen=True, slots=True)
 class Waking:
     """How the loops of a server wait: until something is due, or until they are told of it."""
 
-    firing: Pause = asyncio.sleep
+    firing: Hinted = asyncio.sleep
     sending: Pause = asyncio.sleep
     look_every_s: float = LOOK_EVERY_S
     """How often firings that wait are looked at."""
@@ -313,7 +314,7 @@ def _waking(wake_ups: WakeUps, watch: WatchPendingWork | None) -> Waking:
     if watch is not None:
         watch.listen(pending_work.SCHEDULES, firing.wake)
     return Waking(
-        firing=firing,
+        firing=firing.until_hinted,
         sending=watched_pause(hints, _MESSAGES, pending_work.MESSAGES, watch),
         look_every_s=LOOK_EVERY_S if watch is None else SELDOM_S,
         schedules_changed=lambda: wake_ups.poke(wake_ups_port.SCHEDULES, {}),

@@ -14,7 +14,7 @@ from agent_fabric.infrastructure.wake_ups.hinted_pause import HintedPause
 from agent_fabric.infrastructure.wake_ups.in_process import InProcessWakeUps
 from agent_fabric.infrastructure.wake_ups.log_pokes import LogPokes
 
-SELDOM_S: Final = 30.0
+SELDOM_S: Final = 60.0
 """How often is looked for work that somebody else looks for."""
 
 

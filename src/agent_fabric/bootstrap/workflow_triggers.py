@@ -23,6 +23,8 @@ from agent_fabric.infrastructure.automation.file_sensors import FileChangeSensor
 from agent_fabric.infrastructure.workflows.definition_files import WorkflowFile
 
 LOOK_EVERY_S = 5.0
+COMPARE_EVERY_S = 30.0
+"""How often the store is compared with files that have not changed."""
 PREFIX = "agent33."
 """Begins the subjects of all events."""
 
@@ -43,6 +45,9 @@ class ArmTriggers:
     clock: Clock
     changed: Callable[[], None] = lambda: None
     """Called after a schedule was added or changed."""
+    _declared: dict[str, tuple[str, str]] | None = None
+    """What the files declared when the store was last compared with them."""
+    _compared_at: float = 0.0
     _ends: dict[str, Callable[[], None]] = field(default_factory=dict)
     """What ends the attention to events, by sensor."""
 
@@ -92,6 +97,9 @@ class ArmTriggers:
             for each in files
             if each.definition is not None and each.definition.triggers.schedule
         }
+        if declared == self._declared and self.clock.monotonic() - self._compared_at < COMPARE_EVERY_S:
+            return
+        self._declared = None  # until all of it is done
         zone = self.workflows.config.automation.timezone
         armed = {each.name: each for each in await self.store.schedules.list(declared=True)}
         for name, (cron, source) in declared.items():
@@ -107,6 +115,7 @@ class ArmTriggers:
         for each in armed.values():
             if each.is_from_file and each.name not in declared and each.source.startswith(origin):
                 await self.store.schedules.remove(each, by="its file", now=now)
+        self._declared, self._compared_at = declared, self.clock.monotonic()
 
     async def _add(self, name: str, rule: Rule, source: str, now: float) -> None:
         schedule = Schedule(

@@ -86,29 +86,41 @@ class FireSchedules:
     """Says what schedules for chats are to say."""
     alert: Callable[[str], None] = lambda _: None
     """Hears of events that alerts may be about, by their kind."""
-    pause: Callable[[float], Awaitable[None]] = asyncio.sleep
-    """Ends early when schedules were changed."""
+    pause: Callable[[float], Awaitable[bool | None]] = asyncio.sleep
+    """Ends early when schedules were changed, and then returns True."""
     look_every_s: float = LOOK_EVERY_S
-    """How often firings that wait are looked at; seldom, where `pause` ends when there are any."""
+    """How often firings that wait are looked at, and what others may have changed; seldom, where `pause` ends when
+    there is something to do."""
     _next_at: float | None = None
     """When the next look is due, as far as is known."""
     _has_queued: bool = False
     _life: str = field(default_factory=lambda: str(uuid.uuid4()))
     _since: float | None = None
     _beaten_at: float = 0.0
+    _looked_at: float = float("-inf")
 
     async def __call__(self) -> None:
         """Fire until cancelled. Between two instants it sleeps, but for a sign of life now and then."""
+        woken: bool | None = True
         while True:
-            self._next_at = self.clock.now() + LOOK_EVERY_S  # unless the look succeeds
             try:
                 await self.beat()
-                await self.tick()
+                if woken or self._is_due():
+                    await self.tick()
+                    self._looked_at = self.clock.monotonic()
             except StoreUnavailable as problem:
+                self._next_at = self.clock.now() + LOOK_EVERY_S
                 _log.warning("Schedules could not be looked at: %s", problem.message)
             except Exception:  # noqa: BLE001 - one schedule that cannot be handled must not stop all others for ever
+                self._next_at = self.clock.now() + LOOK_EVERY_S
                 _log.exception("Schedules could not be looked at")
-            await self.pause(self._pause_s())
+            woken = await self.pause(self._pause_s())
+
+    def _is_due(self) -> bool:
+        """Tell whether it is time for a look, although nobody has woken us."""
+        if self._next_at is not None and self.clock.now() >= self._next_at:
+            return True
+        return self.clock.monotonic() - self._looked_at >= self.look_every_s
 
     def _pause_s(self) -> float:
         """Return how long there is nothing to do: a clock that is set meanwhile costs one sign of life at most."""

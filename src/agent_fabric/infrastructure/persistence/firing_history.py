@@ -7,6 +7,7 @@ from agent_fabric.domain.automation.firing import Firing
 from agent_fabric.domain.automation.schedule import RuleVersion
 from agent_fabric.domain.automation.why import ALIVE_SLACK_S, Life
 from agent_fabric.infrastructure.persistence.firing_rows import FIRING_COLUMNS, firing_from
+from agent_fabric.infrastructure.persistence.log_writes import OneStatement
 from agent_fabric.infrastructure.persistence.schedules import versions_of
 from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection, storable
 
@@ -86,9 +87,7 @@ class SqlHeartbeats:
             " ELSE firing_processes.until_at END"
         )
 
-        def write(connection: SqlConnection) -> None:
-            connection.execute(query, (life_id, storable(server), since, now))
-            if since == now:
-                connection.execute("DELETE FROM firing_processes WHERE until_at < ?", (now - KEPT_S,))
-
-        await self._database.write(write)
+        await self._database.write(OneStatement(query, (life_id, storable(server), since, now)))
+        if since == now:
+            old = "DELETE FROM firing_processes WHERE until_at < ?"
+            await self._database.write(OneStatement(old, (now - KEPT_S,)))

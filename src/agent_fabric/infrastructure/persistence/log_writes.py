@@ -1,4 +1,4 @@
-"""Writes that touch rows of one run only. Processes that share a database make them at the same time.
+"""Writes that processes which share a database make at the same time: of rows of one run, or one statement each.
 
 Every other write is one that looks first and writes then, and has the database for itself while it does. A database in
 a file knows no difference.
@@ -36,6 +36,20 @@ class OfOneRun:
 
     def __call__(self, connection: SqlConnection) -> Any:
         return self.write(connection)
+
+
+@dataclass(frozen=True, slots=True)
+class OneStatement:
+    """A write that is one statement; to run it twice is the same as to run it once. Its rows are returned.
+
+    Where each statement can be a transaction of its own, it is one.
+    """
+
+    sql: str
+    values: Sequence[Any] = ()
+
+    def __call__(self, connection: SqlConnection) -> list[Any]:
+        return connection.execute(self.sql, self.values).fetchall()
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,4 +155,4 @@ def insert_rows(
     connection.executemany(_INSERT_EVENT, [(number, *row) for row in rows])
 
 
-RunWrite = OfOneRun | AppendEvents | ForgetDriver | ReleaseRun
+RunWrite = OfOneRun | OneStatement | AppendEvents | ForgetDriver | ReleaseRun

@@ -13,7 +13,7 @@ LEARN_EVERY_S: Final = 5.0
 """How often the place is looked up where runs that have to be driven begin."""
 MARGIN: Final = 500
 """Runs that are looked at before that place: they may have become durable later than those after them."""
-_FIRST: Final = (
+FIRST: Final = (
     "SELECT coalesce((SELECT min(number) FROM runs WHERE status = 'running'), (SELECT max(number) FROM runs), 0)"
 )
 
@@ -30,12 +30,24 @@ class QueueStart:
         self._number = 0
         self._learned_at = float("-inf")
 
+    @property
+    def known(self) -> int:
+        """The first number that is worth a look. One before it that has to be driven again is seen soon."""
+        return self._number
+
+    @property
+    def is_old(self) -> bool:
+        """Whether it is to be looked up again."""
+        return self._clock.monotonic() - self._learned_at >= LEARN_EVERY_S
+
+    def learn(self, first: int) -> None:
+        """Take what `FIRST` has found."""
+        self._number, self._learned_at = first - MARGIN, self._clock.monotonic()
+
     def number(self, connection: SqlConnection) -> int:
-        """Return the first number that is worth a look. One before it that has to be driven again is seen soon."""
-        now = self._clock.monotonic()
-        if now - self._learned_at >= LEARN_EVERY_S:
-            self._number = int(connection.execute(_FIRST).fetchone()[0]) - MARGIN
-            self._learned_at = now
+        """Return the first number that is worth a look, and look it up if need be."""
+        if self.is_old:
+            self.learn(int(connection.execute(FIRST).fetchone()[0]))
         return self._number
 
 

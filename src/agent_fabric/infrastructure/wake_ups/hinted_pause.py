@@ -30,6 +30,10 @@ class HintedPause:
 
     async def __call__(self, timeout_s: float) -> None:
         """Wait for a hint, for `timeout_s` at most."""
+        await self.until_hinted(timeout_s)
+
+    async def until_hinted(self, timeout_s: float) -> bool:
+        """Wait for a hint, for `timeout_s` at most; tell whether one came."""
         if self._hinted is None:  # nothing can be listened to before there is an event loop
             self._hinted = asyncio.Event()
             self._wake_ups.listen(self._topic, self._hint)
@@ -40,8 +44,10 @@ class HintedPause:
                 await asyncio.sleep(max(0.0, self._woken_at + MIN_GAP_S - loop.time()))
         except TimeoutError:
             pass
+        was_hinted = self._hinted.is_set()
         self._hinted.clear()
         self._woken_at = loop.time()
+        return was_hinted
 
     def wake(self) -> None:
         """End the pause, or the next one."""

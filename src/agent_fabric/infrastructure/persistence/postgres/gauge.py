@@ -9,9 +9,10 @@ from agent_fabric.domain.errors import StoreUnavailable
 from agent_fabric.infrastructure.persistence.postgres.store import PostgresStore
 from agent_fabric.infrastructure.persistence.schema import MIGRATIONS
 from agent_fabric.infrastructure.persistence.sql import SqlConnection
-from agent_fabric.infrastructure.persistence.store_contents import contents_of, waiting_approvals
+from agent_fabric.infrastructure.persistence.store_contents import contents_of
 
 _SIZE = "SELECT pg_database_size(current_database())"
+_MEASURES = f"SELECT count(*), min(created_at), ({_SIZE}) FROM pending_approvals WHERE status = 'pending'"  # noqa: S608 - ours
 
 
 class PostgresGauge:
@@ -60,12 +61,11 @@ class PostgresGauge:
         )
 
     def _measure(self, connection: SqlConnection) -> StoreMeasures:
-        waiting = waiting_approvals(connection)
-        (size,) = connection.execute(_SIZE).fetchone()
+        waiting, oldest_at, size = connection.execute(_MEASURES).fetchone()
         disk = self._disk()
         return StoreMeasures(
-            approvals_waiting=waiting.number,
-            oldest_approval_at=waiting.oldest_at,
+            approvals_waiting=int(waiting),
+            oldest_approval_at=None if oldest_at is None else float(oldest_at),
             store_bytes=int(size),
             disk_free_bytes=disk.free,
             disk_total_bytes=disk.total,

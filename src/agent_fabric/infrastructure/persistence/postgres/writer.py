@@ -23,6 +23,7 @@ from agent_fabric.infrastructure.persistence.log_writes import (
     AppendEvents,
     ForgetDriver,
     OfOneRun,
+    OneStatement,
     ReleaseRun,
     RunWrite,
 )
@@ -44,9 +45,10 @@ T = TypeVar("T")
 STALLED_S: Final = 10
 """The server ends a transaction whose process sends nothing for so long: others wait for it."""
 _BEGIN: Final = (
-    f"BEGIN; SET LOCAL lock_timeout = '{LOCK_TIMEOUT_S}s';"
-    f" SET LOCAL idle_in_transaction_session_timeout = '{STALLED_S}s'; SELECT "
+    f"BEGIN; SELECT set_config('lock_timeout', '{LOCK_TIMEOUT_S}s', true),"
+    f" set_config('idle_in_transaction_session_timeout', '{STALLED_S}s', true),"
 )
+"""Columns are evaluated from left to right: the lock is waited for with the time-out."""
 _ALONE: Final = f"{_BEGIN} pg_advisory_xact_lock({WRITERS_LOCK})"
 _TOGETHER: Final = f"{_BEGIN} pg_advisory_xact_lock_shared({WRITERS_LOCK})"
 
@@ -115,6 +117,9 @@ class PostgresWriter:
         """Write what other processes may write beside."""
         appends = [write for write in writes if isinstance(write, AppendEvents)]
         with explained(self._pool.place):
+            match writes:
+                case [OneStatement() as only] if not self._along:
+                    return [self._execute_at_once(only)]
             if len(appends) == len(writes) and all(each.is_plain for each in appends):
                 return self._append_at_once(appends)
             with self._transaction(_TOGETHER) as connection:
@@ -137,7 +142,7 @@ class PostgresWriter:
         self._chain.seal_all(connection, sealed)
         release_all(connection, [write for write in writes if isinstance(write, ReleaseRun)], self._take_along())
         return [
-            write(connection) if isinstance(write, OfOneRun | ForgetDriver) else refused.get(id(write))
+            write(connection) if isinstance(write, OfOneRun | OneStatement | ForgetDriver) else refused.get(id(write))
             for write in writes
         ]
 
@@ -156,6 +161,19 @@ class PostgresWriter:
                 raise
             self._drop(connection)
             raise self._unknown() from problem
+
+    def _execute_at_once(self, statement: OneStatement) -> list[Any]:
+        """Run one statement as a transaction; again, if the connection was lost: it may be repeated."""
+        connection = self._connection
+        if connection is not None and connection.is_usable:
+            try:
+                return statement(connection)
+            except psycopg.Error as problem:
+                if connection.is_usable and is_answer(problem):
+                    raise
+                self._drop(connection)
+        self._connection = connection = self._pool.connect()
+        return statement(connection)
 
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[PostgresConnection]:
