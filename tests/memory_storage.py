@@ -34,7 +34,14 @@ from agent_fabric.testing.channels import MemoryChannels
 from agent_fabric.testing.chat import MemoryMessageQueue, MemoryMessages, MemorySessions
 from agent_fabric.testing.evals import MemoryEvals, MemoryTrials
 from agent_fabric.testing.fakes import CountingIds, FrozenClock, MemoryRuns
-from agent_fabric.testing.fleet import MemoryCalls, MemoryCommands, MemoryInvites, MemoryNodes, MemoryPlans
+from agent_fabric.testing.fleet import (
+    MemoryCalls,
+    MemoryCommands,
+    MemoryInvites,
+    MemoryNodes,
+    MemoryNodeWork,
+    MemoryPlans,
+)
 from agent_fabric.testing.identity import MemoryActs, MemoryEndedLogins, MemoryKeys, MemoryUsers
 from agent_fabric.testing.memory import MemoryOfDocuments
 from memory_automation import MemoryAutomation
@@ -84,6 +91,7 @@ class MemoryStorage:
         self.node_invites = MemoryInvites(self.nodes)
         self.node_commands = MemoryCommands()
         self.node_calls = MemoryCalls()
+        self.node_work = MemoryNodeWork(self.nodes, self.node_commands, self.node_calls)
         self.fleet_plans = MemoryPlans()
         self.trials = MemoryTrials()
         self.evals = MemoryEvals(self.trials, self._clock)

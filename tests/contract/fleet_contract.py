@@ -144,6 +144,27 @@ class FleetContract:
         await calls.forget(expired_before=10.0)
         assert await calls.waiting(NODE.id, at=2.0) == []
 
+    async def test_servers_find_the_nodes_that_there_is_something_to_do_for(self, storage: Storage) -> None:
+        await storage.node_invites.add(INVITE)
+        await storage.node_invites.join(b"hash", NODE, at=20.0)
+        assert await storage.node_work(at=20.0) == []
+        await storage.node_commands.add(replace(COMMAND, status=CommandStatus.WAITING))
+        assert await storage.node_work(at=20.0) == []
+        await storage.node_commands.move(
+            COMMAND.execution_id, CommandStatus.QUEUED, since=(CommandStatus.WAITING,), at=20.0
+        )
+        assert await storage.node_work(at=20.0) == [COMMAND.agent_id]
+        await storage.node_commands.move(
+            COMMAND.execution_id, CommandStatus.SENT, since=(CommandStatus.QUEUED,), at=20.0
+        )
+        call = RelayedCall(id="c1", node_id=NODE.id, method="m", params={}, created_at=20.0, expires_at=50.0)
+        await storage.node_calls.ask(call)
+        assert await storage.node_work(at=20.0) == [NODE.id]
+        assert await storage.node_work(at=60.0) == []
+        await storage.nodes.update(NODE.id, {"status": "revoked", "last_seen": 60.0})
+        assert await storage.node_work(at=61.0) == [NODE.id]
+        assert await storage.node_work(at=600.0) == []
+
     async def test_a_plan_changes_only_as_it_was_read(self, storage: Storage) -> None:
         plans = storage.fleet_plans
         await plans.save(PLAN)

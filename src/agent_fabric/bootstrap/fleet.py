@@ -11,16 +11,18 @@ from agent_fabric.application.cluster.watch_pending_work import WatchPendingWork
 from agent_fabric.application.fleet.call_nodes import CallNodes
 from agent_fabric.application.fleet.dispatch_command import DispatchCommand, Wish
 from agent_fabric.application.fleet.enrol_node import InviteNode, JoinNode
+from agent_fabric.application.fleet.find_node_work import FindNodeWork
 from agent_fabric.application.fleet.live_nodes import LiveNodes
 from agent_fabric.application.fleet.operate_nodes import OperateNodes
-from agent_fabric.application.fleet.remote_tools import RemoteTools, settle_denied_forever
+from agent_fabric.application.fleet.remote_tools import RemoteTools
 from agent_fabric.application.fleet.review_link import ReviewLink
 from agent_fabric.application.fleet.roll_out_plan import FreezePlan, RollOutPlan
 from agent_fabric.application.fleet.serve_link import FleetDesk
-from agent_fabric.application.fleet.track_presence import SWEEP_S, TrackPresence
+from agent_fabric.application.fleet.settle_commands import SettleCommands
+from agent_fabric.application.fleet.track_presence import TrackPresence
 from agent_fabric.application.fleet.verify_node_audit import NodeAudit, VerifyNodeAudit
 from agent_fabric.application.ports.fleet import PlanRepository
-from agent_fabric.application.ports.pending_work import PLANS
+from agent_fabric.application.ports.pending_work import COMMANDS, PLANS
 from agent_fabric.application.ports.wake_ups import NODES, WakeUps
 from agent_fabric.bootstrap.cluster_keys import require_hub_key
 from agent_fabric.bootstrap.local import LocalFabric
@@ -50,6 +52,8 @@ class Fleet:
     plans: PlanRepository
     key: SigningKey
     _presence: TrackPresence
+    _settle: SettleCommands
+    _find_work: FindNodeWork | None
     _wake_ups: WakeUps
     _looking: "set[asyncio.Task[None]]" = field(default_factory=set)
 
@@ -85,6 +89,8 @@ class Fleet:
         live, execution_id = self.desk.live, str(hint.get("command", ""))
         if node := str(hint.get("node", "")):
             live.review(NodeId(node), doubted=hint.get("doubt") is True)
+        if call_id := str(hint.get("call", "")):
+            self.desk.call.heard_answer(call_id)
         if execution_id and live.is_awaited(execution_id):
             task = asyncio.create_task(self._look_for(execution_id))
             self._looking.add(task)
@@ -97,7 +103,8 @@ class Fleet:
 
     def duties(self) -> list[Coroutine[Any, Any, None]]:
         """Return what is done for as long as the server lives."""
-        return [self._presence(), self.roll_out.watch(), settle_denied_forever(self.tools, SWEEP_S)]
+        finding = [] if self._find_work is None else [self._find_work()]
+        return [self._presence(), self.roll_out.watch(), self._settle(), *finding]
 
     def close(self) -> None:
         """End all connections; the nodes come back to whichever server is there."""
@@ -106,7 +113,7 @@ class Fleet:
 
 
 def open_fleet(root: Path, local: LocalFabric, wake_ups: WakeUps, watch: WatchPendingWork | None = None) -> Fleet:
-    """Join the parts; `watch` looks for plans to take up.
+    """Join the parts; `watch` looks for plans to take up and commands to settle, where servers share the store.
 
     Raises:
         ConfigError: the hub's key cannot be used, or is not that of the other servers.
@@ -126,7 +133,10 @@ def open_fleet(root: Path, local: LocalFabric, wake_ups: WakeUps, watch: WatchPe
     if shared:
         require_hub_key(storage, key.seed)
     review = ReviewLink(storage.nodes, live)
-    call = CallNodes(live, storage.node_calls, clock, shared, hint)
+    call = CallNodes(
+        live, storage.node_calls, clock, shared, hint, lambda call_id: wake_ups.poke(NODES, {"call": call_id})
+    )
+    find_work = FindNodeWork(storage.node_work, live, clock, watch.every_s) if watch is not None else None
     dispatch = DispatchCommand(
         storage.nodes,
         storage.node_commands,
@@ -137,10 +147,11 @@ def open_fleet(root: Path, local: LocalFabric, wake_ups: WakeUps, watch: WatchPe
     )
     tools = RemoteTools(dispatch, storage.approvals, storage.fleet_plans)
     local.fleet_door.open(tools)
-    roll_out = RollOutPlan(dispatch, storage.fleet_plans)
+    roll_out, settle = RollOutPlan(dispatch, storage.fleet_plans), SettleCommands(tools)
     if watch is not None:
-        roll_out.look_every_s = SELDOM_S
+        roll_out.look_every_s = settle.look_every_s = SELDOM_S
         watch.listen(PLANS, roll_out.wake)
+        watch.listen(COMMANDS, settle.wake)
     return Fleet(
         desk=FleetDesk(
             storage.nodes,
@@ -164,6 +175,8 @@ def open_fleet(root: Path, local: LocalFabric, wake_ups: WakeUps, watch: WatchPe
         roll_out=roll_out,
         plans=storage.fleet_plans,
         key=key,
-        _presence=TrackPresence(storage.nodes, storage.node_commands, live, clock, shared, call.forget_old),
+        _presence=TrackPresence(storage.nodes, live, clock, shared, call.forget_old),
+        _settle=settle,
+        _find_work=find_work,
         _wake_ups=wake_ups,
     )

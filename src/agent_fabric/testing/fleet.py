@@ -199,3 +199,21 @@ class MemoryCommands:
         ended: dict[str, Any] = {"completed_at": at} if status.settled else {}
         self.kept[execution_id] = replace(found, status=status, **ended, **more)
         return self.kept[execution_id]
+
+
+class MemoryNodeWork:
+    """NodeWork in memory."""
+
+    def __init__(self, nodes: MemoryNodes, commands: MemoryCommands, calls: MemoryCalls) -> None:
+        self._nodes, self._commands, self._calls = nodes, commands, calls
+
+    async def __call__(self, *, at: float) -> Sequence[NodeId]:
+        queued = {each.agent_id for each in self._commands.kept.values() if each.status is CommandStatus.QUEUED}
+        open_calls = (call for call in self._calls.kept.values() if call.id not in self._calls.answers)
+        called = {call.node_id for call in open_calls if call.expires_at > at}
+        ended = {
+            node.id
+            for node in self._nodes.kept.values()
+            if node.status in {NodeStatus.REVOKED, NodeStatus.CONFLICT} and (node.last_seen or 0.0) > at - 150
+        }
+        return sorted(queued | called | ended)

@@ -12,18 +12,29 @@ import psycopg
 import pytest
 
 from agent_fabric.application.ports.bus import BusMessage
-from agent_fabric.application.ports.pending_work import ANSWERS, MESSAGES, OUTBOX, PLANS, RUNS, SCHEDULES, TURNS
+from agent_fabric.application.ports.pending_work import (
+    ANSWERS,
+    COMMANDS,
+    MESSAGES,
+    OUTBOX,
+    PLANS,
+    RUNS,
+    SCHEDULES,
+    TURNS,
+)
 from agent_fabric.domain.automation.outgoing import OutgoingMessage, Subscription
 from agent_fabric.domain.automation.schedule import Rule, Schedule
 from agent_fabric.domain.errors import DriverConflict, RunHeld
 from agent_fabric.domain.events import RunResumed, RunWaited
+from agent_fabric.domain.fleet.commands import CommandStatus
 from agent_fabric.domain.fleet.plans import PlanStatus
 from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.infrastructure.persistence.dialects import POSTGRESQL, WRITERS_LOCK
 from agent_fabric.infrastructure.persistence.event_rows import add_run
+from agent_fabric.infrastructure.persistence.log_writes import OfOneRun, OneStatement
 from agent_fabric.infrastructure.persistence.settled_position import settled_position
-from contract.fleet_contract import PLAN
+from contract.fleet_contract import COMMAND, PLAN
 from contract.run_repository_contract import CREATED, OTHER, RUN, completed, log, run_created
 from integration.persistence.postgres_storage import open_tables
 from postgres_cluster import Cluster
@@ -291,3 +302,34 @@ async def test_the_same_query_tells_of_plans_under_way(pair: tuple[Any, Any]) ->
     assert await one.pending_work((PLANS,)) == []
     await other.fleet_plans.save(replace(PLAN, status=PlanStatus.RUNNING))
     assert await one.pending_work((RUNS, PLANS)) == [PLANS]
+
+
+async def test_the_same_query_tells_of_commands_that_will_never_be_sent(pair: tuple[Any, Any]) -> None:
+    one, other = pair
+    await (await other.runs.create(RUN, CREATED)).release()
+    waiting = replace(COMMAND, status=CommandStatus.WAITING, run_id=RUN, expires_at=time.time() + 600)
+    commands = other.node_commands
+    await commands.add(waiting)
+    await commands.add(replace(COMMAND, execution_id="sent", status=CommandStatus.SENT, expires_at=1.0))
+    assert await one.pending_work((COMMANDS,)) == []  # it waits for a person
+    denied = (
+        "INSERT INTO pending_approvals"
+        " (id, run, execution_id, tool_name, arguments, status, created_at, expires_at, card)"
+        " VALUES ('a', ?, '', '', '', 'denied', 0, 0, '')"
+    )
+    await other.store.write(lambda connection: connection.execute(denied, (numbers(one)[RUN],)))
+    assert await one.pending_work((RUNS, COMMANDS)) == [RUNS, COMMANDS]
+    moved = await commands.move(waiting.execution_id, CommandStatus.DENIED, since=(CommandStatus.WAITING,), at=1.0)
+    assert moved is not None
+    assert await one.pending_work((COMMANDS,)) == []
+    await commands.add(replace(COMMAND, execution_id="late", status=CommandStatus.QUEUED, expires_at=1.0))
+    assert await one.pending_work((COMMANDS,)) == [COMMANDS]
+
+
+async def test_one_statement_is_a_transaction_and_outlives_a_lost_connection(pair: tuple[Any, Any]) -> None:
+    one, _ = pair
+    note = OneStatement("UPDATE fabric_format SET version = version RETURNING pg_current_xact_id()::text", ())
+    first = await one.store.write(note)
+    one.store.writer._connection.abort()
+    second, third = await asyncio.gather(one.store.write(note), one.store.write(OfOneRun(note)))
+    assert len({first[0][0], second[0][0], third[0][0]}) >= 2

@@ -1,6 +1,5 @@
 """Node tools inside runs: what an agent or a step of a workflow does on machines of the fleet."""
 
-import asyncio
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -171,16 +170,15 @@ class RemoteTools:
                     hint="Freeze it again, and approve it with: fabric approvals approve ID --sign KEY",
                 )
 
-    async def settle_denied(self) -> None:
-        """Settle commands whose run was not allowed to send them."""
-        for command in await self.dispatch.commands.list(open_only=True, limit=1_000):
-            if command.status is not CommandStatus.WAITING or not command.run_id:
-                continue
-            cards = await self.approvals.list(run_id=RunId(command.run_id), pending_only=False)
-            own = [each for each in cards if _is_about(each, command)]
-            status = next((_SETTLED[card.status] for card in own or cards if card.status in _SETTLED), None)
-            if status is not None:
-                await self.dispatch.end(command.execution_id, status, f"it was {status.value}")
+    async def settle_denied(self, command: NodeCommand) -> None:
+        """Settle a waiting command if its run was not allowed to send it."""
+        if not command.run_id:
+            return
+        cards = await self.approvals.list(run_id=RunId(command.run_id), pending_only=False)
+        own = [each for each in cards if _is_about(each, command)]
+        status = next((_SETTLED[card.status] for card in own or cards if card.status in _SETTLED), None)
+        if status is not None:
+            await self.dispatch.end(command.execution_id, status, f"it was {status.value}")
 
     async def _approver(self, run_id: RunId, call_id: CallId | None) -> str:
         cards = await self.approvals.list(run_id=run_id, pending_only=False)
@@ -207,10 +205,3 @@ _SETTLED = {
     ApprovalStatus.EXPIRED: CommandStatus.EXPIRED,
     ApprovalStatus.CANCELLED: CommandStatus.CANCELLED,
 }
-
-
-async def settle_denied_forever(tools: RemoteTools, every_s: float) -> None:
-    """Settle denied commands for as long as the server lives."""
-    while True:
-        await asyncio.sleep(every_s)
-        await tools.settle_denied()

@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from agent_fabric.application.fleet.attempts import attempt
 from agent_fabric.application.fleet.dispatch_command import DispatchCommand, Wish
 from agent_fabric.application.ports.fleet import PlanRepository
 from agent_fabric.domain.errors import InvalidInputs, NodeBlocked, NodeNotFound
@@ -155,14 +156,17 @@ class RollOutPlan:
         """Take up plans that are to run, for as long as the server lives; those that a killed server left, too."""
         while True:
             self._woken.clear()
-            for plan in await self.plans.list(open_only=True):
-                if plan.status is PlanStatus.RUNNING and plan.id not in self._driving:
-                    task = asyncio.create_task(self._drive(plan.id))
-                    self._driving[plan.id] = task
-                    task.add_done_callback(lambda _, plan_id=plan.id: self._driving.pop(plan_id, None))  # type: ignore[misc]  # it takes one
+            await attempt(self._take_up(), "Plans could not be looked at")
             with suppress(TimeoutError):
                 async with asyncio.timeout(self.look_every_s):
                     await self._woken.wait()
+
+    async def _take_up(self) -> None:
+        for plan in await self.plans.list(open_only=True):
+            if plan.status is PlanStatus.RUNNING and plan.id not in self._driving:
+                work = attempt(self._drive(plan.id), f"Plan {plan.id} has stopped; it is taken up again")
+                self._driving[plan.id] = task = asyncio.create_task(work)
+                task.add_done_callback(lambda _, plan_id=plan.id: self._driving.pop(plan_id, None))  # type: ignore[misc]  # it takes one
 
     async def change(self, plan_id: str, status: PlanStatus, *, since: Sequence[PlanStatus], note: str = "") -> Plan:
         """Halt, resume, apply or abort a plan.

@@ -4,10 +4,10 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
+from agent_fabric.application.fleet.attempts import attempt
 from agent_fabric.application.fleet.live_nodes import LiveNodes
 from agent_fabric.application.ports.clock import Clock
-from agent_fabric.application.ports.fleet import CommandRepository, NodeRepository
-from agent_fabric.domain.fleet.commands import CommandStatus
+from agent_fabric.application.ports.fleet import NodeRepository
 from agent_fabric.domain.fleet.nodes import NodeStatus, heartbeat_for, offline_after
 
 SWEEP_S = 2.0
@@ -15,6 +15,7 @@ FORGET_EVERY = 15
 """How many sweeps there are between two looks for nodes that a killed server has left."""
 LAST_SEEN_S = 60.0
 """How often the time that a node was last heard of is stored."""
+_FAILED = "Nodes could not be looked at"
 
 
 async def _nothing() -> None:
@@ -26,7 +27,6 @@ class TrackPresence:
     """Use case: for as long as the server lives, tell who is there and who is not."""
 
     nodes: NodeRepository
-    commands: CommandRepository
     live: LiveNodes
     clock: Clock
     shared: bool = False
@@ -36,16 +36,15 @@ class TrackPresence:
     async def __call__(self) -> None:
         """Watch until it is cancelled."""
         if not self.shared:
-            await self.forget_connections()
+            await attempt(self.forget_connections(), _FAILED)
         swept = 0
         while True:
             await asyncio.sleep(SWEEP_S)
             swept += 1
             self.end_silent()
-            await self._expire()
             if self.shared and not swept % FORGET_EVERY:
-                await self.forget_connections()
-                await self.forget_calls()
+                await attempt(self.forget_connections(), _FAILED)
+                await attempt(self.forget_calls(), _FAILED)
 
     def end_silent(self) -> None:
         """End connections that have been silent for three heartbeats."""
@@ -66,17 +65,3 @@ class TrackPresence:
             gone = node.status is NodeStatus.ONLINE and self.live.find(node.id) is None
             if gone and (node.last_seen is None or now - node.last_seen > limit_s):
                 await self.nodes.update(node.id, {"status": NodeStatus.OFFLINE.value}, generation=node.generation)
-
-    async def _expire(self) -> None:
-        now = self.clock.now()
-        for command in await self.commands.list(open_only=True, limit=1_000):
-            if command.expires_at <= now and command.status in {CommandStatus.QUEUED, CommandStatus.WAITING}:
-                moved = await self.commands.move(
-                    command.execution_id,
-                    CommandStatus.EXPIRED,
-                    since=(CommandStatus.QUEUED, CommandStatus.WAITING),
-                    at=now,
-                    result={"status": "expired", "error": "it expired before it was sent"},
-                )
-                if moved is not None:
-                    self.live.settle(moved)

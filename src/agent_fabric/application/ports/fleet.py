@@ -112,6 +112,14 @@ class CallRelay(Protocol):
         ...
 
 
+class NodeWork(Protocol):
+    """Tells servers that share a store for which nodes there is something to do."""
+
+    async def __call__(self, *, at: float) -> Sequence[NodeId]:
+        """Return nodes with a command to send, a call to make, or a connection to end; some may not be connected."""
+        ...
+
+
 class CommandRepository(Protocol):
     """Commands for nodes: each is durable before anything is sent."""
 

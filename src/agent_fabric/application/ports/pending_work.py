@@ -17,6 +17,8 @@ MESSAGES: Final = "messages"
 """There are messages for subscribed receivers."""
 PLANS: Final = "plans"
 """There are plans for the machines of the fleet that are under way."""
+COMMANDS: Final = "commands"
+"""There are commands for those machines that will never be sent, and are not settled yet."""
 
 
 class PendingWork(Protocol):

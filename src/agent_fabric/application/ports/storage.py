@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         CommandRepository,
         InviteRepository,
         NodeRepository,
+        NodeWork,
         PlanRepository,
     )
     from agent_fabric.application.ports.idempotency import IdempotencyStore
@@ -165,6 +166,11 @@ class Storage(Protocol):
     @property
     def fleet_plans(self) -> "PlanRepository":
         """Plans for many machines."""
+        ...
+
+    @property
+    def node_work(self) -> "NodeWork":
+        """Which machines there is something to do for."""
         ...
 
     @property

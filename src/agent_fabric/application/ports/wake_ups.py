@@ -13,7 +13,8 @@ CLAIM: Final = "claim"
 INBOX: Final = "inbox"
 """There is a row in the inbox of a run: `{"run": …}`."""
 NODES: Final = "nodes"
-"""There is something for a node, `{"node": …}`, or a command is settled, `{"command": …}`. With `"doubt": true`, the
+"""There is something for a node, `{"node": …}`, a command is settled, `{"command": …}`, or a call that another server
+has asked for is answered, `{"call": …}`. With `"doubt": true`, the
 server that holds the node's connection looks whether somebody is still there."""
 SCHEDULES: Final = "schedules"
 """Schedules were changed, or firings were queued: `{}`."""

@@ -6,7 +6,8 @@ from typing import Any, Final
 from agent_fabric.domain.fleet.commands import CommandStatus, NodeCommand
 from agent_fabric.domain.fleet.nodes import NodeId
 from agent_fabric.infrastructure.json_codec import dump_json, load_json
-from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection, marks, storable
+from agent_fabric.infrastructure.persistence.log_writes import OfOneRun, OneStatement
+from agent_fabric.infrastructure.persistence.sql import Database, marks, storable
 
 _COLUMNS: Final = (
     *("execution_id", "agent_id", "tool_name", "arguments", "status", "created_at", "expires_at", "policy_version"),
@@ -30,7 +31,7 @@ class SqlCommandRepository:
             f"INSERT INTO node_commands ({', '.join(_COLUMNS)}) VALUES ({marks(_COLUMNS)})"  # noqa: S608
             " ON CONFLICT (execution_id) DO NOTHING"
         )
-        await self._database.write(lambda connection: connection.execute(query, values).fetchall())
+        await self._database.write(OneStatement(query, values))
 
     async def find(self, execution_id: str) -> NodeCommand | None:
         query = f"{_SELECT} WHERE execution_id = ?"
@@ -76,11 +77,8 @@ class SqlCommandRepository:
         )
         values = (*(_stored(name, value) for name, value in changes.items()), execution_id, *since)
 
-        def write(connection: SqlConnection) -> NodeCommand | None:
-            row = connection.execute(query, values).fetchone()
-            return None if row is None else _command(row)
-
-        return await self._database.write(write)
+        row = await self._database.write(OfOneRun(lambda connection: connection.execute(query, values).fetchone()))
+        return None if row is None else _command(row)
 
 
 def _stored(name: str, value: Any) -> Any:

@@ -12,6 +12,7 @@ from agent_fabric.domain.fleet.nodes import Node, NodeId, NodeStatus
 from agent_fabric.infrastructure.json_codec import dump_json, load_json
 from agent_fabric.infrastructure.persistence.act_log import add_act
 from agent_fabric.infrastructure.persistence.chain_writer import ChainWriter
+from agent_fabric.infrastructure.persistence.log_writes import OfOneRun
 from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection, UniqueViolation, marks, storable
 
 _COLUMNS: Final = (
@@ -64,7 +65,7 @@ class SqlNodeRepository:
             return None if row is None else _node(row)
 
         try:
-            return await self._database.write(write)
+            return await self._database.write(write if act is not None else OfOneRun(write))
         except UniqueViolation:
             raise NameTaken(f"There is a node {changes.get('name')!r} already", hint="Choose another name.") from None
 

@@ -49,7 +49,7 @@ if TYPE_CHECKING:  # a run needs none of these
     from agent_fabric.infrastructure.persistence.key_fingerprints import SqlKeyFingerprints
     from agent_fabric.infrastructure.persistence.log_inspector import SqlLogInspector
     from agent_fabric.infrastructure.persistence.memory import SqlMemory
-    from agent_fabric.infrastructure.persistence.node_calls import SqlCallRelay
+    from agent_fabric.infrastructure.persistence.node_calls import SqlCallRelay, SqlNodeWork
     from agent_fabric.infrastructure.persistence.node_commands import SqlCommandRepository
     from agent_fabric.infrastructure.persistence.nodes import SqlInviteRepository, SqlNodeRepository
     from agent_fabric.infrastructure.persistence.outbox import SqlOutbox
@@ -221,6 +221,7 @@ class _SqlStorage:
     node_invites: "SqlInviteRepository" = _lazy("nodes.SqlInviteRepository", "_store _chain")
     fleet_plans: "SqlPlanRepository" = _lazy("fleet_plans.SqlPlanRepository", "_store")
     node_calls: "SqlCallRelay" = _lazy("node_calls.SqlCallRelay", "_store")
+    node_work: "SqlNodeWork" = _lazy("node_calls.SqlNodeWork", "_store")
     node_commands: "SqlCommandRepository" = _lazy("node_commands.SqlCommandRepository", "_store")
     channels: "SqlChannels" = _lazy("channels.SqlChannels", "_store _chain")
     evals: "SqlEvalRepository" = _lazy("evals.SqlEvalRepository", "_store _clock")

@@ -10,6 +10,7 @@ from agent_fabric.application.fleet.dispatch_command import DispatchCommand
 from agent_fabric.application.fleet.fleet_policy import FleetDoor
 from agent_fabric.application.fleet.live_nodes import LiveNodes
 from agent_fabric.application.fleet.remote_tools import RemoteTools, execution_id_of_call
+from agent_fabric.application.fleet.settle_commands import SettleCommands
 from agent_fabric.application.ports.approvals import ApprovalCard, ApprovalRepository, ApprovalStatus
 from agent_fabric.domain.errors import InvalidInputs, NodeUnavailable
 from agent_fabric.domain.fleet.commands import CommandStatus, NodeCommand
@@ -98,12 +99,13 @@ async def test_only_the_answer_about_a_command_settles_it() -> None:
     approvals = StubApprovals(card("c1", ApprovalStatus.DENIED, command="reboot"), asked)
     tools = tools_of(approvals, **SIGNED)
     prepared = await tools.prepare(asked)
-    await tools.settle_denied()
+    settle = SettleCommands(tools)
+    await settle.settle()
     kept = await tools.dispatch.commands.find(prepared.execution_id)
     assert kept is not None
     assert kept.status is CommandStatus.WAITING
     approvals.cards[1] = card("c2", ApprovalStatus.DENIED, command="systemctl restart nginx")
-    await tools.settle_denied()
+    await settle.settle()
     kept = await tools.dispatch.commands.find(prepared.execution_id)
     assert kept is not None
     assert kept.status is CommandStatus.DENIED
