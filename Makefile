@@ -39,9 +39,9 @@ SMALL_OTHERS := $(filter-out $(LONGEST),$(SLOW_SUITES))
 .PHONY: suites on-postgres some-on-postgres small-units small-others $(QUICK_SUITES) $(SLOW_SUITES)
 
 # What runs a second time, with the store in PostgreSQL; and the part of it that every `make test` runs.
-ON_POSTGRES := tests/integration/http
+ON_POSTGRES := $(patsubst %,tests/integration/%,http fleet channels page client)
 SOME_ON_POSTGRES := $(patsubst %,tests/integration/http/test_%.py,idempotency identity limits operations runs search secrets \
-	sessions streams whose_session workflows)
+	sessions streams whose_session workflows) tests/integration/fleet/test_plans.py
 
 # How many parts run at the same time: while some wait for servers and models, others compute.
 JOBS ?= 4
@@ -100,7 +100,7 @@ small-units: $(TOOLS)
 small-others: $(TOOLS)
 	$(PYTEST) $(SMALL_OTHERS) --durations=10 $(CHOSEN) $(ARGS)
 
-on-postgres: $(TOOLS) ## HTTP tests with the store in PostgreSQL; others in ON_POSTGRES="…"
+on-postgres: $(TOOLS) ## Tests of servers with the store in PostgreSQL; others in ON_POSTGRES="…"
 	FABRIC_TEST_STORE=postgres $(PYTEST) $(ON_POSTGRES) --durations=10 $(CHOSEN) $(ARGS)
 
 some-on-postgres: ON_POSTGRES := $(SOME_ON_POSTGRES)

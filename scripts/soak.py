@@ -58,7 +58,11 @@ PARTS: dict[str, Part] = {
         "soak",
     ),
     "processes": Part(("tests/e2e",), "not soak", fresh=True),
-    "postgres": Part(("tests/integration/http",), "not soak", store="postgres"),
+    "postgres": Part(
+        tuple(f"tests/integration/{each}" for each in ("http", "fleet", "channels", "page", "client")),
+        "not soak",
+        store="postgres",
+    ),
 }
 
 

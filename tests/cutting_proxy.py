@@ -37,6 +37,10 @@ class CuttingProxy:
         """Words, and what is called once when they have been sent to the server."""
         threading.Thread(target=self._accept, daemon=True).start()
 
+    def lead_to(self, target: int) -> None:
+        """Forward new connections to another port."""
+        self._target = target
+
     def sever(self) -> None:
         """End all connections; new ones can be made."""
         clients, self._clients = self._clients, []

@@ -1,15 +1,19 @@
 """Real nodes as processes, for tests: the program of a machine, its folder, and its end by kill -9."""
 
 import asyncio
+import hashlib
 import os
 import signal
 import subprocess
 import sys
+from base64 import b64decode, b64encode
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import httpx2
+
+from agent_fabric.domain.fleet.protocol import CHUNK_BYTES
 
 PATIENCE_S = 30.0
 OPEN = 'profile = "open"\nallow_root = true\n'
@@ -90,6 +94,65 @@ async def execute(client: httpx2.AsyncClient, name: str, command: str, **more: A
     arguments = {"command": command, **more.pop("arguments", {})}
     body = {"tool_name": "run_command", "arguments": arguments, **more}
     return await client.post(f"/api/v1/nodes/{name}/execute", json=body)
+
+
+async def approved(client: httpx2.AsyncClient, body: dict[str, Any]) -> dict[str, Any]:
+    """Run a tool that asks on the node `web`, approve it, and return what came of it."""
+    asked = await client.post("/api/v1/nodes/web/execute", json=body)
+    assert asked.status_code == 202, asked.text
+    answer = await client.post(f"/approvals/{asked.json()['approval_id']}", json={"decision": "approve"})
+    assert answer.status_code == 200, answer.text
+    return await until_settled(client, "web", asked.json()["execution_id"])
+
+
+async def put_and_get(client: httpx2.AsyncClient, root: Path) -> None:
+    """Copy a file to the node `web` and back."""
+    content = os.urandom(CHUNK_BYTES + 100)
+    wish = {"path": str(root / "a.bin"), "size": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+    opened = await approved(client, {"tool_name": "file_put", "arguments": wish})
+    assert opened["status"] == "success", opened
+    path = f"/api/v1/nodes/web/commands/{opened['execution_id']}/file"
+    for offset in (0, CHUNK_BYTES):
+        data = b64encode(content[offset : offset + CHUNK_BYTES]).decode()
+        told = (await client.post(path, json={"offset": offset, "data": data})).json()
+    assert told == {"offset": len(content), "done": True}
+    assert (root / "a.bin").read_bytes() == content
+    again = await client.post(path, json={"offset": 0, "data": ""})
+    assert again.status_code == 422
+
+    body = {"tool_name": "file_get", "arguments": {"path": str(root / "a.bin")}}
+    got = (await client.post("/api/v1/nodes/web/execute", json=body)).json()
+    assert got["result"]["output"]["sha256"] == wish["sha256"]
+    path = f"/api/v1/nodes/web/commands/{got['execution_id']}/file"
+    parts = [(await client.get(path, params={"offset": offset})).json() for offset in (0, CHUNK_BYTES)]
+    assert b"".join(b64decode(part["data"]) for part in parts) == content
+
+
+async def open_shell(client: httpx2.AsyncClient, **arguments: Any) -> str:
+    """Ask for a shell on the node `web`, approve it, and return the path of its terminal."""
+    asked = await client.post("/api/v1/nodes/web/execute", json={"tool_name": "shell", "arguments": arguments})
+    assert asked.status_code == 202, asked.text
+    path = f"/api/v1/nodes/web/commands/{asked.json()['execution_id']}/terminal"
+    early = (await client.get(path, params={"wait_s": 0})).json()
+    assert (early["status"], early["data"]) == ("waiting", "")
+    assert (await client.post(path, json={"data": ""})).status_code == 422
+    answer = await client.post(f"/approvals/{asked.json()['approval_id']}", json={"decision": "approve"})
+    assert answer.status_code == 200, answer.text
+    return path
+
+
+async def read_until(client: httpx2.AsyncClient, path: str, text: bytes, seen: bytes = b"") -> bytes:
+    """Read a terminal until it shows a text; return all that it has shown."""
+    async with asyncio.timeout(PATIENCE_S):
+        while text not in seen:
+            told = (await client.get(path, params={"offset": len(seen)})).json()
+            seen += b64decode(told["data"])
+    return seen
+
+
+def typed(text: str) -> dict[str, str]:
+    """Return what is sent when somebody types a text into a terminal."""
+    return {"data": b64encode(text.encode()).decode()}
 
 
 def processes_with(word: str) -> list[int]:

@@ -20,7 +20,7 @@ from agent_fabric.infrastructure.node.websocket import ConnectionEnded, WebSocke
 from integration.fleet.machines import until_settled, until_status
 from integration.http.served import Served, served
 
-pytestmark = [pytest.mark.slow, pytest.mark.sqlite]
+pytestmark = pytest.mark.slow
 
 WEAK = ("01" + "00" * 31, "00" * 32, "ec" + "ff" * 30 + "7f", "ee" + "ff" * 30 + "7f", "01" + "00" * 30 + "80")
 

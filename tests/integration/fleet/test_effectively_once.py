@@ -14,7 +14,7 @@ from e2e.server_process import serving
 from effort import effort, report
 from integration.fleet.machines import OPEN, Machine, enrol, execute, until_status
 
-pytestmark = [pytest.mark.slow, pytest.mark.sqlite]
+pytestmark = pytest.mark.slow
 
 LIVES, KILLS = effort(1, 5), effort(2, 100)
 """Hubs with a machine each, side by side, and how often one of the two is killed in each of them."""

@@ -23,7 +23,7 @@ from integration.fleet.machines import (
 )
 from integration.http.served import Served, served
 
-pytestmark = [pytest.mark.slow, pytest.mark.sqlite]
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture

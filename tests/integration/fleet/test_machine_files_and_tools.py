@@ -1,20 +1,17 @@
 """Files, long outputs and tool servers of a real machine, through a real hub."""
 
-import hashlib
 import json
-import os
 import sys
-from base64 import b64decode, b64encode
+from base64 import b64decode
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agent_fabric.domain.fleet.protocol import CHUNK_BYTES
-from integration.fleet.machines import enrol, execute, until_settled, until_status
+from integration.fleet.machines import approved, enrol, execute, put_and_get, until_status
 from integration.http.served import Served, served
 
-pytestmark = [pytest.mark.slow, pytest.mark.sqlite]
+pytestmark = pytest.mark.slow
 
 SERVER = """
 import json
@@ -34,15 +31,6 @@ for line in sys.stdin:
 """
 
 
-async def approved(hub: Served, body: dict[str, Any]) -> dict[str, Any]:
-    """Run a tool that asks, approve it, and return what came of it."""
-    asked = await hub.client.post("/api/v1/nodes/web/execute", json=body)
-    assert asked.status_code == 202, asked.text
-    answer = await hub.client.post(f"/approvals/{asked.json()['approval_id']}", json={"decision": "approve"})
-    assert answer.status_code == 200, answer.text
-    return await until_settled(hub.client, "web", asked.json()["execution_id"])
-
-
 @pytest.mark.proves("FL-11", "FL-13", "FL-14", "FC-012", "FC-013", "FC-061")
 async def test_a_machine_takes_files_gives_files_and_long_outputs_and_asks_its_tool_servers(tmp_path: Path) -> None:
     async with served(tmp_path) as hub:
@@ -60,33 +48,11 @@ async def test_a_machine_takes_files_gives_files_and_long_outputs_and_asks_its_t
             assert found["reported"]["mcp_servers"] == [{"name": "calc", "transport": "stdio"}]
             assert "hidden-value" not in json.dumps(found)
             assert {"file_put", "file_get", "mcp_proxy"} <= set(found["supported_tools"])
-            await put_and_get(hub, root)
+            await put_and_get(hub.client, root)
             await fetch_long_output(hub)
             await ask_tool_server(hub)
         finally:
             machine.kill()
-
-
-async def put_and_get(hub: Served, root: Path) -> None:
-    content = os.urandom(CHUNK_BYTES + 100)
-    wish = {"path": str(root / "a.bin"), "size": len(content), "sha256": hashlib.sha256(content).hexdigest()}
-    opened = await approved(hub, {"tool_name": "file_put", "arguments": wish})
-    assert opened["status"] == "success", opened
-    path = f"/api/v1/nodes/web/commands/{opened['execution_id']}/file"
-    for offset in (0, CHUNK_BYTES):
-        data = b64encode(content[offset : offset + CHUNK_BYTES]).decode()
-        told = (await hub.client.post(path, json={"offset": offset, "data": data})).json()
-    assert told == {"offset": len(content), "done": True}
-    assert (root / "a.bin").read_bytes() == content
-    again = await hub.client.post(path, json={"offset": 0, "data": ""})
-    assert again.status_code == 422
-
-    body = {"tool_name": "file_get", "arguments": {"path": str(root / "a.bin")}}
-    got = (await hub.client.post("/api/v1/nodes/web/execute", json=body)).json()
-    assert got["result"]["output"]["sha256"] == wish["sha256"]
-    path = f"/api/v1/nodes/web/commands/{got['execution_id']}/file"
-    parts = [(await hub.client.get(path, params={"offset": offset})).json() for offset in (0, CHUNK_BYTES)]
-    assert b"".join(b64decode(part["data"]) for part in parts) == content
 
 
 async def fetch_long_output(hub: Served) -> None:
@@ -107,5 +73,5 @@ async def ask_tool_server(hub: Served) -> None:
 
     listed = (await hub.client.post("/api/v1/nodes/web/execute", json=body({"method": "tools/list"}))).json()
     assert listed["result"]["output"]["result"]["tools"][0]["name"] == "add"
-    called = await approved(hub, body({"method": "tools/call", "params": {"name": "add", "arguments": {}}}))
+    called = await approved(hub.client, body({"method": "tools/call", "params": {"name": "add", "arguments": {}}}))
     assert called["result"]["output"]["result"]["content"][0]["text"] == "3"

@@ -4,42 +4,16 @@ import asyncio
 import os
 import pty
 import sys
-from base64 import b64decode, b64encode
+from base64 import b64decode
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from integration.fleet.machines import PATIENCE_S, enrol, until_settled, until_status
+from integration.fleet.machines import PATIENCE_S, enrol, open_shell, read_until, typed, until_settled, until_status
 from integration.http.served import Served, served
 
-pytestmark = [pytest.mark.slow, pytest.mark.sqlite]
-
-
-async def opened(hub: Served, **arguments: Any) -> str:
-    """Ask for a shell, approve it, and return the path of its terminal."""
-    asked = await hub.client.post("/api/v1/nodes/web/execute", json={"tool_name": "shell", "arguments": arguments})
-    assert asked.status_code == 202, asked.text
-    path = f"/api/v1/nodes/web/commands/{asked.json()['execution_id']}/terminal"
-    early = (await hub.client.get(path, params={"wait_s": 0})).json()
-    assert (early["status"], early["data"]) == ("waiting", "")
-    assert (await hub.client.post(path, json={"data": ""})).status_code == 422
-    answer = await hub.client.post(f"/approvals/{asked.json()['approval_id']}", json={"decision": "approve"})
-    assert answer.status_code == 200, answer.text
-    return path
-
-
-async def seen_until(hub: Served, path: str, text: bytes, seen: bytes = b"") -> bytes:
-    async with asyncio.timeout(PATIENCE_S):
-        while text not in seen:
-            told = (await hub.client.get(path, params={"offset": len(seen)})).json()
-            seen += b64decode(told["data"])
-    return seen
-
-
-def typed(text: str) -> dict[str, str]:
-    return {"data": b64encode(text.encode()).decode()}
+pytestmark = pytest.mark.slow
 
 
 @pytest.mark.proves("FL-9", "FL-13")
@@ -49,10 +23,10 @@ async def test_a_shell_is_approved_typed_into_and_recorded(tmp_path: Path) -> No
         machine.start()
         try:
             assert "shell" in (await until_status(hub.client, "web", "online"))["supported_tools"]
-            path = await opened(hub)
-            seen = await seen_until(hub, path, b"$ " if os.geteuid() else b"# ")
+            path = await open_shell(hub.client)
+            seen = await read_until(hub.client, path, b"$ " if os.geteuid() else b"# ")
             await hub.client.post(path, json=typed("echo made-$((40+2)); exit 4\n"))
-            seen = await seen_until(hub, path, b"made-42\r\n", seen)
+            seen = await read_until(hub.client, path, b"made-42\r\n", seen)
             settled = await until_settled(hub.client, "web", path.split("/")[6])
             assert (settled["status"], settled["result"]["exit_code"]) == ("success", 4)
             assert "made-42" in settled["result"]["stdout"]
@@ -61,8 +35,8 @@ async def test_a_shell_is_approved_typed_into_and_recorded(tmp_path: Path) -> No
             assert b"made-42" in b64decode(ended["data"])
             assert (await hub.client.get("/api/v1/nodes/web/audit")).json()["intact"]
 
-            path = await opened(hub)
-            await seen_until(hub, path, b"$ " if os.geteuid() else b"# ")
+            path = await open_shell(hub.client)
+            await read_until(hub.client, path, b"$ " if os.geteuid() else b"# ")
             machine.kill()  # its guard ends what the shell has started
             machine.start()
             doubted = await until_settled(hub.client, "web", path.split("/")[6])

@@ -9,7 +9,7 @@ import pytest
 from integration.fleet.machines import ASKING, Machine, enrol, until_status
 from integration.http.served import Served, served
 
-pytestmark = [pytest.mark.slow, pytest.mark.sqlite]
+pytestmark = pytest.mark.slow
 
 
 async def until(hub: Served, plan_id: str, *statuses: str) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from agent_fabric.infrastructure.fleet.signing import SigningKey
 from integration.fleet.machines import Machine, enrol, execute, until_status
 from integration.http.served import Served, served
 
-pytestmark = [pytest.mark.slow, pytest.mark.sqlite]
+pytestmark = pytest.mark.slow
 
 KEY, OTHER = SigningKey.of(bytes(range(32))), SigningKey.of(bytes(32))
 PATIENCE_S = 60.0

@@ -12,7 +12,7 @@ from agent_fabric.infrastructure.persistence.idempotency import CLEARED_AT_ONCE,
 from agent_fabric.infrastructure.persistence.store import Store
 from agent_fabric.testing.fakes import FrozenClock
 from integration.http.served import PATIENCE_S, Served, bearer, data_of, served, task
-from integration.persistence.opened_store import store_of
+from integration.persistence.opened_store import rows_of
 
 pytestmark = pytest.mark.proves("A33-074")
 
@@ -194,7 +194,6 @@ async def test_a_workflow_that_is_started_again_is_the_same_run(tmp_path: Path) 
         assert len(await runs(server)) == 1
 
 
-@pytest.mark.sqlite
 async def test_what_came_of_an_encrypted_run_is_not_kept_in_plain_text_and_still_found(tmp_path: Path) -> None:
     async with served(tmp_path, also={"encryption": "all"}) as server:
         first = await server.client.post("/run", json=task(), headers=keyed("one"))
@@ -207,13 +206,10 @@ async def test_what_came_of_an_encrypted_run_is_not_kept_in_plain_text_and_still
         wrong = await server.client.post("/run", json={}, headers=keyed("three"))
         assert wrong.status_code == 422
         assert len(await runs(server)) == 1
-        kept = await store_of(server.fabric.records).read(
-            lambda connection: connection.execute("SELECT key, body IS NULL FROM idempotency ORDER BY key").fetchall()
-        )
+        kept = await rows_of(server.fabric.records, "SELECT key, body IS NULL FROM idempotency ORDER BY key")
         assert kept == [("one", 1), ("three", 0), ("two", 1)]
 
 
-@pytest.mark.sqlite
 async def test_an_answer_that_holds_a_secret_is_not_kept_but_nothing_is_done_twice(tmp_path: Path) -> None:
     async with served(tmp_path) as server:
         body = {"name": "ci", "scopes": ["runs:read"]}
@@ -222,10 +218,8 @@ async def test_an_answer_that_holds_a_secret_is_not_kept_but_nothing_is_done_twi
         again = await server.client.post("/api/v1/keys", json=body, headers=keyed("one"))
         assert again.status_code == 409
         assert again.json()["code"] == "idempotency_not_kept"
-        kept = await store_of(server.fabric.records).read(
-            lambda connection: bytes(connection.execute("SELECT body FROM idempotency").get)
-        )
-        assert b"a33_" not in kept
+        ((kept,),) = await rows_of(server.fabric.records, "SELECT body FROM idempotency")
+        assert b"a33_" not in bytes(kept)
 
 
 async def test_who_may_less_does_not_bring_back_what_who_may_more_was_told(tmp_path: Path) -> None:

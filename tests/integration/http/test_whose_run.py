@@ -141,15 +141,16 @@ async def test_no_route_without_an_id_shows_a_private_run_of_another(tmp_path: P
         }
 
 
-@pytest.mark.sqlite
-async def test_a_simulated_policy_tells_nothing_about_private_runs_of_others(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("visibility", "counted"), [("private", 0), ("team", 1)])
+async def test_a_simulated_policy_tells_nothing_about_private_runs_of_others(
+    tmp_path: Path, visibility: str, counted: int
+) -> None:
     rules = {"text": "rules: [{id: none, verdict: block, tools: [shell]}]", "file": "rules.yaml"}
-    for visibility, counted in (("private", 0), ("team", 1)):
-        async with team(tmp_path / visibility, visibility) as members:
-            answer = await members.ask(members.eve, "POST", "/api/v1/policy/simulate", json=rules)
-            assert answer.status_code == 200, answer.text
-            assert answer.json()["runs"] == counted
-            assert (members.run_id in answer.text) is bool(counted)
+    async with team(tmp_path, visibility) as members:
+        answer = await members.ask(members.eve, "POST", "/api/v1/policy/simulate", json=rules)
+        assert answer.status_code == 200, answer.text
+        assert answer.json()["runs"] == counted
+        assert (members.run_id in answer.text) is bool(counted)
 
 
 def rpc(method: str, **params: Any) -> dict[str, Any]:
