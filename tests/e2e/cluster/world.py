@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import json
 import signal
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -129,9 +129,13 @@ async def world(
     ttl_s: float,
     slots: int = 4,
     doors: int = 1,
+    hosts: Sequence[str] = (),
     **more: Any,
 ) -> AsyncIterator[World]:
-    """Start everything; the first `doors` servers only take runs on, the others drive them, too."""
+    """Start everything; the first `doors` servers only take runs on, the others drive them, too.
+
+    `hosts` are further names of the servers.
+    """
     async with AsyncExitStack() as stack:
         services = stack.enter_context(ExitStack())
         postgres = services.enter_context(run_cluster())
@@ -144,7 +148,7 @@ async def world(
             cluster={"lease_ttl_s": ttl_s, "sweep_s": 0.2},
             nats={"url": nats.url},
             redis={"url": redis.url},
-            server={"max_running": slots},
+            server={"max_running": slots, "hosts": list(hosts)},
             **{"limits": {"storage": "redis"}, **more},
         )
         fabric = Fabric(folder, config)

@@ -53,7 +53,9 @@ class Machine:
 
 async def enrol(client: httpx2.AsyncClient, folder: Path, name: str, floor: str = ASKING, **invite: Any) -> Machine:
     """Invite a machine and let it join."""
-    made = (await client.post("/api/v1/nodes/invites", json={"name": name, **invite})).json()
+    invited = await client.post("/api/v1/nodes/invites", json={"name": name, **invite})
+    assert invited.status_code == 201, invited.text
+    made = invited.json()
     words = [sys.executable, "-m", "agent_fabric.interfaces.node.main", "join", made["url"], "--dir", str(folder)]
     words += ["--token", made["token"], "--hub-key", made["hub_key"]]
     joining = await asyncio.create_subprocess_exec(
@@ -66,12 +68,15 @@ async def enrol(client: httpx2.AsyncClient, folder: Path, name: str, floor: str 
     return Machine(folder, found["id"], name)
 
 
-async def until_status(client: httpx2.AsyncClient, name: str, status: str) -> dict[str, Any]:
-    """Wait until a node has a status."""
+async def until_status(client: httpx2.AsyncClient, name: str, status: str, *, after: int = -1) -> dict[str, Any]:
+    """Wait until a node has a status, with a connection after the one that has this number.
+
+    Where servers share a store, a killed one leaves its nodes online, until they are back.
+    """
     found: dict[str, Any] = {}
     try:
         async with asyncio.timeout(PATIENCE_S):
-            while found.get("status") != status:
+            while found.get("status") != status or found["generation"] <= after:
                 found = (await client.get(f"/api/v1/nodes/{name}")).json()
                 await asyncio.sleep(0.02)
     except TimeoutError:

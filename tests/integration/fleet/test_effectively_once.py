@@ -37,7 +37,7 @@ async def _live(folder: Path, seed: int) -> "Counter[str]":
     chance, witness = random.Random(seed), folder / "witness"
     fabric = Fabric(folder, settings("http://127.0.0.1:9/v1"))
     machine: Machine | None = None
-    port, kills = "", 0
+    port, kills, connected = "", 0, 0
     while kills < KILLS:
         async with serving(fabric, *(("--port", port) if port else ())) as hub:
             port = hub.url.rpartition(":")[2]
@@ -48,7 +48,7 @@ async def _live(folder: Path, seed: int) -> "Counter[str]":
             while alive and kills < KILLS:
                 if machine.process is None:
                     machine.start()
-                await until_status(hub.client, "web", "online")
+                connected = (await until_status(hub.client, "web", "online", after=connected))["generation"]
                 sending = asyncio.create_task(_send(hub.client, kills, witness))
                 await asyncio.sleep(chance.uniform(0.0, 0.25))
                 kills += 1
@@ -65,7 +65,7 @@ async def _live(folder: Path, seed: int) -> "Counter[str]":
         assert machine is not None
         if machine.process is None:
             machine.start()
-        await until_status(hub.client, "web", "online")
+        await until_status(hub.client, "web", "online", after=connected)
         found = await _all_settled(hub.client)
         machine.kill()
     _compare(found, witness)
