@@ -165,7 +165,7 @@ class PostgresWriter:
     def _execute_at_once(self, statement: OneStatement) -> list[Any]:
         """Run one statement as a transaction; again, if the connection was lost: it may be repeated."""
         connection = self._connection
-        if connection is not None and connection.is_usable:
+        if connection is not None:
             try:
                 return statement(connection)
             except psycopg.Error as problem:
