@@ -6,7 +6,9 @@ from typing import Final
 from urllib.parse import unquote
 
 HIDDEN: Final = "***"
-_USER_INFO: Final = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]*)://(?P<user>[^\s/?#,:@]*)(?P<password>:[^\s/?#,]*)?@")
+_USER_INFO: Final = re.compile(
+    r"(?<![a-z0-9+.-])(?P<scheme>[a-z][a-z0-9+.-]*)://(?P<user>[^\s/?#,:@]*)(?P<password>:[^\s/?#,]*)?@"
+)
 _PARAMETER: Final = re.compile(r"(?P<name>[?&][a-z_]*passw(?:or)?d=)(?P<value>[^&#\s,]+)", re.IGNORECASE)
 _NAMELESS: Final = frozenset({"nats", "tls", "ws", "wss"})
 """Schemes in which a user without a password is a token."""

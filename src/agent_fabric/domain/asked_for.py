@@ -20,7 +20,7 @@ class AskedFor(StrEnum):
     UNCLEAR = "unclear"
 
 
-_SENTENCE = re.compile(r"(?<=[.!?;:])\s+|\n+|,?\s+(?:and|then)\s+(?:then\s+|also\s+)?")
+_SENTENCE = re.compile(r"(?<=[.!?;:])\s+|\n+|(?:,|(?<![\s,]))\s+(?:and|then)\s+(?:then\s+|also\s+)?")
 _POLITE = re.compile(
     r"\A(?:(?:please|now|then|also|next|finally|first|just|hi|hello|ok|so|and|but|"
     r"(?:can|could|would|will)\s+you|(?:i|we)(?:'d like| would like| want| need)\s+you\s+to|"
@@ -50,7 +50,7 @@ _THING = re.compile(
     r"\b(?:files?|folders?|director(?:y|ies)|scripts?|programs?|functions?|class(?:es)?|modules?|tests?|methods?|"
     r"config(?:uration)?|readme|packages?|endpoints?|variables?|columns?|lines?|docstrings?|comments?|options?|flags?|"
     r"parameters?|arguments?|fields?|keys?|entr(?:y|ies)|dependenc(?:y|ies)|imports?|type\s+hints?|pages?|apps?|"
-    r"websites?|games?|librar(?:y|ies)|makefile|dockerfile)\b|[\w/-]+\.[a-z][a-z0-9]{0,5}\b",
+    r"websites?|games?|librar(?:y|ies)|makefile|dockerfile)\b|(?<![\w/-])[\w/-]+\.[a-z][a-z0-9]{0,5}\b",
     re.IGNORECASE,
 )
 _NO_CHANGE = re.compile(

@@ -189,7 +189,7 @@ def weakened(deeds: Deeds) -> Sequence[str]:
 
 # ── files ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-_PATH = r"[`'\"“]?(?P<path>(?:[\w.@+-]+/)*[\w@+-][\w.@+-]*\.[A-Za-z][A-Za-z0-9]{0,7})[`'\"”]?"
+_PATH = r"[`'\"“]?(?<![\w.@+/-])/?(?P<path>(?:[\w.@+-]+/)*[\w@+-][\w.@+-]*\.[A-Za-z][A-Za-z0-9]{0,7})[`'\"”]?"
 _DID = (
     r"(?P<verb>created|wrote|added|updated|modified|changed|edited|fixed|deleted|removed|rewrote|overwrote|corrected)"
 )

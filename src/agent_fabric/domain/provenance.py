@@ -16,7 +16,9 @@ _SHARE: Final = 0.7
 _CODE = re.compile(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)", re.DOTALL)
 _SENTENCE = re.compile(r"[^\n]*?(?:[.!?:](?=[\s\"'”)*_]|$)[\"'”)*_]*|$)", re.MULTILINE)
 _WORD = re.compile(r"[^\W\d_]{4,}")
-_NAMES = re.compile(r"https?://[^\s<>()\"'`]+|(?<![\w/])[\w~-]*/[\w./-]*\w|(?<![\w/.])[\w-]+\.[A-Za-z]\w{0,5}(?![\w/])")
+_NAMES = re.compile(
+    r"https?://[^\s<>()\"'`]+|(?<![\w/~-])[\w~-]*/[\w./-]*\w|(?<![\w/.-])[\w-]+\.[A-Za-z]\w{0,5}(?![\w/])"
+)
 
 
 class Sentence(NamedTuple):

@@ -31,11 +31,11 @@ _LOOKED_AT = 20_000
 _CODE_LIKE = re.compile(
     r"```|Traceback \(most recent call last\)|#include\b|\bSELECT\b[^\n]{1,200}\bFROM\b"
     r"|\b(?:def|fn|func|function) \w+ ?\(|\bclass \w+ ?[({:]|\b\w+\(\)"
-    r"|\b[\w-]+\.(?:py|js|ts|go|rs|c|cpp|h|java|rb|sh|sql|html|css|toml|ya?ml|json)\b"
+    r"|(?<![\w-])[\w-]+\.(?:py|js|ts|go|rs|c|cpp|h|java|rb|sh|sql|html|css|toml|ya?ml|json)\b"
 )
 _NAMES_FILES = re.compile(
-    r"\b(?:README|Makefile|Dockerfile|CHANGELOG|LICENSE)\b|(?<![\w:/.])(?:\./)?[\w-]+/[\w./-]*"
-    r"|(?<![\w/.])[\w-]+\.(?:md|txt|rst|csv|tsv|ini|cfg|xml|ipynb|lock|env|tex|pdf|docx?|xlsx?)\b"
+    r"\b(?:README|Makefile|Dockerfile|CHANGELOG|LICENSE)\b|(?<![\w:/.-])(?:\./)?[\w-]+/[\w./-]*"
+    r"|(?<![\w/.-])[\w-]+\.(?:md|txt|rst|csv|tsv|ini|cfg|xml|ipynb|lock|env|tex|pdf|docx?|xlsx?)\b"
     r"|\b(?:this|the|our|my) (?:project|repo|repository|code|codebase|folder|directory)\b"
 )
 """What names files of a project folder, beside code."""

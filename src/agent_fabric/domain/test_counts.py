@@ -114,7 +114,7 @@ def _unittest(text: str) -> TestCount | None:
 
 
 _GO: Final = re.compile(r"^(ok|FAIL|\?)\s+(?:\t)?[\w./~-]+(?:\s+[\d.]+s|\s+\(cached\))?(.*)$", re.MULTILINE)
-_GO_TEST: Final = re.compile(r"^\s*--- (PASS|FAIL): ", re.MULTILINE)
+_GO_TEST: Final = re.compile(r"^[ \t]*--- (PASS|FAIL): ", re.MULTILINE)
 
 
 def _go(text: str) -> TestCount | None:
@@ -132,7 +132,7 @@ def _go(text: str) -> TestCount | None:
 _CARGO: Final = re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed;", re.MULTILINE)
 _NODE_PASS: Final = re.compile(r"^(?:#|ℹ) pass (\d+)$", re.MULTILINE)
 _NODE_FAIL: Final = re.compile(r"^(?:#|ℹ) fail (\d+)$", re.MULTILINE)
-_JEST: Final = re.compile(r"^\s*Tests:?\s+((?:\d+ \w+(?:, | \| )?)+)", re.MULTILINE)
+_JEST: Final = re.compile(r"^[ \t]*Tests:?\s+((?:\d+ \w+(?:, | \| )?)+)", re.MULTILINE)
 _MAVEN: Final = re.compile(
     r"^(?:\[\w+\] )?Tests run: (\d+), Failures: (\d+), Errors: (\d+), Skipped: (\d+)\s*$", re.MULTILINE
 )
@@ -146,12 +146,12 @@ _RSPEC: Final = re.compile(r"^(\d+) examples?, (\d+) failures?(?:, (\d+) pending
 _PHPUNIT_OK: Final = re.compile(r"^OK \((\d+) tests?, \d+ assertions?\)", re.MULTILINE)
 _PHPUNIT: Final = re.compile(r"^Tests: (\d+), Assertions: \d+(.*)$", re.MULTILINE)
 _PHPUNIT_NONE: Final = re.compile(r"^No tests executed!", re.MULTILINE)
-_MOCHA_PASS: Final = re.compile(r"^\s*(\d+) passing \(", re.MULTILINE)
-_MOCHA_FAIL: Final = re.compile(r"^\s*(\d+) failing$", re.MULTILINE)
+_MOCHA_PASS: Final = re.compile(r"^[ \t]*(\d+) passing \(", re.MULTILINE)
+_MOCHA_FAIL: Final = re.compile(r"^[ \t]*(\d+) failing$", re.MULTILINE)
 _DOTNET: Final = re.compile(r"Failed:\s+(\d+), Passed:\s+(\d+), Skipped:\s+\d+, Total:\s+\d+")
 _DENO: Final = re.compile(r"^(?:ok|FAILED) \| (\d+) passed(?: \([^)]*\))? \| (\d+) failed", re.MULTILINE)
-_BUN_PASS: Final = re.compile(r"^\s*(\d+) pass$", re.MULTILINE)
-_BUN_FAIL: Final = re.compile(r"^\s*(\d+) fail$", re.MULTILINE)
+_BUN_PASS: Final = re.compile(r"^[ \t]*(\d+) pass$", re.MULTILINE)
+_BUN_FAIL: Final = re.compile(r"^[ \t]*(\d+) fail$", re.MULTILINE)
 
 
 def _two(passed: re.Pattern[str], failed: re.Pattern[str]) -> Callable[[str], TestCount | None]:

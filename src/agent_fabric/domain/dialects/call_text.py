@@ -26,7 +26,7 @@ THOUGHT = "thought"
 _TAGS = (f"<{MARK}>", f"</{MARK}>")
 _NAME_KEYS = ("name", "tool")
 _ARGUMENT_KEYS = ("arguments", "params", "parameters")
-_LABEL = re.compile(r"[ \t]*([\w-]*)[ \t]*(?:\r?\n|(?=[{\[]))")
+_LABEL = re.compile(r"[ \t]*(?:([\w-]+)[ \t]*)?(?:\r?\n|(?=[{\[]))")
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +185,7 @@ def _closing_blocks(text: str) -> list[CallBlock]:
         end = -1 if label is None else _fence_end(text, label.end())
         if label is None or end < 0:
             return []
-        if label[1] in {"", "json"}:
+        if label[1] in {None, "json"}:
             blocks.append(CallBlock(text[label.end() : end], at, end + len(FENCE), False))
         at = text.find(FENCE, end + len(FENCE))
     return _at_the_end(text, [block for block in blocks if block.text.lstrip().startswith(("{", "["))])

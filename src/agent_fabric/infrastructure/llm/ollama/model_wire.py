@@ -25,7 +25,7 @@ _TOOL_NAMES = re.compile(
     r"granite4|smollm2|hermes3|gpt-oss|firefunction|nemotron|athene|aya-expanse|cogito)"
 )
 """Models that can call tools, for servers that do not tell."""
-_NUM_CTX = re.compile(r"^\s*(?:PARAMETER\s+)?num_ctx\s+\"?(\d{1,9})\"?\s*$", re.IGNORECASE | re.MULTILINE)
+_NUM_CTX = re.compile(r"^[ \t]*(?:PARAMETER\s+)?num_ctx\s+\"?(\d{1,9})\"?[ \t]*$", re.IGNORECASE | re.MULTILINE)
 
 
 class ListedModel(NamedTuple):

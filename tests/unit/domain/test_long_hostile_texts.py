@@ -1,0 +1,34 @@
+"""What people, models and programs write is read in time that grows with its length, whatever it consists of.
+
+There is no clock here: a pattern that grows with the square takes minutes for these texts, and nobody would miss it.
+"""
+
+import pytest
+
+from agent_fabric.config.passwords_in_urls import hide_passwords
+from agent_fabric.domain.asked_for import asked_for
+from agent_fabric.domain.claims import Deeds, false_claims
+from agent_fabric.domain.dialects.call_text import read_calls
+from agent_fabric.domain.proofs import NO_PROOF
+from agent_fabric.domain.provenance import trace_sentences
+from agent_fabric.domain.recruitment import weigh
+from agent_fabric.domain.test_counts import count_told_in
+from agent_fabric.domain.workspace_events import WorkspaceCompared
+
+LENGTH = 200_000
+UNITS = ("-", "a-", "a", "0", "/", "a/", ".", "a.", " ", "\n", "`", "_", ", ", "http://")
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=repr)
+def test_a_long_text_of_one_thing_is_read(unit: str) -> None:
+    text = unit * (LENGTH // len(unit))
+    weigh(text, (), {})
+    trace_sentences(text, (), ())
+    asked_for(f"make {text}")
+    false_claims(
+        {"summary": text},
+        Deeds(prompt="Fix a.py", compared=WorkspaceCompared(), commands=(), last_change=1, proof=NO_PROOF),
+    )
+    assert count_told_in(text) is None
+    read_calls(f"```{text}", {})
+    hide_passwords(text)
