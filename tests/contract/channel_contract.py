@@ -8,6 +8,7 @@ from agent_fabric.application.ports.channels import ChannelStore, Conversation, 
 from agent_fabric.domain.acts import Act, Deed
 from agent_fabric.domain.channels.addresses import Place, Sender
 from agent_fabric.domain.channels.deliveries import Button, DeliveryStatus, Part, PartKind, Settlement
+from agent_fabric.domain.channels.files import StoredFile
 from agent_fabric.domain.channels.inbound import ButtonPress, ChatMoved, Inbound, InboundFile, InboundMessage
 from agent_fabric.domain.channels.notices import NotifyPreference
 from agent_fabric.domain.channels.pairing import CODE_LASTS_S, PairingRequest
@@ -47,11 +48,30 @@ class ChannelContract:
             assert await channels.notify.find("ann") == each
         assert [each.user for each in await channels.notify.list()] == ["ann"]
 
+    async def test_files_wait_for_their_turn_and_are_there_once(self, channels: ChannelStore) -> None:
+        run_id, big = RunId("r1"), bytes(range(256)) * 2_000
+        await channels.files.put(run_id, [StoredFile("inbox/b", b"x"), StoredFile("inbox/a", big)], now=1.0)
+        await channels.files.put(run_id, [StoredFile("inbox/b", b"other")], now=2.0)
+        await channels.files.put(RunId("r2"), [StoredFile("inbox/b", b"")], now=1.0)
+        assert await channels.files.list(run_id) == [StoredFile("inbox/a", big), StoredFile("inbox/b", b"x")]
+        await channels.files.discard(run_id)
+        assert await channels.files.list(run_id) == []
+        assert await channels.files.list(RunId("r2")) == [StoredFile("inbox/b", b"")]
+
+    async def test_only_the_platform_overrules_that_something_was_sent(self, channels: ChannelStore) -> None:
+        await channels.outbox.put([PART])
+        await channels.outbox.settle(PART, Settlement(status=DeliveryStatus.SENT, message_id="1"), now=2.0)
+        late = Settlement(status=DeliveryStatus.FAILED, problem="no")
+        await channels.outbox.settle(PART, late, now=3.0)
+        assert [each.status for each in await channels.deliveries.list()] == [DeliveryStatus.SENT]
+        await channels.outbox.settle(PART, replace(late, overrules=True), now=3.0)
+        assert [(each.status, each.problem) for each in await channels.deliveries.list()] == [("failed", "no")]
+
     async def test_what_is_old_and_done_is_deleted(self, channels: ChannelStore) -> None:
         await channels.inbound.add([SAID, replace(SAID, key="u2"), replace(SAID, key="u3")], now=10.0)
-        await channels.inbound.settle(SAID, outcome="done")
+        await channels.inbound.settle([(SAID, "done")])
         await channels.inbound.add([replace(SAID, key="u4")], now=30.0)
-        await channels.inbound.settle(replace(SAID, key="u4"), outcome="done")
+        await channels.inbound.settle([(replace(SAID, key="u4"), "done")])
         sent = replace(PART, source="old")
         await channels.outbox.put([sent, PART])
         await channels.outbox.settle(sent, Settlement(status=DeliveryStatus.SENT, message_id="1"), now=2.0)
@@ -100,8 +120,7 @@ class ChannelContract:
         assert first[1] == press
         assert isinstance(first[0], InboundMessage)
         assert first[0].files == SAID.files
-        await log.settle(first[0], outcome="run")
-        await log.settle(first[1], outcome="pressed")
+        await log.settle([(first[0], "run"), (first[1], "pressed")])
         assert [each.key for each in await log.pending("telegram", "42", limit=9)] == ["u2", "u4"]
         assert await log.add([SAID], now=3.0) == 0
         assert await log.pending("telegram", "43", limit=9) == []

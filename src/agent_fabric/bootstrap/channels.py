@@ -3,10 +3,10 @@
 import asyncio
 import logging
 import secrets
-from collections.abc import Collection, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from agent_fabric.application.channels.answer_press import AnswerPress
 from agent_fabric.application.channels.conversations import Conversations
@@ -15,13 +15,18 @@ from agent_fabric.application.channels.handle_inbound import HandleInbound
 from agent_fabric.application.channels.machine_calls import Machine
 from agent_fabric.application.channels.manage_people import ManagePeople
 from agent_fabric.application.channels.post_approvals import PostApprovals
+from agent_fabric.application.channels.preview_turns import PreviewTurns, Streaming
+from agent_fabric.application.channels.receive_files import ReceiveFiles
 from agent_fabric.application.channels.receive_webhook import ReceiveWebhook
 from agent_fabric.application.channels.relay_answers import RelayAnswers
 from agent_fabric.application.channels.run_channel import RunChannel
 from agent_fabric.application.channels.send_cards import SendCards
+from agent_fabric.application.channels.send_files import SendFiles
+from agent_fabric.application.channels.tell_undelivered import TellUndelivered
 from agent_fabric.application.ports.bus import Bus
-from agent_fabric.application.ports.channels import Channel, ChannelStatus, ChannelStore
+from agent_fabric.application.ports.channels import Alert, Channel, ChannelStatus, ChannelStore
 from agent_fabric.application.ports.clock import Clock
+from agent_fabric.bootstrap.channel_files import channel_documents
 from agent_fabric.bootstrap.chat import Chat
 from agent_fabric.bootstrap.local import LocalFabric
 from agent_fabric.bootstrap.notices import notifying
@@ -55,36 +60,63 @@ class Channels:
         """How each channel stands."""
         return [each.channel.status for each in self.running]
 
+    def show_answers(self, so_far: Callable[[RunId], str]) -> None:
+        """Show answers as they grow; `so_far` knows what is written of them."""
+        for each in self.running:
+            if each.relay.preview is not None:
+                each.relay.preview.answer_so_far = so_far
+
     def duties(self) -> "list[Coroutine[Any, Any, None]]":
         """Return what a server does for as long as it lives."""
         return [*(_forever(each) for each in self.running), self.post_approvals()]
 
 
-def serve_channels(config: FabricConfig, local: LocalFabric, chat: Chat, bus: Bus) -> Channels:
+@dataclass(frozen=True, slots=True)
+class _Joined:
+    """What all channels of a server share."""
+
+    config: FabricConfig
+    local: LocalFabric
+    chat: Chat
+    people: ManagePeople
+    bus: Bus
+    alert: Alert
+
+
+class _Habits(NamedTuple):
+    """What is configured about a channel beside its connection."""
+
+    groups: Collection[str]
+    max_age_s: float
+    streaming: str = Streaming.OFF
+
+
+def serve_channels(config: FabricConfig, local: LocalFabric, chat: Chat, bus: Bus, alert: Alert) -> Channels:
     """Join the parts. Nothing is connected yet."""
     storage = local.records.storage
     people = ManagePeople(storage.channels.people, storage.users, storage.clock)
+    joined = _Joined(config, local, chat, people, bus, alert)
     running = []
     if config.channels.telegram is not None:
-        channel = _telegram(config.channels.telegram, local, storage.clock)
-        wanted = config.channels.telegram
-        running.append(_run(channel, local, chat, people, bus, wanted.groups, wanted.catch_up_max_age_s))
+        bot = config.channels.telegram
+        channel = _telegram(bot, local, storage.clock)
+        running.append(_run(channel, joined, _Habits(bot.groups, bot.catch_up_max_age_s, bot.streaming)))
     if config.channels.slack is not None:
         app = config.channels.slack
         channel = _slack(app, local, storage.clock)
-        running.append(_run(channel, local, chat, people, bus, app.groups, app.catch_up_max_age_s))
+        running.append(_run(channel, joined, _Habits(app.groups, app.catch_up_max_age_s, app.streaming)))
     if config.channels.discord is not None:
-        bot = config.channels.discord
-        channel = _discord(bot, local, storage.clock)
-        running.append(_run(channel, local, chat, people, bus, bot.groups, bot.catch_up_max_age_s))
+        client = config.channels.discord
+        channel = _discord(client, local, storage.clock)
+        running.append(_run(channel, joined, _Habits(client.groups, client.catch_up_max_age_s, client.streaming)))
     webhook = None
     if config.channels.whatsapp is not None:
         number = config.channels.whatsapp
         channel, webhook = _whatsapp(number, local, storage.clock)
-        running.append(_run(channel, local, chat, people, bus, (), number.catch_up_max_age_s))
+        running.append(_run(channel, joined, _Habits((), number.catch_up_max_age_s)))
     for name, packaged in config.channels.packaged.items():
         channel = open_channel(name, packaged.options, local.secrets.chain.resolve, storage.clock)
-        running.append(_run(channel, local, chat, people, bus, packaged.groups, packaged.catch_up_max_age_s))
+        running.append(_run(channel, joined, _Habits(packaged.groups, packaged.catch_up_max_age_s, packaged.streaming)))
     post_approvals = PostApprovals(notifying(storage), storage.approvals, storage.agent_locks)
     return Channels(storage.channels, people, post_approvals, running, webhook)
 
@@ -120,10 +152,16 @@ def _discord(config: DiscordConfig, local: LocalFabric, clock: Clock) -> Channel
 
 def _whatsapp(config: WhatsAppConfig, local: LocalFabric, clock: Clock) -> tuple[Channel, ReceiveWebhook]:
     from agent_fabric.infrastructure.channels.whatsapp import WhatsAppChannel  # noqa: PLC0415 - as above
-    from agent_fabric.infrastructure.channels.whatsapp_wire import read_webhook  # noqa: PLC0415 - as above
+    from agent_fabric.infrastructure.channels.whatsapp_wire import Template, read_webhook  # noqa: PLC0415 - as above
 
     resolve, number = local.secrets.chain.resolve, config.phone_number_id
-    channel = WhatsAppChannel(partial(resolve, config.token), clock, phone_number_id=number, api_base=config.api_base)
+    channel = WhatsAppChannel(
+        partial(resolve, config.token),
+        clock,
+        phone_number_id=number,
+        api_base=config.api_base,
+        template=Template(config.template, config.template_language) if config.template else None,
+    )
     receive = ReceiveWebhook(
         signing=Signing(scheme=Scheme.GITHUB),  # the same header, made in the same way
         secret=config.app_secret,
@@ -136,17 +174,17 @@ def _whatsapp(config: WhatsAppConfig, local: LocalFabric, clock: Clock) -> tuple
     return channel, receive
 
 
-def _run(
-    channel: Channel,
-    local: LocalFabric,
-    chat: Chat,
-    people: ManagePeople,
-    bus: Bus,
-    groups: Collection[str],
-    max_age_s: float,
-) -> RunChannel:
+def _run(channel: Channel, joined: _Joined, habits: _Habits) -> RunChannel:
+    local, chat, people, bus = joined.local, joined.chat, joined.people, joined.bus
     storage, store = local.records.storage, local.records.storage.channels
     clock = storage.clock
+    documents, page_url = channel_documents(local.records), joined.config.channels.page_url or ""
+    files = SendFiles(documents, clock, page_url)
+    undelivered = TellUndelivered(store.outbox, clock, joined.alert)
+    deliver = DeliverParts(
+        channel, store.outbox, store.deliveries, clock, bus.publish, documents=documents, undelivered=undelivered
+    )
+    preview = PreviewTurns(store, storage.reader, clock, lambda: deliver.pacer, Streaming(habits.streaming))
 
     async def stop(run_id: RunId, by: str) -> object:
         return await local.cancel_run(run_id, by=by, reason="stopped in a chat")
@@ -169,16 +207,19 @@ def _run(
         tell=bus.publish,
         new_code=lambda: code_from(secrets.token_bytes(CODE_LENGTH)),
         clock=clock,
-        groups=groups,
-        max_age_s=max_age_s,
+        fetch=ReceiveFiles(clock),
+        files=files,
+        undelivered=undelivered,
+        groups=habits.groups,
+        max_age_s=habits.max_age_s,
     )
     return RunChannel(
         channel=channel,
         store=store,
         handle=handle,
-        relay=RelayAnswers(store, storage.reader, chat.queue, clock),
-        cards=SendCards(store, people, storage.approvals, new_nonce, clock, find_machine),
-        deliver=DeliverParts(channel, store.outbox, store.deliveries, clock, bus.publish),
+        relay=RelayAnswers(store, storage.reader, chat.queue, clock, preview, files),
+        cards=SendCards(store, people, storage.approvals, new_nonce, clock, find_machine, page_url),
+        deliver=deliver,
         locks=storage.agent_locks,
         clock=clock,
     )

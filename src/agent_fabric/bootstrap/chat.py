@@ -22,6 +22,7 @@ from agent_fabric.bootstrap.wake_ups import SELDOM_S
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.domain.chat import Session
 from agent_fabric.domain.runs.task import Budget, Profile, Task
+from agent_fabric.infrastructure.channels.attached_files import AttachedFiles
 from agent_fabric.infrastructure.clock import RandomIds, SystemClock
 
 
@@ -98,6 +99,7 @@ def open_chat(
             new_task,
             (lambda budget: budget) if limits is None else limits.caps.lowered,
             contexts,
+            AttachedFiles(storage.channels.files),
         ),
     )
 

@@ -50,7 +50,7 @@ class Threshold:
 
 @dataclass(frozen=True, slots=True)
 class EventSeen:
-    """An event of a run, by its kind; or `schedule_off_cadence`."""
+    """An event of a run, by its kind; or `schedule_off_cadence`, or `channel_undelivered`."""
 
     kind: str
 
@@ -179,5 +179,6 @@ BUILT_IN: Final = (
     AlertRule(name="clock-differs", when=Threshold("clock_skew_seconds", ">", 1)),
     AlertRule(name="queue-stands-still", when=Threshold("queue_oldest_age_seconds", ">", 900), for_s=60),
     AlertRule(name="schedule-off-cadence", when=EventSeen("schedule_off_cadence"), for_s=900),
+    AlertRule(name="channel-undelivered", when=EventSeen("channel_undelivered"), for_s=900),
 )
 """What everybody wants to know."""

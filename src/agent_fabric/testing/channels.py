@@ -1,5 +1,6 @@
 """Channels in memory, for tests: a store, and a platform that says what it is told to say."""
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -15,7 +16,8 @@ from agent_fabric.domain.channels.deliveries import (
     SendOutcome,
     Settlement,
 )
-from agent_fabric.domain.channels.inbound import ButtonPress, Inbound
+from agent_fabric.domain.channels.files import FileProblem, StoredFile
+from agent_fabric.domain.channels.inbound import ButtonPress, Inbound, InboundFile
 from agent_fabric.domain.channels.notices import NotifyPreference
 from agent_fabric.domain.channels.pacing import Paces
 from agent_fabric.domain.channels.pairing import PairingRequest, Person, ShowCode, pairing_step
@@ -86,8 +88,9 @@ class MemoryInbound:
                 first.setdefault(replace(each.place, is_direct=True), each)
         return list(first.values())[:limit]
 
-    async def settle(self, inbound: Inbound, *, outcome: str) -> None:
-        self.outcomes.setdefault(_inbound_key(inbound), outcome)
+    async def settle(self, handled: Sequence[tuple[Inbound, str]]) -> None:
+        for each, outcome in handled:
+            self.outcomes.setdefault(_inbound_key(each), outcome)
 
     async def newest(self, place: Place) -> str:
         return next((each.key for each in reversed(self.kept.values()) if each.place.key == place.key), "")
@@ -155,7 +158,8 @@ class MemoryChannelOutbox:
 
     async def settle(self, part: Part, settlement: Settlement, *, now: float) -> None:
         known = self.parts.get(part.id)
-        if known is None or known.status not in (*_OPEN, DeliveryStatus.IN_DOUBT):
+        overruled = (DeliveryStatus.SENT,) if settlement.overrules else ()
+        if known is None or known.status not in (*_OPEN, DeliveryStatus.IN_DOUBT, *overruled):
             return
         self.parts[part.id] = replace(
             known,
@@ -229,6 +233,23 @@ class MemoryTurns:
         self.owed.pop(run_id, None)
 
 
+class MemoryInboundFiles:
+    """InboundFiles in memory."""
+
+    def __init__(self) -> None:
+        self.kept: dict[RunId, dict[str, StoredFile]] = {}
+
+    async def put(self, run_id: RunId, files: Sequence[StoredFile], *, now: float) -> None:  # noqa: ARG002 - nobody looks
+        for each in files:
+            self.kept.setdefault(run_id, {}).setdefault(each.path, each)
+
+    async def list(self, run_id: RunId) -> Sequence[StoredFile]:
+        return [each for _, each in sorted(self.kept.get(run_id, {}).items())]
+
+    async def discard(self, run_id: RunId) -> None:
+        self.kept.pop(run_id, None)
+
+
 class MemoryNotify:
     """NotifyStore in memory."""
 
@@ -254,6 +275,7 @@ class MemoryChannels:
         self.outbox = self.deliveries = MemoryChannelOutbox()
         self.turns = MemoryTurns()
         self.notify = MemoryNotify()
+        self.files = MemoryInboundFiles()
         self.conversations = MemoryConversations(self.outbox, self.turns)
 
     async def prune(self, before: float) -> int:
@@ -266,6 +288,12 @@ class MemoryChannels:
         for part_id in gone:
             del parts[part_id]
         return len(old) + len(gone)
+
+
+def _set_event() -> asyncio.Event:
+    event = asyncio.Event()
+    event.set()
+    return event
 
 
 @dataclass(slots=True)
@@ -285,6 +313,10 @@ class ScriptedChannel:
     sent: list[Part] = field(default_factory=list)
     answers: list[tuple[ButtonPress, str]] = field(default_factory=list)
     updates: list[Inbound] = field(default_factory=list)
+    files: dict[str, bytes] = field(default_factory=dict)
+    """What people have sent, by its id there."""
+    files_arrive: asyncio.Event = field(default_factory=_set_event)
+    """Cleared: files take their time until it is set."""
 
     async def receive(self, take: Take) -> None:
         await take(self.updates)
@@ -299,6 +331,13 @@ class ScriptedChannel:
 
     async def answer(self, press: ButtonPress, text: str) -> None:
         self.answers.append((press, text))
+
+    async def download(self, file: InboundFile, *, max_bytes: int) -> bytes | FileProblem:
+        await self.files_arrive.wait()
+        content = self.files.get(file.file_id)
+        if content is None:
+            return FileProblem("it is not there")
+        return content if len(content) <= max_bytes else FileProblem("it is too large")
 
     async def aclose(self) -> None:
         """Nothing is open."""

@@ -20,6 +20,9 @@ from typing import Any, Final, Self
 
 from aiohttp import WSMsgType, web
 
+from agent_fabric.testing.channel_faults import FaultScript
+from agent_fabric.testing.channel_faults import cut as _cut
+
 TOKEN: Final = "stand-in-token-of-no-worth"  # noqa: S105 - of no worth
 BOT, APPLICATION = "4242", "777"
 MAX_TEXT: Final = 2_000
@@ -39,6 +42,10 @@ class DiscordStandIn:
         """Presses that were acknowledged."""
         self.faults: list[str] = []
         """What happens to the next messages: `cut_before`, `cut_after`, `error`, `throttle`, `spent`, or a status."""
+        self.script = FaultScript(_method_of, _throttled)
+        """What goes wrong, for any method, in the words that all stand-ins share."""
+        self.files: dict[str, bytes] = {}
+        """What people have sent."""
         self.opened: list[str] = []
         """How each connection began: `identify` or `resume`."""
         self.keeps_sessions = True
@@ -56,7 +63,8 @@ class DiscordStandIn:
         return f"http://127.0.0.1:{self.port}/api/v10"
 
     async def __aenter__(self) -> Self:
-        app = web.Application()
+        app = web.Application(client_max_size=60 * 1024 * 1024, middlewares=[self.script.middleware])
+        app.router.add_get("/attachments/{file}", self._file)
         app.router.add_get("/gateway/", self._link)
         app.router.add_get("/api/v10/gateway/bot", self._gateway)
         app.router.add_post("/api/v10/channels/{chat}/messages", self._post)
@@ -87,6 +95,14 @@ class DiscordStandIn:
         self.inbox.append(message)
         await self.dispatch("MESSAGE_CREATE", message if not chat else {**message, "guild_id": "1"})
         return str(message["id"])
+
+    async def share(self, sender: str, name: str, content: bytes, text: str = "", **more: Any) -> str:
+        """Let a person send a file to the bot; return the id of the message."""
+        file = self.snowflake()
+        self.files[file] = content
+        url = f"http://127.0.0.1:{self.port}/attachments/{file}"
+        shared = {"id": file, "filename": name, "size": len(content), "url": url, "proxy_url": url}
+        return await self.write(sender, text, attachments=[shared | more.pop("file", {})], **more)
 
     async def press(self, sender: str, message: dict[str, Any], label: str, *, data: str | None = None) -> None:
         """Let a person press a button; with `data`, one that they have made up."""
@@ -167,32 +183,34 @@ class DiscordStandIn:
             return web.json_response({"message": "401: Unauthorized"}, status=401)
         fault = self.faults.pop(0) if self.faults else ""
         if fault == "throttle":
-            body = {"message": "You are being rate limited.", "retry_after": 0.5, "global": False}
-            return web.json_response(body, status=429, headers={"Retry-After": "1"})
+            return _throttled(0.5)
         if fault == "cut_before":
             return _cut(request)
         if fault.isdigit():
             return web.json_response({"message": "no", "code": 50_000}, status=int(fault))
         if fault == "error":
             return web.Response(status=502)
-        document = ""
+        document, name = b"", ""
         if request.content_type == "application/json":
             body = await request.json()
         else:
             form = await request.post()
             told: Any = form["payload_json"]
             body, file = json.loads(told), form["files[0]"]
-            document = file.file.read().decode() if isinstance(file, web.FileField) else ""
+            if isinstance(file, web.FileField):
+                with file.file:
+                    document, name = file.file.read(), file.filename
         if len(body.get("content", "")) > MAX_TEXT:
             return web.json_response({"message": "Invalid Form Body", "code": 50_035}, status=400)
         known = [each for each in self.messages if body.get("enforce_nonce") and each.get("nonce") == body["nonce"]]
         message = known[0] if known else {**body, "id": self.snowflake(), "channel_id": request.match_info["chat"]}
         if not known:
-            self.messages.append({**message, "document": document} if document else message)
+            self.messages.append({**message, "document": document, "file_name": name} if name else message)
         if fault == "cut_after":
             return _cut(request)
         headers = {"X-RateLimit-Remaining": "0" if fault == "spent" else "4", "X-RateLimit-Reset-After": "0.5"}
-        return web.json_response(message, headers=headers)
+        shown = {key: value for key, value in message.items() if key not in {"document", "file_name"}}
+        return web.json_response(shown, headers=headers)
 
     async def _history(self, request: web.Request) -> web.Response:
         after = int(request.query.get("after", "0"))
@@ -208,6 +226,10 @@ class DiscordStandIn:
                 return web.json_response(each)
         return web.json_response({"message": "Unknown Message", "code": 10_008}, status=404)
 
+    async def _file(self, request: web.Request) -> web.Response:
+        found = self.files.get(request.match_info["file"])
+        return web.Response(status=404) if found is None else web.Response(body=found)
+
     async def _defer(self, request: web.Request) -> web.Response:
         self.deferred.append(request.match_info["id"])
         return web.Response(status=204)
@@ -221,10 +243,15 @@ def _is_ours(request: web.Request) -> bool:
     return request.headers.get("authorization") == f"Bot {TOKEN}"
 
 
-def _cut(request: web.Request) -> web.StreamResponse:
-    if request.transport is not None:
-        request.transport.abort()
-    return web.Response()
+def _throttled(seconds: float = 3.0) -> web.Response:
+    body = {"message": "You are being rate limited.", "retry_after": seconds, "global": False}
+    return web.json_response(body, status=429, headers={"Retry-After": str(max(round(seconds), 1))})
+
+
+def _method_of(request: web.Request) -> str:
+    """Return what a request is about, such as `POST messages`; a file that is fetched is `GET attachments`."""
+    known = ("messages", "callback", "webhooks", "attachments", "gateway/bot", "gateway")
+    return f"{request.method} {next((name for name in known if name in request.path), '')}"
 
 
 async def until_linked(discord: DiscordStandIn) -> None:

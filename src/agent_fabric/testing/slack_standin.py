@@ -18,6 +18,9 @@ from typing import Any, Final, Self
 
 from aiohttp import WSMsgType, web
 
+from agent_fabric.testing.channel_faults import FaultScript
+from agent_fabric.testing.channel_faults import cut as _cut
+
 TOKEN: Final = "xoxb-stand-in-of-no-worth"  # noqa: S105 - of no worth
 APP_TOKEN: Final = "xapp-stand-in-of-no-worth"  # noqa: S105 - as above
 TEAM, BOT = "T1", "U0BOT"
@@ -35,7 +38,11 @@ class SlackStandIn:
         """What only one person sees."""
         self.faults: dict[str, list[str]] = {}
         """What happens to the next requests of a method: `cut_before`, `cut_after`, `error`, `throttle`, or a name."""
+        self.script = FaultScript(_method_of, _throttled)
+        """What goes wrong, for any method, in the words that all stand-ins share."""
         self.uploads: dict[str, bytes] = {}
+        self.names: dict[str, str] = {}
+        """How files are called."""
         self.sockets: list[web.WebSocketResponse] = []
         self.unacknowledged: dict[str, dict[str, Any]] = {}
         self._numbers = itertools.count(1)
@@ -47,7 +54,7 @@ class SlackStandIn:
         return f"http://127.0.0.1:{self.port}/api"
 
     async def __aenter__(self) -> Self:
-        app = web.Application()
+        app = web.Application(client_max_size=60 * 1024 * 1024, middlewares=[self.script.middleware])
         app.router.add_get("/link", self._link)
         app.router.add_post("/api/{method}", self._handle)
         app.router.add_post("/upload/{file}", self._upload)
@@ -80,6 +87,15 @@ class SlackStandIn:
         payload |= {"event_id": f"Ev{next(self._numbers)}", "event_time": int(float(ts))}
         await self.deliver("events_api", payload)
         return ts
+
+    async def share(self, sender: str, name: str, content: bytes, text: str = "", **more: Any) -> str:
+        """Let a person send a file to the app; return the `ts`."""
+        file = f"F{next(self._numbers)}"
+        self.uploads[file] = content
+        url = f"http://127.0.0.1:{self.port}/files/{file}"
+        shared = {"id": file, "name": name, "size": len(content), "mimetype": "application/octet-stream"}
+        shared |= {"url_private": url, "url_private_download": url} | more.pop("file", {})
+        return await self.write(sender, text, subtype="file_share", files=[shared], **more)
 
     async def press(self, sender: str, message: dict[str, Any], label: str, *, data: str | None = None) -> None:
         """Let a person press a button; with `data`, one that they have made up."""
@@ -143,9 +159,7 @@ class SlackStandIn:
         )
         match fault:
             case "throttle":
-                return web.json_response(
-                    {"ok": False, "error": "ratelimited"}, status=429, headers={"Retry-After": "1"}
-                )
+                return _throttled("1")
             case "error":
                 return web.Response(status=500, text="oops")
             case "cut_before":
@@ -179,6 +193,7 @@ class SlackStandIn:
                 return {"ok": True, "messages": found[::-1]}
             case "files.getUploadURLExternal":
                 name = f"F{next(self._numbers)}"
+                self.names[name] = str(body.get("filename", ""))
                 return {"ok": True, "file_id": name, "upload_url": f"http://127.0.0.1:{self.port}/upload/{name}"}
             case "files.completeUploadExternal":
                 for each in body["files"]:
@@ -206,10 +221,13 @@ class SlackStandIn:
         return web.Response(body=self.uploads.get(request.match_info["file"], b""))
 
 
-def _cut(request: web.Request) -> web.StreamResponse:
-    if request.transport is not None:
-        request.transport.abort()
-    return web.Response()
+def _throttled(seconds: str = "3") -> web.Response:
+    return web.json_response({"ok": False, "error": "ratelimited"}, status=429, headers={"Retry-After": seconds})
+
+
+def _method_of(request: web.Request) -> str:
+    """Return what a request is about; `link` is the socket, `upload` and `files` are contents of files."""
+    return request.match_info.get("method") or request.path.split("/")[1]
 
 
 async def until_linked(slack: SlackStandIn) -> None:

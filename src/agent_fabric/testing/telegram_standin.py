@@ -29,10 +29,14 @@ from typing import Any, Final, Self
 
 from aiohttp import web
 
+from agent_fabric.testing.channel_faults import FaultScript
+from agent_fabric.testing.channel_faults import cut as _cut
+
 BOT_ID: Final = 4242
 USERNAME: Final = "fabric_test_bot"
 TOKEN: Final = f"{BOT_ID}:stand-in-token-of-no-worth"
 MAX_TEXT: Final = 4_096
+MAX_DOWNLOAD: Final = 20 * 1024 * 1024
 _TAGS: Final = frozenset({"b", "i", "s", "u", "code", "pre", "a", "blockquote"})
 
 
@@ -65,7 +69,8 @@ class SentMessage:
     """What each label carries."""
     edits: int = 0
     body: Mapping[str, Any] = field(default_factory=dict)
-    document: str = ""
+    document: bytes = b""
+    file_name: str = ""
 
 
 class TelegramStandIn:
@@ -75,6 +80,12 @@ class TelegramStandIn:
         self.token = TOKEN
         self.port = port
         self.messages: list[SentMessage] = []
+        self.history: list[str] = []
+        """Every text that a message ever had, in the order in which they came."""
+        self.files: dict[str, bytes] = {}
+        """What people have sent, by its path."""
+        self.script = FaultScript(_method_of, lambda: _problem(429, "Too Many Requests", {"retry_after": 3}))
+        """What goes wrong, for any method, in the words that all stand-ins share."""
         self.answers: list[Mapping[str, Any]] = []
         """What presses were answered with."""
         self.calls: list[str] = []
@@ -94,10 +105,11 @@ class TelegramStandIn:
         return f"http://127.0.0.1:{self.port}"
 
     async def __aenter__(self) -> Self:
-        app = web.Application(client_max_size=60 * 1024 * 1024)
+        app = web.Application(client_max_size=60 * 1024 * 1024, middlewares=[self.script.middleware])
         app.router.add_post("/say", self._say)
         app.router.add_post("/press", self._press)
         app.router.add_get("/messages", self._show)
+        app.router.add_get("/file/bot{token}/{path:.*}", self._file)
         app.router.add_route("*", "/bot{token}/{method}", self._handle)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
         await self._runner.setup()
@@ -129,6 +141,14 @@ class TelegramStandIn:
         if text.startswith("/"):
             message["entities"] = [{"type": "bot_command", "offset": 0, "length": len(text.split(maxsplit=1)[0])}]
         return self.update({"message": message | more})
+
+    def send_file(self, sender: int, name: str, content: bytes, caption: str = "", **more: Any) -> int:
+        """Let a person send a document to the bot; return the number of the update."""
+        path = f"documents/file_{len(self.files)}.bin"
+        self.files[path] = content
+        document = {"file_id": path, "file_unique_id": path, "file_name": name, "file_size": len(content)}
+        said: dict[str, Any] = {"caption": caption} if caption else {}
+        return self.write(sender, "", document=document | more.pop("document", {}), **said, **more)
 
     def press(self, sender: int, message: SentMessage, label: str, *, data: str | None = None) -> int:
         """Let a person press a button; with `data`, one that they have made up."""
@@ -194,6 +214,13 @@ class TelegramStandIn:
                 return self._send(body)
             case "editMessageText":
                 return self._edit(body)
+            case "getFile":
+                path = str(body.get("file_id", ""))
+                if path not in self.files:
+                    return _problem(400, "Bad Request: wrong file_id or the file is temporarily unavailable")
+                if len(self.files[path]) > MAX_DOWNLOAD:
+                    return _problem(400, "Bad Request: file is too big")
+                return _result({"file_id": path, "file_unique_id": path, "file_path": path})
             case "answerCallbackQuery":
                 self.answers.append(body)
                 return _result(True)
@@ -224,10 +251,10 @@ class TelegramStandIn:
 
     def _send(self, body: Mapping[str, Any]) -> web.Response:
         text, problem = _parsed(str(body.get("text", "")), str(body.get("parse_mode", "")))
-        document = str(body.get("document", ""))
+        document, name = body.get("document", (b"", ""))
         if problem:
             return _problem(400, f"Bad Request: can't parse entities: {problem}")
-        if not text.strip() and not document:
+        if not text.strip() and not name:
             return _problem(400, "Bad Request: message text is empty")
         if len(text.encode("utf-16-le")) // 2 > MAX_TEXT:
             return _problem(400, "Bad Request: message is too long")
@@ -235,9 +262,10 @@ class TelegramStandIn:
         if any(len(data.encode()) > 64 for data in buttons.values()):
             return _problem(400, "Bad Request: BUTTON_DATA_INVALID")
         chat = int(body["chat_id"])
-        sent = SentMessage(self._number(), chat, text, buttons, body=body, document=document)
+        sent = SentMessage(self._number(), chat, text, buttons, body=body, document=document, file_name=name)
         self.messages.append(sent)
-        return _result({"message_id": sent.message_id, "date": int(time.time()), "chat": {"id": chat}, "text": text})
+        self.history.append(text)
+        return _result(_as_message(sent))
 
     def _edit(self, body: Mapping[str, Any]) -> web.Response:
         text, problem = _parsed(str(body.get("text", "")), str(body.get("parse_mode", "")))
@@ -249,8 +277,15 @@ class TelegramStandIn:
                 if (each.text, each.buttons) == (text, _buttons(body)):
                     return _problem(400, "Bad Request: message is not modified")
                 each.text, each.buttons, each.edits = text, _buttons(body), each.edits + 1
-                return _result({"message_id": each.message_id, "chat": {"id": each.chat}})
+                self.history.append(text)
+                return _result(_as_message(each))
         return _problem(400, "Bad Request: message to edit not found")
+
+    async def _file(self, request: web.Request) -> web.Response:
+        path = request.match_info["path"]
+        if request.match_info["token"] != self.token or path not in self.files:
+            return web.Response(status=404)
+        return web.Response(body=self.files[path])
 
     async def _say(self, request: web.Request) -> web.Response:
         body = await request.json()
@@ -318,14 +353,31 @@ async def _body(request: web.Request) -> Mapping[str, Any]:
         return found if isinstance(found, Mapping) else {}
     fields: dict[str, Any] = {}
     for name, value in (await request.post()).items():
-        fields[name] = value.file.read().decode() if isinstance(value, web.FileField) else value
+        fields[name] = (_content(value), value.filename) if isinstance(value, web.FileField) else value
     return fields
 
 
-def _cut(request: web.Request) -> web.StreamResponse:
-    if request.transport is not None:
-        request.transport.abort()
-    return web.Response()
+def _content(field: web.FileField) -> bytes:
+    with field.file:
+        return field.file.read()
+
+
+def _method_of(request: web.Request) -> str:
+    """Return what a request is about; a file that is fetched is `file`."""
+    return request.match_info.get("method") or ("file" if request.path.startswith("/file/") else "")
+
+
+def _as_message(sent: SentMessage) -> dict[str, Any]:
+    """Return a message of the bot as Telegram shows it."""
+    chat: dict[str, Any] = {"id": sent.chat, "type": "private", "first_name": "Person"}
+    if sent.chat < 0:
+        chat = {"id": sent.chat, "type": "supergroup", "title": "Group"}
+    shown: dict[str, Any] = {"message_id": sent.message_id, "date": int(time.time()), "chat": chat}
+    shown["from"] = {"id": BOT_ID, "is_bot": True, "first_name": "Fabric", "username": USERNAME}
+    if sent.file_name:
+        file = f"sent_{sent.message_id}"
+        return shown | {"document": {"file_id": file, "file_unique_id": file, "file_name": sent.file_name}}
+    return shown | {"text": sent.text}
 
 
 def _result(result: Any) -> web.Response:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from agent_fabric.domain.events import RunCreated
 from agent_fabric.testing.scripted_model import Answer, Call, Say
 from agent_fabric.testing.telegram_standin import TOKEN, Fault, SentMessage, TelegramStandIn
 from integration.http.served import PATIENCE_S, Served, served
@@ -76,6 +77,42 @@ async def test_from_a_strangers_first_word_to_an_approved_command(tmp_path: Path
         await _until(lambda: "approved by ann" in card.text and not card.buttons)
         sessions = (await server.client.get("/api/v1/sessions?all=true")).json()
         assert sessions
+
+
+def busy(request: dict[str, Any], attempt: int) -> Answer:
+    """Read the file that somebody sent, write another one, and take one's time to say so."""
+    done = [each for each in request["messages"] if each["role"] == "tool"]
+    said = next(str(each["content"]) for each in request["messages"] if each["role"] == "user")
+    path = next((word for word in said.split() if word.startswith("inbox/")), "")
+    if not done:
+        return Call("read_file", {"path": path})
+    if len(done) == 1:
+        return Call("write_file", {"path": "upper.txt", "content": "TO BE OR NOT"})
+    return Say("It is all in `upper.txt`. " + "And so on, and so on. " * 20, pause_s=1.2)
+
+
+@pytest.mark.proves("A33-093")
+async def test_a_file_comes_in_an_answer_grows_and_a_file_goes_out(tmp_path: Path) -> None:
+    async with TelegramStandIn() as telegram, served(tmp_path, busy, also=_settings(telegram)) as server:
+        await _paired(server, telegram, ANN, "ann", "operator")
+        telegram.send_file(ANN, "../../to be\u202e.txt", b"to be or not", "Make it large.")
+        file = await _until(lambda: next((each for each in telegram.messages if each.file_name), None))
+        assert (file.file_name, file.document) == ("upper.txt", b"TO BE OR NOT")
+        answer = next(each for each in telegram.messages if "It is all in" in each.text)
+        assert answer.edits >= 2, telegram.history
+        assert answer.text.endswith("and so on.")
+        assert any(text.endswith("…") and "It is all in" in text for text in telegram.history)
+        request = str(server.model.requests[0].body)
+        assert "to_be.txt" in request
+        assert "no orders" in request
+        [run] = (await server.client.get("/runs")).json()["runs"]
+        created = (await server.fabric.reader.page(run["run_id"], after=-1, limit=1))[0].body
+        assert isinstance(created, RunCreated)
+        assert created.quotes is not None
+        assert created.quotes.untrusted == ("files sent on telegram",)
+        assert created.quotes.own_words == "Make it large."
+        listed = (await server.client.get(f"/runs/{run['run_id']}/files")).json()["files"]
+        assert [each["path"].partition("-")[2] for each in listed if each["path"].startswith("inbox/")] == ["to_be.txt"]
 
 
 async def test_workflows_and_schedules_write_to_a_person(tmp_path: Path) -> None:

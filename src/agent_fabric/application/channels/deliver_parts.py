@@ -5,27 +5,42 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 
 from agent_fabric.application.channels.replies import plain_part
-from agent_fabric.application.ports.channels import SUBJECT, Channel, ChannelOutbox, DeliveryHistory, Tell, tell_nobody
+from agent_fabric.application.channels.tell_undelivered import TellUndelivered
+from agent_fabric.application.ports.channels import (
+    SUBJECT,
+    Channel,
+    ChannelOutbox,
+    DeliveryHistory,
+    RunDocuments,
+    Tell,
+    tell_nobody,
+)
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.domain.channels.deliveries import (
     DOUBT_NOTE,
     Accepted,
+    AnswerLost,
     DeliveryStatus,
     NotReached,
     Part,
     PartKind,
+    Refused,
+    SendOutcome,
     Settlement,
     Throttled,
     after_crash,
 )
 from agent_fabric.domain.channels.deliveries import settle as settlement_after
+from agent_fabric.domain.channels.files import MAX_FILE_OUT, Document
 from agent_fabric.domain.channels.pacing import Pacer
+from agent_fabric.domain.errors import FabricError, RunFilesWithheld, StoreUnavailable
+from agent_fabric.domain.ids import RunId
 
 MIN_PAUSE_S = 0.01
 AT_ONCE = 20
 """Parts that are under way at the same time, each to another place."""
-
-
+ANSWER_FILE = "answer.md"
+"""The name of an answer that is sent as a file."""
 TRACEABLE_S = 60.0
 """How long after an attempt a platform still knows it by its nonce; Discord says: a few minutes."""
 
@@ -39,6 +54,9 @@ class DeliverParts:
     history: DeliveryHistory
     clock: Clock
     tell: Tell = tell_nobody
+    documents: RunDocuments | None = None
+    """Where files of runs are; None: none are sent."""
+    undelivered: TellUndelivered | None = None
     pause: Callable[[float], Awaitable[None]] = asyncio.sleep
     _pacer: Pacer | None = field(default=None)
     free_in_s: float | None = None
@@ -91,7 +109,7 @@ class DeliverParts:
     async def _send(self, part: Part) -> None:
         if not await self.outbox.begin(part, now=self.clock.now()):
             return
-        outcome = await self.channel.send(part)
+        outcome = await self._attempt(part)
         now = self.clock.now()
         if isinstance(outcome, Accepted) and outcome.rest_s:
             self.pacer.close(part.place, now + outcome.rest_s)
@@ -100,8 +118,39 @@ class DeliverParts:
         settlement = settlement_after(part, outcome, now=now)
         await self.outbox.settle(part, settlement, now=now)
         self._publish(part, settlement)
+        if self.undelivered is not None:
+            await self.undelivered(part, settlement)
         if settlement.status is DeliveryStatus.IN_DOUBT:
             await self._trace(part)
+        if settlement.status is DeliveryStatus.FAILED:
+            await self._note_failure(part)
+
+    async def _attempt(self, part: Part) -> SendOutcome:
+        """Send a part, with its file if it is one."""
+        try:
+            whole = await self._with_document(part)
+        except StoreUnavailable as problem:
+            return NotReached(problem.message)
+        except FabricError as problem:
+            return Refused(problem.message)
+        return await self.channel.send(whole)
+
+    async def _with_document(self, part: Part) -> Part:
+        """Return a part with the file that it is.
+
+        Raises:
+            FabricError: the file is gone, or cannot be read now.
+        """
+        if part.kind is not PartKind.FILE:
+            return part
+        file = part.facts.get("file")
+        if file is None:
+            return replace(part, document=Document(ANSWER_FILE, part.text.encode()))
+        if self.documents is None:
+            raise RunFilesWithheld("No files of runs can be sent here")
+        path = str(file["path"])
+        content = await self.documents.read(RunId(str(file["run_id"])), path, max_bytes=MAX_FILE_OUT)
+        return replace(part, document=Document(path.rpartition("/")[2], content))
 
     async def _trace_late(self, part: Part) -> None:
         """Settle a doubt of an earlier process. What only a recent nonce could tell is not asked any more."""
@@ -112,7 +161,10 @@ class DeliverParts:
 
     async def _trace(self, part: Part) -> None:
         """Settle a doubt if the platform can tell; else tell the person."""
-        outcome = await self.channel.trace(part)
+        try:
+            outcome = await self.channel.trace(await self._with_document(part))
+        except FabricError as problem:
+            outcome = AnswerLost(problem.message)
         if isinstance(outcome, Accepted | NotReached):
             settlement = settlement_after(part, outcome, now=self.clock.now())
             await self.outbox.settle(part, replace(settlement, counts=False), now=self.clock.now())
@@ -128,7 +180,15 @@ class DeliverParts:
 
     async def _note_doubt(self, part: Part) -> None:
         """Tell the person that something may be missing; never about such a note itself, and once for a source."""
-        if part.source.startswith("doubt:") or part.kind is PartKind.CARD:
+        if part.source.startswith("doubt:") or part.kind is PartKind.CARD or part.is_preview or part.is_knock:
             return
         note = plain_part(f"doubt:{part.source}", part.place, DOUBT_NOTE, at=self.clock.now())
         await self.outbox.put([note])
+
+    async def _note_failure(self, part: Part) -> None:
+        """Tell the person about a file that could not go, or an answer that could not take the place of its preview."""
+        if part.kind is PartKind.FILE and part.facts.get("file"):
+            text = f"I could not send {part.plain}. /files lists what is there."
+            await self.outbox.put([plain_part(f"doubt:{part.id}", part.place, text, at=self.clock.now())])
+        elif part.kind is PartKind.EDIT and part.facts.get("final"):
+            await self._note_doubt(part)

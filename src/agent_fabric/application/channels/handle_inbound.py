@@ -1,20 +1,31 @@
 """Handles what came on a channel: who is it, may they, what do they want."""
 
 import logging
-from collections.abc import Awaitable, Callable, Collection
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import assert_never
 
 from agent_fabric.application.channels.answer_press import AnswerPress
 from agent_fabric.application.channels.conversations import Conversations
 from agent_fabric.application.channels.manage_people import ManagePeople
+from agent_fabric.application.channels.receive_files import ReceiveFiles
 from agent_fabric.application.channels.replies import DO_IT, LEAVE_IT, plain_part, reply_source
+from agent_fabric.application.channels.send_files import SendFiles
+from agent_fabric.application.channels.tell_undelivered import TellUndelivered
 from agent_fabric.application.chat.send_message import SendMessage
 from agent_fabric.application.ports.channels import SUBJECT, Channel, ChannelStore, PendingTurn, Tell, tell_nobody
 from agent_fabric.application.ports.chat import MessageQueue
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.domain.channels.addresses import Place, run_of_message
-from agent_fabric.domain.channels.deliveries import DeliveryStatus, PartKind, Settlement
+from agent_fabric.domain.channels.deliveries import (
+    WINDOW_CLOSED,
+    WINDOWED,
+    DeliveryStatus,
+    Part,
+    PartKind,
+    Settlement,
+)
+from agent_fabric.domain.channels.files import files_note
 from agent_fabric.domain.channels.inbound import (
     CATCH_UP_MAX_AGE_S,
     HELP,
@@ -25,7 +36,9 @@ from agent_fabric.domain.channels.inbound import (
     Command,
     DeliveryReport,
     Inbound,
+    InboundFile,
     InboundMessage,
+    Said,
     admit,
     command_in,
     is_late,
@@ -37,6 +50,7 @@ from agent_fabric.domain.chat import title_from
 from agent_fabric.domain.errors import FabricError, Forbidden, StoreUnavailable
 from agent_fabric.domain.identity import Principal, Scope
 from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.runs.task import Quoted
 
 _log = logging.getLogger(__name__)
 
@@ -57,6 +71,10 @@ class HandleInbound:
     press: AnswerPress
     new_code: Callable[[], str]
     clock: Clock
+    fetch: ReceiveFiles
+    files: SendFiles | None = None
+    """Sends files of conversations; None: none are sent."""
+    undelivered: TellUndelivered | None = None
     groups: Collection[str] = ()
     """Chats of several people in which the bot answers."""
     max_age_s: float = CATCH_UP_MAX_AGE_S
@@ -69,24 +87,35 @@ class HandleInbound:
             StoreUnavailable: the rest is handled later.
         """
         pending = await self.store.inbound.pending(channel.status.channel, channel.status.account, limit=limit)
-        for each in pending:
-            try:
-                outcome = await self._handled(channel, each)
-            except StoreUnavailable:
-                raise
-            except FabricError as problem:
-                await self._say(each, f"That did not work: {problem.message}", seq=9)
-                outcome = problem.code
-            except Exception:  # noqa: BLE001 - one message that cannot be handled must not stop all others for ever
-                _log.exception("Something that came at %s could not be handled", each.place.key)
-                await self._say(each, "Something went wrong here. It is in the server's log.", seq=9)
-                outcome = "error"
-            await self.store.inbound.settle(each, outcome=outcome)
+        handled = list[tuple[Inbound, str]]()
+        try:
+            for each in pending:
+                outcome = await self._outcome(channel, each)
+                if outcome is not None:
+                    handled.append((each, outcome))
+        finally:  # in one transaction; what is handled again has the same effect
+            if handled:
+                await self.store.inbound.settle(handled)
+        for each, outcome in handled:
             told = {"channel": each.place.channel, "account": each.place.account, "outcome": outcome}
             self.tell(f"{SUBJECT}.received", told)
-        return len(pending)
+        return len(handled)
 
-    async def _handled(self, channel: Channel, inbound: Inbound) -> str:
+    async def _outcome(self, channel: Channel, inbound: Inbound) -> str | None:
+        """Return what came of it; None: something is still on its way, so it stays where it is."""
+        try:
+            return await self._handled(channel, inbound)
+        except StoreUnavailable:
+            raise
+        except FabricError as problem:
+            await self._say(inbound, f"That did not work: {problem.message}", seq=9)
+            return problem.code
+        except Exception:  # noqa: BLE001 - one message that cannot be handled must not stop all others for ever
+            _log.exception("Something that came at %s could not be handled", inbound.place.key)
+            await self._say(inbound, "Something went wrong here. It is in the server's log.", seq=9)
+            return "error"
+
+    async def _handled(self, channel: Channel, inbound: Inbound) -> str | None:
         match inbound:
             case ChatMoved():
                 await self.store.conversations.move(inbound.place, inbound.to_chat)
@@ -96,21 +125,32 @@ class HandleInbound:
             case ButtonPress():
                 return await self._pressed(channel, inbound)
             case InboundMessage():
-                return await self._message(inbound)
+                return await self._message(channel, inbound)
             case unknown:
                 assert_never(unknown)
 
     async def _reported(self, report: DeliveryReport) -> str:
         """Settle a doubt, or learn that what was taken did not arrive after all."""
+        open_now = [DeliveryStatus.IN_DOUBT, DeliveryStatus.SENDING]
+        if not report.has_arrived:
+            open_now.append(DeliveryStatus.SENT)
         for part in await self.store.deliveries.of_source(report.part_id.rsplit(":", 3)[0]):
-            if part.id == report.part_id and part.status in (DeliveryStatus.IN_DOUBT, DeliveryStatus.SENDING):
+            if part.id == report.part_id and part.status in open_now:
                 status = DeliveryStatus.SENT if report.has_arrived else DeliveryStatus.FAILED
-                known = Settlement(status=status, message_id=report.message_id, problem=report.problem, counts=False)
+                known = Settlement(
+                    status=status,
+                    message_id=report.message_id,
+                    problem=report.problem,
+                    counts=False,
+                    overrules=not report.has_arrived,
+                )
                 await self.store.outbox.settle(part, known, now=self.clock.now())
+                if self.undelivered is not None:
+                    await self.undelivered(part, known)
                 return f"report {status}"
         return "report"
 
-    async def _message(self, message: InboundMessage) -> str:
+    async def _message(self, channel: Channel, message: InboundMessage) -> str | None:
         by = await self.people.principal(message.sender)
         match admit(message, is_paired=by is not None, groups=tuple(self.groups)):
             case Admission.IGNORED:
@@ -121,16 +161,24 @@ class HandleInbound:
                 assert by is not None
             case unknown:
                 assert_never(unknown)
+        if message.place.channel in WINDOWED:
+            await self._send_what_waited(message.place)
         if not by.may(Scope.RUNS):
             raise Forbidden(f"{by.name} may look on, but not ask for anything here")
         if not message.is_forwarded and (command := command_in(message.text)) is not None:
-            return await self._command(command[0], message, by)
+            return await self._command(command[0], command[1], message, by)
         if is_late(message, now=self.clock.now(), max_age_s=self.max_age_s):
             return await self._ask_whether_still(message)
-        if not message.text.strip():
-            await self._say(message, "I cannot read files yet. Write what you want done.")
-            return "file"
-        return await self._begin(message, with_context(message), by)
+        return await self._begin(channel, message, with_context(message), by, files=message.files)
+
+    async def _send_what_waited(self, place: Place) -> None:
+        """Send again what was not let through because the person had not written for a day."""
+        failed = await self.store.deliveries.list(
+            statuses=[DeliveryStatus.FAILED], channel=place.channel, chat=place.chat, limit=MAX_WAITING
+        )
+        for each in reversed(failed):
+            if each.problem == WINDOW_CLOSED and not each.is_knock:
+                await self.store.outbox.requeue(each, now=self.clock.now())
 
     async def _offer_code(self, message: InboundMessage) -> str:
         if await self.store.people.find(message.sender) is not None:
@@ -146,29 +194,60 @@ class HandleInbound:
     async def _ask_whether_still(self, message: InboundMessage) -> str:
         now = self.clock.now()
         part = plain_part(reply_source(message), message.place, late_question(message, now=now), at=now)
-        facts = {"late": message.key, "text": with_context(message), "sender": message.sender.id}
+        facts = {
+            "late": message.key,
+            "said": asdict(with_context(message)),
+            "sender": message.sender.id,
+            "files": [asdict(each) for each in message.files],
+        }
         await self.store.outbox.put([replace(part, buttons=(DO_IT, LEAVE_IT), facts=facts)])
         return "late"
 
-    async def _begin(self, message: InboundMessage | ButtonPress, text: str, by: Principal, key: str = "") -> str:
+    async def _begin(
+        self,
+        channel: Channel,
+        message: InboundMessage | ButtonPress,
+        said: Said,
+        by: Principal,
+        *,
+        key: str = "",
+        files: Sequence[InboundFile] = (),
+    ) -> str | None:
         key = key or message.key
         place, sender = message.place, message.sender
-        session = await self.held.open(place, sender, by, key, title_from(text))
+        session = await self.held.open(place, sender, by, key, title_from(said.text or "Files"))
         if len(await self.queue.list(session.session_id)) >= MAX_WAITING:
             await self._say(message, f"{MAX_WAITING} messages wait already, so I did not take this one.")
             return "full"
+        fetched = await self.fetch(channel, key, files)
+        if fetched is None:
+            return None
+        if fetched.problems:
+            await self._say(message, "\n".join(fetched.problems), seq=8)
+        if not said.text.strip() and not fetched.files:
+            return "file"
         run_id = run_of_message(place.channel, place.account, key)
         await self.store.turns.add(PendingTurn(run_id, place, sender, message.message_id))
+        quotes = Quoted(own_words=said.own_words, untrusted=said.untrusted) if said.untrusted else None
+        text = said.text
+        if fetched.files:
+            await self.store.files.put(run_id, fetched.files, now=self.clock.now())
+            untrusted = (*said.untrusted, f"files sent on {place.channel}")
+            quotes = Quoted(own_words=said.own_words, untrusted=untrusted)
+            text = "\n\n".join(filter(None, (text, files_note(fetched.files))))
         try:
-            await self.send(session, text, by=by, run_id=run_id, limited=True)
+            await self.send(
+                session, text, by=by, run_id=run_id, limited=True, quotes=quotes, has_files=bool(fetched.files)
+            )
         except StoreUnavailable:
             raise
         except FabricError:
             await self.store.turns.close(run_id)
+            await self.store.files.discard(run_id)
             raise
         return f"run {run_id}"
 
-    async def _command(self, command: Command, message: InboundMessage, by: Principal) -> str:
+    async def _command(self, command: Command, rest: str, message: InboundMessage, by: Principal) -> str:
         match command:
             case Command.HELP | Command.START:
                 await self._say(message, HELP)
@@ -181,6 +260,8 @@ class HandleInbound:
                 await self._say(message, await self._status(message.place))
             case Command.RESEND:
                 await self._say(message, await self._resend(message.place))
+            case Command.FILES:
+                await self._send_file(message, rest, by)
             case unknown:
                 assert_never(unknown)
         return f"/{command}"
@@ -204,14 +285,46 @@ class HandleInbound:
 
     async def _resend(self, place: Place) -> str:
         doubts = await self.store.deliveries.list(
-            statuses=[DeliveryStatus.IN_DOUBT], channel=place.channel, chat=place.chat, limit=20
+            statuses=[DeliveryStatus.IN_DOUBT, DeliveryStatus.FAILED], channel=place.channel, chat=place.chat, limit=50
         )
-        wanted = [each for each in doubts if each.kind is not PartKind.CARD and each.place == place]
+        wanted = [each for each in doubts if each.place == place and _can_go_again(each)]
+        sent = 0
         for each in reversed(wanted):
-            await self.store.outbox.requeue(each, now=self.clock.now())
-        return f"I send {len(wanted)} again." if wanted else "Everything has arrived, as far as I know."
+            sent += await self._send_again(each)
+        return f"I send {sent} again." if sent else "Everything has arrived, as far as I know."
 
-    async def _pressed(self, channel: Channel, press: ButtonPress) -> str:
+    async def _send_again(self, part: Part) -> bool:
+        """Send a part again. An answer that could not take the place of its preview gets a message of its own, once."""
+        now = self.clock.now()
+        if part.kind is not PartKind.EDIT:
+            return await self.store.outbox.requeue(part, now=now)
+        own = replace(
+            part, number=part.number + 50, kind=PartKind.TEXT, edits="", facts={}, status=DeliveryStatus.QUEUED
+        )
+        if any(each.id == own.id for each in await self.store.deliveries.of_source(part.source)):
+            return False
+        await self.store.outbox.put(
+            [replace(own, attempts=0, created_at=now, next_at=now, settled_at=None, problem="")]
+        )
+        return True
+
+    async def _send_file(self, message: InboundMessage, wanted: str, by: Principal) -> None:
+        session = await self.held.find(message.place)
+        if self.files is None or session is None:
+            await self._say(message, "There are no files in this conversation.")
+            return
+        if session.owner != f"user:{by.name}":
+            raise Forbidden(f"This is a session of {session.owner}")
+        if not wanted:
+            await self._say(message, await self.files.listed(session.last_run))
+            return
+        part = await self.files.asked_for(session.last_run, wanted, message.place, source=reply_source(message))
+        if part is None:
+            await self._say(message, f"There is no file {wanted[:80]!r} here, or more than one. /files lists them.")
+        else:
+            await self.store.outbox.put([part])
+
+    async def _pressed(self, channel: Channel, press: ButtonPress) -> str | None:
         if press.data not in (DO_IT.data, LEAVE_IT.data):
             return await self.press(channel, press)
         asked = await self.store.deliveries.of_message(press.place, press.message_id)
@@ -219,11 +332,20 @@ class HandleInbound:
         if asked is None or by is None or asked.facts.get("sender") != press.sender.id:
             await channel.answer(press, "Sorry, this is not yours to answer.")
             return "not_yours"
-        outcome, said = "left", "Left as it is."
+        outcome: str | None = "left"
         if press.data == DO_IT.data:
-            outcome, said = await self._begin(press, str(asked.facts["text"]), by, str(asked.facts["late"])), "I do it."
+            outcome = await self._begin(
+                channel,
+                press,
+                _said_then(asked),
+                by,
+                key=str(asked.facts["late"]),
+                files=[InboundFile(**each) for each in asked.facts.get("files", ())],
+            )
+        if outcome is None:
+            return None
         now = self.clock.now()
-        text = f"{asked.plain}\n\n{said}"
+        text = f"{asked.plain}\n\n{'Left as it is.' if outcome == 'left' else 'I do it.'}"
         edit = plain_part(asked.source, press.place, text, at=now, seq=asked.seq + 1)
         await self.store.outbox.put([replace(edit, kind=PartKind.EDIT, edits=press.message_id)])
         await channel.answer(press, "")
@@ -232,3 +354,16 @@ class HandleInbound:
     async def _say(self, inbound: Inbound, text: str, *, seq: int = 0) -> None:
         part = plain_part(reply_source(inbound), inbound.place, text, at=self.clock.now(), seq=seq)
         await self.store.outbox.put([part])
+
+
+def _can_go_again(part: Part) -> bool:
+    """Tell whether a person who wants to have something again means this part."""
+    if part.status is DeliveryStatus.FAILED:
+        return part.kind is PartKind.EDIT and bool(part.facts.get("final"))
+    return part.kind is not PartKind.CARD and not part.is_preview and not part.is_knock
+
+
+def _said_then(asked: Part) -> Said:
+    """Return what a message said about which somebody was asked."""
+    said = asked.facts.get("said") or {"text": asked.facts["text"], "own_words": asked.facts["text"], "untrusted": ()}
+    return Said(text=said["text"], own_words=said["own_words"], untrusted=tuple(said["untrusted"]))

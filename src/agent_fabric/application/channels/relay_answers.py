@@ -2,7 +2,9 @@
 
 from dataclasses import dataclass
 
+from agent_fabric.application.channels.preview_turns import PreviewTurns
 from agent_fabric.application.channels.replies import plain_part, text_parts
+from agent_fabric.application.channels.send_files import SendFiles
 from agent_fabric.application.ports.channels import Channel, ChannelStore, PendingTurn
 from agent_fabric.application.ports.chat import MessageQueue
 from agent_fabric.application.ports.clock import Clock
@@ -23,6 +25,10 @@ class RelayAnswers:
     reader: RunReader
     queue: MessageQueue
     clock: Clock
+    preview: PreviewTurns | None = None
+    """Shows turns that are under way; None: nothing is shown before the answer."""
+    files: SendFiles | None = None
+    """Sends files that answers name; None: none are sent."""
 
     async def __call__(self, channel: Channel, *, limit: int = 200) -> int:
         """Relay what has ended; return how many answers that were.
@@ -40,6 +46,8 @@ class RelayAnswers:
             if settled:
                 await self._relay(channel, turn)
                 relayed += 1
+            elif self.preview is not None:
+                await self.preview(channel, turn)
         return relayed
 
     async def _relay(self, channel: Channel, turn: PendingTurn) -> None:
@@ -49,6 +57,10 @@ class RelayAnswers:
         now = self.clock.now()
         reply_to = "" if turn.place.is_direct else turn.message_id
         parts = text_parts(channel, turn.run_id, turn.place, said, at=now, seq=newest.seq, reply_to=reply_to)
+        if self.preview is not None:
+            parts = await self.preview.close(channel, turn, parts)
+        if self.files is not None:
+            parts += await self.files.named_in(said, turn, since=created.ts, seq=newest.seq)
         # Known parts stay as they are, so dying between these two changes nothing.
         await self.store.outbox.put(parts)
         await self.store.turns.close(turn.run_id)

@@ -64,6 +64,7 @@ class RunChannel:
             for problem in refused.exceptions:
                 self._stop(problem)
         finally:
+            await self.handle.fetch.aclose()
             await self.channel.aclose()
             await self.locks.release(self.lock_name)
 

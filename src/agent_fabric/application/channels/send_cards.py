@@ -50,6 +50,8 @@ class SendCards:
     clock: Clock
     machine: FindMachine = unknown_machine
     """Finds machines. On one that wants signatures, a question is answered there, and here only shown."""
+    page_url: str = ""
+    """Where people reach the page; empty: nobody said, so cards name a command."""
     _sent: set[str] = field(default_factory=set)
     """Questions whose cards are in the outbox."""
     _open: set[str] | None = None
@@ -89,7 +91,9 @@ class SendCards:
                 continue  # its nonce is out already
             nonce, now = self.new_nonce(), self.clock.now()
             limit = CARD_LIMITS.get(place.channel, DEFAULT_CARD_LIMIT)
-            card = make_card(shown(asked, machines), nonce, limit=limit, only_notifies=only_notifies)
+            card = make_card(
+                shown(asked, machines), nonce, limit=limit, only_notifies=only_notifies, look=self.page_url
+            )
             facts = {"approval_id": asked.approval_id, "nonce": nonce, "args_hash": asked.args_hash}
             part = plain_part(card_source(asked.approval_id), place, card.text, at=now)
             parts.append(replace(part, kind=PartKind.CARD, buttons=card.buttons, facts=facts))

@@ -1,9 +1,10 @@
 """Turns the next message of a session into a run."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple, Protocol
 
 from agent_fabric.application.ports.chat import MessageQueue, SessionRepository
 from agent_fabric.application.ports.runs import RunRepository, Workspaces
@@ -26,11 +27,28 @@ from agent_fabric.domain.errors import (
 from agent_fabric.domain.events import RunCreated
 from agent_fabric.domain.ids import RunId, SessionId
 from agent_fabric.domain.ownership import Visibility
-from agent_fabric.domain.runs.task import Budget, Task
+from agent_fabric.domain.runs.task import Budget, Quoted, Task
 from agent_fabric.domain.turn_context import TurnContext, context_after
 
 PASSING = (DriverConflict, FolderHeld, RunHeld, StoreUnavailable)
 """What keeps a turn from beginning now, but not later."""
+
+
+class Attach(Protocol):
+    """Files that came with messages."""
+
+    async def place(self, run_id: RunId, workspace: str) -> None:
+        """Put the files of a turn into its workspace; doing it again changes nothing.
+
+        Raises:
+            StoreUnavailable: it is not possible now.
+            RunUndrivable: something of the workspace is in their place.
+        """
+        ...
+
+    async def forget(self, run_id: RunId) -> None:
+        """Keep the files of a turn no longer: they are in the workspace."""
+        ...
 
 
 class NextTurn(NamedTuple):
@@ -57,6 +75,8 @@ class BeginTurn:
     """Lowers a budget to what a caller with limits may use."""
     contexts: TurnContexts | None = None
     """Where what turns have left may be found faster than in their logs."""
+    attach: Attach | None = None
+    """Puts files that came with a message into the workspace; None: no message has any."""
 
     async def next(self, session_id: SessionId) -> NextTurn | None:
         """Return the turn that can begin; None: another one is under way, or nothing waits.
@@ -86,7 +106,14 @@ class BeginTurn:
             DriverConflict: another process was faster.
             FabricError: as for a run.
         """
-        return await self.execute_task.create(turn.task, copy_of=turn.copy_of, run_id=turn.message.run_id)
+        run_id = turn.message.run_id
+        if self.attach is None or not turn.message.asked.get("has_files"):
+            return await self.execute_task.create(turn.task, copy_of=turn.copy_of, run_id=run_id)
+        created = await self.execute_task.create(
+            turn.task, copy_of=turn.copy_of, run_id=run_id, fill=partial(self.attach.place, run_id)
+        )
+        await self.attach.forget(run_id)
+        return created
 
     async def _turn(self, session: Session, message: QueuedMessage) -> NextTurn:
         asked = message.asked
@@ -102,6 +129,7 @@ class BeginTurn:
             workspace=session.project,
             project=bool(session.project),
             budget=self.lowered(task.budget) if asked["limited"] else task.budget,
+            quotes=_quoted(asked.get("quotes")),
         )
         if session.last_run is None:
             return NextTurn(message, task, "")
@@ -140,3 +168,8 @@ class BeginTurn:
         if not isinstance(events[0].body, RunCreated) or state.task is None:
             raise RunUndrivable(f"The start of run {run_id} cannot be read", hint=f"See: fabric verify {run_id}")
         return context_after(state)
+
+
+def _quoted(told: Mapping[str, Any] | None) -> Quoted | None:
+    """Return which words of a message are its owner's; None: all of them are."""
+    return None if told is None else Quoted(own_words=str(told["own_words"]), untrusted=tuple(told["untrusted"]))

@@ -10,6 +10,7 @@ from agent_fabric.domain.errors import Forbidden, InvalidInputs, SessionMoved
 from agent_fabric.domain.identity import Principal
 from agent_fabric.domain.ids import RunId, SessionId
 from agent_fabric.domain.ownership import owner_of
+from agent_fabric.domain.runs.task import Quoted
 
 TAIL = 50
 """Messages that are shown to whoever has missed some."""
@@ -45,6 +46,8 @@ class SendMessage:
         after: str | None = None,
         run_id: RunId | None = None,
         limited: bool = False,
+        quotes: Quoted | None = None,
+        has_files: bool = False,
     ) -> QueuedMessage:
         """Return the message with the run that answers it.
 
@@ -55,6 +58,8 @@ class SendMessage:
             after: The newest message that they have seen; None: whatever was said before.
             run_id: The run, if it was chosen before, so that whoever sends the message again comes to the same one.
             limited: Whether the per-caller limits hold for its turn.
+            quotes: Which of it are their own words, and where the rest came from; None: all of it is theirs.
+            has_files: Whether files came with it that belong into the workspace.
 
         Raises:
             Forbidden: it is somebody else's session, or a run wants to say it.
@@ -78,6 +83,8 @@ class SendMessage:
                 "owner": owner_of(by),
                 "scopes": sorted(by.scopes),
                 "limited": limited,
+                **({"quotes": {"own_words": quotes.own_words, "untrusted": list(quotes.untrusted)}} if quotes else {}),
+                **({"has_files": True} if has_files else {}),
             },
             created_at=self.clock.now(),
         )

@@ -3,12 +3,13 @@
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol, runtime_checkable
 
 from agent_fabric.domain.acts import Act
 from agent_fabric.domain.channels.addresses import Place, Sender
 from agent_fabric.domain.channels.deliveries import DeliveryStatus, Part, SendOutcome, Settlement
-from agent_fabric.domain.channels.inbound import ButtonPress, Inbound
+from agent_fabric.domain.channels.files import FileProblem, StoredFile
+from agent_fabric.domain.channels.inbound import ButtonPress, Inbound, InboundFile
 from agent_fabric.domain.channels.notices import NotifyPreference
 from agent_fabric.domain.channels.pacing import Paces
 from agent_fabric.domain.channels.pairing import PairingRequest, Person
@@ -25,6 +26,16 @@ SUBJECT = "agent33.channel"
 
 def tell_nobody(subject: str, message: Mapping[str, Any]) -> None:
     """Publish nothing."""
+
+
+UNDELIVERED: Final = "channel_undelivered"
+"""What an alert can be about: something could not be delivered, and nobody on the channel can be told so."""
+Alert = Callable[[str], None]
+"""Raises the alerts about an event of this kind."""
+
+
+def alert_nobody(kind: str) -> None:
+    """Raise nothing."""
 
 
 HEARD_WITHIN_S = 120.0
@@ -114,6 +125,47 @@ class Channel(Protocol):
         ...
 
 
+@runtime_checkable
+class BringsFiles(Protocol):
+    """A channel that can fetch what people send."""
+
+    async def download(self, file: InboundFile, *, max_bytes: int) -> bytes | FileProblem:
+        """Return the content of a file, from the platform itself and from nowhere else."""
+        ...
+
+
+class RunDocuments(Protocol):
+    """Files in the workspaces of runs, as they go out. No link is followed; project folders have none."""
+
+    async def list(self, run_id: RunId, *, since: float = 0.0) -> Mapping[str, int]:
+        """Return the paths and sizes of files that were made or changed since a moment; empty if there are none."""
+        ...
+
+    async def read(self, run_id: RunId, path: str, *, max_bytes: int) -> bytes:
+        """Return a file.
+
+        Raises:
+            FabricError: it is gone, too large, or not to be had now.
+        """
+        ...
+
+
+class InboundFiles(Protocol):
+    """Files of people, sealed, until they are in the workspace of the turn that they belong to."""
+
+    async def put(self, run_id: RunId, files: Sequence[StoredFile], *, now: float) -> None:
+        """Keep files for a turn; those that are known stay as they are."""
+        ...
+
+    async def list(self, run_id: RunId) -> Sequence[StoredFile]:
+        """Return the files of a turn."""
+        ...
+
+    async def discard(self, run_id: RunId) -> None:
+        """Forget the files of a turn: they are where they belong, or nobody wants them."""
+        ...
+
+
 class PeopleStore(Protocol):
     """Who is who, and who was shown a code."""
 
@@ -153,8 +205,8 @@ class InboundLog(Protocol):
         """Return the oldest of each place that was not handled."""
         ...
 
-    async def settle(self, inbound: Inbound, *, outcome: str) -> None:
-        """Note that something was handled, and what came of it."""
+    async def settle(self, handled: Sequence[tuple[Inbound, str]]) -> None:
+        """Note what was handled, each with what came of it."""
         ...
 
     async def newest(self, place: Place) -> str:
@@ -315,6 +367,11 @@ class ChannelStore(Protocol):
     @property
     def notify(self) -> NotifyStore:
         """Where users want to be told."""
+        ...
+
+    @property
+    def files(self) -> InboundFiles:
+        """Files that came and are not in a workspace yet."""
         ...
 
     async def prune(self, before: float) -> int:

@@ -111,9 +111,10 @@ def _answer(state: RunState) -> str:
 def quoted_labels(run_id: RunId, left: Quoted, owner: str, task: Task) -> Quoted:
     """Return the labels of a task that goes on from somebody's run. The words of another owner are strangers' text."""
     own = owner == task.owner
-    words = (task.prompt, left.own_words if own else "")
+    said = Quoted(own_words=task.prompt) if task.quotes is None else task.quotes
+    words = (said.own_words, left.own_words if own else "")
     return replace(
         left,
         own_words="\n".join(filter(None, words)),
-        untrusted=(*left.untrusted, *(() if own else (f"run {run_id} of {owner}",))),
+        untrusted=(*left.untrusted, *said.untrusted, *(() if own else (f"run {run_id} of {owner}",))),
     )

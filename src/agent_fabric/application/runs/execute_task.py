@@ -1,6 +1,6 @@
 """Turns a task into a run and sees it through."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from agent_fabric.application.packs.recruit import RecruitSpecialists
@@ -82,10 +82,12 @@ class ExecuteTask:
         then: Sequence[tuple[LaneId, Body]] = (),
         copy_of: str = "",
         run_id: RunId | None = None,
+        fill: Callable[[str], Awaitable[None]] | None = None,
     ) -> ClaimedRun:
         """Make the run durable and hold it, for whoever drives it in their own time.
 
         `run_id` is an id that was chosen before, so that whoever asks again finds this run; there must be none yet.
+        `fill` puts files into its workspace before there is a run, so that no run ever lacks them.
 
         Raises:
             RecruitError: as above.
@@ -99,6 +101,8 @@ class ExecuteTask:
         # Before there is a run: a folder that was made or copied in part must not be taken for the whole.
         made = await self._make_folder(run_id, task, copy_of)
         try:
+            if fill is not None:
+                await fill(task.workspace or self.workspaces.workspace(run_id))
             held = await self.runs.create(run_id, events)
         except FabricError as problem:
             if made:

@@ -1,7 +1,7 @@
 """Channels: where people write to the server."""
 
 from collections.abc import Mapping
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -17,6 +17,9 @@ class TelegramConfig(Settings):
     """Where the Bot API is."""
     groups: Texts = ()
     """The ids of groups in which paired people may mention the bot, such as `-1001234567890`; empty: none."""
+    streaming: Literal["off", "progress", "edit"] = "edit"
+    """What is shown of an answer that takes longer than three seconds: nothing, what is being done, or also the answer
+    as it grows. One message is changed for it."""
     catch_up_max_age_s: Annotated[float, Field(gt=0)] = 3_600.0
     """A message that is older when the server sees it is asked about before it is done, in seconds."""
 
@@ -34,6 +37,11 @@ class WhatsAppConfig(Settings):
     """The id of the number; not the number itself."""
     api_base: BaseAddress = "https://graph.facebook.com/v26.0"
     """Where the Graph API is."""
+    template: Text | None = None
+    """The name of an approved template without variables, which asks somebody to write who has not done so for 24
+    hours; not set: they get nothing, and an alert is raised."""
+    template_language: Text = "en_US"
+    """The language of the template, as Meta calls it."""
     catch_up_max_age_s: Annotated[float, Field(gt=0)] = 3_600.0
     """A message that is older when the server sees it is asked about before it is done, in seconds."""
 
@@ -49,6 +57,9 @@ class SlackConfig(Settings):
     """Where the Web API is."""
     groups: Texts = ()
     """The ids of channels in which paired people may mention the app, such as `C0123456789`; empty: none."""
+    streaming: Literal["off", "progress", "edit"] = "edit"
+    """What is shown of an answer that takes longer than three seconds: nothing, what is being done, or also the answer
+    as it grows. One message is changed for it."""
     catch_up_max_age_s: Annotated[float, Field(gt=0)] = 3_600.0
     """A message that is older when the server sees it is asked about before it is done, in seconds."""
 
@@ -62,6 +73,9 @@ class DiscordConfig(Settings):
     """Where the REST API is."""
     groups: Texts = ()
     """The ids of channels of servers in which paired people may mention the bot; empty: none."""
+    streaming: Literal["off", "progress", "edit"] = "edit"
+    """What is shown of an answer that takes longer than three seconds: nothing, what is being done, or also the answer
+    as it grows. One message is changed for it."""
     catch_up_max_age_s: Annotated[float, Field(gt=0)] = 3_600.0
     """A message that is older when the server sees it is asked about before it is done, in seconds."""
 
@@ -73,6 +87,9 @@ class PackagedChannelConfig(Settings):
     """What it is given; secrets as references."""
     groups: Texts = ()
     """The ids of groups in which paired people may mention the bot; empty: none."""
+    streaming: Literal["off", "progress", "edit"] = "edit"
+    """What is shown of an answer that takes longer than three seconds: nothing, what is being done, or also the answer
+    as it grows. One message is changed for it."""
     catch_up_max_age_s: Annotated[float, Field(gt=0)] = 3_600.0
     """A message that is older when the server sees it is asked about before it is done, in seconds."""
 
@@ -88,5 +105,8 @@ class ChannelsConfig(Settings):
     """A bot on Discord; not set: none."""
     whatsapp: WhatsAppConfig | None = None
     """A number on WhatsApp; not set: none."""
+    page_url: BaseAddress | None = None
+    """Where people reach the page, such as `https://fabric.example.org`. It stands in messages about what cannot be
+    shown or sent there; not set: they name a command."""
     packaged: Mapping[EntryKey, PackagedChannelConfig] = {}
     """Channels of installed packages, by the names of their entry points."""

@@ -10,11 +10,16 @@ from enum import StrEnum
 from typing import Any, Final, assert_never
 
 from agent_fabric.domain.channels.addresses import Place
+from agent_fabric.domain.channels.files import Document
 
 RETRIES_S: Final = (1.0, 5.0, 30.0, 120.0, 600.0, 1_800.0)
 """Pauses after attempts of which nothing can have arrived; the last one is repeated until the part expires."""
 LASTS_S: Final = 86_400.0
 """What could not be sent for so long is not wanted any more."""
+WINDOW_CLOSED: Final = "they have not written for 24 hours, and the platform lets nothing through until they do"
+"""Why a part failed that goes again by itself as soon as the person writes."""
+WINDOWED: Final = frozenset({"whatsapp"})
+"""Channels that let a message through only for some time after the person has written."""
 
 
 class DeliveryStatus(StrEnum):
@@ -81,7 +86,9 @@ class Part:
     edits: str = ""
     """The message that gets this text instead of its own."""
     facts: Mapping[str, Any] = field(default_factory=dict)
-    """What has to be known when a button is pressed: approval, nonce and hash."""
+    """What has to be known when a button is pressed (approval, nonce and hash), or when it is sent (which file)."""
+    document: Document | None = None
+    """The file that it is, while it is being sent; it is never stored with the part."""
     is_held: bool = False
     """It waits for the end of somebody's quiet hours, in a line of its own: it must hold up nothing else."""
     status: DeliveryStatus = DeliveryStatus.QUEUED
@@ -92,6 +99,16 @@ class Part:
     message_id: str = ""
     """What the platform calls it, once it is sent."""
     problem: str = ""
+
+    @property
+    def is_preview(self) -> bool:
+        """Whether it only shows that something is under way. Nobody misses it."""
+        return bool(self.facts.get("preview"))
+
+    @property
+    def is_knock(self) -> bool:
+        """Whether it only asks the person to write, because nothing else is let through to them."""
+        return bool(self.facts.get("knock"))
 
     @property
     def priority(self) -> int:
@@ -164,6 +181,8 @@ class Settlement:
     """Whether it goes as plain text from now on."""
     counts: bool = True
     """Whether it was an attempt of ours; a wait that the platform asked for is none."""
+    overrules: bool = False
+    """Whether it counts although the part was sent: the platform says later that it did not arrive."""
 
 
 def settle(part: Part, outcome: SendOutcome, *, now: float, lasts_s: float = LASTS_S) -> Settlement:

@@ -26,6 +26,14 @@ class Rendering:
     """The size of some blocks, as the platform counts it."""
     limit: int
     """The largest size of one message."""
+    can_edit: bool = True
+    """Whether a message can get another text."""
+    max_edit_bytes: int | None = None
+    """The largest text that a message can get; None: as large as one that is sent."""
+
+    def takes_edit(self, text: str) -> bool:
+        """Tell whether a message can get this text instead of its own."""
+        return self.can_edit and (self.max_edit_bytes is None or len(text.encode()) <= self.max_edit_bytes)
 
 
 def render_plain(blocks: Sequence[Block]) -> str:
@@ -61,8 +69,12 @@ PLAIN: Final = Rendering(render=render_plain, plain=render_plain, size=_measured
 TELEGRAM: Final = Rendering(render=render_telegram, plain=render_plain, size=_measured(render_plain), limit=4_096)
 """Telegram counts what is left after parsing."""
 DISCORD: Final = Rendering(render=render_discord, plain=render_plain, size=_measured(render_discord), limit=2_000)
-SLACK: Final = Rendering(render=render_slack, plain=render_plain, size=_measured(render_slack), limit=3_000)
-WHATSAPP: Final = Rendering(render=render_whatsapp, plain=render_plain, size=_measured(render_whatsapp), limit=4_096)
+SLACK: Final = Rendering(
+    render=render_slack, plain=render_plain, size=_measured(render_slack), limit=3_000, max_edit_bytes=4_000
+)
+WHATSAPP: Final = Rendering(
+    render=render_whatsapp, plain=render_plain, size=_measured(render_whatsapp), limit=4_096, can_edit=False
+)
 _RENDERINGS: Final[Mapping[str, Rendering]] = {
     "telegram": TELEGRAM,
     "discord": DISCORD,

@@ -11,11 +11,19 @@ import aiohttp
 from agent_fabric.application.ports.channels import ChannelState, ChannelStatus, Take
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.domain.channels.deliveries import Part, PartKind, SendOutcome
+from agent_fabric.domain.channels.files import FileProblem
 from agent_fabric.domain.channels.inbound import ButtonPress, InboundFile
 from agent_fabric.domain.channels.pacing import DISCORD_PACES
 from agent_fabric.domain.channels.rendering import DISCORD
 from agent_fabric.domain.errors import ConfigError, FabricError, StoreUnavailable
-from agent_fabric.infrastructure.channels.calls import FAILURES, PlatformAnswer, PlatformCalls, failure_of
+from agent_fabric.infrastructure.channels.calls import (
+    FAILURES,
+    REQUEST_TIMEOUT_S,
+    PlatformAnswer,
+    PlatformCalls,
+    failure_of,
+    retry_after_s,
+)
 from agent_fabric.infrastructure.channels.discord_wire import (
     CHANNEL,
     DISPATCH,
@@ -78,6 +86,7 @@ class DiscordChannel:
         *,
         api_base: str = API_BASE,
         back_off_s: tuple[float, ...] = BACK_OFF_S,
+        timeout_s: float = REQUEST_TIMEOUT_S,
     ) -> None:
         """Connect to nothing yet; the token is found before every request."""
         self.status = ChannelStatus(CHANNEL)
@@ -86,7 +95,7 @@ class DiscordChannel:
         self._known = known
         self._base = api_base.rstrip("/")
         self._back_off_s = back_off_s
-        self._calls = PlatformCalls()
+        self._calls = PlatformCalls(timeout_s)
         self._bot: Bot | None = None
         self._session, self._resume_url, self._seq = "", "", 0
         self._answered = True
@@ -108,7 +117,9 @@ class DiscordChannel:
         if part.kind is PartKind.FILE:
             form = aiohttp.FormData()
             form.add_field("payload_json", json.dumps(request.body), content_type="application/json")
-            form.add_field("files[0]", part.text.encode(), filename="answer.md", content_type="text/markdown")
+            document = part.document
+            assert document is not None, "a file is sent with its content"
+            form.add_field("files[0]", document.content, filename=document.name, content_type=document.media_type)
             what = {"data": form}
         try:
             status, headers, answer = await self._call(request.method, request.path, **what)
@@ -129,10 +140,10 @@ class DiscordChannel:
         except (*FAILURES, FabricError) as problem:
             _log.info("A press of a button was not answered: %s", type(problem).__name__)
 
-    async def download(self, file: InboundFile, *, max_bytes: int) -> bytes:
-        """Return a file; only from Discord itself. Raises FAILURES."""
+    async def download(self, file: InboundFile, *, max_bytes: int) -> bytes | FileProblem:
+        """Return a file; only from Discord itself."""
         if not is_host_of(file.file_id, self._base, "cdn.discordapp.com", "media.discordapp.net"):
-            raise ValueError("the file is not at Discord")
+            return FileProblem("it is not at Discord")
         return await self._calls.download(file.file_id, {}, max_bytes=max_bytes)
 
     async def aclose(self) -> None:
@@ -152,7 +163,7 @@ class DiscordChannel:
         if status == 401:
             raise ConfigError("Discord refuses the token", hint=_HINT)
         if status == 429:
-            await self._clock.sleep(float(headers.get("retry-after", "5") or 5))
+            await self._clock.sleep(retry_after_s(headers))
         if status != 200 or not isinstance(answer, Mapping) or not answer.get("url"):
             raise _Unavailable(f"Discord answered {status}")
         return str(answer["url"])

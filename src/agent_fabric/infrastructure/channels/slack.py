@@ -18,11 +18,19 @@ from agent_fabric.domain.channels.deliveries import (
     Refused,
     SendOutcome,
 )
+from agent_fabric.domain.channels.files import FileProblem
 from agent_fabric.domain.channels.inbound import ButtonPress, InboundFile
 from agent_fabric.domain.channels.pacing import SLACK_PACES
 from agent_fabric.domain.channels.rendering import SLACK
 from agent_fabric.domain.errors import ConfigError, FabricError, StoreUnavailable
-from agent_fabric.infrastructure.channels.calls import FAILURES, PlatformCalls, failure_of
+from agent_fabric.infrastructure.channels.calls import (
+    FAILURES,
+    REQUEST_TIMEOUT_S,
+    PlatformCalls,
+    failure_of,
+    retry_after_s,
+    token_of,
+)
 from agent_fabric.infrastructure.channels.hosts import is_host_of
 from agent_fabric.infrastructure.channels.slack_wire import (
     CHANNEL,
@@ -64,6 +72,7 @@ class SlackChannel:
         api_base: str = API_BASE,
         back_off_s: tuple[float, ...] = BACK_OFF_S,
         trace_after_s: float = TRACE_AFTER_S,
+        timeout_s: float = REQUEST_TIMEOUT_S,
     ) -> None:
         """Connect to nothing yet; tokens are found before every request."""
         self.status = ChannelStatus(CHANNEL)
@@ -72,7 +81,7 @@ class SlackChannel:
         self._base = api_base.rstrip("/")
         self._back_off_s = back_off_s
         self._trace_after_s = trace_after_s
-        self._calls = PlatformCalls()
+        self._calls = PlatformCalls(timeout_s)
         self._bot: Bot | None = None
 
     async def receive(self, take: Take) -> None:
@@ -125,11 +134,14 @@ class SlackChannel:
         except (*FAILURES, FabricError) as problem:
             _log.info("A press of a button was not answered: %s", type(problem).__name__)
 
-    async def download(self, file: InboundFile, *, max_bytes: int) -> bytes:
-        """Return a file; only from Slack itself, since the request carries the token. Raises FAILURES."""
+    async def download(self, file: InboundFile, *, max_bytes: int) -> bytes | FileProblem:
+        """Return a file; only from Slack itself, since the request carries the token."""
         if not is_host_of(file.file_id, self._base, "files.slack.com"):
-            raise ValueError("the file is not at Slack")
-        headers = {"authorization": f"Bearer {await self._bot_token()}"}
+            return FileProblem("it is not at Slack")
+        token = await token_of(self._bot_token)
+        if isinstance(token, FileProblem):
+            return token
+        headers = {"authorization": f"Bearer {token}"}
         return await self._calls.download(file.file_id, headers, max_bytes=max_bytes)
 
     async def aclose(self) -> None:
@@ -188,7 +200,7 @@ class SlackChannel:
                 hint=f"Get it from api.slack.com/apps, set it as `channels.slack.{which}`, restart.",
             )
         if status == 429:
-            await self._clock.sleep(float(headers.get("retry-after", "5") or 5))
+            await self._clock.sleep(retry_after_s(headers))
         raise _Unavailable(f"Slack answered {error or status}")
 
     async def _call(
@@ -199,18 +211,24 @@ class SlackChannel:
 
     async def _send_file(self, part: Part) -> SendOutcome:
         """Upload a file: an address for it, its content, and then the message, which is what may be in doubt."""
-        content = part.text.encode()
-        _, _, place = await self._call(
-            "files.getUploadURLExternal", data={"filename": "answer.md", "length": str(len(content))}
-        )
-        url = str(place.get("upload_url", "")) if isinstance(place, Mapping) and place.get("ok") is True else ""
-        if not is_host_of(url, self._base, "files.slack.com"):
-            return Refused("Slack gave no place for the file")
-        status, _, _ = await self._calls("POST", url, {}, data=content)
+        document = part.document
+        assert document is not None, "a file is sent with its content"
+        wanted = {"filename": document.name, "length": str(len(document.content))}
+        try:  # nobody sees what was only prepared
+            status, headers, place = await self._call("files.getUploadURLExternal", data=wanted)
+            outcome = read_outcome(status, headers, place)
+            if not isinstance(outcome, Accepted):
+                return NotReached(outcome.problem) if isinstance(outcome, AnswerLost) else outcome
+            url = str(place.get("upload_url", ""))
+            if not is_host_of(url, self._base, "files.slack.com"):
+                return Refused("Slack gave no place for the file")
+            status, _, _ = await self._calls("POST", url, {}, data=document.content)
+        except FAILURES as problem:
+            return NotReached(failure_of(problem, "Slack").problem)
         if status >= 300:
             return NotReached(f"Slack did not take the file: {status}")
         shared: dict[str, Any] = {
-            "files": [{"id": place["file_id"], "title": part.plain}],
+            "files": [{"id": str(place.get("file_id", "")), "title": part.plain}],
             "channel_id": part.place.chat,
         }
         if part.place.thread:

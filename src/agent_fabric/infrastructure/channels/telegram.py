@@ -13,11 +13,19 @@ import aiohttp
 
 from agent_fabric.application.ports.channels import ChannelState, ChannelStatus, Take
 from agent_fabric.application.ports.clock import Clock
-from agent_fabric.domain.channels.deliveries import AnswerLost, NotReached, Part, Refused, SendOutcome
-from agent_fabric.domain.channels.inbound import ButtonPress
+from agent_fabric.domain.channels.deliveries import AnswerLost, Part, Refused, SendOutcome
+from agent_fabric.domain.channels.files import FileProblem
+from agent_fabric.domain.channels.inbound import ButtonPress, InboundFile
 from agent_fabric.domain.channels.pacing import TELEGRAM_PACES
 from agent_fabric.domain.channels.rendering import TELEGRAM
 from agent_fabric.domain.errors import ConfigError, FabricError, StoreUnavailable
+from agent_fabric.infrastructure.channels.calls import (
+    FAILURES,
+    REQUEST_TIMEOUT_S,
+    PlatformCalls,
+    failure_of,
+    token_of,
+)
 from agent_fabric.infrastructure.channels.telegram_wire import (
     ALLOWED_UPDATES,
     CHANNEL,
@@ -25,8 +33,10 @@ from agent_fabric.infrastructure.channels.telegram_wire import (
     Method,
     method_for,
     next_offset,
+    read_file_path,
     read_outcome,
     read_updates,
+    told_to_wait_s,
 )
 from agent_fabric.infrastructure.web.sessions import read_up_to
 
@@ -34,7 +44,6 @@ API_BASE: Final = "https://api.telegram.org"
 POLL_S: Final = 50
 """How long Telegram holds a poll open when there is nothing to tell."""
 POLL_GRACE_S: Final = 15.0
-REQUEST_TIMEOUT_S: Final = 30.0
 MAX_ANSWER: Final = 16 * 1024 * 1024
 BACK_OFF_S: Final = (1.0, 2.0, 5.0, 10.0, 30.0)
 _POLLS: Final = frozenset({"getMe", "deleteWebhook", "getUpdates"})
@@ -62,6 +71,7 @@ class TelegramChannel:
         api_base: str = API_BASE,
         poll_s: int = POLL_S,
         back_off_s: tuple[float, ...] = BACK_OFF_S,
+        timeout_s: float = REQUEST_TIMEOUT_S,
     ) -> None:
         """Connect to nothing yet.
 
@@ -71,6 +81,7 @@ class TelegramChannel:
             api_base: Where the Bot API is.
             poll_s: How long a poll may last.
             back_off_s: Pauses after failures; the last one is repeated.
+            timeout_s: How long any other request may take.
         """
         self.status = ChannelStatus(CHANNEL)
         self._token = token
@@ -78,6 +89,8 @@ class TelegramChannel:
         self._base = api_base.rstrip("/")
         self._poll_s = poll_s
         self._back_off_s = back_off_s
+        self._timeout_s = timeout_s
+        self._files = PlatformCalls(timeout_s)
         self._bot: Bot | None = None
         self._polling: aiohttp.ClientSession | None = None
         self._sending: aiohttp.ClientSession | None = None
@@ -105,13 +118,9 @@ class TelegramChannel:
         except ValueError:
             return Refused("its address is none of Telegram's")
         try:
-            status, answer = await self._call(method, timeout_s=REQUEST_TIMEOUT_S)
-        except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as problem:
-            return NotReached(f"Telegram cannot be reached: {type(problem).__name__}")
-        except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as problem:
-            return AnswerLost(f"Telegram did not answer: {type(problem).__name__}")
-        except FabricError as problem:  # the token cannot be had
-            return NotReached(problem.message)
+            status, answer = await self._call(method, timeout_s=self._timeout_s)
+        except (*FAILURES, FabricError) as problem:
+            return failure_of(problem, "Telegram")
         return read_outcome(part, status, answer)
 
     async def trace(self, part: Part) -> SendOutcome:  # noqa: ARG002 - whatever it is
@@ -123,12 +132,28 @@ class TelegramChannel:
             return
         body = {"callback_query_id": press.answer_id, "text": text[:200], "show_alert": bool(text)}
         try:
-            await self._call(Method("answerCallbackQuery", body), timeout_s=REQUEST_TIMEOUT_S)
-        except (aiohttp.ClientError, TimeoutError, OSError, ValueError, FabricError) as problem:
+            await self._call(Method("answerCallbackQuery", body), timeout_s=self._timeout_s)
+        except (*FAILURES, FabricError) as problem:
             _log.info("A press of a button was not answered: %s", type(problem).__name__)
+
+    async def download(self, file: InboundFile, *, max_bytes: int) -> bytes | FileProblem:
+        """Return a file: its path first, and then its content. The address contains the token, and is never shown."""
+        token = await token_of(self._token)
+        if isinstance(token, FileProblem):
+            return token
+        try:
+            status, answer = await self._call(Method("getFile", {"file_id": file.file_id}), timeout_s=self._timeout_s)
+        except (*FAILURES, FabricError) as problem:
+            return FileProblem(failure_of(problem, "Telegram").problem, may_pass=True)
+        path = read_file_path(answer)
+        if path is None:
+            said = answer.get("description", "") if isinstance(answer, Mapping) else ""
+            return FileProblem(f"Telegram answered {status} {str(said)[:100]}", may_pass=status == 429 or status >= 500)
+        return await self._files.download(f"{self._base}/file/bot{token}/{path}", {}, max_bytes=max_bytes)
 
     async def aclose(self) -> None:
         await self._stop_polling()
+        await self._files.aclose()
         sending, self._sending = self._sending, None
         if sending is not None:
             await sending.close()
@@ -138,9 +163,11 @@ class TelegramChannel:
 
         Nothing that waits is dropped: the webhook goes, its updates stay.
         """
-        result = await self._ask(Method("getMe", {}), timeout_s=REQUEST_TIMEOUT_S)
+        result = await self._ask(Method("getMe", {}), timeout_s=self._timeout_s)
+        if not isinstance(result, Mapping) or not result.get("id"):
+            raise _Unavailable("Telegram does not say who we are")
         bot = Bot(str(result.get("id", "")), str(result.get("username", "")))
-        await self._ask(Method("deleteWebhook", {"drop_pending_updates": False}), timeout_s=REQUEST_TIMEOUT_S)
+        await self._ask(Method("deleteWebhook", {"drop_pending_updates": False}), timeout_s=self._timeout_s)
         self._bot = bot
         self.status.account, self.status.name = bot.id, bot.username
         return bot
@@ -167,6 +194,8 @@ class TelegramChannel:
             return answer.get("result")
         if status in _REFUSED:
             raise self._refused()
+        if status == 429:
+            await self._clock.sleep(told_to_wait_s(answer))
         if status == 409:
             raise _Unavailable("another program polls with this token (409); only one may")
         raise _Unavailable(f"Telegram answered {status}")
@@ -174,12 +203,14 @@ class TelegramChannel:
     async def _call(self, method: Method, *, timeout_s: float) -> tuple[int, Any]:
         token = await self._token()
         arguments: dict[str, Any] = {"json": dict(method.body)}
-        if method.file:
+        if method.file is not None:
             form = aiohttp.FormData()
             for name, value in method.body.items():
                 form.add_field(name, value if isinstance(value, str) else json.dumps(value))
-            form.add_field("document", method.file.encode(), filename="answer.md", content_type="text/markdown")
+            document = method.file
+            form.add_field("document", document.content, filename=document.name, content_type=document.media_type)
             arguments = {"data": form}
+            timeout_s *= 2
         timeout = aiohttp.ClientTimeout(total=timeout_s, sock_connect=10.0)
         url = f"{self._base}/bot{token}/{method.name}"
         session = self._session(polls=method.name in _POLLS)

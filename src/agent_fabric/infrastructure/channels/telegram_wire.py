@@ -4,6 +4,7 @@ The format is that of https://core.telegram.org/bots/api; nothing is used that i
 compared with version 10.3, as the published package aiogram 3.31.0 has it.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -18,6 +19,7 @@ from agent_fabric.domain.channels.deliveries import (
     Throttled,
     Unparsable,
 )
+from agent_fabric.domain.channels.files import Document
 from agent_fabric.domain.channels.inbound import ButtonPress, ChatMoved, Inbound, InboundFile, InboundMessage
 
 CHANNEL: Final = "telegram"
@@ -25,6 +27,7 @@ ALLOWED_UPDATES: Final = ("message", "callback_query")
 _DIRECT: Final = "private"
 _NOT_MODIFIED: Final = "message is not modified"
 _UNPARSABLE: Final = "can't parse entities"
+_FILE_PATH: Final = re.compile(r"[\w.-]+(/[\w.-]+)*", re.ASCII)
 
 
 class Bot(NamedTuple):
@@ -39,8 +42,7 @@ class Method(NamedTuple):
 
     name: str
     body: Mapping[str, Any]
-    file: str = ""
-    """The content of a document; empty: there is none."""
+    file: Document | None = None
 
 
 def read_updates(updates: Sequence[Any], bot: Bot) -> list[Inbound]:
@@ -104,7 +106,7 @@ def method_for(part: Part) -> Method:
     elif part.place.thread:
         chat |= {"message_thread_id": int(part.place.thread)}
     if part.kind is PartKind.FILE:
-        return Method("sendDocument", {**chat, "caption": part.plain[:1_024]}, file=part.text)
+        return Method("sendDocument", {**chat, "caption": part.plain[:1_024]}, file=part.document)
     said: dict[str, Any] = {"text": part.text, "link_preview_options": {"is_disabled": True}}
     if part.text != part.plain:
         said |= {"parse_mode": "HTML"}
@@ -125,10 +127,8 @@ def read_outcome(part: Part, status: int, answer: Any) -> SendOutcome:
         return AnswerLost(f"Telegram answered {status} without saying what became of it")
     said = str(answer.get("description", ""))[:300]
     code = answer.get("error_code", status)
-    parameters = answer.get("parameters")
-    parameters = parameters if isinstance(parameters, Mapping) else {}
     if code == 429:
-        return Throttled(max(_number(parameters.get("retry_after")), 1.0))
+        return Throttled(told_to_wait_s(answer))
     if part.kind is PartKind.EDIT and _NOT_MODIFIED in said:
         return Accepted(part.edits)
     if code == 400 and _UNPARSABLE in said:
@@ -136,6 +136,21 @@ def read_outcome(part: Part, status: int, answer: Any) -> SendOutcome:
     if isinstance(code, int) and code >= 500:
         return AnswerLost(said or f"Telegram answered {code}")
     return Refused(said or f"Telegram answered {code}")
+
+
+def told_to_wait_s(answer: Any) -> float:
+    """Return how long Telegram wants us to wait."""
+    parameters = answer.get("parameters") if isinstance(answer, Mapping) else None
+    return max(_number(parameters.get("retry_after")), 1.0) if isinstance(parameters, Mapping) else 5.0
+
+
+def read_file_path(answer: Any) -> str | None:
+    """Return where a file is, as `getFile` says; None: it does not, or it is no path below the files."""
+    result = answer.get("result") if isinstance(answer, Mapping) and answer.get("ok") is True else None
+    path = result.get("file_path") if isinstance(result, Mapping) else None
+    if not isinstance(path, str) or not _FILE_PATH.fullmatch(path) or ".." in path.split("/"):
+        return None
+    return path
 
 
 def _press(key: str, press: Mapping[str, Any], bot: Bot) -> ButtonPress | None:
@@ -187,7 +202,7 @@ def _utf16(text: str, start: int, end: int) -> str:
 
 def _files(message: Mapping[str, Any]) -> tuple[InboundFile, ...]:
     found = []
-    for kind in ("document", "audio", "video", "voice"):
+    for kind in ("document", "audio", "video", "voice", "video_note", "sticker"):
         each = message.get(kind)
         if isinstance(each, Mapping) and "file_id" in each:
             found.append(_file(each, str(each.get("file_name") or kind)))

@@ -1,8 +1,7 @@
 """WhatsApp over the Cloud API. What comes, comes to the server's webhook; here is what goes out."""
 
-import json
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
 import aiohttp
@@ -10,23 +9,36 @@ import aiohttp
 from agent_fabric.application.ports.channels import ChannelState, ChannelStatus, Take
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.domain.channels.deliveries import AnswerLost, NotReached, Part, PartKind, Refused, SendOutcome
-from agent_fabric.domain.channels.inbound import ButtonPress
+from agent_fabric.domain.channels.files import FileProblem
+from agent_fabric.domain.channels.inbound import ButtonPress, InboundFile
 from agent_fabric.domain.channels.pacing import WHATSAPP_PACES
 from agent_fabric.domain.channels.rendering import WHATSAPP
 from agent_fabric.domain.errors import ConfigError, FabricError
+from agent_fabric.infrastructure.channels.calls import (
+    FAILURES,
+    REQUEST_TIMEOUT_S,
+    PlatformAnswer,
+    PlatformCalls,
+    failure_of,
+    token_of,
+)
+from agent_fabric.infrastructure.channels.hosts import is_host_of
 from agent_fabric.infrastructure.channels.whatsapp_wire import (
     CHANNEL,
+    Template,
+    document_for,
+    file_fields,
     is_refused_credential,
+    knock_for,
     message_for,
+    read_media,
     read_outcome,
 )
-from agent_fabric.infrastructure.web.sessions import read_up_to
 
 API_BASE: Final = "https://graph.facebook.com/v26.0"
-REQUEST_TIMEOUT_S: Final = 30.0
+MEDIA_HOST: Final = "lookaside.fbsbx.com"
 CHECK_EVERY_S: Final = 60.0
 """How often is asked whether the number is still ours: nothing else is heard when nobody writes."""
-MAX_ANSWER: Final = 1024 * 1024
 _HINT: Final = (
     "Make a token of a system user with `whatsapp_business_messaging`, set it as `channels.whatsapp.token`, restart."
 )
@@ -47,40 +59,56 @@ class WhatsAppChannel:
         *,
         phone_number_id: str,
         api_base: str = API_BASE,
+        template: Template | None = None,
+        timeout_s: float = REQUEST_TIMEOUT_S,
     ) -> None:
-        """Connect to nothing yet; the token is found before every request."""
+        """Connect to nothing yet; the token is found before every request.
+
+        Args:
+            token: Finds the token.
+            clock: The time.
+            phone_number_id: The number that we are.
+            api_base: Where the Graph API is.
+            template: What somebody is sent who has not written for a day; None: nothing gets through to them.
+            timeout_s: How long a request may take.
+        """
         self.status = ChannelStatus(CHANNEL, account=phone_number_id)
         self._token = token
         self._clock = clock
         self._number = phone_number_id
         self._base = api_base.rstrip("/")
-        self._session: aiohttp.ClientSession | None = None
+        self._template = template
+        self._calls = PlatformCalls(timeout_s)
 
     async def receive(self, take: Take) -> None:  # noqa: ARG002 - the server's webhook takes what comes
         while True:
             try:
-                status, answer = await self._call("GET", f"{self._number}?fields=display_phone_number", None)
-            except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as problem:
-                self.status.state = ChannelState.WAITING
-                self.status.problem = f"WhatsApp does not answer: {type(problem).__name__}"
+                status, _, answer = await self._call("GET", f"{self._number}?fields=display_phone_number")
+            except FAILURES as problem:
+                self._note_waiting(f"WhatsApp does not answer: {type(problem).__name__}")
             else:
                 if is_refused_credential(status, answer):
                     raise ConfigError("WhatsApp refuses the token", hint=_HINT)
-                self._heard(answer)
+                if status == 200 and isinstance(answer, Mapping):
+                    self._heard(answer)
+                else:
+                    self._note_waiting(f"WhatsApp answered {status}")
             await self._clock.sleep(CHECK_EVERY_S)
 
     async def send(self, part: Part) -> SendOutcome:
+        if part.is_knock and self._template is None:
+            return Refused("they have not written for 24 hours, and `channels.whatsapp.template` is not set")
         try:
-            status, answer = await self._call("POST", f"{self._number}/messages", message_for(part))
-        except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as problem:
-            return NotReached(f"WhatsApp cannot be reached: {type(problem).__name__}")
-        except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as problem:
-            if part.kind is PartKind.EDIT:  # it is a message of its own there, so it is not repeated
-                return Refused(f"WhatsApp did not answer: {type(problem).__name__}")
-            return AnswerLost(f"WhatsApp did not answer: {type(problem).__name__}")
-        except FabricError as problem:  # the token cannot be had
-            return NotReached(problem.message)
-        outcome = read_outcome(status, answer)
+            if part.kind is PartKind.FILE:
+                return await self._send_file(part)
+            body = knock_for(part, self._template) if part.is_knock and self._template else message_for(part)
+            status, _, answer = await self._call("POST", f"{self._number}/messages", json=body)
+        except (*FAILURES, FabricError) as problem:
+            outcome: SendOutcome = failure_of(problem, "WhatsApp")
+        else:
+            outcome = read_outcome(status, answer)
+        if part.kind is PartKind.EDIT and isinstance(outcome, AnswerLost):
+            return Refused(outcome.problem)  # it is a message of its own there, so it is not repeated
         if isinstance(outcome, Refused):
             _log.warning("WhatsApp did not take a message: %s", outcome.problem)
         return outcome
@@ -97,24 +125,57 @@ class WhatsAppChannel:
         outcome = await self.send(part)
         _log.debug("A press of a button was answered: %s", type(outcome).__name__)
 
+    async def download(self, file: InboundFile, *, max_bytes: int) -> bytes | FileProblem:
+        """Return a file: its address first, then its content; only from Meta, since the request carries the token."""
+        token = await token_of(self._token)
+        if isinstance(token, FileProblem):
+            return token
+        try:
+            status, _, answer = await self._call("GET", file.file_id)
+        except (*FAILURES, FabricError) as problem:
+            return FileProblem(failure_of(problem, "WhatsApp").problem, may_pass=True)
+        media = read_media(answer) if status == 200 else None
+        if media is None:
+            return FileProblem(f"WhatsApp answered {status}", may_pass=answer is None or status == 429 or status >= 500)
+        if media.size is not None and media.size > max_bytes:
+            return FileProblem("it is too large")
+        if not is_host_of(media.url, self._base, MEDIA_HOST):
+            return FileProblem("it is not at WhatsApp")
+        headers = {"authorization": f"Bearer {token}"}
+        return await self._calls.download(media.url, headers, max_bytes=max_bytes)
+
     async def aclose(self) -> None:
-        session, self._session = self._session, None
-        if session is not None:
-            await session.close()
+        await self._calls.aclose()
 
-    async def _call(self, method: str, path: str, body: dict[str, Any] | None) -> tuple[int, Any]:
+    async def _send_file(self, part: Part) -> SendOutcome:
+        """Upload a file, and then send the message that shows it: only the second can be in doubt."""
+        document = part.document
+        assert document is not None, "a file is sent with its content"
+        fields = file_fields(document)
+        form = aiohttp.FormData({"messaging_product": "whatsapp", "type": fields.media_type})
+        form.add_field("file", document.content, filename=fields.name, content_type=fields.media_type)
+        try:
+            status, _, answer = await self._call("POST", f"{self._number}/media", data=form)
+        except FAILURES as problem:
+            return NotReached(failure_of(problem, "WhatsApp").problem)
+        media_id = answer.get("id") if status < 300 and isinstance(answer, Mapping) else None
+        if not media_id:
+            outcome = read_outcome(status, answer)
+            return NotReached(outcome.problem) if isinstance(outcome, AnswerLost) else outcome
+        body = document_for(part, str(media_id), fields.name)
+        status, _, answer = await self._call("POST", f"{self._number}/messages", json=body)
+        return read_outcome(status, answer)
+
+    async def _call(self, method: str, path: str, **what: Any) -> PlatformAnswer:
         headers = {"authorization": f"Bearer {await self._token()}"}
-        self._session = self._session or aiohttp.ClientSession(connector=aiohttp.TCPConnector(force_close=True))
-        timeout = aiohttp.ClientTimeout(total=REQUEST_TIMEOUT_S, sock_connect=10.0)
-        url = f"{self._base}/{path}"
-        async with self._session.request(
-            method, url, json=body, headers=headers, timeout=timeout, allow_redirects=False
-        ) as response:
-            data, _ = await read_up_to(response, MAX_ANSWER)
-            return response.status, json.loads(data)
+        return await self._calls(method, f"{self._base}/{path}", headers, **what)
 
-    def _heard(self, answer: Any) -> None:
+    def _heard(self, answer: Mapping[str, Any]) -> None:
         self.status.state, self.status.problem, self.status.hint = ChannelState.CONNECTED, "", ""
         self.status.heard_at = self._clock.now()
-        if isinstance(answer, dict):
-            self.status.name = str(answer.get("display_phone_number", ""))
+        self.status.name = str(answer.get("display_phone_number", ""))
+
+    def _note_waiting(self, problem: str) -> None:
+        if problem != self.status.problem:
+            _log.warning("WhatsApp: %s", problem)
+        self.status.state, self.status.problem = ChannelState.WAITING, problem

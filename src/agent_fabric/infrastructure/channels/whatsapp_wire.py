@@ -5,18 +5,19 @@ published package pywa 4.5.0.
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from agent_fabric.domain.channels.addresses import Place, Sender
 from agent_fabric.domain.channels.deliveries import (
+    WINDOW_CLOSED,
     Accepted,
     AnswerLost,
     Part,
-    PartKind,
     Refused,
     SendOutcome,
     Throttled,
 )
+from agent_fabric.domain.channels.files import Document
 from agent_fabric.domain.channels.inbound import (
     ButtonPress,
     DeliveryReport,
@@ -27,13 +28,43 @@ from agent_fabric.domain.channels.inbound import (
 
 CHANNEL: Final = "whatsapp"
 MAX_TITLE: Final = 20
-_FILES: Final = ("document", "image", "audio", "video")
+_FILES: Final = ("document", "image", "audio", "video", "sticker")
+_ENDINGS: Final = {
+    "image/jpeg": ".jpg",
+    "image/png": ".png",
+    "audio/ogg": ".ogg",
+    "video/mp4": ".mp4",
+    "image/webp": ".webp",
+}
 _OUTSIDE_WINDOW: Final = 131_047
 _PAIR_RATE: Final = 131_056
 _RATES: Final = frozenset({4, 80_007, 130_429})
 _PAIR_PAUSE_S: Final = 6.0
 _PAUSE_S: Final = 60.0
 """How long to wait when the platform says only that it was too much."""
+_DOCUMENTS: Final = ("application/pdf", "application/msword", "application/vnd.", "text/plain")
+"""How the media types of documents begin that WhatsApp takes."""
+
+
+class Template(NamedTuple):
+    """A message that Meta has approved, and that gets through to people who have not written for a day."""
+
+    name: str
+    language: str
+
+
+class MediaFile(NamedTuple):
+    """Where a file of somebody is."""
+
+    url: str
+    size: int | None
+
+
+class FileFields(NamedTuple):
+    """How a file is called there, and what it is said to be."""
+
+    name: str
+    media_type: str
 
 
 def read_webhook(body: Any, phone_number_id: str) -> list[Inbound]:
@@ -62,8 +93,38 @@ def message_for(part: Part) -> dict[str, Any]:
             "type": "interactive",
             "interactive": {"type": "button", "body": {"text": part.text}, "action": action},
         }
-    text = part.plain if part.kind is PartKind.FILE else part.text
-    return {**said, "type": "text", "text": {"preview_url": False, "body": text}}
+    return {**said, "type": "text", "text": {"preview_url": False, "body": part.text}}
+
+
+def document_for(part: Part, media_id: str, name: str) -> dict[str, Any]:
+    """Return the body of the request that shows a file which was uploaded."""
+    document = {"id": media_id, "filename": name, "caption": part.plain[:1_024]}
+    said = {key: each for key, each in message_for(part).items() if key != "text"}
+    return {**said, "type": "document", "document": document}
+
+
+def knock_for(part: Part, template: Template) -> dict[str, Any]:
+    """Return the body of the request that asks somebody to write."""
+    said = {key: each for key, each in message_for(part).items() if key != "text"}
+    wanted = {"name": template.name, "language": {"code": template.language}}
+    return {**said, "type": "template", "template": wanted}
+
+
+def file_fields(document: Document) -> FileFields:
+    """Return how a file is sent. WhatsApp takes few types; all other text goes as plain text."""
+    if document.media_type.startswith(_DOCUMENTS):
+        return FileFields(document.name, document.media_type)
+    if document.media_type.startswith("text/") or document.media_type == "application/json":
+        return FileFields(f"{document.name}.txt", "text/plain")
+    return FileFields(document.name, document.media_type)
+
+
+def read_media(answer: Any) -> MediaFile | None:
+    """Return where a file is; None: the answer does not say it."""
+    if not isinstance(answer, Mapping) or not isinstance(answer.get("url"), str):
+        return None
+    size = answer.get("file_size")
+    return MediaFile(answer["url"], size if isinstance(size, int) else None)
 
 
 def read_outcome(status: int, answer: Any) -> SendOutcome:
@@ -82,7 +143,7 @@ def read_outcome(status: int, answer: Any) -> SendOutcome:
     if code in _RATES or status == 429:
         return Throttled(_PAUSE_S, whole_account=True)
     if code == _OUTSIDE_WINDOW:
-        return Refused("they have not written for 24 hours, and WhatsApp lets nothing through to them until they do")
+        return Refused(WINDOW_CLOSED)
     if status >= 500:
         return AnswerLost(said or f"WhatsApp answered {status}")
     return Refused(said or f"WhatsApp answered {status}")
@@ -142,9 +203,13 @@ def _inbound(value: Mapping[str, Any], account: str) -> Iterator[Inbound]:
                 part_id=part_id,
                 message_id=message_id,
                 has_arrived=status.get("status") != "failed",
-                problem=str(problems[0].get("title", "")) if problems else "",
+                problem=_problem(problems[0]) if problems else "",
                 sent_at=_seconds(status.get("timestamp")),
             )
+
+
+def _problem(error: Mapping[str, Any]) -> str:
+    return WINDOW_CLOSED if error.get("code") == _OUTSIDE_WINDOW else str(error.get("title", ""))[:300]
 
 
 def _said(message: Mapping[str, Any]) -> tuple[str, tuple[InboundFile, ...]]:
@@ -155,7 +220,7 @@ def _said(message: Mapping[str, Any]) -> tuple[str, tuple[InboundFile, ...]]:
         each = message.get(kind)
         if isinstance(each, Mapping) and "id" in each:
             media = str(each.get("mime_type", ""))
-            name = str(each.get("filename") or kind)
+            name = str(each.get("filename") or kind + _ENDINGS.get(media.partition(";")[0], ""))
             file = InboundFile(file_id=str(each["id"]), name=name, size=None, media_type=media)
             return str(each.get("caption", "")), (file,)
     return "", ()

@@ -52,15 +52,17 @@ class SqlInboundLog:
         rows = await self._database.read(lambda connection: connection.execute(query, values).fetchall())
         return [inbound_from(bytes(row[0]), self._seal) for row in rows]
 
-    async def settle(self, inbound: Inbound, *, outcome: str) -> None:
+    async def settle(self, handled: Sequence[tuple[Inbound, str]]) -> None:
         # The key stays, so that a repetition is known; what was said is in its session by now.
         query = (
             "UPDATE channel_inbox SET outcome = ?, body = NULL"
             " WHERE channel = ? AND account = ? AND key = ? AND outcome = ''"
         )
-        place = inbound.place
-        values = (storable(outcome), storable(place.channel), storable(place.account), storable(inbound.key))
-        await self._database.write(lambda connection: connection.execute(query, values).fetchall())
+        rows = [
+            tuple(storable(text) for text in (outcome, each.place.channel, each.place.account, each.key))
+            for each, outcome in handled
+        ]
+        await self._database.write(lambda connection: connection.executemany(query, rows))
 
     async def newest(self, place: Place) -> str:
         query = (

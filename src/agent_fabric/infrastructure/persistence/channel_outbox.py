@@ -60,7 +60,8 @@ class SqlChannelOutbox:
         if settlement.as_plain:
             changes["body"] = part_row(as_plain(part), self._seal)[PART_COLUMNS.index("body")]
         assigned = ", ".join(f"{name} = ?" for name in changes)
-        query = f"UPDATE channel_outbox SET {assigned} WHERE id = ? AND status IN ('queued', 'sending', 'in_doubt')"  # noqa: S608
+        among = "'queued', 'sending', 'in_doubt'" + (", 'sent'" if settlement.overrules else "")
+        query = f"UPDATE channel_outbox SET {assigned} WHERE id = ? AND status IN ({among})"  # noqa: S608
         values = (*changes.values(), storable(part.id))
         await self._database.write(lambda connection: connection.execute(query, values).fetchall())
 

@@ -3,6 +3,7 @@
 from functools import cached_property
 
 from agent_fabric.infrastructure.persistence.chain_writer import ChainWriter
+from agent_fabric.infrastructure.persistence.channel_files import SqlInboundFiles
 from agent_fabric.infrastructure.persistence.channel_inbox import SqlConversations, SqlInboundLog
 from agent_fabric.infrastructure.persistence.channel_notify import SqlNotifyPreferences
 from agent_fabric.infrastructure.persistence.channel_outbox import SqlChannelOutbox
@@ -44,10 +45,15 @@ class SqlChannels:
     def notify(self) -> SqlNotifyPreferences:
         return SqlNotifyPreferences(self._database, self._chain)
 
+    @cached_property
+    def files(self) -> SqlInboundFiles:
+        return SqlInboundFiles(self._database, self._seal)
+
     async def prune(self, before: float) -> int:
         queries = (
             "DELETE FROM channel_inbox WHERE received_at < ? AND outcome <> '' RETURNING 1",
             "DELETE FROM channel_outbox WHERE created_at < ? AND status NOT IN ('queued', 'sending') RETURNING 1",
+            "DELETE FROM channel_files WHERE created_at < ? RETURNING 1",
         )
 
         def write(connection: SqlConnection) -> int:

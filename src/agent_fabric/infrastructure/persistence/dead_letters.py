@@ -32,6 +32,18 @@ class LetterSeal:
         """
         return load_json(self._keys.keyring.unseal(base64.b64decode(stored)))
 
+    def sealed_file(self, content: bytes) -> bytes:
+        """Return a file as it is stored."""
+        return self._keys.keyring.seal(content)
+
+    def opened_file(self, stored: bytes) -> bytes:
+        """Return a file that was stored.
+
+        Raises:
+            FabricError: its key is not here.
+        """
+        return self._keys.keyring.unseal(stored)
+
 
 def add_letter(connection: SqlConnection, letter: DeadLetter, seal: LetterSeal) -> None:
     """Keep a letter, in the caller's transaction."""

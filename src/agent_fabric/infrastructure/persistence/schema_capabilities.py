@@ -3,8 +3,8 @@
 from typing import Final
 
 from agent_fabric.infrastructure.persistence.schema_automation import FIRING_INDEXES
-from agent_fabric.infrastructure.persistence.schema_channels import CHANNELS
+from agent_fabric.infrastructure.persistence.schema_channels import CHANNEL_FILES, CHANNELS
 from agent_fabric.infrastructure.persistence.schema_fleet import FLEET, FLEET_CALLS
 from agent_fabric.infrastructure.persistence.schema_memory import MEMORY
 
-CAPABILITIES: Final = (FLEET, CHANNELS, FIRING_INDEXES, MEMORY, FLEET_CALLS)
+CAPABILITIES: Final = (FLEET, CHANNELS, FIRING_INDEXES, MEMORY, FLEET_CALLS, CHANNEL_FILES)

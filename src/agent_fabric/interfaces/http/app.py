@@ -155,6 +155,7 @@ async def _lifespan(fabric: ServerFabric, live: LiveRuns, mcp: McpDoor, sockets:
     unfinished = await fabric.left_at_start()
     fabric.dispatch.expect(unfinished)
     fabric.listen_to_hints()
+    fabric.channels.show_answers(live.answer_so_far)
     tasks = [
         asyncio.create_task(watch(fabric, live)),
         asyncio.create_task(tell_news(fabric, sockets)),

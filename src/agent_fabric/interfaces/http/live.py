@@ -129,6 +129,11 @@ class LiveRuns:
         if feed is not None:
             feed.add_delta(lane, text)
 
+    def answer_so_far(self, run_id: RunId) -> str:
+        """Return what is written of the answer that a run is giving; empty: nothing, or it is written elsewhere."""
+        feed = self._feeds.get(run_id)
+        return "" if feed is None else feed.answers.text()
+
     def notice(self, run_id: RunId, text: str) -> None:
         feed = self._feeds.get(run_id)
         if feed is not None:

@@ -59,6 +59,10 @@ class PartialAnswers:
             answer.pieces.append(text)
             answer.length += len(text)
 
+    def text(self) -> str:
+        """Return the answer that was begun last, as far as it is written; empty: none is being written."""
+        return "".join(next(reversed(self._answers.values())).pieces) if self._answers else ""
+
     def news(self, heard: Heard) -> list[Piece]:
         """Return what a reader has not heard yet."""
         found = []

@@ -1,6 +1,7 @@
 """A server's channels in memory: one platform, one store, a few people."""
 
 import itertools
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -11,9 +12,13 @@ from agent_fabric.application.channels.deliver_parts import DeliverParts
 from agent_fabric.application.channels.handle_inbound import HandleInbound
 from agent_fabric.application.channels.machine_calls import Machine
 from agent_fabric.application.channels.manage_people import ManagePeople
+from agent_fabric.application.channels.preview_turns import PreviewTurns, Streaming
+from agent_fabric.application.channels.receive_files import ReceiveFiles
 from agent_fabric.application.channels.relay_answers import RelayAnswers
 from agent_fabric.application.channels.run_channel import RunChannel
 from agent_fabric.application.channels.send_cards import SendCards
+from agent_fabric.application.channels.send_files import SendFiles
+from agent_fabric.application.channels.tell_undelivered import TellUndelivered
 from agent_fabric.application.chat.manage_sessions import ManageSessions
 from agent_fabric.application.chat.send_message import SendMessage
 from agent_fabric.domain.accounts import User
@@ -21,6 +26,7 @@ from agent_fabric.domain.channels.addresses import Place, Sender
 from agent_fabric.domain.channels.deliveries import Part
 from agent_fabric.domain.channels.inbound import ButtonPress, InboundMessage
 from agent_fabric.domain.channels.pairing import PairingRequest
+from agent_fabric.domain.errors import FabricError
 from agent_fabric.domain.identity import Role
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.policy.calls import Policy
@@ -37,11 +43,32 @@ def no_policy() -> Policy:
     raise AssertionError("nothing was changed by the person")
 
 
+class Documents:
+    """RunDocuments in memory: every run has the same files."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, bytes] = {}
+        self.problem: FabricError | None = None
+
+    async def list(self, run_id: RunId, *, since: float = 0.0) -> Mapping[str, int]:
+        return {path: len(content) for path, content in self.files.items()}
+
+    async def read(self, run_id: RunId, path: str, *, max_bytes: int) -> bytes:
+        if self.problem is not None:
+            raise self.problem
+        return self.files[path]
+
+
 class World:
     """Everything that a channel needs, joined as a server joins it."""
 
     def __init__(
-        self, *, four_eyes: bool = False, born_of: "World | None" = None, wrap: Any = lambda each: each
+        self,
+        *,
+        four_eyes: bool = False,
+        born_of: "World | None" = None,
+        wrap: Any = lambda each: each,
+        streaming: Streaming = Streaming.OFF,
     ) -> None:
         self.machines: dict[str, Machine] = {}
         self.clock: FrozenClock = born_of.clock if born_of is not None else FrozenClock(START)
@@ -50,6 +77,10 @@ class World:
         storage = self.storage
         self.store = storage.channels
         self.stopped: list[RunId] = []
+        self.alerts: list[str] = []
+        self.so_far = ""
+        """What is written of every answer that is under way."""
+        self.documents: Documents = born_of.documents if born_of is not None else Documents()
         self._keys: itertools.count[int] = born_of._keys if born_of is not None else itertools.count(1)
         self._codes = itertools.count(1)
         store, channel = wrap(self.store), wrap(self.channel)
@@ -58,6 +89,15 @@ class World:
         decide = DecideApproval(storage.approvals, storage.runs, no_policy, lambda: four_eyes)
         press = AnswerPress(people, store, storage.approvals, decide, storage.acts, self.clock)
         self.people = people
+        undelivered = TellUndelivered(store.outbox, self.clock, self.alerts.append)
+        deliver = DeliverParts(
+            channel,
+            store.outbox,
+            store.deliveries,
+            self.clock,
+            documents=self.documents,
+            undelivered=undelivered,
+        )
         self.handle = HandleInbound(
             store=store,
             people=people,
@@ -72,13 +112,25 @@ class World:
             press=press,
             new_code=lambda: f"AAAAAA{next(self._codes):02d}".replace("0", "Z").replace("1", "Y"),
             clock=self.clock,
+            fetch=ReceiveFiles(self.clock),
+            files=SendFiles(self.documents, self.clock),
+            undelivered=undelivered,
             groups=["-5"],
         )
         self.run = RunChannel(
             channel=channel,
             store=store,
             handle=self.handle,
-            relay=RelayAnswers(store, storage.reader, storage.message_queue, self.clock),
+            relay=RelayAnswers(
+                store,
+                storage.reader,
+                storage.message_queue,
+                self.clock,
+                PreviewTurns(
+                    store, storage.reader, self.clock, lambda: deliver.pacer, streaming, lambda _: self.so_far
+                ),
+                SendFiles(self.documents, self.clock),
+            ),
             cards=SendCards(
                 store,
                 people,
@@ -87,7 +139,7 @@ class World:
                 self.clock,
                 self._machine,
             ),
-            deliver=DeliverParts(channel, store.outbox, store.deliveries, self.clock),
+            deliver=deliver,
             locks=storage.agent_locks,
             clock=self.clock,
         )

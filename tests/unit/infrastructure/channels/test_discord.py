@@ -19,6 +19,7 @@ from agent_fabric.domain.channels.deliveries import (
     Refused,
     Throttled,
 )
+from agent_fabric.domain.channels.files import Document, FileProblem
 from agent_fabric.domain.channels.inbound import ButtonPress, InboundFile, InboundMessage
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.infrastructure.channels.discord import DiscordChannel
@@ -28,6 +29,7 @@ from agent_fabric.testing.discord_standin import BOT, TOKEN, DiscordStandIn, unt
 from unit.infrastructure.channels.test_slack import Inbox
 
 PLACE = Place("discord", BOT, "97")
+FILE = Document("answer.md", b"# long")
 PART = Part(source="run", place=PLACE, text="**hi**", plain="hi")
 CARD = Part(
     source="approval:1",
@@ -117,9 +119,9 @@ async def test_parts_cards_edits_and_files_arrive() -> None:
         edit = Part(source="approval:1", place=PLACE, kind=PartKind.EDIT, text="no", plain="no", edits=card.message_id)
         assert isinstance(await channel.send(edit), Accepted)
         assert (discord.messages[1]["content"], discord.buttons(discord.messages[1])) == ("no", {})
-        file = Part(source="run", number=1, place=PLACE, kind=PartKind.FILE, text="# long", plain="The whole answer")
+        file = Part(source="run", number=1, place=PLACE, kind=PartKind.FILE, plain="The whole answer", document=FILE)
         assert isinstance(await channel.send(file), Accepted)
-        assert (discord.messages[2]["content"], discord.messages[2]["document"]) == ("The whole answer", "# long")
+        assert (discord.messages[2]["content"], discord.messages[2]["document"]) == ("The whole answer", b"# long")
 
 
 async def test_a_press_is_acknowledged_and_answered_to_the_one_who_pressed() -> None:
@@ -171,8 +173,8 @@ async def test_a_refused_token_stops_it_with_the_remedy() -> None:
         with pytest.raises(ConfigError) as refused:
             await channel.receive(Inbox())
         assert "channels.discord.token" in refused.value.hint
-        with pytest.raises(ValueError, match="not at Discord"):
-            await channel.download(InboundFile(file_id="https://evil.example/x", name="a", size=1), max_bytes=10)
+        evil = InboundFile(file_id="https://evil.example/x", name="a", size=1)
+        assert await channel.download(evil, max_bytes=10) == FileProblem("it is not at Discord")
         await channel.aclose()
 
 

@@ -18,6 +18,7 @@ from agent_fabric.domain.channels.deliveries import (
     Refused,
     Throttled,
 )
+from agent_fabric.domain.channels.files import Document, FileProblem
 from agent_fabric.domain.channels.inbound import ButtonPress, Inbound, InboundFile, InboundMessage
 from agent_fabric.domain.errors import ConfigError, StoreUnavailable
 from agent_fabric.infrastructure.channels.slack import SlackChannel
@@ -27,6 +28,7 @@ from agent_fabric.testing.slack_standin import APP_TOKEN, BOT, TOKEN, SlackStand
 
 ACCOUNT = f"T1.{BOT}"
 PLACE = Place("slack", ACCOUNT, "D7")
+FILE = Document("answer.md", b"# long")
 PART = Part(source="run", place=PLACE, text="*hi*", plain="hi")
 CARD = Part(
     source="approval:1",
@@ -118,7 +120,7 @@ async def test_parts_cards_edits_and_files_arrive() -> None:
         edit = Part(source="approval:1", place=PLACE, kind=PartKind.EDIT, text="no", plain="no", edits=card.message_id)
         assert isinstance(await channel.send(edit), Accepted)
         assert (slack.messages[1]["text"], slack.buttons(slack.messages[1])) == ("no", {})
-        file = Part(source="run", number=1, place=PLACE, kind=PartKind.FILE, text="# long", plain="The whole answer")
+        file = Part(source="run", number=1, place=PLACE, kind=PartKind.FILE, plain="The whole answer", document=FILE)
         assert isinstance(await channel.send(file), Accepted)
         assert list(slack.uploads.values()) == [b"# long"]
 
@@ -167,11 +169,10 @@ async def test_a_token_goes_to_nobody_but_slack() -> None:
         slack.uploads["F1"] = b"data"
         good = InboundFile(file_id=f"{slack.api_base.removesuffix('/api')}/files/F1", name="a", size=4)
         assert await channel.download(good, max_bytes=10) == b"data"
-        with pytest.raises(ValueError, match="too large"):
-            await channel.download(good, max_bytes=3)
+        assert await channel.download(good, max_bytes=3) == FileProblem("it is too large")
         for elsewhere in ("https://evil.example/x", "http://files.slack.com/x", f"http://a@127.0.0.1:{slack.port}/x"):
-            with pytest.raises(ValueError, match="not at Slack"):
-                await channel.download(InboundFile(file_id=elsewhere, name="a", size=1), max_bytes=10)
+            evil = InboundFile(file_id=elsewhere, name="a", size=1)
+            assert await channel.download(evil, max_bytes=10) == FileProblem("it is not at Slack")
 
 
 @pytest.mark.parametrize(

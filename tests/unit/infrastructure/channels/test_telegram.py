@@ -20,15 +20,17 @@ from agent_fabric.domain.channels.deliveries import (
     Throttled,
     Unparsable,
 )
-from agent_fabric.domain.channels.inbound import ButtonPress, ChatMoved, Inbound, InboundMessage
+from agent_fabric.domain.channels.files import Document, FileProblem
+from agent_fabric.domain.channels.inbound import ButtonPress, ChatMoved, Inbound, InboundFile, InboundMessage
 from agent_fabric.domain.errors import ConfigError, StoreUnavailable
 from agent_fabric.infrastructure.channels.telegram import TelegramChannel
-from agent_fabric.infrastructure.channels.telegram_wire import Bot, read_update
+from agent_fabric.infrastructure.channels.telegram_wire import Bot, read_file_path, read_update
 from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.testing.telegram_standin import BOT_ID, TOKEN, USERNAME, Fault, TelegramStandIn
 
 BOT = Bot(str(BOT_ID), USERNAME)
 PLACE = Place("telegram", str(BOT_ID), "7")
+FILE = Document("answer.md", b"# all")
 PART = Part(source="run", place=PLACE, text="<b>hi</b> there", plain="hi there")
 
 
@@ -166,9 +168,36 @@ async def test_a_card_is_edited_in_its_place_and_again_without_harm(
     assert (message.text, message.buttons, message.edits) == ("Yes, ann", {}, 1)
 
 
+async def test_a_file_of_somebody_is_fetched_within_the_limits_and_its_address_is_never_shown(
+    telegram: TelegramStandIn, channel: TelegramChannel, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    telegram.files |= {"documents/a": b"data", "documents/big": b"x" * 21 * 1024 * 1024}
+
+    async def fetched(path: str, max_bytes: int = 10) -> bytes | FileProblem:
+        return await channel.download(InboundFile(file_id=path, name="a", size=None), max_bytes=max_bytes)
+
+    assert await fetched("documents/a") == b"data"
+    problems = [await fetched("documents/a", 3), await fetched("documents/gone"), await fetched("documents/big")]
+    assert problems[0] == FileProblem("it is too large")
+    assert all(isinstance(each, FileProblem) and not each.may_pass for each in problems)
+    nowhere = TelegramChannel(_token, SystemClock(), api_base="http://127.0.0.1:9")
+    lost = await nowhere.download(InboundFile(file_id="x", name="a", size=1), max_bytes=10)
+    await nowhere.aclose()
+    assert isinstance(lost, FileProblem)
+    assert TOKEN not in caplog.text + str(problems) + str(lost)
+
+
+@pytest.mark.parametrize(
+    "path", ["../../bot1:x/getMe", "/etc/passwd", "a?b=c", "a b", "", None, "http://evil/x", "a/../b"]
+)
+def test_a_path_that_leads_elsewhere_is_none(path: object) -> None:
+    assert read_file_path({"ok": True, "result": {"file_path": path}}) is None
+
+
 async def test_a_long_answer_is_a_file(telegram: TelegramStandIn, channel: TelegramChannel) -> None:
-    assert isinstance(await channel.send(replace(PART, kind=PartKind.FILE, text="# all", plain="")), Accepted)
-    assert telegram.messages[0].document == "# all"
+    assert isinstance(await channel.send(replace(PART, kind=PartKind.FILE, plain="", document=FILE)), Accepted)
+    assert telegram.messages[0].document == b"# all"
 
 
 async def test_a_press_comes_and_is_answered_to_its_person(telegram: TelegramStandIn, channel: TelegramChannel) -> None:

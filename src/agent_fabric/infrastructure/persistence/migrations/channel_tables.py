@@ -96,3 +96,12 @@ Table(
     words("user_name", key=True),
     *(words(name) for name in ("approvals", "alerts", "quiet_hours", "timezone")),
 )
+FILES = Table(
+    "channel_files",
+    METADATA,
+    words("run_id", key=True),
+    words("path", key=True),
+    octets("body"),
+    real("created_at"),
+)
+Index("channel_files_age", FILES.c.created_at)

@@ -1,0 +1,187 @@
+"""A server that is killed while people write to it and it answers: nothing is lost, nothing is answered twice (CH-18).
+
+Three platforms at once, each with its own way to know what has arrived. Telegram has none: what was under way there may
+be missing, and then it is named as in doubt. All the while, outsiders press the button of a card.
+"""
+
+import asyncio
+import random
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_fabric.domain.channels.addresses import run_of_message
+from agent_fabric.testing import discord_standin, slack_standin, telegram_standin
+from agent_fabric.testing.discord_standin import DiscordStandIn
+from agent_fabric.testing.scripted_model import Answer, Call, Say, ScriptedModel
+from agent_fabric.testing.slack_standin import SlackStandIn
+from agent_fabric.testing.telegram_standin import BOT_ID, SentMessage, TelegramStandIn
+from e2e.fabric_process import Fabric, settings
+from e2e.server_process import Serving, serving
+from effort import effort, report
+
+PATIENCE_S = 120.0
+ANN, BOB, OUTSIDER = 7, 8, 9
+TOKENS = {
+    "TG": telegram_standin.TOKEN,
+    "SLACK_BOT": slack_standin.TOKEN,
+    "SLACK_APP": slack_standin.APP_TOKEN,
+    "DISCORD": discord_standin.TOKEN,
+}
+NEW_EVERY = 8
+"""Lives after which a conversation begins anew, so that turns stay short."""
+
+
+def answering(request: dict[str, Any], _: int) -> Answer:
+    last = request["messages"][-1]
+    if last["role"] == "tool":
+        return Say("deployed")
+    words = str([each for each in request["messages"] if each["role"] == "user"][-1]["content"])
+    return Call("shell", {"command": "make deploy"}) if "deploy" in words else Say(f"answer to {words}", pause_s=0.01)
+
+
+@dataclass
+class Platforms:
+    """Everybody who writes, and what they have seen."""
+
+    telegram: TelegramStandIn
+    slack: SlackStandIn
+    discord: DiscordStandIn
+    said: dict[str, dict[str, str]] = field(default_factory=lambda: {"telegram": {}, "slack": {}, "discord": {}})
+    """What was written on each platform, and by what it is known there."""
+
+    async def write(self, number: int) -> None:
+        self.said["telegram"][f"m{number}."] = str(self.telegram.write(ANN, f"m{number}."))
+        self.said["slack"][f"m{number}."] = await self.slack.write("U7", f"m{number}.")
+        self.said["discord"][f"m{number}."] = await self.discord.write("7", f"m{number}.")
+
+    async def begin_anew(self) -> None:
+        self.telegram.write(ANN, "/new")
+        await self.slack.write("U7", "/new")
+        await self.discord.write("7", "/new")
+
+    def answers(self, platform: str) -> Counter[str]:
+        """Return how often each message is answered, as people see it."""
+        texts = {
+            "telegram": self.telegram.texts(ANN),
+            "slack": self.slack.texts("D7"),
+            "discord": self.discord.texts("97"),
+        }[platform]
+        return Counter(said for text in texts for said in self.said[platform] if f"answer to {said}" in _plain(text))
+
+    @property
+    def card(self) -> SentMessage | None:
+        return next((each for each in self.telegram.messages if "Approve" in each.buttons), None)
+
+    async def until(self, server: Serving, found: Any) -> Any:
+        async with asyncio.timeout(PATIENCE_S):
+            while not (seen := found()):
+                await asyncio.sleep(0.05)
+            return seen
+
+    async def pair(self, server: Serving, user: str, texts: Any) -> None:
+        text = (await self.until(server, texts))[0]
+        code = text.split("Your code is ")[1][:8]
+        done = await server.client.post("/api/v1/channels/pair", json={"code": code, "user": user})
+        assert done.status_code == 200, done.text
+
+
+def _plain(text: str) -> str:
+    return text.replace("\\", "")
+
+
+async def _in_doubt(server: Serving) -> set[str]:
+    found = await server.client.get("/api/v1/channels/deliveries", params={"status": "in_doubt", "limit": 1_000})
+    return {each["source"] for each in found.json()["deliveries"] if each["channel"] == "telegram"}
+
+
+async def _begin(server: Serving, world: Platforms) -> None:
+    """Let ann be paired everywhere, and bob ask for something that needs an approval."""
+    for name in ("ann", "bob"):
+        added = await server.client.post("/api/v1/users", json={"name": name, "role": "operator"})
+        assert added.status_code == 201, added.text
+    await world.until(server, lambda: world.slack.sockets and world.discord.sockets)
+    world.telegram.write(ANN, "hello")
+    await world.pair(server, "ann", lambda: world.telegram.texts(ANN))
+    await world.slack.write("U7", "hello")
+    await world.pair(server, "ann", lambda: world.slack.texts("D7"))
+    await world.discord.write("7", "hello")
+    await world.pair(server, "ann", lambda: world.discord.texts("97"))
+    world.telegram.write(BOB, "hello")
+    await world.pair(server, "bob", lambda: world.telegram.texts(BOB))
+    world.telegram.write(BOB, "deploy it")
+    await world.until(server, lambda: world.card)
+
+
+@pytest.mark.slow
+@pytest.mark.proves("A33-093", "C17")
+async def test_kills_while_people_write_lose_nothing_and_answer_nothing_twice(tmp_path: Path) -> None:
+    kills = effort(4, 500)
+    seed = random.randrange(2**32)
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    async with (
+        ScriptedModel(answering) as model,
+        TelegramStandIn() as telegram,
+        SlackStandIn() as slack,
+        DiscordStandIn() as discord,
+    ):
+        channels = {
+            "telegram": {"token": "env:TG", "api_base": telegram.api_base},
+            "slack": {"token": "env:SLACK_BOT", "app_token": "env:SLACK_APP", "api_base": slack.api_base},
+            "discord": {"token": "env:DISCORD", "api_base": discord.api_base},
+        }
+        fabric = Fabric(tmp_path, settings(model.base_url, channels=channels), environment=TOKENS)
+        world = Platforms(telegram, slack, discord)
+        for number in range(kills):
+            async with serving(fabric) as server:
+                if number == 0:
+                    await _begin(server, world)
+                if number % NEW_EVERY == NEW_EVERY - 1:
+                    await world.begin_anew()
+                await asyncio.sleep(chance.uniform(0.0, 0.6))
+                await world.write(number)
+                card = world.card
+                assert card is not None
+                for outsider in (ANN, OUTSIDER):  # ann does not see what bob's run asks
+                    telegram.press(outsider, card, "Approve")
+                await asyncio.sleep(chance.uniform(0.0, 0.9))
+                await server.kill()
+        async with serving(fabric) as server:
+            await _all_answered(server, world, kills)
+            card = world.card
+            assert card is not None
+            assert "approved" not in card.text
+            telegram.press(BOB, card, "Approve")
+            await world.until(server, lambda: "approved by bob" in card.text)
+            await world.until(server, lambda: "deployed" in telegram.texts(BOB))
+    report("kills of a server while people write to it on three platforms", kills)
+
+
+async def _all_answered(server: Serving, world: Platforms, kills: int) -> None:
+    """Wait until everything is answered, and look whether it is so once."""
+    doubts = set[str]()
+
+    def missing(platform: str) -> list[str]:
+        answered = world.answers(platform)
+        return [
+            said
+            for said, key in world.said[platform].items()
+            if not answered[said]
+            and not (platform == "telegram" and run_of_message("telegram", str(BOT_ID), key) in doubts)
+        ]
+
+    async with asyncio.timeout(PATIENCE_S + kills):
+        while any(missing(platform) for platform in world.said):
+            await asyncio.sleep(0.5)
+            doubts = await _in_doubt(server)
+    await asyncio.sleep(3.0)  # what would come twice would come within this time
+    for platform in world.said:
+        twice = {said: count for said, count in world.answers(platform).items() if count > 1}
+        assert twice == {}, (platform, twice)
+    answered = world.answers("telegram")
+    lost = [said for said in world.said["telegram"] if not answered[said]]
+    report("answers on Telegram that did not arrive and were named as in doubt", len(lost))
