@@ -39,12 +39,14 @@ def waiting(run_id: RunId, content: str, session_id: SessionId = TALK) -> Queued
     )
 
 
-async def turn(storage: Storage, run_id: RunId, said: str, answer: str, session_id: SessionId = TALK) -> None:
+async def turn(
+    storage: Storage, run_id: RunId, said: str, answer: str, session_id: SessionId = TALK, at: float = 200.0
+) -> None:
     """Let somebody say something, and be answered."""
-    created = Event(0, 200.0, None, "", replace(run_created(said), session=session_id, owner="user:ada"))
+    created = Event(0, at, None, "", replace(run_created(said), session=session_id, owner="user:ada"))
     held = await storage.runs.create(run_id, [created])
     done = completed(run_id, answer)
-    await held.append([Event(1, 201.0, None, "", done)])
+    await held.append([Event(1, at + 1, None, "", done)])
     await held.release()
 
 
@@ -133,6 +135,24 @@ class ChatContract:
             found = await storage.messages.search(words, wanted=SessionQuery(viewer=ada))
             assert len([each for each in found if each.message is not None]) == count, words
             assert await storage.messages.search(words, wanted=SessionQuery(viewer=eve)) == []
+
+    async def test_the_newest_messages_of_many_sessions_are_found_first(self, storage: Storage) -> None:
+        ids = [SessionId(f"5e550000-0000-4000-8000-0000000001{number:02}") for number in range(70)]
+        for number, session_id in enumerate(ids):
+            await storage.sessions.create(session(session_id, title="Talk"), encrypted=False)
+            rare = " seldom" if number == 3 else ""
+            run_id = RunId(f"000001{number:02}-0000-4000-8000-000000000000")
+            await turn(storage, run_id, f"often asked {number}{rare}", "often answered", session_id, 200.0 + number)
+
+        async def found(words: str, limit: int) -> list[str]:
+            hits = await storage.messages.search(words, wanted=SessionQuery(limit=limit))
+            return ["title" if each.message is None else each.message.content for each in hits]
+
+        assert await found("often asked", 3) == ["often asked 69", "often asked 68", "often asked 67"]
+        assert len(await found("oft ask", 100)) == 70
+        assert (await found("oft ask", 100))[-1] == "often asked 0"
+        assert await found("often seldom", 5) == ["often asked 3 seldom"]
+        assert await found("talk", 4) == ["title"] * 4
 
     async def test_sessions_are_listed_changed_forked_and_removed(self, storage: Storage) -> None:
         await storage.sessions.create(session(), encrypted=False)

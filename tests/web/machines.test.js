@@ -4,7 +4,6 @@ import assert from "node:assert/strict";
 import test from "node:test";
 
 import { blastRadius, labelChanges, labelsFrom, labelsText, machineCall, machineCallText, policyFrom, policyInForce, ruleOrigin, wavesOf } from "../../src/agent_fabric/interfaces/web/client/model/machines.js";
-import { saidAbout } from "../../src/agent_fabric/interfaces/web/client/model/words.js";
 
 test("a question about a machine names it, what runs there and how far that reaches", () => {
   const one = machineCall({ tool: "node-command", args: { node: "web-1", tool_name: "run_command", arguments: { command: "reboot" }, execution_id: "x" } });
@@ -53,10 +52,4 @@ test("a policy of a form keeps what the form does not show, and refuses what is 
   const fields = { profile: "node", blocked: "reboot\n\n halt ", asking: "", rules: "" };
   assert.deepEqual(policyFrom(fields, { hitl_enabled: true }), { hitl_enabled: true, profile: "node", blocked_commands: ["reboot", "halt"], requires_approval_for: [], rules: [] });
   assert.throws(() => policyFrom({ ...fields, rules: "{}" }, {}), SyntaxError);
-});
-
-test("what is said in a chat about a machine names it once", () => {
-  assert.equal(saidAbout("Why is it slow?", "web-1"), "Why is it slow?\n\nMachine: web-1");
-  assert.equal(saidAbout("Why is web-1 slow?", "web-1"), "Why is web-1 slow?");
-  assert.equal(saidAbout("Hello", undefined), "Hello");
 });

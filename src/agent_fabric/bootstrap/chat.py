@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 
 from agent_fabric.application.chat.begin_turn import BeginTurn
+from agent_fabric.application.chat.choose_node import ChooseNode
 from agent_fabric.application.chat.export_session import ExportSession
 from agent_fabric.application.chat.find_session import FindSession
 from agent_fabric.application.chat.manage_sessions import ManageSessions
@@ -64,8 +65,8 @@ def open_chat(
     storage, clock, ids = fabric.records.storage, SystemClock(), RandomIds()
 
     def new_task(session: Session, prompt: str) -> Task:
-        pack, model_key = session.pack or config.chat.pack, session.model_key
-        task = task_from(config, prompt, pack=pack or None, model_key=model_key or None)
+        usual = "" if session.node else config.chat.pack  # who chooses a machine wants whoever looks after it
+        task = task_from(config, prompt, pack=session.pack or usual or None, model_key=session.model_key or None)
         budget = Budget.of(
             Profile.CHAT,
             max_steps=config.chat.max_turns,
@@ -73,14 +74,16 @@ def open_chat(
             max_seconds=config.budget.max_seconds,
             max_calls_per_turn=config.budget.max_calls_per_turn,
         )
-        return replace(task, profile=Profile.CHAT, budget=budget)
+        return replace(task, profile=Profile.CHAT, budget=budget, node=session.node)
 
     def check(session: Session) -> None:
         fabric.execute_task.recruit.require_known(new_task(session, "?"))
 
     sessions, messages, queue = storage.sessions, storage.messages, storage.message_queue
     titling = config.chat.title_model_key
-    manage = replace(manage_sessions(fabric.records, encrypts=config.encryption != "off"), check=check)
+    choose_node = ChooseNode(fabric.fleet_door)
+    manage = manage_sessions(fabric.records, encrypts=config.encryption != "off")
+    manage = replace(manage, check=check, choose_node=choose_node)
     return Chat(
         sessions=sessions,
         messages=messages,
@@ -89,7 +92,7 @@ def open_chat(
         manage=manage if contexts is None else replace(manage, forget=contexts.drop),
         export=export_session(fabric.records),
         title=TitleSession(sessions, messages, fabric.models, fabric.models, titling) if titling else None,
-        send=SendMessage(sessions, messages, queue, clock, ids, check),
+        send=SendMessage(sessions, messages, queue, clock, ids, check, choose_node),
         begin=BeginTurn(
             sessions,
             queue,
@@ -98,6 +101,7 @@ def open_chat(
             fabric.execute_task,
             new_task,
             (lambda budget: budget) if limits is None else limits.caps.lowered,
+            choose_node,
             contexts,
             AttachedFiles(storage.channels.files),
         ),

@@ -37,14 +37,16 @@ class Sessions(Resource):
         title: str = "",
         model_key: str = "",
         pack: str = "",
+        node: str = "",
         visibility: Visibility = Visibility.PRIVATE,
     ) -> Session:
         """Start a session; nothing is said in it yet.
 
         Raises:
             ConfigError, RecruitError: the server has no such model or pack.
+            Forbidden, NodeNotFound, NodeUnavailable: it has no such machine, or none for us.
         """
-        body = {"title": title, "model_key": model_key, "pack": pack, "visibility": visibility.value}
+        body = {"title": title, "model_key": model_key, "pack": pack, "node": node, "visibility": visibility.value}
         return await self._post(session_from, _BASE, body)
 
     async def list(self, *, limit: int = 50, own: bool = False, archived: bool = False) -> Sequence[Session]:

@@ -39,7 +39,7 @@ class Session:
     pack: str = ""
     """The specialist; empty: one is chosen for each turn."""
     node: str = ""
-    """The machine that it is about; empty: none."""
+    """The machine that its turns are about from now on; empty: none."""
     parent_session: SessionId | None = None
     """The session that it was forked from."""
     parent_message: str = ""

@@ -99,6 +99,8 @@ class RunCreated:
     """What was said in the session before, and done."""
     pool: str = ""
     """The workers that may drive it, where several share a store; empty: those of the default pool."""
+    node: str = ""
+    """The machine of the fleet that it is about; empty, as in older logs: none was chosen."""
 
     @property
     def task(self) -> Task:
@@ -129,6 +131,7 @@ class RunCreated:
             session=self.session,
             history=self.history,
             pool=self.pool,
+            node=self.node,
         )
 
 

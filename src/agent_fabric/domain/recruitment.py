@@ -1,8 +1,9 @@
 """Chooses who does a task: pure. Words of the task speak for specialists; what they leave open a model may settle.
 
-The order: the packs that were named, then the pack that works on the project folder, if there is one, then keywords
-when they are clear, then a routing model, then the fallback rule. In a conversation no model is asked: what is not
-clearly for a specialist is for the assistant. Every choice comes with the reasons for it, which are kept in the log.
+The order: the packs that were named, then the sysadmin if a machine was chosen, then the pack that works on the project
+folder, if there is one, then keywords when they are clear, then a routing model, then the fallback rule. In a
+conversation no model is asked: what is not clearly for a specialist is for the assistant. Every choice comes with the
+reasons for it, which are kept in the log.
 """
 
 import re
@@ -120,6 +121,16 @@ def named(specialist_ids: Sequence[SpecialistId]) -> Recruitment:
         required_capabilities=(),
         method=RoutingMethod.EXPLICIT,
         reasons=("named by the task",),
+    )
+
+
+def about_machine(node: str) -> Recruitment:
+    """Return the choice for a task that is about a machine of the fleet."""
+    return Recruitment(
+        specialist_ids=(SYSADMIN,),
+        required_capabilities=(),
+        method=RoutingMethod.EXPLICIT,
+        reasons=(f"the machine {node} was chosen",),
     )
 
 

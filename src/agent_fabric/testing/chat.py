@@ -114,13 +114,12 @@ class MemoryMessages:
 
     async def search(self, words: str, *, wanted: SessionQuery) -> Sequence[FoundMessage]:
         terms = _folded(words).split()
-        found: list[FoundMessage] = []
-        for session in await self._sessions.list(replace(wanted, limit=10_000)) if terms else ():
-            if _has(session.title, terms):
-                found.append(FoundMessage(session, None))
-            said = self._sessions.said[session.session_id]
-            found += [FoundMessage(session, each) for each in reversed(said) if _has(each.content, terms)]
-        return found[: wanted.limit]
+        sessions = await self._sessions.list(replace(wanted, limit=10_000)) if terms else ()
+        titled = [FoundMessage(session, None) for session in sessions if _has(session.title, terms)]
+        said = [(each, session) for session in sessions for each in self._sessions.said[session.session_id]]
+        newest = sorted(said, key=lambda pair: pair[0].created_at, reverse=True)
+        found = [FoundMessage(session, each) for each, session in newest if _has(each.content, terms)]
+        return [*titled, *found][: wanted.limit]
 
     async def rebuild(self, session_id: SessionId) -> int:
         said = self._sessions.said[session_id]

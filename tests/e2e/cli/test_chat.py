@@ -45,7 +45,7 @@ async def piped(fabric: Fabric, text: str, *arguments: str) -> Ended:
     started = await start_fabric(
         ["chat", *arguments, *(() if fabric.server else ("--workspace", str(fabric.root)))],
         cwd=home,
-        env=environment(fabric),
+        env={**environment(fabric), **fabric.environment},
         stdin=asyncio.subprocess.PIPE,
     )
     async with asyncio.timeout(PATIENCE_S):

@@ -158,7 +158,7 @@ async def test_one_can_talk_with_the_embedded_model(fabric: Fabric) -> None:
             path = f"/api/v1/sessions/{session}/messages"
             run_id = (await server.client.post(path, json={"content": said})).json()["run_id"]
             async with asyncio.timeout(PATIENCE_S):
-                while (await server.client.get(f"/api/v1/runs/{run_id}")).json()["status"] in {"pending", "running"}:
+                while (await server.client.get(f"/runs/{run_id}/status")).json()["status"] in {"running", "waiting"}:
                     await asyncio.sleep(0.5)
             answers = (await server.client.get(path)).json()["messages"]
             assert (answers[-1]["role"], "error" in answers[-1]["metadata"]) == ("assistant", False), answers

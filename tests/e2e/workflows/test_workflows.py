@@ -115,6 +115,7 @@ META = {
     "proof",
     "approvals",
     "continues",
+    "node",
     "workflow",
     "forked_from",
     "waiting_for",

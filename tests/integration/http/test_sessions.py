@@ -60,7 +60,9 @@ async def answered(server: Served, session: str, run_id: str) -> dict[str, Any]:
             await asyncio.sleep(0.02)
 
 
-@pytest.mark.proves("CO-9", "CO-10", "CO-12", "FC-020", "FC-023", "FC-024", "FC-025", "FC-065", "FC-066")
+@pytest.mark.proves(
+    "CO-9", "CO-10", "CO-12", "A33-070", "A33-073", "FC-020", "FC-023", "FC-024", "FC-025", "FC-065", "FC-066"
+)
 async def test_a_message_becomes_a_turn_that_ends_by_a_plain_answer(tmp_path: Path) -> None:
     async with served(tmp_path, answering) as server:
         session = await new_session(server)

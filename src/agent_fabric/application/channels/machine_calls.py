@@ -3,8 +3,9 @@
 from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
 
-from agent_fabric.application.fleet.fleet_policy import FLEET_PLAN, NODE_COMMAND, NODE_PREFIX, NODE_RUN
+from agent_fabric.application.fleet.fleet_policy import FLEET_PLAN, NODE_COMMAND, NODE_RUN
 from agent_fabric.application.ports.approvals import ApprovalCard
+from agent_fabric.domain.fleet.chosen_node import NODE_PREFIX
 
 
 class Machine(NamedTuple):

@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
+from agent_fabric.application.chat.choose_node import ChooseNode
 from agent_fabric.application.ports.chat import MessageQueue, SessionRepository
 from agent_fabric.application.ports.runs import RunRepository, Workspaces
 from agent_fabric.application.ports.turn_contexts import TurnContexts
@@ -73,6 +74,8 @@ class BeginTurn:
     """Makes the task of a turn, as the configuration says."""
     lowered: Callable[[Budget], Budget] = lambda budget: budget
     """Lowers a budget to what a caller with limits may use."""
+    choose_node: ChooseNode = field(default_factory=ChooseNode)
+    """Finds the machine that a session is about."""
     contexts: TurnContexts | None = None
     """Where what turns have left may be found faster than in their logs."""
     attach: Attach | None = None
@@ -126,6 +129,7 @@ class BeginTurn:
             requested_by=str(asked["by"]),
             owner=str(asked["owner"]),
             user_scopes=tuple(asked["scopes"]),
+            node=await self.choose_node(session.node, asked["scopes"], now=True),
             workspace=session.project,
             project=bool(session.project),
             budget=self.lowered(task.budget) if asked["limited"] else task.budget,
@@ -150,7 +154,7 @@ class BeginTurn:
             task,
             history=before.history,
             quotes=quoted_labels(run_id, before.labels, before.owner, task),
-            specialist_ids=task.specialist_ids or before.specialist_ids,
+            specialist_ids=task.specialist_ids or (() if task.node else before.specialist_ids),
             encrypted=task.encrypted or before.encrypted,
             workspace="" if copies or others else before.workspace,
             project=before.project and not others,

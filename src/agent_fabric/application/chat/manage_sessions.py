@@ -2,9 +2,10 @@
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
+from agent_fabric.application.chat.choose_node import ChooseNode
 from agent_fabric.application.chat.send_message import require_owner
 from agent_fabric.application.ports.audit import RetentionStore
 from agent_fabric.application.ports.chat import SessionMessages, SessionRepository
@@ -41,6 +42,8 @@ class ManageSessions:
     """Whether new sessions are encrypted."""
     check: Callable[[Session], object] = lambda _: None
     """Raises if a session names a model or a pack that does not exist."""
+    choose_node: ChooseNode = field(default_factory=ChooseNode)
+    """Finds the machine that a session is about."""
     forget: Callable[[SessionId], object] = lambda _: None
     """Told of a session that is gone, for whoever has kept something of it."""
 
@@ -61,6 +64,7 @@ class ManageSessions:
         Raises:
             Forbidden: a run wants one.
             ConfigError, RecruitError: there is no such model or pack.
+            Forbidden, NodeNotFound, NodeUnavailable: the machine is none that they may choose.
         """
         if by.run:
             raise Forbidden("A run cannot start a session", hint="A person does that themselves.")
@@ -74,7 +78,7 @@ class ManageSessions:
             visibility=visibility,
             model_key=model_key,
             pack=pack,
-            node=node,
+            node=await self.choose_node(node, by.scopes),
             project=project,
         )
         self.check(session)
@@ -84,13 +88,18 @@ class ManageSessions:
         """Set what is given of title, visibility, model_key, pack, node and archived_at.
 
         Raises:
-            Forbidden: it is somebody else's.
+            Forbidden: it is somebody else's, or they may not operate machines.
+            ConfigError, RecruitError, NodeNotFound, NodeUnavailable: there is no such model, pack or machine.
         """
         require_owner(session, by)
+        values = dict(values)
         if "title" in values:
-            values = {**values, "title": " ".join(str(values["title"]).split())[: 4 * TITLE_CHARS]}
-        if {"model_key", "pack"} & values.keys():
-            self.check(replace(session, **{key: values[key] for key in ("model_key", "pack") if key in values}))
+            values["title"] = " ".join(str(values["title"]).split())[: 4 * TITLE_CHARS]
+        if "node" in values:
+            values["node"] = await self.choose_node(str(values["node"]), by.scopes)
+        chosen = {key: values[key] for key in ("model_key", "pack", "node") if key in values}
+        if chosen:
+            self.check(replace(session, **chosen))
         return await self.sessions.change(session.session_id, **values)
 
     async def mark_read(self, session: Session, *, by: Principal) -> Session:

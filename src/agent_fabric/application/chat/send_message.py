@@ -1,8 +1,9 @@
 """Says something in a session."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
+from agent_fabric.application.chat.choose_node import ChooseNode
 from agent_fabric.application.ports.chat import MessageQueue, SessionMessages, SessionRepository
 from agent_fabric.application.ports.clock import Clock, IdSource
 from agent_fabric.domain.chat import ChatMessage, QueuedMessage, Session, question_id
@@ -36,6 +37,8 @@ class SendMessage:
     ids: IdSource
     check: Callable[[Session], object] = lambda _: None
     """Raises what would keep the turn from beginning, such as a model that does not exist."""
+    choose_node: ChooseNode = field(default_factory=ChooseNode)
+    """Finds the machine that the session is about."""
 
     async def __call__(
         self,
@@ -65,12 +68,15 @@ class SendMessage:
             Forbidden: it is somebody else's session, or a run wants to say it.
             MissedMessages: more was said than they have seen.
             ConfigError, RecruitError: the session names a model or a pack that does not exist.
+            Forbidden, NodeNotFound, NodeUnavailable: it is about a machine that they may not operate, or that is gone
+                or offline.
             StoreFull, StoreUnavailable: nothing was written.
         """
         require_owner(session, by)
         if not content.strip():
             raise InvalidInputs("The message is empty", hint="Say something.")
         self.check(session)
+        await self.choose_node(session.node, by.scopes, now=True)
         run_id = run_id or self.ids.new_run_id()
         message = QueuedMessage(
             message_id=question_id(run_id),

@@ -5,6 +5,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from agent_fabric.domain.errors import FabricError, NodeUnavailable
+from agent_fabric.domain.fleet.chosen_node import NODE_PREFIX
+from agent_fabric.domain.identity import Scope, holds_scope
+from agent_fabric.domain.policy.access import lacks_scope
 from agent_fabric.domain.policy.calls import Policy, ProposedCall
 from agent_fabric.domain.policy.verdicts import Ruling, Verdict
 
@@ -17,8 +20,6 @@ NODE_RUN = "node-run"
 """The action that runs a tool on a machine for its own run, such as that of a schedule."""
 FLEET_PLAN = "fleet-plan"
 """The action that begins a plan once a person has agreed to all of it."""
-NODE_PREFIX = "node_"
-"""What the tools of agents on nodes are called: `node_run_command`."""
 
 
 class FleetDoor:
@@ -41,7 +42,7 @@ class FleetDoor:
         if self._tools is None:
             raise NodeUnavailable(
                 "Nodes are connected to a server, and this process is none",
-                hint="Start one with `fabric serve`, and run the task there: fabric run --server auto …",
+                hint="Start one with `fabric serve`, and work there: --server auto",
             )
         return self._tools
 
@@ -52,7 +53,10 @@ class FleetDoor:
 
 @dataclass(frozen=True, slots=True)
 class FleetPolicy:
-    """A `Policy` that judges calls to nodes by what is in force on the node, and all others as before."""
+    """A `Policy` that judges calls to nodes by what is in force on the node, and all others as before.
+
+    What a person may not do themselves, their runs may not do for them: calls to nodes need their scope `nodes`.
+    """
 
     inner: Policy
     door: FleetDoor
@@ -64,12 +68,14 @@ class FleetPolicy:
 
     def judge(self, call: ProposedCall) -> Ruling:
         """Decide about one call; never raises."""
+        asked = asked_of_node(call.tool, call.args)
+        if asked is not None and (reason := _lacks_right(call)):
+            return Ruling(Verdict.BLOCK, reason, "scope", call.tool)
         if call.tool == FLEET_PLAN:
             nodes = call.args.get("nodes")
             count = len(nodes) if isinstance(nodes, list) else 0
             reason = f"A plan for {count} machine(s): a person has to agree to all of it."
             return Ruling(Verdict.ASK, reason, "fleet_plan", str(call.args.get("plan_id", "")))
-        asked = asked_of_node(call.tool, call.args)
         if asked is None:
             return self.inner.judge(call)
         which, tool_name, arguments = asked
@@ -83,6 +89,17 @@ class FleetPolicy:
             return dispatch.judge(Wish(node=node, tool_name=tool_name, arguments=arguments, by=""))
         except FabricError as problem:  # the tool says the same
             return Ruling(Verdict.ALLOW, problem.message, "unusable_node", call.tool)
+
+
+def may_operate(scopes: frozenset[str]) -> bool:
+    """Tell whether somebody with these scopes may operate machines; no scopes at all are no limit."""
+    return not scopes or holds_scope(scopes, Scope.NODES)
+
+
+def _lacks_right(call: ProposedCall) -> str:
+    if not may_operate(call.scopes):
+        return "The user behind this run may not operate machines: that needs the scope 'nodes'."
+    return lacks_scope(call) if call.tool.startswith(NODE_PREFIX) else ""
 
 
 def asked_of_node(tool: str, args: Mapping[str, Any]) -> tuple[str, str, Mapping[str, Any]] | None:

@@ -11,9 +11,11 @@ from agent_fabric.domain.events import Body, SpecialistsRecruited
 from agent_fabric.domain.ids import SpecialistId
 from agent_fabric.domain.recruitment import (
     ASSISTANT,
+    SYSADMIN,
     Evidence,
     Recruitment,
     Specialist,
+    about_machine,
     by_conversation,
     by_fallback,
     by_keywords,
@@ -54,6 +56,8 @@ class RecruitSpecialists:
             raise RecruitError("No pack is configured", hint="Add one under `specialists` in the configuration.")
         if task.specialist_ids:
             return Prepared(self._recruited(task, named(task.specialist_ids)))
+        if task.node:
+            return Prepared(self._recruited(task, about_machine(task.node)))
         talks = task.profile is Profile.CHAT
         candidates = [each for each in self.specialists if talks or each.specialist_id != ASSISTANT]
         evidence = weigh(
@@ -90,7 +94,9 @@ class RecruitSpecialists:
             RecruitError: one does not.
         """
         known = [each.specialist_id for each in self.specialists]
-        needed = task.specialist_ids if task.agent is None else tuple(filter(None, [task.agent.pack]))
+        needed = task.specialist_ids or ((SYSADMIN,) if task.node else ())
+        if task.agent is not None:
+            needed = (SpecialistId(task.agent.pack),) if task.agent.pack else ()
         unknown = [str(who) for who in needed if who not in known]
         for name in unknown:
             if name in self.left_out:

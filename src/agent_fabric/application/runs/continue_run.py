@@ -72,6 +72,7 @@ class ContinueRun:
             prompt=asked.prompt,
             specialist_ids=chosen or before.specialist_ids or tuple(state.specialist_ids),
             agent=task.agent if chosen else before.agent,
+            node=task.node or before.node,
             model_key=before.model_key if keep_model and before.model_key in self.models else task.model_key,
             network_allowed=task.network_allowed and before.network_allowed,
             outside_allowed=task.outside_allowed and before.outside_allowed,

@@ -167,6 +167,7 @@ class ExecuteTask:
                 session=task.session,
                 history=secrets.hide(task.history) if secrets else task.history,
                 pool=task.pool,
+                node=task.node,
                 quotes=secrets.hide(task.quotes) if secrets else task.quotes,
             ),
         )

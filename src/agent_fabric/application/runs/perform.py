@@ -16,6 +16,7 @@ from agent_fabric.application.tools.invoke_tool import InvokeTool
 from agent_fabric.domain.dialects.compact_tools import compact as in_few_words
 from agent_fabric.domain.errors import ConfigError, FabricError, RecruitError
 from agent_fabric.domain.events import Body, ModelCalled, PackStarted, RunFailed
+from agent_fabric.domain.fleet.chosen_node import offered_about, words_about
 from agent_fabric.domain.ids import LaneId, RunId, SpecialistId
 from agent_fabric.domain.labels import WORKSPACE_FILES
 from agent_fabric.domain.memory.knowledge import MEMORY_TOOL
@@ -213,6 +214,9 @@ class Perform:
         prompt, tools, finish = _instructions(pack, compact=settings.compact)
         if state.talks:
             prompt = f"{prompt}\n\n{HOW_TO_TALK_BRIEFLY if settings.compact else HOW_TO_TALK}"
+        if node := state.task.node:
+            prompt = f"{prompt}\n\n{words_about(node, tools)}"
+            tools = offered_about(tools, node)
         briefing = await self._brief(state, pack, settings.context_window)
         return (
             PackStarted(
@@ -276,6 +280,7 @@ def _site(state: RunState, lane: Lane) -> CallSite:
         began_with=lane.began_with,
         agent=lane.specialist_id,
         target=state.workspace,
+        node="" if state.task is None else state.task.node,
         outside_allowed=state.task is None or state.task.outside_allowed,
         unattended=state.task is not None and bool(state.task.trial_of),
         by_itself=state.task is not None and state.task.priority is Priority.SCHEDULED,

@@ -29,6 +29,8 @@ class CallSite:
     agent: str
     target: str
     """Where the call would happen: the workspace, or another machine."""
+    node: str = ""
+    """The machine of the fleet that a call to machines means if it names none; empty: it has to name one."""
     flow: Flow = NOTHING_READ
     """What the run has read so far, and sent unasked."""
     grants: Sequence[Grant] = ()

@@ -23,6 +23,7 @@ from agent_fabric.domain.allowlists import NO_ALLOWLISTS, Allowlists
 from agent_fabric.domain.approval_events import ApprovalRequested
 from agent_fabric.domain.approvals import Decision, Question
 from agent_fabric.domain.events import Body, SecurityViolated, ToolCalled, ToolErred, ToolReturned
+from agent_fabric.domain.fleet.chosen_node import named_call
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.json_schema import problems_with
 from agent_fabric.domain.labels import NO_BOX, WORKSPACE_FILES
@@ -102,7 +103,7 @@ class InvokeTool:
             known = ", ".join(tools)
             return _refused(call, {}, "UnknownTool", f"there is no tool {call.tool!r}; the tools are: {known}")
         try:
-            args = arguments_from(call.arguments)
+            args = named_call(spec, arguments_from(call.arguments), site.node)
         except BadArguments as problem:
             return _refused(call, {"unparsed": call.arguments}, "BadArguments", f"{problem}; send a JSON object")
         if site.asked is not None and site.asked.expires_at <= self.clock.now():

@@ -273,6 +273,7 @@ def result_of(state: RunState) -> RunResult:
         untrusted=tuple(state.untrusted),
         private=tuple(state.private),
         continues=None if state.task is None else state.task.continues,
+        node="" if state.task is None else state.task.node,
     )
 
 

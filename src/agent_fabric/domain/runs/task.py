@@ -198,6 +198,9 @@ class Task:
     """The session that it is a turn of; empty: none."""
     history: tuple[Message, ...] = ()
     """What was said in the session before, and done."""
+    node: str = ""
+    """The machine of the fleet that it is about, and that its calls to machines mean unless they name one; empty: none
+    was chosen."""
     pool: str = ""
     """The workers that may drive it, where several share a store; empty: those of the default pool."""
     project: bool | None = None
@@ -278,6 +281,8 @@ class RunResult:
     """What it has read that the world must not have."""
     continues: RunId | None = None
     """The run that it follows up; None: it began by itself."""
+    node: str = ""
+    """The machine of the fleet that it is about; empty: none was chosen."""
 
 
 def root_of(parent: Parent | None) -> RunId | None:

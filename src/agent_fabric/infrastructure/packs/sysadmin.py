@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from agent_fabric.application.fleet.fleet_policy import FLEET_PLAN, NODE_COMMAND, NODE_PREFIX, NODE_RUN, FleetDoor
+from agent_fabric.application.fleet.fleet_policy import FLEET_PLAN, NODE_COMMAND, NODE_RUN, FleetDoor
 from agent_fabric.domain.errors import FabricError
+from agent_fabric.domain.fleet.chosen_node import NODE_ARGUMENT, NODE_PREFIX
 from agent_fabric.domain.fleet.commands import CommandStatus, NodeCommand
 from agent_fabric.domain.fleet.node_tools import NODE_TOOLS, NOT_FOR_AGENTS
 from agent_fabric.domain.fleet.read_back import may_have_happened, surely_reads
@@ -80,9 +81,11 @@ def _node_tool(door: FleetDoor, spec: ToolSpec) -> tuple[ToolSpec, ToolFunction]
     )
 
     async def call(args: Mapping[str, Any], context: ToolContext) -> ToolResult:
-        arguments = {key: value for key, value in args.items() if key != "node"}
-        tools = door.tools
+        if not args.get(NODE_ARGUMENT):  # nobody has judged a call that names none
+            return ToolResult(success=False, error="Name the machine in `node`; node_list tells which there are.")
+        arguments = {key: value for key, value in args.items() if key != NODE_ARGUMENT}
         try:
+            tools = door.tools
             left = await tools.not_read_back(context.run_id)
             command = await tools.execute(
                 str(args["node"]),

@@ -1,6 +1,8 @@
 """The table of messages, and the hashes of their words."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import islice
+from typing import NamedTuple
 
 from agent_fabric.application.ports.chat import FoundMessage, MessagePage, SessionQuery
 from agent_fabric.application.ports.encryption import Cipher
@@ -11,6 +13,7 @@ from agent_fabric.domain.ids import RunId, SessionId
 from agent_fabric.infrastructure.persistence.chat_queue import queued_messages
 from agent_fabric.infrastructure.persistence.chat_rows import (
     SESSION_COLUMNS,
+    UNREADABLE,
     SessionKeys,
     folded,
     hash_of_word,
@@ -27,8 +30,20 @@ _COLUMNS = "id, role, content, metadata_json, created_at"
 _MADE_OF = (RunCreated, RunCompleted, RunFailed, RunCancelled)
 AT_ONCE = 500
 """Hashes that are looked up with one query."""
+FIRST_SESSIONS = 50
+"""Sessions that are searched together at first, and then twice as many each time: the newest mostly have enough."""
+_NEWEST = "(SELECT max(number) FROM chat_messages WHERE session_id = chat_sessions.id)"
 MAX_SEARCHED = 10_000
 """Sessions, the newest first, that a search looks into."""
+
+
+class _Searched(NamedTuple):
+    """A session with messages."""
+
+    session_id: str
+    key: bytes | None
+    newest: int
+    """The number of its newest message."""
 
 
 class SqlSessionMessages:
@@ -100,34 +115,64 @@ class SqlSessionMessages:
     def _search(self, connection: SqlConnection, terms: Sequence[str], wanted: SessionQuery) -> list[FoundMessage]:
         condition, values = listed(wanted)
         query = (
-            f"SELECT {SESSION_COLUMNS} FROM chat_sessions WHERE {condition}"  # noqa: S608 - ours
+            f"SELECT {SESSION_COLUMNS}, {_NEWEST} FROM chat_sessions WHERE {condition}"  # noqa: S608 - ours
             " ORDER BY updated_at DESC, id LIMIT ?"
         )
         rows = connection.execute(query, (*values, MAX_SEARCHED)).fetchall()
-        sessions = {row[0]: session_from(row, self._keys) for row in rows}
-        ciphers = self._opened((row[0], row[-2]) for row in rows)
-        candidates = self._candidates(connection, terms, ciphers)
-        found = [
-            FoundMessage(session, None)
-            for session in sessions.values()
-            if _stand_in(terms, session.title) and session.session_id in ciphers
-        ]
-        newest = sorted(candidates, reverse=True)
-        for first in range(0, len(newest), wanted.limit):
-            if len(found) >= wanted.limit:
+        known = {row[0]: session_from(row[:-1], self._keys) for row in rows}
+        readable = (session for session in known.values() if session.title != UNREADABLE)
+        titled = (FoundMessage(session, None) for session in readable if _stand_in(terms, session.title))
+        found = [*islice(titled, wanted.limit)]
+        if len(found) == wanted.limit:
+            return found
+        said = [_Searched(row[0], row[-3], row[-1]) for row in rows if row[-1] is not None]
+        newest = self._newest(connection, terms, said, wanted.limit - len(found))
+        return [*found, *(FoundMessage(known[message.session_id], message) for message in newest)]
+
+    def _newest(
+        self, connection: SqlConnection, terms: Sequence[str], sessions: list["_Searched"], limit: int
+    ) -> list[ChatMessage]:
+        """Return the newest messages with all words. Sessions without one that is new enough are not looked into."""
+        sessions.sort(key=lambda each: each.newest, reverse=True)
+        found: dict[int, ChatMessage] = {}
+        first, at_once = 0, FIRST_SESSIONS
+        while first < len(sessions):
+            oldest = min(found) if len(found) >= limit else 0
+            part = [each for each in sessions[first : first + at_once] if each.newest > oldest]
+            if not part:
                 break
-            part = newest[first : first + wanted.limit]
+            ciphers = self._opened((each.session_id, each.key) for each in part)
+            numbers = [each for each in self._candidates(connection, terms, ciphers) if each > oldest]
+            found |= self._matching(connection, terms, sorted(numbers, reverse=True), ciphers, limit)
+            found = {number: found[number] for number in sorted(found, reverse=True)[:limit]}
+            first, at_once = first + at_once, at_once * 2
+        return [*found.values()]
+
+    def _matching(
+        self,
+        connection: SqlConnection,
+        terms: Sequence[str],
+        numbers: Sequence[int],
+        ciphers: Mapping[str, Cipher | None],
+        limit: int,
+    ) -> dict[int, ChatMessage]:
+        """Return the first of these messages in which all words stand, by their numbers."""
+        found: dict[int, ChatMessage] = {}
+        for first in range(0, len(numbers), limit):
+            part = numbers[first : first + limit]
             query = (
-                f"SELECT session_id, {_COLUMNS} FROM chat_messages"  # noqa: S608 - only marks
+                f"SELECT number, session_id, {_COLUMNS} FROM chat_messages"  # noqa: S608 - only marks
                 f" WHERE number IN ({marks(part)}) ORDER BY number DESC"
             )
-            for row in connection.execute(query, part).fetchall():
-                if row[0] not in sessions:
-                    continue
-                message = message_from_row(row[1:], SessionId(row[0]), ciphers[row[0]])
+            for number, session_id, *row in connection.execute(query, part).fetchall():
+                if session_id not in ciphers:
+                    continue  # the same hash by chance
+                message = message_from_row(row, SessionId(session_id), ciphers[session_id])
                 if _stand_in(terms, message.content):
-                    found.append(FoundMessage(sessions[row[0]], message))
-        return found[: wanted.limit]
+                    found[int(number)] = message
+            if len(found) >= limit:
+                break
+        return found
 
     def _opened(self, sessions: Iterable[tuple[str, bytes | None]]) -> dict[str, Cipher | None]:
         opened: dict[str, Cipher | None] = {}
@@ -139,18 +184,26 @@ class SqlSessionMessages:
         return opened
 
     def _candidates(
-        self, connection: SqlConnection, terms: Sequence[str], ciphers: dict[str, Cipher | None]
+        self, connection: SqlConnection, terms: Sequence[str], ciphers: Mapping[str, Cipher | None]
     ) -> set[int]:
-        """Return the messages that may have all words: beginnings of words are looked up by some of their letters."""
+        """Return the messages that may have all words: beginnings of words are looked up by some of their letters.
+
+        Each word is looked up only in sessions that have all words before it.
+        """
         found: set[int] | None = None
+        sessions: Collection[str] = ciphers.keys()
         for term in terms:
-            hashes = [each for session, cipher in ciphers.items() for each in hash_of_word(session, cipher, term)]
-            some: set[int] = set()
+            owners = {each: session for session in sessions for each in hash_of_word(session, ciphers[session], term)}
+            hashes, some, having = [*owners], set[int](), set[str]()
             for first in range(0, len(hashes), AT_ONCE):
                 part = hashes[first : first + AT_ONCE]
-                query = f"SELECT message FROM chat_words WHERE word IN ({marks(part)})"  # noqa: S608 - only marks
-                some.update(int(number) for (number,) in connection.execute(query, part))
-            found = some if found is None else found & some
+                query = f"SELECT word, message FROM chat_words WHERE word IN ({marks(part)})"  # noqa: S608 - only marks
+                for word, number in connection.execute(query, part):
+                    some.add(int(number))
+                    having.add(owners[bytes(word)])
+            found, sessions = some if found is None else found & some, having
+            if not found:
+                return set()
         return found or set()
 
     async def rebuild(self, session_id: SessionId) -> int:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from agent_fabric.domain.chat import MAX_MESSAGE_CHARS, STOPPED, answer_id
+from agent_fabric.domain.chat import MAX_MESSAGE_CHARS, STOPPED, Session, answer_id
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.interfaces.cli.ask_approval import is_interactive
@@ -33,6 +33,9 @@ def chat(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
     new: Annotated[bool, typer.Option("--new", help="A new session; so it is by default.")] = False,
     model_key: Annotated[str | None, typer.Option(metavar="KEY", help="The configured model that answers.")] = None,
     pack: Annotated[str | None, typer.Option(metavar="NAME", help="The specialist; chosen by default.")] = None,
+    node: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The machine that it is about; `sysadmin` looks after it.")
+    ] = None,
     here: Here = False,
     workspace: Workspace = None,
     server: Server = None,
@@ -51,7 +54,7 @@ def chat(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
     text = "" if talks_with_person else _standard_input()
     said = None if as_json else sys.stdout if talks_with_person else None
     view = ChatView(said, sys.stderr if talks_with_person else None)
-    start = Start(session or "", last, model_key or "", pack or "")
+    start = Start(session or "", last, model_key, pack, node)
     url = server_of(workspace, server, local_only=here)
     if url is None:
         root = fabric_root(workspace)
@@ -75,20 +78,20 @@ def chat(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
 
 
 async def _converse(talk: Talk, start: Start, view: ChatView, presses: Presses, _text: str, _json: bool) -> int:
+    found = await _opened(talk, start)
+    return await ChatLoop(talk, found, view, presses).run()
+
+
+async def _opened(talk: Talk, start: Start) -> Session:
+    """Return the session to talk in, with what was chosen for it."""
     found = await talk.open(start)
-    if start.model_key and start.model_key != found.model_key:
-        found = await talk.change(found, model_key=start.model_key)
-    loop = ChatLoop(talk, found, view, presses)
-    if found.turn is not None:  # a process was killed in the middle of it
-        await talk.answer(found, found.turn)
-        view.end_line()
-    return await loop.run()
+    chosen = {"model_key": start.model_key, "pack": start.pack, "node": start.node}
+    changes = {what: value for what, value in chosen.items() if value is not None and value != getattr(found, what)}
+    return await talk.change(found, **changes) if changes else found
 
 
 async def _say_once(talk: Talk, start: Start, view: ChatView, presses: Presses, text: str, as_json: bool) -> int:
-    found = await talk.open(start)
-    if start.model_key and start.model_key != found.model_key:
-        found = await talk.change(found, model_key=start.model_key)
+    found = await _opened(talk, start)
     loop = ChatLoop(talk, found, view, presses)
     result, message = await loop.turn(text, asks=False)
     if as_json:

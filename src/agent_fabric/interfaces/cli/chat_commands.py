@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 HELP = """\
 /model KEY     use another configured model from the next message on
 /pack NAME     use another specialist
+/node [NAME]   talk about a machine of the fleet; without a name: about none
 /title TEXT    rename the session
 /remember TEXT remember a fact in all sessions; fabric memory lists them
 /approve       answer what the turn waits for
@@ -51,6 +52,7 @@ class ChatCommands:
             "help": self._help,
             "model": self._model,
             "pack": self._pack,
+            "node": self._node,
             "title": self._title,
             "remember": self._remember,
             "approve": self._approve,
@@ -94,6 +96,9 @@ class ChatCommands:
 
     async def _pack(self, name: str) -> None:
         await self._change("pack", name, "a specialist that is chosen")
+
+    async def _node(self, name: str) -> None:
+        await self._change("node", name, "no machine")
 
     async def _title(self, text: str) -> None:
         if not text:

@@ -3,12 +3,12 @@
 import asyncio
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from agent_fabric.domain.chat import QUEUED, STOPPED, ChatMessage, Session, answer_id
-from agent_fabric.domain.errors import FabricError
+from agent_fabric.domain.errors import FabricError, InvalidInputs
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunResult, RunStatus
 from agent_fabric.interfaces.cli.ask_approval import ask_person, is_interactive
@@ -46,7 +46,7 @@ class Presses:
             return
         self.pressed = True
         if self.stop is None:
-            sys.stderr.write("\n(Ctrl-C again leaves)\n")
+            sys.stderr.write(f"\n(Ctrl-C again leaves)\n{PROMPT}")
             sys.stderr.flush()
         else:
             sys.stderr.write("\n(stopping; Ctrl-C again leaves)\n")
@@ -76,12 +76,20 @@ class ChatLoop:
     presses: Presses
     newest: str = ""
     """The newest message that was shown."""
+    shows_others: bool = False
+    """Whether what others say while our message waits is shown behind its answer; in this process, it was shown."""
 
     async def turn(self, text: str, *, asks: bool) -> tuple[RunResult, ChatMessage | None]:
         """Say something and wait for the answer; return how the turn ended, and its message once it has one."""
-        run_id = await self.talk.say(self.session, text)
+        return await self.watch(await self.talk.say(self.session, text), asks=asks)
+
+    async def watch(self, run_id: RunId, *, asks: bool) -> tuple[RunResult, ChatMessage | None]:
+        """Wait for the answer of a turn; return as above."""
+        pressed_early = self.presses.pressed
         self.presses.forget()
         self.presses.stop = lambda: self.talk.stop(self.session, run_id)
+        if pressed_early:  # before there was a turn that could be stopped
+            self.presses.press()
         try:
             result = await self.talk.answer(self.session, run_id)
             result = await self._ask(result) if asks else result
@@ -102,6 +110,10 @@ class ChatLoop:
         said = await self.talk.after(self.session, self.newest)
         found = next((each for each in said if each.message_id == answer_id(run_id)), None)
         if found is not None:
+            if self.shows_others:
+                for each in said[: said.index(found)]:
+                    if each.metadata.get("run_id") != run_id:
+                        self.show(each)
             self.newest = found.message_id
             await self.talk.seen(self.session)
         return found
@@ -111,8 +123,15 @@ class ChatLoop:
         commands, typed = ChatCommands(self), TypedLines()
         self._greet()
         await self._show_new(quiet=False)
+        self.shows_others = self.talk.served
+        if self.session.turn is not None:  # another window is in the middle of it, or a process was killed there
+            await self._attempt(self._tell(self.watch(self.session.turn, asks=True)))
         while True:
-            line = await typed.read(PROMPT, self._look, LOOK_EVERY_S)
+            try:
+                line = await typed.read(PROMPT, self._look, LOOK_EVERY_S)
+            except InvalidInputs as problem:
+                print_error(problem, as_json=False)
+                continue
             self.presses.forget()
             if line is None:
                 sys.stderr.write("\n")
@@ -122,18 +141,24 @@ class ChatLoop:
                 continue
             try:
                 if text.startswith("/") and not text.startswith("//"):
-                    await commands(text)
+                    await self._attempt(commands(text))
                 else:
-                    await self.say(text.removeprefix("/") if text.startswith("//") else text)
+                    words = text.removeprefix("/") if text.startswith("//") else text
+                    await self._attempt(self._tell(self.turn(words, asks=True)))
             except Left:
                 return COMPLETED
-            except FabricError as problem:
-                self.view.end_line()
-                print_error(problem, as_json=False)
 
-    async def say(self, text: str) -> None:
-        """Say something, and show what comes of it."""
-        result, message = await self.turn(text, asks=True)
+    async def _attempt(self, what: Awaitable[None]) -> None:
+        """Do something; tell the person if it does not work."""
+        try:
+            await what
+        except FabricError as problem:
+            self.view.end_line()
+            print_error(problem, as_json=False)
+
+    async def _tell(self, turn: Awaitable[tuple[RunResult, ChatMessage | None]]) -> None:
+        """Wait for a turn, and tell how it stands."""
+        result, message = await turn
         if message is not None and message.metadata.get("status") == STOPPED:
             sys.stderr.write(styled("(stopped; what was said is kept)\n", "yellow", sys.stderr))
         elif result.status is RunStatus.WAITING:
@@ -144,7 +169,8 @@ class ChatLoop:
 
     def _greet(self) -> None:
         title = plain(self.session.title) or "a new session"
-        sys.stderr.write(f"{styled(title, 'bold', sys.stderr)}  {self.session.session_id[:8]}\n")
+        about = f"  machine {plain(self.session.node)}" if self.session.node else ""
+        sys.stderr.write(f"{styled(title, 'bold', sys.stderr)}  {self.session.session_id[:8]}{about}\n")
         sys.stderr.write(styled("Enter sends, Ctrl-C stops, /help shows commands.\n", "dim", sys.stderr))
 
     async def _look(self) -> bool:

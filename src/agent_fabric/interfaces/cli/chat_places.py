@@ -42,8 +42,10 @@ class Start(NamedTuple):
     session: str = ""
     """The beginning of its id."""
     last: bool = False
-    model_key: str = ""
-    pack: str = ""
+    model_key: str | None = None
+    """None, here and below: as the session has it."""
+    pack: str | None = None
+    node: str | None = None
     project: str = ""
 
 
@@ -77,7 +79,11 @@ class LocalTalk:
                 raise SessionNotFound("There is no session here yet", hint="Start one: fabric chat")
             return found[0]
         return await self._chat.manage.create(
-            by=self._by, model_key=start.model_key, pack=start.pack, project=start.project
+            by=self._by,
+            model_key=start.model_key or "",
+            pack=start.pack or "",
+            node=start.node or "",
+            project=start.project,
         )
 
     async def session(self, session_id: str) -> Session:
@@ -165,7 +171,7 @@ class LocalTalk:
         await self._chat.manage.mark_read(await self.session(session.session_id), by=self._by)
 
     async def change(self, session: Session, **values: str) -> Session:
-        """Set the model, the pack or the title."""
+        """Set the model, the pack, the machine or the title."""
         return await self._chat.manage.change(session, values, by=self._by)
 
     async def fork(self, session: Session, message_id: str) -> tuple[Session, str]:

@@ -40,7 +40,7 @@ class ServerTalk:
             if not found:
                 raise SessionNotFound("You have no session at this server yet", hint="Start one: fabric chat")
             return found[0]
-        return await sessions.create(model_key=start.model_key, pack=start.pack)
+        return await sessions.create(model_key=start.model_key or "", pack=start.pack or "", node=start.node or "")
 
     async def session(self, session_id: str) -> Session:
         return await self._client.sessions.show(session_id)

@@ -39,6 +39,7 @@ VALUED = frozenset(
             "--args",
             "--set",
             "--sign",
+            "--node",
         ),
         *(
             "--data",

@@ -205,6 +205,7 @@ class LiveView:
         """Show which run it is and in which box; the box on a line of its own where both do not fit on one."""
         about = [each for each in (self._steps.created(run_id, body),) if each]
         about += [f"continues run {body.continues}"] if body.continues else []
+        about += [f"machine {plain(body.node)}"] if body.node else []
         box = _BOXES.get(body.sandbox, f"sandbox {body.sandbox}")
         run = f"run {run_id}"
         width = len(self._prefix + " · ".join((run, *about, box)))

@@ -23,7 +23,8 @@ class SessionRequest(RequestBody, json_schema_extra={"examples": [{}]}):
     pack: _Name = ""
     """The specialist; empty: one is chosen."""
     node: _Name = ""
-    """The machine that it is about."""
+    """The machine that it is about, by name or id; needs the scope `nodes`. Its turns have the pack `sysadmin` unless
+    another one is named, and their calls to machines go there unless they name another one."""
     visibility: Literal["private", "team"] = "private"
     """Who sees it beside its owner."""
 
@@ -35,6 +36,7 @@ class SessionChange(RequestBody, json_schema_extra={"examples": [{"title": "Disk
     model_key: _Name | None = None
     pack: _Name | None = None
     node: _Name | None = None
+    """The machine; empty: any."""
     visibility: Literal["private", "team"] | None = None
     archived: bool | None = None
     """Whether it is put away: not listed, but still there."""

@@ -95,7 +95,7 @@ def _add_listing(app: FastAPI, fabric: ServerFabric) -> None:
             SESSION,
             status=201,
             body=takes(SessionRequest, required=False),
-            fails=[403, 404, 503, 507],
+            fails=_CHANGES,
         ),
     )
     async def create(request: Request) -> Response:
@@ -159,9 +159,7 @@ def _add_session(app: FastAPI, fabric: ServerFabric) -> None:
 
     @app.patch(
         ONE,
-        **operation(
-            "sessions", Scope.RUNS, "Change a session", SESSION, body=takes(SessionChange), fails=[403, 404, 503, 507]
-        ),
+        **operation("sessions", Scope.RUNS, "Change a session", SESSION, body=takes(SessionChange), fails=_CHANGES),
     )
     async def change(session_id: SessionPath, request: Request) -> Response:
         """Its visibility is that of its runs, from now on and for all of them."""

@@ -52,7 +52,7 @@ export function Run({ store, actions, run, seq, asked }) {
   const settled = SETTLED.has(known?.status ?? meta.status);
   return html`<p class="row-title"><strong>${meta.prompt.slice(0, 400)}</strong></p>
     <p class="row-facts"><span class=${`status ${known?.status ?? meta.status}`}>${known?.status ?? meta.status}</span>
-      <span>${meta.specialist_ids.join(", ")}</span><span>${meta.model}</span><span>${counted(meta.steps, "step")}</span>
+      <span>${meta.specialist_ids.join(", ")}</span>${meta.node && html`<span data-test="run-machine">machine ${meta.node}</span>`}<span>${meta.model}</span><span>${counted(meta.steps, "step")}</span>
       <span>${durationText(meta.duration_s ?? 0)}</span><span>${(meta.usage.prompt_tokens + meta.usage.completion_tokens).toLocaleString()} tokens</span></p>
     ${known && activity(known) && html`<p class="quiet">${activity(known)}</p>`}
     <${Badge} run=${meta.run_id} settled=${settled} />

@@ -3,7 +3,6 @@
 import { get, keepPageToken, newKey, pageToken, Problem, request } from "../net/api.js";
 import { PageSocket } from "../net/socket.js";
 import { SETTLED } from "./fold.js";
-import { saidAbout } from "./words.js";
 
 const PAGE = 50;
 const SESSIONS = 100;
@@ -149,14 +148,13 @@ export class Actions {
   /**
    * Send a message. It is kept in this browser until the server has it, and never sent twice.
    *
-   * @param {string} words
+   * @param {string} content
    * @param {{session?: string, key?: string, options?: Record<string, any>}} [more]
    */
-  async send(words, more = {}) {
+  async send(content, more = {}) {
     const { store } = this;
     const key = more.key ?? newKey();
     let session = more.session ?? store.current;
-    const content = saidAbout(words, store.sessions.get(session)?.node);
     if (!session) {
       const made = await request("POST", "/api/v1/sessions", { body: more.options ?? {}, key: `${key}-session` });
       session = made.id;

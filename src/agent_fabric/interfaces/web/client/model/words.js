@@ -95,13 +95,3 @@ export function boxText(level) {
   };
   return words[/** @type {keyof typeof words} */ (level)] ?? `level ${level}`;
 }
-
-/**
- * What is said in a chat about a machine: it names the machine, so that the model and whoever reads it later know.
- *
- * @param {string} content
- * @param {string | undefined} node
- */
-export function saidAbout(content, node) {
-  return node && !content.includes(node) ? `${content}\n\nMachine: ${node}` : content;
-}

@@ -43,7 +43,7 @@ export function Header({ store, actions }) {
     <${IconButton} icon="clock" label="Clock: schedules and triggers" data-test="clock" onClick=${() => actions.show("clock")} />
     <${IconButton} icon="panel" label="Runs, workflows, models and more" data-test="open-drawer" onClick=${() => actions.show(store.drawer ? "" : "runs")} />
     <${IconButton} icon="gear" label="Settings" onClick=${() => actions.show("settings")} />
-    ${session?.pack === "sysadmin" && html`<${Later} key=${session.id} load=${() => import("./node_choice.js")} name="NodeChoice" session=${session} store=${store} actions=${actions} />`}
+    ${(session?.pack === "sysadmin" || session?.node) && html`<${Later} key=${session.id} load=${() => import("./node_choice.js")} name="NodeChoice" session=${session} store=${store} actions=${actions} />`}
   </header>`;
 }
 
