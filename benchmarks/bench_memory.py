@@ -1,100 +1,130 @@
 """How well memory finds what was said: words, vectors, fused ranks and our weighted sum, on the same questions.
 
-python benchmarks/bench_memory.py            # the table and the costs
+python benchmarks/bench_memory.py                       # the tables and the costs at 10,000 passages
+python benchmarks/bench_memory.py --passages 10000 100000 --ingest 1000
 python benchmarks/bench_memory.py --longmemeval FILE    # with your own copy of LongMemEval-S
 
-Half of the questions choose weight and threshold, the other half is reported. Needs the extra `embeddings`.
+*Ours* is the product: a store in SQLite, asked through `SearchMemory`. Its constants were chosen with the first half of
+the questions (`--half 0` shows them), and the second half is reported. Needs the extra `embeddings`.
 """
 
 import argparse
 import asyncio
-import functools
 import json
 import random
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from agent_fabric.application.memory.embed_passages import EmbedPassages
 from agent_fabric.application.memory.search_memory import SearchMemory
+from agent_fabric.application.ports.embeddings import Vector
 from agent_fabric.application.ports.memory import DocumentQuery
+from agent_fabric.application.ports.storage import Storage
 from agent_fabric.bootstrap.records import open_records
 from agent_fabric.domain.ids import DocumentId
-from agent_fabric.domain.memory import ranking
 from agent_fabric.domain.memory.documents import Document, content_hash
 from agent_fabric.domain.memory.passages import Passage
-from agent_fabric.domain.memory.ranking import MIN_SCORE, MIN_WORDS, WORDS_WEIGHT, Candidate, rank
-from agent_fabric.domain.memory.terms import terms_in
+from agent_fabric.domain.memory.ranking import MIN_WORDS, Candidate, rank
+from agent_fabric.domain.memory.terms import question_terms, terms_in
 from agent_fabric.domain.ownership import Viewer
 from agent_fabric.infrastructure.embeddings.int8 import int8_similarities, quantized
 from agent_fabric.infrastructure.embeddings.sentence_encoder import SentenceEncoder
 from embeddings.pairs import all_pairs
 from memory_sessions import Asked, make_sessions
 
-vars(ranking)["terms_in"] = functools.cache(terms_in)  # the same texts are ranked for every question
 DOCS: Final = Path(__file__).parents[1] / "docs"
 FUSED: Final = 60
-WEIGHTS: Final = (0.0, 0.1, 0.25, 0.5, 1.0)
-THRESHOLDS: Final = (0.0, 0.12, 0.16, 0.2, 0.25, 0.3, 0.4)
 DEEP: Final = 10
+CANDIDATES: Final = 50
+ABSTENTION: Final = "abstention"
+MINE: Final = DocumentQuery(viewer=Viewer(("local",), sees_all=False))
 
 
 class Pool(NamedTuple):
-    """Texts, what is asked about them, and how near each text is to each question."""
+    """Texts, what is asked about them, and the vectors of both."""
 
     texts: Sequence[str]
     asked: Sequence[Asked]
-    near: Sequence[Sequence[float]]
-    shares: Sequence[Sequence[float]]
-    """How much of each question stands in each text."""
+    vectors: Sequence[Vector]
+    questions: Sequence[Vector]
 
 
-Method = Callable[[Pool, int], Sequence[int]]
+class Known:
+    """Embedder that knows the vectors of all questions."""
+
+    def __init__(self, encoder: SentenceEncoder, pools: Sequence[Pool]) -> None:
+        self.name, self.dimensions = encoder.name, encoder.dimensions
+        self._vectors = {
+            asked.question: vector for pool in pools for asked, vector in zip(pool.asked, pool.questions, strict=True)
+        }
+
+    async def embed(self, texts: Sequence[str]) -> Sequence[Vector]:
+        return [self._vectors[text] for text in texts]
+
+
+Find = Callable[[str], Awaitable[Sequence[int]]]
 """Returns the texts that fit a question, the best first."""
 
 
-def shares_of(texts: Sequence[str], question: str) -> list[float]:
-    """Return how much of a question stands in each text, as the product counts it."""
-    shares = [0.0] * len(texts)
-    candidates = [Candidate(DocumentId(f"{at:06}"), 0, text) for at, text in enumerate(texts)]
-    for each in rank(question, candidates, min_words=0.0):
-        shares[int(each.candidate.document_id)] = each.words
-    return shares
+class Halves:
+    """The methods that ours is compared with: words alone, vectors alone, and both by their ranks."""
 
+    def __init__(self, pool: Pool, embedder: Known) -> None:
+        self._embedder = embedder
+        self._texts = pool.texts
+        self._terms = [frozenset(terms_in(text)) for text in pool.texts]
+        self._vectors = [quantized(vector) for vector in pool.vectors]
 
-def words(pool: Pool, number: int) -> Sequence[int]:
-    shares = pool.shares[number]
-    return [at for at in sorted(range(len(shares)), key=lambda at: -shares[at]) if shares[at] >= MIN_WORDS]
+    async def words(self, question: str) -> Sequence[int]:
+        shares = self._shares(question)
+        return [at for at in _descending(shares) if shares[at] >= MIN_WORDS]
 
+    async def all_words(self, question: str) -> Sequence[int]:
+        shares = self._shares(question)
+        return [at for at in _descending(shares) if shares[at] > 0]
 
-def vectors(threshold: float) -> Method:
-    def find(pool: Pool, number: int) -> Sequence[int]:
-        near = pool.near[number]
-        return [at for at in sorted(range(len(near)), key=lambda at: -near[at]) if near[at] >= threshold]
+    async def vectors(self, question: str) -> Sequence[int]:
+        (vector,) = await self._embedder.embed([question])
+        return _descending(int8_similarities(self._vectors, vector))
 
-    return find
-
-
-def fused(threshold: float) -> Method:
-    def find(pool: Pool, number: int) -> Sequence[int]:
+    async def fused(self, question: str) -> Sequence[int]:
         score: dict[int, float] = {}
-        for found in (words(pool, number), vectors(threshold)(pool, number)):
+        for found in (await self.all_words(question), await self.vectors(question)):
             for place, at in enumerate(found[:100]):
                 score[at] = score.get(at, 0.0) + 1 / (FUSED + place)
         return sorted(score, key=lambda at: -score[at])
 
-    return find
+    def _shares(self, question: str) -> list[float]:
+        asked = question_terms(question)
+        candidates = [
+            Candidate(DocumentId(f"{at:016}"), 0, "", None, asked & terms) for at, terms in enumerate(self._terms)
+        ]
+        shares = [0.0] * len(candidates)
+        for each in rank(question, candidates, min_words=0.0):
+            shares[int(each.candidate.document_id)] = each.words
+        return shares
 
 
-def ours(weight: float, threshold: float) -> Method:
-    def find(pool: Pool, number: int) -> Sequence[int]:
-        pairs = zip(pool.near[number], pool.shares[number], strict=True)
-        scores = [(max(near, 0.0) + weight * share) / (1 + weight) for near, share in pairs]
-        return [at for at in sorted(range(len(scores)), key=lambda at: -scores[at]) if scores[at] >= threshold]
+def _descending(scores: Sequence[float]) -> list[int]:
+    return sorted(range(len(scores)), key=lambda at: -scores[at])
+
+
+async def put(storage: Storage, pool: Pool, embedder: str) -> None:
+    """Make each text a document of its own, with its vector."""
+    for at in range(len(pool.texts)):
+        await put_one(storage, pool, embedder, at)
+
+
+def ours(search: SearchMemory) -> Find:
+    async def find(question: str) -> Sequence[int]:
+        answer = await search(question, MINE, limit=DEEP)
+        return [int(each.document.document_id) for each in answer.passages]
 
     return find
 
@@ -105,36 +135,27 @@ class Figures(NamedTuple):
     recall5: float
     recall10: float
     mrr: float
-    abstained: float | None
-    asked: int
+    silent: float
+    """The share of questions about which nothing was found."""
 
 
-def measured(pool: Pool, numbers: Sequence[int], method: Method) -> Figures:
-    hits5 = hits10 = reciprocal = 0.0
-    silent = unanswerable = answerable = 0
-    for number in numbers:
-        asked = pool.asked[number]
-        found = list(method(pool, number)[:DEEP])
-        if not asked.answers:
-            unanswerable += 1
-            silent += not found
-            continue
-        answerable += 1
-        hits5 += sum(each in found[:5] for each in asked.answers) / len(asked.answers)
-        hits10 += sum(each in found for each in asked.answers) / len(asked.answers)
-        first = min((found.index(each) for each in asked.answers if each in found), default=None)
-        reciprocal += 0.0 if first is None else 1 / (first + 1)
-    whole = max(answerable, 1)
-    return Figures(
-        hits5 / whole, hits10 / whole, reciprocal / whole, silent / unanswerable if unanswerable else None, len(numbers)
-    )
+async def measured(asked: Sequence[Asked], find: Find, same: Sequence[int]) -> Figures:
+    """Ask, and count. `same` says which text each one repeats: ours shows what stands twice once."""
+    hits5 = hits10 = reciprocal = silent = 0.0
+    for question in asked:
+        each = question._replace(answers=tuple(same[answer] for answer in question.answers))
+        found = list(dict.fromkeys(same[at] for at in (await find(each.question))))[:DEEP]
+        silent += not found
+        if each.answers:
+            hits5 += sum(answer in found[:5] for answer in each.answers) / len(each.answers)
+            hits10 += sum(answer in found for answer in each.answers) / len(each.answers)
+            first = min((found.index(answer) for answer in each.answers if answer in found), default=None)
+            reciprocal += 0.0 if first is None else 1 / (first + 1)
+    whole = max(len(asked), 1)
+    return Figures(hits5 / whole, hits10 / whole, reciprocal / whole, silent / whole)
 
 
-def goodness(figures: Figures) -> float:
-    return figures.recall5 + 0.5 * figures.mrr + (0.0 if figures.abstained is None else 0.25 * figures.abstained)
-
-
-async def pools(encoder: SentenceEncoder, longmemeval: Path | None) -> tuple[dict[str, Pool], float, float]:
+async def make_pools(encoder: SentenceEncoder, longmemeval: Path | None) -> dict[str, Pool]:
     sessions, asked = make_sessions()
     pairs = all_pairs(DOCS)
     texts = list(dict.fromkeys(pair.text for pair in pairs))
@@ -144,16 +165,13 @@ async def pools(encoder: SentenceEncoder, longmemeval: Path | None) -> tuple[dic
     if longmemeval is not None:
         given["LongMemEval-S"] = own_copy(longmemeval)
     made: dict[str, Pool] = {}
-    count, cpu = 0, 0.0
     for name, (its_texts, its_asked) in given.items():
         before = time.process_time()
-        known = [quantized(each) for each in await encoder.embed([text[:1_600] for text in its_texts])]
-        cpu += time.process_time() - before
-        count += len(its_texts)
-        questions = await encoder.embed([each.question for each in its_asked])
-        near = [int8_similarities(known, question) for question in questions]
-        made[name] = Pool(its_texts, its_asked, near, [shares_of(its_texts, each.question) for each in its_asked])
-    return made, count, cpu
+        vectors = await encoder.embed([text[:1_600] for text in its_texts])
+        cpu_ms = 1_000 * (time.process_time() - before) / len(its_texts)
+        print(f"{name}: {len(its_texts)} texts, {cpu_ms:.1f} ms CPU of {encoder.name} each", flush=True)
+        made[name] = Pool(its_texts, its_asked, vectors, await encoder.embed([each.question for each in its_asked]))
+    return made
 
 
 def own_copy(path: Path) -> tuple[list[str], list[Asked]]:
@@ -171,14 +189,85 @@ def own_copy(path: Path) -> tuple[list[str], list[Asked]]:
     return list(texts), asked
 
 
-async def query_costs(encoder: SentenceEncoder, counts: Sequence[int]) -> list[str]:
-    """Ask a store with so many passages, on SQLite, as runs do."""
-    lines: list[str] = []
+def half_of(asked: Sequence[Asked], half: int) -> list[Asked]:
+    numbers = list(range(len(asked)))
+    random.Random(3).shuffle(numbers)
+    return [asked[at] for at in numbers[half::2]]
+
+
+async def quality(pools: dict[str, Pool], embedder: Known, half: int) -> None:
+    """Print what each method finds, and when ours is silent."""
+    silences: list[str] = []
+    for name, pool in pools.items():
+        with tempfile.TemporaryDirectory() as folder, open_records(Path(folder) / ".fabric") as records:
+            await put(records.storage, pool, embedder.name)
+            find = ours(SearchMemory(records.storage.memory, records.storage.clock, embedder))
+            halves = Halves(pool, embedder)
+            first = {text.strip(): at for at, text in reversed(list(enumerate(pool.texts)))}
+            same = [first[text.strip()] for text in pool.texts]
+            methods = {
+                "words": halves.all_words,
+                "words ≥ 0.5": halves.words,
+                "vectors": halves.vectors,
+                "rank fusion": halves.fused,
+                "ours": find,
+            }
+            mine = half_of(pool.asked, half)
+            answerable = [each for each in mine if each.answers]
+            print(f"\n{name}: {len(pool.texts)} texts, {len(answerable)} questions of half {half}\n")
+            print("| slice | n | " + " | ".join(methods) + " | ours − best |\n|---|--:|" + "--:|" * (len(methods) + 1))
+            for ability in ("all", *dict.fromkeys(each.ability for each in answerable)):
+                some = [each for each in answerable if ability in ("all", each.ability)]
+                figures = [await measured(some, method, same) for method in methods.values()]
+                best = max(figures[0].recall5, figures[2].recall5)
+                shown = " | ".join(f"{each.recall5:.2f} / {each.recall10:.2f} / {each.mrr:.2f}" for each in figures)
+                print(f"| {ability} | {len(some)} | {shown} | {figures[-1].recall5 - best:+.2f} |", flush=True)
+            others = [half_of(pools[other].asked, half) for other in pools if other != name]
+            foreign = [each._replace(answers=()) for asked in others for each in asked]
+            cases: dict[str, Sequence[Asked]] = {
+                "answered in memory (false silence)": answerable,
+                "a name is known, what is asked about is not": [each for each in mine if not each.answers],
+                "about something else altogether": foreign,
+            }
+            for case, some in cases.items():
+                if some:
+                    figures = [await measured(some, method, same) for method in (halves.words, find)]
+                    silences.append(
+                        f"| {name} | {case} | {len(some)} | {figures[0].silent:.2f} | {figures[1].silent:.2f} |"
+                    )
+            gone = 0
+            for each in answerable:
+                those = [at for at, one in enumerate(same) if one in {same[answer] for answer in each.answers}]
+                for answer in those:
+                    await records.storage.memory.documents.remove(DocumentId(f"{answer:016}"))
+                gone += not await find(each.question)
+                for answer in those:
+                    await put_one(records.storage, pool, embedder.name, answer)
+            case = "its answer was removed, all like it is there"
+            silences.append(f"| {name} | {case} | {len(answerable)} | – | {gone / len(answerable):.2f} |")
+    print("\nrecall@5 / recall@10 / MRR\n\n| pool | questions | n | words ≥ 0.5: silent | ours: silent |")
+    print("|---|---|--:|--:|--:|")
+    print("\n".join(silences))
+
+
+async def put_one(storage: Storage, pool: Pool, embedder: str, at: int) -> None:
+    document = Document(
+        document_id=DocumentId(f"{at:016}"), owner="local", title="", source=f"/{at}", content_hash=str(at)
+    )
+    text = pool.texts[at]
+    passage = Passage(ordinal=0, start=0, end=len(text), text=text)
+    await storage.memory.documents.put(document)
+    await storage.memory.passages.replace(document, [passage])
+    await storage.memory.passages.keep(embedder, [(passage.hash(""), pool.vectors[at])])
+
+
+async def query_costs(encoder: SentenceEncoder, counts: Sequence[int]) -> None:
+    """Ask a store with so many passages, on SQLite, as runs do. Every passage has words of every question."""
     filler = await encoder.embed([f"Passage about topic {number} and its many remarks." for number in range(200)])
+    print("\n| passages | first query, CPU ms | query, CPU ms | wall, ms |\n|--:|--:|--:|--:|")
     for count in counts:
         with tempfile.TemporaryDirectory() as folder, open_records(Path(folder) / ".fabric") as records:
-            memory, passages = records.storage.memory, records.storage.memory.passages
-            per = 1_000
+            memory, per = records.storage.memory, 1_000
             for book in range(count // per):
                 document = Document(
                     document_id=DocumentId(f"{book:016}"),
@@ -188,71 +277,66 @@ async def query_costs(encoder: SentenceEncoder, counts: Sequence[int]) -> list[s
                     content_hash=content_hash(b"x"),
                 )
                 await memory.documents.put(document)
-                parts = [
-                    Passage(
-                        ordinal=at,
-                        start=at,
-                        end=at + 1,
-                        text=f"Passage {book * per + at} about topic {at % 200} and its many remarks. " * 20,
-                    )
-                    for at in range(per)
+                texts = [
+                    f"Passage {book * per + at} about topic {at % 200} and its many remarks. " * 20 for at in range(per)
                 ]
-                await passages.replace(document, parts)
+                parts = [Passage(ordinal=at, start=at, end=at + 1, text=text) for at, text in enumerate(texts)]
+                await memory.passages.replace(document, parts)
                 pairs = [(each.hash(document.title), filler[at % 200]) for at, each in enumerate(parts)]
-                await passages.keep(encoder.name, pairs)
+                await memory.passages.keep(encoder.name, pairs)
             search = SearchMemory(memory, records.storage.clock, encoder)
-            wanted = DocumentQuery(viewer=Viewer(("local",), sees_all=False))
-            await search("warm up", wanted)
-            before, wall = time.process_time(), time.perf_counter()
-            asked = 10
+            before = time.process_time()
+            await search("What is said about topic 3?", MINE)
+            first_ms = 1_000 * (time.process_time() - before)
+            before, wall, asked = time.process_time(), time.perf_counter(), 20
             for number in range(asked):
-                await search(f"What is said about topic {number * 17}?", wanted)
+                await search(f"What is said about topic {number * 17}?", MINE)
             cpu_ms = 1_000 * (time.process_time() - before) / asked
             wall_ms = 1_000 * (time.perf_counter() - wall) / asked
-            lines.append(f"| {count:,} | {cpu_ms:.0f} | {wall_ms:.0f} |")
-    return lines
+            print(f"| {count:,} | {first_ms:.0f} | {cpu_ms:.0f} | {wall_ms:.0f} |", flush=True)
+
+
+async def ingest_costs(encoder: SentenceEncoder, count: int) -> None:
+    """Compare adding passages with the bare encoder, in CPU seconds."""
+    chance = random.Random(1)
+    words = [f"word{number}" for number in range(2_000)]
+    texts = [" ".join(chance.choices(words, k=200)) for _ in range(count)]
+    with tempfile.TemporaryDirectory() as folder, open_records(Path(folder) / ".fabric") as records:
+        memory = records.storage.memory
+        before = time.process_time()
+        for start in range(0, count, 100):
+            document = Document(
+                document_id=DocumentId(f"{start:016}"), owner="local", title="", source=f"/{start}", content_hash=""
+            )
+            await memory.documents.put(document)
+            some = texts[start : start + 100]
+            parts = [Passage(ordinal=at, start=at, end=at + 1, text=text) for at, text in enumerate(some)]
+            await memory.passages.replace(document, parts)
+        await EmbedPassages(memory.passages, encoder)()
+        ours_s = time.process_time() - before
+    before = time.process_time()
+    for start in range(0, count, 32):
+        await encoder.embed(texts[start : start + 32])
+    bare_s = time.process_time() - before
+    ratio = ours_s / bare_s
+    print(f"\ningestion of {count:,} passages: {ours_s:.1f} s CPU, the bare encoder {bare_s:.1f}: {ratio:.2f} times")
 
 
 async def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--longmemeval", type=Path, help="your own copy of LongMemEval-S")
+    parser.add_argument("--half", type=int, choices=(0, 1), default=1, help="which half of the questions is asked")
     parser.add_argument("--passages", type=int, nargs="*", default=[10_000], help="sizes of stores that are asked")
+    parser.add_argument("--ingest", type=int, default=200, help="passages that are added")
+    parser.add_argument("--costs-only", action="store_true", help="leave out the questions")
     wanted = parser.parse_args()
     encoder = SentenceEncoder()
-    made, count, cpu = await pools(encoder, wanted.longmemeval)
-    print(f"encoder {encoder.name}: {count} texts, {1_000 * cpu / count:.1f} ms CPU each\n")
-    for name, pool in made.items():
-        numbers = list(range(len(pool.asked)))
-        random.Random(3).shuffle(numbers)
-        halves = [numbers[start::2] for start in (0, 1)]
-        weight, threshold = max(
-            ((weight, threshold) for weight in WEIGHTS for threshold in THRESHOLDS),
-            key=lambda pair: goodness(measured(pool, halves[0], ours(*pair))),
-        )
-        bare = max(THRESHOLDS, key=lambda each: goodness(measured(pool, halves[0], vectors(each))))
-        methods: dict[str, Method] = {
-            "words": words,
-            f"vectors ≥ {bare}": vectors(bare),
-            "rank fusion": fused(bare),
-            f"ours, as shipped ({WORDS_WEIGHT}, ≥ {MIN_SCORE})": ours(WORDS_WEIGHT, MIN_SCORE),
-            f"ours, chosen here ({weight}, ≥ {threshold})": ours(weight, threshold),
-        }
-        slices = ["all", *dict.fromkeys(each.ability for each in pool.asked)]
-        print(f"{name}: {len(pool.texts)} texts, {len(pool.asked)} questions; the second half of them:\n")
-        print("| slice | n | " + " | ".join(methods) + " |\n|---|---|" + "---|" * len(methods))
-        for ability in slices:
-            numbers = [at for at in halves[1] if ability in ("all", pool.asked[at].ability)]
-            shown = []
-            for method in methods.values():
-                figures = measured(pool, numbers, method)
-                silent = "" if figures.abstained is None else f", silent {figures.abstained:.2f}"
-                found = f"{figures.recall5:.2f} / {figures.recall10:.2f} / {figures.mrr:.2f}"
-                answerable = any(pool.asked[at].answers for at in numbers)
-                shown.append(f"{found}{silent}" if answerable else silent.removeprefix(", "))
-            print(f"| {ability} | {len(numbers)} | " + " | ".join(shown) + " |")
-        print("\nrecall@5 / recall@10 / MRR\n")
-    print("| passages | CPU of a query, ms | wall, ms |\n|---|---|---|")
-    print("\n".join(await query_costs(encoder, wanted.passages)))
+    if not wanted.costs_only:
+        pools = await make_pools(encoder, wanted.longmemeval)
+        await quality(pools, Known(encoder, list(pools.values())), wanted.half)
+    await query_costs(encoder, wanted.passages)
+    if wanted.ingest:
+        await ingest_costs(encoder, wanted.ingest)
 
 
 if __name__ == "__main__":

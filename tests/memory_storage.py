@@ -43,7 +43,7 @@ from agent_fabric.testing.fleet import (
     MemoryPlans,
 )
 from agent_fabric.testing.identity import MemoryActs, MemoryEndedLogins, MemoryKeys, MemoryUsers
-from agent_fabric.testing.memory import MemoryOfDocuments
+from agent_fabric.testing.memory import MemoryOfDocuments, MemoryResponses
 from memory_automation import MemoryAutomation
 
 SHORTEST_PREFIX = 4
@@ -85,6 +85,7 @@ class MemoryStorage:
         self.messages = MemoryMessages(self.sessions, self.runs.logs.__getitem__)
         self.message_queue = MemoryMessageQueue(self.sessions)
         self.memory = MemoryOfDocuments()
+        self.responses = MemoryResponses()
         self.automation = MemoryAutomation(self.runs)
         self.channels = MemoryChannels()
         self.nodes = MemoryNodes()

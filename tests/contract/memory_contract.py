@@ -246,3 +246,11 @@ class MemoryContract:
             if stranger is not None:
                 with pytest.raises(MemoryNotFound):
                     await storage.memory.facts.find(stranger, viewer=Viewer((other,), sees_all=False))
+
+    @pytest.mark.proves("A33-074", "ME-15")
+    async def test_it_is_known_which_run_answered_last(self, storage: Storage) -> None:
+        assert await storage.responses.find("k") is None
+        await storage.responses.note("k", RunId("one"))
+        await storage.responses.note("k", RunId("two"))
+        assert await storage.responses.find("k") == "two"
+        assert await storage.responses.find("other") is None

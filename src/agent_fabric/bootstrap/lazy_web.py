@@ -1,6 +1,6 @@
 """Web access that is built when the first page or search is asked for: most runs never need it."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -23,8 +23,10 @@ class LazyWeb:
     def _access(self) -> WebAccess:
         return build_web(self._config)
 
-    async def fetch(self, url: str, *, timeout_s: float, limits: Sequence[Allowlists] = ()) -> Page:
-        return await self._access.fetcher.fetch(url, timeout_s=timeout_s, limits=limits)
+    async def fetch(
+        self, url: str, *, timeout_s: float, limits: Sequence[Allowlists] = (), files: Collection[str] = ()
+    ) -> Page:
+        return await self._access.fetcher.fetch(url, timeout_s=timeout_s, limits=limits, files=files)
 
     async def search(self, query: str, *, limit: int, timeout_s: float) -> Sequence[SearchHit]:
         return await self._access.search.search(query, limit=limit, timeout_s=timeout_s)

@@ -62,6 +62,7 @@ from agent_fabric.infrastructure.sandbox.levels_runs import RunSandboxes
 if TYPE_CHECKING:
     from agent_fabric.application.ports.wake_ups import WakeUps
     from agent_fabric.application.runs.continue_run import ContinueRun
+    from agent_fabric.application.runs.reuse_answers import ReuseAnswers
     from agent_fabric.application.workflows.perform_step import PerformStep
     from agent_fabric.domain.runs.state import RunState
     from agent_fabric.infrastructure.egress.limits import EgressRefusal
@@ -221,6 +222,7 @@ def build_local(  # noqa: PLR0913 - each is a part that only some callers join
         steps=steps,
         compare_workspace=partial(_compare_workspace, records.layout),
         context=lambda: memory().brief,
+        reuse=_reuse(config, records),
         context_in_sessions=config.memory.sessions,
     )
     watched = _watched(records, sink)
@@ -403,6 +405,15 @@ def packs_for_projects(specialists: Mapping[str, SpecialistConfig]) -> frozenset
     """Return the packs that work on the files of a project: those for software, else those with a builder."""
     software = {name for name, each in specialists.items() if "software" in each.capabilities}
     return frozenset(software or {name for name, each in specialists.items() if each.builder is not None})
+
+
+def _reuse(config: FabricConfig, records: Records) -> "ReuseAnswers | None":
+    """Return what uses answers of models again, where that is switched on."""
+    if not config.cache.responses:
+        return None
+    from agent_fabric.bootstrap.responses import open_reuse  # noqa: PLC0415 - few switch it on
+
+    return open_reuse(config, records.storage)
 
 
 def cancel_run(records: Records) -> CancelRun:

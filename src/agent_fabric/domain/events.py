@@ -210,6 +210,10 @@ class ModelAnswered:
     """Price of this answer; None when no price is configured."""
     egress: str = ""
     """Host of another machine that was asked; empty when nothing left this one."""
+    reuse_key: str = ""
+    """By which the answer is found when the same is asked again; empty: it is not used again."""
+    reused: str = ""
+    """The run, and the number of the event in its log, that the answer is from; empty: the model was asked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

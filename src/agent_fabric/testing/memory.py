@@ -191,6 +191,19 @@ class UsesOfMemory:
         return sorted(found, key=lambda each: (-each.used_at, each.run_id))
 
 
+class MemoryResponses:
+    """ResponseIndex in a dictionary."""
+
+    def __init__(self) -> None:
+        self.runs: dict[str, RunId] = {}
+
+    async def find(self, key: str) -> RunId | None:
+        return self.runs.get(key)
+
+    async def note(self, key: str, run_id: RunId) -> None:
+        self.runs[key] = run_id
+
+
 class MemoryOfDocuments:
     """MemoryStore that forgets."""
 

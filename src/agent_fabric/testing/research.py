@@ -1,6 +1,6 @@
 """Stand-ins for what research packs use: a web in a dictionary, and earlier runs in a list."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from agent_fabric.application.ports.runs import ANY_RUN, RunQuery, RunRecord
@@ -22,7 +22,14 @@ class DictionaryWeb:
     """Every page is longer than could be read."""
     asked: list[str] = field(default_factory=list)
 
-    async def fetch(self, url: str, *, timeout_s: float, limits: Sequence[Allowlists] = ()) -> Page:  # noqa: ARG002 - the port's
+    async def fetch(
+        self,
+        url: str,
+        *,
+        timeout_s: float,  # noqa: ARG002 - the port's
+        limits: Sequence[Allowlists] = (),
+        files: Collection[str] = (),  # noqa: ARG002 - as above
+    ) -> Page:
         if reason := refuse_domain(limits, host_of(url)):
             raise PermissionError(reason)
         self.asked.append(url)

@@ -1,5 +1,6 @@
 """A stand-in for Ollama's and OpenAI's embedding routes on a real socket. Its vectors count letters."""
 
+import asyncio
 import contextlib
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -25,12 +26,15 @@ class EmbeddingStandIn:
     answer: Any = None
     """Answered instead of vectors."""
     status: int = 200
+    delay_s: float = 0.0
+    """How long each answer takes."""
     asked: list[tuple[str, Any, str]] = field(default_factory=list)
     url: str = ""
     stop: Callable[[], Awaitable[None]] = field(init=False)
 
     async def handle(self, request: web.Request) -> web.Response:
         body = await request.json()
+        await asyncio.sleep(self.delay_s)
         self.asked.append((request.path, body, request.headers.get("authorization", "")))
         if request.path == "/api/embed" and self.old:
             return web.Response(status=404, text="404 page not found")

@@ -1,10 +1,11 @@
 """Agents over HTTP: a change of a file counts at once."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from agent_fabric.testing.scripted_model import Finish, Script, Status, Turn
+from agent_fabric.testing.scripted_model import Answer, Finish, Script, Status, Turn
 from integration.http.served import served
 
 GREETER = """\
@@ -73,3 +74,26 @@ async def test_a_body_that_is_no_object_is_refused(tmp_path: Path) -> None:
     async with served(tmp_path, SCRIPT) as server:
         answer = await server.client.post("/api/v1/agents/greeter/run", json=[1])
         assert answer.status_code == 422
+
+
+@pytest.mark.proves("A33-074", "ME-15")
+async def test_the_same_question_is_answered_from_the_log_where_that_is_switched_on(tmp_path: Path) -> None:
+    write(tmp_path, GREETER.replace("constraints: {retries: 1}\n", ""))
+    also = {"model": {"temperature": 0.0}, "cache": {"responses": True}}
+    asked: list[Any] = []
+
+    def answer(request: dict[str, Any], _: int) -> Answer:
+        asked.append(request)
+        return Finish(greeting=f"Hello {len(asked)}!")
+
+    async with served(tmp_path, answer, also=also) as server:
+        said = []
+        for name in ("Ada", "Ada", "Bob"):
+            done = await server.client.post("/api/v1/agents/greeter/run", json={"name": name})
+            said.append((done.json()["greeting"], done.json()["_meta"]["run_id"]))
+        assert [greeting for greeting, _ in said] == ["Hello 1!", "Hello 1!", "Hello 2!"]
+        assert len(asked) == 2
+        events = (await server.client.get(f"/runs/{said[1][1]}/events")).json()["events"]
+        (reused,) = [each["payload"] for each in events if each["kind"] == "llm_response"]
+        assert reused["reused"].startswith(f"{said[0][1]}#")
+        assert reused["usage"]["prompt_tokens"] == 0

@@ -1,20 +1,27 @@
 """Documents and facts over HTTP: each for its owner, and nothing for a run that asks in the name of one."""
 
+import asyncio
 from base64 import b64encode
+from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import web
 
 from agent_fabric.bootstrap.records import owner_here
 from agent_fabric.client import FabricClient
 from agent_fabric.domain.errors import FactRefused, MemoryNotFound, MissingExtra
 from agent_fabric.domain.identity import RUN_HEADER, Scope
 from agent_fabric.infrastructure.embeddings.sentence_encoder import SentenceEncoder
+from agent_fabric.infrastructure.embeddings.vectors import packed
 from agent_fabric.testing.scripted_model import Answer, Say
 from integration.http.served import Served, bearer, served
 from integration.http.test_sessions import answered, new_session, say
 from integration.policy.obedient import outside
+from services import need
+from unit.infrastructure.memory.test_document_files import pdf
 
 HANDBOOK = "# Handbook\n\nThe pool opens at nine.\n"
 SEARCH = "/api/v1/memory/search"
@@ -142,3 +149,62 @@ async def test_a_page_is_fetched_by_a_run_as_far_as_the_policy_lets_it(tmp_path:
             assert missing.status_code == 422, missing.text
             elsewhere = await server.client.post("/api/v1/documents", json={"url": "http://127.0.0.1:1/"})
             assert elsewhere.status_code == 422, elsewhere.text
+
+
+@pytest.mark.proves("ME-1")
+async def test_a_pdf_is_fetched_like_a_page_and_read_like_a_file(tmp_path: Path) -> None:
+    need(find_spec("pypdf"), "needs pypdf: pip install 'agent-fabric[documents]'")
+    async with outside() as world:
+        body = pdf("The sauna opens at ten.")
+        world.pages["/hours.pdf"] = web.Response(body=body, content_type="application/pdf")
+        world.pages["/unnamed"] = web.Response(body=body, content_type="application/octet-stream")
+        world.pages["/picture"] = web.Response(body=b"\x89PNG", content_type="image/png")
+        async with served(tmp_path, also={"web": {"allow_hosts": [world.host]}}) as server:
+            for path in ("/hours.pdf", "/unnamed"):
+                added = await server.client.post("/api/v1/documents", json={"url": world.url(path)})
+                assert added.status_code == 201, added.text
+            found = (await server.client.get(SEARCH, params={"q": "When does the sauna open?"})).json()["found"]
+            assert "opens at ten" in found[0]["passage"]
+            picture = await server.client.post("/api/v1/documents", json={"url": world.url("/picture")})
+            assert picture.status_code == 422, picture.text
+
+
+class Letters:
+    """An embedder that counts letters, slowly."""
+
+    name, dimensions = "letters/26", 26
+    busy = asyncio.Event()
+
+    def __init__(self) -> None:
+        self.busy.clear()
+
+    async def embed(self, texts: Sequence[str]) -> Sequence[bytes]:
+        if len(texts) > 1 or len(texts[0]) > 100:
+            await self.busy.wait()
+        return [packed([1.0 + each.lower().count(chr(97 + at)) for at in range(26)]) for each in texts]
+
+
+@pytest.mark.proves("ME-1", "ME-2")
+async def test_an_upload_is_found_by_words_at_once_and_a_run_makes_its_vectors(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    embedder = Letters()
+    monkeypatch.setattr("agent_fabric.bootstrap.memory._embedder", lambda *_: embedder)
+    async with served(tmp_path) as server:
+        ask = server.client
+        texts = [HANDBOOK + "Otters sleep in the river. " * 10, HANDBOOK + "Beavers build dams of wood. " * 10]
+        added = [
+            (await ask.post("/api/v1/documents", json={"source": f"{at}.md", "text": text})).json()
+            for at, text in enumerate(texts)
+        ]
+        assert [each["state"] for each in added] == ["words_ready", "words_ready"]
+        assert added[0]["run_id"] == added[1]["run_id"], "one run makes the vectors of both"
+        assert (await ask.get(SEARCH, params={"q": "pool"})).json()["found"]
+        embedder.busy.set()
+        async with asyncio.timeout(30):
+            while {(await ask.get(f"/api/v1/documents/{each['id']}")).json()["state"] for each in added} != {"ready"}:
+                await asyncio.sleep(0.05)
+        run = (await ask.get(f"/runs/{added[0]['run_id']}/status")).json()
+        assert run["status"] in ("running", "completed")
+        again = (await ask.post("/api/v1/documents", json={"source": "0.md", "text": texts[0]})).json()
+        assert again["state"] == "ready"

@@ -58,7 +58,7 @@ class SearchMemory:
             limit=CANDIDATES,
         )
         candidates = await self.memory.passages.candidates(wish, wanted)
-        best = without_duplicates(rank(asked, candidates))[:limit]
+        best = without_duplicates(rank(asked, candidates), limit=limit)
         documents = await self._documents({each.candidate.document_id for each in best}, wanted)
         excerpts = [each for each in merge_neighbours(best) if each.document_id in documents]
         passages = [await self._found(each, documents[each.document_id]) for each in excerpts]

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from agent_fabric.application.ports.limits import Counters
     from agent_fabric.application.ports.memory import MemoryStore
     from agent_fabric.application.ports.pending_work import PendingWork
+    from agent_fabric.application.ports.responses import ResponseIndex
     from agent_fabric.application.ports.runs import RunCatalogue, RunListing, RunQueue, RunReader, RunRepository
     from agent_fabric.application.ports.vitals import StoreGauge
     from agent_fabric.application.ports.webhooks import DeliveryStore
@@ -116,6 +117,11 @@ class Storage(Protocol):
     @property
     def users(self) -> "UserRepository":
         """People who can log in."""
+        ...
+
+    @property
+    def responses(self) -> "ResponseIndex":
+        """Which runs have answers that may be used again."""
         ...
 
     @property

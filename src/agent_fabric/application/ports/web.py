@@ -1,6 +1,6 @@
 """The web, seen from the tools: reading a page, and finding pages."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -50,8 +50,12 @@ class PageFetcher(Protocol):
     connection.
     """
 
-    async def fetch(self, url: str, *, timeout_s: float, limits: Sequence[Allowlists] = ()) -> Page:
+    async def fetch(
+        self, url: str, *, timeout_s: float, limits: Sequence[Allowlists] = (), files: Collection[str] = ()
+    ) -> Page:
         """Get a page and its main text, following redirects; every address must be on the `limits`.
+
+        What is of a type in `files`, such as a PDF, is returned as it came, without text.
 
         Raises:
             PermissionError: the address, or one that it leads to, is not for this program to reach.

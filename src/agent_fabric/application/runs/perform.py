@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, assert_never
 
 from agent_fabric.application.approvals.refuse_questions import refuse_questions
 from agent_fabric.application.packs.recruit import RecruitSpecialists
-from agent_fabric.application.ports.llm import ModelChooser, Notice, ProgressText, QueuedText
+from agent_fabric.application.ports.llm import ModelChooser, Notice, OnDelta, ProgressText, QueuedText
 from agent_fabric.application.ports.packs import SpecialistPack, SpecialistRegistry
 from agent_fabric.application.runs.model_turn import ModelTurn
 from agent_fabric.application.runs.open_packs import OpenPacks
@@ -43,8 +43,9 @@ from agent_fabric.domain.tools import ToolContext, ToolSpec
 from agent_fabric.domain.workflows.actions import AskAboutStep, AskPerson, CallStepTool, RunChild, StopStep, Wait
 from agent_fabric.domain.workspace_events import WorkspaceCompared
 
-if TYPE_CHECKING:  # most runs have no steps, and many look nothing up
+if TYPE_CHECKING:  # most runs have no steps, many look nothing up, and few use an answer again
     from agent_fabric.application.ports.memory import Briefing, ContextSource
+    from agent_fabric.application.runs.reuse_answers import ReuseAnswers
     from agent_fabric.application.workflows.perform_step import PerformStep
 
 LaneDelta = Callable[[LaneId, str], None]
@@ -65,6 +66,8 @@ class Perform:
     """Says what a run has changed; None: nobody knows."""
     context: "Callable[[], ContextSource] | None" = None
     """Gives what knows something about tasks beforehand, as soon as one asks for it; None: nothing does."""
+    reuse: "ReuseAnswers | None" = None
+    """Finds answers that models gave before; None: they are always asked."""
     context_in_sessions: bool = True
     """Whether turns of sessions are told it, whichever pack they have."""
 
@@ -128,9 +131,10 @@ class Perform:
             delay_s=action.delay_s,
             must_finish=action.must_finish,
         )
-        return Prepared(
-            (called,),
-            lambda: self.model_turn(
+        shown: OnDelta | None = None if on_delta is None else lambda text: on_delta(lane.lane_id, text)
+
+        def ask() -> Awaitable[Sequence[Body]]:
+            return self.model_turn(
                 lane,
                 attempt=action.attempt,
                 delay_s=action.delay_s,
@@ -138,9 +142,13 @@ class Perform:
                 time_left_s=_time_left(state),
                 priority=priority,
                 notice=_named(notice, lane.model.model) if state.talks else notice,
-                on_delta=None if on_delta is None else lambda text: on_delta(lane.lane_id, text),
-            ),
-        )
+                on_delta=shown,
+            )
+
+        reuse = self.reuse
+        if reuse is None or action.must_finish:
+            return Prepared((called,), ask)
+        return Prepared((called,), lambda: reuse(lane, state, ask, shown))
 
     def _compact(self, action: Compact, state: RunState, notice: Notice) -> Prepared:
         assert state.task is not None

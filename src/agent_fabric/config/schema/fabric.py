@@ -13,6 +13,7 @@ from agent_fabric.config.schema.audit import AuditConfig
 from agent_fabric.config.schema.automation import AutomationConfig
 from agent_fabric.config.schema.browser import BrowserConfig
 from agent_fabric.config.schema.budget import BudgetConfig
+from agent_fabric.config.schema.cache import CacheConfig
 from agent_fabric.config.schema.channels import ChannelsConfig
 from agent_fabric.config.schema.chat import ChatConfig
 from agent_fabric.config.schema.cli import CliConfig
@@ -124,6 +125,8 @@ class FabricConfig(Settings):
     """Conversations with people."""
     memory: MemoryConfig = SECTION
     """Documents and facts that agents look up."""
+    cache: CacheConfig = SECTION
+    """What is kept so that it need not be made again."""
     run_index: RunIndexConfig = SECTION
     """How earlier runs are searched."""
     cloud_fallback: CloudFallbackConfig | None = None

@@ -10,15 +10,23 @@ _WITHOUT_SPACES: Final = "\u0e00-\u0eff\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\U
 _PARTS: Final = re.compile(rf"[{_WITHOUT_SPACES}]+|[^\W{_WITHOUT_SPACES}]+")
 _FIRST_WITHOUT_SPACES: Final = "\u0e00"
 _SHORTEST_STEM: Final = 4
-_ENDINGS: Final = ("ings", "ing", "ies", "ied", "es", "ed", "ly", "s")
-_COMMON_WORDS: Final = (
-    "a an and are as at be by can did do does for from had has have how i in is it its me my not of on or our so than"
-    " that the their them then there these they this to was we were what when where which who why will with you your"
-    " der die das ein eine einen einem einer und oder ist sind war wie was wer wo wann warum welche welcher welches für"
-    " von mit im in am an auf zu zum zur den dem des nicht es wir ich sie er man"
+_ENDINGS: Final = ("ings", "ing", "ies", "ied", "es", "ed", "ly", "s", "e", "y")
+"""The last two, so that `store` and `company` are found by `stores` and `companies`."""
+_ENGLISH_WORDS: Final = (
+    "a and are as at be by can did do does for from had has have how i is it its me my not of on or our than that the"
+    " their them then there these they this to we were what when where which who why will with you your"
 )
-_COMMON: Final = frozenset(_COMMON_WORDS.split())
+_GERMAN_WORDS: Final = (
+    "der das ein eine einen einem einer und oder ist sind war wie wer wo wann warum welche welcher welches für von mit"
+    " im auf zu zum zur den dem des nicht es wir ich sie er"
+)
+_WORDS_OF_BOTH: Final = "am an die in man so was"
+_ENGLISH: Final = frozenset(_ENGLISH_WORDS.split())
+_GERMAN: Final = frozenset(_GERMAN_WORDS.split())
+_COMMON: Final = _ENGLISH | _GERMAN | frozenset(_WORDS_OF_BOTH.split())
 """Words that say nothing about what is meant, in English and German."""
+_ASKING: Final = frozenset("的了吗呢哪谁什么怎在のはがを")
+"""Characters that ask or join, where a language has no spaces. What they stand in says nothing about what is meant."""
 
 
 def terms_in(text: str) -> list[str]:
@@ -29,7 +37,16 @@ def terms_in(text: str) -> list[str]:
 def question_terms(text: str) -> frozenset[str]:
     """Return the words that a question asks for; the common ones, if it has no others."""
     folded = fold(text)
-    return frozenset(_terms(folded)) or frozenset(_PARTS.findall(folded))
+    terms = frozenset(_terms(folded))
+    telling = frozenset(term for term in terms if _ASKING.isdisjoint(term))
+    return telling or terms or frozenset(_PARTS.findall(folded))
+
+
+def language_of(text: str) -> str:
+    """Return the language that the common words of a text are of: `en`, `de`; empty: nobody can tell."""
+    words = _PARTS.findall(text.casefold())
+    english, german = (sum(word in common for word in words) for common in (_ENGLISH, _GERMAN))
+    return "" if english == german else "en" if english > german else "de"
 
 
 def fold(text: str) -> str:

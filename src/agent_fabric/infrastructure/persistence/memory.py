@@ -16,7 +16,7 @@ class SqlMemory:
 
     @cached_property
     def documents(self) -> SqlDocumentRepository:
-        return SqlDocumentRepository(self._database)
+        return SqlDocumentRepository(self._database, self.passages.forget)
 
     @cached_property
     def passages(self) -> SqlPassageIndex:

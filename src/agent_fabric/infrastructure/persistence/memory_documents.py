@@ -1,6 +1,6 @@
 """The table of documents."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from agent_fabric.application.ports.memory import DocumentQuery
@@ -31,8 +31,10 @@ _SEE_ALL: Final = "See all documents with `fabric memory list --documents`."
 class SqlDocumentRepository:
     """DocumentRepository over the database."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, on_removed: Callable[[int], None]) -> None:
+        """Take the database, and who is told the number of a document that was removed."""
         self._database = database
+        self._on_removed = on_removed
 
     async def put(self, document: Document) -> None:
         await self._database.write(lambda connection: put_document(connection, document))
@@ -58,7 +60,7 @@ class SqlDocumentRepository:
         dialect = self._database.dialect
         erase, leave = dialect.erase_deleted
 
-        def write(connection: SqlConnection) -> None:
+        def write(connection: SqlConnection) -> int:
             if erase:
                 connection.execute(erase)
             if dialect.text_search.erase_terms:
@@ -72,8 +74,9 @@ class SqlDocumentRepository:
             remove_passages(connection, connection.execute(query, row).fetchall())
             if leave:
                 connection.execute(leave)
+            return int(row[0])
 
-        await self._database.write(write)
+        self._on_removed(await self._database.write(write))
         await self._database.truncate_log()
 
 

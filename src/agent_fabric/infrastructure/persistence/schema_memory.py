@@ -82,3 +82,15 @@ MEMORY: Final = """
     ) STRICT;
     CREATE INDEX memory_uses_of_run ON memory_uses (run_id);
     """
+DOCUMENT_REVISIONS: Final = """
+    ALTER TABLE documents ADD COLUMN revision INTEGER NOT NULL DEFAULT 0;
+    """
+"""Counts the changes of a document's passages and vectors: what processes keep of them is right for one revision."""
+RESPONSES: Final = """
+    CREATE TABLE response_cache (
+        key          TEXT NOT NULL PRIMARY KEY,
+        run_id       TEXT NOT NULL,
+        created_at   REAL NOT NULL
+    ) STRICT;
+    CREATE INDEX response_cache_age ON response_cache (created_at);
+    """

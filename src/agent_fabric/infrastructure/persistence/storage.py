@@ -55,6 +55,7 @@ if TYPE_CHECKING:  # a run needs none of these
     from agent_fabric.infrastructure.persistence.outbox import SqlOutbox
     from agent_fabric.infrastructure.persistence.pending_work import SqlPendingWork
     from agent_fabric.infrastructure.persistence.rate_limits import SqlCounters
+    from agent_fabric.infrastructure.persistence.responses import SqlResponses
     from agent_fabric.infrastructure.persistence.retention import SqlRetentionStore
     from agent_fabric.infrastructure.persistence.run_queue import SqlRunQueue
     from agent_fabric.infrastructure.persistence.run_vectors import SqlRunVectors
@@ -217,6 +218,7 @@ class _SqlStorage:
     outbox: "SqlOutbox" = _lazy("outbox.SqlOutbox", "_store _clock")
     automation: "SqlAutomation" = _lazy("automation.SqlAutomation", "_store runs")
     memory: "SqlMemory" = _lazy("memory.SqlMemory", "_store")
+    responses: "SqlResponses" = _lazy("responses.SqlResponses", "_store _clock")
     nodes: "SqlNodeRepository" = _lazy("nodes.SqlNodeRepository", "_store _chain")
     node_invites: "SqlInviteRepository" = _lazy("nodes.SqlInviteRepository", "_store _chain")
     fleet_plans: "SqlPlanRepository" = _lazy("fleet_plans.SqlPlanRepository", "_store")

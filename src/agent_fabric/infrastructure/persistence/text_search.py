@@ -44,6 +44,8 @@ class TextSearch(Protocol):
 
     put_terms: str
     """Puts the terms of a passage into `passage_words`: row, and what `term_row` returns."""
+    terms_text: str
+    """Expression: the terms of a row of `passage_words`, with spaces in between."""
     erase_terms: str
     """Makes deletions from `passage_words` overwrite their data; empty: nothing to do."""
 
@@ -88,6 +90,7 @@ class SqliteTextSearch:
     )
     by_words = "SELECT rowid FROM run_words WHERE run_words MATCH ? ORDER BY rank LIMIT ?"
     put_terms = "INSERT INTO passage_words (rowid, terms) VALUES (?, ?)"
+    terms_text = "passage_words.terms"
     erase_terms = "INSERT INTO passage_words (passage_words, rank) VALUES ('secure-delete', 1)"
 
     def term_row(self, terms: Sequence[str]) -> object:
@@ -141,6 +144,7 @@ class PostgresTextSearch:
         " ORDER BY ts_rank(words, wanted) DESC, rowid DESC LIMIT ?"
     )
     put_terms = "INSERT INTO passage_words (rowid, terms) VALUES (?, array_to_tsvector(CAST(? AS text[])))"
+    terms_text = "array_to_string(tsvector_to_array(passage_words.terms), ' ')"
     erase_terms = ""
 
     def term_row(self, terms: Sequence[str]) -> object:

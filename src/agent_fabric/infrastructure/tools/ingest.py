@@ -14,6 +14,7 @@ from agent_fabric.domain.memory.documents import Document
 from agent_fabric.domain.memory.ingestion import ADD_FILE, ADD_PAGE, EMBED
 from agent_fabric.domain.ownership import Visibility
 from agent_fabric.domain.tools import Effect, ToolContext, ToolResult, ToolSpec, Trust, object_schema
+from agent_fabric.infrastructure.memory.document_parser import PDF, WORD
 from agent_fabric.infrastructure.tools.files import text_argument
 
 _MAX_BYTES: Final = 50_000_000
@@ -73,7 +74,7 @@ class AddDocuments:
         url = text_argument(args, "url").strip()
         if not context.network_allowed:
             return ToolResult(success=False, error="The network is not allowed in this run")
-        page = await self.fetcher.fetch(url, timeout_s=context.timeout_s, limits=context.limits)
+        page = await self.fetcher.fetch(url, timeout_s=context.timeout_s, limits=context.limits, files=(PDF, WORD))
         return await self._add(page.body, page.final_url, page.content_type, args, context, origin=page.final_url)
 
     async def embed(self, args: Mapping[str, Any], context: ToolContext) -> ToolResult:  # noqa: ARG002 - as every tool

@@ -4,7 +4,7 @@ Redirects are followed here, not by aiohttp, so that every address on the way is
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final, NamedTuple
 
 import aiohttp
@@ -16,11 +16,13 @@ from agent_fabric.domain.allowlists import Allowlists
 from agent_fabric.infrastructure.egress.addresses import AddressGuard
 from agent_fabric.infrastructure.threads import on_own_thread
 from agent_fabric.infrastructure.web.connections import REDIRECTS, checked, guarded_session, require_listed, web_address
-from agent_fabric.infrastructure.web.extract import ContentKind, is_told, kind_of, read, settle_type
+from agent_fabric.infrastructure.web.extract import ContentKind, ExtractedText, is_told, kind_of, read, settle_type
 from agent_fabric.infrastructure.web.failures import explained, refusal, shortened, unreadable
 from agent_fabric.infrastructure.web.sessions import Sessions, read_up_to
 
 _ACCEPT: Final = "text/html,application/xhtml+xml,application/json;q=0.9,text/*;q=0.9,application/xml;q=0.8,*/*;q=0.1"
+MAX_FILE_BYTES: Final = 50_000_000
+"""Of a file that is returned as it came: half of one is of no use."""
 
 
 class _Answer(NamedTuple):
@@ -42,13 +44,19 @@ class HttpPageFetcher:
         self._guard = guard or AddressGuard(config.allow_hosts)
         self._sessions = Sessions(self._open_session)
 
-    async def fetch(self, url: str, *, timeout_s: float, limits: Sequence[Allowlists] = ()) -> Page:
+    async def fetch(
+        self, url: str, *, timeout_s: float, limits: Sequence[Allowlists] = (), files: Collection[str] = ()
+    ) -> Page:
         start = web_address(url)
         allowed_s = min(timeout_s, self._config.timeout_s)
         try:
             async with asyncio.timeout(allowed_s):
-                answer = await self._follow(start, limits)
-                reading = await on_own_thread(lambda: read(answer.body, answer.content_type, answer.charset))
+                answer = await self._follow(start, limits, files)
+                reading = (
+                    ExtractedText("", "")
+                    if answer.content_type in files
+                    else await on_own_thread(lambda: read(answer.body, answer.content_type, answer.charset))
+                )
         except TimeoutError:
             raise WebError(
                 f"{shortened(start)} took longer than {allowed_s:g} s. Use another source, or try again later."
@@ -69,7 +77,7 @@ class HttpPageFetcher:
         """Close every connection."""
         await self._sessions.aclose()
 
-    async def _follow(self, start: URL, limits: Sequence[Allowlists]) -> _Answer:
+    async def _follow(self, start: URL, limits: Sequence[Allowlists], files: Collection[str]) -> _Answer:
         """Go where an address leads, through redirects."""
         url, jar, seen = start, aiohttp.CookieJar(), set[tuple[URL, str]]()
         for _ in range(self._config.max_redirects + 1):
@@ -82,7 +90,7 @@ class HttpPageFetcher:
             seen.add(place)
             try:
                 require_listed(url, limits)
-                answer = await self._get(url, jar)
+                answer = await self._get(url, jar, files)
             except PermissionError as problem:
                 if url is start:
                     raise
@@ -95,7 +103,7 @@ class HttpPageFetcher:
             "Use another source."
         )
 
-    async def _get(self, url: URL, jar: aiohttp.CookieJar) -> _Answer | URL:
+    async def _get(self, url: URL, jar: aiohttp.CookieJar, files: Collection[str]) -> _Answer | URL:
         """Ask one address; return its answer, or where it sends us."""
         dialled = checked(url, self._guard)
         with explained(url):
@@ -105,18 +113,22 @@ class HttpPageFetcher:
                 jar.update_cookies(response.cookies, dialled)
                 if response.status in REDIRECTS or (response.status == 300 and "location" in response.headers):
                     return _next_address(url, response)
-                return await self._answer(url, response)
+                return await self._answer(url, response, files)
 
-    async def _answer(self, url: URL, response: aiohttp.ClientResponse) -> _Answer:
+    async def _answer(self, url: URL, response: aiohttp.ClientResponse, files: Collection[str]) -> _Answer:
         declared = response.content_type.lower() if "content-type" in response.headers else ""
         charset = response.charset or ""
         if response.status >= 400 or response.status == 304:
             raise await refusal(url, response, declared, charset)
-        if is_told(declared) and kind_of(declared) is ContentKind.OTHER:
+        if is_told(declared) and kind_of(declared) is ContentKind.OTHER and declared not in files:
             raise unreadable(url, declared, response.content_length)
-        body, cut = await read_up_to(response, self._config.max_bytes)
-        content_type = settle_type(declared, body, charset)
-        if kind_of(content_type) is ContentKind.OTHER:
+        most = max(self._config.max_bytes, MAX_FILE_BYTES) if declared in files else self._config.max_bytes
+        body, cut = await read_up_to(response, most)
+        content_type = declared if declared in files else settle_type(declared, body, charset)
+        if content_type in files:
+            if cut:
+                raise WebError(f"{shortened(url)} has more than {most:,} bytes, and half a file cannot be read.")
+        elif kind_of(content_type) is ContentKind.OTHER:
             raise unreadable(url, content_type, response.content_length if cut else len(body))
         return _Answer(url, response.status, content_type, charset, body, cut)
 

@@ -14,7 +14,7 @@ from agent_fabric.domain.memory.ranking import (
     rank,
     without_duplicates,
 )
-from agent_fabric.domain.memory.terms import fold, question_terms, terms_in
+from agent_fabric.domain.memory.terms import fold, language_of, question_terms, terms_in
 
 ONE, TWO = DocumentId("1" * 16), DocumentId("2" * 16)
 
@@ -34,6 +34,15 @@ def test_words_are_folded_shortened_and_paired_where_there_are_no_spaces() -> No
     assert fold("ＡＢＣ ﬁ") == "abc fi"
     assert question_terms("what is it") == {"what", "is", "it"}
     assert question_terms("What is the otter?") == {"otter"}
+    assert terms_in("store stores stored storing, company companies") == ["stor"] * 4 + ["compan"] * 2
+    assert question_terms("李娜的钥匙在哪里？") == {"李娜", "钥匙"}
+    assert question_terms("在哪") == {"在哪"}
+
+
+def test_the_language_of_a_question_is_told_by_its_common_words() -> None:
+    assert language_of("Which dentist does Nora go to?") == "en"
+    assert language_of("langsame Datensicherung in der Nacht") == "de"
+    assert language_of("make pictures smaller") == language_of("李娜的钥匙") == ""
 
 
 def test_a_paraphrase_is_found_by_its_meaning_alone() -> None:
@@ -59,8 +68,36 @@ def test_a_rare_word_counts_for_more_than_one_that_all_have() -> None:
     assert texts(found)[0] == "otter"
 
 
+def test_one_shared_word_does_not_outweigh_meaning() -> None:
+    question = "How do I get money back for the train to a customer?"
+    found = rank(
+        question,
+        [
+            candidate("The train has a bar", 0.3),
+            candidate("Journeys are refunded", 0.45),
+            candidate("Customer list", 0.3),
+        ],
+    )
+    assert texts(found)[0] == "Journeys are refunded"
+
+
+@pytest.mark.proves("ME-7")
+def test_a_known_name_is_not_enough_if_nothing_else_of_the_question_is_known() -> None:
+    kept = "Nora mentioned that the violin is kept in the attic"
+    assert rank("Which dentist does Nora go to about her toothache?", [candidate(kept, 0.38)]) == []
+    assert rank("Where does Nora keep the violin?", [candidate(kept, 0.38)])
+    # In another language few words are known even of what is there, and it is less near.
+    assert rank("Wo hat sie ihr Instrument hingelegt?", [candidate(kept, 0.25)])
+
+
+def test_what_fits_far_less_than_the_best_is_left_out() -> None:
+    found = rank("violin attic", [candidate("violin attic", 0.8), candidate("something else", 0.2)])
+    assert texts(found) == ["violin attic"]
+
+
 def test_below_the_threshold_memory_has_nothing() -> None:
     assert rank("Who won the cup?", [candidate("Expenses are refunded", 0.15)]) == []
+    assert rank("pool", [candidate("The pool", 0.05)]) == []
     assert rank("Who won the cup?", [candidate("Expenses are refunded")]) == []
     assert rank("", []) == []
 

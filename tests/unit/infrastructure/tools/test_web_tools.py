@@ -2,7 +2,7 @@
 
 import asyncio
 import csv
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -271,8 +271,10 @@ async def test_an_address_that_no_table_can_hold_is_refused(desk: Desk, url: str
 class SlowWeb(DictionaryWeb):
     """Answers when every lane has had its turn, each time with another text."""
 
-    async def fetch(self, url: str, *, timeout_s: float, limits: Sequence[Allowlists] = ()) -> Page:
-        page = await DictionaryWeb.fetch(self, url, timeout_s=timeout_s, limits=limits)
+    async def fetch(
+        self, url: str, *, timeout_s: float, limits: Sequence[Allowlists] = (), files: Collection[str] = ()
+    ) -> Page:
+        page = await DictionaryWeb.fetch(self, url, timeout_s=timeout_s, limits=limits, files=files)
         visit = len(self.asked)
         for _ in range(50):
             await asyncio.sleep(0)

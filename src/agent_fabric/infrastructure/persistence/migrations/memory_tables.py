@@ -18,6 +18,7 @@ DOCUMENTS = Table(
     words("run_id", null=True),
     real("created_at"),
     real("updated_at"),
+    number("revision", default="0"),
 )
 Index("documents_of_owner", DOCUMENTS.c.owner, DOCUMENTS.c.created_at)
 Table("document_labels", METADATA, number("document"), words("label"), PrimaryKeyConstraint("document", "label"))
@@ -68,3 +69,5 @@ MEMORY_USES = Table(
     PrimaryKeyConstraint("item", "run_id"),
 )
 Index("memory_uses_of_run", MEMORY_USES.c.run_id)
+RESPONSE_CACHE = Table("response_cache", METADATA, words("key", key=True), words("run_id"), real("created_at"))
+Index("response_cache_age", RESPONSE_CACHE.c.created_at)

@@ -3,6 +3,7 @@
 import base64
 import binascii
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Annotated, assert_never
 
@@ -16,11 +17,11 @@ from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.bootstrap.workflows import Workflows, open_workflows
 from agent_fabric.domain.errors import DocumentUnreadable, InvalidInputs
 from agent_fabric.domain.identity import Scope
-from agent_fabric.domain.memory.documents import accept_labels
+from agent_fabric.domain.memory.documents import DocumentState, accept_labels
 from agent_fabric.domain.memory.facts import FactKind, FactStatus
 from agent_fabric.domain.memory.ingested import outcome_of
 from agent_fabric.domain.ownership import Viewer, Visibility, owner_of
-from agent_fabric.domain.runs.task import RunResult
+from agent_fabric.domain.runs.task import RunResult, Task
 from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.bodies import body_of
 from agent_fabric.interfaces.http.locks import who_asks
@@ -29,6 +30,7 @@ from agent_fabric.interfaces.http.openapi import gives, operation, takes
 from agent_fabric.interfaces.http.outcomes import awaited
 from agent_fabric.interfaces.http.routes.runs import Flag
 from agent_fabric.interfaces.http.starting import begun
+from agent_fabric.interfaces.http.vector_runs import VectorRuns
 from agent_fabric.wire.memory import (
     DOCUMENT,
     DOCUMENTS,
@@ -71,6 +73,13 @@ class _LazyMemory:
     @cached_property
     def memory(self) -> Memory:
         return open_memory(self._fabric.records, self._fabric.config)
+
+    @cached_property
+    def vectors(self) -> VectorRuns:
+        def task() -> Task:
+            return ingestion_task(self.workflows, files=(), pages=(), labels=(), team=False)
+
+        return VectorRuns(self._fabric, task)
 
 
 def add_memory(app: FastAPI, fabric: ServerFabric) -> None:
@@ -116,7 +125,10 @@ def _add_documents(app: FastAPI, fabric: ServerFabric, lazy: _LazyMemory) -> Non
         ),
     )
     async def add(request: Request) -> Response:
-        """One that was added before is brought up to date: only what has changed is read again."""
+        """One that was added before is brought up to date: only what has changed is read again.
+
+        It is found by its words at once. A run, which the answer names, makes its vectors; `state` says how far it is.
+        """
         wish = await body_of(request, DocumentRequest)
         by = who_asks(request)
         require_person(by)
@@ -132,7 +144,10 @@ def _add_documents(app: FastAPI, fabric: ServerFabric, lazy: _LazyMemory) -> Non
             visibility=Visibility(wish.visibility or Visibility.PRIVATE),
             labels=wish.labels or (),
         )
-        return json_answer(DOCUMENT.dump(await lazy.memory.add(new)), 201)
+        found = await replace(lazy.memory.add, embed=None)(new)
+        if lazy.memory.add.embed is None or found.state is DocumentState.READY:
+            return json_answer(DOCUMENT.dump(found), 201)
+        return json_answer({**DOCUMENT.dump(found), "run_id": await lazy.vectors.ensure(by)}, 201)
 
     @app.get(
         f"{DOCUMENTS_BASE}/{{document_id}}",
