@@ -229,11 +229,11 @@ async def quality(pools: dict[str, Pool], embedder: Known, half: int) -> None:
                 "a name is known, what is asked about is not": [each for each in mine if not each.answers],
                 "about something else altogether": foreign,
             }
-            for case, some in cases.items():
-                if some:
-                    figures = [await measured(some, method, same) for method in (halves.words, find)]
+            for case, theirs in cases.items():
+                if theirs:
+                    figures = [await measured(theirs, method, same) for method in (halves.words, find)]
                     silences.append(
-                        f"| {name} | {case} | {len(some)} | {figures[0].silent:.2f} | {figures[1].silent:.2f} |"
+                        f"| {name} | {case} | {len(theirs)} | {figures[0].silent:.2f} | {figures[1].silent:.2f} |"
                     )
             gone = 0
             for each in answerable:

@@ -133,8 +133,8 @@ class Perform:
         )
         shown: OnDelta | None = None if on_delta is None else lambda text: on_delta(lane.lane_id, text)
 
-        def ask() -> Awaitable[Sequence[Body]]:
-            return self.model_turn(
+        async def ask() -> Sequence[Body]:
+            return await self.model_turn(
                 lane,
                 attempt=action.attempt,
                 delay_s=action.delay_s,

@@ -58,7 +58,7 @@ class _Matrix:
 
     @property
     def bytes(self) -> int:
-        return self._rows.vectors.shape[0] * self._dimensions
+        return int(self._rows.vectors.shape[0]) * self._dimensions
 
     def stale(self, revisions: Mapping[int, int]) -> list[int]:
         """Return the documents that have to be read."""

@@ -35,8 +35,8 @@ class RedisResponses:
         except (RedisError, OSError, TimeoutError) as problem:
             self._log_away(problem)
             return None
-        text = b"" if found is None else bytes(found)
-        return RunId(text.decode("ascii", "replace")) if 0 < len(text) <= _MAX_ID_CHARS else None
+        text = found.decode("ascii", "replace") if isinstance(found, bytes) else found or ""
+        return RunId(text) if 0 < len(text) <= _MAX_ID_CHARS else None
 
     async def note(self, key: str, run_id: RunId) -> None:
         try:

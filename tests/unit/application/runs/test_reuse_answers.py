@@ -8,7 +8,7 @@ import pytest
 from agent_fabric.application.ports.runs import RunReader
 from agent_fabric.application.runs.reuse_answers import ReuseAnswers
 from agent_fabric.domain.errors import RunNotFound
-from agent_fabric.domain.events import Event, ModelAnswered
+from agent_fabric.domain.events import Body, Event, ModelAnswered
 from agent_fabric.domain.ids import LaneId, RunId
 from agent_fabric.domain.messages import Message, ModelSettings, Role, Usage
 from agent_fabric.domain.runs.reuse import Asker, reuse_key
@@ -50,9 +50,8 @@ async def keep(reuse: ReuseAnswers, logs: Logs, *, encrypted: bool = False) -> s
     key = reuse.key(COLD, ASKED, (), ADA)
     answer = await reuse.note(key, SAID, ADA._replace(run_id=RunId("old")))
     created = replace(run_created("x"), encrypted=encrypted)
-    logs.logs[RunId("old")] = [
-        Event(seq, 1.0, LaneId("engineering"), "", body) for seq, body in enumerate((created, answer))
-    ]
+    bodies: list[Body] = [created, answer]
+    logs.logs[RunId("old")] = [Event(seq, 1.0, LaneId("engineering"), "", body) for seq, body in enumerate(bodies)]
     return key
 
 
