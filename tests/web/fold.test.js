@@ -37,6 +37,17 @@ test("what is shown while an answer is written is always its beginning", () => {
   assert.equal(partsOf(run).answer?.text, "Grüße 👋 aus Ulm");
 });
 
+test("what was seen of a long answer stays when the log shows it cut", () => {
+  const cut = { content: { chars: 10, sha256: "" } };
+  for (const [seen, text, isCut] of [["0123456789", "0123456789", false], ["01234567", "01234567", true], ["", "01234", true], ["9", "01234", true]]) {
+    const run = folded(BEGINNING);
+    if (seen) showPartial(run, { lane: "engineering", text: String(seen) });
+    evolve(run, { kind: "llm_response", seq: 3, ts: 3, run_id: "r", lane: "engineering", payload: { content: "01234" }, cut });
+    const { answer } = partsOf(run);
+    assert.deepEqual([answer?.text, answer?.cut], [text, isCut]);
+  }
+});
+
 test("another attempt begins anew", () => {
   const run = folded(BEGINNING);
   showPartial(run, { lane: "engineering", text: "I beg" });

@@ -92,10 +92,9 @@ export function evolve(run, event) {
       break;
     case "llm_response":
       run.thinking = false;
+      if (said.content) answered(run, event, lane);
       forget(run, lane);
       run.tokens += (said.usage?.prompt_tokens ?? 0) + (said.usage?.completion_tokens ?? 0);
-      if (said.content)
-        run.items.push({ kind: "text", seq: event.seq, lane, text: said.content, cut: Boolean(event.cut) });
       break;
     case "llm_error":
       run.thinking = false;
@@ -251,6 +250,16 @@ export function standingOf({ connected, run }) {
 /** @param {RunView} run @param {number} seq @param {string} text @param {"plain" | "warning"} tone */
 function note(run, seq, text, tone) {
   run.items.push({ kind: "note", seq, text, tone });
+}
+
+/** Long answers are cut in the log; what was seen of one while it was written is not taken away. @param {RunView} run @param {LogEvent} event @param {string} lane */
+function answered(run, event, lane) {
+  const { content } = event.payload;
+  const seen = run.partial[lane] ?? "";
+  const chars = event.cut?.content?.chars;
+  const text = event.cut && seen.length > content.length && seen.startsWith(content) ? seen : content;
+  const whole = !event.cut || (text === seen && run.partialLength[lane] === chars);
+  run.items.push({ kind: "text", seq: event.seq, lane, text, cut: !whole });
 }
 
 /** @param {RunView} run @param {string} lane */
