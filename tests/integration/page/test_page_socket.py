@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 from websockets.exceptions import ConnectionClosed
 
-from agent_fabric.interfaces.http.page.messages import InvalidMessage, read_message
+from agent_fabric.interfaces.http.page.messages import MISUSED, InvalidMessage, Ping, read_message
+from agent_fabric.interfaces.http.page.socket import MAX_INVALID
 from agent_fabric.interfaces.http.page.sockets import MAX_SOCKETS
 from effort import effort, report
 from integration.http.served import served
-from integration.page.page_client import Browser, Socket, browser
+from integration.page.page_client import PATIENCE_S, Browser, Socket, browser
 
 WORDS = ("hello", "follow", "unfollow", "ping", "event", "", "run", "session", "after", "page_token", "type")
 
@@ -61,27 +62,31 @@ def test_whatever_is_said_is_understood_or_refused() -> None:
 
 
 async def bombard(person: Browser, dice: random.Random, frames: int) -> int:
-    """Send garbage over as many sockets as that takes; return how many frames were sent."""
-    sent = 0
-    while sent < frames:
+    """Send garbage over as many sockets as that takes; return how many frames the server has read and judged."""
+    judged = 0
+    while judged < frames:
         async with person.page() as page:
-            reading = asyncio.create_task(drained(page))
-            try:
-                for _ in range(min(300, frames - sent)):
-                    await page.connection.send(garbage(dice))
-                    sent += 1
-            except ConnectionClosed:
-                pass
-            reading.cancel()
-    return sent
+            sent = [garbage(dice) for _ in range(min(MAX_INVALID, frames - judged))]  # one more would close the socket
+            answered = asyncio.create_task(pongs(page, 1 + sum(map(is_ping, sent))))
+            for frame in sent:
+                await page.connection.send(frame)
+            await page.say(type="ping")
+            await asyncio.wait_for(answered, PATIENCE_S)
+            judged += len(sent)
+    return judged
 
 
-async def drained(page: Socket) -> None:
+async def pongs(page: Socket, count: int) -> None:
+    """Read until so many pings were answered: whatever was sent before them has been read by then."""
+    for _ in range(count):
+        await page.until(type="pong")
+
+
+def is_ping(frame: str | bytes) -> bool:
     try:
-        while True:
-            json.loads(await page.connection.recv())
-    except ConnectionClosed:
-        return
+        return isinstance(read_message(frame if isinstance(frame, str) else None), Ping)
+    except InvalidMessage:
+        return False
 
 
 @pytest.mark.slow
@@ -90,8 +95,9 @@ async def test_fuzzed_frames_make_no_error(tmp_path: Path, caplog: pytest.LogCap
     async with served(tmp_path) as server, browser(server) as person:
         sent = await bombard(person, random.Random(7), frames)
         async with person.page() as page:
-            await page.say(type="ping")
-            assert (await page.until(type="pong"))[-1]["type"] == "pong"
+            for _ in range(MAX_INVALID + 1):
+                await page.say(type="nonsense")
+            assert (await page.until(type="bye"))[-1]["code"] == MISUSED
         async with person.socket() as socket:
             await socket.connection.send("x" * (64 * 1024 + 1))
             with pytest.raises(ConnectionClosed) as closed:
