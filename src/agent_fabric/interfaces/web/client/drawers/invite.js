@@ -4,6 +4,7 @@ import { html, useEffect, useRef, useState } from "../vendor/htm-preact.js";
 import { post } from "../net/api.js";
 import { labelsFrom } from "../model/machines.js";
 import { counted, dateText } from "../model/words.js";
+import { copyText } from "../view/clipboard.js";
 import { problemText, useFirstField } from "./pieces.js";
 
 /** @param {any} props */
@@ -28,7 +29,7 @@ export function Invite({ actions }) {
       setProblem(problemText(error));
     }
   };
-  const copy = () => navigator.clipboard.writeText(made.command).then(() => actions.say("Copied."), () => actions.say("The browser does not let us copy: mark it and copy it."));
+  const copy = () => copyText(made.command).then((/** @type {boolean} */ copied) => actions.say(copied ? "Copied." : "The browser does not let us copy: mark it and copy it."));
   if (made)
     return html`<p>Run this line on ${made.uses === 1 ? "the machine" : `each of up to ${counted(made.uses, "machine")}`}. It fetches the node's program, checks it, and joins. It needs Python 3.11.</p>
       <div class="output"><pre tabindex="0" data-test="invite-line">${made.command}</pre></div>

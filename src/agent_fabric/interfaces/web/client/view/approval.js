@@ -27,12 +27,20 @@ export function ApprovalCard({ id, asked, decision, by, reason, store, actions }
   const [left, setLeft] = useState(asked.expires_at - Date.now() / 1000);
   const edited = useRef(/** @type {HTMLTextAreaElement | null} */ (null));
   const why = useRef(/** @type {HTMLInputElement | null} */ (null));
+  const place = useRef(/** @type {HTMLElement | null} */ (null));
+  const back = useRef(false);
   useEffect(() => {
     if (settled) return undefined;
     const timer = window.setInterval(() => setLeft(asked.expires_at - Date.now() / 1000), 1000);
     if (!card?.reach) get(`/approvals/${id}`).then((told) => (store.approvals.set(id, told), store.changed()), () => undefined);
     return () => clearInterval(timer);
   }, [settled]);
+  useEffect(() => { // what was pressed is gone, and the focus with it
+    if (denying) why.current?.focus();
+    else if (editing) edited.current?.focus();
+    else if (back.current) /** @type {HTMLElement | null | undefined} */ (place.current?.querySelector("[data-test=deny]"))?.focus();
+    back.current = denying || editing;
+  }, [denying, editing]);
   if (settled) return html`<div class="approval settled" data-test="approval" data-status=${settled}>
     <p><strong>${DECISIONS[settled] ?? settled}</strong>${by || card?.decided_by ? ` by ${by || card.decided_by}` : ""}: <code>${visible(summary(asked))}</code></p>
     ${(reason || card?.decided_because) && html`<p class="quiet">${reason || card.decided_because}</p>`}
@@ -40,10 +48,12 @@ export function ApprovalCard({ id, asked, decision, by, reason, store, actions }
   /** @param {Record<string, any>} answer */
   const say = async (answer) => {
     if (performance.now() - appeared < SAFE_AFTER_MS) return; // whoever was typing did not mean this
+    const focused = place.current?.contains(document.activeElement);
     setBusy(true);
     setProblem("");
     try {
       await actions.answer(id, answer);
+      if (focused) document.getElementById("composer")?.focus(); // the buttons go
     } catch (error) {
       const told = /** @type {any} */ (error);
       setProblem([told.message, told.hint].filter(Boolean).join(" "));
@@ -57,13 +67,14 @@ export function ApprovalCard({ id, asked, decision, by, reason, store, actions }
       setProblem("The arguments are not valid JSON.");
     }
   };
+  const deny = () => say({ decision: "deny", reason: why.current?.value ?? "" });
   const may = store.may("approvals");
   const doubt = asked.question === "did_it_happen";
   const machines = machineCall(asked);
   const only = typeof asked.args?.command === "string" && Object.keys(asked.args).length === 1 ? asked.args.command : null;
   const whole = machines ? machineCallText(machines.tool, machines.args) : (only ?? JSON.stringify(asked.args, null, 2));
   const lines = whole.split("\n").length;
-  return html`<section class="approval" data-test="approval" data-status="pending" aria-label="Approval needed">
+  return html`<section class="approval" ref=${place} data-test="approval" data-status="pending" aria-label="Approval needed">
     <h3>${doubt ? "Did this happen?" : "May this run?"} <span class="tool-name">${machines ? `on ${machines.kind === "plan" ? counted(machines.nodes.length, "machine") : machines.nodes[0]}` : asked.tool}</span></h3>
     ${asked.reason && html`<p>${asked.reason}</p>`}
     ${editing
@@ -81,8 +92,8 @@ export function ApprovalCard({ id, asked, decision, by, reason, store, actions }
     ${problem && html`<p class="note warning" role="alert">${problem}</p>`}
     ${!may && html`<p class="note">You may see this question, but not answer it: that needs the scope “approvals”.</p>`}
     ${denying
-      ? html`<div class="buttons"><label class="grow">Why <input ref=${why} maxlength="2000" placeholder="The model is told" /></label>
-          <button type="button" class="danger" disabled=${busy} onClick=${() => say({ decision: "deny", reason: why.current?.value ?? "" })}>Deny</button>
+      ? html`<div class="buttons"><label class="grow">Why <input ref=${why} maxlength="2000" placeholder="The model is told" onKeyDown=${(/** @type {KeyboardEvent} */ event) => event.key === "Enter" && !event.isComposing && deny()} /></label>
+          <button type="button" class="danger" disabled=${busy} onClick=${deny}>Deny</button>
           <button type="button" onClick=${() => setDenying(false)}>Back</button></div>`
       : may && html`<div class="buttons">
           ${editing

@@ -1,6 +1,6 @@
 // The line above the conversation: where one is, which model answers, what waits for an answer, everything else.
 
-import { html } from "../vendor/htm-preact.js";
+import { html, useEffect } from "../vendor/htm-preact.js";
 import { useStore } from "../model/store.js";
 import { standingOf } from "../model/fold.js";
 import { boxText, counted } from "../model/words.js";
@@ -14,6 +14,9 @@ export function Header({ store, actions }) {
   });
   const session = store.sessions.get(store.current);
   const pending = pendingIn(store);
+  useEffect(() => {
+    document.title = session?.title ? `${session.title} · agent-fabric` : "agent-fabric";
+  }, [session?.title]);
   const start = store.start;
   if (start === null) return html`<header class="header"></header>`;
   const standing = modelStanding(store);

@@ -4,6 +4,7 @@
 import { html, useEffect, useRef } from "../vendor/htm-preact.js";
 import * as smd from "../vendor/smd.js";
 import { safeLink } from "../model/words.js";
+import { copyText } from "./clipboard.js";
 import { markSentences } from "./sources.js";
 
 const TAGS = /** @type {Record<number, string>} */ ({
@@ -55,7 +56,7 @@ function open(place, kind) {
     const copy = create("button", "copy");
     copy.textContent = "Copy";
     copy.setAttribute("type", "button");
-    copy.addEventListener("click", () => copyText(copy, made?.textContent ?? ""));
+    copy.addEventListener("click", () => copyCode(copy, made?.textContent ?? ""));
     figure.append(copy, pre);
     parent.append(figure);
   } else if (kind >= HEADING_1 && kind <= HEADING_6) {
@@ -172,13 +173,8 @@ function create(tag, name) {
 }
 
 /** @param {HTMLElement} button @param {string} text */
-async function copyText(button, text) {
-  try {
-    await navigator.clipboard.writeText(text);
-    button.textContent = "Copied";
-  } catch {
-    button.textContent = "Not allowed";
-  }
+async function copyCode(button, text) {
+  button.textContent = (await copyText(text)) ? "Copied" : "Not allowed";
   window.setTimeout(() => (button.textContent = "Copy"), 1500);
 }
 

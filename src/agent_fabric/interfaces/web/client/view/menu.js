@@ -2,6 +2,7 @@
 
 import { html, useState } from "../vendor/htm-preact.js";
 import { request } from "../net/api.js";
+import { copyText } from "./clipboard.js";
 import { Later } from "./parts.js";
 
 /** @typedef {import("./app.js").Props & {turn: import("./transcript.js").TurnMessages, run: import("../model/fold.js").RunView | undefined}} MenuProps */
@@ -11,11 +12,11 @@ export function Menu({ turn, run, store, actions }) {
   const [copied, setCopied] = useState(false);
   const [asking, ask] = useState(false);
   const answer = turn.answer;
-  const copy = () =>
-    navigator.clipboard?.writeText(answer?.content ?? "").then(
-      () => (setCopied(true), window.setTimeout(() => setCopied(false), 1500)),
-      () => actions.say("The browser does not allow copying here."),
-    );
+  const copy = async () => {
+    if (!(await copyText(answer?.content ?? ""))) return actions.say("The browser does not allow copying here.");
+    setCopied(true);
+    window.setTimeout(() => setCopied(false), 1500);
+  };
   const resume = () => request("POST", `/runs/${turn.run}/resume`, {}).then(() => actions.socket.follow(turn.run), (error) => actions.tell(error));
   return html`<div class="menu" role="group" aria-label="This answer">
       ${answer && html`<button type="button" onClick=${copy}>${copied ? "Copied" : "Copy"}</button>

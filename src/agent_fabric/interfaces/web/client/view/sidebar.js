@@ -14,6 +14,11 @@ export function Sidebar({ store, actions }) {
   const [words, setWords] = useState("");
   const [found, setFound] = useState(/** @type {any[] | null} */ (null));
   const [problem, setProblem] = useState(/** @type {any} */ (null));
+  const [, setMinute] = useState(0);
+  useEffect(() => {
+    const timer = window.setInterval(() => setMinute((minute) => minute + 1), 60_000); // "just now" does not stay true
+    return () => clearInterval(timer);
+  }, []);
   useEffect(() => {
     if (!words.trim()) {
       setFound(null);

@@ -24,7 +24,7 @@ export function markSentences(root, content, sources) {
     // From the end: what is cut off there does not move what stands before it.
     const sentence = sources.sentences[nth];
     const wrapped = places[nth].reverse().map((part) => wrap(nodes[part.piece], part, sentence, sources));
-    wrapped[0]?.after(marks(sentence, sources));
+    (wrapped[0]?.closest("a") ?? wrapped[0])?.after(marks(sentence, sources)); // never inside a link: what is pressed there follows it
   }
   const lost = sources.sentences.filter((_, nth) => !places[nth].length);
   if (lost.length) root.append(...lost.map((sentence) => listed(sentence, content, sources)));
