@@ -36,7 +36,11 @@ async def test_the_page_and_its_files_carry_the_policy_and_are_kept_for_ever(tmp
             assert file.headers["x-content-type-options"] == "nosniff"
             assert file.headers["referrer-policy"] == "no-referrer"
             assert file.headers["cross-origin-opener-policy"] == "same-origin"
-        for path in ("/app/0000/main.js", names[0].replace("icon.svg", "../__init__.py"), "/app/x/../../etc/passwd"):
+        for path in (
+            "/app/0000/main.js",
+            next(iter(names)).rpartition("/")[0] + "/../__init__.py",
+            "/app/x/../../etc/passwd",
+        ):
             assert (await client.get(path)).status_code in {401, 404}
 
 

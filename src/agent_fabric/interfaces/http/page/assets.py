@@ -2,17 +2,26 @@
 
 import gzip
 import hashlib
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib import resources
 from importlib.resources.abc import Traversable
 from typing import Final
 
+from agent_fabric.interfaces.http.page.bundles import join_modules
+
 CLIENT: Final = "client"
 TEMPLATE: Final = "index.html"
+SHELL: Final = "shell.html"
+"""What is shown until the program runs, with a message box that takes keys."""
+LOADING: Final = '<p class="boot">Loading…</p>'
+"""The same for whoever will have to log in first."""
 ENTRY: Final = "main.js"
-STYLE: Final = "style.css"
+BUNDLES: Final = (ENTRY, "view/turn.js")
+"""The first load, and what a conversation needs beyond it."""
+FIRST_LOAD: Final = (ENTRY, "early.js", "style.css", "icon.svg")
+"""What a browser asks for before the page can be used."""
+HTML: Final = "text/html; charset=utf-8"
 MEDIA_TYPES: Final = {
     ".js": "text/javascript; charset=utf-8",
     ".css": "text/css; charset=utf-8",
@@ -33,8 +42,6 @@ HEADERS: Final = {
     "cross-origin-resource-policy": "same-origin",
 }
 """Whatever a model or a tool writes, the page runs no other program and asks no other machine."""
-_IMPORT: Final = re.compile(r"""^(?:import|export)\b[^"';]*?["'](\.{1,2}/[^"']+)["']""", re.MULTILINE)
-"""A module that is loaded at once; `import("…")` loads later."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,47 +62,27 @@ class Assets:
     files: Mapping[str, Asset]
     index: Asset
     """The page itself, which names them."""
+    shell: Asset
+    """The page for a browser that has logged in before: one can type before any script has come."""
 
 
 def load_assets() -> Assets:
     """Read the files that were installed with the program."""
     found = dict(_files(resources.files("agent_fabric.interfaces.web") / CLIENT))
-    template = found.pop(TEMPLATE).decode()
-    digest = hashlib.sha256(b"".join(name.encode() + b"\0" + found[name] for name in sorted(found))).hexdigest()[:16]
-    files = {name: _asset(content, MEDIA_TYPES[_suffix(name)]) for name, content in found.items()}
-    preloads = "\n".join(
-        f'<link rel="modulepreload" href="/app/{digest}/{name}">' for name in eager_modules(found, ENTRY)
-    )
-    page = template.replace("{{base}}", f"/app/{digest}").replace("{{preloads}}", preloads).encode()
-    return Assets(digest, files, _asset(page, "text/html; charset=utf-8"))
-
-
-def eager_modules(files: Mapping[str, bytes], entry: str) -> list[str]:
-    """Return the modules that a browser needs before the page works, so that it asks for all of them at once."""
-    found = [entry]
-    for name in found:  # grows on the way
-        for target in _IMPORT.findall(files[name].decode()):
-            path = _joined(name, target)
-            if path not in found:
-                found.append(path)
-    return found
-
-
-def _joined(name: str, target: str) -> str:
-    parts = name.split("/")[:-1]
-    for part in target.split("/"):
-        if part == "..":
-            parts.pop()
-        elif part != ".":
-            parts.append(part)
-    return "/".join(parts)
+    template, shell = found.pop(TEMPLATE).decode(), found.pop(SHELL).decode()
+    served = join_modules(found, BUNDLES)
+    digest = hashlib.sha256(b"".join(name.encode() + b"\0" + served[name] for name in sorted(served))).hexdigest()[:16]
+    files = {name: _asset(content, MEDIA_TYPES[_suffix(name)]) for name, content in served.items()}
+    page = template.replace("{{base}}", f"/app/{digest}")
+    index, known = (_asset(page.replace("{{shown}}", shown).encode(), HTML) for shown in (LOADING, shell))
+    return Assets(digest, files, index, known)
 
 
 def _files(folder: Traversable, prefix: str = "") -> Iterator[tuple[str, bytes]]:
     for entry in folder.iterdir():
         if entry.is_dir():
             yield from _files(entry, f"{prefix}{entry.name}/")
-        elif _suffix(entry.name) in MEDIA_TYPES or entry.name == TEMPLATE:
+        elif _suffix(entry.name) in MEDIA_TYPES or entry.name in {TEMPLATE, SHELL}:
             yield f"{prefix}{entry.name}", entry.read_bytes()
 
 

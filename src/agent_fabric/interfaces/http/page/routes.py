@@ -33,6 +33,8 @@ from agent_fabric.interfaces.http.page.socket import PageDoor
 from agent_fabric.interfaces.http.page.sockets import Sockets
 from agent_fabric.interfaces.http.plain_route import PlainRoute
 
+SECURE_COOKIE = "__Host-fabric"
+"""Under TLS; otherwise the name has the port in it, because cookies ignore ports."""
 FOR_EVER = "public, max-age=31536000, immutable"
 _NOT_KEPT = {"cache-control": "no-store"}
 _READ = ["GET", "HEAD"]
@@ -45,8 +47,9 @@ def add_page(
 ) -> None:
     """Add the page and its routes; `port` tells its cookie from those of other servers on this machine."""
     assets = load_assets()
-    _add_files(app, assets)
-    _add_login(app, fabric, addresses, f"fabric_{port}")
+    cookie_name = f"fabric_{port}"
+    _add_files(app, assets, cookie_name)
+    _add_login(app, fabric, addresses, cookie_name)
     door = PageDoor(fabric, live, sockets, assets.digest)
     live.on_news = sockets.wake
 
@@ -82,9 +85,13 @@ def add_page(
         )
 
 
-def _add_files(app: FastAPI, assets: Assets) -> None:
+def _add_files(app: FastAPI, assets: Assets, cookie_name: str) -> None:
     async def page(request: Request) -> Response:
-        return _sent(request, assets.index, cached="no-cache")
+        """Whoever has a cookie is probably logged in, and can write at once; whether it counts is not asked here."""
+        known = cookie_name in request.cookies or SECURE_COOKIE in request.cookies
+        answer = _sent(request, assets.shell if known else assets.index, cached="no-cache")
+        answer.headers["vary"] = "Accept-Encoding, Cookie"
+        return answer
 
     async def file(request: Request) -> Response:
         found = assets.files.get(request.path_params["path"])
@@ -174,7 +181,7 @@ def _set_cookie(answer: Response, request: Request, name: str, login: PageLogin 
     """Set or remove the cookie. Whether the browser came over TLS, it says itself: a proxy may stand between."""
     secure = request.headers.get("origin", "").startswith("https://") or request.url.scheme == "https"
     answer.set_cookie(
-        "__Host-fabric" if secure else name,
+        SECURE_COOKIE if secure else name,
         "" if login is None else login.cookie,
         max_age=lasts_s,
         path="/",

@@ -25,6 +25,13 @@ export class Actions {
     });
   }
 
+  /** Take up what the address and this browser hold, before anything is shown: what is typed at once belongs to this session. */
+  prepare() {
+    const [, kind, id] = location.pathname.split("/");
+    if (kind === "s" && id) this.store.current = decodeURIComponent(id);
+    this.#readUnsent();
+  }
+
   /**
    * Log in with what the address or the browser holds.
    *
@@ -41,18 +48,21 @@ export class Actions {
       }
     }
     if (!pageToken()) return false;
+    this.socket.open();
+    const shown = Promise.all([this.loadSessions(), this.#openAddress()]); // all at once: each round trip counts
     try {
       this.store.set({ start: await get("/api/v1/web/start") });
     } catch (error) {
+      this.socket.close();
+      await shown; // they were refused, too
       if (!(error instanceof Problem) || error.status !== 401) throw error;
       keepPageToken("");
       return false;
     }
-    this.#readUnsent();
-    this.socket.open();
-    await Promise.all([this.loadSessions(), this.#openAddress()]);
+    await shown;
     return true;
   }
+
 
   /** @param {{code?: string, username?: string, password?: string}} shown */
   async logIn(shown) {
@@ -96,7 +106,6 @@ export class Actions {
     if (!keepAddress && store.current !== id) history.pushState(null, "", id ? `/s/${encodeURIComponent(id)}` : "/");
     store.set({ current: id, sidebar: false });
     this.socket.watch(id);
-    document.title = id ? `${store.sessions.get(id)?.title || "Chat"} · agent-fabric` : "agent-fabric";
     if (!id) return;
     await this.loadMessages(id);
     this.markRead(id);

@@ -13,6 +13,7 @@ import { addDelta, evolve, newRun, showPartial } from "./fold.js";
  * @typedef {{name: string, kind: string, scopes: string[], version: string, build: string, sandbox: string,
  *   policy_profile: string, default_model_key: string, model_keys: string[], packs: string[], features: Record<string, any>}} Start
  * @typedef {{key: string, session: string, content: string}} Unsent
+ * @typedef {{text: string, send: boolean}} Early
  */
 
 /** What the whole page knows. */
@@ -42,6 +43,8 @@ export class Store {
     this.unsent = new Map();
     /** The session that is shown; empty: a new one. */
     this.current = "";
+    /** What was typed before the composer was there, until it takes it. @type {Early | null} */
+    this.early = null;
     /** @type {{name: string, about: string} | null} */
     this.drawer = null;
     this.sidebar = false;

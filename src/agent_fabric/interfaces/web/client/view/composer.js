@@ -23,9 +23,14 @@ export function Composer({ store, actions }) {
   };
   useLayoutEffect(() => { // before the first frame: whoever types at once is not too early
     const asked = new URLSearchParams(location.search).get("q"); // it fills the box, and does nothing else
-    setText(localStorage.getItem(draftKey(store.current)) ?? (store.current ? "" : (asked ?? "")));
+    const draft = localStorage.getItem(draftKey(store.current)) ?? (store.current ? "" : (asked ?? ""));
+    const early = store.early;
+    store.early = null;
+    if (early) write([draft, early.text].filter(Boolean).join("\n"));
+    else setText(draft);
     setProblem("");
-    if (!matchMedia("(pointer: coarse)").matches) box.current?.focus();
+    if (early || !matchMedia("(pointer: coarse)").matches) box.current?.focus();
+    if (early?.send && !draft) send(early.text);
   }, [store.current]);
   useEffect(grow, [text]);
 
@@ -36,8 +41,8 @@ export function Composer({ store, actions }) {
     if (next) localStorage.setItem(draftKey(store.current), next);
     else localStorage.removeItem(draftKey(store.current));
   };
-  const send = async () => {
-    const content = text.trim();
+  const send = async (said = text) => {
+    const content = said.trim();
     if (!content) return;
     const from = store.current;
     const chosen = from ? null : localStorage.getItem("fabric.model_key");
