@@ -287,7 +287,7 @@ def _longest_task(events: list[dict[str, Any]]) -> float:
         if each["name"] == "thread_name" and each["args"]["name"] == "CrRendererMain"
     }
     spent = [each.get("tdur", 0) for each in events if each["name"] == "RunTask" and (each["pid"], each["tid"]) in main]
-    return max(spent) / 1000
+    return float(max(spent)) / 1000
 
 
 def tabs(world: PageWorld, browser: Browser, count: int) -> None:

@@ -66,7 +66,9 @@ def modules_of(files: Mapping[str, bytes], entry: str) -> Iterator[str]:
 
 def _bundle(files: Mapping[str, bytes], home: Mapping[str, str], entry: str) -> str:
     inside = [module for module, bundle in home.items() if bundle == entry]
-    bodies, foreign, own = [], {}, {name: f"${nth}" for nth, name in enumerate(inside)}
+    own = {name: f"${nth}" for nth, name in enumerate(inside)}
+    foreign: dict[str, str] = {}
+    bodies: list[str] = []
     exported: list[str] = []
     for name in inside:
         rewriting = _Rewriting(home, name, entry, own)
