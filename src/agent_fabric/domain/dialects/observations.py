@@ -116,6 +116,8 @@ def _after_failure(task: str, wanted: str, text: str, result: Mapping[str, Any])
         )
     if _ASKS_WHAT.search(task):
         return f"That failed. Read the answer off what you have seen, and write just that. The task is: {wanted}"
+    if result.get("hint"):
+        return f"That failed. Do what the hint says. The task is: {wanted}"
     return "That failed. Say why first, then do it another way."
 
 

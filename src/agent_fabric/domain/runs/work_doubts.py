@@ -108,13 +108,19 @@ def _how_to_prove(lane: Lane, deeds: Deeds) -> str:
     return HOW_TO_PROVE
 
 
+def _how_to_make(path: str, deeds: Deeds) -> str:
+    """Say how a file that is left out comes to be; it may have been made under the same name in other letters."""
+    made = next((each for each in deeds.compared.created if each != path and each.casefold() == path.casefold()), "")
+    return f"Rename what you have made: {shlex.join(['mv', made, path])}" if made else "Do that part, too"
+
+
 def _doubt_small(lane: Lane, deeds: Deeds, unproven: list[str], requests: list[str]) -> None:
     """Find what a small model likes to leave out."""
     if left := left_out(deeds):
         program = "the program " if can_be_run(left[0]) else ""
         said = f"{program}{', '.join(left[:_MAX_NAMED])}: named in the task, but neither made nor changed"
         unproven.append(said)
-        requests.append(f"{said}. Do that part, too, then call {FINISH_TASK} again.")
+        requests.append(f"{said}. {_how_to_make(left[0], deeds)}, then call {FINISH_TASK} again.")
     elif broken := _still_broken(lane):
         said = "; ".join(f"{path} is {problem}" for path, problem in broken.items())
         unproven.append(said)

@@ -94,6 +94,8 @@ def _replaced(lines: Sequence[str], number: int, text: str, path: str) -> list[s
     if [line.strip() for line in new] == [old.strip()]:
         raise ValueError(f"line {number} of {path} is that already: nothing would change. Write it differently")
     if meant := _meant(lines, number, new[0]):
+        if [line.strip() for line in new] == [lines[meant - 1].strip()]:
+            raise ValueError(f"line {meant} of {path} is that already, and it is wrong. Write it differently")
         other = f"line {meant}, {lines[meant - 1].strip()!r}"
         raise ValueError(
             f"line {number} of {path} is {old.strip()!r}; your text is like {other}. Call it again with line {meant}"

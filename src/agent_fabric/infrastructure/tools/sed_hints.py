@@ -13,6 +13,7 @@ from agent_fabric.infrastructure.tools.workspace_diff import FileHeads
 _SCRIPT = re.compile(r"s([/|#,:@])(?P<old>(?:(?!\1).)+)\1(?P<new>(?:(?!\1).)*)\1[gIi0-9]*", re.DOTALL)
 _MEANS_MORE = re.compile(r"[\\.*+?\[\](){}^$|&]")
 """What has a meaning of its own in a pattern."""
+_VALUE_ONLY = re.compile(r"\s*[=:]\s*[\w -]*")
 _WORD = re.compile(r"\w+")
 _MAX_NAMED = 5
 _SHORTEST_NAME = 3
@@ -40,6 +41,8 @@ def _hint(done: _Replacement, before: FileHeads, after: FileHeads) -> str:
         if path in before and before[path] == after.get(path):
             text = before[path].decode(errors="replace")
             return "" if done.old in text else f"In {path} {nearest_lines(text, done.old)}"
+    if half := _half_of_a_setting(done, before, after):
+        return half
     changed = [path for path, data in after.items() if path in before and before[path] != data]
     if too_much := list(dict.fromkeys(_inside_words(done, [before[path] for path in changed]))):
         shown = ", ".join(f"{word} became {word.replace(done.old, done.new)}" for word in too_much[:_MAX_NAMED])
@@ -53,6 +56,26 @@ def _hint(done: _Replacement, before: FileHeads, after: FileHeads) -> str:
             there = shlex.join(left[:_MAX_NAMED])
             return f"{done.old!r} is still there. To replace it, run: sed -i 's/{done.old}/{done.new}/g' {there}"
     return ""
+
+
+def _half_of_a_setting(done: _Replacement, before: FileHeads, after: FileHeads) -> str:
+    """Say that only the name of a setting was deleted, and its value was left; empty: it was not."""
+    if done.new or len(done.paths) != 1 or done.paths[0] not in before or done.paths[0] not in after:
+        return ""
+    path = done.paths[0]
+    old = before[path].decode(errors="replace").splitlines()
+    for line in after[path].decode(errors="replace").splitlines():
+        if _VALUE_ONLY.fullmatch(line) and line not in old:
+            return f"{line!r} is left of the line. To delete all of it, run: sed -i '/^{line}$/d' {shlex.quote(path)}"
+    return ""
+
+
+def sed_failure_hint(invocations: Sequence[Invocation], stderr: str) -> str:
+    """Return how to write a replacement of texts with a `/` in them; empty: that is not what is wrong."""
+    if not any(each.name == "sed" for each in invocations) or "unknown option to `s'" not in stderr:
+        return ""
+    path = next((each.words[-1] for each in invocations if each.name == "sed"), "FILE")
+    return f"A text with / in it needs | between the parts: sed -i 's|old/text|new/text|g' {path}"
 
 
 def _inside_words(done: _Replacement, texts: Sequence[bytes]) -> Iterator[str]:

@@ -16,12 +16,14 @@ from agent_fabric.infrastructure.tools.failing_program import failing_program
 from agent_fabric.infrastructure.tools.failures import failures_in
 from agent_fabric.infrastructure.tools.files import text_argument
 from agent_fabric.infrastructure.tools.fix_line import numbered
-from agent_fabric.infrastructure.tools.grep_hints import grep_hint
-from agent_fabric.infrastructure.tools.sed_hints import sed_hint
+from agent_fabric.infrastructure.tools.grep_hints import grep_hint, names_hint
+from agent_fabric.infrastructure.tools.script_hints import script_hint
+from agent_fabric.infrastructure.tools.sed_hints import sed_failure_hint, sed_hint
 from agent_fabric.infrastructure.tools.syntax import broken_files
 from agent_fabric.infrastructure.tools.table_hints import table_hint
 from agent_fabric.infrastructure.tools.workspace_diff import difference, file_heads, written
 
+_Output = Mapping[str, Any]
 _LOOK_S = 10.0
 _MAX_NUMBERED_BYTES = 1_500
 """Largest program that is shown when it fails."""
@@ -77,8 +79,7 @@ class RunShell:
         hint = await table_hint(self.sandbox, invocations, output["stdout"], wrote)
         if not hint and before is not None and after is not None:
             hint = sed_hint(invocations, before, after)
-        if not hint and outcome.exit_code == 1 and not outcome.stdout and not outcome.stderr:
-            hint = await grep_hint(self.sandbox, invocations)
+        hint = hint or await self._told_by_the_end(invocations, outcome.exit_code, output)
         if hint:
             output.setdefault("hint", hint)
         succeeded = outcome.exit_code == 0 and not outcome.timed_out
@@ -94,6 +95,15 @@ class RunShell:
             tests=shown.tests,
             wrote=wrote,
         )
+
+    async def _told_by_the_end(self, invocations: Sequence[Invocation], exit_code: int | None, output: _Output) -> str:
+        """Return what to mind about how a command ended; empty: nothing."""
+        if exit_code == 0:
+            return await names_hint(self.sandbox, invocations)
+        if exit_code == 1 and not output["stdout"] and not output["stderr"]:
+            return await grep_hint(self.sandbox, invocations)
+        stderr = str(output["stderr"])
+        return sed_failure_hint(invocations, stderr) or await script_hint(self.sandbox, stderr)
 
     async def _keep_input(self, invocations: Sequence[Invocation]) -> None:
         """Refuse a command such as `sort a > a`, which nobody wants: the file would be empty.

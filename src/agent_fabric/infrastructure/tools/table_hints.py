@@ -1,6 +1,7 @@
 """Says what a command has overlooked about the form of a table; nobody would notice that its number is off."""
 
 import re
+import shlex
 from collections.abc import Iterator, Sequence
 
 from agent_fabric.application.ports.sandbox import Sandbox
@@ -8,6 +9,8 @@ from agent_fabric.domain.commands.invocation import Invocation
 from agent_fabric.infrastructure.tools.table_shape import is_table, read_table
 
 _MAX_COUNT_BYTES = 200
+_AWKS = frozenset({"awk", "gawk", "mawk"})
+_ADDS = re.compile(r"\+=\s*\$(\d{1,3})(?!\d)")
 _NUMBER = re.compile(r"(?<![\d.])\d+(?![\d.])")
 
 
@@ -22,6 +25,9 @@ async def table_hint(
         for path in dict.fromkeys(name for each in invocations for name in _tables_of(each)):
             if off := await _one_too_many(sandbox, path, printed, wrote):
                 return off
+    for each in invocations:
+        if wrong := await _column_without_numbers(sandbox, each):
+            return wrong
     hints = []
     for each in invocations:
         counts, divides = _counts(each), _needs_separator(each)
@@ -54,6 +60,28 @@ async def _one_too_many(sandbox: Sandbox, path: str, printed: str, wrote: Sequen
     return f"{counted} {why}" if counted in _NUMBER.findall(printed) else ""
 
 
+async def _column_without_numbers(sandbox: Sandbox, invocation: Invocation) -> str:
+    """Say that a column was added up which has no numbers, and which has some; empty: it has, or nothing was added."""
+    if invocation.name not in _AWKS:
+        return ""
+    program = next((word for word in invocation.words[1:] if _ADDS.search(word)), "")
+    tables = list(_tables_of(invocation))
+    table = await read_table(sandbox, tables[0]) if program and len(tables) == 1 else None
+    if table is None or not table.numeric or not table.columns:
+        return ""
+    added = int(_ADDS.findall(program)[0])
+    if added in table.numeric or not 1 <= added <= len(table.columns):
+        return ""
+    wrong = f"Column {added} of {tables[0]}, {table.columns[added - 1]}, has no numbers."
+    named = ", ".join(f"{at} {table.columns[at - 1]}" for at in table.numeric)
+    if len(table.numeric) > 1:
+        return f"{wrong} These columns have: {named}."
+    right = _ADDS.sub(lambda found: found[0].replace(f"${added}", f"${table.numeric[0]}"), program)
+    words = [right if word == program else word for word in invocation.words]
+    target = "".join(f" {each.operator} {shlex.quote(each.target)}" for each in invocation.redirects)
+    return f"{wrong} Column {named} has. Unless the task wants another one, run: {shlex.join(words)}{target}"
+
+
 def _counts(invocation: Invocation) -> bool:
     """Tell whether a command counts lines."""
     options = [word for word in invocation.words[1:] if word.startswith("-")]
@@ -63,7 +91,7 @@ def _counts(invocation: Invocation) -> bool:
 def _needs_separator(invocation: Invocation) -> str:
     """Return what a command without a separator of its own takes for one; empty: it has one, or needs none."""
     match invocation.name:
-        case "awk" | "gawk" | "mawk":
+        case name if name in _AWKS:
             given = any(word.startswith(("-F", "--field-separator", "-v")) or "FS" in word for word in invocation.words)
             return "" if given else " "
         case "cut":

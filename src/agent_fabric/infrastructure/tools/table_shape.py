@@ -13,6 +13,7 @@ _SEPARATORS = ("\t", ";", ",", "|")
 _SPELLED = {"\t": "a tab", ";": "';'", ",": "','", "|": "'|'"}
 _NAME = re.compile(r"[^\W\d][^\d@:/]*")
 """What a column may be called; a cell that is something else is a value."""
+_VALUE = re.compile(r"[-+]?\d+(?:\.\d+)?")
 _MAX_NAMED = 12
 
 
@@ -25,6 +26,8 @@ class Table:
     """Their names in the first line; empty if it is a row like the others."""
     rows: int
     """Without the line of names."""
+    numeric: tuple[int, ...] = ()
+    """The columns that have a number in every row, counted from 1."""
 
     def __str__(self) -> str:
         """Return it as a model is told."""
@@ -64,7 +67,13 @@ def table_in(text: str) -> Table | None:
     if not lines:
         return None
     named = _names_columns(lines[0], lines[1:])
-    return Table(separator, tuple(lines[0]) if named else (), len(lines) - named)
+    rows = lines[1:] if named else lines
+    return Table(separator, tuple(lines[0]) if named else (), len(rows), _numeric(rows))
+
+
+def _numeric(rows: list[list[str]]) -> tuple[int, ...]:
+    width = min(map(len, rows), default=0)
+    return tuple(at + 1 for at in range(width) if all(_VALUE.fullmatch(row[at]) for row in rows))
 
 
 def _names_columns(first: list[str], rows: list[list[str]]) -> bool:

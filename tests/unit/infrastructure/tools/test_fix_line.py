@@ -87,3 +87,8 @@ async def test_what_is_no_text_is_refused(workspace: Path) -> None:
     (workspace / "b.bin").write_bytes(b"\xff\xfe")
     with pytest.raises(ValueError, match="not UTF-8"):
         await fix(workspace, 1, "x", "b.bin")
+
+
+async def test_the_text_of_another_line_is_no_mend(workspace: Path) -> None:
+    with pytest.raises(ValueError, match="line 3 of a.py is that already, and it is wrong"):
+        await fix(workspace, 1, 'return "Total: " + total')

@@ -230,6 +230,59 @@ async def test_a_count_that_is_one_too_many_comes_with_the_command_that_puts_it_
     assert "hint" not in right.output
 
 
+async def test_adding_up_a_column_of_words_names_the_column_of_numbers(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("item,shelf,quantity\nbolts,A1,120\nnuts,A2,80\n")
+    shell = RunShell(UnconfinedSandbox(tmp_path, "run"))
+    command = "awk -F, 'NR > 1 {s += $2} END {print s}' a.csv > sum.txt"
+    hint = (await shell({"command": command}, CONTEXT)).output["hint"]
+    assert hint.startswith("Column 2 of a.csv, shelf, has no numbers. Column 3 quantity has.")
+    right = await shell({"command": hint.rpartition("run: ")[2]}, CONTEXT)
+    assert (tmp_path / "sum.txt").read_text() == "200\n"
+    assert "hint" not in right.output
+    (tmp_path / "a.csv").write_text("item,quantity,price\nbolts,120,3\n")
+    told = (await shell({"command": command.replace("$2", "$1")}, CONTEXT)).output["hint"]
+    assert told == "Column 1 of a.csv, item, has no numbers. These columns have: 2 quantity, 3 price."
+
+
+async def test_the_name_of_the_one_file_that_was_searched_is_not_what_is_wanted(tmp_path: Path) -> None:
+    (tmp_path / "src").mkdir()
+    (tmp_path / "a.csv").write_text("Ada,Bern\nKim,Rome\n")
+    shell = RunShell(UnconfinedSandbox(tmp_path, "run"))
+    hint = (await shell({"command": "grep -rl Bern a.csv > b.csv"}, CONTEXT)).output["hint"]
+    await shell({"command": hint.rpartition("run: ")[2]}, CONTEXT)
+    assert (tmp_path / "b.csv").read_text() == "Ada,Bern\n"
+    for command in ("grep -rl Bern . > found.txt", "grep Bern a.csv > c.csv", "grep -l Bern a.csv"):
+        assert "hint" not in (await shell({"command": command}, CONTEXT)).output
+
+
+async def test_half_of_a_setting_that_is_left_comes_with_the_command_that_deletes_it(tmp_path: Path) -> None:
+    (tmp_path / "a.env").write_text("NAME=shop\nTOKEN=unused\n")
+    shell = RunShell(UnconfinedSandbox(tmp_path, "run"))
+    hint = (await shell({"command": "sed -i 's/TOKEN//g' a.env"}, CONTEXT)).output["hint"]
+    await shell({"command": hint.rpartition("run: ")[2]}, CONTEXT)
+    assert (tmp_path / "a.env").read_text() == "NAME=shop\n"
+    assert "hint" not in (await shell({"command": "sed -i 's/shop//' a.env"}, CONTEXT)).output
+
+
+async def test_a_replacement_of_texts_with_slashes_is_told_its_other_divider(tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text("http://a\n")
+    shell = RunShell(UnconfinedSandbox(tmp_path, "run"))
+    failed = await shell({"command": "sed -i 's/http:///https:///g' a.md"}, CONTEXT)
+    assert "sed -i 's|old/text|new/text|g' a.md" in failed.output["hint"]
+    assert "hint" not in (await shell({"command": "sed -i 's/a' a.md"}, CONTEXT)).output
+
+
+async def test_a_script_of_words_alone_is_told_how_to_print_them(tmp_path: Path) -> None:
+    (tmp_path / "a.sh").write_text("all done\n")
+    shell = RunShell(UnconfinedSandbox(tmp_path, "run"))
+    hint = (await shell({"command": "bash ./a.sh"}, CONTEXT)).output["hint"]
+    assert hint.startswith("Line 1 of a.sh is 'all done', which is no command.")
+    await shell({"command": hint.rpartition("run: ")[2]}, CONTEXT)
+    assert (await shell({"command": "bash a.sh"}, CONTEXT)).output["stdout"] == "all done\n"
+    (tmp_path / "b.sh").write_text("nosuch $(date)\n")
+    assert "hint" not in (await shell({"command": "bash b.sh"}, CONTEXT)).output
+
+
 async def test_a_replacement_that_hits_nothing_shows_the_lines_that_are_there(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text('{\n  "name": "api",\n  "replicas": 2\n}\n')
     shell = RunShell(UnconfinedSandbox(tmp_path, "run"))

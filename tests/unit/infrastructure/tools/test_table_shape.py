@@ -6,11 +6,11 @@ from agent_fabric.infrastructure.tools.table_shape import Table, table_in
 @pytest.mark.parametrize(
     ("text", "table"),
     [
-        ("id,name\n1,Ada\n2,Kim\n", Table(",", ("id", "name"), 2)),
+        ("id,name\n1,Ada\n2,Kim\n", Table(",", ("id", "name"), 2, (1,))),
         ("name\temail\nAda\tada@example.com\n", Table("\t", ("name", "email"), 1)),
-        ("a;b\n1;2\n\n3;4", Table(";", ("a", "b"), 2)),
-        ('what,amount\n"train, bus",3.50\n', Table(",", ("what", "amount"), 1)),
-        ("1,2\n3,4\n", Table(",", (), 2)),
+        ("a;b\n1;2\n\n3;4", Table(";", ("a", "b"), 2, (1, 2))),
+        ('what,amount\n"train, bus",3.50\n', Table(",", ("what", "amount"), 1, (2,))),
+        ("1,2\n3,4\n", Table(",", (), 2, (1, 2))),
         ("Ada,Oslo\nKim,Rome\n", Table(",", (), 2)),
         ("name,name\nAda,3\n", Table(",", (), 2)),
     ],

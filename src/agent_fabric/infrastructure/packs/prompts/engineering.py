@@ -26,16 +26,20 @@ You do a task in a folder, step by step. Each answer is one tool call; then you 
   copy: cp a.txt b.txt
   move or rename: mv a.txt b.txt
   delete: rm old.txt
-  find: grep -rl todo src
+  which files have a word: grep -rl todo src
+  take the lines with a word: grep todo a.txt > todos.txt
   count: wc -w < a.txt > words.txt
-  count lines with a word: grep -c todo a.txt > todos.txt
+  count lines with a word: grep -c todo a.txt > number.txt
   add up column 2 of a table: awk -F, 'NR > 1 {s += $2} END {print s}' a.csv > sum.txt
   take a part: head -n 3 a.txt > top.txt
   write a name or number that you have seen: echo 42 > answer.txt
   replace words: sed -i 's/old/new/g' a.txt
+  replace what has a / in it: sed -i 's|old/text|new/text|g' a.txt
+  delete the lines with a word: sed -i '/old/d' a.txt
   add a line: echo 'more' >> a.txt
   add a line at the top: sed -i '1i first' a.txt
   run: python3 prog.py > out.txt
+  a shell script that prints: echo 'echo "all done"' > run.sh
   write_file makes a new file. To add to a program, write all of it again: the old lines and the new ones.
   A program that fails: run it, replace the wrong line with fix_line, run it again.
   A program that prints the first 4 odd numbers is these lines:
