@@ -31,10 +31,10 @@ def _failures(lines: list[str]) -> Iterator[str]:
         if found:
             remedy = next((f" ({advice})" for pattern, advice in _REMEDIES if pattern.search(found[1])), "")
             code, said = _code_above(lines, at), found[1].rstrip()
-            yield _in_words(code, said) or f"{code}{said}"[:_MAX_CHARS] + remedy
+            yield _in_words(code, said) or f"{said}{remedy}{_at(code)}"[:_MAX_CHARS]
 
 
-_EQUAL = re.compile(r"self\.assertEqual\((?P<tried>.+\)), *[^()]+\) -> ")
+_EQUAL = re.compile(r"self\.assertEqual\((?P<tried>.+\)), *[^()]+\)")
 _DIFFERENT = re.compile(r"AssertionError: (?P<got>[^!=]{1,60}) != (?P<wanted>[^!=]{1,60})")
 
 
@@ -46,10 +46,15 @@ def _in_words(code: str, said: str) -> str:
     return f"{equal['tried']} gave {different['got']} and must give {different['wanted']}"
 
 
+def _at(code: str) -> str:
+    """Return where it happened; last, and not as `code -> error`, which a small model copies into its program."""
+    return f" in this line: {code}" if code else ""
+
+
 def _code_above(lines: list[str], at: int) -> str:
     """Return the line of code of a traceback that ends here."""
     while at and _MARKS.fullmatch(lines[at - 1]):
         at -= 1
     before = lines[at - 1] if at else ""
     place = lines[at - 2].lstrip() if at > 1 else ""
-    return f"{before.strip()} -> " if place.startswith("File ") else ""
+    return before.strip() if place.startswith("File ") else ""

@@ -41,11 +41,11 @@ class FixLine:
     sandbox: Sandbox
 
     async def __call__(self, args: Mapping[str, Any], context: ToolContext) -> ToolResult:  # noqa: ARG002 - as every tool
-        """Replace `line` of `path` by `new`.
+        """Replace `line` of `path` by `new`; another line if that one is surely meant, which the result says.
 
         Raises:
             OSError: the file cannot be read or written; PermissionError: the path leads out of the workspace.
-            ValueError: an argument is wrong, nothing would change, or another line is surely meant.
+            ValueError: an argument is wrong, or nothing would change.
         """
         path, new, number = text_argument(args, "path"), text_argument(args, "new"), args.get("line")
         if not isinstance(number, int) or isinstance(number, bool):
@@ -61,6 +61,7 @@ class FixLine:
             ending = "\r\n" if returns else "\n"
             # Not splitlines: what else that splits at would become the end of a line.
             lines = text.removesuffix(ending).split(ending) if text else []
+            number = _meant(lines, number, new) or number
             edited = _replaced(lines, number, new, path)
             written = (ending.join(edited) + (ending if text.endswith(ending) else "")).encode()
         except UnicodeDecodeError:
@@ -68,7 +69,12 @@ class FixLine:
         except UnicodeEncodeError as error:
             raise ValueError(f"'new' is not valid text at character {error.start}") from None
         await self.sandbox.write_file(path, written)
-        output: dict[str, Any] = {"path": path, "was": lines[number - 1], "now": _around(edited, number)}
+        output: dict[str, Any] = {
+            "path": path,
+            "line": number,
+            "was": lines[number - 1],
+            "now": _around(edited, number),
+        }
         broken = await broken_files(self.sandbox, [path])
         if broken:
             output["broken"] = broken
@@ -93,19 +99,18 @@ def _replaced(lines: Sequence[str], number: int, text: str, path: str) -> list[s
         raise ValueError(f"line {number} of {path} is empty. Name the line that is wrong:\n{numbered(lines)}")
     if [line.strip() for line in new] == [old.strip()]:
         raise ValueError(f"line {number} of {path} is that already: nothing would change. Write it differently")
-    if meant := _meant(lines, number, new[0]):
-        if [line.strip() for line in new] == [lines[meant - 1].strip()]:
-            raise ValueError(f"line {meant} of {path} is that already, and it is wrong. Write it differently")
-        other = f"line {meant}, {lines[meant - 1].strip()!r}"
-        raise ValueError(
-            f"line {number} of {path} is {old.strip()!r}; your text is like {other}. Call it again with line {meant}"
-        )
     return [*lines[: number - 1], *new, *lines[number:]]
 
 
-def _meant(lines: Sequence[str], number: int, new: str) -> int:
-    """Return the line that a text is surely meant for, if it is not the one named; 0: the one named."""
-    if len(lines) > _MAX_COMPARED or not new.strip() or _likeness(lines[number - 1], new) >= _UNLIKE:
+def _meant(lines: Sequence[str], number: int, text: str) -> int:
+    """Return the line that a text is surely meant for, if it is not the one named; 0: the one named.
+
+    Small models write the right text, and miscount; told the right number, they name the wrong one again.
+    """
+    new = next(iter(text.splitlines()), "")
+    if not 1 <= number <= len(lines) or len(lines) > _MAX_COMPARED or not new.strip():
+        return 0
+    if _likeness(lines[number - 1], new) >= _UNLIKE:
         return 0
     best = max(range(len(lines)), key=lambda at: _likeness(lines[at], new))
     return best + 1 if best != number - 1 and _likeness(lines[best], new) >= _ALIKE else 0

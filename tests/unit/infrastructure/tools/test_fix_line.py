@@ -66,7 +66,7 @@ async def test_a_line_that_breaks_the_program_is_told(workspace: Path) -> None:
     ("line", "new", "said"),
     [
         (3, 'return "Total: " + total', "nothing would change"),
-        (2, '    return "Total: " + str(total)', "with line 3"),
+        (2, 'return "Total: " + total', "line 3 of a.py is that already: nothing would change"),
         (4, "return 3", "is empty. Name the line that is wrong:\n1: def report"),
         (9, "x", "has 6 lines:\n1: def report"),
         (0, "x", "has 6 lines"),
@@ -89,6 +89,7 @@ async def test_what_is_no_text_is_refused(workspace: Path) -> None:
         await fix(workspace, 1, "x", "b.bin")
 
 
-async def test_the_text_of_another_line_is_no_mend(workspace: Path) -> None:
-    with pytest.raises(ValueError, match="line 3 of a.py is that already, and it is wrong"):
-        await fix(workspace, 1, 'return "Total: " + total')
+async def test_a_text_with_the_wrong_number_replaces_the_line_it_is_meant_for(workspace: Path) -> None:
+    result = await fix(workspace, 2, '    return "Total: " + str(total)')
+    assert (workspace / "a.py").read_text() == PROGRAM.replace("+ total", "+ str(total)")
+    assert (result.output["line"], result.output["was"]) == (3, '    return "Total: " + total')

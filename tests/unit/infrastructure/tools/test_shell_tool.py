@@ -168,7 +168,7 @@ async def test_what_failed_is_said_before_the_output(tmp_path: Path) -> None:
     )
     shell = RunShell(UnconfinedSandbox(tmp_path, "run"))
     result = await shell({"command": "python3 -m unittest test_a"}, CONTEXT)
-    assert result.output["failures"] == ["self.assertEqual(1 + 1, 3) -> AssertionError: 2 != 3"]
+    assert result.output["failures"] == ["AssertionError: 2 != 3 in this line: self.assertEqual(1 + 1, 3)"]
     assert list(result.output)[:2] == ["exit_code", "failures"]
 
 
@@ -328,6 +328,6 @@ async def test_a_failure_names_the_program_that_it_is_about(tmp_path: Path) -> N
     assert (failed["failing_program"], failed["its_lines"]) == ("adds.py", "1: def add(a, b):\n2:     return a - b")
     (tmp_path / "adds.py").write_text("def add(a, b):\n    return a + c  # later\n")
     result = await shell({"command": "cd . && PYTHONPATH=. python3 ./test_adds.py"}, CONTEXT)
-    assert result.output["failures"] == ["return a + c  # later -> NameError: name 'c' is not defined"]
+    assert result.output["failures"] == ["NameError: name 'c' is not defined in this line: return a + c  # later"]
     (tmp_path / "test_adds.py").write_text("import adds, other\n\nassert other.x == 2\n")
     assert "failing_program" not in (await shell({"command": "python3 test_adds.py"}, CONTEXT)).output
