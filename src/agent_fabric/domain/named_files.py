@@ -24,11 +24,17 @@ _MAYBE = re.compile(
 )
 """A sentence with one of these may mean something else."""
 _ONLY = re.compile(
-    rf"\b(?:only|just)\s+(?:(?:the|its|their)\s+)?(?P<what>number|count|total|sum|path)\b{_WITHIN}"
+    rf"\b(?:only|just)\s+(?:(?:the|its|their)\s+)?(?P<what>number|count|total|sum|path|version|name)\b{_WITHIN}"
     rf"\s(?:to|into|in)\s+{_WORDS}(?P<file>{_PATH})",
     re.IGNORECASE,
 )
 _FORMS = {"path": re.compile(r"\s*[\w.@+/-]+\s*")}
+_SETTINGS = frozenset({"version", "name"})
+_SETTING = re.compile(
+    r"\s*[\"']?(?P<what>[a-z]+)[\"']?\s*[=:]\s*[\"']?(?P<value>[^\"'\n,;]{1,80}?)[\"']?\s*[,;]?\s*", re.IGNORECASE
+)
+"""A line of settings; whoever asks for just its value does not want the line."""
+_NUMBERS = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?(?![\w.])")
 _ONE_NUMBER = re.compile(r"\s*[-+$€]?\s*\d[\d.,]*\s*[%€]?\s*")
 _LONGEST = 2_000
 
@@ -50,5 +56,16 @@ def not_as_asked(prompt: str, file: str, content: str) -> str:
     for match in _ONLY.finditer(prompt[:_LONGEST]):
         what = match["what"].casefold()
         if normpath(match["file"].strip("`'\"").rstrip(".")) == normpath(file):
+            if what in _SETTINGS:
+                return what if asked_part(what, content) else ""
             return "" if _FORMS.get(what, _ONE_NUMBER).fullmatch(content) else what
     return ""
+
+
+def asked_part(what: str, content: str) -> str:
+    """Return the part of a file's content that a task wants alone; empty: it cannot be told for certain."""
+    if what in _SETTINGS:
+        setting = _SETTING.fullmatch(content[:_LONGEST])
+        return setting["value"].strip() if setting and setting["what"].casefold() == what else ""
+    numbers = set(_NUMBERS.findall(content[:_LONGEST])) if what != "path" else set()
+    return numbers.pop() if len(numbers) == 1 else ""

@@ -1,6 +1,6 @@
 import pytest
 
-from agent_fabric.domain.named_files import files_to_change, not_as_asked
+from agent_fabric.domain.named_files import asked_part, files_to_change, not_as_asked
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,9 @@ def test_only_what_is_surely_meant_is_named(prompt: str, files: list[str]) -> No
 
 def test_the_form_that_is_asked_for() -> None:
     count, path = "Write just the number to count.txt.", "Write only its path into found.txt."
+    version = "Which version is it? Write just the version to v.txt."
     assert not_as_asked(count, "count.txt", "18 users.csv") == "number"
+    assert not_as_asked(version, "v.txt", 'version = "1.4.2"\n') == "version"
     assert not_as_asked(path, "found.txt", "def f():\n    pass\n") == "path"
     for prompt, file, content in (
         (count, "count.txt", " 18\n"),
@@ -36,5 +38,24 @@ def test_the_form_that_is_asked_for() -> None:
         (count, "other.txt", "18 users"),
         (path, "./found.txt", "./src/a-b.py\n"),
         ("Write the number to count.txt.", "count.txt", "18 users"),
+        (version, "v.txt", "1.4.2\n"),
+        (version, "v.txt", "image: 1.4\n"),
     ):
         assert not not_as_asked(prompt, file, content)
+
+
+@pytest.mark.parametrize(
+    ("what", "content", "part"),
+    [
+        ("number", "14 essay.txt\n", "14"),
+        ("number", "14 14\n", "14"),
+        ("number", "3 of 14", ""),
+        ("number", "none", ""),
+        ("version", 'version = "1.4.2"\n', "1.4.2"),
+        ("name", '  "name": "Lena Vogt",', "Lena Vogt"),
+        ("name", "Kim\n", ""),
+        ("path", "src/a.py 3", ""),
+    ],
+)
+def test_the_part_that_is_asked_for(what: str, content: str, part: str) -> None:
+    assert asked_part(what, content) == part

@@ -19,7 +19,7 @@ from agent_fabric.domain.claims import (
     weakened,
 )
 from agent_fabric.domain.messages import Role
-from agent_fabric.domain.named_files import not_as_asked
+from agent_fabric.domain.named_files import asked_part, not_as_asked
 from agent_fabric.domain.program_files import can_be_run, is_plain_text
 from agent_fabric.domain.runs.finish import Doubts
 from agent_fabric.domain.runs.state import Lane, RunState
@@ -127,7 +127,7 @@ def _doubt_small(lane: Lane, deeds: Deeds, unproven: list[str], requests: list[s
         requests.append(f"{said}. Mend it, then call {FINISH_TASK} again.")
     elif wrong_form := _wrong_form(lane, deeds.prompt):
         unproven.append(wrong_form)
-        requests.append(f"{wrong_form}. Write it again, then call {FINISH_TASK} again.")
+        requests.append(f"{wrong_form}. Then call {FINISH_TASK} again.")
     elif advice := _unheeded(lane, deeds.prompt):
         requests.append(f"{advice} Then call {FINISH_TASK} again.")
     elif not lane.proof and _only_looked(deeds) and _may_want_change(deeds):
@@ -212,7 +212,9 @@ def _wrong_form(lane: Lane, prompt: str) -> str:
     """Say that the file which was written last has more in it than the task wants; empty: it has not."""
     for file, content in _written_last(lane).items():
         if what := not_as_asked(prompt, file, content):
-            return f"{file} must hold only the {what}, but it holds {content.strip()[:_MAX_QUOTED]!r}"
+            part = asked_part(what, content)
+            mend = f"Run: {shlex.join(['echo', part])} > {shlex.quote(file)}" if part else "Write it again"
+            return f"{file} must hold only the {what}, but it holds {content.strip()[:_MAX_QUOTED]!r}. {mend}"
     return ""
 
 

@@ -212,7 +212,8 @@ async def test_a_count_of_lines_says_that_a_table_has_a_line_of_names(tmp_path: 
     shell = RunShell(UnconfinedSandbox(tmp_path, "run"))
     for command in ("wc -l a.csv", "wc -l < a.csv", "cat a.csv && grep -c '' a.csv", "cat a.csv | wc -l"):
         hint = (await shell({"command": command}, CONTEXT)).output["hint"]
-        assert hint == "3 counts line 1 of a.csv, too, which only names the columns: there are 2 rows."
+        assert hint.startswith("3 counts line 1 of a.csv, too, which only names the columns: there are 2 rows.")
+        assert hint.endswith("write 2, not 3.")
     described = "a.csv is a table of 2 rows below line 1, which names the columns 1 name, 2 age; ',' divides columns."
     assert (await shell({"command": "grep -c A a.csv"}, CONTEXT)).output["hint"] == described
     assert "','" in (await shell({"command": "awk '{s += $2} END {print s}' a.csv"}, CONTEXT)).output["hint"]
@@ -242,6 +243,16 @@ async def test_adding_up_a_column_of_words_names_the_column_of_numbers(tmp_path:
     (tmp_path / "a.csv").write_text("item,quantity,price\nbolts,120,3\n")
     told = (await shell({"command": command.replace("$2", "$1")}, CONTEXT)).output["hint"]
     assert told == "Column 1 of a.csv, item, has no numbers. These columns have: 2 quantity, 3 price."
+
+
+async def test_a_name_beside_a_count_comes_with_the_command_for_the_number_alone(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("one two\nthree\n")
+    shell = RunShell(UnconfinedSandbox(tmp_path, "run"))
+    hint = (await shell({"command": "wc -w a.txt > n.txt"}, CONTEXT)).output["hint"]
+    await shell({"command": hint.rpartition("run: ")[2]}, CONTEXT)
+    assert (tmp_path / "n.txt").read_text().strip() == "3"
+    for command in ("wc a.txt > n.txt", "wc -w < a.txt > n.txt", "wc -w a.txt", "wc -w a.txt n.txt > m.txt"):
+        assert "hint" not in (await shell({"command": command}, CONTEXT)).output
 
 
 async def test_the_name_of_the_one_file_that_was_searched_is_not_what_is_wanted(tmp_path: Path) -> None:
