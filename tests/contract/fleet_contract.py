@@ -1,5 +1,6 @@
 """What every store of machines and commands promises."""
 
+import asyncio
 from dataclasses import replace
 
 import pytest
@@ -114,6 +115,27 @@ class FleetContract:
         assert [each.execution_id for each in await commands.list(NODE.id)] == ["e2", "e1"]
         assert [each.execution_id for each in await commands.list(open_only=True)] == ["e2"]
         assert [each.execution_id for each in await commands.due(NODE.id, (CommandStatus.WAITING,))] == ["e2"]
+
+    async def test_results_that_come_together_are_kept_together_and_the_first_one_counts(
+        self, storage: Storage
+    ) -> None:
+        commands = storage.node_commands
+        sent = [replace(COMMAND, execution_id=f"e{number}", status=CommandStatus.SENT) for number in range(230)]
+        await commands.add(*sent, replace(COMMAND, execution_id="w", status=CommandStatus.WAITING))
+        ok, said = CommandStatus.SUCCESS, {"exit_code": 0, "stdout": "ä"}
+        done = await asyncio.gather(
+            *(commands.finish(each.execution_id, NODE.id, ok, said, at=9.5) for each in sent),
+            commands.finish("e0", NODE.id, CommandStatus.ERROR, {}, at=10.0),
+            commands.finish("e1", NodeId("other"), CommandStatus.ERROR, {}, at=10.0),
+            commands.finish("w", NODE.id, ok, {}, at=10.0),
+            commands.finish("unknown", NODE.id, ok, {}, at=10.0),
+        )
+        assert done[230:] == [None] * 4
+        assert done[1] == replace(sent[1], status=ok, result=said, completed_at=9.5)
+        assert all(each is not None and each.status is ok for each in done[:230])
+        assert await commands.finish("e2", NODE.id, CommandStatus.ERROR, {}, at=11.0) is None
+        assert await commands.find("e2") == done[2]
+        assert [each.execution_id for each in await commands.list(open_only=True)] == ["w"]
 
     async def test_only_the_newest_connection_of_a_node_changes_it(self, storage: Storage) -> None:
         await storage.node_invites.add(INVITE)

@@ -35,17 +35,22 @@ test("a plan is shown wave by wave, wherever it stands", () => {
   assert.equal(wavesOf({ ...plan, status: "waiting", wave: 0, outcomes: {} })[0].state, "not begun");
 });
 
-test("what is in force is the stricter of both, and says who says so", () => {
-  const both = policyInForce({}, { profile: "open" });
-  assert.match(both.usual, /everything else asks/);
-  assert.equal(both.why, "its own file says profile “node”");
-  assert.match(policyInForce({ profile: "open" }, { profile: "open" }).usual, /Nothing is asked/);
-  const { lines } = policyInForce({ blocked_commands: ["reboot"], rules: [{ id: "r", verdict: "allow", commands: ["uptime"] }] }, { requires_approval_for: ["read_file"] });
-  assert.deepEqual(lines.map((line) => [line.verdict, line.words, line.from]), [["block", "reboot", "its own file"], ["ask", "read_file", "the hub"], ["allow", "uptime", "its own file, rule r"]]);
-  assert.equal(ruleOrigin("blocked_commands.0", { blocked_commands: ["reboot"] }, {}), "the machine's own file");
-  assert.equal(ruleOrigin("mine", {}, { rules: [{ id: "mine" }] }), "the hub's policy for it");
-  assert.equal(ruleOrigin("not_read_only", {}, {}), "");
-  assert.equal(lines[2].note, "counts if the hub allows it, too");
+test("what is in force is told rule by rule, with who says so and what has no effect", () => {
+  const policy = {
+    otherwise: "node",
+    otherwise_by: ["floor"],
+    rules: [
+      { id: "blocked_commands.0", source: "floor", verdict: "block", about: ["reboot"], reason: "", effective: true, note: "" },
+      { id: "mine", source: "hub", verdict: "allow", about: [], reason: "why", effective: false, note: "the node's own file asks about it (not_read_only)" },
+    ],
+  };
+  const { usual, why, lines } = policyInForce(policy);
+  assert.match(usual, /everything else asks/);
+  assert.equal(why, "its own file says profile “node”");
+  assert.deepEqual(lines.map((line) => [line.words, line.from, line.effective]), [["reboot", "its own file, rule blocked_commands.0", true], ["everything (why)", "the hub, rule mine", false]]);
+  assert.match(policyInForce({ otherwise: "open", otherwise_by: ["floor", "hub"], rules: [] }).why, /its own file and the hub say/);
+  assert.equal(ruleOrigin("blocked_commands.0", policy), "its own file");
+  assert.equal(ruleOrigin("not_read_only", policy), "");
 });
 
 test("a policy of a form keeps what the form does not show, and refuses what is no list", () => {

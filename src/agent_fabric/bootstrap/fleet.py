@@ -11,13 +11,14 @@ from agent_fabric.application.cluster.watch_pending_work import WatchPendingWork
 from agent_fabric.application.fleet.call_nodes import CallNodes
 from agent_fabric.application.fleet.dispatch_command import DispatchCommand, Wish
 from agent_fabric.application.fleet.enrol_node import InviteNode, JoinNode
+from agent_fabric.application.fleet.fan_out import FanOutCommand
 from agent_fabric.application.fleet.find_node_work import FindNodeWork
+from agent_fabric.application.fleet.fleet_desk import FleetDesk
 from agent_fabric.application.fleet.live_nodes import LiveNodes
 from agent_fabric.application.fleet.operate_nodes import OperateNodes
 from agent_fabric.application.fleet.remote_tools import RemoteTools
 from agent_fabric.application.fleet.review_link import ReviewLink
 from agent_fabric.application.fleet.roll_out_plan import FreezePlan, RollOutPlan
-from agent_fabric.application.fleet.serve_link import FleetDesk
 from agent_fabric.application.fleet.settle_commands import SettleCommands
 from agent_fabric.application.fleet.track_presence import TrackPresence
 from agent_fabric.application.fleet.verify_node_audit import NodeAudit, VerifyNodeAudit
@@ -27,9 +28,11 @@ from agent_fabric.application.ports.wake_ups import NODES, WakeUps
 from agent_fabric.bootstrap.cluster_keys import require_hub_key
 from agent_fabric.bootstrap.local import LocalFabric
 from agent_fabric.bootstrap.wake_ups import SELDOM_S
-from agent_fabric.domain.fleet.nodes import NodeId
+from agent_fabric.domain.fleet.explain_policy import ExplainPolicy
+from agent_fabric.domain.fleet.nodes import Node, NodeId
 from agent_fabric.domain.fleet.plans import Plan
 from agent_fabric.domain.policy.calls import ProposedCall
+from agent_fabric.domain.policy.engine import RulePolicy
 from agent_fabric.domain.policy.profiles import Profile
 from agent_fabric.domain.policy.verdicts import Ruling, Verdict
 from agent_fabric.infrastructure.fleet.hub_key import hub_key
@@ -45,12 +48,14 @@ class Fleet:
     desk: FleetDesk
     invite: InviteNode
     dispatch: DispatchCommand
+    fan_out: FanOutCommand
     operate: OperateNodes
     tools: RemoteTools
     freeze: FreezePlan
     roll_out: RollOutPlan
     plans: PlanRepository
     key: SigningKey
+    _general: RulePolicy
     _presence: TrackPresence
     _settle: SettleCommands
     _find_work: FindNodeWork | None
@@ -80,6 +85,10 @@ class Fleet:
             if self.dispatch.judge(wish).verdict is not Verdict.ALLOW:
                 return True
         return False
+
+    def explain(self, node: Node) -> ExplainPolicy:
+        """Tell what is in force on a machine, and why."""
+        return ExplainPolicy(node.name, node.policy, self._general)
 
     def listen(self) -> None:
         """Look at once when another process hints at a node, or at a command that is settled."""
@@ -144,6 +153,7 @@ def open_fleet(root: Path, local: LocalFabric, wake_ups: WakeUps, watch: WatchPe
         clock,
         judge_by_hub,
         hint,
+        any(rule.nodes for rule in general.rules),
     )
     tools = RemoteTools(dispatch, storage.approvals, storage.fleet_plans)
     local.fleet_door.open(tools)
@@ -169,13 +179,15 @@ def open_fleet(root: Path, local: LocalFabric, wake_ups: WakeUps, watch: WatchPe
         ),
         invite=InviteNode(storage.node_invites, clock),
         dispatch=dispatch,
+        fan_out=FanOutCommand(dispatch),
         operate=OperateNodes(storage.nodes, storage.node_commands, live, clock, is_signed, call, review, hint),
         tools=tools,
         freeze=FreezePlan(dispatch, storage.fleet_plans),
         roll_out=roll_out,
         plans=storage.fleet_plans,
         key=key,
-        _presence=TrackPresence(storage.nodes, live, clock, shared, call.forget_old),
+        _general=general,
+        _presence=TrackPresence(storage.nodes, storage.node_commands, live, clock, shared, call.forget_old),
         _settle=settle,
         _find_work=find_work,
         _wake_ups=wake_ups,

@@ -4,6 +4,7 @@ import secrets
 from dataclasses import dataclass
 from pathlib import Path
 
+from agent_fabric import __version__
 from agent_fabric.application.node.serve_commands import NodeSelf, ServeCommands
 from agent_fabric.domain.fleet.node_policy import node_policy
 from agent_fabric.infrastructure.node.file_tools import NodeFiles
@@ -94,7 +95,15 @@ def build_node(folder: NodeFolder, floor_path: Path | None = None) -> NodeParts:
     program = running_archive()
     if floor.release_keys and program is not None:
         toolbox.upgrades = Upgrades(
-            folder.path, spool, enrolment.url, floor.release_keys, program, instance, serve.drain, serve.take_calls
+            folder.path,
+            spool,
+            enrolment.url,
+            floor.release_keys,
+            program,
+            __version__,
+            instance,
+            serve.drain,
+            serve.take_calls,
         )
     return NodeParts(folder, floor, spool, serve, servers, transfers, terminals, toolbox.upgrades, guard)
 

@@ -50,6 +50,21 @@ class Nodes(Resource):
             timeout_s=timeout_s + EXECUTE_GRACE_S,
         )
 
+    async def execute_on(self, selector: str, wish: Mapping[str, Any], *, timeout_s: float) -> Sequence[Json]:
+        """Run a tool on all machines that a selector means; return what came of it on each.
+
+        Raises:
+            NodeNotFound: it means none.
+        """
+        told = await self._post(
+            json_from("outcomes"),
+            f"{BASE}/execute",
+            {"selector": selector, **wish},
+            timeout_s=timeout_s + EXECUTE_GRACE_S,
+        )
+        found: Sequence[Json] = told["outcomes"]
+        return found
+
     async def commands(self, node: str, *, open_only: bool = False, limit: int = 100) -> Sequence[Json]:
         """Return commands of a machine, the newest first."""
         query: Query = {"open_only": open_only, "limit": limit}
@@ -112,7 +127,12 @@ class Nodes(Resource):
 
     async def policy(self, node: str) -> Json:
         """Return what is in force on a machine."""
-        return await self._get(json_from("version", "floor", "hub"), f"{_path(node)}/policy")
+        return await self._get(json_from("version", "floor", "hub", "rules"), f"{_path(node)}/policy")
+
+    async def check(self, node: str, tool_name: str, arguments: Mapping[str, Any]) -> Json:
+        """Return what would become of a call on a machine, and who says so."""
+        body = {"tool_name": tool_name, "arguments": dict(arguments)}
+        return await self._post(json_from("verdict", "reason", "said"), f"{_path(node)}/policy/check", body)
 
     async def set_policy(self, node: str, document: Mapping[str, Any]) -> Json:
         """Set the hub's policy for a machine."""

@@ -168,8 +168,9 @@ class MemoryCommands:
     def __init__(self) -> None:
         self.kept: dict[str, NodeCommand] = {}
 
-    async def add(self, command: NodeCommand) -> None:
-        self.kept.setdefault(command.execution_id, command)
+    async def add(self, *commands: NodeCommand) -> None:
+        for command in commands:
+            self.kept.setdefault(command.execution_id, command)
 
     async def find(self, execution_id: str) -> NodeCommand | None:
         return self.kept.get(execution_id)
@@ -199,6 +200,15 @@ class MemoryCommands:
         ended: dict[str, Any] = {"completed_at": at} if status.settled else {}
         self.kept[execution_id] = replace(found, status=status, **ended, **more)
         return self.kept[execution_id]
+
+    async def finish(
+        self, execution_id: str, node_id: NodeId, status: CommandStatus, result: Mapping[str, Any], *, at: float
+    ) -> NodeCommand | None:
+        found = self.kept.get(execution_id)
+        if found is None or found.agent_id != node_id:
+            return None
+        since = (CommandStatus.SENT, CommandStatus.QUEUED)
+        return await self.move(execution_id, status, since=since, at=at, result=dict(result))
 
 
 class MemoryNodeWork:

@@ -5,7 +5,10 @@ from typing import Any, NamedTuple
 
 from agent_fabric.application.fleet.verify_node_audit import NodeAudit
 from agent_fabric.domain.fleet.commands import Invite, NodeCommand
+from agent_fabric.domain.fleet.explain_policy import ExplainedRule, PolicySource, SaidAboutCall
 from agent_fabric.domain.fleet.nodes import Node
+from agent_fabric.domain.policy.profiles import Profile
+from agent_fabric.domain.policy.verdicts import Verdict
 from agent_fabric.wire.shape import Listing, Shape
 
 NODE = Shape(
@@ -82,6 +85,34 @@ class AskedCommand(NamedTuple):
 ASKED_COMMAND = Shape(AskedCommand, name="AskedNodeCommand")
 
 
+class NodeProblem(NamedTuple):
+    """Why a command was not sent to a machine."""
+
+    code: str
+    message: str
+    hint: str
+
+
+class NodeOutcome(NamedTuple):
+    """What came of a command on one of many machines: it has ended, or waits, or was refused. The rest is null."""
+
+    node: str
+    command: NodeCommand | None
+    asked: AskedCommand | None
+    """It waits for a person or for the machine; or, if nothing was to be sent, what the policy says."""
+    problem: NodeProblem | None
+    omitted: bool
+    """Whether the result was left out because the answer would be too long; the command itself has it."""
+
+
+NODE_OUTCOMES = Listing(
+    "outcomes",
+    Shape(NodeOutcome, parts=[COMMAND, ASKED_COMMAND]),
+    name="NodeOutcomeList",
+    about="What came of a command on each machine, by name.",
+)
+
+
 class NodeChunk(NamedTuple):
     """A part of a file or of a long output."""
 
@@ -133,9 +164,29 @@ class NodeRulings(NamedTuple):
     """The node's own, which no hub can lower."""
     hub: Mapping[str, Any]
     """The hub's policy for the node."""
+    otherwise: Profile
+    """What holds where no rule is about a call: the stricter profile of both."""
+    otherwise_by: tuple[PolicySource, ...]
+    """Who says so."""
+    rules: tuple[ExplainedRule, ...]
+    """Each with where it stands and whether something stricter decides; the strictest first."""
 
 
 NODE_RULINGS = Shape(NodeRulings, name="NodePolicyInForce")
+
+
+class CheckedNodeCall(NamedTuple):
+    """What would become of a call on a node."""
+
+    verdict: Verdict
+    reason: str
+    rule: str
+    version: str
+    said: tuple[SaidAboutCall, ...]
+    """What the node's own file, the hub's policy for it and the hub's rules for all machines say; strictest first."""
+
+
+CHECKED_NODE_CALL = Shape(CheckedNodeCall)
 
 
 NODE_AUDIT = Shape(NodeAudit, about="What hub and node say about the same calls.")

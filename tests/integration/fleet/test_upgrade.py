@@ -55,8 +55,8 @@ class ArchiveMachine(Machine):
         return hashlib.sha256((self.folder / "fabric-node.pyz").read_bytes()).hexdigest()
 
 
-def release(archive: NodeArchive, released_at: int, key: SigningKey = KEY) -> dict[str, Any]:
-    made = Release(version="9.9", sha256=archive.sha256, released_at=released_at)
+def release(archive: NodeArchive, released_at: int, key: SigningKey = KEY, version: str = "9.9") -> dict[str, Any]:
+    made = Release(version=version, sha256=archive.sha256, released_at=released_at)
     return {**made.plain(), "signature": key.sign(made.message)}
 
 
@@ -105,6 +105,8 @@ async def test_a_node_becomes_a_signed_release_and_stays_itself_when_that_does_n
             forged = release(offered[-1], 1_000, OTHER)
             assert await upgraded(hub, forged) == "error"
             assert "no release key" in await said(hub)
+            assert await upgraded(hub, release(offered[-1], 1_000, version="0.0.1")) == "error"
+            assert "version 0.0.1, and this node runs" in await said(hub)  # although it was never upgraded
 
             assert await upgraded(hub, release(offered[-1], 1_000)) == "success"
             assert machine.program == node_archive().sha256

@@ -64,6 +64,8 @@ OTHERS = {
     "POST /api/v1/nodes/{node}/commands/{execution_id}/signatures",
     "POST /api/v1/nodes/{node}/commands/{execution_id}/terminal",
     "POST /api/v1/nodes/{node}/execute",
+    "POST /api/v1/nodes/{node}/policy/check",
+    "POST /api/v1/nodes/execute",
     "PUT /api/v1/nodes/{node}/policy",
     "POST /api/v1/nodes/{node}/resolve",
     "POST /api/v1/nodes/{node}/rotate",

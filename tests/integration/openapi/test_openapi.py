@@ -271,6 +271,8 @@ OPERATIONS = [
     ("post", "/api/v1/nodes/{node}/rotate"),
     ("post", "/api/v1/nodes/{node}/resolve"),
     ("post", "/api/v1/nodes/{node}/execute"),
+    ("post", "/api/v1/nodes/{node}/policy/check"),
+    ("post", "/api/v1/nodes/execute"),
     ("post", "/api/v1/fleet/plans"),
     ("get", "/api/v1/fleet/plans"),
     ("get", "/api/v1/fleet/plans/{plan_id}"),

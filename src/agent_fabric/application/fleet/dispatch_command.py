@@ -64,6 +64,8 @@ class DispatchCommand:
     """What rules of the hub for all machines say; None: nothing."""
     wake: Callable[[NodeId], None] = lambda _: None
     """Hints at other processes, one of which may hold the node's connection."""
+    hub_names_nodes: bool = True
+    """Whether a rule of the hub may be about one machine and not about another with the same policies."""
 
     async def node(self, which: str) -> Node:
         """Return a node by id or name.
@@ -147,12 +149,37 @@ class DispatchCommand:
             plan_id=wish.plan_id,
         )
 
-    async def send(self, command: NodeCommand) -> None:
-        """Keep a command that is to be sent, and let the connection of its node know."""
-        await self.commands.add(command)
-        self.live.poke(command.agent_id)
-        if self.live.find(command.agent_id) is None:
-            self.wake(command.agent_id)
+    def status_at_once(self, node: Node) -> CommandStatus:
+        """Return the status of a new command that was just judged for a node.
+
+        A node that is connected here gets it at once, so it is kept as sent: that saves a commit. It is durable before
+        it is sent in either case, and what was never answered is sent again.
+        """
+        link = self.live.find(node.id)
+        here = link is not None and link.offer is not None and not link.changed
+        ready = here and link is not None and link.generation == node.generation and node.status is NodeStatus.ONLINE
+        return CommandStatus.SENT if ready else CommandStatus.QUEUED
+
+    async def send(self, *commands: NodeCommand) -> None:
+        """Keep commands that are to be sent, in one transaction, and let the connections of their nodes know."""
+        await self.commands.add(*commands)
+        for command in commands:
+            link = self.live.find(command.agent_id)
+            if link is None:
+                self.wake(command.agent_id)
+            elif command.status is CommandStatus.SENT and link.offer is not None:
+                link.offer(command)
+            else:
+                link.wake()
+
+    async def run(self, command: NodeCommand, *, timeout_s: float) -> NodeCommand:
+        """Send a new command and wait until it is settled; after `timeout_s` it is returned as it stands."""
+        with self.live.awaiting(command.execution_id) as here:
+            await self.send(command)
+            await asyncio.wait((here,), timeout=min(LOOK_AGAIN_S, timeout_s))
+            if here.done():
+                return here.result()
+        return await self.outcome(command.execution_id, timeout_s=max(0.0, timeout_s - LOOK_AGAIN_S))
 
     async def release(self, execution_id: str, approver: str) -> NodeCommand | None:
         """Let a command be sent that waited for a person."""
@@ -188,17 +215,17 @@ class DispatchCommand:
         """
         loop = asyncio.get_running_loop()
         until = None if timeout_s is None else loop.time() + timeout_s
-        here = self.live.outcome(execution_id)
-        while True:
-            found = await self.commands.find(execution_id)
-            if found is None:
-                raise NodeNotFound(f"There is no command {execution_id}")
-            left = LOOK_AGAIN_S if until is None else min(LOOK_AGAIN_S, until - loop.time())
-            if found.status.settled or left <= 0:
-                return found
-            await asyncio.wait((here,), timeout=left)
-            if here.done() and not here.cancelled():
-                return here.result()
+        with self.live.awaiting(execution_id) as here:
+            while True:
+                found = await self.commands.find(execution_id)
+                if found is None:
+                    raise NodeNotFound(f"There is no command {execution_id}")
+                left = LOOK_AGAIN_S if until is None else min(LOOK_AGAIN_S, until - loop.time())
+                if found.status.settled or left <= 0:
+                    return found
+                await asyncio.wait((here,), timeout=left)
+                if here.done():
+                    return here.result()
 
 
 def _moment(seconds: float | None) -> str:

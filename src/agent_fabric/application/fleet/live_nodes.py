@@ -1,7 +1,8 @@
 """The nodes that are connected to this process, and who waits for their results."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,9 +29,19 @@ class NodeLink:
     """Whether a server has asked if somebody is still there at the other end."""
     changed: bool = False
     """Whether something about the node may have changed in the store."""
-    wake: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set when there may be something to send."""
+    wake: Callable[[], None] = lambda: None
+    """Lets it look for what is to be sent."""
     in_flight: set[str] = field(default_factory=set)
+    offer: Callable[[NodeCommand], None] | None = None
+    """Sends a command that is durable and marked as sent."""
+
+
+@dataclass(slots=True, eq=False)
+class _Awaited:
+    """A command that somebody waits for."""
+
+    future: "asyncio.Future[NodeCommand]"
+    waiters: int = 0
 
 
 class LiveNodes:
@@ -38,7 +49,7 @@ class LiveNodes:
 
     def __init__(self) -> None:
         self._links: dict[NodeId, NodeLink] = {}
-        self._waiting: dict[str, asyncio.Future[NodeCommand]] = {}
+        self._waiting: dict[str, _Awaited] = {}
 
     def __len__(self) -> int:
         return len(self._links)
@@ -65,33 +76,35 @@ class LiveNodes:
     def poke(self, node_id: NodeId) -> None:
         """Let the connection of a node look for what is to be sent."""
         if (link := self._links.get(node_id)) is not None:
-            link.wake.set()
+            link.wake()
 
     def review(self, node_id: NodeId, *, doubted: bool = False) -> None:
         """Let the connection of a node look at what the store says about the node, and for what is to be sent."""
         if (link := self._links.get(node_id)) is not None:
             link.changed = True
             link.doubted = link.doubted or doubted
-            link.wake.set()
+            link.wake()
 
     def is_awaited(self, execution_id: str) -> bool:
         """Tell whether somebody in this process waits for a command."""
         return execution_id in self._waiting
 
-    def outcome(self, execution_id: str) -> "asyncio.Future[NodeCommand]":
-        """Return what is done when a command is settled in this process."""
+    @contextmanager
+    def awaiting(self, execution_id: str) -> "Iterator[asyncio.Future[NodeCommand]]":
+        """Lend a future that is done when the command is settled in this process; several may wait for the same."""
         found = self._waiting.get(execution_id)
-        if found is None or found.done():
-            found = self._waiting[execution_id] = asyncio.get_running_loop().create_future()
-            found.add_done_callback(lambda done: self._forget(execution_id, done))
-        return found
+        if found is None:
+            found = self._waiting[execution_id] = _Awaited(asyncio.get_running_loop().create_future())
+        found.waiters += 1
+        try:
+            yield found.future
+        finally:
+            found.waiters -= 1
+            if not found.waiters:
+                del self._waiting[execution_id]
 
     def settle(self, command: NodeCommand) -> None:
         """Tell whoever waits that a command is settled."""
         found = self._waiting.get(command.execution_id)
-        if found is not None and not found.done():
-            found.set_result(command)
-
-    def _forget(self, execution_id: str, done: "asyncio.Future[NodeCommand]") -> None:
-        if self._waiting.get(execution_id) is done:
-            del self._waiting[execution_id]
+        if found is not None and not found.future.done():
+            found.future.set_result(command)

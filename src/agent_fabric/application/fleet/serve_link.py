@@ -1,79 +1,29 @@
 """The hub's end of a node's connection: who is it, then commands to it and results from it."""
 
-import asyncio
 import logging
 import secrets
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
-from agent_fabric.application.fleet.call_nodes import CallNodes
-from agent_fabric.application.fleet.dispatch_command import Wish
-from agent_fabric.application.fleet.enrol_node import JoinNode, machine_of
-from agent_fabric.application.fleet.json_rpc import LinkLost, RpcFailed, RpcPeer
-from agent_fabric.application.fleet.live_nodes import LiveNodes, NodeLink
-from agent_fabric.application.fleet.review_link import ReviewLink, answers
+from agent_fabric.application.fleet.enrol_node import machine_of
+from agent_fabric.application.fleet.fleet_desk import FleetDesk
+from agent_fabric.application.fleet.json_rpc import RpcFailed, RpcPeer
+from agent_fabric.application.fleet.live_nodes import NodeLink
+from agent_fabric.application.fleet.review_link import answers
+from agent_fabric.application.fleet.send_commands import SendCommands, finish_command
 from agent_fabric.application.fleet.track_presence import LAST_SEEN_S
-from agent_fabric.application.ports.clock import Clock
-from agent_fabric.application.ports.fleet import CommandRepository, NodeRepository
 from agent_fabric.domain.errors import FabricError
-from agent_fabric.domain.fleet.binding import BoundCall, timeout_of
-from agent_fabric.domain.fleet.commands import CommandStatus, NodeCommand, bound_call, status_after
 from agent_fabric.domain.fleet.handshake import hub_message, node_message
 from agent_fabric.domain.fleet.nodes import Node, NodeStatus, heartbeat_for
-from agent_fabric.domain.fleet.protocol import (
-    CLONE_PING_TIMEOUT_S,
-    MAX_IN_FLIGHT,
-    CloseCode,
-    Method,
-    RpcCode,
-)
-from agent_fabric.domain.policy.verdicts import Ruling, Verdict
+from agent_fabric.domain.fleet.protocol import CLONE_PING_TIMEOUT_S, CloseCode, Method, RpcCode
 
-GRACE_S = 30.0
-"""A node may take this much longer than a command's own time to answer."""
-LOOK_AGAIN_S = 30.0
-"""How often commands are looked for that no hint has told of."""
 HINT_GRACE_S = 0.5
 """How much longer than a ping another server may take to say what came of it."""
 ASK_AGAIN_S = 0.1
 _MAX_FLOOR_TEXT = 200_000
 
 _log = logging.getLogger(__name__)
-
-
-class HubKey(Protocol):
-    """The key by which nodes know their hub."""
-
-    @property
-    def public(self) -> str:
-        """The public key, in hexadecimal."""
-        ...
-
-    def sign(self, message: bytes) -> str:
-        """Return a signature, in hexadecimal."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class FleetDesk:
-    """What all connections share."""
-
-    nodes: NodeRepository
-    commands: CommandRepository
-    join: JoinNode
-    live: LiveNodes
-    clock: Clock
-    key: HubKey
-    is_signed: Callable[[str, bytes, str], bool]
-    review: ReviewLink
-    call: CallNodes
-    judge: Callable[[Wish], Ruling]
-    shared: bool
-    """Whether other servers share the store, one of which may hold a node's connection."""
-    hint: Callable[[Mapping[str, Any]], None] = lambda _: None
-    """Tells other servers about a node or a command."""
 
 
 @dataclass(slots=True, eq=False)
@@ -90,8 +40,7 @@ class ServeLink:
     _told: Mapping[str, Any] = field(default_factory=dict)
     _link: NodeLink | None = None
     _stored_at: float = 0.0
-    _sending: "asyncio.Task[None] | None" = None
-    _calls: "set[asyncio.Task[None]]" = field(default_factory=set)
+    _sending: SendCommands | None = None
 
     def attach(self, peer: RpcPeer) -> None:
         """Use a peer to call the node."""
@@ -112,7 +61,8 @@ class ServeLink:
                 return {"heartbeat_s": heartbeat_for(len(self.desk.live))}
             case Method.RESULT:
                 result = params.get("result")
-                await self._finish(str(params.get("execution_id", "")), result if isinstance(result, dict) else {})
+                told = result if isinstance(result, dict) else {}
+                await finish_command(self.desk, self._link.node_id, str(params.get("execution_id", "")), told)
                 return {}
             case _:
                 raise RpcFailed(RpcCode.UNKNOWN, f"the hub does not know {method[:100]!r}")
@@ -125,9 +75,7 @@ class ServeLink:
     async def ended(self) -> None:
         """Note that the connection is over."""
         if self._sending is not None:
-            self._sending.cancel()
-        for task in self._calls:
-            task.cancel()
+            self._sending.stop()
         if self._link is not None and self.desk.live.drop(self._link):
             now = self.desk.clock.now()
             await self._set_status(NodeStatus.OFFLINE, last_seen=now)
@@ -209,7 +157,9 @@ class ServeLink:
         if stored is None:
             self._known(await self.desk.nodes.find(node.id))
             raise self._refused(CloseCode.TRY_AGAIN, "another connection of the node was made at the same moment")
-        self._node, self._stored_at = stored, now
+        self._stored_at = now
+        # A thousand connections idle most of the time: what the store knows is not kept here as well.
+        self._node, self._told = None, {}
         assert self._peer is not None
         self._link = NodeLink(
             stored.id,
@@ -220,7 +170,8 @@ class ServeLink:
             policy=dict(stored.security_policy_json),
         )
         self.desk.live.put(self._link)
-        self._sending = asyncio.create_task(self._send_due(self._link))
+        self._sending = SendCommands(self.desk, self._link)
+        self._sending.start()
         return {
             "session": secrets.token_hex(8),
             "state": fresh,
@@ -268,150 +219,6 @@ class ServeLink:
             return False
         changes = {"status": status.value, "last_seen": last_seen}
         return await self.desk.nodes.update(found.id, changes, generation=self._link.generation) is not None
-
-    async def _send_due(self, link: NodeLink) -> None:
-        """Send what was sent before and never answered, then whatever comes; the node knows what it has done."""
-        while True:
-            link.wake.clear()
-            try:
-                if link.changed and not await self.desk.review(link):
-                    return
-                await self.desk.call.answer_waiting(link)
-                await self._send_each(link)
-            except FabricError as problem:  # the store cannot be used now: it is looked at again
-                _log.warning("nothing can be sent to node %s now: %s", link.node_id, problem.message)
-            with suppress(TimeoutError):
-                async with asyncio.timeout(LOOK_AGAIN_S):
-                    await link.wake.wait()
-                continue
-            link.changed = self.desk.shared
-
-    async def _send_each(self, link: NodeLink) -> None:
-        for command in await self.desk.commands.due(link.node_id, (CommandStatus.SENT, CommandStatus.QUEUED)):
-            if command.execution_id in link.in_flight:
-                continue
-            while len(link.in_flight) >= MAX_IN_FLIGHT:
-                await asyncio.wait(self._calls, return_when=asyncio.FIRST_COMPLETED)
-                await asyncio.sleep(0)
-            link.in_flight.add(command.execution_id)
-            task = asyncio.create_task(self._send(link, command))
-            self._calls.add(task)
-            task.add_done_callback(self._calls.discard)
-
-    async def _send(self, link: NodeLink, command: NodeCommand) -> None:
-        try:
-            await self._deliver(link, command)
-        except LinkLost:
-            pass  # the node has it or not: it is sent again when it is back
-        except TimeoutError:
-            _log.warning("node %s did not answer %s in time", link.node_id, command.execution_id)
-        except Exception:  # noqa: BLE001 - one command that fails does not end the others
-            _log.exception("command %s could not be sent", command.execution_id)
-        finally:
-            link.in_flight.discard(command.execution_id)
-
-    async def _deliver(self, link: NodeLink, command: NodeCommand) -> None:
-        now = self.desk.clock.now()
-        if command.status is CommandStatus.QUEUED:
-            ready = await self._ready(command, now)
-            if ready is None:
-                return
-            command = ready
-        try:
-            result = await self._call(link, command, now)
-        except RpcFailed as refused:
-            if refused.code == RpcCode.UNPROVEN:
-                return  # it was not looked at: it is sent again
-            result = {"status": _refusal_status(refused.code), "error": refused.message, "code": refused.code}
-        await self._finish(command.execution_id, result if isinstance(result, dict) else {})
-        await link.peer.notify(Method.ACK, {"execution_id": command.execution_id})
-
-    async def _call(self, link: NodeLink, command: NodeCommand, now: float) -> Any:
-        """Call the node; if it has not got the newest policy yet, after it has."""
-        timeout_s = timeout_of(command.arguments) + GRACE_S
-        try:
-            return await link.peer.call(command.method, command.request(now), timeout_s=timeout_s)
-        except RpcFailed as refused:
-            node = await self.desk.nodes.find(command.agent_id)
-            if refused.code != RpcCode.POLICY_CHANGED or node is None:
-                raise
-            link.policy = {"synced": False}  # whatever it was, the node has another one
-            if node.policy.version != command.policy_version or not await self.desk.review.sync_policy(link, node):
-                raise
-        return await link.peer.call(command.method, command.request(now), timeout_s=timeout_s)
-
-    async def _ready(self, command: NodeCommand, now: float) -> NodeCommand | None:
-        """Return a command that may still be sent, durably marked so; one that may not is settled."""
-        since = (CommandStatus.QUEUED,)
-        if command.expires_at <= now:
-            why = {"status": "expired", "error": "it expired before the node was there"}
-            await self._settle(command, CommandStatus.EXPIRED, why, since)
-            return None
-        node = await self.desk.nodes.find(command.agent_id)
-        if node is None or node.status is NodeStatus.REVOKED:
-            why = {"status": "cancelled", "error": "the node is revoked"}
-            await self._settle(command, CommandStatus.CANCELLED, why, since)
-            return None
-        bound = bound_call(node, command.execution_id, command.tool_name, command.arguments, command.expires_at)
-        if bound.hash == command.bound_hash:
-            return await self.desk.commands.move(command.execution_id, CommandStatus.SENT, since=since, at=now)
-        return await self._judge_again(node, command, bound, now)
-
-    async def _judge_again(self, node: Node, command: NodeCommand, bound: BoundCall, now: float) -> NodeCommand | None:
-        """Decide about a command whose node has other rules, another key or user now than when it was asked for.
-
-        What needs no approval under the rules of now is sent under them. A plan's call is not: it was frozen.
-        """
-        since = (CommandStatus.QUEUED,)
-        try:
-            ruling = self.desk.judge(Wish.again(node, command))
-        except FabricError as problem:  # the node has lost the tool
-            ruling = Ruling(Verdict.BLOCK, problem.message, "unusable_node", command.tool_name)
-        if ruling.verdict is Verdict.ALLOW and not command.plan_id:
-            fresh = {"policy_version": bound.policy_version, "bound_hash": bound.hash, "rule": ruling.rule}
-            return await self.desk.commands.move(command.execution_id, CommandStatus.SENT, since=since, at=now, **fresh)
-        if ruling.verdict is Verdict.BLOCK:
-            why = {"status": "blocked", "error": ruling.reason}
-            await self._settle(command, CommandStatus.BLOCKED, why, since)
-            return None
-        why = {"status": "error", "error": "policy, key or user of the node have changed since: ask again"}
-        await self._settle(command, CommandStatus.ERROR, why, since)
-        return None
-
-    async def _settle(
-        self, command: NodeCommand, status: CommandStatus, result: Mapping[str, Any], since: tuple[CommandStatus, ...]
-    ) -> None:
-        at = self.desk.clock.now()
-        moved = await self.desk.commands.move(command.execution_id, status, since=since, at=at, result=dict(result))
-        if moved is not None:
-            self._tell_settled(moved)
-
-    def _tell_settled(self, command: NodeCommand) -> None:
-        """Let whoever waits for a command know, here or at another server."""
-        awaited = self.desk.live.is_awaited(command.execution_id)
-        self.desk.live.settle(command)
-        if self.desk.shared and not awaited:
-            self.desk.hint({"command": command.execution_id})
-
-    async def _finish(self, execution_id: str, result: dict[str, Any]) -> None:
-        """Keep a result durably; the first one counts."""
-        found = await self.desk.commands.find(execution_id)
-        if found is None or self._node is None or found.agent_id != self._node.id:
-            return
-        status = CommandStatus.BLOCKED if result.get("status") == "blocked" else status_after(result)
-        await self._settle(found, status, result, (CommandStatus.SENT, CommandStatus.QUEUED))
-
-
-def _refusal_status(code: int) -> str:
-    match code:
-        case RpcCode.BLOCKED:
-            return "blocked"
-        case RpcCode.EXPIRED:
-            return "expired"
-        case RpcCode.IN_DOUBT | RpcCode.INTERNAL:  # it may have begun
-            return "in_doubt"
-        case _:
-            return "error"
 
 
 def _tools(params: Mapping[str, Any]) -> tuple[str, ...]:

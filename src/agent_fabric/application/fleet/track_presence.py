@@ -7,12 +7,16 @@ from dataclasses import dataclass
 from agent_fabric.application.fleet.attempts import attempt
 from agent_fabric.application.fleet.live_nodes import LiveNodes
 from agent_fabric.application.ports.clock import Clock
-from agent_fabric.application.ports.fleet import NodeRepository
+from agent_fabric.application.ports.fleet import CommandRepository, NodeRepository
+from agent_fabric.domain.fleet.commands import CommandStatus
 from agent_fabric.domain.fleet.nodes import NodeStatus, heartbeat_for, offline_after
 
 SWEEP_S = 2.0
 FORGET_EVERY = 15
 """How many sweeps there are between two looks for nodes that a killed server has left."""
+LOOK_AGAIN_EVERY = 15
+"""How many sweeps there are between two looks of a connection that nobody has woken."""
+MAX_OPEN = 1_000
 LAST_SEEN_S = 60.0
 """How often the time that a node was last heard of is stored."""
 _FAILED = "Nodes could not be looked at"
@@ -27,6 +31,7 @@ class TrackPresence:
     """Use case: for as long as the server lives, tell who is there and who is not."""
 
     nodes: NodeRepository
+    commands: CommandRepository
     live: LiveNodes
     clock: Clock
     shared: bool = False
@@ -42,9 +47,13 @@ class TrackPresence:
             await asyncio.sleep(SWEEP_S)
             swept += 1
             self.end_silent()
-            if self.shared and not swept % FORGET_EVERY:
-                await attempt(self.forget_connections(), _FAILED)
-                await attempt(self.forget_calls(), _FAILED)
+            if not swept % LOOK_AGAIN_EVERY:
+                await attempt(self.wake_idle(), _FAILED)
+            if self.shared:
+                self.review_some(swept)
+                if not swept % FORGET_EVERY:
+                    await attempt(self.forget_connections(), _FAILED)
+                    await attempt(self.forget_calls(), _FAILED)
 
     def end_silent(self) -> None:
         """End connections that have been silent for three heartbeats."""
@@ -53,6 +62,23 @@ class TrackPresence:
         for link in self.live.all():
             if now - link.seen_at > limit_s:
                 link.close(1001, "nothing was heard of the node for three heartbeats")
+
+    async def wake_idle(self) -> None:
+        """Let connections look again for commands that wait although their node is there: a store was away for a while.
+
+        One look for all of them: a thousand connections that each look by themselves keep the store busy with nothing.
+        """
+        for command in await self.commands.list(open_only=True, limit=MAX_OPEN):
+            link = self.live.find(command.agent_id)
+            sends = command.status in {CommandStatus.QUEUED, CommandStatus.SENT}
+            if link is not None and sends and command.execution_id not in link.in_flight:
+                link.wake()
+
+    def review_some(self, swept: int) -> None:
+        """Let a share of the connections look at what other servers have changed, in case that a hint was lost."""
+        for number, link in enumerate(self.live.all()):
+            if number % LOOK_AGAIN_EVERY == swept % LOOK_AGAIN_EVERY:
+                self.live.review(link.node_id)
 
     async def forget_connections(self) -> None:
         """A server that was killed left its nodes online: they are not, until they are back.

@@ -123,8 +123,8 @@ class NodeWork(Protocol):
 class CommandRepository(Protocol):
     """Commands for nodes: each is durable before anything is sent."""
 
-    async def add(self, command: NodeCommand) -> None:
-        """Keep a new command; one with the same id stays as it is."""
+    async def add(self, *commands: NodeCommand) -> None:
+        """Keep new commands, all or none; one with the same id stays as it is."""
         ...
 
     async def find(self, execution_id: str) -> NodeCommand | None:
@@ -138,13 +138,23 @@ class CommandRepository(Protocol):
         ...
 
     async def due(self, node_id: NodeId, statuses: Sequence[CommandStatus]) -> Sequence[NodeCommand]:
-        """Return commands of a node in some states, the oldest first."""
+        """Return commands of a node in some states, none of which is settled, the oldest first."""
         ...
 
     async def move(
         self, execution_id: str, status: CommandStatus, *, since: Sequence[CommandStatus], at: float, **more: Any
     ) -> NodeCommand | None:
         """Move a command on, if it is in one of the states `since`; return it, or None if it is not."""
+        ...
+
+    async def finish(
+        self, execution_id: str, node_id: NodeId, status: CommandStatus, result: Mapping[str, Any], *, at: float
+    ) -> NodeCommand | None:
+        """Keep what a node says came of a command that is queued for it or was sent to it; return the command.
+
+        None: there is no such command, or it is settled; the first result counts. Results that come at the same time
+        are one write.
+        """
         ...
 
 

@@ -1,13 +1,15 @@
 """An enrolled machine, as the hub knows it."""
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any, Final, NewType
 
 from agent_fabric.domain.fleet.node_policy import NodePolicy, PolicyProblem, node_policy
-from agent_fabric.domain.fleet.protocol import HEARTBEAT_S, MAX_HEARTBEATS_PER_S, MISSED_HEARTBEATS
+from agent_fabric.domain.fleet.protocol import HEARTBEAT_S, MAX_HEARTBEATS_PER_S, MISSED_HEARTBEATS, canonical
 
 NodeId = NewType("NodeId", str)
 """A node: a UUID in text form."""
@@ -94,16 +96,23 @@ class Node:
 
         A floor that cannot be read here counts as the strictest: everything that is not read-only asks.
         """
+        hub = canonical(dict(self.security_policy_json))
         try:
-            return node_policy(self.floor, self.security_policy_json)
+            return _policy_of(canonical(dict(self.floor)), hub)
         except PolicyProblem:
-            return node_policy({}, self.security_policy_json)
+            return _policy_of(b"{}", hub)
 
     @property
     def facts(self) -> dict[str, str]:
         """What the node says about itself, as labels."""
         told = {"platform": self.platform, "arch": self.arch, "hostname": self.hostname}
         return {f"{FACTS}{name}": value for name, value in told.items() if value}
+
+
+@lru_cache(maxsize=256)
+def _policy_of(floor: bytes, hub: bytes) -> NodePolicy:
+    """Return the policy of two documents; most machines of a fleet have the same, and each command needs it twice."""
+    return node_policy(json.loads(floor), json.loads(hub))
 
 
 def node_name(name: str) -> str:

@@ -1,5 +1,6 @@
 """A release of the node's program: what a release key signs, so that no hub can make a node run something else."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Self
@@ -48,3 +49,25 @@ class Release:
             "released_at": self.released_at,
             "signature": self.signature,
         }
+
+
+_VERSION: Final = re.compile(r"(\d{1,9}(?:\.\d{1,9}){0,9})(.{0,80})", re.DOTALL)
+_BEFORE: Final = re.compile(r"[._-]?(a|alpha|b|beta|c|rc|pre|preview|dev)\d", re.IGNORECASE)
+
+
+def is_older(version: str, than: str) -> bool:
+    """Tell whether a version comes before another one; one that cannot be read comes before all.
+
+    `0.6.0rc1` comes before `0.6.0`. What a build adds behind a `+` makes no difference.
+    """
+    return _order(version) < _order(than)
+
+
+def _order(version: str) -> tuple[tuple[int, ...], int]:
+    found = _VERSION.fullmatch(version.strip())
+    if found is None:
+        return (), 0
+    numbers = [int(part) for part in found[1].split(".")]
+    while numbers and not numbers[-1]:
+        numbers.pop()
+    return tuple(numbers), 0 if _BEFORE.match(found[2]) else 1

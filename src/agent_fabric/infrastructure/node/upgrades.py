@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 
 from agent_fabric.domain.fleet.binding import timeout_of
 from agent_fabric.domain.fleet.protocol import ARCHIVE_PATH
-from agent_fabric.domain.fleet.releases import MAX_PROGRAM_BYTES, RELEASE_NAMESPACE, Release
+from agent_fabric.domain.fleet.releases import MAX_PROGRAM_BYTES, RELEASE_NAMESPACE, Release, is_older
 from agent_fabric.infrastructure.atomic_files import sync_folder, write_atomically
 from agent_fabric.infrastructure.fleet.signing import is_signed, is_signed_by_ssh
 from agent_fabric.infrastructure.node.processes import MARK
@@ -60,6 +60,8 @@ class Upgrades:
     keys: Sequence[str]
     """Public keys of those who may release programs for this node."""
     program: Path
+    version: str
+    """Of the program that runs now."""
     instance: str
     drain: Callable[[float], Awaitable[bool]]
     """Takes no further calls and waits until those under way have ended; tells whether they have."""
@@ -113,6 +115,8 @@ class Upgrades:
         newest = self.spool.kept(RELEASED) or 0
         if release.released_at < newest:
             raise UpgradeProblem("the release is older than one that this node has run")
+        if is_older(release.version, self.version):  # also if this node has never been upgraded
+            raise UpgradeProblem(f"the release is version {release.version[:40]}, and this node runs {self.version}")
         return release
 
     def _fetch(self, release: Release) -> None:

@@ -1,13 +1,14 @@
 """The table of commands for nodes; `audit_log` is a view of it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from agent_fabric.domain.fleet.commands import CommandStatus, NodeCommand
 from agent_fabric.domain.fleet.nodes import NodeId
 from agent_fabric.infrastructure.json_codec import dump_json, load_json
-from agent_fabric.infrastructure.persistence.log_writes import OfOneRun, OneStatement
-from agent_fabric.infrastructure.persistence.sql import Database, marks, storable
+from agent_fabric.infrastructure.persistence.log_writes import OfOneRun
+from agent_fabric.infrastructure.persistence.row_batches import RowBatches
+from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection, marks, storable
 
 _COLUMNS: Final = (
     *("execution_id", "agent_id", "tool_name", "arguments", "status", "created_at", "expires_at", "policy_version"),
@@ -16,7 +17,13 @@ _COLUMNS: Final = (
 )
 _JSON: Final = frozenset({"arguments", "signatures", "result"})
 _SELECT: Final = f"SELECT {', '.join(_COLUMNS)} FROM node_commands"  # noqa: S608 - names of ours, here and below
-_OPEN: Final = (CommandStatus.WAITING, CommandStatus.QUEUED, CommandStatus.SENT)
+_OPEN: Final = "status IN ('waiting', 'queued', 'sent')"
+"""As the partial index has it: with placeholders the database would not know that it may use it."""
+_MAX_ADDED: Final = 100
+_MAX_FINISHED: Final = 200
+"""Rows of one statement; both databases limit its placeholders."""
+_Finished = tuple[str, str, str, str, float]
+"""Execution id, node, status, result and time of a command."""
 
 
 class SqlCommandRepository:
@@ -24,14 +31,11 @@ class SqlCommandRepository:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._added: RowBatches[list[Any], None] = RowBatches(database, _add, most=_MAX_ADDED)
+        self._finished: RowBatches[_Finished, NodeCommand | None] = RowBatches(database, _finish, most=_MAX_FINISHED)
 
-    async def add(self, command: NodeCommand) -> None:
-        values = [_stored(name, getattr(command, name)) for name in _COLUMNS]
-        query = (
-            f"INSERT INTO node_commands ({', '.join(_COLUMNS)}) VALUES ({marks(_COLUMNS)})"  # noqa: S608
-            " ON CONFLICT (execution_id) DO NOTHING"
-        )
-        await self._database.write(OneStatement(query, values))
+    async def add(self, *commands: NodeCommand) -> None:
+        await self._added.put([[_stored(name, getattr(each, name)) for name in _COLUMNS] for each in commands])
 
     async def find(self, execution_id: str) -> NodeCommand | None:
         query = f"{_SELECT} WHERE execution_id = ?"
@@ -51,15 +55,17 @@ class SqlCommandRepository:
             conditions.append("run_id = ? AND run_id <> ''")  # as the index has it
             values.append(storable(run_id))
         if open_only:
-            conditions.append(f"status IN ({marks(_OPEN)})")
-            values += _OPEN
+            conditions.append(_OPEN)
         query = f"{_SELECT} WHERE {' AND '.join(conditions)} ORDER BY created_at DESC, execution_id LIMIT ?"
         return await self._database.read(
             lambda connection: [_command(row) for row in connection.execute(query, (*values, limit))]
         )
 
     async def due(self, node_id: NodeId, statuses: Sequence[CommandStatus]) -> Sequence[NodeCommand]:
-        query = f"{_SELECT} WHERE agent_id = ? AND status IN ({marks(statuses)}) ORDER BY created_at, execution_id"
+        query = (
+            f"{_SELECT} WHERE agent_id = ? AND {_OPEN} AND status IN ({marks(statuses)})"
+            " ORDER BY created_at, execution_id"
+        )
         return await self._database.read(
             lambda connection: [_command(row) for row in connection.execute(query, (node_id, *statuses))]
         )
@@ -79,6 +85,36 @@ class SqlCommandRepository:
 
         row = await self._database.write(OfOneRun(lambda connection: connection.execute(query, values).fetchone()))
         return None if row is None else _command(row)
+
+    async def finish(
+        self, execution_id: str, node_id: NodeId, status: CommandStatus, result: Mapping[str, Any], *, at: float
+    ) -> NodeCommand | None:
+        row = (storable(execution_id), node_id, status.value, _stored("result", dict(result)), at)
+        return (await self._finished.put([row]))[0]
+
+
+def _add(connection: SqlConnection, rows: Sequence[list[Any]]) -> list[None]:
+    query = (
+        f"INSERT INTO node_commands ({', '.join(_COLUMNS)})"  # noqa: S608
+        f" VALUES {', '.join([f'({marks(_COLUMNS)})'] * len(rows))} ON CONFLICT (execution_id) DO NOTHING"
+    )
+    connection.execute(query, [value for row in rows for value in row]).fetchall()
+    return [None] * len(rows)
+
+
+def _finish(connection: SqlConnection, rows: Sequence[_Finished]) -> list[NodeCommand | None]:
+    """Keep results; the first one of each command counts, also of two in the same statement."""
+    first = {row[:2]: row for row in reversed(rows)}  # any node may name any command
+    query = (
+        "UPDATE node_commands SET status = told.column3, result = told.column4,"  # noqa: S608
+        " completed_at = CAST(told.column5 AS DOUBLE PRECISION)"
+        f" FROM (VALUES {', '.join(['(?, ?, ?, ?, ?)'] * len(first))}) AS told"
+        " WHERE execution_id = told.column1 AND agent_id = told.column2 AND status IN ('sent', 'queued')"
+        f" RETURNING {', '.join(_COLUMNS)}"
+    )
+    found = connection.execute(query, [value for row in first.values() for value in row]).fetchall()
+    ended = {(each.execution_id, each.agent_id): each for each in map(_command, found)}
+    return [ended.pop((row[0], NodeId(row[1])), None) for row in rows]
 
 
 def _stored(name: str, value: Any) -> Any:

@@ -6,18 +6,18 @@ import shlex
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from agent_fabric.domain.errors import ConfigError, FabricError, NodeNotFound
+from agent_fabric.domain.errors import ConfigError, FabricError
 from agent_fabric.domain.fleet.binding import timeout_of
 from agent_fabric.interfaces.cli.durations import seconds_in
 from agent_fabric.interfaces.cli.hub import at_server, has_hub
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED, USAGE, WAITING
 from agent_fabric.interfaces.cli.node_files import copy, output
+from agent_fabric.interfaces.cli.node_policy import policy
 from agent_fabric.interfaces.cli.node_shell import shell
 from agent_fabric.interfaces.cli.node_upgrade import release, upgrade
 from agent_fabric.interfaces.cli.options import AsJson, require_a_person
@@ -34,13 +34,13 @@ app = new_app(
 )
 app.command("cp")(copy)
 app.command()(output)
+app.command()(policy)
 app.command()(shell)
 app.command()(release)
 app.command()(upgrade)
 
 NodeArgument = Annotated[str, typer.Argument(metavar="NODE", help="The name of a node, or its id.")]
 Selector = Annotated[str, typer.Argument(metavar="SELECTOR", help="A name, role=web,env!=dev, or all.")]
-MAX_AT_ONCE = 32
 
 
 @app.command("list")
@@ -163,20 +163,20 @@ def exec_(
 async def _everywhere(
     client: "FabricClient", selector: str, wish: Mapping[str, Any]
 ) -> "list[tuple[str, Json | FabricError]]":
-    nodes = await client.nodes.list(selector)
-    if not nodes:
-        raise NodeNotFound(f"No machine fits {selector!r}", hint="See them with: fabric nodes list")
-    slots = asyncio.Semaphore(MAX_AT_ONCE)
+    outcomes = await client.nodes.execute_on(selector, wish, timeout_s=timeout_of(wish["arguments"]))
+    return [(each["node"], await _outcome(client, each)) for each in outcomes]
 
-    async def one(node: "Json") -> "Json | FabricError":
-        async with slots:
-            try:
-                return await client.nodes.execute(node["id"], wish, timeout_s=timeout_of(wish["arguments"]))
-            except FabricError as problem:
-                return problem
 
-    outcomes = await asyncio.gather(*map(one, nodes))
-    return [(node["name"], outcome) for node, outcome in zip(nodes, outcomes, strict=True)]
+async def _outcome(client: "FabricClient", told: "Json") -> "Json | FabricError":
+    """Return what came of a command on one machine, as the door for one machine tells it."""
+    from agent_fabric.client.problems import error_from  # noqa: PLC0415 - only with a server
+
+    if told["problem"] is not None:
+        return error_from(told["problem"])
+    if told["omitted"]:  # too long for one answer
+        return await client.nodes.command(told["node"], told["command"]["execution_id"])
+    outcome: Json = told["command"] or told["asked"]
+    return outcome
 
 
 def _plain_outcome(outcome: "Json | FabricError") -> dict[str, Any]:
@@ -277,37 +277,6 @@ def label(
     for node in changed:
         shown = ",".join(f"{key}={value}" for key, value in sorted(node["labels"].items()))
         sys.stdout.write(f"{plain(node['name'])}: {plain(shown)}\n")
-    return COMPLETED
-
-
-@app.command()
-def policy(
-    node: NodeArgument,
-    file: Annotated[str | None, typer.Option("--set", metavar="FILE", help="JSON file: the hub's policy.")] = None,
-    server: Server = None,
-    as_json: AsJson = False,
-) -> int:
-    """Show what is in force on a machine, or set the hub's policy for it."""
-    document: Any = None
-    if file is not None:
-        require_a_person()
-        try:
-            document = json.loads(Path(file).read_text(encoding="utf-8"))
-        except (OSError, ValueError) as problem:
-            raise ConfigError(f"{file} cannot be read: {problem}") from None
-
-    async def go(client: "FabricClient") -> "Json":
-        if document is not None:
-            await client.nodes.set_policy(node, document)
-        return await client.nodes.policy(node)
-
-    found = at_server(server, go)
-    if as_json:
-        print_json(found)
-        return COMPLETED
-    sys.stdout.write(f"In force: {found['version']}; the stricter of both decides.\n")
-    for name in ("floor", "hub"):
-        sys.stdout.write(f"{name}: {plain(json.dumps(found[name], ensure_ascii=False))}\n")
     return COMPLETED
 
 

@@ -41,6 +41,7 @@ from agent_fabric.interfaces.http.routes.mcp import McpDoor, add_mcp
 from agent_fabric.interfaces.http.routes.memory import add_memory
 from agent_fabric.interfaces.http.routes.model_server import add_model_server
 from agent_fabric.interfaces.http.routes.models import add_models
+from agent_fabric.interfaces.http.routes.node_execution import add_node_execution
 from agent_fabric.interfaces.http.routes.node_files import add_node_files
 from agent_fabric.interfaces.http.routes.node_signatures import add_node_signatures
 from agent_fabric.interfaces.http.routes.node_terminals import add_node_terminals
@@ -139,6 +140,7 @@ def create_app(
     add_secrets(app, fabric)
     add_settings(app, fabric)
     add_nodes(app, fabric, own_url=own_url)
+    add_node_execution(app, fabric)
     add_node_files(app, fabric)
     add_node_terminals(app, fabric)
     add_node_signatures(app, fabric)

@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from copy import copy
 from http import HTTPStatus
 from typing import Any, Final
+from weakref import WeakKeyDictionary
 
 from starlette.types import Scope
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
@@ -230,8 +231,7 @@ class Connection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]  # chosen 
         self._be_patient()
         self._is_upgraded = True
         if (longest := LONGER_MESSAGES.get(self._path)) is not None:
-            self.config = copy(self.config)  # that of this connection only
-            self.config.ws_max_size = longest
+            self.config = _with_longest(self.config, longest)
         super().handle_websocket_upgrade()
 
     def on_body(self, body: bytes) -> None:
@@ -288,6 +288,19 @@ class Connection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]  # chosen 
             self.loop.call_later(LINGER_S, self.transport.close)
         else:
             self.transport.close()
+
+
+_longer_configs: WeakKeyDictionary[Any, dict[int, Any]] = WeakKeyDictionary()
+"""Settings of sockets with longer messages; one copy for all of them, since a copy takes as much as a socket."""
+
+
+def _with_longest(config: Any, longest: int) -> Any:
+    """Return uvicorn's settings with another limit for messages."""
+    known = _longer_configs.setdefault(config, {})
+    if longest not in known:
+        known[longest] = copy(config)
+        known[longest].ws_max_size = longest
+    return known[longest]
 
 
 def _stated_length(headers: list[tuple[bytes, bytes]]) -> int:

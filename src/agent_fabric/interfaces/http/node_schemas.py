@@ -66,6 +66,29 @@ class ExecuteRequest(
     """Only say what the policy says."""
 
 
+class CallToCheck(
+    RequestBody,
+    strict=False,
+    json_schema_extra={"examples": [{"tool_name": "run_command", "arguments": {"command": "systemctl restart nginx"}}]},
+):
+    """A call that somebody thinks of."""
+
+    tool_name: Annotated[str, StringConstraints(max_length=100)]
+    arguments: dict[str, Any] = Field(default={})
+
+
+class FanOutRequest(
+    ExecuteRequest,
+    json_schema_extra={
+        "examples": [{"selector": "role=web", "tool_name": "run_command", "arguments": {"command": "uptime"}}]
+    },
+):
+    """A command for many machines."""
+
+    selector: Annotated[str, StringConstraints(max_length=500, pattern=SELECTOR)]
+    """A name, several, `role=web,env!=dev`, or `all`."""
+
+
 class NodeUpdate(RequestBody, strict=False, json_schema_extra={"examples": [{"labels": {"role": "web"}}]}):
     """What becomes different; what is left out stays as it is."""
 

@@ -11,10 +11,11 @@ import pytest
 from agent_fabric.application.fleet.call_nodes import CallNodes
 from agent_fabric.application.fleet.dispatch_command import DispatchCommand, Wish
 from agent_fabric.application.fleet.enrol_node import JoinNode
+from agent_fabric.application.fleet.fleet_desk import FleetDesk
 from agent_fabric.application.fleet.json_rpc import RpcFailed, RpcPeer
 from agent_fabric.application.fleet.live_nodes import LiveNodes
 from agent_fabric.application.fleet.review_link import ReviewLink
-from agent_fabric.application.fleet.serve_link import FleetDesk, ServeLink
+from agent_fabric.application.fleet.serve_link import ServeLink
 from agent_fabric.domain.errors import StoreUnavailable
 from agent_fabric.domain.fleet.commands import CommandStatus
 from agent_fabric.domain.fleet.handshake import node_message

@@ -1,39 +1,32 @@
 """Nodes: machines of the fleet, and what is done on them."""
 
-import asyncio
 import hashlib
 import logging
-from collections.abc import Mapping
-from dataclasses import replace
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import FastAPI, Path, Query, Request
 from starlette.responses import Response
 
 from agent_fabric.application.fleet.dispatch_command import Wish
-from agent_fabric.application.ports.workflows import SoundWorkflow
 from agent_fabric.bootstrap.fleet import Fleet
 from agent_fabric.bootstrap.server import ServerFabric
-from agent_fabric.bootstrap.workflows import open_workflows
-from agent_fabric.domain.errors import InvalidInputs, NodeBlocked, NodeNotFound
-from agent_fabric.domain.fleet.binding import timeout_of
-from agent_fabric.domain.fleet.commands import CommandStatus, NodeCommand
+from agent_fabric.domain.errors import InvalidInputs, NodeNotFound
+from agent_fabric.domain.fleet.commands import NodeCommand
 from agent_fabric.domain.fleet.handshake import join_message
+from agent_fabric.domain.fleet.node_policy import proposed_call
+from agent_fabric.domain.fleet.node_tools import NODE_TOOLS
 from agent_fabric.domain.fleet.nodes import NodeStatus
 from agent_fabric.domain.fleet.protocol import ARCHIVE_PATH, JOIN_PATH
 from agent_fabric.domain.fleet.selectors import SelectorProblem, select_nodes
 from agent_fabric.domain.identity import Scope
 from agent_fabric.domain.json_schema import too_deep
-from agent_fabric.domain.policy.verdicts import Ruling, Verdict
-from agent_fabric.domain.runs.task import RunResult
-from agent_fabric.domain.workflows.definition import definition_from
 from agent_fabric.infrastructure.fleet.signing import fingerprint
 from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.bodies import body_of
 from agent_fabric.interfaces.http.locks import PUBLIC, who_asks
 from agent_fabric.interfaces.http.node_schemas import (
     SELECTOR,
-    ExecuteRequest,
+    CallToCheck,
     InviteRequest,
     JoinRequest,
     NodeUpdate,
@@ -41,9 +34,8 @@ from agent_fabric.interfaces.http.node_schemas import (
     ResolveRequest,
 )
 from agent_fabric.interfaces.http.openapi import gives, operation, takes
-from agent_fabric.interfaces.http.starting import begun
 from agent_fabric.wire.nodes import (
-    ASKED_COMMAND,
+    CHECKED_NODE_CALL,
     COMMAND,
     COMMANDS,
     CREATED_INVITE,
@@ -53,31 +45,13 @@ from agent_fabric.wire.nodes import (
     NODE_AUDIT,
     NODE_RULINGS,
     NODES,
-    AskedCommand,
+    CheckedNodeCall,
     CreatedInvite,
     Joined,
     NodeRulings,
 )
 
 BASE = "/api/v1/nodes"
-ANSWER_GRACE_S = 60.0
-ASKED_TIMEOUT_S = 20.0
-PAUSE_S = 0.02
-_STEP_INPUTS = ("node", "tool_name", "arguments", "execution_id")
-_EXECUTE = {
-    "name": "node-command",
-    "description": "one command on a machine of the fleet",
-    "inputs": {"call": {"type": "object", "required": True}},
-    "steps": [
-        {
-            "id": "execute",
-            "action": "node-command",
-            "inputs": {name: f"{{{{ inputs.call.{name} }}}}" for name in _STEP_INPUTS},
-            "idempotent": True,
-        }
-    ],
-}
-"""The run of a command that a person has to approve. Its execution id makes it carry out the command at most once."""
 
 NodePath = Annotated[str, Path(description="The id or the name of a node.", max_length=64)]
 
@@ -90,7 +64,6 @@ def add_nodes(app: FastAPI, fabric: ServerFabric, *, own_url: str) -> None:
     _add_joining(app, fleet, own_url)
     _add_looking(app, fleet)
     _add_changing(app, fleet)
-    _add_executing(app, fabric, fleet)
     _add_settling(app, fleet)
 
 
@@ -231,10 +204,35 @@ def _add_looking(app: FastAPI, fleet: Fleet) -> None:
         **operation("nodes", Scope.RUNS_READ, "Show what is in force on a node", NODE_RULINGS, fails=[404]),
     )
     async def policy(node: NodePath) -> Response:
-        """The stricter of both decides: the node's own floor, and the hub's policy for it."""
+        """Each rule of the node's own file and of the hub, and whether something stricter decides."""
         found = await fleet.operate.find(node)
-        in_force = found.policy
-        return json_answer(NODE_RULINGS.dump(NodeRulings(in_force.version, *in_force.documents)))
+        why = fleet.explain(found)
+        told = NodeRulings(why.in_force.version, *why.in_force.documents, why.otherwise, why.otherwise_by, why.rules)
+        return json_answer(NODE_RULINGS.dump(told))
+
+    @app.post(
+        f"{BASE}/{{node}}/policy/check",
+        **operation(
+            "nodes",
+            Scope.RUNS_READ,
+            "Explain what would become of a call on a node",
+            CHECKED_NODE_CALL,
+            body=takes(CallToCheck),
+            fails=[404],
+        ),
+    )
+    async def check(node: NodePath, request: Request) -> Response:
+        """What the node's own file, the hub's policy for it and the hub's rules for all say. Nothing is sent."""
+        wish, found = await body_of(request, CallToCheck), await fleet.operate.find(node)
+        if too_deep(wish.arguments, await request.body()):
+            raise InvalidInputs("The arguments are nested too deep")
+        asked = Wish(node=found, tool_name=wish.tool_name, arguments=wish.arguments, by="")
+        decided, why = fleet.dispatch.judge(asked), fleet.explain(found)
+        call = proposed_call(NODE_TOOLS[wish.tool_name], wish.arguments, found.name)
+        told = CheckedNodeCall(
+            decided.verdict, decided.reason, decided.rule, why.in_force.version, why.said_about(call, decided)
+        )
+        return json_answer(CHECKED_NODE_CALL.dump(told))
 
     @app.get(
         f"{BASE}/{{node}}/audit",
@@ -310,85 +308,6 @@ def _add_changing(app: FastAPI, fleet: Fleet) -> None:
         return json_answer(NODE.dump(await fleet.operate.revoke(node, by=who_asks(request))))
 
 
-def _add_executing(app: FastAPI, fabric: ServerFabric, fleet: Fleet) -> None:
-    workflows = open_workflows(fabric.records.layout.root, fabric.config)
-    fails = [404, 409, 503, 507]
-
-    @app.post(
-        f"{BASE}/{{node}}/execute",
-        **operation(
-            "nodes",
-            Scope.NODES,
-            "Run a tool on a node",
-            COMMAND,
-            body=takes(ExecuteRequest),
-            also=gives(ASKED_COMMAND, status=202, text="It waits for a person (`approval_id`), or for the node."),
-            fails=fails,
-        ),
-    )
-    async def execute(node: NodePath, request: Request) -> Response:
-        """Answers with the result; or 202 if a person has to approve it first. Blocked commands get 403."""
-        wish, by = await body_of(request, ExecuteRequest), who_asks(request)
-        if too_deep(wish.arguments, await request.body()):
-            raise InvalidInputs("The arguments are nested too deep")
-        asked = Wish(
-            node=await fleet.operate.find(node),
-            tool_name=wish.tool_name,
-            arguments=wish.arguments,
-            by=by.name,
-            lifetime_s=wish.expires_in_s,
-            queue=wish.queue,
-        )
-        ruling = fleet.dispatch.judge(asked)
-        if wish.dry_run:
-            command = fleet.dispatch.command(asked, ruling, CommandStatus.WAITING)
-            return json_answer(ASKED_COMMAND.dump(_told(command, ruling, ruling.verdict.value)), 202)
-        if ruling.verdict is Verdict.BLOCK:
-            await fleet.desk.commands.add(fleet.dispatch.command(asked, ruling, CommandStatus.BLOCKED))
-            raise NodeBlocked(ruling.reason, hint=f"The rule {ruling.rule!r} decides. See the policy of the node.")
-        fleet.dispatch.require_usable(asked.node, queue=wish.queue)
-        if ruling.verdict is Verdict.ASK:
-            return await ask(request, asked, ruling)
-        command = fleet.dispatch.command(asked, ruling, CommandStatus.QUEUED)
-        await fleet.dispatch.send(command)
-        if asked.node.status is not NodeStatus.ONLINE:
-            return json_answer(ASKED_COMMAND.dump(_told(command, ruling, "queued")), 202)
-        patience_s = timeout_of(wish.arguments) + ANSWER_GRACE_S
-        settled = await fleet.dispatch.outcome(command.execution_id, timeout_s=patience_s)
-        if not settled.status.settled:
-            return json_answer(ASKED_COMMAND.dump(_told(settled, ruling, settled.status.value)), 202)
-        return json_answer(COMMAND.dump(settled))
-
-    async def ask(request: Request, asked: Wish, ruling: Ruling) -> Response:
-        """Let a run ask a person, and carry out the command when they agree."""
-        call: Mapping[str, Any] = {
-            "node": asked.node.name,
-            "tool_name": asked.tool_name,
-            "arguments": dict(asked.arguments),
-            "execution_id": asked.execution_id,
-        }
-        workflow = SoundWorkflow(plain=_EXECUTE, definition=definition_from(_EXECUTE), source="")
-        task = workflows.task(workflow, {"call": call}).asked_by(who_asks(request))
-        drive = await begun(fabric, request, task)
-        run_id = drive.run_id
-        asked = replace(asked, run_id=run_id)
-        command = fleet.dispatch.command(asked, ruling, CommandStatus.WAITING)
-        await fleet.desk.commands.add(command)
-        told = _told(command, ruling, "waiting")
-        if not isinstance(drive, RunResult):
-            told = told._replace(approval_id=await approval_of(run_id))
-        return json_answer(ASKED_COMMAND.dump(told), 202)
-
-    async def approval_of(run_id: str) -> str:
-        """Wait until the run has asked."""
-        async with asyncio.timeout(ASKED_TIMEOUT_S):
-            while True:
-                cards = await fabric.records.approvals.list(run_id=run_id, pending_only=False)  # type: ignore[arg-type]  # it is a run's id
-                if cards:
-                    return cards[-1].approval_id
-                await asyncio.sleep(PAUSE_S)
-
-
 def _add_settling(app: FastAPI, fleet: Fleet) -> None:
     @app.delete(
         f"{BASE}/{{node}}/commands/{{execution_id}}",
@@ -399,7 +318,3 @@ def _add_settling(app: FastAPI, fleet: Fleet) -> None:
         await _command(fleet, node, execution_id)
         await fleet.operate.cancel(execution_id)
         return json_answer(COMMAND.dump(await _command(fleet, node, execution_id)))
-
-
-def _told(command: NodeCommand, ruling: Ruling, status: str) -> AskedCommand:
-    return AskedCommand(command.execution_id, status, "", command.run_id, ruling.reason, command.bound_hash)

@@ -30,6 +30,7 @@ export function OneNode({ store, actions, item }) {
     </div>
     ${store.may("nodes") && usable && html`<${Later} key="run" load=${() => import("./node_commands.js")} name="RunCommand" store=${store} actions=${actions} node=${value} path=${path} />`}
     ${store.may("nodes") && value.status === "online" && value.supported_tools?.includes("shell") && html`<${Later} key="shell" load=${() => import("./node_shell.js")} name="Shell" store=${store} actions=${actions} path=${path} />`}
+    ${store.may("nodes") && value.status === "online" && value.supported_tools?.includes("file_get") && html`<${Later} key="files" load=${() => import("./node_files.js")} name="Files" store=${store} actions=${actions} path=${path} />`}
     <${Later} key="commands" load=${() => import("./node_commands.js")} name="Commands" store=${store} actions=${actions} path=${path} />
     <h3>About it</h3>
     <${About} node=${value} />
@@ -69,7 +70,7 @@ function About({ node }) {
     ["Version", reported.version],
     ["Tools", (node.supported_tools ?? []).join(", ")],
     ["Tool servers", (reported.mcp_servers ?? []).map((/** @type {any} */ each) => each?.name ?? each).join(", ")],
-    ["Can also", Object.entries(reported.capabilities ?? {}).filter(([, on]) => on === true).map(([name]) => name.replaceAll("_", " ")).join(", ")],
+    ["Can also", ["file_transfer", "pty_support"].filter((name) => reported[name] === true).map((name) => name.replaceAll("_", " ")).join(", ")],
     ["Joined", dateText(node.created_at)],
     ["Connected", `${node.generation} times`],
     ["Id", node.id],

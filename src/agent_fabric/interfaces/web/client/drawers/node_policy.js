@@ -2,7 +2,7 @@
 
 import { html, useState } from "../vendor/htm-preact.js";
 import { get, post, request } from "../net/api.js";
-import { policyFrom, policyInForce } from "../model/machines.js";
+import { policyFrom, policyInForce, SOURCES } from "../model/machines.js";
 import { Empty, useLoaded } from "../view/parts.js";
 import { NodeStatus } from "./fleet.js";
 import { Back, problemText } from "./pieces.js";
@@ -14,15 +14,15 @@ export function NodePolicy({ store, actions, item }) {
   const back = html`<${Back} to="fleet" about=${`node/${item}`} words=${`Back to ${item}`} actions=${actions} />`;
   if (view) return html`${back}${view}`;
   const [node, policy] = value;
-  const force = policyInForce(policy.floor, policy.hub);
+  const force = policyInForce(policy);
   const { reported = {} } = node;
   return html`${back}
     <h3>What is in force on ${node.name}</h3>
-    <p class="quiet">The stricter of two documents decides: the machine's own file, which no hub can change, and the hub's policy below. Version ${policy.version}.</p>
+    <p class="quiet">The strictest decides: the machine's own file, which no hub can change, the hub's policy for it below, and the hub's rules for all machines. Version ${policy.version}.</p>
     <div data-test="in-force"><p><span class=${`status ${force.usual.startsWith("Nothing") ? "allow" : "ask"}`}>otherwise</span> ${force.usual}. <span class="quiet">Because ${force.why}.</span></p>
       ${reported.approvals === "signed" && html`<p class="note">Only approvals that are signed by its approvers count${reported.quorum > 1 ? `, ${reported.quorum} of them` : ""}. The page can ask, and not agree.</p>`}
-      <ul class="rows">${force.lines.map((line, nth) => html`<li key=${nth}><span class=${`status ${line.verdict}`}>${line.verdict}</span> <code>${line.words}</code><div class="row-facts"><span>${line.from}</span>${line.note && html`<span>${line.note}</span>`}</div></li>`)}</ul></div>
-    ${store.may("nodes") && html`<${Trial} path=${path} />`}
+      <ul class="rows">${force.lines.map((line, nth) => html`<li key=${nth}><span class=${`status ${line.effective ? line.verdict : ""}`}>${line.effective ? line.verdict : "no effect"}</span> <code>${line.words}</code><div class="row-facts"><span>${line.from}</span>${line.note && html`<span>${line.note}</span>`}</div></li>`)}</ul></div>
+    <${Trial} path=${path} />
     ${store.may("admin") ? html`<${Editor} key=${policy.version} path=${path} hub=${policy.hub} again=${again} actions=${actions} />` : html`<p class="note">An admin changes it.</p>`}`;
 }
 
@@ -35,7 +35,7 @@ function Trial({ path }) {
     event.preventDefault();
     const command = String(new FormData(/** @type {HTMLFormElement} */ (event.target)).get("command"));
     try {
-      setTold(await post(`${path}/execute`, { tool_name: "run_command", arguments: { command }, dry_run: true }));
+      setTold(await post(`${path}/policy/check`, { tool_name: "run_command", arguments: { command } }));
       setProblem("");
     } catch (error) {
       setTold(null);
@@ -43,7 +43,8 @@ function Trial({ path }) {
     }
   };
   return html`<form class="form inline" onSubmit=${check}><label>What would become of a command? <input name="command" class="code-input" required autocomplete="off" spellcheck=${false} placeholder="systemctl restart nginx" /></label><button type="submit">Check</button></form>
-    <div aria-live="polite" data-test="trial">${problem && html`<p class="note warning">${problem}</p>`}${told && html`<p><span class=${`status ${told.status}`}>${told.status}</span> ${told.reason}</p>`}</div>`;
+    <div aria-live="polite" data-test="trial">${problem && html`<p class="note warning">${problem}</p>`}${told && html`<p><span class=${`status ${told.verdict}`}>${told.verdict}</span> ${told.reason}</p>
+      <ul class="rows">${told.said.map((/** @type {any} */ each, /** @type {number} */ nth) => html`<li key=${nth}><span class=${`status ${each.verdict}`}>${each.verdict}</span> <code>${each.subject}</code><div class="row-facts"><span>${SOURCES[each.source]}, ${each.rule}</span>${each.decides && html`<span>decides</span>`}</div></li>`)}</ul>`}</div>`;
 }
 
 /** @param {any} props */

@@ -2,7 +2,7 @@
 
 /**
  * @typedef {{kind: "command" | "plan", nodes: string[], tool: string, args: Record<string, any>, waves: number[]}} MachineCall
- * @typedef {{verdict: string, words: string, from: string, note: string}} PolicyLine
+ * @typedef {{verdict: string, words: string, from: string, effective: boolean, note: string}} PolicyLine
  */
 
 const NODE_PREFIX = "node_";
@@ -102,56 +102,36 @@ export function wavesOf(plan) {
 /** What a profile means. @param {string} profile */
 const profileWords = (profile) => (profile === "open" ? "Nothing is asked about" : "What surely only reads runs at once; everything else asks");
 
-/** @param {Record<string, any>} rule */
-function ruleWords(rule) {
-  const about = [...(rule.commands ?? []), ...(rule.commands_matching ?? []).map((/** @type {string} */ text) => `/${text}/`), ...(rule.tools ?? []), ...(rule.paths ?? [])];
-  return `${about.join(", ") || "everything"}${rule.reason ? ` (${rule.reason})` : ""}`;
-}
-
-/** @param {Record<string, any>} document @param {string} from @param {string} other @returns {PolicyLine[]} */
-function linesOf(document, from, other) {
-  return [
-    ...(document.blocked_commands ?? []).map((/** @type {string} */ text) => ({ verdict: "block", words: text, from, note: "" })),
-    ...(document.requires_approval_for ?? []).map((/** @type {string} */ text) => ({ verdict: "ask", words: text, from, note: "" })),
-    ...(document.rules ?? []).map((/** @type {any} */ rule) => ({
-      verdict: rule.verdict,
-      words: ruleWords(rule),
-      from: `${from}, rule ${rule.id}`,
-      note: rule.verdict === "allow" ? `counts if ${other} allows it, too` : "",
-    })),
-  ];
-}
+/** Where a rule stands. */
+export const SOURCES = /** @type {Record<string, string>} */ ({ floor: "its own file", hub: "the hub", all_nodes: "the hub, for all machines" });
 
 /**
- * What is in force on a machine, and why: the stricter of its own floor and the hub's policy for it.
+ * What is in force on a machine, and why, as the server explains it.
  *
- * @param {Record<string, any>} floor
- * @param {Record<string, any>} hub
+ * @param {Record<string, any>} policy
  * @returns {{usual: string, why: string, lines: PolicyLine[]}}
  */
-export function policyInForce(floor, hub) {
-  const own = floor.profile ?? "node";
-  const ours = hub.profile ?? "node";
-  const usual = own === "open" && ours === "open" ? "open" : "node";
-  const who = [own === usual && "its own file", ours === usual && "the hub"].filter(Boolean).join(" and ");
-  const order = ["block", "ask", "allow"];
-  const lines = [...linesOf(floor, "its own file", "the hub"), ...linesOf(hub, "the hub", "its own file")];
-  lines.sort((one, other) => order.indexOf(one.verdict) - order.indexOf(other.verdict));
-  return { usual: profileWords(usual), why: `${who} ${who.includes(" and ") ? "say" : "says"} profile “${usual}”`, lines };
+export function policyInForce(policy) {
+  const who = policy.otherwise_by.map((/** @type {string} */ each) => SOURCES[each]).join(" and ");
+  const lines = policy.rules.map((/** @type {any} */ rule) => ({
+    verdict: rule.verdict,
+    words: `${rule.about.join(", ") || "everything"}${rule.reason ? ` (${rule.reason})` : ""}`,
+    from: `${SOURCES[rule.source]}, rule ${rule.id}`,
+    effective: rule.effective,
+    note: rule.note,
+  }));
+  return { usual: profileWords(policy.otherwise), why: `${who} ${policy.otherwise_by.length > 1 ? "say" : "says"} profile “${policy.otherwise}”`, lines };
 }
 
 /**
  * Whose rule it is that a ruling names; empty: it comes from the profile.
  *
  * @param {string} rule
- * @param {Record<string, any>} floor
- * @param {Record<string, any>} hub
+ * @param {Record<string, any>} policy
  */
-export function ruleOrigin(rule, floor, hub) {
-  const [list, number] = rule.split(".");
-  const has = (/** @type {Record<string, any>} */ document) =>
-    ["blocked_commands", "requires_approval_for"].includes(list) ? document[list]?.[Number(number)] !== undefined : (document.rules ?? []).some((/** @type {any} */ each) => each.id === rule);
-  return [has(floor) && "the machine's own file", has(hub) && "the hub's policy for it"].filter(Boolean).join(", or ");
+export function ruleOrigin(rule, policy) {
+  const found = policy.rules.filter((/** @type {any} */ each) => each.id === rule).map((/** @type {any} */ each) => SOURCES[each.source]);
+  return found.join(", or ");
 }
 
 /**

@@ -11,10 +11,10 @@ export function MachineFacts({ node, rule }) {
   const { value } = useLoaded(() => Promise.all([get(path), get(`${path}/policy`)]), []);
   if (value === undefined) return null; // the card is complete without it
   const [machine, policy] = value;
-  const force = policyInForce(policy.floor, policy.hub);
+  const force = policyInForce(policy);
   const uid = machine.reported?.uid;
   const facts = /** @type {[string, string][]} */ ([
-    ["Rule of", ruleOrigin(rule, policy.floor, policy.hub) || force.why],
+    ["Rule of", ruleOrigin(rule, policy) || force.why],
     ["In force there", `${force.usual}${machine.reported?.approvals === "signed" ? "; only signed approvals count" : ""}`],
     ["Runs as", uid === undefined ? "" : uid === 0 ? "root" : `user ${uid}`],
     ["The machine is", [machine.status, labelsText(machine.labels)].filter(Boolean).join(", ")],

@@ -1,0 +1,47 @@
+"""What all connections of nodes share."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from agent_fabric.application.fleet.call_nodes import CallNodes
+from agent_fabric.application.fleet.dispatch_command import Wish
+from agent_fabric.application.fleet.enrol_node import JoinNode
+from agent_fabric.application.fleet.live_nodes import LiveNodes
+from agent_fabric.application.fleet.review_link import ReviewLink
+from agent_fabric.application.ports.clock import Clock
+from agent_fabric.application.ports.fleet import CommandRepository, NodeRepository
+from agent_fabric.domain.policy.verdicts import Ruling
+
+
+class HubKey(Protocol):
+    """The key by which nodes know their hub."""
+
+    @property
+    def public(self) -> str:
+        """The public key, in hexadecimal."""
+        ...
+
+    def sign(self, message: bytes) -> str:
+        """Return a signature, in hexadecimal."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class FleetDesk:
+    """What all connections share."""
+
+    nodes: NodeRepository
+    commands: CommandRepository
+    join: JoinNode
+    live: LiveNodes
+    clock: Clock
+    key: HubKey
+    is_signed: Callable[[str, bytes, str], bool]
+    review: ReviewLink
+    call: CallNodes
+    judge: Callable[[Wish], Ruling]
+    shared: bool
+    """Whether other servers share the store, one of which may hold a node's connection."""
+    hint: Callable[[Mapping[str, Any]], None] = lambda _: None
+    """Tells other servers about a node or a command."""
