@@ -73,12 +73,15 @@ class ServeLink:
         return self._link is not None
 
     async def ended(self) -> None:
-        """Note that the connection is over."""
+        """Note that the connection is over, and let go of everything: a thousand may end at the same moment."""
         if self._sending is not None:
             self._sending.stop()
-        if self._link is not None and self.desk.live.drop(self._link):
-            now = self.desk.clock.now()
-            await self._set_status(NodeStatus.OFFLINE, last_seen=now)
+        link, self._peer, self._sending = self._link, None, None
+        try:
+            if link is not None and self.desk.live.drop(link):
+                await self._set_status(link, NodeStatus.OFFLINE, last_seen=self.desk.clock.now())
+        finally:
+            self._link = None
 
     async def _identify(self, params: Mapping[str, Any]) -> dict[str, Any]:
         agent_id, about = params.get("agent_id"), params.get("node")
@@ -208,17 +211,17 @@ class ServeLink:
         now = self.desk.clock.now()
         if now - self._stored_at >= LAST_SEEN_S:
             self._stored_at = now
-            if not await self._set_status(NodeStatus.ONLINE, last_seen=now) and self._link is not None:
-                self.desk.live.review(self._link.node_id)
+            link = self._link
+            if link is not None and not await self._set_status(link, NodeStatus.ONLINE, last_seen=now):
+                self.desk.live.review(link.node_id)
 
-    async def _set_status(self, status: NodeStatus, *, last_seen: float) -> bool:
+    async def _set_status(self, link: NodeLink, status: NodeStatus, *, last_seen: float) -> bool:
         """Note how the node fares; tell whether this still is its newest connection."""
-        assert self._link is not None
-        found = await self.desk.nodes.find(self._link.node_id)
+        found = await self.desk.nodes.find(link.node_id)
         if found is None or found.status not in {NodeStatus.ONLINE, NodeStatus.OFFLINE}:
             return False
         changes = {"status": status.value, "last_seen": last_seen}
-        return await self.desk.nodes.update(found.id, changes, generation=self._link.generation) is not None
+        return await self.desk.nodes.update(found.id, changes, generation=link.generation) is not None
 
 
 def _tools(params: Mapping[str, Any]) -> tuple[str, ...]:

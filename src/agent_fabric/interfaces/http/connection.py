@@ -233,6 +233,7 @@ class Connection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]  # chosen 
         if (longest := LONGER_MESSAGES.get(self._path)) is not None:
             self.config = _with_longest(self.config, longest)
         super().handle_websocket_upgrade()
+        self.parser = None  # it refers to us, and nothing is parsed any more: both are freed at once
 
     def on_body(self, body: bytes) -> None:
         self._beside_bytes = max(0, self._beside_bytes - WRAPPED * len(body))

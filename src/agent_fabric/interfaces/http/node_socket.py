@@ -43,18 +43,18 @@ def add_node_socket(app: Starlette, fleet: Fleet) -> None:
         proving = asyncio.get_running_loop().call_later(
             PROVE_TIMEOUT_S, lambda: None if link.is_proven else close(4401, "it did not show who it is in time")
         )
-        problem: Exception = ConnectionError("the connection has ended")
+        reason = "the connection has ended"
         try:
             while True:
                 await peer.receive(await socket.receive_text())
-        except WebSocketDisconnect as ended:
-            problem = ended
+        except WebSocketDisconnect as ended:  # not kept: its traceback would hold all of this
+            reason = f"the connection has ended: {ended.code} {ended.reason or ''}".strip()
         except (RpcFailed, KeyError) as wrong:
             _log.info("A node's connection is ended: %s", wrong)
             close(1003, str(wrong))
         finally:
             proving.cancel()
-            peer.close(problem)
+            peer.close(ConnectionError(reason))
             await link.ended()
 
     app.router.routes.append(WebSocketRoute(SOCKET_PATH, serve))
