@@ -12,7 +12,7 @@ import pytest
 from integration.fleet.machines import ASKING, OPEN, Machine, enrol, until_settled, until_status
 from integration.http.served import Served, served
 
-pytestmark = [pytest.mark.slow, pytest.mark.sqlite]
+pytestmark = pytest.mark.slow
 PATIENCE_S = 60.0
 
 

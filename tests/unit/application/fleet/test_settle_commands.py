@@ -43,9 +43,9 @@ async def test_what_expired_before_it_was_sent_is_settled_and_nothing_else() -> 
         await kept(tools, status, lifetime_s)
         for status, lifetime_s in ((waiting, 60), (queued, 60), (CommandStatus.SENT, 60), (queued, 600))
     ]
-    outcome = tools.dispatch.live.outcome(ids[1])
-    clock.time += 100
-    await SettleCommands(tools).settle()
+    with tools.dispatch.live.awaiting(ids[1]) as outcome:
+        clock.time += 100
+        await SettleCommands(tools).settle()
     found = [await tools.dispatch.commands.find(execution_id) for execution_id in ids]
     expired = CommandStatus.EXPIRED
     assert [each.status for each in found if each] == [expired, expired, CommandStatus.SENT, queued]

@@ -15,7 +15,7 @@ from agent_fabric.domain.errors import NodeUnavailable
 from agent_fabric.domain.fleet.nodes import NodeStatus
 from agent_fabric.domain.fleet.protocol import CloseCode, Method
 from agent_fabric.testing.fakes import FrozenClock
-from agent_fabric.testing.fleet import MemoryCalls
+from agent_fabric.testing.fleet import MemoryCalls, MemoryCommands
 from unit.application.fleet.stand_ins import WEB, StubPeer, connect, nodes_with
 
 
@@ -120,5 +120,5 @@ async def test_a_server_that_starts_believes_what_others_have_just_seen(
 ) -> None:
     clock = FrozenClock()
     nodes = nodes_with(last_seen=clock.time - silent_s)
-    await TrackPresence(nodes, LiveNodes(), clock, shared).forget_connections()
+    await TrackPresence(nodes, MemoryCommands(), LiveNodes(), clock, shared).forget_connections()
     assert nodes.kept[WEB].status is status
