@@ -1,7 +1,7 @@
 """One command on many machines at once: judged for each, kept in one transaction, sent to all, awaited together."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -96,7 +96,7 @@ class FanOutCommand:
             return JudgedWish(wish, said, problem)
         return JudgedWish(wish, said)
 
-    async def send(self, judged: Sequence[JudgedWish], *, timeout_s: float) -> AsyncIterator[NodeCommand]:
+    async def send(self, judged: Sequence[JudgedWish], *, timeout_s: float) -> AsyncGenerator[NodeCommand, None]:
         """Send the command to machines that allow it, and yield each as it is settled.
 
         What is blocked is on record. After `timeout_s` the rest is yielded as it stands, and so is what waits for a
@@ -126,7 +126,7 @@ class FanOutCommand:
     def _status(self, judged: JudgedWish) -> CommandStatus:
         return self.dispatch.status_at_once(judged.wish.node) if judged.problem is None else CommandStatus.BLOCKED
 
-    async def _settled(self, left: "dict[str, _Awaited]", timeout_s: float) -> AsyncIterator[NodeCommand]:
+    async def _settled(self, left: "dict[str, _Awaited]", timeout_s: float) -> AsyncGenerator[NodeCommand, None]:
         """Yield commands as they are settled, and forget each: a thousand results are much to hold."""
         loop, came = asyncio.get_running_loop(), asyncio.Event()
         until = loop.time() + timeout_s

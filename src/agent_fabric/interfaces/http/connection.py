@@ -95,6 +95,8 @@ class Connection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]  # chosen 
 
     config: Any
     """uvicorn's own settings."""
+    parser: Any
+    """None, once it has become a socket."""
     head_s = 15.0
     """How long a client may take to send the head of a request."""
     unread_s = 60.0

@@ -51,9 +51,10 @@ class AnsweredCommands(MemoryCommands):
             result = {"status": status.value, "exit_code": 0, "duration_ms": 1.0}
             await self.move(command.execution_id, status, since=(CommandStatus.QUEUED,), at=0.0, result=result)
 
-    async def add(self, command: NodeCommand) -> None:
-        await super().add(command)
-        await self._answer(command)
+    async def add(self, *commands: NodeCommand) -> None:
+        await super().add(*commands)
+        for command in commands:
+            await self._answer(command)
 
     async def move(self, execution_id: str, status: CommandStatus, **more: Any) -> NodeCommand | None:
         moved = await super().move(execution_id, status, **more)

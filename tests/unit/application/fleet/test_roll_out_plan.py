@@ -29,10 +29,11 @@ class AnsweringCommands(MemoryCommands):
         super().__init__()
         self.fails = fails
 
-    async def add(self, command: NodeCommand) -> None:
-        failed = str(command.arguments["command"]) in self.fails
-        status = CommandStatus.ERROR if failed else CommandStatus.SUCCESS
-        await super().add(replace(command, status=status))
+    async def add(self, *commands: NodeCommand) -> None:
+        for command in commands:
+            failed = str(command.arguments["command"]) in self.fails
+            status = CommandStatus.ERROR if failed else CommandStatus.SUCCESS
+            await super().add(replace(command, status=status))
 
 
 def fleet_of(count: int, fails: frozenset[str] = frozenset()) -> tuple[DispatchCommand, MemoryPlans]:
