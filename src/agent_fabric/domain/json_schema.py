@@ -19,6 +19,7 @@ _MAX_CHECKS = 1_000_000
 
 _USUAL = {"object": dict, "array": list, "string": str, "boolean": bool, "integer": int, "number": float}
 _CHOICES = frozenset({"enum", "const", "anyOf", "oneOf", "allOf", "not"})
+_OF_NUMBERS = frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"})
 _SAME = 1e-9
 """How far a quotient may be from a whole number to count as one."""
 _TYPE_CHECKS: Mapping[str, Callable[[Any], bool]] = {
@@ -122,15 +123,15 @@ def _check(value: Any, schema: Mapping[str, Any], at: str, found: _Found) -> Non
             found.append(f"{where} is too short: at least {schema['minLength']} characters")
         if len(value) > schema.get("maxLength", len(value)):
             found.append(f"{where} is too long: at most {schema['maxLength']} characters")
-    elif isinstance(value, int | float) and not isinstance(value, bool):
-        if value < schema.get("minimum", value):
-            found.append(f"{where} must be at least {schema['minimum']}")
-        if value > schema.get("maximum", value):
-            found.append(f"{where} must be at most {schema['maximum']}")
+    elif isinstance(value, int | float) and not isinstance(value, bool) and not _OF_NUMBERS.isdisjoint(schema):
         _check_number(value, schema, where, found)
 
 
 def _check_number(value: float, schema: Mapping[str, Any], where: str, found: _Found) -> None:
+    if value < schema.get("minimum", value):
+        found.append(f"{where} must be at least {schema['minimum']}")
+    if value > schema.get("maximum", value):
+        found.append(f"{where} must be at most {schema['maximum']}")
     above, below, step = (schema.get(word) for word in ("exclusiveMinimum", "exclusiveMaximum", "multipleOf"))
     # In older schemas the first two are true or false.
     if isinstance(above, int | float) and not isinstance(above, bool) and value <= above:

@@ -93,6 +93,8 @@ _REST: Final = re.compile(rf"(\[secret: token\])(?:(?:{INVISIBLE.pattern})+[\w.-
 
 def hide_shapes(value: T) -> T:
     """Return a value in which nothing looks like a secret, at any depth; the very same one if nothing did."""
+    if not value or value.__class__ is str:  # most values: this is done several times for every call
+        return cast("T", _hide_pieces(value)) if isinstance(value, str) else value
     return cast("T", _Walk().hide(value))
 
 

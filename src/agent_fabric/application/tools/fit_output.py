@@ -2,9 +2,12 @@
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from agent_fabric.domain.json_schema import too_deep
+
+_PLAIN: Final = json.JSONEncoder(ensure_ascii=False)
+"""Made once: making one takes longer than using it."""
 
 
 def plain(output: Mapping[str, Any]) -> tuple[Mapping[str, Any], str]:
@@ -16,7 +19,10 @@ def plain(output: Mapping[str, Any]) -> tuple[Mapping[str, Any], str]:
         odd = True
         return str(value)
 
-    text = json.dumps(output, ensure_ascii=False, default=as_text)
+    try:
+        text = _PLAIN.encode(output)
+    except TypeError:
+        text = json.dumps(output, ensure_ascii=False, default=as_text)
     if not (odd or "NaN" in text or "Infinity" in text):
         return output, text
     plain: Mapping[str, Any] = json.loads(text, parse_constant=str)

@@ -303,7 +303,8 @@ class InvokeTool:
             if edited:
                 result = replace(result, output={CHANGED_BY_PERSON: dict(args), **result.output})
             took_s = self.clock.monotonic() - started
-            result = replace(result, exposes=result.exposes or exposes())
+            if not result.exposes and (exposed := exposes()):
+                result = replace(result, exposes=exposed)
             return (await self._returned(call, spec, result, took_s, limit_chars, boxed=boxed),)
         except asyncio.CancelledError:
             task = asyncio.current_task()

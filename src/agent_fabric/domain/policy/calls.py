@@ -4,7 +4,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from agent_fabric.domain.allowlists import Allowlists
 from agent_fabric.domain.labels import NOTHING_READ, Flow
@@ -88,7 +88,10 @@ class Policy(Protocol):
         ...
 
 
+_CANONICAL: Final = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":"), default=str)
+"""Made once: making one takes longer than using it."""
+
+
 def argument_hash(args: Mapping[str, Any]) -> str:
     """Return what identifies exactly these arguments, however their keys are ordered."""
-    text = json.dumps(args, sort_keys=True, ensure_ascii=False, separators=(",", ":"), default=str)
-    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
+    return hashlib.sha256(_CANONICAL.encode(args).encode(errors="surrogatepass")).hexdigest()
