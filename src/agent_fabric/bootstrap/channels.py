@@ -23,20 +23,24 @@ from agent_fabric.application.channels.run_channel import RunChannel
 from agent_fabric.application.channels.send_cards import SendCards
 from agent_fabric.application.channels.send_files import SendFiles
 from agent_fabric.application.channels.tell_undelivered import TellUndelivered
+from agent_fabric.application.cluster.watch_pending_work import WatchPendingWork
 from agent_fabric.application.ports.bus import Bus
 from agent_fabric.application.ports.channels import Alert, Channel, ChannelStatus, ChannelStore
 from agent_fabric.application.ports.clock import Clock
+from agent_fabric.application.ports.pending_work import NOTICES
 from agent_fabric.bootstrap.channel_files import channel_documents
 from agent_fabric.bootstrap.chat import Chat
 from agent_fabric.bootstrap.local import LocalFabric
 from agent_fabric.bootstrap.notices import notifying
 from agent_fabric.bootstrap.plugins import open_channel
+from agent_fabric.bootstrap.wake_ups import watched_pause
 from agent_fabric.config.schema.channels import DiscordConfig, SlackConfig, TelegramConfig, WhatsAppConfig
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.domain.channels.cards import NONCE_BYTES
 from agent_fabric.domain.channels.pairing import CODE_LENGTH, code_from
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.webhooks import Scheme, Signing
+from agent_fabric.infrastructure.wake_ups.in_process import InProcessWakeUps
 
 RESTART_AFTER_S = 30.0
 """A channel that ended by a mistake of ours is begun again after this time."""
@@ -91,7 +95,14 @@ class _Habits(NamedTuple):
     streaming: str = Streaming.OFF
 
 
-def serve_channels(config: FabricConfig, local: LocalFabric, chat: Chat, bus: Bus, alert: Alert) -> Channels:
+def serve_channels(
+    config: FabricConfig,
+    local: LocalFabric,
+    chat: Chat,
+    bus: Bus,
+    alert: Alert,
+    watch: WatchPendingWork | None = None,
+) -> Channels:
     """Join the parts. Nothing is connected yet."""
     storage = local.records.storage
     people = ManagePeople(storage.channels.people, storage.users, storage.clock)
@@ -118,6 +129,8 @@ def serve_channels(config: FabricConfig, local: LocalFabric, chat: Chat, bus: Bu
         channel = open_channel(name, packaged.options, local.secrets.chain.resolve, storage.clock)
         running.append(_run(channel, joined, _Habits(packaged.groups, packaged.catch_up_max_age_s, packaged.streaming)))
     post_approvals = PostApprovals(notifying(storage), storage.approvals, storage.agent_locks)
+    if watch is not None:
+        post_approvals.pause = watched_pause(InProcessWakeUps(), NOTICES, NOTICES, watch)
     return Channels(storage.channels, people, post_approvals, running, webhook)
 
 

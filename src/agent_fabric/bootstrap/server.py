@@ -428,7 +428,7 @@ def build_server(
         evals=serve_evals(local, config, dispatch, limits),
         fleet=open_fleet(local.records.layout.root, local, wake_ups, watch),
         chat=chat,
-        channels=serve_channels(config, local, chat.chat, outgoing.bus, watchers.alerts.happened),
+        channels=serve_channels(config, local, chat.chat, outgoing.bus, watchers.alerts.happened, watch),
         automation=automation,
         operations=Operations(watchers, dispatch, local.records, config.retention, config.audit),
         identity=open_identity(

@@ -16,6 +16,7 @@ from agent_fabric.application.ports.pending_work import (
     ANSWERS,
     COMMANDS,
     MESSAGES,
+    NOTICES,
     OUTBOX,
     PLANS,
     RUNS,
@@ -24,6 +25,7 @@ from agent_fabric.application.ports.pending_work import (
 )
 from agent_fabric.domain.automation.outgoing import OutgoingMessage, Subscription
 from agent_fabric.domain.automation.schedule import Rule, Schedule
+from agent_fabric.domain.channels.notices import NotifyPreference
 from agent_fabric.domain.errors import DriverConflict, RunHeld
 from agent_fabric.domain.events import RunResumed, RunWaited
 from agent_fabric.domain.fleet.commands import CommandStatus
@@ -315,10 +317,15 @@ async def test_the_same_query_tells_of_commands_that_will_never_be_sent(pair: tu
     denied = (
         "INSERT INTO pending_approvals"
         " (id, run, execution_id, tool_name, arguments, status, created_at, expires_at, card)"
-        " VALUES ('a', ?, '', '', '', 'denied', 0, 0, '')"
+        " VALUES ('denied', ?, '', '', '', 'denied', 0, 0, '')"
     )
     await other.store.write(lambda connection: connection.execute(denied, (numbers(one)[RUN],)))
     assert await one.pending_work((RUNS, COMMANDS)) == [RUNS, COMMANDS]
+    await other.store.write(lambda connection: connection.execute(denied.replace("denied", "pending"), (1,)))
+    await other.channels.notify.save(NotifyPreference(user="ann", approvals=("channel",)), act=None)
+    assert await one.pending_work((NOTICES,)) == []
+    await other.channels.notify.save(NotifyPreference(user="ann", approvals=("webhook:ops",)), act=None)
+    assert await one.pending_work((NOTICES,)) == [NOTICES]
     moved = await commands.move(waiting.execution_id, CommandStatus.DENIED, since=(CommandStatus.WAITING,), at=1.0)
     assert moved is not None
     assert await one.pending_work((COMMANDS,)) == []

@@ -31,21 +31,24 @@ class PostApprovals:
     approvals: ApprovalRepository
     locks: NamedLocks
     pause: Callable[[float], Awaitable[None]] = asyncio.sleep
+    """Waits until the next look."""
     _told: set[tuple[str, str]] = field(default_factory=set)
 
     async def __call__(self) -> None:
         """Tell until cancelled."""
-        while not await self.locks.acquire(LOCK):
-            await self.pause(LOOK_EVERY_S)
+        holds = False
         try:
             while True:
                 try:
-                    await self.step()
+                    holds = holds or await self.locks.acquire(LOCK)
+                    if holds:
+                        await self.step()
                 except FabricError as problem:
                     _log.warning("Webhooks were not told of approvals: %s", problem.message)
                 await self.pause(LOOK_EVERY_S)
         finally:
-            await self.locks.release(LOCK)
+            if holds:
+                await self.locks.release(LOCK)
 
     async def step(self) -> None:
         """Tell what was not told yet.

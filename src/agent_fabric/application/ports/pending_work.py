@@ -19,6 +19,8 @@ PLANS: Final = "plans"
 """There are plans for the machines of the fleet that are under way."""
 COMMANDS: Final = "commands"
 """There are commands for those machines that will never be sent, and are not settled yet."""
+NOTICES: Final = "notices"
+"""There are questions of which webhooks of users may have to be told."""
 
 
 class PendingWork(Protocol):

@@ -8,6 +8,7 @@ from agent_fabric.application.ports.pending_work import (
     ANSWERS,
     COMMANDS,
     MESSAGES,
+    NOTICES,
     OUTBOX,
     PLANS,
     RUNS,
@@ -36,7 +37,12 @@ _COMMANDS: Final = (
     f" JOIN pending_approvals ON pending_approvals.run = runs.number WHERE {_OPEN}"
     " AND node_commands.status = 'waiting' AND pending_approvals.status IN ('denied', 'expired', 'cancelled')"
 )
-_KINDS: Final = frozenset({RUNS, ANSWERS, OUTBOX, TURNS, SCHEDULES, MESSAGES, PLANS, COMMANDS})
+_NOTICES: Final = Condition(
+    "SELECT 1 FROM channel_notify, pending_approvals WHERE pending_approvals.status = 'pending'"
+    " AND channel_notify.approvals LIKE '%webhook:%'",
+    (),
+)
+_KINDS: Final = frozenset({RUNS, ANSWERS, OUTBOX, TURNS, SCHEDULES, MESSAGES, PLANS, COMMANDS, NOTICES})
 
 
 class SqlPendingWork:
@@ -75,4 +81,5 @@ class SqlPendingWork:
             MESSAGES: Condition(_MESSAGES, (now,)),
             PLANS: _PLANS,
             COMMANDS: Condition(_COMMANDS, (now,)),
+            NOTICES: _NOTICES,
         }

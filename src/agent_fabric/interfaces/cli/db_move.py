@@ -63,9 +63,10 @@ def keys(
     if as_json:
         print_json([{"name": each.name, "here": each.own, "database": each.known or None} for each in states])
     else:
+        widest = max(len(each.words) for each in states) + 2
         for each in states:
             told = "the same" if each.own == each.known else "another one" if each.known else "not known there yet"
-            sys.stdout.write(f"{each.words:<28}{each.own}  {told}\n")
+            sys.stdout.write(f"{each.words:<{widest}}{each.own}  {told}\n")
     return COMPLETED if all(each.known in {"", each.own} for each in states) else FAILED
 
 
