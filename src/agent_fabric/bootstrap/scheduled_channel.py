@@ -43,7 +43,7 @@ class ScheduledSaying:
         session = await held.open(person.place, person.sender, by, f"schedule {run_id}", schedule.name)
         await store.turns.add(PendingTurn(run_id, person.place, person.sender, ""))
         try:
-            await chat.send(session, schedule.task_instruction, by=by, run_id=run_id)
+            await chat.send(session, schedule.task_instruction, by=by, run_id=run_id, limited=True, by_itself=True)
         except StoreUnavailable:
             raise
         except FabricError:

@@ -20,7 +20,8 @@ class ScheduledChat:
     """Says a schedule's instruction in a session of its owner: one that stays, or a new one each time.
 
     Session and message have ids that follow from the firing, so that saying it again changes nothing. A message waits
-    behind the turn that is under way, and its answer marks the session as unread.
+    behind the turn that is under way, and its answer marks the session as unread. Nobody watches the turn, so that what
+    holds for runs of schedules holds for it.
     """
 
     chat: Callable[[], Chat]
@@ -41,7 +42,8 @@ class ScheduledChat:
             pack=schedule.agent_id or schedule.target,
             session_id=SessionId(named),
         )
-        await chat.send(session, schedule.task_instruction, by=owner, run_id=run_id)
+        limited = schedule.owner != LOCAL_OWNER
+        await chat.send(session, schedule.task_instruction, by=owner, run_id=run_id, limited=limited, by_itself=True)
 
 
 def _owner(schedule: Schedule) -> Principal:

@@ -28,7 +28,7 @@ from agent_fabric.domain.errors import (
 from agent_fabric.domain.events import RunCreated
 from agent_fabric.domain.ids import RunId, SessionId
 from agent_fabric.domain.ownership import Visibility
-from agent_fabric.domain.runs.task import Budget, Quoted, Task
+from agent_fabric.domain.runs.task import Budget, Priority, Quoted, Task
 from agent_fabric.domain.turn_context import TurnContext, context_after
 
 PASSING = (DriverConflict, FolderHeld, RunHeld, StoreUnavailable)
@@ -134,6 +134,7 @@ class BeginTurn:
             project=bool(session.project),
             budget=self.lowered(task.budget) if asked["limited"] else task.budget,
             quotes=_quoted(asked.get("quotes")),
+            priority=Priority.SCHEDULED if asked.get("by_itself") else task.priority,
         )
         if session.last_run is None:
             return NextTurn(message, task, "")

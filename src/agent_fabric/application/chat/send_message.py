@@ -51,6 +51,7 @@ class SendMessage:
         limited: bool = False,
         quotes: Quoted | None = None,
         has_files: bool = False,
+        by_itself: bool = False,
     ) -> QueuedMessage:
         """Return the message with the run that answers it.
 
@@ -63,6 +64,7 @@ class SendMessage:
             limited: Whether the per-caller limits hold for its turn.
             quotes: Which of it are their own words, and where the rest came from; None: all of it is theirs.
             has_files: Whether files came with it that belong into the workspace.
+            by_itself: Whether a schedule says it, and nobody watches the turn.
 
         Raises:
             Forbidden: it is somebody else's session, or a run wants to say it.
@@ -91,6 +93,7 @@ class SendMessage:
                 "limited": limited,
                 **({"quotes": {"own_words": quotes.own_words, "untrusted": list(quotes.untrusted)}} if quotes else {}),
                 **({"has_files": True} if has_files else {}),
+                "by_itself": by_itself,
             },
             created_at=self.clock.now(),
         )

@@ -91,9 +91,9 @@ class ResumeRun:
     def _has_no_folder_yet(self, state: RunState) -> bool:
         """Tell whether nobody has begun a run: a trigger creates it without a folder, and may die before it has one.
 
-        The folder of any other run may hold files, so it is waited for.
+        The folder of any other run, such as a turn of a session, may hold files, so it is waited for.
         """
-        triggered = state.task is not None and state.task.priority is Priority.SCHEDULED
+        triggered = state.task is not None and state.task.priority is Priority.SCHEDULED and not state.task.session
         return triggered and state.next_seq == 1 and state.workspace == self.workspaces.workspace(state.run_id)
 
     def _is_saved(self, state: RunState) -> bool:

@@ -1,5 +1,6 @@
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -42,6 +43,17 @@ def tool(
 
 def judge(call: ProposedCall, *rules: Rule, profile: Profile = Profile.OPEN) -> Ruling:
     return RulePolicy(profile=profile, rules=rules).judge(call)
+
+
+@pytest.mark.proves("AU-12")
+@pytest.mark.parametrize("profile", Profile)
+def test_a_run_that_nobody_watches_has_no_shell_where_there_is_no_box(profile: Profile) -> None:
+    allowed = rule(Verdict.ALLOW, "ls")
+    without, within = (replace(shell("ls", level=level), by_itself=True) for level in ("C", "A"))
+    ruling = judge(without, allowed, profile=profile)
+    assert (ruling.verdict, ruling.rule) == (Verdict.BLOCK, "unattended_shell")
+    assert judge(within, allowed, profile=profile).verdict is not Verdict.BLOCK
+    assert judge(shell("ls", level="C"), allowed, profile=profile).verdict is not Verdict.BLOCK
 
 
 @pytest.mark.proves("FC-030")
