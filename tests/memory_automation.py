@@ -1,9 +1,18 @@
 """Automation's store in memory, for tests: it passes the contract suite and decides nothing that the domain decides."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from agent_fabric.application.ports.automation import DeadLetter, DueLook, DueSchedule, NewFiring, OpenRun, Turn
+from agent_fabric.application.ports.automation import (
+    EVERY_SCHEDULE,
+    DeadLetter,
+    DueLook,
+    DueSchedule,
+    NewFiring,
+    OpenRun,
+    ScheduleQuery,
+    Turn,
+)
 from agent_fabric.application.ports.sensors import NewNoticed, Noticed, SensorState
 from agent_fabric.domain.automation.firing import Firing, FiringStatus, Reason, jitter
 from agent_fabric.domain.automation.outgoing import OutgoingMessage, Subscription
@@ -27,37 +36,62 @@ class _Tables:
     outcomes: dict[tuple[str, float], str] = field(default_factory=dict)
     lives: dict[str, Life] = field(default_factory=dict)
     letters: dict[str, DeadLetter] = field(default_factory=dict)
+    happenings: dict[tuple[str, str], Noticed] = field(default_factory=dict)
+    waiting: set[tuple[str, float]] = field(default_factory=set)
+    """Firings that are queued."""
+    unsettled: dict[str, set[tuple[str, float]]] = field(default_factory=dict)
+    """Firings whose run nothing was noted about, by trigger: so that years can be lived through."""
+
+    def keep(self, firing: Firing) -> None:
+        key = (firing.trigger, firing.due_at)
+        self.firings[key] = firing
+        self.waiting.discard(key)
+        unsettled = self.unsettled.setdefault(firing.trigger, set())
+        unsettled.discard(key)
+        if firing.status is FiringStatus.QUEUED:
+            self.waiting.add(key)
+        elif firing.status is FiringStatus.FIRED and firing.run_id is not None and key not in self.outcomes:
+            unsettled.add(key)
 
     def write(self, new: NewFiring) -> bool:
         key = (new.firing.trigger, new.firing.due_at)
         if key in self.firings:
             return False
-        self.firings[key] = new.firing
+        self.keep(new.firing)
         if new.created is not None and new.firing.run_id is not None:
             self.create(new.firing.run_id, new.created)
         return True
+
+    def write_after_all(self, new: NewFiring) -> bool:
+        """Write a firing whose instant may have been skipped, alone or with others."""
+        key = (new.firing.trigger, new.firing.due_at)
+        there = self.firings.get(key)
+        if there is not None and there.status is FiringStatus.SKIPPED:
+            del self.firings[key]
+            if there.count > 1:
+                self.keep(replace(there, due_at=there.due_at + 0.001, count=there.count - 1))
+        return self.write(new)
 
     def create(self, run_id: RunId, created: Event) -> None:
         self.runs._add(run_id)
         self.runs.logs[run_id].append(created)
 
     def open_runs(self, trigger: str) -> list[OpenRun]:
+        found = [self.firings[key] for key in sorted(self.unsettled.get(trigger, ()))]
         return [
             OpenRun(firing.run_id, firing.due_at, self.runs._statuses.get(firing.run_id))
-            for key, firing in sorted(self.firings.items())
-            if firing.trigger == trigger
-            and firing.status is FiringStatus.FIRED
-            and firing.run_id is not None
-            and key not in self.outcomes
+            for firing in found
+            if firing.run_id is not None
         ]
 
     def queued(self, trigger: str = "") -> list[Firing]:
-        found = [each for each in self.firings.values() if each.status is FiringStatus.QUEUED]
-        return sorted((each for each in found if trigger in ("", each.trigger)), key=lambda each: each.due_at)
+        found = [self.firings[key] for key in self.waiting if trigger in ("", key[0])]
+        return sorted(found, key=lambda each: (each.due_at, each.trigger))
 
     def close(self, trigger: str, over: Sequence[OpenRun]) -> None:
         for run in over:
             self.outcomes[trigger, run.due_at] = "deleted" if run.status is None else run.status.value
+            self.unsettled.get(trigger, set()).discard((trigger, run.due_at))
 
 
 def _look_at(schedule: Schedule) -> float | None:
@@ -93,9 +127,16 @@ class MemorySchedules:
                 return each
         raise ScheduleNotFound(f"There is no schedule {name!r}")
 
-    async def list(self, *, declared: bool = False) -> Sequence[Schedule]:
-        found = [each for each in self.tables.schedules.values() if each.source or not declared]
-        return sorted(found, key=lambda each: each.name)
+    async def list(self, wanted: ScheduleQuery = EVERY_SCHEDULE) -> Sequence[Schedule]:
+        found = [
+            each
+            for each in self.tables.schedules.values()
+            if (each.source or not wanted.declared)
+            and (wanted.owners is None or each.owner in wanted.owners)
+            and wanted.words.lower() in f"{each.name} {each.target} {each.task_instruction}".lower()
+            and each.name > wanted.after
+        ]
+        return sorted(found, key=lambda each: each.name)[: wanted.limit]
 
     async def change(self, old: Schedule, new: Schedule, *, by: str, now: float) -> bool:
         current = self.tables.schedules.get(old.id)
@@ -123,9 +164,8 @@ class MemorySchedules:
     async def remove(self, schedule: Schedule, *, by: str, now: float) -> None:
         self.tables.schedules.pop(schedule.id, None)
         for firing in self.tables.queued(schedule.name):
-            key = (firing.trigger, firing.due_at)
-            self.tables.firings[key] = replace(
-                firing, status=FiringStatus.SKIPPED, reason=Reason.CHANGED, about=by, fired_at=now
+            self.tables.keep(
+                replace(firing, status=FiringStatus.SKIPPED, reason=Reason.CHANGED, about=by, fired_at=now)
             )
         self._version(replace(schedule, revision=schedule.revision + 1), now, by, removed=True)
 
@@ -142,12 +182,14 @@ class MemoryFiringQueue:
             DueSchedule(
                 schedule=self.tables.schedules[key],
                 open_runs=self.tables.open_runs(self.tables.schedules[key].name),
-                queued=len(self.tables.queued(self.tables.schedules[key].name)),
+                queued=sum(
+                    each.reason is not Reason.BACKFILL for each in self.tables.queued(self.tables.schedules[key].name)
+                ),
                 failures=self.tables.failures.get(key, 0),
             )
             for _, key in due[:limit]
         )
-        return DueLook(schedules, planned[0][0] if planned else None, bool(self.tables.queued()))
+        return DueLook(schedules, planned[0][0] if planned else None, bool(self.tables.waiting))
 
     async def commit(self, turns: Sequence[Turn]) -> Sequence[bool]:
         return [self._turn(turn) for turn in turns]
@@ -179,20 +221,41 @@ class MemoryFiringQueue:
         if key not in self.tables.firings or self.tables.firings[key].status is not FiringStatus.QUEUED:
             return False
         self.tables.close(fired.trigger, over)
-        self.tables.firings[key] = fired
+        self.tables.keep(fired)
         if created is not None and fired.run_id is not None:
             self.tables.create(fired.run_id, created)
         return True
 
     async def record(self, fired: NewFiring) -> bool:
-        key = (fired.firing.trigger, fired.firing.due_at)
-        there = self.tables.firings.get(key)
-        if there is not None and there.status is FiringStatus.SKIPPED:
-            del self.tables.firings[key]
-            if there.count > 1:
-                later = there.due_at + 0.001
-                self.tables.firings[there.trigger, later] = replace(there, due_at=later, count=there.count - 1)
-        return self.tables.write(fired)
+        return self.tables.write_after_all(fired)
+
+
+@dataclass
+class MemoryOverview:
+    tables: _Tables
+
+    async def newest(self, triggers: Sequence[str]) -> Mapping[str, Firing]:
+        found = sorted((each for each in self.tables.firings.values() if each.trigger in triggers), key=_due)
+        return {each.trigger: each for each in found}
+
+    async def waiting(self, triggers: Sequence[str]) -> Mapping[str, int]:
+        counted = {name: len(self.tables.queued(name)) for name in triggers}
+        return {name: count for name, count in counted.items() if count}
+
+
+@dataclass
+class MemoryBacklog:
+    tables: _Tables
+
+    async def add(self, firings: Sequence[Firing]) -> int:
+        return sum(self.tables.write_after_all(NewFiring(firing=each)) for each in firings)
+
+    async def withdraw(self, trigger: str, *, by: str, now: float) -> int:
+        found = [each for each in self.tables.queued(trigger) if each.reason is Reason.BACKFILL]
+        for each in found:
+            settled = replace(each, status=FiringStatus.SKIPPED, reason=Reason.WITHDRAWN, about=by, fired_at=now)
+            self.tables.keep(settled)
+        return len(found)
 
 
 @dataclass
@@ -250,6 +313,18 @@ class MemoryLetters:
             raise DeadLetterNotFound(f"There is no dead letter {letter_id!r}")
         return found[0]
 
+    async def start(self, letter: DeadLetter, run_id: RunId, created: Event, *, by: str, now: float) -> bool:
+        self.tables.letters[letter.id] = replace(
+            letter, status="replayed", settled_by=by, settled_at=now, outcome=run_id
+        )
+        if run_id in self.tables.runs.logs:
+            return False
+        self.tables.create(run_id, created)
+        key = (str(letter.payload.get("sensor")), str(letter.payload.get("key")))
+        if key in self.tables.happenings and self.tables.happenings[key].run_id is None:
+            self.tables.happenings[key] = replace(self.tables.happenings[key], run_id=run_id, reason="")
+        return True
+
     async def settle(self, letter: DeadLetter, *, status: str, by: str, outcome: str, now: float) -> bool:
         if self.tables.letters[letter.id].status != letter.status:
             return False
@@ -261,7 +336,6 @@ class MemoryLetters:
 class MemorySensors:
     tables: _Tables
     kept: dict[str, SensorState] = field(default_factory=dict)
-    happenings: dict[tuple[str, str], Noticed] = field(default_factory=dict)
 
     async def state(self, name: str, known: SensorState | None = None) -> SensorState:
         found = self.kept.get(name, SensorState(name=name))
@@ -281,9 +355,9 @@ class MemorySensors:
         started = []
         for each in new:
             key = (each.noticed.sensor, each.noticed.key)
-            if key in self.happenings:
+            if key in self.tables.happenings:
                 continue
-            self.happenings[key] = each.noticed
+            self.tables.happenings[key] = each.noticed
             if each.letter is not None:
                 self.tables.letters.setdefault(each.letter.id, each.letter)
             if each.noticed.run_id is not None and each.created is not None:
@@ -292,11 +366,11 @@ class MemorySensors:
         return started
 
     async def noticed(self, sensor: str, *, limit: int) -> Sequence[Noticed]:
-        found = [each for each in self.happenings.values() if each.sensor == sensor]
+        found = [each for each in self.tables.happenings.values() if each.sensor == sensor]
         return sorted(found, key=lambda each: (-each.at, each.key))[:limit]
 
     async def depth_of(self, run_id: RunId) -> int:
-        return max((each.depth for each in self.happenings.values() if each.run_id == run_id), default=0)
+        return max((each.depth for each in self.tables.happenings.values() if each.run_id == run_id), default=0)
 
 
 @dataclass
@@ -345,6 +419,8 @@ class MemoryAutomation:
         self.schedules = MemorySchedules(self.tables)
         self.queue = MemoryFiringQueue(self.tables)
         self.history = MemoryHistory(self.tables)
+        self.overview = MemoryOverview(self.tables)
+        self.backlog = MemoryBacklog(self.tables)
         self.heartbeats = MemoryHeartbeats(self.tables)
         self.sensors = MemorySensors(self.tables)
         self.subscriptions = self.outgoing = MemorySubscriptions()

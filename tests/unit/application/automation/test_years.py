@@ -4,6 +4,7 @@ import random
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from itertools import islice
 from typing import Any
 from zoneinfo import ZoneInfo, available_timezones
 
@@ -16,7 +17,8 @@ from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.testing.fakes import FrozenClock
 from effort import SOAK, effort, report
 from unit.application.automation.simulated_servers import World
-from unit.domain.automation.test_timing import DAY_S, brute_force, transitions
+from unit.domain.automation.test_timing import brute_force, transitions
+from unit.domain.automation.zone_transitions import DAY_S
 
 EXPRESSIONS = ("*/15 2 * * *", "30 2 * * *", "0 * * * *", "5,35 0-4 * * *", "15 */3 * * *", "0 9 1 * 1")
 YEARS = (2026, 2027) if SOAK else (2026,)
@@ -69,13 +71,14 @@ async def live(zone: str, expression: str, start: float, days: int, seed: str) -
     world.store.queue = MortalQueue(world.store.queue, chance)  # type: ignore[assignment]
     own = [FrozenClock(start), FrozenClock(start)]
     servers: list[FireSchedules | None] = [world.server(f"server {nth}", clock) for nth, clock in enumerate(own)]
-    expected, decided, kills = set[float](), start, 0
+    expected, decided, kills, ended = set[float](), start, 0, 0
     while world.clock.time < start + (days - 1) * DAY_S:
         away = chance.random() < 0.05
         world.pass_time(chance.uniform(0, 3 * DAY_S) if away else chance.uniform(1, 2 * 3_600))
         for nth, clock in enumerate(own):
-            for run_id in world.runs.logs:
+            for run_id in islice(reversed(world.runs.logs), len(world.runs.logs) - ended):
                 world.store.end(run_id, RunStatus.COMPLETED)  # also those whose server died before it could begin them
+            ended = len(world.runs.logs)
             jump = chance.random()
             clock.time = world.clock.time + (3_600 if jump > 0.95 else -3_600 if jump < 0.1 else 0)
             server = servers[nth]
