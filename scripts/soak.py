@@ -46,6 +46,14 @@ class Row(NamedTuple):
 PARTS: dict[str, Part] = {
     "kills": Part(("tests/e2e/kills", "tests/e2e/agents/test_task_force.py"), fresh=True),
     "weather": Part(("tests/e2e/cluster/test_chaos.py",), fresh=True),
+    "automation": Part(
+        # Time is simulated here; real servers that are killed around firings and deliveries belong to "kills".
+        (
+            "tests/unit/domain/automation",
+            "tests/unit/application/automation",
+            "tests/integration/persistence/test_postgres_firings.py",
+        )
+    ),
     "policy": Part(("tests/integration/policy/test_policy_fuzz.py", "tests/unit/domain/test_commands.py")),
     "fleet": Part(("tests/integration/fleet/test_effectively_once.py",)),
     "races": Part(

@@ -21,6 +21,7 @@ from agent_fabric.application.ports.encryption import Cipher, KeySealer
 from agent_fabric.application.ports.idempotency import Claim, KeptAnswer
 from agent_fabric.application.ports.runs import ANY_RUN, APPROVAL, Progress, RunPage, RunQuery, RunRecord
 from agent_fabric.application.ports.vitals import StoreMeasures, StoreStatus
+from agent_fabric.application.ports.webhooks import NewDelivery
 from agent_fabric.domain.approval_events import ApprovalDecided
 from agent_fabric.domain.errors import ApprovalNotFound, ApprovalSettled, RunHeld, RunNotFound, StoreUnavailable
 from agent_fabric.domain.events import Event, RunCreated
@@ -79,7 +80,6 @@ class MemoryStorage:
         self.ended_logins = MemoryEndedLogins()
         self.api_keys = MemoryKeys(acts=self.acts)
         self.idempotency = MemoryIdempotency(self._clock, ids or CountingIds())
-        self.deliveries = MemoryDeliveries()
         self.outbox = MemoryOutbox(self._clock, self.runs)
         self.sessions = MemorySessions()
         self.messages = MemoryMessages(self.sessions, self.runs.logs.__getitem__)
@@ -87,6 +87,7 @@ class MemoryStorage:
         self.memory = MemoryOfDocuments()
         self.responses = MemoryResponses()
         self.automation = MemoryAutomation(self.runs)
+        self.deliveries = MemoryDeliveries(self.automation, self.outbox)
         self.channels = MemoryChannels()
         self.nodes = MemoryNodes()
         self.node_invites = MemoryInvites(self.nodes)
@@ -472,15 +473,27 @@ class MemoryIdempotency:
 class MemoryDeliveries:
     """DeliveryStore that forgets."""
 
+    automation: MemoryAutomation
+    outbox: MemoryOutbox
     known: set[tuple[str, str]] = field(default_factory=set)
 
-    async def knows(self, source: str, delivery_id: str) -> bool:
-        return (source, delivery_id) in self.known
+    async def find(self, source: str, delivery_id: str, runs: Sequence[RunId]) -> Sequence[RunId] | None:
+        there = self.automation.tables.runs.logs
+        return [run_id for run_id in runs if run_id in there] if (source, delivery_id) in self.known else None
 
-    async def note(self, source: str, delivery_id: str) -> bool:
-        new = (source, delivery_id) not in self.known
-        self.known.add((source, delivery_id))
-        return new
+    async def take(self, delivery: NewDelivery) -> Sequence[RunId] | None:
+        key, tables = (delivery.source, delivery.delivery_id), self.automation.tables
+        if key in self.known:
+            return None
+        self.known.add(key)
+        new = {run_id: created for run_id, created in delivery.runs.items() if run_id not in tables.runs.logs}
+        for run_id, created in new.items():
+            tables.create(run_id, created)
+        for letter in delivery.letters:
+            tables.letters.setdefault(letter.id, letter)
+        if delivery.message is not None:
+            self.outbox.put(delivery.message)
+        return list(new)
 
 
 @dataclass(slots=True)

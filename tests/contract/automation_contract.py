@@ -2,10 +2,11 @@
 
 import asyncio
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from agent_fabric.application.ports.automation import NewFiring, Turn
+from agent_fabric.application.ports.automation import DeadLetter, LetterKind, NewFiring, ScheduleQuery, Turn
 from agent_fabric.application.ports.sensors import NewNoticed, Noticed
 from agent_fabric.application.ports.storage import Storage
 from agent_fabric.domain.automation.firing import Firing, FiringStatus, Reason, run_of_firing
@@ -151,6 +152,50 @@ class AutomationContract:
         (near,) = await automation.history.around("nightly", AT + 100, within_s=5)
         assert near.reason is Reason.MISFIRE
 
+    async def test_schedules_are_listed_in_pages_with_what_became_of_each(self, storage: Storage) -> None:
+        automation = storage.automation
+        for number, name in enumerate(("night", "noon", "a_b", "axb")):
+            owner = "user:ada" if number % 2 else "local"
+            await automation.schedules.add(
+                replace(a_schedule(name, number=number), owner=owner, target=f"W {name}"), by="ada"
+            )
+
+        async def listed(**wanted: Any) -> list[str]:
+            return [each.name for each in await automation.schedules.list(ScheduleQuery(**wanted))]
+
+        every = await listed()
+        assert sorted(every) == ["a_b", "axb", "night", "noon"]
+        assert await listed(limit=2) + await listed(limit=9, after=every[1]) == every
+        assert await listed(owners=["local"]) == [each for each in every if each in {"night", "a_b"}]
+        assert await listed(owners=[]) == []
+        assert await listed(words="w N") == [each for each in every if each.startswith("n")]
+        assert await listed(words="a_") == ["a_b"]
+        assert await listed(words="!") == []
+        night = await automation.schedules.find("night")
+        await automation.queue.commit([a_turn(night, a_firing(name="night"), a_firing(AT + 60, name="night"))])
+        newest = await automation.overview.newest(["night", "noon", "none"])
+        assert {name: each.due_at for name, each in newest.items()} == {"night": AT + 60}
+
+    @pytest.mark.proves("AU-12")
+    async def test_what_is_made_up_for_waits_beside_what_is_due_and_can_be_taken_back(self, storage: Storage) -> None:
+        automation, schedule = storage.automation, a_schedule()
+        await automation.schedules.add(schedule, by="ada")
+        await automation.queue.commit([a_turn(schedule, a_firing(), a_firing(AT + 60, status=FiringStatus.QUEUED))])
+        past = [
+            replace(a_firing(AT - 60 * nth, status=FiringStatus.QUEUED), reason=Reason.BACKFILL) for nth in range(4)
+        ]
+        assert await automation.backlog.add(past) == 3  # one was fired
+        assert await automation.backlog.add(past) == 0
+        assert await automation.overview.waiting(["nightly", "other"]) == {"nightly": 4}
+        (due,) = (await automation.queue.due(AT + 100, limit=5)).schedules
+        assert due.queued == 1
+        ((first, _),) = await automation.queue.waiting(limit=5)
+        assert first.due_at == AT - 180
+        assert await automation.backlog.withdraw("nightly", by="ada", now=AT + 200) == 3
+        assert await automation.overview.waiting(["nightly"]) == {"nightly": 1}
+        (row,) = await automation.history.around("nightly", AT - 60, within_s=1)
+        assert (row.status, row.reason, row.about) == ("skipped", Reason.WITHDRAWN, "ada")
+
     async def test_a_schedule_that_is_paused_with_a_turn_fires_no_more(self, storage: Storage) -> None:
         automation, schedule = storage.automation, a_schedule()
         await automation.schedules.add(schedule, by="ada")
@@ -186,6 +231,38 @@ class AutomationContract:
         assert (await sensors.depth_of(run_id), await sensors.depth_of(RunId("other"))) == (3, 0)
         assert [(each.name, each.cursor, each.revision) for each in await sensors.states()] == [("files", None, 2)]
         assert await storage.runs.status(run_id) is RunStatus.RUNNING
+
+    @pytest.mark.proves("AU-11")
+    async def test_a_letter_is_settled_with_the_run_that_comes_of_it_and_its_happening_has_that_run(
+        self, storage: Storage
+    ) -> None:
+        sensors, letters = storage.automation.sensors, storage.automation.letters
+        keys = {key: run_of_happening("files", key) for key in ("a", "b")}
+        kept = [
+            DeadLetter(
+                id=run_id,
+                kind=LetterKind.TRIGGER,
+                source="files",
+                reason="gone",
+                payload={"sensor": "files", "key": key, "run_id": run_id},
+                created_at=AT,  # both were noticed in one look
+            )
+            for key, run_id in keys.items()
+        ]
+        new = [
+            NewNoticed(noticed=Noticed(sensor="files", key=key, at=AT, reason="gone", depth=4), letter=letter)
+            for key, letter in zip(keys, kept, strict=True)
+        ]
+        await sensors.commit(await sensors.state("files"), Look(1, (), "two"), new, now=AT)
+        created = log(run_created())[0]
+        for letter, run_id in zip(kept, keys.values(), strict=True):
+            done = [await letters.start(letter, run_id, created, by="ada", now=AT + 5) for _ in range(2)]
+            assert done == [True, False]
+            assert await storage.runs.status(run_id) is RunStatus.RUNNING
+            found = await letters.find(letter.id)
+            assert (found.status, found.settled_by, found.outcome) == ("replayed", "ada", run_id)
+            assert await sensors.depth_of(run_id) == 4
+        assert {each.run_id for each in await sensors.noticed("files", limit=5)} == set(keys.values())
 
     async def test_messages_of_one_run_keep_their_order_and_are_claimed_once(self, storage: Storage) -> None:
         receivers, queue = storage.automation.subscriptions, storage.automation.outgoing

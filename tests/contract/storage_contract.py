@@ -10,12 +10,14 @@ from typing import Any
 import pytest
 
 from agent_fabric.application.ports.approvals import Answer, ApprovalCard, ApprovalStatus
+from agent_fabric.application.ports.automation import DeadLetter, LetterKind
 from agent_fabric.application.ports.bus import BusMessage, OutboxRow
 from agent_fabric.application.ports.idempotency import KeptAnswer
 from agent_fabric.application.ports.identity import ApiKeyRepository, EndedLogins, UserRepository
 from agent_fabric.application.ports.limits import Limiter
 from agent_fabric.application.ports.runs import APPROVAL, SIGNAL, RunQuery, RunRepository
 from agent_fabric.application.ports.storage import Storage
+from agent_fabric.application.ports.webhooks import NewDelivery
 from agent_fabric.domain.acts import Act, Deed
 from agent_fabric.domain.approval_events import ApprovalDecided, ApprovalRequested
 from agent_fabric.domain.approvals import Decision, Question
@@ -443,12 +445,24 @@ class IdempotencyContract:
 
 
 class DeliveryContract:
-    async def test_a_delivery_is_noted_once_for_each_source(self, storage: Storage) -> None:
-        assert not await storage.deliveries.knows("github", "1")
-        noted = await asyncio.gather(*(storage.deliveries.note("github", "1") for _ in range(5)))
-        assert sorted(noted) == [False] * 4 + [True]
-        assert await storage.deliveries.knows("github", "1")
-        assert await storage.deliveries.note("gitlab", "1")
+    @pytest.mark.proves("AU-10")
+    async def test_a_delivery_is_taken_once_for_each_source_with_all_that_follows_from_it(
+        self, storage: Storage
+    ) -> None:
+        run_id, created = RunId("6f6e1c1e-0000-4000-8000-000000000001"), log(run_created())[0]
+        message = BusMessage("m1", "agent33.webhook.github", {"payload": 1})
+        letter = DeadLetter(
+            id="l1", kind=LetterKind.DELIVERY_IN, source="webhook github", reason="gone", payload={}, created_at=1.0
+        )
+        new = NewDelivery(source="github", delivery_id="1", runs={run_id: created}, letters=[letter], message=message)
+        assert await storage.deliveries.find("github", "1", [run_id]) is None
+        taken = await asyncio.gather(*(storage.deliveries.take(new) for _ in range(5)))
+        assert sorted(taken, key=str) == [None] * 4 + [[run_id]]
+        assert await storage.deliveries.find("github", "1", [RunId("other"), run_id]) == [run_id]
+        assert await storage.runs.status(run_id) is RunStatus.RUNNING
+        assert [each.id for each in await storage.automation.letters.list(limit=5)] == ["l1"]
+        assert [each for each, _ in await storage.outbox.messages(limit=5)] == [message]
+        assert await storage.deliveries.take(replace(new, source="gitlab")) == []  # its run is there
 
 
 class OutboxContract:

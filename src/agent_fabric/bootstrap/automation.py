@@ -172,7 +172,7 @@ def build_automation(  # noqa: PLR0913 - each is a part that only some callers j
     store, home = local.records.storage.automation, root.absolute().parent
     heard: Bus = InProcessBus() if bus is None else bus
     caps = None if limits is None else limits.caps
-    make_task = ScheduledTasks(workflows, home, caps)
+    make_task = ScheduledTasks(workflows, home, caps, local.records.storage.nodes.find)
     watch = WatchSensors(
         store=store.sensors,
         task_for=TriggeredTasks(workflows, home, caps),
@@ -198,6 +198,7 @@ def build_automation(  # noqa: PLR0913 - each is a part that only some callers j
         changed=waking.schedules_changed,
     )
 
+    replay = ReplayTrigger(manage, watch, store)
     attended: DurableBus = InProcessDurableBus() if durable is None else durable
     messages = SendMessages(
         store=store.subscriptions,
@@ -236,7 +237,11 @@ def build_automation(  # noqa: PLR0913 - each is a part that only some callers j
         ),
         settle_letters=SettleLetters(
             store.letters,
-            {LetterKind.TRIGGER: ReplayTrigger(manage, watch, store), LetterKind.DELIVERY_OUT: messages.replay},
+            {
+                LetterKind.TRIGGER: replay,
+                LetterKind.DELIVERY_IN: replay,
+                LetterKind.DELIVERY_OUT: messages.replay,
+            },
             clock,
         ),
         messages=messages,

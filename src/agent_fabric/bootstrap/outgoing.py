@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from agent_fabric.application.bus.relay_outbox import RelayOutbox
 from agent_fabric.application.cluster.watch_pending_work import WatchPendingWork
-from agent_fabric.application.ports.bus import Bus, DurableBus
+from agent_fabric.application.ports.bus import Bus, BusMessage, DurableBus
 from agent_fabric.application.ports.events import EventsOnly
 from agent_fabric.application.ports.pending_work import OUTBOX
 from agent_fabric.application.ports.storage import Storage
@@ -38,6 +38,10 @@ class OutgoingMessages(EventsOnly):
     def bus(self) -> Bus:
         """Where parts of this server publish, and listen."""
         return self._outbox
+
+    def tell(self, message: BusMessage) -> None:
+        """Tell of a message that was put into the outbox together with what it is about."""
+        self._outbox.tell(message)
 
     def open(self, storage: Storage, watch: WatchPendingWork | None) -> None:
         """Learn where the outbox is, and who looks whether there is something in it."""

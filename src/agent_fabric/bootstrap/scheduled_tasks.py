@@ -1,7 +1,7 @@
 """What the runs of schedules are asked to do."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, assert_never
@@ -14,7 +14,7 @@ from agent_fabric.application.runs.new_task import task_from
 from agent_fabric.bootstrap.workflows import Workflows
 from agent_fabric.domain.agents.definition import agent_from
 from agent_fabric.domain.automation.schedule import Schedule, TargetKind
-from agent_fabric.domain.errors import ConfigError, DefinitionNotFound
+from agent_fabric.domain.errors import ConfigError, DefinitionNotFound, NodeNotFound
 from agent_fabric.domain.fleet.node_tools import RUN_COMMAND
 from agent_fabric.domain.limits import RunCaps
 from agent_fabric.domain.ownership import LOCAL_OWNER
@@ -33,6 +33,7 @@ _NODE_RUN: Final = {
             "idempotent": True,
         }
     ],
+    "outputs": {"stdout": "{{ run.stdout | default('') }}", "stderr": "{{ run.stderr | default('') }}"},
 }
 """The call has the same execution id however often the run is taken up, so that it is carried out at most once."""
 
@@ -46,18 +47,26 @@ class ScheduledTasks:
     """The project beside the fabric folder."""
     caps: RunCaps | None = None
     """What runs of others than the folder's owner may use at most."""
+    find_machine: Callable[[str], Awaitable[object | None]] | None = None
+    """Finds an enrolled machine by its name or id."""
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def __call__(self, schedule: Schedule) -> Task:
         """Return what a schedule's run is asked to do.
 
         Raises:
-            FabricError: there is no such workflow, agent, pack or model, or its inputs do not fit.
+            FabricError: there is no such workflow, agent, pack, model or machine, or its inputs do not fit.
         """
         if schedule.target_kind is TargetKind.AGENT and not schedule.target:
             return self._owned(schedule, self._instruction(schedule))
+        if schedule.target_kind is TargetKind.NODE_COMMAND:
+            await self._require_machine(schedule.target)
         async with self._lock:  # files are looked at by one at a time: they remember what they have read
             return self._owned(schedule, await asyncio.to_thread(self._task, schedule))
+
+    async def _require_machine(self, name: str) -> None:
+        if self.find_machine is not None and await self.find_machine(name) is None:
+            raise NodeNotFound(f"There is no machine {name!r}", hint="See them with `fabric nodes list`.")
 
     def _task(self, schedule: Schedule) -> Task:
         match schedule.target_kind:

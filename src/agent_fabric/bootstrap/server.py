@@ -14,7 +14,6 @@ from agent_fabric.application.approvals.wake_answered_runs import WakeAnsweredRu
 from agent_fabric.application.cluster.watch_pending_work import WatchPendingWork
 from agent_fabric.application.observability.find_answering_keys import FindAnsweringKeys
 from agent_fabric.application.observability.find_missing_prerequisites import FindMissingPrerequisites
-from agent_fabric.application.ports.automation import LetterKind
 from agent_fabric.application.ports.bus import Bus
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.cluster import Cluster
@@ -390,8 +389,7 @@ def build_server(
         say=ScheduledSaying(lambda: chat.chat, storage),
         alert=watchers.alerts.happened,
     )
-    webhooks = build_webhooks(root, config, local, dispatch, outgoing.bus, limits)
-    automation.settle_letters.replays[LetterKind.DELIVERY_IN] = webhooks.replay
+    webhooks = build_webhooks(root, config, local, dispatch, limits, begin=automation.watch.begin, tell=outgoing.tell)
     keep_bus_letters(automation, outgoing.durable)
     return ServerFabric(
         config=config,

@@ -1,16 +1,16 @@
 """Joins what deliveries from others need."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import Any
 
-from agent_fabric.application.ports.bus import Bus
+from agent_fabric.application.ports.automation import Begin
+from agent_fabric.application.ports.bus import BusMessage
 from agent_fabric.application.ports.limits import Rate
+from agent_fabric.application.runs.claimed_run import ClaimedRun
 from agent_fabric.application.runs.dispatch_runs import DispatchRuns
-from agent_fabric.application.webhooks.receive_delivery import DeliverySource, ReceiveDelivery
+from agent_fabric.application.webhooks.receive_delivery import Commit, DeliverySource, ReceiveDelivery
 from agent_fabric.bootstrap.limits import Limits
 from agent_fabric.bootstrap.local import LocalFabric
 from agent_fabric.bootstrap.triggered_tasks import TriggeredTasks
@@ -18,8 +18,9 @@ from agent_fabric.bootstrap.workflows import open_workflows
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.config.schema.limits import how_often
 from agent_fabric.config.schema.webhooks import WebhookConfig
-from agent_fabric.domain.errors import FabricError, RunNotFound
+from agent_fabric.domain.errors import FabricError
 from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.runs.task import RunResult
 from agent_fabric.domain.webhooks import Scheme, Signing
 from agent_fabric.infrastructure.clock import SystemClock
 
@@ -29,10 +30,12 @@ def build_webhooks(
     config: FabricConfig,
     local: LocalFabric,
     dispatch: DispatchRuns,
-    bus: Bus,
     limits: Limits,
+    *,
+    begin: Begin,
+    tell: Callable[[BusMessage], None],
 ) -> ReceiveDelivery:
-    """Return the use case that takes deliveries."""
+    """Return the use case that takes deliveries; `begin` gets runs that nobody drives at once."""
     workflows = open_workflows(root, config)
     tasks = TriggeredTasks(open_workflows(root, config), root.absolute().parent, limits.caps)
     reading = asyncio.Lock()
@@ -47,11 +50,12 @@ def build_webhooks(
         sources={name: _source(each) for name, each in config.webhooks.items()},
         resolve=local.secrets.chain.resolve,
         book=local.records.storage.deliveries,
-        bus=bus,
+        tell=tell,
         limiter=limits.known,
-        start=_StartWorkflow(tasks, local, dispatch, limits),
+        task_for=tasks,
+        first_event=local.execute_task.first_event,
+        start=_StartRuns(local, dispatch, limits, begin),
         clock=SystemClock(),
-        letters=local.records.storage.automation.letters,
         armed=armed,
     )
 
@@ -71,32 +75,56 @@ def _source(config: WebhookConfig) -> DeliverySource:
 
 
 @dataclass(frozen=True, slots=True)
-class _StartWorkflow:
-    """Starts workflows for deliveries, each once."""
+class _StartRuns:
+    """Starts the runs of deliveries, as far as their sender may have runs: else nothing is written."""
 
-    task_for: TriggeredTasks
     local: LocalFabric
     dispatch: DispatchRuns
     limits: Limits
+    begin: Begin
 
-    async def __call__(self, source: str, workflow: str, inputs: Mapping[str, Any], run_id: RunId) -> None:
-        if await self._exists(run_id):
-            return
-        task = await self.task_for(f"webhook {source}", workflow, inputs)
-        create = partial(self.local.execute_task.create, task, run_id=run_id)
+    async def __call__(self, source: str, runs: Sequence[RunId], commit: Commit) -> bool:
+        """Commit a delivery and drive its runs; False: it had come before.
+
+        Raises:
+            ServerBusy, ServerStopping, TooManyRequests: nothing was written.
+        """
+        if not runs:
+            return await commit() is not None
         await self.limits.count_start(f"webhook:{source}")
+        committed = _Committed(commit, self.local)
         try:
             if self.limits.runs is None:
-                await self.dispatch(create)
+                await self.dispatch(committed)
             else:
-                await self.limits.runs(f"webhook:{source}", lambda: self.dispatch(create))
+                await self.limits.runs(f"webhook:{source}", lambda: self.dispatch(committed))
+        except _NothingToDrive:
+            return committed.created is not None
         except FabricError:
-            if not await self._exists(run_id):  # else the same delivery has come twice at the same time
+            if committed.created is None:
                 raise
-
-    async def _exists(self, run_id: RunId) -> bool:
-        try:
-            await self.local.records.storage.reader.status(run_id)
-        except RunNotFound:
-            return False
+            # It is durable, which is what the sender wants to know; the run is taken up in its turn.
+            self.begin(committed.created)
+            return True
+        assert committed.created is not None
+        self.begin(committed.created[1:])
         return True
+
+
+class _NothingToDrive(Exception):
+    """The delivery had come before, or its run is there already."""
+
+
+@dataclass(slots=True)
+class _Committed:
+    """Makes a delivery durable, and takes the first of its runs."""
+
+    commit: Commit
+    local: LocalFabric
+    created: Sequence[RunId] | None = None
+
+    async def __call__(self) -> ClaimedRun | RunResult:
+        self.created = await self.commit()
+        if not self.created:
+            raise _NothingToDrive
+        return await self.local.resume_run.take(self.created[0], by="server", new=True)

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from agent_fabric.application.automation.watch_sensors import ArmedSensor, WatchSensors
-from agent_fabric.application.ports.automation import AutomationStore, ReadCron
+from agent_fabric.application.ports.automation import AutomationStore, ReadCron, ScheduleQuery
 from agent_fabric.application.ports.bus import DurableBus
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.bootstrap.plugins import open_sensor
@@ -101,7 +101,7 @@ class ArmTriggers:
             return
         self._declared = None  # until all of it is done
         zone = self.workflows.config.automation.timezone
-        armed = {each.name: each for each in await self.store.schedules.list(declared=True)}
+        armed = {each.name: each for each in await self.store.schedules.list(ScheduleQuery(declared=True))}
         for name, (cron, source) in declared.items():
             rule = Rule(cron_expression=cron, timezone=zone)
             known = armed.get(name)

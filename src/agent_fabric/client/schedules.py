@@ -15,6 +15,8 @@ _SENSORS = "/api/v1/sensors"
 _SUBSCRIPTIONS = "/api/v1/subscriptions"
 _SUBSCRIPTION = json_from("name", "url", "subjects")
 _ONE = json_from("id", "name", "next_at")
+_PAGE = 500
+"""Schedules in one answer."""
 
 
 class Schedules(Resource):
@@ -33,10 +35,16 @@ class Schedules(Resource):
         """Make schedules of the lines of a crontab; return those, and the lines that became none."""
         return await self._post(json_from("imported", "refused"), f"{_BASE}/import", dict(wish))
 
-    async def list(self) -> Sequence[Json]:
-        """Return the schedules that we may see, by name."""
-        found: Sequence[Json] = (await self._get(json_from("schedules"), _BASE))["schedules"]
-        return found
+    async def list(self, *, words: str = "") -> Sequence[Json]:
+        """Return the schedules that we may see, by name; `words`: those in whose name, target or task this stands."""
+        found: list[Json] = []
+        query: Query = {"limit": _PAGE, "q": words or None}
+        while True:
+            page = await self._get(json_from("schedules"), _BASE, query)
+            found += page["schedules"]
+            if not page.get("next"):
+                return found
+            query = {**query, "after": page["next"]}
 
     async def show(self, name: str) -> Json:
         """Return a schedule with its next five instants.
@@ -61,6 +69,10 @@ class Schedules(Resource):
     async def backfill(self, name: str, wish: Mapping[str, Any]) -> Json:
         """Make up for a period."""
         return await self._post(json_from("queued", "already"), _path(name, "/backfill"), dict(wish))
+
+    async def withdraw(self, name: str) -> Json:
+        """Take back what waits to be made up for."""
+        return await self._post(json_from("withdrawn"), _path(name, "/backfill"), method="DELETE")
 
     async def firings(self, name: str, *, limit: int = 50) -> Sequence[Json]:
         """Return what became of due instants, the newest first."""

@@ -1,12 +1,11 @@
-"""A schedule as JSON, with what it does next and what it did last."""
+"""Schedules as JSON, each with what it does next and what it did last."""
 
 import time
-from collections.abc import Mapping
-from itertools import islice
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agent_fabric.application.automation.explain_schedule import PlannedFiring, simulate
-from agent_fabric.application.ports.automation import FiringHistory
+from agent_fabric.application.automation.explain_schedule import upcoming
+from agent_fabric.application.ports.automation import FiringOverview
 from agent_fabric.domain.automation.schedule import Rule, Schedule
 from agent_fabric.domain.automation.timing import next_after
 from agent_fabric.infrastructure.automation.cronsim_walls import read_cron
@@ -16,34 +15,31 @@ SHOWN_NEXT = 5
 YEAR_S = 366 * 86_400.0
 
 
-async def schedule_object(schedule: Schedule, history: FiringHistory) -> dict[str, Any]:
+async def schedule_object(schedule: Schedule, overview: FiringOverview) -> dict[str, Any]:
     """Return everything about a schedule."""
-    last = await history.firings(schedule.name, limit=1)
-    return {
-        **SCHEDULE.dump(schedule),
-        "next": next_firings(schedule),
-        "last": FIRING.dump(last[0]) if last else None,
-    }
+    return (await schedule_objects([schedule], overview))[0]
+
+
+async def schedule_objects(schedules: Sequence[Schedule], overview: FiringOverview) -> list[dict[str, Any]]:
+    """Return everything about schedules; the store is asked once for all of them."""
+    names = [each.name for each in schedules]
+    newest, waiting = await overview.newest(names), await overview.waiting(names)
+    return [
+        {
+            **SCHEDULE.dump(each),
+            "next": next_firings(each),
+            "last": FIRING.dump(newest[each.name]) if each.name in newest else None,
+            "queued": waiting.get(each.name, 0),
+        }
+        for each in schedules
+    ]
 
 
 def next_firings(schedule: Schedule, count: int = SHOWN_NEXT) -> list[Mapping[str, Any]]:
     """Return the next instants at which a schedule is due; none while it is paused."""
     if not schedule.is_active:
         return []
-    return [PLANNED.dump(each) for each in upcoming(schedule.rule, time.time(), count)]
-
-
-def upcoming(rule: Rule, start: float, count: int) -> list[PlannedFiring]:
-    """Return the next instants of a rule.
-
-    Raises:
-        ConfigError: it cannot be read.
-    """
-    found: list[PlannedFiring] = []
-    timing = rule.timing(read_cron)
-    for at in islice(timing.after(start), count):
-        found += simulate(rule, read_cron, at - 1e-3, at)
-    return found
+    return [PLANNED.dump(each) for each in upcoming(schedule.rule, read_cron, time.time(), count)]
 
 
 def end_of_simulation(rule: Rule, start: float, until: float | None) -> float:

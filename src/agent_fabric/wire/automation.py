@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Annotated, Any, NamedTuple
 
-from agent_fabric.application.automation.backfill_schedule import Backfilled
+from agent_fabric.application.automation.backfill_schedule import Backfilled, Withdrawn
 from agent_fabric.application.automation.explain_schedule import PlannedFiring
 from agent_fabric.application.automation.import_crontab import CrontabImport, ImportedJob
 from agent_fabric.application.ports.automation import DeadLetter
@@ -28,6 +28,14 @@ class SensorLine(NamedTuple):
     every_s: float
     looked_at: float | None
     reason: str
+
+
+class ScheduleList(NamedTuple):
+    """Some of the schedules, by name."""
+
+    schedules: Sequence[Schedule]
+    next: str | None
+    """Where the list continues; null at its end."""
 
 
 class SensorLook(NamedTuple):
@@ -58,10 +66,11 @@ SCHEDULE = Shape(
     also={
         "next?": Annotated[list[PlannedFiring], "The next five instants at which it is due."],
         "last?": Annotated[dict[str, Any] | None, "Its newest firing."],
+        "queued?": Annotated[int, "Firings that wait: for the run before, for a model, or to be made up for."],
     },
     parts=[PLANNED],
 )
-SCHEDULES = Listing("schedules", SCHEDULE, name="ScheduleList", about="Schedules, by name.")
+SCHEDULES = Shape(ScheduleList, parts=[SCHEDULE])
 EXPLANATION = Shape(
     Explanation,
     "answer at text due_at reason? run_id fired_at late_s server? about? by? dead_from dead_until before after rule?"
@@ -69,6 +78,7 @@ EXPLANATION = Shape(
     name="ScheduleExplanation",
     about="Why a schedule did or did not do something at a time.",
 )
+WITHDRAWN = Shape(Withdrawn, name="WithdrawnBackfill")
 BACKFILL = Shape(Backfilled, name="Backfill", about="The instants that a backfill makes up for, in seconds since 1970.")
 IMPORTED = Shape(
     ImportedJob,

@@ -1,6 +1,8 @@
-"""Servers that are killed at any moment of a firing: each instant has one run, and a witness saw its step once."""
+"""Servers that are killed at any moment: each instant, each delivery has one run, and a witness saw its step once."""
 
 import asyncio
+import hmac
+import json
 import random
 import time
 from collections.abc import Iterator
@@ -18,13 +20,22 @@ from agent_fabric.testing.scripted_model import Say, ScriptedModel
 from e2e.cluster.world import Member
 from e2e.fabric_process import Fabric, settings
 from effort import effort, report
-from integration.http.served import bearer
+from integration.http.served import TLS, bearer
 from postgres_cluster import run_cluster
 
 BASE = "/api/v1/schedules"
 BATCH = 6
 """Schedules that are due at the same instant; a server is killed around it."""
+DELIVERIES = 3
+"""That somebody sends around the same instant, again and again until they are accepted."""
+SECRET = "the sender and the server know it 4711"
 PATIENCE_S = 60.0
+TAKER = """name: taker
+triggers: {webhook: code}
+inputs: {payload: {type: object, required: true}}
+steps:
+  - {id: leave, action: run-command, command: [sh, -c, 'echo done >> witness']}
+"""
 WORKFLOW = """name: job
 steps:
   - {id: leave, action: run-command, command: [sh, -c, 'echo done >> witness']}
@@ -42,15 +53,18 @@ class Loop:
     """Each schedule with its only instant."""
     late: set[str] = field(default_factory=set)
     """Runs of schedules that may have been added too late to be due."""
+    delivered: dict[int, str] = field(default_factory=dict)
+    """What was delivered, each with its run."""
 
     async def request(self, method: str, path: str, **more: Any) -> Any:
         """Ask whoever is there, until somebody answers."""
+        own = more.pop("headers", {})
         async with asyncio.timeout(PATIENCE_S):
             while True:
                 url = self.chance.choice(self.servers).url
-                headers = bearer((self.fabric.root / "token").read_text().strip())
+                headers = {**bearer((self.fabric.root / "token").read_text().strip()), **own}
                 try:
-                    async with httpx2.AsyncClient(base_url=url, headers=headers, timeout=20.0) as client:
+                    async with httpx2.AsyncClient(base_url=url, headers=headers, timeout=20.0, verify=TLS) as client:
                         answer = await client.request(method, path, **more)
                 except httpx2.HTTPError:
                     await asyncio.sleep(0.05)
@@ -82,6 +96,21 @@ class Loop:
         await victim.end()
         await victim.start()
 
+    async def deliver_around(self, due: float) -> None:
+        """Send deliveries, as a sender does: again, until they are accepted."""
+        await asyncio.sleep(max(0.0, due + self.chance.uniform(-0.05, 0.5) - time.time()))
+        await asyncio.gather(*(self._deliver(len(self.delivered) + nth) for nth in range(DELIVERIES)))
+
+    async def _deliver(self, number: int) -> None:
+        body = json.dumps({"number": number}).encode()
+        signed = {"X-Signature-256": hmac.digest(SECRET.encode(), body, "sha256").hex()}
+        headers = {"Content-Type": "application/json", **signed}
+        taken = await self.request("POST", "/api/v1/webhooks/code", content=body, headers=headers)
+        assert taken.status_code == 202, taken.text
+        again = await self.request("POST", "/api/v1/webhooks/code", content=body, headers=headers)
+        assert (again.json()["run_id"], again.json()["repeated"]) == (taken.json()["run_id"], True)
+        self.delivered[number] = taken.json()["run_id"]
+
     async def require_once(self) -> int:
         """Check that every instant was fired once; return how many runs a person has to look at."""
         in_doubt, runs = 0, set[str]()
@@ -89,16 +118,24 @@ class Loop:
             fired = await self._fired(name)
             assert fired["due_at"] == due
             runs.add(fired["run_id"])
-            status = await self._ended(fired["run_id"])
-            left = self.fabric.root / "runs" / fired["run_id"] / "workspace" / "witness"
-            seen = left.read_text().count("done") if left.exists() else 0
-            in_doubt += status != "completed"  # waiting: a person decides whether its step is to be done again
-            assert (status, seen) in (("completed", 1), ("waiting", 0), ("waiting", 1), ("given up", 0)), name
+            in_doubt += await self._require_seen_once(fired["run_id"])
             why = (await self.request("GET", f"{BASE}/{name}/why", params={"at": str(due)})).json()
             assert (why["answer"], why["run_id"]) == ("fired", fired["run_id"])
         assert len(runs) == len(self.names)
+        for run_id in self.delivered.values():
+            in_doubt += await self._require_seen_once(run_id)
+        runs |= set(self.delivered.values())
+        assert len(runs) == len(self.names) + len(self.delivered)
         assert {path.name for path in self.fabric.run_dirs()} - self.late == runs
         return in_doubt
+
+    async def _require_seen_once(self, run_id: str) -> bool:
+        """Check what the witness of a run saw; return whether a person decides if its step is to be done again."""
+        status = await self._ended(run_id)
+        left = self.fabric.root / "runs" / run_id / "workspace" / "witness"
+        seen = left.read_text().count("done") if left.exists() else 0
+        assert (status, seen) in (("completed", 1), ("waiting", 0), ("waiting", 1), ("given up", 0)), run_id
+        return status != "completed"
 
     async def _fired(self, name: str) -> dict[str, Any]:
         async with asyncio.timeout(PATIENCE_S):
@@ -129,20 +166,24 @@ async def kill_servers(folder: Path, count: int, kills: int, **more: Any) -> Non
     (folder / "workflow-definitions").mkdir()
     (folder / "workflow-definitions" / "job.yaml").write_text(WORKFLOW)
     async with ScriptedModel(lambda _request, _nth: Say("nothing")) as model, AsyncExitStack() as stack:
-        fabric = Fabric(folder, settings(model.base_url, **more))
+        (folder / "workflow-definitions" / "taker.yaml").write_text(TAKER)
+        hook = {"code": {"scheme": "hmac-sha256", "secret": "env:HOOK_SECRET"}}
+        fabric = Fabric(folder, settings(model.base_url, webhooks=hook, **more), environment={"HOOK_SECRET": SECRET})
         servers = [Member(str(nth), fabric, ("serve", "--port", "0", "--json")) for nth in range(count)]
         for each in servers:
             stack.push_async_callback(each.aclose)
             await each.start()
         loop = Loop(fabric, servers, random.Random(19))
         for number in range(kills):
-            await loop.kill_around(await loop.plan(number))
+            due = await loop.plan(number)
+            await asyncio.gather(loop.kill_around(due), loop.deliver_around(due))
         in_doubt = await loop.require_once()
-        assert in_doubt < len(loop.names)
+        assert in_doubt < len(loop.names) + len(loop.delivered)
         assert [line for each in servers for line in each.accidents] == []
     where = "SQLite" if count == 1 else "PostgreSQL"
     report(f"kills of servers around firings, {where}", kills)
     report(f"instants that were fired once, {where}", len(loop.names))
+    report(f"deliveries of webhooks that were taken once, {where}", len(loop.delivered))
     report(f"runs of those that wait for a person, {where}", in_doubt)
 
 
@@ -156,13 +197,13 @@ def database_url() -> Iterator[str]:
 
 @pytest.mark.slow
 @pytest.mark.sqlite
-@pytest.mark.proves("AU-5")
+@pytest.mark.proves("AU-5", "AU-10")
 async def test_a_server_that_is_killed_around_firings_fires_each_once(tmp_path: Path) -> None:
     await kill_servers(tmp_path, 1, effort(2, 60))
 
 
 @pytest.mark.slow
-@pytest.mark.proves("AU-5")
+@pytest.mark.proves("AU-5", "AU-10")
 async def test_two_servers_on_one_database_that_are_killed_around_firings_fire_each_once(
     tmp_path: Path, database_url: str
 ) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +10,12 @@ import pytest
 
 from agent_fabric.client import FabricClient
 from agent_fabric.domain.errors import InvalidInputs, NameTaken, ScheduleNotFound
+from agent_fabric.domain.identity import Kind, Principal, Scope, widened
 from agent_fabric.testing.scripted_model import ScriptedModel
 from integration.http.served import PATIENCE_S, SCRIPT, Served, served
 
 BASE = "/api/v1/schedules"
+LOCAL = Principal("ada", Kind.LOCAL, widened((Scope.ADMIN,)))
 
 
 async def until(server: Served, path: str, done: Any) -> dict[str, Any]:
@@ -67,6 +70,25 @@ async def test_a_schedule_speaks_in_a_session_that_stays_and_marks_it_unread(tmp
         assert len((await server.client.get("/api/v1/sessions")).json()["sessions"]) == 2
 
 
+@pytest.mark.proves("AU-2", "AU-12")
+async def test_a_turn_that_a_schedule_starts_has_no_shell_where_no_box_is(tmp_path: Path) -> None:
+    async with served(tmp_path, also={"sandbox": {"level": "C"}}) as server:
+        wish = {"name": "talk", "cron_expression": "0 3 * * *", "target_kind": "chat", "agent_id": "engineering"}
+        said = {"task_instruction": "do it [[script=long]]", "use_persistent_chat": True}
+        assert (await server.client.post(BASE, json={**wish, **said})).status_code == 201
+        by_itself = (await server.client.post(f"{BASE}/talk/fire")).json()["run_id"]
+        done = await until(server, f"/runs/{by_itself}/events", lambda body: "unattended_shell" in str(body))
+        assert done["events"][0]["payload"]["priority"] == "scheduled"
+        await until(server, f"/runs/{by_itself}", lambda body: body["_meta"]["status"] != "running")
+        (session,) = (await server.client.get("/api/v1/sessions")).json()["sessions"]
+        sent = await server.client.post(
+            f"/api/v1/sessions/{session['id']}/messages", json={"content": "do it [[script=long]]"}
+        )
+        by_hand = sent.json()["run_id"]
+        watched = await until(server, f"/runs/{by_hand}/events", lambda body: "echo 3" in str(body))
+        assert "unattended_shell" not in str(watched)
+
+
 @pytest.mark.proves("AU-3")
 async def test_the_client_manages_schedules(tmp_path: Path) -> None:
     async with served(tmp_path) as server, FabricClient(str(server.client.base_url), token=server.token) as client:
@@ -115,6 +137,16 @@ async def test_a_backfill_fires_what_was_not_fired_one_after_another(tmp_path: P
             ),
         )
         assert [each["reason"] for each in rows["firings"]] == ["backfill"] * len(looked["queued"])
+        await server.client.post(f"{BASE}/past/pause")
+        earlier = {"from": now - 9 * 86_400, "to": now - 4 * 86_400}
+        more = (await server.client.post(f"{BASE}/past/backfill", json=earlier)).json()["queued"]
+        back = (await server.client.delete(f"{BASE}/past/backfill")).json()
+        assert (back["name"], 0 < back["withdrawn"] <= len(more)) == ("past", True)
+        shown = await until(server, f"{BASE}/past", lambda body: not body["queued"])
+        assert shown["is_active"] is False
+        newest = {"at": str(more[-1])}
+        why = (await server.client.get(f"{BASE}/past/why", params=newest)).json()
+        assert (why["answer"], why["reason"], bool(why["by"])) == ("skipped", "withdrawn", True)
         again = (await server.client.post(f"{BASE}/past/backfill", json={**period, "dry_run": True})).json()
         assert (again["queued"], len(again["already"])) == ([], len(looked["queued"]))
 
@@ -162,3 +194,25 @@ async def test_a_schedule_uses_the_model_that_it_requires(tmp_path: Path) -> Non
             run_id = next(each["run_id"] for each in fired["firings"] if each["run_id"])
             events = (await server.client.get(f"/runs/{run_id}/events")).json()["events"]
             assert events[0]["payload"]["model_key"] == "big"
+
+
+async def test_thousands_of_schedules_are_listed_in_pages_with_few_queries(tmp_path: Path) -> None:
+    async with served(tmp_path) as server:
+        store = server.fabric.automation.store
+        made = await server.fabric.automation.manage.add(
+            {"name": "s-0000", "cron_expression": "30 2 * * *", "timezone": "Europe/Berlin", "task_instruction": "x"},
+            by=LOCAL,
+        )
+        for number in range(1, 450):
+            await store.schedules.add(replace(made, id=f"id-{number}", name=f"s-{number:04}"), by="ada")
+        begun = time.process_time()
+        first = (await server.client.get(BASE)).json()
+        took = time.process_time() - begun
+        assert (len(first["schedules"]), first["next"]) == (200, "s-0199")
+        assert took < 2, "a query for each, or a rule that is read again and again"
+        rest = (await server.client.get(BASE, params={"after": first["next"], "limit": 1_000})).json()
+        assert (len(rest["schedules"]), rest["next"]) == (250, None)
+        found = (await server.client.get(BASE, params={"q": "S-03"})).json()
+        assert [each["name"] for each in found["schedules"]] == [f"s-{number:04}" for number in range(300, 400)]
+        async with FabricClient(str(server.client.base_url), token=server.token) as client:
+            assert len(await client.schedules.list()) == 450

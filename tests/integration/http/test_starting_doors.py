@@ -76,6 +76,7 @@ OTHERS = {
     "DELETE /api/v1/dead-letters/{letter_id}",
     "DELETE /api/v1/keys/{key_id}",
     "DELETE /api/v1/schedules/{name}",
+    "DELETE /api/v1/schedules/{name}/backfill",
     "DELETE /api/v1/secrets/{name}",
     "DELETE /api/v1/sessions/{session_id}",
     "DELETE /api/v1/sessions/{session_id}/messages/{message_id}",

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from agent_fabric.application.ports.database import Migrated
+from agent_fabric.application.ports.webhooks import NewDelivery
 from agent_fabric.domain.errors import DriverConflict, StoreUnavailable
 from agent_fabric.domain.events import RunInterrupted
 from agent_fabric.domain.ids import RunId
@@ -115,7 +116,7 @@ async def test_text_that_no_database_stores_finds_nothing(database_url: str, tmp
         assert await tables.users.find(name) is None
         assert await tables.api_keys.find(name) is None
         assert not await tables.ended_logins.has(name)
-        assert await tables.deliveries.note("github", name)
+        assert await tables.deliveries.take(NewDelivery(source="github", delivery_id=name)) == []
         assert (await tables.idempotency.claim(name, name, b"r")).is_new
     tables.close()
 
@@ -154,8 +155,9 @@ async def test_writers_of_several_processes_take_turns(database_url: str, tmp_pa
         claims = await asyncio.gather(*(each.idempotency.claim("ada", "k", b"r") for each in servers for _ in range(5)))
         assert sum(claim.is_new for claim in claims) == 1
         assert len({claim.run_id for claim in claims}) == 1
-        noted = await asyncio.gather(*(each.deliveries.note("github", "1") for each in servers for _ in range(5)))
-        assert sum(noted) == 1
+        delivery = NewDelivery(source="github", delivery_id="1")
+        taken = await asyncio.gather(*(each.deliveries.take(delivery) for each in servers for _ in range(5)))
+        assert sum(each is not None for each in taken) == 1
     finally:
         for each in servers:
             each.close()

@@ -9,7 +9,7 @@ import pytest
 from agent_fabric.application.ports.runs import RunRepository
 from agent_fabric.application.ports.storage import Storage
 from agent_fabric.infrastructure.clock import SystemClock
-from agent_fabric.infrastructure.secrets.keyring import open_keyring
+from agent_fabric.infrastructure.secrets.keyring import Keyring, open_keyring
 from agent_fabric.testing.fakes import FrozenClock
 from contract.run_repository_contract import RunRepositoryContract
 from contract.storage_contract import StorageContract
@@ -17,11 +17,16 @@ from integration.persistence.postgres_storage import open_tables
 from integration.persistence.sealed_folder import EncryptedRuns
 
 
+def keyring_in(folder: Path) -> Callable[[], Keyring]:
+    """Return what opens the keys of a user who lives in a folder."""
+    return lambda: open_keyring({"XDG_DATA_HOME": str(folder / "data")})
+
+
 @pytest.mark.proves("SC-13")
 class TestPostgresTables(StorageContract):
     @pytest.fixture
     async def storage(self, database_url: str, tmp_path: Path, clock: FrozenClock) -> AsyncIterator[Storage]:
-        tables = open_tables(database_url, tmp_path, clock)
+        tables = open_tables(database_url, tmp_path, clock, open_keyring=keyring_in(tmp_path))
         yield cast("Storage", tables)
         tables.close()
 
@@ -32,7 +37,7 @@ class TestTablesBehindPgbouncer(StorageContract):
     async def storage(
         self, database_url: str, through_pgbouncer: Callable[[str], str], tmp_path: Path, clock: FrozenClock
     ) -> AsyncIterator[Storage]:
-        tables = open_tables(through_pgbouncer(database_url), tmp_path, clock)
+        tables = open_tables(through_pgbouncer(database_url), tmp_path, clock, open_keyring=keyring_in(tmp_path))
         yield cast("Storage", tables)
         tables.close()
 

@@ -6,7 +6,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from agent_fabric.application.automation.manage_schedules import require_own
-from agent_fabric.application.ports.automation import AutomationStore, NewFiring, ReadCron
+from agent_fabric.application.ports.automation import AutomationStore, ReadCron
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.domain.automation.firing import Firing, FiringStatus, Reason
 from agent_fabric.domain.automation.schedule import Schedule
@@ -17,7 +17,17 @@ from agent_fabric.domain.identity import Principal
 UNASKED = 100
 """Instants that are made up for without being asked again."""
 MAX_INSTANTS = 10_000
+IN_ONE_WRITE = 500
+"""Instants that are queued in one transaction, so that others can write in between."""
 _AT_ONCE = "at once: "
+
+
+class Withdrawn(NamedTuple):
+    """What was taken back of a backfill."""
+
+    name: str
+    withdrawn: int
+    """Instants that waited, and are not made up for. Runs that were started go on."""
 
 
 class Backfilled(NamedTuple):
@@ -73,8 +83,9 @@ class BackfillSchedule:
             raise InvalidInputs(f"A backfill has at most {MAX_INSTANTS:,} instants", hint="Choose a shorter period.")
         if len(wanted) > UNASKED and not confirmed:
             raise InvalidInputs(f"This would start {len(wanted)} runs", hint="Look with --dry-run; confirm with --yes.")
-        for instant in wanted:
-            queued = Firing(
+        about = f"{_AT_ONCE}{at_once}" if at_once > 1 else ""
+        firings = [
+            Firing(
                 trigger=schedule.name,
                 due_at=instant,
                 until_at=instant,
@@ -82,12 +93,25 @@ class BackfillSchedule:
                 reason=Reason.BACKFILL,
                 fired_at=now,
                 server=by.name,
-                about=f"{_AT_ONCE}{at_once}" if at_once > 1 else "",
+                about=about,
                 revision=schedule.revision,
             )
-            await self.store.queue.record(NewFiring(firing=queued))
+            for instant in wanted
+        ]
+        for first in range(0, len(firings), IN_ONE_WRITE):
+            await self.store.backlog.add(firings[first : first + IN_ONE_WRITE])
         self.queued()
         return done
+
+    async def withdraw(self, schedule: Schedule, *, by: Principal) -> Withdrawn:
+        """Take back what waits to be made up for.
+
+        Raises:
+            Forbidden: it is somebody else's schedule.
+        """
+        require_own(schedule, by)
+        count = await self.store.backlog.withdraw(schedule.name, by=by.name, now=self.clock.now())
+        return Withdrawn(schedule.name, count)
 
 
 def runs_at_once(firing: Firing) -> int:

@@ -1,15 +1,16 @@
 """Says why a schedule did or did not do something, and what it will do."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import islice
 from typing import NamedTuple
+from zoneinfo import ZoneInfo
 
 from agent_fabric.application.ports.automation import FiringHistory, ReadCron
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.domain.automation.schedule import Rule, zone_of
-from agent_fabric.domain.automation.timing import due_between, names_hours, place
+from agent_fabric.domain.automation.timing import WallTimes, due_between, names_hours, place
 from agent_fabric.domain.automation.why import SAME_S, Explain, Explanation, History, asked_time
 from agent_fabric.domain.errors import InvalidInputs, ScheduleNotFound
 
@@ -64,14 +65,27 @@ def simulate(rule: Rule, read_cron: ReadCron, start: float, end: float) -> Seque
     Raises:
         ConfigError: the rule cannot be read.
     """
-    timing, zone = rule.timing(read_cron), zone_of(rule.timezone)
+    return _planned(rule, read_cron, islice(due_between(rule.timing(read_cron), start, end), MAX_SHOWN))
+
+
+def upcoming(rule: Rule, read_cron: ReadCron, start: float, count: int) -> Sequence[PlannedFiring]:
+    """Return the next instants of a rule, and what is odd about each.
+
+    Raises:
+        ConfigError: the rule cannot be read.
+    """
+    return _planned(rule, read_cron, islice(rule.timing(read_cron).after(start), count))
+
+
+def _planned(rule: Rule, read_cron: ReadCron, instants: Iterable[float]) -> list[PlannedFiring]:
+    zone = zone_of(rule.timezone)
     named = rule.every_s is None and names_hours(rule.cron_expression)
+    walls = read_cron(rule.cron_expression) if named else None
     planned = []
-    for at in islice(due_between(timing, start, end), MAX_SHOWN):
+    for at in instants:
         local = datetime.fromtimestamp(at, zone)
-        planned.append(
-            PlannedFiring(at, local.isoformat(), _oddity(rule, read_cron, local) if named else _again(local))
-        )
+        note = _again(local) if walls is None else _oddity(walls, zone, local)
+        planned.append(PlannedFiring(at, local.isoformat(), note))
     return planned
 
 
@@ -79,12 +93,11 @@ def _again(local: datetime) -> str:
     return "the clock shows this time again" if local.fold else ""
 
 
-def _oddity(rule: Rule, read_cron: ReadCron, local: datetime) -> str:
+def _oddity(walls: WallTimes, zone: ZoneInfo, local: datetime) -> str:
     """Say that an instant stands for a time that does not exist, or for the first of two."""
     wall = local.replace(tzinfo=None)
-    if len(place(wall, zone_of(rule.timezone)).instants) > 1:
+    if len(place(wall, zone).instants) > 1:
         return "the clock shows this time twice: only the first counts"
-    walls = read_cron(rule.cron_expression)
     if next(walls(wall - timedelta(seconds=1)), None) == wall:
         return ""
     return "the named time does not exist on this day: due at the next instant that does"

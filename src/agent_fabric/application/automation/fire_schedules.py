@@ -395,7 +395,7 @@ class FireSchedules:
             schedule = await self.store.schedules.find(firing.trigger)
         except ScheduleNotFound:
             return replace(settled, status=FiringStatus.SKIPPED, reason=Reason.CHANGED), None
-        if not schedule.is_active:
+        if not schedule.is_active and firing.reason is not Reason.BACKFILL:  # that was asked for by hand
             paused = replace(settled, status=FiringStatus.SKIPPED, reason=Reason.PAUSED, about=schedule.paused_by)
             return paused, None
         if schedule.required_model and not self.model_is_free(schedule.required_model):

@@ -46,6 +46,8 @@ _PLAIN = (
     "inputs",
 )
 MAX_SCHEDULES = 100_000
+MOST = 400 * 86_400
+"""Of any number that is set: 400 days in seconds."""
 TRIES = 5
 """A change of a schedule that is fired at this moment is tried again."""
 
@@ -203,6 +205,7 @@ class ManageSchedules:
         if wish.get("is_active") is not None:
             schedule = replace(schedule, is_active=bool(wish["is_active"]))
         _require_target(schedule)
+        _require_sense(schedule)
         return schedule.after_change(self.read_cron, now)
 
 
@@ -249,6 +252,18 @@ def _require_target(schedule: Schedule) -> None:
         raise InvalidInputs(
             "A schedule needs a task_instruction, or a target", hint='Such as: --do "Summarize the log of today".'
         )
+
+
+def _require_sense(schedule: Schedule) -> None:
+    """Refuse numbers that nobody can mean: the command line takes any."""
+    least = {"max_catch_up": 1, "pause_after_failures": 0, "max_late_s": 0, "jitter_s": 0, "daily_runs": 1}
+    for name, lowest in least.items():
+        value = getattr(schedule, name)
+        if value is not None and not lowest <= value <= MOST:
+            raise InvalidInputs(f"{name} cannot be {value}", hint=f"It is at least {lowest}.")
+    rule = schedule.rule
+    if rule.starts_at is not None and rule.ends_at is not None and rule.ends_at < rule.starts_at:
+        raise InvalidInputs("ends_at is before starts_at: it would never be due", hint="Change one of them.")
 
 
 def _choice(kind: Any, value: object, what: str) -> Any:

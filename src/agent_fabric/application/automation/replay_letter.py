@@ -6,10 +6,9 @@ from dataclasses import dataclass
 
 from agent_fabric.application.automation.manage_schedules import ManageSchedules
 from agent_fabric.application.automation.watch_sensors import WatchSensors
-from agent_fabric.application.ports.automation import AutomationStore, DeadLetter, DeadLetters, LetterKind, NewFiring
+from agent_fabric.application.ports.automation import AutomationStore, DeadLetter, DeadLetters, LetterKind
 from agent_fabric.application.ports.bus import BusMessage
 from agent_fabric.application.ports.clock import Clock
-from agent_fabric.domain.automation.firing import Firing, FiringStatus, Reason, run_of_firing
 from agent_fabric.domain.errors import ConfigError, DeadLetterSettled
 from agent_fabric.domain.identity import Principal
 from agent_fabric.domain.ids import RunId
@@ -67,7 +66,7 @@ class SettleLetters:
 
 @dataclass(frozen=True, slots=True)
 class ReplayTrigger:
-    """Starts what a schedule or a sensor could not start."""
+    """Starts what a schedule, a sensor or a webhook could not start."""
 
     manage: ManageSchedules
     watch: WatchSensors
@@ -83,22 +82,11 @@ class ReplayTrigger:
         if "schedule" in kept:
             schedule = await self.store.schedules.find(str(kept["schedule"]))
             return await self.manage.fire(schedule, by=by, due_at=None if again else float(kept["due_at"]))
-        sensor, now = str(kept["sensor"]), self.watch.clock.now()
-        task = await self.watch.task_for(f"sensor {sensor}", str(kept["workflow"]), kept["inputs"])
-        due = now if again else letter.created_at
-        run_id = run_of_firing(sensor, due) if again else RunId(str(kept["run_id"]))
-        fired = Firing(
-            trigger=sensor,
-            due_at=due,
-            until_at=due,
-            status=FiringStatus.FIRED,
-            reason=Reason.MANUAL,
-            fired_at=now,
-            run_id=run_id,
-            server=by.name,
-        )
+        source = f"sensor {kept['sensor']}" if "sensor" in kept else f"webhook {kept['source']}"
+        task = await self.watch.task_for(source, str(kept["workflow"]), kept["inputs"])
+        run_id = RunId(str(uuid.uuid4()) if again else str(kept["run_id"]))
         created = self.watch.first_event(run_id, task)
-        if await self.store.queue.record(NewFiring(firing=fired, created=created)):
+        if await self.store.letters.start(letter, run_id, created, by=by.name, now=self.watch.clock.now()):
             self.watch.begin([run_id])
         return run_id
 

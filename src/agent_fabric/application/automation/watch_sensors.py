@@ -154,6 +154,7 @@ def _letter(armed: ArmedSensor, happening: Happening, reason: str, now: float) -
         reason=reason,
         payload={
             "sensor": armed.name,
+            "key": happening.key,
             "workflow": armed.workflow,
             "inputs": dict(happening.payload),
             "run_id": run_id,

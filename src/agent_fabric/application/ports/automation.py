@@ -116,6 +116,24 @@ class Turn:
     letters: Sequence[DeadLetter] = ()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleQuery:
+    """Which schedules are listed, by name."""
+
+    declared: bool = False
+    """Only those that files declare."""
+    owners: Sequence[str] | None = None
+    """Only those of these owners; None: of all."""
+    words: str = ""
+    """Only those in whose name, target or instruction this stands."""
+    after: str = ""
+    """Only those whose name comes behind this one."""
+    limit: int | None = None
+
+
+EVERY_SCHEDULE = ScheduleQuery()
+
+
 class ScheduleRepository(Protocol):
     """All schedules of one fabric folder, shared by many processes."""
 
@@ -135,8 +153,8 @@ class ScheduleRepository(Protocol):
         """
         ...
 
-    async def list(self, *, declared: bool = False) -> Sequence[Schedule]:
-        """Return all schedules, by name; `declared`: only those that files declare."""
+    async def list(self, wanted: ScheduleQuery = EVERY_SCHEDULE) -> Sequence[Schedule]:
+        """Return schedules, by name."""
         ...
 
     async def change(self, old: Schedule, new: Schedule, *, by: str, now: float) -> bool:
@@ -199,6 +217,30 @@ class FiringHistory(Protocol):
         ...
 
 
+class FiringOverview(Protocol):
+    """What a list of schedules shows of their firings; a few queries, however many schedules there are."""
+
+    async def newest(self, triggers: Sequence[str]) -> Mapping[str, Firing]:
+        """Return the newest firing of each schedule that has one."""
+        ...
+
+    async def waiting(self, triggers: Sequence[str]) -> Mapping[str, int]:
+        """Return how many firings of each schedule wait, if any."""
+        ...
+
+
+class Backlog(Protocol):
+    """Instants of the past that a person wants to be made up for."""
+
+    async def add(self, firings: Sequence[Firing]) -> int:
+        """Queue instants in one transaction, but for those that are fired or queued; return how many there are."""
+        ...
+
+    async def withdraw(self, trigger: str, *, by: str, now: float) -> int:
+        """Take back what waits to be made up for; return how many instants there were."""
+        ...
+
+
 class Heartbeats(Protocol):
     """When processes that fire schedules were alive."""
 
@@ -226,6 +268,13 @@ class DeadLetters(Protocol):
         """
         ...
 
+    async def start(self, letter: DeadLetter, run_id: RunId, created: Event, *, by: str, now: float) -> bool:
+        """Create the run of a letter and note that it was replayed, in one transaction; False: the run is there.
+
+        What a sensor had noticed then has this run.
+        """
+        ...
+
     async def settle(self, letter: DeadLetter, *, status: str, by: str, outcome: str, now: float) -> bool:
         """Note what was decided about a letter; False: it was settled before."""
         ...
@@ -247,6 +296,16 @@ class AutomationStore(Protocol):
     @property
     def history(self) -> FiringHistory:
         """What was fired, skipped, and who was alive."""
+        ...
+
+    @property
+    def overview(self) -> FiringOverview:
+        """What became of many schedules."""
+        ...
+
+    @property
+    def backlog(self) -> Backlog:
+        """What is to be made up for."""
         ...
 
     @property

@@ -1,8 +1,13 @@
 """What others send us, seen from those who want to have it."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol
+
+from agent_fabric.application.ports.automation import DeadLetter
+from agent_fabric.application.ports.bus import BusMessage
+from agent_fabric.domain.events import Event
+from agent_fabric.domain.ids import RunId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,6 +21,20 @@ class Delivery:
     payload: Any
     headers: Mapping[str, str]
     """What the sender says about it, names in small letters."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewDelivery:
+    """A delivery with everything that follows from it."""
+
+    source: str
+    delivery_id: str
+    runs: Mapping[RunId, Event] = field(default_factory=dict)
+    """The runs that it starts, each with its first event, which has the whole body."""
+    letters: Sequence[DeadLetter] = ()
+    """What could not be started."""
+    message: BusMessage | None = None
+    """What the bus is told of it."""
 
 
 class WebhookReceiver(Protocol):
@@ -33,12 +52,15 @@ class WebhookReceiver(Protocol):
 
 
 class DeliveryStore(Protocol):
-    """Remembers what has been delivered."""
+    """Remembers what has been delivered. A delivery and what follows from it become durable in one transaction."""
 
-    async def knows(self, source: str, delivery_id: str) -> bool:
-        """Tell whether a delivery has come before."""
+    async def find(self, source: str, delivery_id: str, runs: Sequence[RunId]) -> Sequence[RunId] | None:
+        """Return those of the runs that there are, if a delivery has come before; None: it has not."""
         ...
 
-    async def note(self, source: str, delivery_id: str) -> bool:
-        """Remember a delivery, durably; False if it is known already."""
+    async def take(self, delivery: NewDelivery) -> Sequence[RunId] | None:
+        """Write a delivery, its runs without a driver, its dead letters and its message; return the runs that are new.
+
+        None: it has come before, and nothing was written.
+        """
         ...

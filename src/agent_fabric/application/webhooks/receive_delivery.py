@@ -2,17 +2,18 @@
 
 import asyncio
 import json
+import uuid
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qsl
 
-from agent_fabric.application.ports.automation import DeadLetter, DeadLetters, LetterKind
-from agent_fabric.application.ports.bus import Bus
+from agent_fabric.application.ports.automation import DeadLetter, FirstEvent, LetterKind
+from agent_fabric.application.ports.bus import BusMessage
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.limits import Limiter, Rate
-from agent_fabric.application.ports.webhooks import Delivery, DeliveryStore, WebhookReceiver
+from agent_fabric.application.ports.webhooks import Delivery, DeliveryStore, NewDelivery, WebhookReceiver
 from agent_fabric.domain.errors import (
     ConfigError,
     DefinitionNotFound,
@@ -23,9 +24,10 @@ from agent_fabric.domain.errors import (
     TooManyRequests,
     Unauthenticated,
 )
-from agent_fabric.domain.identity import Principal
+from agent_fabric.domain.events import Event
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.json_schema import too_deep
+from agent_fabric.domain.runs.task import Task
 from agent_fabric.domain.secret_strength import weakness
 from agent_fabric.domain.secrets import defused
 from agent_fabric.domain.webhooks import (
@@ -46,8 +48,12 @@ _NOBODY = Signing(scheme=Scheme.GITHUB)
 _NEVER = (ConfigError, DefinitionNotFound, InvalidDefinition, InvalidInputs, RecruitError)
 """Why a workflow cannot be started, however often it is tried."""
 
-Start = Callable[[str, str, Mapping[str, Any], RunId], Awaitable[None]]
-"""Starts a workflow for a source, with these of its inputs, as this run; one that exists already stays as it is."""
+TaskFor = Callable[[str, str, Mapping[str, Any]], Awaitable[Task]]
+"""Returns the task of a workflow for a source, with those of the offered inputs that it takes; raises FabricError."""
+Commit = Callable[[], Awaitable[Sequence[RunId] | None]]
+"""Makes a delivery durable with its runs; returns those that are new. None: it had come before."""
+Start = Callable[[str, Sequence[RunId], Commit], Awaitable[bool]]
+"""Commits a delivery of a source, if its runs may be started now, and has them driven; False: it had come before."""
 
 
 SHORTEST_SECRET = 16
@@ -89,12 +95,13 @@ class ReceiveDelivery:
     resolve: Callable[[str], Awaitable[str]]
     """Finds a secret by its reference."""
     book: DeliveryStore
-    bus: Bus
+    tell: Callable[[BusMessage], None]
+    """Tells this process of a message that is in the outbox."""
     limiter: Limiter
+    task_for: TaskFor
+    first_event: FirstEvent
     start: Start
     clock: Clock
-    letters: DeadLetters | None = None
-    """Where a delivery is kept whose workflow could not be started."""
     armed: Callable[[str], Awaitable[Sequence[str]]] | None = None
     """Finds the workflows whose files name a source as their trigger."""
     receivers: dict[str, WebhookReceiver] = field(default_factory=dict)
@@ -155,53 +162,41 @@ class ReceiveDelivery:
         found = delivery.delivery_id
         runs = {run_of(name, found): source.workflow} if source.workflow else {}
         if self.armed is not None:
-            runs |= {run_of(f"{name} {each}", found): each for each in await self.armed(name)}
+            armed = [each for each in await self.armed(name) if each != source.workflow]
+            runs |= {run_of(f"{name} {each}", found): each for each in armed}
         if source.events and delivery.event not in source.events:
             runs = {}
-        run_id = next(iter(runs), None)
-        if await self.book.knows(name, found):
+        known = await self.book.find(name, found, tuple(runs))
+        if known is not None:
+            return Received(delivery_id=found, run_id=next(iter(known), None), is_repeated=True)
+        created, letters = await self._prepare(name, delivery, runs)
+        # Before anything is durable: whoever cannot take it now gets it again.
+        receiver = self.receivers.get(name)
+        answer = None if receiver is None else await receiver.receive(name, delivery)
+        run_id = next(iter(created), None)
+        message = _message(name, delivery, run_id)
+        new = NewDelivery(source=name, delivery_id=found, runs=created, letters=letters, message=message)
+        if not await self.start(name, tuple(created), lambda: self.book.take(new)):
             return Received(delivery_id=found, run_id=run_id, is_repeated=True)
-        # The run first: its first event has the whole body, and an id that repeats find.
-        for each, workflow in runs.items():
-            inputs = {"event": delivery.event, "payload": delivery.payload, "headers": dict(delivery.headers)}
-            try:
-                await self.start(name, workflow, inputs, each)
-            except _NEVER as problem:
-                await self._bury(name, workflow, inputs, each, problem)
-                run_id = None if each == run_id else run_id
-        answer = await self._hand_on(name, delivery, run_id)
+        self.tell(message)
         return Received(delivery_id=found, run_id=run_id, answer=answer)
 
-    async def _bury(
-        self, name: str, workflow: str, inputs: Mapping[str, Any], run_id: RunId, problem: FabricError
-    ) -> None:
-        """Keep a delivery whose workflow cannot be started: to deliver it again would not help, and it may matter.
+    async def _prepare(
+        self, name: str, delivery: Delivery, runs: Mapping[RunId, str]
+    ) -> tuple[dict[RunId, Event], list[DeadLetter]]:
+        """Return the first events of the runs that a delivery starts, and dead letters for those that cannot be.
 
-        Raises:
-            FabricError: there is nowhere to keep it, so that the sender is told.
+        To deliver such a one again would not help, and it may matter.
         """
-        if self.letters is None:
-            raise problem
-        letter = DeadLetter(
-            id=run_id,
-            kind=LetterKind.DELIVERY_IN,
-            source=f"webhook {name}",
-            reason=problem.message,
-            payload={"source": name, "workflow": workflow, "inputs": dict(inputs), "run_id": run_id},
-            created_at=self.clock.now(),
-        )
-        await self.letters.add(letter)
-
-    async def replay(self, letter: DeadLetter, by: Principal, again: bool) -> str:  # noqa: ARG002 - see `Replay`
-        """Start the workflow of a delivery that was kept, as the same run or as a new one.
-
-        Raises:
-            FabricError: it cannot be started now either.
-        """
-        kept = letter.payload
-        run_id = run_of(f"{kept['source']} {self.clock.now()}", letter.id) if again else RunId(str(kept["run_id"]))
-        await self.start(str(kept["source"]), str(kept["workflow"]), kept["inputs"], run_id)
-        return run_id
+        created: dict[RunId, Event] = {}
+        letters: list[DeadLetter] = []
+        inputs = {"event": delivery.event, "payload": delivery.payload, "headers": dict(delivery.headers)}
+        for run_id, workflow in runs.items():
+            try:
+                created[run_id] = self.first_event(run_id, await self.task_for(f"webhook {name}", workflow, inputs))
+            except _NEVER as problem:
+                letters.append(_letter(name, workflow, inputs, run_id, problem, self.clock.now()))
+        return created, letters
 
     async def _verified(self, name: str, headers: Mapping[str, str], body: bytes) -> DeliverySource:
         source = self.sources.get(name)
@@ -219,21 +214,31 @@ class ReceiveDelivery:
             )
         return source
 
-    async def _hand_on(self, name: str, delivery: Delivery, run_id: RunId | None) -> Mapping[str, Any] | None:
-        receiver, answer = self.receivers.get(name), None
-        if receiver is not None:
-            answer = await receiver.receive(name, delivery)
-        if await self.book.note(name, delivery.delivery_id):
-            message = {
-                "source": name,
-                "event": delivery.event,
-                "delivery_id": delivery.delivery_id,
-                "payload": delivery.payload,
-                "headers": dict(delivery.headers),
-                "run_id": run_id,
-            }
-            self.bus.publish(f"{SUBJECT}.{name}", message)
-        return answer
+
+def _message(name: str, delivery: Delivery, run_id: RunId | None) -> BusMessage:
+    payload = {
+        "source": name,
+        "event": delivery.event,
+        "delivery_id": delivery.delivery_id,
+        "payload": delivery.payload,
+        "headers": dict(delivery.headers),
+        "run_id": run_id,
+    }
+    message_id = str(uuid.uuid5(uuid.NAMESPACE_URL, f"webhook:{name}:{delivery.delivery_id}"))
+    return BusMessage(message_id, f"{SUBJECT}.{name}", payload)
+
+
+def _letter(
+    name: str, workflow: str, inputs: Mapping[str, Any], run_id: RunId, problem: FabricError, now: float
+) -> DeadLetter:
+    return DeadLetter(
+        id=run_id,
+        kind=LetterKind.DELIVERY_IN,
+        source=f"webhook {name}",
+        reason=problem.message,
+        payload={"source": name, "workflow": workflow, "inputs": dict(inputs), "run_id": run_id},
+        created_at=now,
+    )
 
 
 def _payload(media_type: str, body: bytes) -> Any:

@@ -36,6 +36,8 @@ class Reason(StrEnum):
     MANUAL = "manual"
     """Fired by hand."""
     BACKFILL = "backfill"
+    WITHDRAWN = "withdrawn"
+    """It was to be made up for, and a person has taken that back."""
     CAUGHT_UP = "caught_up"
     """Fired late, because it had been missed."""
     OVERLAP = "overlap"

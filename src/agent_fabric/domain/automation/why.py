@@ -121,6 +121,8 @@ class Explain:
         if row is not None and row.status is not FiringStatus.SKIPPED:
             return self._fired(row, at, version)
         if version is None or timing is None:
+            if row is not None:  # before it was made, and to be made up for all the same
+                return self._skipped(row, version, at, row.due_at)
             return Explanation(
                 answer=Verdict.NOT_DUE, at=at, reason="not_yet_made", text="There was no such schedule then."
             )
@@ -217,7 +219,7 @@ class Explain:
             text=text,
         )
 
-    def _skipped(self, row: Firing, version: RuleVersion, at: float, due: float) -> Explanation:
+    def _skipped(self, row: Firing, version: RuleVersion | None, at: float, due: float) -> Explanation:
         about = f" ({row.about})" if row.about else ""
         return Explanation(
             answer=Verdict.SKIPPED,
@@ -227,10 +229,10 @@ class Explain:
             fired_at=row.fired_at,
             server=row.server,
             about=row.about,
-            by=row.about if row.reason in {Reason.PAUSED, Reason.CHANGED} else "",
+            by=row.about if row.reason in {Reason.PAUSED, Reason.CHANGED, Reason.WITHDRAWN} else "",
             run_id=None,
-            rule=version.rule.text,
-            revision=row.revision or version.revision,
+            rule="" if version is None else version.rule.text,
+            revision=row.revision or (None if version is None else version.revision),
             text=f"It was due and skipped: {_WORDS.get(row.reason, row.reason.value)}{about}.",
         )
 
@@ -304,6 +306,7 @@ _WORDS = {
     Reason.QUOTA: "its owner had started too many runs",
     Reason.BUDGET: "its runs of the day were used up",
     Reason.MODEL_BUSY: "its model had no room in time",
+    Reason.WITHDRAWN: "it was to be made up for, and somebody took that back",
     Reason.FAILED: "what it starts could not be started",
 }
 

@@ -23,5 +23,10 @@ class OutboxBus:
             self.outbox.put(BusMessage(self._ids.new_run_id(), subject, message))
             self._hint()
 
+    def tell(self, message: BusMessage) -> None:
+        """Tell of a message that is in the outbox already."""
+        self._here.publish(message.subject, message.payload)
+        self._hint()
+
     def subscribe(self, pattern: str, handler: Handler) -> Callable[[], None]:
         return self._here.subscribe(pattern, handler)

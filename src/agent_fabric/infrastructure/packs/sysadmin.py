@@ -18,6 +18,8 @@ from agent_fabric.infrastructure.packs.tool_defs import make_finish_tool_def
 from agent_fabric.infrastructure.packs.tool_objects import ToolFunction
 
 _MAX_TIMEOUT_S: Final = 3600.0
+_SAID_CHARS = 500
+"""Of what a command said that has failed."""
 _NODE: Final[Mapping[str, Any]] = {"type": "string", "description": "The name of the machine; see node_list."}
 _FINISH: Final[Mapping[str, Any]] = {
     "summary": {"type": "string", "description": "What was found and done, for the person who asked."},
@@ -176,7 +178,12 @@ def node_run_tool(door: FleetDoor) -> tuple[ToolSpec, ToolFunction]:
             )
         except FabricError as problem:
             return ToolResult(success=False, error=_said(problem))
-        return _result(command, str(args["node"]))
+        result = _result(command, str(args["node"]))
+        if result.success and result.output.get("exit_code"):  # nobody reads on: the step has failed
+            said = str(result.output.get("stderr") or result.output.get("stdout") or "").strip()[-_SAID_CHARS:]
+            error = f"The command ended with exit code {result.output['exit_code']}: {said}"
+            return ToolResult(output=result.output, success=False, error=error, origin=result.origin)
+        return result
 
     return spec, call
 

@@ -4,6 +4,7 @@ from functools import cached_property
 
 from agent_fabric.infrastructure.persistence.dead_letters import LetterSeal, SqlDeadLetters
 from agent_fabric.infrastructure.persistence.event_store import SqlRunRepository
+from agent_fabric.infrastructure.persistence.firing_backlog import SqlBacklog, SqlFiringOverview
 from agent_fabric.infrastructure.persistence.firing_history import SqlFiringHistory, SqlHeartbeats
 from agent_fabric.infrastructure.persistence.firing_queue import SqlFiringQueue
 from agent_fabric.infrastructure.persistence.schedules import SqlScheduleRepository
@@ -33,6 +34,14 @@ class SqlAutomation:
         return SqlFiringHistory(self._database)
 
     @cached_property
+    def overview(self) -> SqlFiringOverview:
+        return SqlFiringOverview(self._database)
+
+    @cached_property
+    def backlog(self) -> SqlBacklog:
+        return SqlBacklog(self._database)
+
+    @cached_property
     def heartbeats(self) -> SqlHeartbeats:
         return SqlHeartbeats(self._database)
 
@@ -50,4 +59,4 @@ class SqlAutomation:
 
     @cached_property
     def letters(self) -> SqlDeadLetters:
-        return SqlDeadLetters(self._database, self._seal)
+        return SqlDeadLetters(self._database, self._seal, self._runs)

@@ -5,8 +5,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from agent_fabric.application.ports.automation import DeadLetter, LetterKind
-from agent_fabric.domain.errors import DeadLetterNotFound
+from agent_fabric.domain.errors import DeadLetterNotFound, DriverConflict
+from agent_fabric.domain.events import Event
+from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.json_codec import dump_json, load_json
+from agent_fabric.infrastructure.persistence.event_store import SqlRunRepository
 from agent_fabric.infrastructure.persistence.sealing import RunKeys
 from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection, storable
 
@@ -66,9 +69,10 @@ def add_letter(connection: SqlConnection, letter: DeadLetter, seal: LetterSeal) 
 class SqlDeadLetters:
     """DeadLetters over the database."""
 
-    def __init__(self, database: Database, seal: LetterSeal) -> None:
+    def __init__(self, database: Database, seal: LetterSeal, runs: SqlRunRepository) -> None:
         self._database = database
         self._seal = seal
+        self._runs = runs
 
     async def add(self, letter: DeadLetter) -> None:
         await self._database.write(lambda connection: add_letter(connection, letter, self._seal))
@@ -92,6 +96,25 @@ class SqlDeadLetters:
                 hint="See them with `fabric dead list`.",
             )
         return self._letter(rows[0])
+
+    async def start(self, letter: DeadLetter, run_id: RunId, created: Event, *, by: str, now: float) -> bool:
+        settled = (
+            "UPDATE dead_letters SET status = 'replayed', settled_by = ?, settled_at = ?, outcome = ? WHERE id = ?"
+        )
+        noticed = "UPDATE happenings SET run_id = ?, reason = '' WHERE sensor = ? AND key = ? AND run_id IS NULL"
+        happening = (letter.payload.get("sensor"), letter.payload.get("key"))
+
+        def write(connection: SqlConnection) -> bool:
+            connection.execute(settled, (storable(by), now, run_id, storable(letter.id)))
+            try:
+                self._runs.create_undriven(connection, run_id, created)
+            except DriverConflict:
+                return False
+            if all(happening):
+                connection.execute(noticed, (run_id, *(storable(str(each)) for each in happening)))
+            return True
+
+        return await self._database.write(write)
 
     async def settle(self, letter: DeadLetter, *, status: str, by: str, outcome: str, now: float) -> bool:
         query = (

@@ -1,24 +1,22 @@
 """What is due, and how it is fired: a firing and its run in one transaction, once, however many servers there are."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 
 from agent_fabric.application.ports.automation import DueLook, DueSchedule, NewFiring, OpenRun, Turn
-from agent_fabric.domain.automation.firing import Firing, FiringStatus
+from agent_fabric.domain.automation.firing import Firing, FiringStatus, Reason
 from agent_fabric.domain.errors import DriverConflict
 from agent_fabric.domain.events import Event
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.infrastructure.persistence.dead_letters import LetterSeal, add_letter
 from agent_fabric.infrastructure.persistence.event_store import SqlRunRepository
+from agent_fabric.infrastructure.persistence.firing_backlog import chunks, count_queued
 from agent_fabric.infrastructure.persistence.firing_rows import FIRING_COLUMNS, add_firing, firing_from, make_room
 from agent_fabric.infrastructure.persistence.schedules import COLUMNS, add_version, schedule_from, version_of
 from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection, marks, storable
-
-_CHUNK = 500
-"""Names in one `IN (…)`."""
 
 
 class SqlFiringQueue:
@@ -46,7 +44,8 @@ class SqlFiringQueue:
             rows = connection.execute(query, (now, limit)).fetchall()
             found = [(schedule_from(row[:-1]), int(row[-1])) for row in rows]
             names = [schedule.name for schedule, _ in found]
-            running, queued = _open_runs(connection, names), _queued(connection, names)
+            # What is made up for waits for runs of today, and not they for it.
+            running, queued = _open_runs(connection, names), count_queued(connection, names, without=Reason.BACKFILL)
             due = [
                 DueSchedule(
                     schedule=schedule,
@@ -118,9 +117,9 @@ class SqlFiringQueue:
 
     async def waiting(self, *, limit: int) -> Sequence[tuple[Firing, Sequence[OpenRun]]]:
         query = (
-            f"SELECT {FIRING_COLUMNS} FROM firings WHERE status = 'queued' AND due_at ="  # noqa: S608 - ours
-            " (SELECT min(due_at) FROM firings AS first WHERE first.status = 'queued'"
-            " AND first.trigger_name = firings.trigger_name) ORDER BY due_at LIMIT ?"
+            f"SELECT {FIRING_COLUMNS} FROM firings WHERE status = 'queued' AND (trigger_name, due_at) IN"  # noqa: S608 - ours
+            " (SELECT trigger_name, min(due_at) FROM firings WHERE status = 'queued' GROUP BY trigger_name)"
+            " ORDER BY due_at LIMIT ?"
         )
 
         def read(connection: SqlConnection) -> list[tuple[Firing, Sequence[OpenRun]]]:
@@ -167,7 +166,7 @@ class SqlFiringQueue:
 def _open_runs(connection: SqlConnection, triggers: Sequence[str]) -> "defaultdict[str, list[OpenRun]]":
     """Return the runs of triggers that nothing was noted about since they were started."""
     found: defaultdict[str, list[OpenRun]] = defaultdict(list)
-    for names in _chunks(triggers):
+    for names in chunks(triggers):
         query = (
             "SELECT trigger_name, firings.run_id, due_at, runs.status FROM firings"  # noqa: S608 - ours
             " LEFT JOIN runs ON runs.run_id = firings.run_id WHERE firings.status = 'fired' AND outcome = ''"
@@ -178,22 +177,6 @@ def _open_runs(connection: SqlConnection, triggers: Sequence[str]) -> "defaultdi
             at = None if status is None else RunStatus(known)
             found[str(name)].append(OpenRun(RunId(str(run_id)), float(due_at), at))
     return found
-
-
-def _queued(connection: SqlConnection, triggers: Sequence[str]) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for names in _chunks(triggers):
-        query = (
-            "SELECT trigger_name, count(*) FROM firings WHERE status = 'queued'"  # noqa: S608 - ours
-            f" AND trigger_name IN ({marks(names)}) GROUP BY trigger_name"
-        )
-        found |= {str(name): int(count) for name, count in connection.execute(query, names).fetchall()}
-    return found
-
-
-def _chunks(names: Sequence[str]) -> Iterable[tuple[str, ...]]:
-    for start in range(0, len(names), _CHUNK):
-        yield tuple(storable(name) for name in names[start : start + _CHUNK])
 
 
 def _close(connection: SqlConnection, trigger: str, over: Sequence[OpenRun]) -> None:

@@ -13,6 +13,13 @@ from agent_fabric.infrastructure.persistence.sql import Database, Rows, SqlConne
 _log = logging.getLogger(__name__)
 
 
+def put_message(connection: SqlConnection, message: BusMessage, now: float) -> Rows:
+    """Keep a message for the bus, in the caller's transaction."""
+    values = (storable(message.message_id), storable(message.subject), dump_json(message.payload), now)
+    query = "INSERT INTO outbox_messages (id, subject, payload, put_at) VALUES (?, ?, ?, ?) ON CONFLICT (id) DO NOTHING"
+    return connection.execute(query, values)
+
+
 def _written(written: "asyncio.Future[Rows]") -> None:
     if not written.cancelled() and (problem := written.exception()) is not None:
         _log.warning("A message for the bus could not be kept: %s", problem)
@@ -26,12 +33,8 @@ class SqlOutbox:
         self._clock = clock
 
     def put(self, message: BusMessage) -> None:
-        values = (storable(message.message_id), storable(message.subject), dump_json(message.payload))
-        row = (*values, self._clock.now())
-        query = (
-            "INSERT INTO outbox_messages (id, subject, payload, put_at) VALUES (?, ?, ?, ?) ON CONFLICT (id) DO NOTHING"
-        )
-        self._database.write(lambda connection: connection.execute(query, row)).add_done_callback(_written)
+        now = self._clock.now()
+        self._database.write(lambda connection: put_message(connection, message, now)).add_done_callback(_written)
 
     async def messages(self, *, limit: int) -> Sequence[tuple[BusMessage, float]]:
         query = "SELECT id, subject, payload, put_at FROM outbox_messages ORDER BY put_at, id LIMIT ?"

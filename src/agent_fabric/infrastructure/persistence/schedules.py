@@ -5,17 +5,20 @@ from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
 
+from agent_fabric.application.ports.automation import EVERY_SCHEDULE, ScheduleQuery
 from agent_fabric.domain.automation.firing import Firing, FiringStatus, Reason, jitter
 from agent_fabric.domain.automation.schedule import Misfire, Overlap, Rule, RuleVersion, Schedule, TargetKind
 from agent_fabric.domain.errors import NameTaken, ScheduleNotFound
 from agent_fabric.infrastructure.json_codec import dump_json, load_json
 from agent_fabric.infrastructure.persistence.firing_rows import add_firing
-from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection, storable
+from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection, marks, storable
 
 _RULE = tuple(field.name for field in fields(Rule))
 _OWN = tuple(field.name for field in fields(Schedule) if field.name != "rule")
 _COLUMN_NAMES = (*_OWN, *_RULE, "look_at")
 COLUMNS = ", ".join(_COLUMN_NAMES)
+_LITERAL = str.maketrans({each: f"!{each}" for each in "!%_"})
+"""What means itself in a pattern."""
 
 
 class SqlScheduleRepository:
@@ -51,10 +54,12 @@ class SqlScheduleRepository:
             raise ScheduleNotFound(f"There is no schedule {name!r}", hint="See them with `fabric schedules list`.")
         return schedule_from(row)
 
-    async def list(self, *, declared: bool = False) -> Sequence[Schedule]:
-        where = " WHERE source <> ''" if declared else ""
+    async def list(self, wanted: ScheduleQuery = EVERY_SCHEDULE) -> Sequence[Schedule]:
+        where, values = _conditions(wanted)
         query = f"SELECT {COLUMNS} FROM schedules{where} ORDER BY name"  # noqa: S608 - ours
-        rows = await self._database.read(lambda connection: connection.execute(query).fetchall())
+        if wanted.limit is not None:
+            query, values = f"{query} LIMIT ?", [*values, wanted.limit]
+        rows = await self._database.read(lambda connection: connection.execute(query, values).fetchall())
         return [schedule_from(row) for row in rows]
 
     async def change(self, old: Schedule, new: Schedule, *, by: str, now: float) -> bool:
@@ -94,6 +99,23 @@ class SqlScheduleRepository:
             add_version(connection, schedule.name, last)
 
         await self._database.write(write)
+
+
+def _conditions(wanted: ScheduleQuery) -> tuple[str, list[Any]]:
+    """Return which rows a query is about, and its values."""
+    found: list[str] = ["source <> ''"] if wanted.declared else []
+    values: list[Any] = []
+    if wanted.owners is not None:
+        found.append(f"owner IN ({marks(wanted.owners)})" if wanted.owners else "1 = 0")
+        values += map(storable, wanted.owners)
+    if wanted.after:
+        found.append("name > ?")
+        values.append(storable(wanted.after))
+    if wanted.words:
+        sought = storable(wanted.words).lower().translate(_LITERAL)
+        found.append("lower(name || ' ' || target || ' ' || task_instruction) LIKE ? ESCAPE '!'")
+        values.append(f"%{sought}%")
+    return f" WHERE {' AND '.join(found)}" if found else "", values
 
 
 def _pending(connection: SqlConnection, schedule: Schedule, now: float) -> float | None:

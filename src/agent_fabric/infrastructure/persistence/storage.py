@@ -214,7 +214,7 @@ class _SqlStorage:
     ended_logins: "SqlEndedLogins" = _lazy("ended_logins.SqlEndedLogins", "_store _clock")
     api_keys: "SqlApiKeyRepository" = _lazy("api_keys.SqlApiKeyRepository", "_store _chain")
     idempotency: "SqlIdempotencyStore" = _lazy("idempotency.SqlIdempotencyStore", "_store _clock _ids")
-    deliveries: "SqlDeliveryStore" = _lazy("deliveries.SqlDeliveryStore", "_store _clock")
+    deliveries: "SqlDeliveryStore" = _lazy("deliveries.SqlDeliveryStore", "_store _clock runs")
     outbox: "SqlOutbox" = _lazy("outbox.SqlOutbox", "_store _clock")
     automation: "SqlAutomation" = _lazy("automation.SqlAutomation", "_store runs")
     memory: "SqlMemory" = _lazy("memory.SqlMemory", "_store")

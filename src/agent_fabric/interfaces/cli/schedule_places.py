@@ -16,8 +16,8 @@ from agent_fabric.infrastructure.automation.zones import use_own_zones
 from agent_fabric.interfaces.cli.foreground import open_fabric
 from agent_fabric.interfaces.cli.options import configuration, fabric_root
 from agent_fabric.interfaces.cli.place import server_of, with_client
-from agent_fabric.interfaces.schedule_views import end_of_simulation, schedule_object
-from agent_fabric.wire.automation import BACKFILL, CRONTAB, EXPLANATION, FIRINGS, PLAN, SCHEDULE
+from agent_fabric.interfaces.schedule_views import end_of_simulation, schedule_object, schedule_objects
+from agent_fabric.wire.automation import BACKFILL, CRONTAB, EXPLANATION, FIRINGS, PLAN, SCHEDULE, WITHDRAWN
 from agent_fabric.wire.shape import Json
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class LocalSchedules:
 
     async def add(self, wish: Mapping[str, Any]) -> Json:
         made = await self.automation.manage.add(wish, by=owner_here())
-        return await schedule_object(made, self._store.history)
+        return await schedule_object(made, self._store.overview)
 
     async def import_crontab(self, wish: Mapping[str, Any]) -> Json:
         done = await self.automation.import_crontab(
@@ -58,15 +58,15 @@ class LocalSchedules:
         return CRONTAB.dump(done)
 
     async def list(self) -> Sequence[Json]:
-        return [await schedule_object(each, self._store.history) for each in await self._store.schedules.list()]
+        return await schedule_objects(await self._store.schedules.list(), self._store.overview)
 
     async def show(self, name: str) -> Json:
-        return await schedule_object(await self._store.schedules.find(name), self._store.history)
+        return await schedule_object(await self._store.schedules.find(name), self._store.overview)
 
     async def change(self, name: str, wish: Mapping[str, Any]) -> Json:
         found = await self._store.schedules.find(name)
         changed = await self.automation.manage.change(found, wish, by=owner_here())
-        return await schedule_object(changed, self._store.history)
+        return await schedule_object(changed, self._store.overview)
 
     async def remove(self, name: str) -> Json:
         found = await self._store.schedules.find(name)
@@ -93,6 +93,10 @@ class LocalSchedules:
         if not done.dry_run:
             await self._drive_queued(found.name, len(done.queued))
         return BACKFILL.dump(done)
+
+    async def withdraw(self, name: str) -> Json:
+        found = await self._store.schedules.find(name)
+        return WITHDRAWN.dump(await self.automation.backfill.withdraw(found, by=owner_here()))
 
     async def _drive_queued(self, name: str, count: int) -> None:
         """Start queued firings one after another until there are none left."""

@@ -5,7 +5,7 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
 from agent_fabric.domain.automation.schedule import shown_interval
@@ -19,16 +19,48 @@ _NUMBERS = frozenset({"max_catch_up", "pause_after_failures", "daily_runs"})
 _TIMES = frozenset({"max_late_s", "jitter_s"})
 _WORDS = frozenset({"misfire", "overlap", "required_model"})
 _MOMENTS = frozenset({"starts_at", "ends_at"})
+_CLEARED = _MOMENTS | {"daily_runs"}
+"""Settings that a schedule may do without: `ends_at=` takes one away."""
 
 
-def wish_from(  # noqa: PLR0913, PLR0917 - as `fabric schedules add` takes it
+class Target(NamedTuple):
+    """What is to be started, as it was typed."""
+
+    workflow: str | None = None
+    agent: str | None = None
+    chat: str | None = None
+    node: str | None = None
+
+    def wish(self, do: str | None) -> dict[str, Any]:
+        """Return it as the API takes it.
+
+        Raises:
+            ConfigError: it does not go together.
+        """
+        if self.workflow is not None and (self.agent is not None or do is not None):
+            raise ConfigError("A schedule runs a workflow, or an agent with a task", hint="Leave one of them out.")
+        if self.chat is not None and self.workflow is not None:
+            raise ConfigError("A schedule runs a workflow, or speaks in a session", hint="Leave one of them out.")
+        if self.node is not None:
+            if any(each is not None for each in (self.workflow, self.agent, self.chat)):
+                raise ConfigError("A schedule runs a command on a machine, or something here", hint="Leave one out.")
+            return {"target_kind": "node_command", "target": self.node}
+        if self.chat is not None and "@" in self.chat:  # a person on a channel; without a name, the schedule's owner
+            return {"target_kind": "channel", "target": self.chat.removeprefix("@")}
+        if self.chat is not None:
+            session = None if self.chat in ("new", "same") else self.chat
+            said = {"use_persistent_chat": self.chat != "new", "chat_session_id": session}
+            return {"target_kind": "chat", "target": self.agent, **said}
+        kind = "workflow" if self.workflow is not None else "agent" if self.agent is not None else None
+        return {"target_kind": kind, "target": self.workflow or self.agent}
+
+
+def wish_from(
     cron: str | None,
     every: str | None,
     timezone: str | None,
     do: str | None,
-    workflow: str | None,
-    agent: str | None,
-    chat: str | None,
+    target: Target,
     inputs: Sequence[str] | None,
     more: Sequence[str] | None,
 ) -> dict[str, Any]:
@@ -37,30 +69,16 @@ def wish_from(  # noqa: PLR0913, PLR0917 - as `fabric schedules add` takes it
     Raises:
         ConfigError: some of it cannot be read, or does not go together.
     """
-    if workflow is not None and (agent is not None or do is not None):
-        raise ConfigError("A schedule runs a workflow, or an agent with a task", hint="Leave one of them out.")
-    if chat is not None and workflow is not None:
-        raise ConfigError("A schedule runs a workflow, or speaks in a session", hint="Leave one of them out.")
-    if chat is not None and "@" in chat:  # a person on a channel; without a name, the schedule's owner
-        spoken: dict[str, Any] = {"target_kind": "channel", "target": chat.removeprefix("@")}
-    else:
-        spoken = {
-            "use_persistent_chat": None if chat is None else chat != "new",
-            "chat_session_id": chat if chat not in (None, "new", "same") else None,
-        }
-    kind = "workflow" if workflow is not None else "agent" if agent is not None else None
     wish: dict[str, Any] = {
         "cron_expression": cron,
         "every": every,
         "timezone": timezone,
         "task_instruction": do,
-        "target_kind": kind if chat is None else "chat",
-        "target": workflow or agent,
-        **spoken,
+        **target.wish(do),
         "inputs": dict(map(_input, inputs)) if inputs else None,
-        **dict(_setting(each, timezone or "UTC") for each in more or ()),
     }
-    return {key: value for key, value in wish.items() if value is not None}
+    settings = dict(_setting(each, timezone or "UTC") for each in more or ())
+    return {key: value for key, value in wish.items() if value is not None} | settings
 
 
 def _input(pair: str) -> tuple[str, Any]:
@@ -93,6 +111,8 @@ def moment_of(text: str | None, zone: str) -> float | None:
 
 def _setting(pair: str, zone: str) -> tuple[str, Any]:
     name, _, text = pair.partition("=")
+    if name in _CLEARED and not text:
+        return name, None
     try:
         if name in _NUMBERS:
             return name, int(text)
@@ -122,7 +142,8 @@ def line(schedule: Json) -> str:
         state = f"next {datetime.fromtimestamp(schedule['next_at'], zone).isoformat(timespec='seconds')}"
     last = schedule.get("last")
     outcome = f"  last {last['status']}{' ' + last['reason'] if last['reason'] else ''}" if last else ""
-    return f"{plain(schedule['name'])}  {plain(rule)}  {plain(state)}{plain(outcome)}  {plain(what[:60])}\n"
+    waits = f"  {schedule['queued']} waiting" if schedule.get("queued") else ""
+    return f"{plain(schedule['name'])}  {plain(rule)}  {plain(state)}{plain(outcome)}{waits}  {plain(what[:60])}\n"
 
 
 def told_firing(planned: Json) -> str:

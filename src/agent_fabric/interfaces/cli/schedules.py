@@ -17,7 +17,7 @@ from agent_fabric.interfaces.cli.output import plain, print_json
 from agent_fabric.interfaces.cli.place import Server
 from agent_fabric.interfaces.cli.schedule_import import import_crontab
 from agent_fabric.interfaces.cli.schedule_places import at_schedules, planned_by, rule_from, with_schedules
-from agent_fabric.interfaces.cli.schedule_texts import line, moment_of, shown_in_full, told_firing, wish_from
+from agent_fabric.interfaces.cli.schedule_texts import Target, line, moment_of, shown_in_full, told_firing, wish_from
 from agent_fabric.wire.shape import Json
 
 app = new_app("Start things at set times: add, import, list, show, set, pause, resume, fire, backfill, why, ….")
@@ -34,6 +34,9 @@ Agent = Annotated[str | None, typer.Option("--agent", metavar="NAME", help="The 
 ChatIn = Annotated[
     str | None,
     typer.Option("--chat", metavar="SESSION", help="Say the task in a session: new, same, an id, or USER@CHANNEL."),
+]
+Node = Annotated[
+    str | None, typer.Option("--node", metavar="MACHINE", help="Run --do as a command on a machine of the fleet.")
 ]
 Inputs = Annotated[
     list[str] | None,
@@ -66,6 +69,7 @@ def _settings(write: Write) -> Callable[..., int]:
         workflow: Workflow = None,
         agent: Agent = None,
         chat: ChatIn = None,
+        node: Node = None,
         inputs: Inputs = None,
         more: More = None,
         workspace: Workspace = None,
@@ -73,7 +77,7 @@ def _settings(write: Write) -> Callable[..., int]:
         as_json: AsJson = False,
     ) -> int:
         require_a_person()
-        wish = wish_from(cron, every, timezone, do, workflow, agent, chat, inputs, more)
+        wish = wish_from(cron, every, timezone, do, Target(workflow, agent, chat, node), inputs, more)
         _show(write(name, wish, workspace, server), as_json=as_json)
         return COMPLETED
 
@@ -180,8 +184,11 @@ def fire(name: Name, workspace: Workspace = None, server: Server = None, as_json
 @app.command()
 def backfill(  # noqa: PLR0913, PLR0917 - as above
     name: Name,
-    start: Annotated[str, typer.Option("--from", metavar="TIME", help="Beginning: 2026-11-01, or with a time.")],
-    end: Annotated[str, typer.Option("--to", metavar="TIME", help="End.")],
+    start: Annotated[
+        str | None, typer.Option("--from", metavar="TIME", help="Beginning: 2026-11-01, or with a time.")
+    ] = None,
+    end: Annotated[str | None, typer.Option("--to", metavar="TIME", help="End.")] = None,
+    withdraw: Annotated[bool, typer.Option("--withdraw", help="Take back what waits to be made up for.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show which instants there are.")] = False,
     concurrency: Annotated[int, typer.Option(min=1, max=10, help="Runs under way at a time.")] = 1,
     yes: Annotated[bool, typer.Option("--yes", help="Start more than 100 runs without being asked.")] = False,
@@ -191,6 +198,10 @@ def backfill(  # noqa: PLR0913, PLR0917 - as above
 ) -> int:
     """Make up for the instants of a period that were not fired, one after another."""
     require_a_person()
+    if withdraw:
+        return _withdraw(name, workspace, server, as_json=as_json)
+    if start is None or end is None:
+        raise ConfigError("A backfill needs --from and --to", hint="Such as: --from 3d --to 1d.")
     wish: dict[str, Any] = {"dry_run": dry_run, "concurrency": concurrency, "confirmed": yes}
 
     async def go(schedules: Any) -> Json:
@@ -207,6 +218,17 @@ def backfill(  # noqa: PLR0913, PLR0917 - as above
         verb = "would be" if dry_run else "are"
         already = f"; {len(done['already'])} were fired before" if done["already"] else ""
         sys.stdout.write(f"{counted(len(done['queued']), 'instant')} {verb} made up for{already}.\n")
+    return COMPLETED
+
+
+def _withdraw(name: str, workspace: str | None, server: str | None, *, as_json: bool) -> int:
+    done = at_schedules(
+        workspace, server, lambda place: place.withdraw(name), lambda client: client.schedules.withdraw(name)
+    )
+    if as_json:
+        print_json(done)
+    else:
+        sys.stdout.write(f"{counted(done['withdrawn'], 'instant')} of {plain(done['name'])} are taken back.\n")
     return COMPLETED
 
 

@@ -5,8 +5,8 @@ from typing import Annotated, Any
 from fastapi import FastAPI, Path, Query, Request
 from starlette.responses import Response
 
-from agent_fabric.application.automation.explain_schedule import simulate
-from agent_fabric.application.ports.automation import AutomationStore
+from agent_fabric.application.automation.explain_schedule import simulate, upcoming
+from agent_fabric.application.ports.automation import AutomationStore, ScheduleQuery
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.automation.schedule import Schedule
 from agent_fabric.domain.errors import ScheduleNotFound
@@ -23,8 +23,17 @@ from agent_fabric.interfaces.http.schedule_schemas import (
     ScheduleChange,
     ScheduleRequest,
 )
-from agent_fabric.interfaces.schedule_views import end_of_simulation, schedule_object, upcoming
-from agent_fabric.wire.automation import BACKFILL, CRONTAB, EXPLANATION, FIRINGS, PLAN, SCHEDULE, SCHEDULES
+from agent_fabric.interfaces.schedule_views import end_of_simulation, schedule_object, schedule_objects
+from agent_fabric.wire.automation import (
+    BACKFILL,
+    CRONTAB,
+    EXPLANATION,
+    FIRINGS,
+    PLAN,
+    SCHEDULE,
+    SCHEDULES,
+    WITHDRAWN,
+)
 from agent_fabric.wire.runs import STATUS
 
 BASE = "/api/v1/schedules"
@@ -37,6 +46,9 @@ At = Annotated[
 ]
 From = Annotated[float | None, Query(alias="from", ge=0, le=32_503_680_000, description="The usual: now.")]
 To = Annotated[float | None, Query(ge=0, le=32_503_680_000, description="The usual: a year later.")]
+PageLimit = Annotated[int, Query(ge=1, le=1_000, description="Most schedules on one page.")]
+After = Annotated[str, Query(max_length=200, description="Where the page before ended; take it from `next`.")]
+Words = Annotated[str, Query(max_length=200, description="Only those in whose name, target or task this stands.")]
 Count = Annotated[int, Query(ge=1, le=100, description="How many instants to return.")]
 
 
@@ -51,12 +63,15 @@ def _add_reading(app: FastAPI, fabric: ServerFabric) -> None:
     store = fabric.automation.store
 
     @app.get(BASE, **operation("schedules", Scope.RUNS_READ, "List schedules", SCHEDULES))
-    async def list_schedules(request: Request) -> Response:
+    async def list_schedules(request: Request, limit: PageLimit = 200, after: After = "", q: Words = "") -> Response:
         """One's own and, where runs are shared with the team, those of others."""
-        who = who_asks(request)
-        found = [each for each in await store.schedules.list() if _sees(fabric, who, each)]
-        shown = [await schedule_object(each, store.history) for each in found]
-        return json_answer({"schedules": shown})
+        viewer = Viewer.of(who_asks(request))
+        everything = viewer.sees("", Visibility(fabric.config.identity.visibility))
+        owners = None if everything else viewer.owners
+        wanted = ScheduleQuery(owners=owners, words=q.strip(), after=after, limit=limit + 1)
+        found = await store.schedules.list(wanted)
+        shown = await schedule_objects(found[:limit], store.overview)
+        return json_answer({"schedules": shown, "next": found[limit - 1].name if len(found) > limit else None})
 
     @app.post(
         f"{BASE}/preview",
@@ -69,13 +84,13 @@ def _add_reading(app: FastAPI, fabric: ServerFabric) -> None:
         if to is not None:
             begin = draft.created_at if start is None else start
             return json_answer(PLAN.dump(simulate(draft.rule, read_cron, begin, to)))
-        return json_answer(PLAN.dump(upcoming(draft.rule, draft.created_at, count)))
+        return json_answer(PLAN.dump(upcoming(draft.rule, read_cron, draft.created_at, count)))
 
     @app.get(ONE, **operation("schedules", Scope.RUNS_READ, "Show a schedule", SCHEDULE, fails=[404]))
     async def show(name: NamePath, request: Request) -> Response:
         """With the next five instants, and what became of the newest one."""
         found = await _found(fabric, who_asks(request), name)
-        return json_answer(await schedule_object(found, store.history))
+        return json_answer(await schedule_object(found, store.overview))
 
     @app.get(
         f"{ONE}/firings",
@@ -133,7 +148,7 @@ def _add_changing(app: FastAPI, fabric: ServerFabric) -> None:
         wish = await body_of(request, ScheduleRequest)
         fabric.require_store()
         made = await manage.add(wish.model_dump(exclude_unset=True), by=who_asks(request))
-        return json_answer(await schedule_object(made, store.history), 201, {"location": f"{BASE}/{made.id}"})
+        return json_answer(await schedule_object(made, store.overview), 201, {"location": f"{BASE}/{made.id}"})
 
     @app.post(
         f"{BASE}/import",
@@ -164,7 +179,7 @@ def _add_changing(app: FastAPI, fabric: ServerFabric) -> None:
         who = who_asks(request)
         found = await _found(fabric, who, name)
         changed = await manage.change(found, wish, by=who)
-        return json_answer(await schedule_object(changed, store.history))
+        return json_answer(await schedule_object(changed, store.overview))
 
     @app.patch(
         ONE,
@@ -243,6 +258,16 @@ def _add_firing(app: FastAPI, fabric: ServerFabric) -> None:
             confirmed=wish.confirmed,
         )
         return json_answer(BACKFILL.dump(done), 202)
+
+    @app.delete(
+        f"{ONE}/backfill",
+        **operation("schedules", Scope.RUNS, "Take back a backfill", WITHDRAWN, fails=[404, 503, 507]),
+    )
+    async def withdraw(name: NamePath, request: Request) -> Response:
+        """What waits to be made up for is skipped. Runs that were started go on."""
+        who = who_asks(request)
+        done = await fabric.automation.backfill.withdraw(await _found(fabric, who, name), by=who)
+        return json_answer(WITHDRAWN.dump(done))
 
 
 async def _count_start(fabric: ServerFabric, who: Principal) -> None:

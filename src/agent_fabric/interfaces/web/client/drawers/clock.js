@@ -1,14 +1,16 @@
 // The clock: what is started by itself, when next, and what came of it last.
 
-import { html, useState } from "../vendor/htm-preact.js";
+import { html, useEffect, useRef, useState } from "../vendor/htm-preact.js";
 import { get } from "../net/api.js";
 import { firingText, ruleText, startsText, untilText } from "../model/schedule.js";
 import { agoText } from "../model/words.js";
 import { Empty, Later } from "../view/parts.js";
-import { Dialog, Heading, RunLink, useLive, useNow, useSome } from "./pieces.js";
+import { Dialog, Heading, RunLink, useLive, useNow } from "./pieces.js";
 
 const STEP = 50;
+const MOST = 1000;
 const FEW = 30;
+const SEARCH_PAUSE_MS = 200;
 
 /** @param {import("../view/app.js").Props & {about: string}} props */
 export function Clock({ store, actions, about }) {
@@ -25,20 +27,31 @@ export function Clock({ store, actions, about }) {
 
 /** @param {import("../view/app.js").Props} props */
 function Schedules({ store, actions }) {
-  const { value, view } = useLive(() => get("/api/v1/schedules"), store);
+  const wanted = useRef({ limit: STEP, q: "" });
+  const { value, view, again } = useLive(() => get(`/api/v1/schedules?limit=${wanted.current.limit}&q=${encodeURIComponent(wanted.current.q)}`), store);
   const [adding, setAdding] = useState(false);
   const [words, setWords] = useState("");
-  const all = value?.schedules ?? [];
-  const found = words ? all.filter((/** @type {any} */ each) => `${each.name} ${startsText(each)}`.toLowerCase().includes(words.toLowerCase())) : all;
-  const [shown, more] = useSome(found, STEP);
+  useEffect(() => {
+    if (words === wanted.current.q) return undefined;
+    const timer = window.setTimeout(() => {
+      wanted.current = { limit: STEP, q: words };
+      again();
+    }, SEARCH_PAUSE_MS);
+    return () => clearTimeout(timer);
+  }, [words]);
+  const showMore = () => {
+    wanted.current = { ...wanted.current, limit: Math.min(wanted.current.limit + STEP, MOST) };
+    again();
+  };
+  const shown = value?.schedules ?? [];
   const now = useNow();
   const add = store.may("runs") && html`<button type="button" data-test="new-schedule" onClick=${() => setAdding(true)}>New schedule</button>`;
   return html`<${Heading} text="Schedules">${add}<//>
     ${view}
-    ${value && !all.length && html`<${Empty} text="Nothing is scheduled." hint="A schedule starts a task, an agent, a workflow or a message at set times, each time exactly once." />`}
-    ${all.length > STEP / 5 && html`<div class="form"><label>Find <input type="search" value=${words} onInput=${(/** @type {any} */ event) => setWords(event.target.value)} /></label></div>`}
-    <ul class="rows">${shown.map((each) => html`<${Line} key=${each.id} schedule=${each} now=${now} actions=${actions} few=${all.length <= FEW} />`)}</ul>
-    ${more}
+    ${value && !shown.length && !words && html`<${Empty} text="Nothing is scheduled." hint="A schedule starts a task, an agent, a workflow or a message at set times, each time exactly once." />`}
+    ${(shown.length > STEP / 5 || words) && html`<div class="form"><label>Find <input type="search" value=${words} onInput=${(/** @type {any} */ event) => setWords(event.target.value)} /></label></div>`}
+    <ul class="rows">${shown.map((/** @type {any} */ each) => html`<${Line} key=${each.id} schedule=${each} now=${now} actions=${actions} few=${shown.length <= FEW} />`)}</ul>
+    ${value?.next && (shown.length < MOST ? html`<button type="button" class="quiet-button" onClick=${showMore}>More</button>` : html`<p class="quiet">There are more: find them by name.</p>`)}
     ${adding && html`<${Dialog} title="New schedule" close=${() => setAdding(false)}><${Later} load=${() => import("./schedule_form.js")} name="ScheduleForm" store=${store} actions=${actions}
       done=${(/** @type {any} */ made) => (setAdding(false), actions.show("clock", `schedule/${made.name}`))} /><//>`}`;
 }

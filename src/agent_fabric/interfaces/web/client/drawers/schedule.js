@@ -34,6 +34,7 @@ export function OneSchedule({ store, actions, item }) {
       ${!declared && html`<button type="button" onClick=${() => setChanging(true)}>Change…</button>
         <${Act} label="Remove" danger=${true} sure="Remove this schedule? What it has started goes on." actions=${actions} act=${() => request("DELETE", path)} after=${() => actions.show("clock")} />`}
     </div>`}
+    ${value.queued > 0 && html`<p class="row-facts"><span>${value.queued} waiting to be started</span>${mine && html`<${Act} label="Take back what is made up for" actions=${actions} act=${() => request("DELETE", `${path}/backfill`)} after=${(/** @type {any} */ told) => (actions.say(`${told.withdrawn} taken back.`), again())} />`}</p>`}
     <h3>Next</h3>
     <${Planned} planned=${value.next ?? []} zone=${value.timezone} seconds=${value.every < 60} now=${now} none=${value.is_active ? "It is not due any more." : "It is paused: nothing is due."} />
     <${Why} path=${path} asked=${asked} zone=${value.timezone} actions=${actions} />

@@ -17,6 +17,7 @@ const UNITS = /** @type {[string, number, string][]} */ ([
 const REASONS = /** @type {Record<string, string>} */ ({
   manual: "by hand",
   backfill: "made up for",
+  withdrawn: "it was to be made up for, which was taken back",
   caught_up: "late, because it had been missed",
   overlap: "the run before was still under way",
   queue_full: "too many were waiting already",
