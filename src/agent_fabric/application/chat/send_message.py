@@ -40,7 +40,7 @@ class SendMessage:
     choose_node: ChooseNode = field(default_factory=ChooseNode)
     """Finds the machine that the session is about."""
 
-    async def __call__(
+    async def __call__(  # noqa: PLR0913 - each is something else that a message brings along
         self,
         session: Session,
         content: str,
