@@ -1,10 +1,12 @@
 """Every route declares the scope that it needs. A route without a declaration cannot be added."""
 
 import asyncio
+from collections.abc import Callable
 from typing import Any, Final, assert_never
 
 from fastapi import Request
 from fastapi.routing import APIRoute
+from starlette.routing import Match, compile_path
 from starlette.types import Receive, Scope, Send
 
 from agent_fabric.domain.errors import Forbidden
@@ -81,16 +83,38 @@ def must_be_allowed(principal: Principal, right: Right) -> None:
 
 
 class LockedRoute(APIRoute):
-    """A route that requires its scope."""
+    """A route that requires its scope.
 
-    def __init__(self, path: str, *args: Any, **more: Any) -> None:
-        super().__init__(path, *args, **more)
+    FastAPI reads what its function declares when the first request comes, or when somebody asks for the description:
+    reading all of them would take most of a server's start. Likewise, the pattern of its path is made for the first
+    path that begins like it.
+    """
+
+    def __init__(self, path: str, endpoint: Callable[..., Any], **declared: Any) -> None:
+        self.path, self.endpoint, self._declared = path, endpoint, declared
+        self.methods = {method.upper() for method in declared.get("methods") or ("GET",)}
+        self._begins = path.partition("{")[0]
         try:
-            needed = (self.openapi_extra or {})[_NEEDED]
+            needed = (declared.get("openapi_extra") or {})[_NEEDED]
         except KeyError:
             raise TypeError(f"{path} does not say who may use it: openapi_extra=needs(…)") from None
         self.right = needed if needed in {PUBLIC, SIGNED} else Right(needed)
         """The scope that callers need, `public` or `signed`."""
+
+    def __getattr__(self, name: str) -> Any:
+        """Let FastAPI find out the rest, when something of it is asked for the first time."""
+        declared = self.__dict__.pop("_declared", None)
+        if declared is None:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+        super().__init__(self.path, self.endpoint, **declared)
+        return getattr(self, name)
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        if not scope.get("root_path") and not scope["path"].startswith(self._begins):
+            return Match.NONE, {}
+        if "path_regex" not in self.__dict__:
+            self.path_regex, self.path_format, self.param_convertors = compile_path(self.path)
+        return super().matches(scope)
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         if self.right is Right.ADMIN and scope["method"] not in _SAFE and await _is_run(scope):
