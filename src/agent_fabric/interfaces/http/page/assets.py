@@ -1,9 +1,10 @@
-"""The files of the page, as they are sent: under a name that changes with their content, compressed once."""
+"""The files of the page, as they are sent: under a name that changes with their content, read and compressed once."""
 
 import gzip
 import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache, cached_property
 from importlib import resources
 from importlib.resources.abc import Traversable
 from typing import Final
@@ -44,13 +45,17 @@ HEADERS: Final = {
 """Whatever a model or a tool writes, the page runs no other program and asks no other machine."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Asset:
     """One file."""
 
     content: bytes
-    compressed: bytes
     media_type: str
+
+    @cached_property
+    def compressed(self) -> bytes:
+        """Made when the first browser asks for it."""
+        return gzip.compress(self.content, 9, mtime=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,15 +71,16 @@ class Assets:
     """The page for a browser that has logged in before: one can type before any script has come."""
 
 
+@cache
 def load_assets() -> Assets:
     """Read the files that were installed with the program."""
     found = dict(_files(resources.files("agent_fabric.interfaces.web") / CLIENT))
     template, shell = found.pop(TEMPLATE).decode(), found.pop(SHELL).decode()
     served = join_modules(found, BUNDLES)
     digest = hashlib.sha256(b"".join(name.encode() + b"\0" + served[name] for name in sorted(served))).hexdigest()[:16]
-    files = {name: _asset(content, MEDIA_TYPES[_suffix(name)]) for name, content in served.items()}
+    files = {name: Asset(content, MEDIA_TYPES[_suffix(name)]) for name, content in served.items()}
     page = template.replace("{{base}}", f"/app/{digest}")
-    index, known = (_asset(page.replace("{{shown}}", shown).encode(), HTML) for shown in (LOADING, shell))
+    index, known = (Asset(page.replace("{{shown}}", shown).encode(), HTML) for shown in (LOADING, shell))
     return Assets(digest, files, index, known)
 
 
@@ -88,7 +94,3 @@ def _files(folder: Traversable, prefix: str = "") -> Iterator[tuple[str, bytes]]
 
 def _suffix(name: str) -> str:
     return name[name.rfind(".") :]
-
-
-def _asset(content: bytes, media_type: str) -> Asset:
-    return Asset(content, gzip.compress(content, 9, mtime=0), media_type)
