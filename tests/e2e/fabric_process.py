@@ -27,7 +27,7 @@ from agent_fabric.infrastructure.packs.tool_defs import make_finish_tool_def, ma
 from e2e.fork_server import Process, start_fabric
 
 TESTS = Path(__file__).resolve().parents[1]
-PATIENCE_S = 30.0
+PATIENCE_S = 120.0
 
 
 def settings(base_url: str, *, model: Mapping[str, Any] | None = None, **more: Any) -> dict[str, Any]:

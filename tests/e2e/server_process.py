@@ -13,7 +13,7 @@ import httpx2
 from e2e.fabric_process import Ended, Fabric, Started
 from integration.http.served import TLS, Stream, bearer
 
-PATIENCE_S = 30.0
+PATIENCE_S = 120.0
 
 
 @dataclass

@@ -7,15 +7,19 @@ import socket
 import ssl
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
+import argon2
 import httpx2
 import uvicorn
 from starlette.routing import BaseRoute
 
 from agent_fabric.bootstrap.server import ServerFabric, build_server
 from agent_fabric.config.loader import read_config
+from agent_fabric.infrastructure.identity import argon2_passwords
 from agent_fabric.infrastructure.identity.local_token import local_token
 from agent_fabric.interfaces.http.app import create_app
 from agent_fabric.interfaces.http.connection import SOCKETS, Connection
@@ -25,9 +29,12 @@ from agent_fabric.interfaces.http.server import open_listener
 from agent_fabric.testing.scripted_model import Call, Finish, Hang, Responder, Script, ScriptedModel, Slow
 from e2e.fabric_process import Fabric, Started, settings
 
-PATIENCE_S = 30.0
+PATIENCE_S = 120.0
+"""How long anything may take on a busy machine. Nobody waits that long unless something hangs."""
 TLS = ssl.create_default_context()
 """Made once: reading the certificates takes longer than starting a server."""
+QUICK_HASHER = partial(argon2.PasswordHasher, time_cost=1, memory_cost=64, parallelism=1)
+"""For passwords that nobody has to guess. What real ones cost is tested in `test_argon2_passwords.py`."""
 LOOK = Call("list_files", {"path": "."})
 DONE = Finish(summary="all done", artifacts=[], next_steps=[], notes="")
 SCRIPT = Script(
@@ -162,7 +169,8 @@ async def served(
             {}, overrides=settings(model.base_url, server=configured, run_index=run_index or {}, **(also or {}))
         )
         live = LiveRuns()
-        fabric = build_server(folder / ".fabric", loaded, readers=(live,))
+        with mock.patch.object(argon2_passwords, "PasswordHasher", QUICK_HASHER):
+            fabric = build_server(folder / ".fabric", loaded, readers=(live,))
         with open_listener("127.0.0.1", 0) as listener:
             port = listener.getsockname()[1]
             app = create_app(fabric, live, hosts=names_of("127.0.0.1", port, ()), own_url=f"http://127.0.0.1:{port}")
