@@ -25,18 +25,25 @@ export TASK
 unexport PYTHONDONTWRITEBYTECODE
 
 # What one pytest runs: `make tests/e2e/cli` runs one of them. Those that take longest begin first; those that are not
-# named here are quick, and run together: starting pytest for each would take longer than some of them.
-LONGEST := tests/integration/http tests/e2e/outcomes tests/e2e/cluster tests/e2e/documents tests/integration/sandbox \
-	tests/e2e/page small-others tests/e2e/cli tests/integration/persistence tests/integration/openapi some-on-postgres tests/e2e/server \
-	tests/unit/domain tests/integration/llm tests/unit/infrastructure tests/integration/policy tests/e2e/models \
-	tests/e2e/kills tests/integration/browser tests/e2e/agents tests/integration/client tests/e2e/workflows \
-	tests/integration/page tests/architecture tests/simulation
+# named here are quick, and run together: starting pytest for each would take longer than some of them. What would take
+# too long is cut in pieces, so that no core is left without work at the end.
+LONGEST := tests/e2e/page tests/e2e/outcomes tests/integration/sandbox tests/e2e/cluster others-a-m others-n-z \
+	tests/integration/persistence tests/e2e/cli tests/e2e/server http-m-r http-s-z http-a-l some-on-postgres \
+	tests/unit/infrastructure tests/integration/policy tests/integration/fleet tests/integration/openapi tests/e2e/kills \
+	tests/e2e/models tests/e2e/documents tests/e2e/agents tests/unit/domain tests/integration/llm tests/integration/client \
+	tests/e2e/workflows tests/integration/browser tests/integration/page tests/architecture tests/simulation
 QUICK_SUITES := $(filter-out %/__pycache__,$(patsubst %/.,%,$(wildcard tests/unit/*/.))) tests/simulation tests/architecture
 SLOW_SUITES := $(patsubst %/,%,$(sort $(dir $(wildcard tests/integration/*/test_*.py tests/e2e/*/test_*.py)))) \
 	$(wildcard tests/integration/test_*.py tests/e2e/test_*.py)
 SMALL_UNITS := $(filter-out $(LONGEST),$(QUICK_SUITES))
-SMALL_OTHERS := $(filter-out $(LONGEST),$(SLOW_SUITES))
-.PHONY: suites on-postgres some-on-postgres small-units small-others $(QUICK_SUITES) $(SLOW_SUITES)
+SMALL_OTHERS := $(filter-out $(LONGEST) tests/integration/http,$(SLOW_SUITES))
+OTHERS_A_M := $(filter $(patsubst %,tests/integration/%,c% e% i% l% mcp),$(SMALL_OTHERS))
+OTHERS_N_Z := $(filter-out $(OTHERS_A_M),$(SMALL_OTHERS))
+HTTP_A_L := $(wildcard tests/integration/http/test_[a-l]*.py)
+HTTP_M_R := $(wildcard tests/integration/http/test_[m-r]*.py)
+HTTP_S_Z := $(filter-out $(HTTP_A_L) $(HTTP_M_R),$(wildcard tests/integration/http/test_*.py))
+PIECES := others-a-m others-n-z http-a-l http-m-r http-s-z small-units
+.PHONY: suites on-postgres some-on-postgres $(PIECES) $(QUICK_SUITES) $(SLOW_SUITES)
 
 # What runs a second time, with the store in PostgreSQL; and the part of it that every `make test` runs.
 ON_POSTGRES := $(patsubst %,tests/integration/%,http fleet channels page client)
@@ -44,7 +51,7 @@ SOME_ON_POSTGRES := $(patsubst %,tests/integration/http/test_%.py,idempotency id
 	sessions streams whose_session workflows) tests/integration/fleet/test_plans.py
 
 # How many parts run at the same time: while some wait for servers and models, others compute.
-JOBS ?= 4
+JOBS ?= 5
 
 help: ## Show this list
 	@echo 'make run TASK="…"   runs a task; further options in ARGS="…"'
@@ -94,11 +101,14 @@ PYTEST = $(PY) -m pytest $(if $(filter %/openapi,$@),,-p no:schemathesis)
 $(QUICK_SUITES) $(SLOW_SUITES): $(TOOLS)
 	$(PYTEST) $@ --durations=10 $(CHOSEN) $(ARGS)
 
-small-units: $(TOOLS)
-	$(PYTEST) $(SMALL_UNITS) --durations=10 $(CHOSEN) $(ARGS)
-
-small-others: $(TOOLS)
-	$(PYTEST) $(SMALL_OTHERS) --durations=10 $(CHOSEN) $(ARGS)
+small-units: PIECE = $(SMALL_UNITS)
+others-a-m: PIECE = $(OTHERS_A_M)
+others-n-z: PIECE = $(OTHERS_N_Z)
+http-a-l: PIECE = $(HTTP_A_L)
+http-m-r: PIECE = $(HTTP_M_R)
+http-s-z: PIECE = $(HTTP_S_Z)
+$(PIECES): $(TOOLS)
+	$(PYTEST) $(PIECE) --durations=10 $(CHOSEN) $(ARGS)
 
 on-postgres: $(TOOLS) ## Tests of servers with the store in PostgreSQL; others in ON_POSTGRES="…"
 	FABRIC_TEST_STORE=postgres $(PYTEST) $(ON_POSTGRES) --durations=10 $(CHOSEN) $(ARGS)

@@ -147,7 +147,7 @@ async def test_a_run_goes_on_when_the_client_leaves(tmp_path: Path) -> None:
         stream = await client.chat.completions.create(model="engineering", messages=said("do it", "slow"), stream=True)
         chunk = await anext(aiter(stream))
         await stream.close()
-        run_id = chunk.to_dict()["fabric"]["run_id"]  # type: ignore[index] # ours
+        run_id = chunk.to_dict()["fabric"]["run_id"]
         assert (await server.settled(run_id))["_meta"]["status"] == "completed"
         assert not server.live.feeds()
         with pytest.raises(openai.APITimeoutError):
@@ -165,14 +165,14 @@ async def test_a_stream_shows_signs_of_life_and_says_at_its_end_that_the_server_
         chunk = await anext(chunks)
         await server.model.wait_for_requests(1, timeout_s=PATIENCE_S)
         server.live.beat()
-        while "progress" in (beat := (await anext(chunks)).to_dict())["fabric"]:  # type: ignore[operator] # ours
+        while "progress" in (beat := (await anext(chunks)).to_dict())["fabric"]:
             pass
-        assert beat["choices"][0]["delta"] == {}  # type: ignore[index] # a sign of life
+        assert beat["choices"][0]["delta"] == {}  # a sign of life
         await server.fabric.stop()
         with pytest.raises(openai.APIError) as stopped:
             await collected(stream)
         assert stopped.value.code == "server_stopping"
-        assert chunk.to_dict()["fabric"]["status"] == "running"  # type: ignore[index] # ours
+        assert chunk.to_dict()["fabric"]["status"] == "running"
         with pytest.raises(openai.InternalServerError) as refused:
             await client.with_options(max_retries=0).responses.create(model="engineering", input="do it")
         assert (refused.value.status_code, refused.value.code) == (503, "server_stopping")
@@ -256,7 +256,8 @@ async def test_workflows_and_agents_take_json_or_their_one_text(tmp_path: Path) 
 
         async def ask(model: str, text: str) -> str | None:
             answer = await client.chat.completions.create(model=model, messages=said(text))
-            return answer.choices[0].message.content
+            content: str | None = answer.choices[0].message.content
+            return content
 
         assert await ask("workflow/greet", "Ada L") == "hello Ada L"
         assert await ask("workflow/greet", json.dumps({"who": "Grace", "times": 1})) == "hello Grace"
@@ -381,7 +382,7 @@ async def test_a_key_does_what_its_scopes_allow(tmp_path: Path) -> None:
                     if model in may:
                         answer = await asking
                         assert answer.choices[0].message.content
-                        run_id = answer.to_dict()["fabric"]["run_id"]  # type: ignore[index] # ours
+                        run_id = answer.to_dict()["fabric"]["run_id"]
                         assert (await client.responses.cancel(f"resp_{run_id}")).status == "completed"
                     else:
                         with pytest.raises(openai.PermissionDeniedError) as refused:
