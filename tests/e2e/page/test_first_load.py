@@ -81,3 +81,12 @@ def test_whoever_has_to_log_in_is_not_shown_a_box(browser: Browser, world: PageW
     expect(page.get_by_text("Loading…")).to_be_visible()
     expect(page.locator(COMPOSER)).to_have_count(0)
     context.close()
+
+
+def test_a_tap_beside_the_sessions_closes_them(browser: Browser, world: PageWorld) -> None:
+    page = world.open(browser, narrow=True)
+    page.get_by_role("button", name="Sessions", exact=True).click()
+    expect(page.get_by_role("button", name="Close sessions")).to_be_visible()
+    page.mouse.click(350, 400)
+    expect(page.get_by_role("button", name="Close sessions")).to_be_hidden()
+    page.context.close()

@@ -36,6 +36,7 @@ function Page({ store, actions }) {
   return html`<div class=${`frame ${store.drawer ? "with-drawer" : ""}`}>
     <a class="skip" href="#composer" onClick=${focusComposer}>Skip to the message box</a>
     <${Sidebar} store=${store} actions=${actions} />
+    ${store.sidebar && html`<div class="backdrop" onClick=${() => store.set({ sidebar: false })}></div>`}
     <main class="middle">
       <${Header} store=${store} actions=${actions} />
       <${Banner} store=${store} actions=${actions} />

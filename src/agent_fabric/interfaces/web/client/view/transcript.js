@@ -99,7 +99,7 @@ function Welcome({ store }) {
     <ul class="examples">
       ${EXAMPLES.map((text) => html`<li key=${text}><button type="button" onClick=${() => fill(text)}>${text}</button></li>`)}
     </ul>
-    <p class="quiet">${store.start ? `Logged in as ${store.start.name}. ` : ""}Press <kbd>?</kbd> for keys.</p>
+    <p class="quiet">${store.start ? `Logged in as ${store.start.name}. ` : ""}<span class="only-keys">Press <kbd>?</kbd> for keys.</span></p>
   </div>`;
 }
 
