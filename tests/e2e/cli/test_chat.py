@@ -112,6 +112,14 @@ async def test_a_terminal_talks_with_a_server_and_ctrl_c_stops_the_turn(tmp_path
             said = await server.client.post(f"/api/v1/sessions/{session}/messages", json={"content": "from the page"})
             assert said.status_code == 202, said.text
             await terminal.until("2 said, the last 'from the page'")
+            here = await Terminal.start(
+                fabric, "chat", "--workspace", str(fabric.root), "--session", session, configured=True
+            )
+            await here.until("from the page'")
+            here.type("without the server")
+            await here.until("3 said, the last 'without the server'")
+            here.type("/quit")
+            assert await here.ended() == 0
             terminal.type("slowly")
             await terminal.until("one two")
             terminal.process.send_signal(signal.SIGINT)

@@ -156,7 +156,8 @@ class ChatCommands:
         """Return the message of the person that the last turns began with."""
         asked = [each for each in await self._said() if each.role == "user"]
         if not turns.isdecimal() or not 1 <= int(turns) <= len(asked):
-            raise ConfigError(f"There are {len(asked)} turns", hint="/undo 2 takes back the last two.")
+            hint = "/undo 2 takes back the last two, /fork 2 goes on from before them."
+            raise ConfigError(f"There are {len(asked)} turns", hint=hint)
         return asked[-int(turns)]
 
     async def _undo(self, turns: str) -> None:

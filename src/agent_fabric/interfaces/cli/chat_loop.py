@@ -3,7 +3,8 @@
 import asyncio
 import signal
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,6 +23,8 @@ from agent_fabric.interfaces.cli.typed_lines import TypedLines
 
 LOOK_EVERY_S = 1.0
 """How often a session is looked at while nothing is typed: others may talk in it."""
+STOP_PATIENCE_S = 1.0
+"""How long leaving waits for a turn that is being stopped, so that what was said of it is kept."""
 PROMPT = "> "
 
 
@@ -34,15 +37,17 @@ class Presses:
     """Ctrl-C: the first press stops what is under way, the second one leaves."""
 
     main: "asyncio.Task[Any]"
-    stop: Callable[[], Any] | None = None
+    stop: Callable[[], Coroutine[Any, Any, Any]] | None = None
     """Stops the turn that is under way; None: there is none."""
     pressed: bool = False
+    leaves: bool = False
+    """Whether a second press waits for the turn to stop."""
     _tasks: set["asyncio.Task[Any]"] = field(default_factory=set)
 
     def press(self) -> None:
         """Take in one press."""
         if self.pressed:
-            self.main.cancel()
+            self._leave()
             return
         self.pressed = True
         if self.stop is None:
@@ -51,9 +56,27 @@ class Presses:
         else:
             sys.stderr.write("\n(stopping; Ctrl-C again leaves)\n")
             sys.stderr.flush()
-            task = asyncio.ensure_future(self.stop())
-            self._tasks.add(task)
-            task.add_done_callback(self._stopped)
+            self._begin(self.stop())
+
+    def _begin(self, what: Coroutine[Any, Any, Any]) -> None:
+        task = asyncio.ensure_future(what)
+        self._tasks.add(task)
+        task.add_done_callback(self._stopped)
+
+    def _leave(self) -> None:
+        """Leave once the turn has stopped, or did not soon; at once if that is pressed again."""
+        if self.stop is None or self.leaves:
+            self.main.cancel()
+            return
+        self.leaves = True
+        self._begin(self._leave_soon())
+
+    async def _leave_soon(self) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(STOP_PATIENCE_S):
+                while self.stop is not None:  # noqa: ASYNC110 - there is nothing to wait for but the end of the turn
+                    await asyncio.sleep(0.02)
+        self.main.cancel()
 
     def _stopped(self, task: "asyncio.Task[Any]") -> None:
         self._tasks.discard(task)
@@ -77,7 +100,7 @@ class ChatLoop:
     newest: str = ""
     """The newest message that was shown."""
     shows_others: bool = False
-    """Whether what others say while our message waits is shown behind its answer; in this process, it was shown."""
+    """Whether what others say while our message waits is shown behind its answer."""
 
     async def turn(self, text: str, *, asks: bool) -> tuple[RunResult, ChatMessage | None]:
         """Say something and wait for the answer; return how the turn ended, and its message once it has one."""
@@ -85,6 +108,7 @@ class ChatLoop:
 
     async def watch(self, run_id: RunId, *, asks: bool) -> tuple[RunResult, ChatMessage | None]:
         """Wait for the answer of a turn; return as above."""
+        self.view.turn = run_id
         pressed_early = self.presses.pressed
         self.presses.forget()
         self.presses.stop = lambda: self.talk.stop(self.session, run_id)
@@ -123,7 +147,7 @@ class ChatLoop:
         commands, typed = ChatCommands(self), TypedLines()
         self._greet()
         await self._show_new(quiet=False)
-        self.shows_others = self.talk.served
+        self.shows_others = True
         if self.session.turn is not None:  # another window is in the middle of it, or a process was killed there
             await self._attempt(self._tell(self.watch(self.session.turn, asks=True)))
         while True:

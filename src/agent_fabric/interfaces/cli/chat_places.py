@@ -15,8 +15,16 @@ from agent_fabric.bootstrap.chat import Chat, open_chat
 from agent_fabric.bootstrap.local import LocalFabric
 from agent_fabric.bootstrap.records import owner_here
 from agent_fabric.config.loader import Loaded
-from agent_fabric.domain.chat import ChatMessage, Session
-from agent_fabric.domain.errors import FabricError, RunHeld, RunNotFound, SessionNotFound
+from agent_fabric.domain.chat import ChatMessage, Session, question_id
+from agent_fabric.domain.errors import (
+    FabricError,
+    MessageNotFound,
+    MessageSent,
+    RunHeld,
+    RunNotFound,
+    RunUndrivable,
+    SessionNotFound,
+)
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.ownership import LOCAL_OWNER
 from agent_fabric.domain.runs.state import result_of
@@ -47,6 +55,20 @@ class Start(NamedTuple):
     pack: str | None = None
     node: str | None = None
     project: str = ""
+
+
+def require_waiting(said: Sequence[ChatMessage], run_id: RunId) -> None:
+    """Check that the message of a turn that has not begun can still become one.
+
+    Raises:
+        MessageNotFound: somebody has withdrawn it.
+        RunUndrivable: it cannot begin.
+    """
+    own = next((each for each in said if each.message_id == question_id(run_id)), None)
+    if own is None:
+        raise MessageNotFound("Your message was withdrawn before its turn", hint="Say it again.")
+    if problem := own.metadata.get("problem"):
+        raise RunUndrivable(str(problem), hint="It waits in the session, to be changed or withdrawn on the page.")
 
 
 class LocalTalk:
@@ -103,10 +125,14 @@ class LocalTalk:
         while True:
             standing = await self._chat.sessions.find(session.session_id)
             if standing.turn is None and not await self._exists(run_id):
+                require_waiting(await self.after(session, ""), run_id)
                 await self._begin_next(session)
                 continue
             if standing.turn is not None and standing.turn != run_id:
-                await self._see_through(standing.turn)
+                before = await self._see_through(standing.turn)
+                if before.status is RunStatus.WAITING:
+                    self._view.notice(run_id, "waiting for the answer before it, which needs an approval")
+                    await asyncio.sleep(LOOK_EVERY_S)
                 continue
             result = await self._see_through(run_id)
             if self._chat.title is not None and self._naming is None and result.status.settled:
@@ -139,17 +165,15 @@ class LocalTalk:
         """Return how a turn stands: one that nobody drives is resumed, one that another process drives is watched."""
         from agent_fabric.application.runs.fold_log import fold_log  # noqa: PLC0415 - only here
 
-        shown = -1
         while True:
             events = await self._fabric.records.runs.read(run_id)
+            self._view.publish(run_id, events)
             state = await fold_log(run_id, events)
             if state.status.settled or state.status is RunStatus.WAITING:
                 return result_of(state)
             try:
                 return await self._fabric.resume_run(run_id)
             except RunHeld:
-                self._view.publish(run_id, [event for event in events if event.seq > shown])
-                shown = events[-1].seq
                 await asyncio.sleep(LOOK_EVERY_S)
 
     async def go_on(self, session: Session, run_id: RunId) -> RunResult:  # noqa: ARG002 - as at a server
@@ -162,9 +186,12 @@ class LocalTalk:
         except RunHeld:
             return await self._see_through(run_id)
 
-    async def stop(self, session: Session, run_id: RunId) -> None:  # noqa: ARG002 - as at a server
-        """End a turn; what was said of it is kept."""
-        await self._fabric.cancel_run(run_id, by=self._by.name, reason="stopped in the session")
+    async def stop(self, session: Session, run_id: RunId) -> None:
+        """End a turn; what was said of it is kept. One that has not begun is withdrawn."""
+        try:
+            await self._chat.send.withdraw(session, question_id(run_id), by=self._by)
+        except (MessageSent, MessageNotFound):
+            await self._fabric.cancel_run(run_id, by=self._by.name, reason="stopped in the session")
 
     async def seen(self, session: Session) -> None:
         """Note that all of a session was shown."""

@@ -8,13 +8,13 @@ from agent_fabric.application.chat.verify_session import VerifiedSession
 from agent_fabric.application.ports.approvals import Answer, ApprovalCard
 from agent_fabric.application.ports.llm import ProgressText
 from agent_fabric.client import Delta, FabricClient, Notice
-from agent_fabric.domain.chat import ChatMessage, Session
-from agent_fabric.domain.errors import RunNotFound, SessionNotFound
+from agent_fabric.domain.chat import ChatMessage, Session, question_id
+from agent_fabric.domain.errors import MessageNotFound, MessageSent, RunNotFound, SessionNotFound
 from agent_fabric.domain.events import Event, RunWaited
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunResult, RunStatus
 from agent_fabric.infrastructure.run_processes import acting_run
-from agent_fabric.interfaces.cli.chat_places import LOOK_EVERY_S, Start
+from agent_fabric.interfaces.cli.chat_places import LOOK_EVERY_S, Start, require_waiting
 from agent_fabric.interfaces.cli.chat_view import ChatView
 from agent_fabric.interfaces.cli.place_remote import ServerRuns
 from agent_fabric.wire.shape import Json
@@ -61,6 +61,7 @@ class ServerTalk:
                 standing = await self.session(session.session_id)
                 if standing.turn is not None and standing.turn != run_id:
                     self._view.notice(run_id, "waiting for the answer before it")
+                require_waiting(await self.after(session, ""), run_id)
                 await asyncio.sleep(LOOK_EVERY_S)
 
     async def go_on(self, session: Session, run_id: RunId) -> RunResult:  # noqa: ARG002 - as on this machine
@@ -86,8 +87,13 @@ class ServerTalk:
                         return each
         return (await self._client.runs.show(run_id)).result
 
-    async def stop(self, session: Session, run_id: RunId) -> None:  # noqa: ARG002 - the one under way
-        await self._client.sessions.stop(session.session_id)
+    async def stop(self, session: Session, run_id: RunId) -> None:
+        sessions = self._client.sessions
+        try:
+            await sessions.withdraw(session.session_id, question_id(run_id))
+        except (MessageSent, MessageNotFound):
+            if (await self.session(session.session_id)).turn == run_id:  # not the answer to somebody else
+                await sessions.stop(session.session_id)
 
     async def seen(self, session: Session) -> None:
         await self._client.sessions.mark_read(session.session_id)

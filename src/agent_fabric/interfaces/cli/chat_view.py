@@ -19,16 +19,27 @@ class ChatView:
         self._beside = beside
         self._written: dict[tuple[RunId, LaneId | None], bool] = {}
         """Answers of which something was shown as it was written."""
+        self._seen: dict[RunId, int] = {}
+        """The newest event of each turn that was shown."""
         self._mid_line = False
         self._notice = ""
         self.wants_deltas = said is not None
+        self.turn: RunId | None = None
+        """The only turn that is shown; None: all. Others are shown as messages when they have ended."""
 
     def publish(self, run_id: RunId, events: Sequence[Event]) -> None:
+        if self._leaves_out(run_id):
+            return
         for event in events:
-            self._show(run_id, event)
+            if event.seq > self._seen.get(run_id, -1):
+                self._seen[run_id] = event.seq
+                self._show(run_id, event)
+
+    def _leaves_out(self, run_id: RunId) -> bool:
+        return self.turn is not None and run_id != self.turn
 
     def delta(self, run_id: RunId, lane: LaneId, text: str) -> None:
-        if self._said is None:
+        if self._said is None or self._leaves_out(run_id):
             return
         self._written[run_id, lane] = True
         self._say("\n".join(map(plain, text.split("\n"))))
