@@ -49,9 +49,9 @@ class _Searched(NamedTuple):
 class SqlSessionMessages:
     """SessionMessages over the database."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, keys: SessionKeys) -> None:
         self._database = database
-        self._keys = SessionKeys(database.keys)
+        self._keys = keys
 
     def _cipher(self, connection: SqlConnection, session_id: SessionId) -> Cipher | None:
         row = connection.execute("SELECT key FROM chat_sessions WHERE id = ?", (session_id,)).fetchone()

@@ -39,9 +39,9 @@ def queued_messages(connection: SqlConnection, session_id: SessionId, cipher: Ci
 class SqlMessageQueue:
     """MessageQueue over the database."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, keys: SessionKeys) -> None:
         self._database = database
-        self._keys = SessionKeys(database.keys)
+        self._keys = keys
 
     def _cipher(self, connection: SqlConnection, session_id: SessionId) -> Cipher | None:
         row = connection.execute("SELECT key FROM chat_sessions WHERE id = ?", (session_id,)).fetchone()

@@ -39,7 +39,7 @@ SESSION_COLUMNS: Final = (
 
 
 class SessionKeys:
-    """The ciphers of sessions. Opening one takes longer than reading a message with it, so that they are kept."""
+    """The ciphers of sessions, for all who read them: opening one takes longer than reading a message with it."""
 
     def __init__(self, keys: RunKeys, *, most: int = 4_096) -> None:
         self._keys = keys
@@ -76,10 +76,14 @@ class SessionKeys:
         if known is None:
             known = self._keys.cipher(RunId(session_id), bytes(sealed))
             assert known is not None
-            if len(self._open) >= self._most:
-                self._open.clear()
-            self._open[session_id, bytes(sealed)] = known
+            self.note(session_id, sealed, known)
         return known
+
+    def note(self, session_id: str, sealed: bytes, cipher: Cipher) -> None:
+        """Keep the cipher of a session."""
+        if len(self._open) >= self._most:
+            self._open.clear()
+        self._open[session_id, bytes(sealed)] = cipher
 
 
 def seal(cipher: Cipher | None, place: str, text: str) -> str:

@@ -29,9 +29,9 @@ _CHANGEABLE: Final = frozenset({"title", "visibility", "model_key", "pack", "nod
 class SqlSessionRepository:
     """SessionRepository over the database."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, keys: SessionKeys) -> None:
         self._database = database
-        self._keys = SessionKeys(database.keys)
+        self._keys = keys
 
     async def create(self, session: Session, *, encrypted: bool, upto: str = "") -> Session:
         new = self._database.keys.new(RunId(session.session_id)) if encrypted else None
@@ -64,6 +64,8 @@ class SqlSessionRepository:
                 self._copy(connection, session, cipher, upto)
 
         await self._database.write(write)
+        if new is not None:
+            self._keys.note(session.session_id, new.sealed, new.cipher)
         return session
 
     def _copy(self, connection: SqlConnection, session: Session, cipher: Cipher | None, upto: str) -> None:

@@ -39,6 +39,7 @@ if TYPE_CHECKING:  # a run needs none of these
     from agent_fabric.infrastructure.persistence.channels import SqlChannels
     from agent_fabric.infrastructure.persistence.chat_messages import SqlSessionMessages
     from agent_fabric.infrastructure.persistence.chat_queue import SqlMessageQueue
+    from agent_fabric.infrastructure.persistence.chat_rows import SessionKeys
     from agent_fabric.infrastructure.persistence.chat_sessions import SqlSessionRepository
     from agent_fabric.infrastructure.persistence.deliveries import SqlDeliveryStore
     from agent_fabric.infrastructure.persistence.ended_logins import SqlEndedLogins
@@ -227,10 +228,11 @@ class _SqlStorage:
     node_commands: "SqlCommandRepository" = _lazy("node_commands.SqlCommandRepository", "_store")
     channels: "SqlChannels" = _lazy("channels.SqlChannels", "_store _chain")
     evals: "SqlEvalRepository" = _lazy("evals.SqlEvalRepository", "_store _clock")
-    sessions: "SqlSessionRepository" = _lazy("chat_sessions.SqlSessionRepository", "_store")
-    messages: "SqlSessionMessages" = _lazy("chat_messages.SqlSessionMessages", "_store")
+    _session_keys: "SessionKeys" = _lazy("chat_rows.SessionKeys", "_store.keys")
+    sessions: "SqlSessionRepository" = _lazy("chat_sessions.SqlSessionRepository", "_store _session_keys")
+    messages: "SqlSessionMessages" = _lazy("chat_messages.SqlSessionMessages", "_store _session_keys")
     pending_work: "SqlPendingWork" = _lazy("pending_work.SqlPendingWork", "_store queue _clock")
-    message_queue: "SqlMessageQueue" = _lazy("chat_queue.SqlMessageQueue", "_store")
+    message_queue: "SqlMessageQueue" = _lazy("chat_queue.SqlMessageQueue", "_store _session_keys")
     trials: "SqlTrialOutcomes" = _lazy("eval_trials.SqlTrialOutcomes", "_store _clock")
     fingerprints: "SqlKeyFingerprints" = _lazy("key_fingerprints.SqlKeyFingerprints", "_store _clock")
     acts: "SqlActLog" = _lazy("act_log.SqlActLog", "_store _chain")
