@@ -26,6 +26,8 @@ from agent_fabric.testing.channel_faults import cut as _cut
 TOKEN: Final = "stand-in-token-of-no-worth"  # noqa: S105 - of no worth
 BOT, APPLICATION = "4242", "777"
 MAX_TEXT: Final = 2_000
+_NOBODY: Final = {"discriminator": "0", "avatar": None, "global_name": None}
+ME: Final = {"id": BOT, "username": "fabric", "bot": True, **_NOBODY}
 _EPOCH_MS: Final = 1_420_070_400_000
 
 
@@ -67,6 +69,8 @@ class DiscordStandIn:
         app.router.add_get("/attachments/{file}", self._file)
         app.router.add_get("/gateway/", self._link)
         app.router.add_get("/api/v10/gateway/bot", self._gateway)
+        app.router.add_get("/api/v10/users/@me", self._me)
+        app.router.add_get("/api/v10/oauth2/applications/@me", self._application)
         app.router.add_post("/api/v10/channels/{chat}/messages", self._post)
         app.router.add_get("/api/v10/channels/{chat}/messages", self._history)
         app.router.add_patch("/api/v10/channels/{chat}/messages/{message}", self._edit)
@@ -90,8 +94,8 @@ class DiscordStandIn:
     async def write(self, sender: str, text: str, *, chat: str = "", **more: Any) -> str:
         """Let a person write to the bot directly, or in a channel of a server; return the id of the message."""
         message: dict[str, Any] = {"id": self.snowflake(), "channel_id": chat or f"9{sender}", "content": text}
-        message |= {"author": {"id": sender, "username": "person"}, "timestamp": datetime.now(UTC).isoformat()}
-        message |= {"mentions": [], "attachments": [], "type": 0, **more}
+        message |= {"author": {"id": sender, "username": "person", **_NOBODY}}
+        message |= {**_message_fields(), **more}
         self.inbox.append(message)
         await self.dispatch("MESSAGE_CREATE", message if not chat else {**message, "guild_id": "1"})
         return str(message["id"])
@@ -135,10 +139,19 @@ class DiscordStandIn:
 
     async def _gateway(self, request: web.Request) -> web.Response:
         if not _is_ours(request):
-            return web.json_response({"message": "401: Unauthorized", "code": 0}, status=401)
+            return _json({"message": "401: Unauthorized", "code": 0}, status=401)
         limit = {"total": 1000, "remaining": 999, "reset_after": 1, "max_concurrency": 1}
         url = f"ws://127.0.0.1:{self.port}/gateway"
-        return web.json_response({"url": url, "shards": 1, "session_start_limit": limit})
+        return _json({"url": url, "shards": 1, "session_start_limit": limit})
+
+    async def _me(self, request: web.Request) -> web.Response:
+        if not _is_ours(request):
+            return _json({"message": "401: Unauthorized", "code": 0}, status=401)
+        return _json(ME)
+
+    async def _application(self, _: web.Request) -> web.Response:
+        about = {"id": APPLICATION, "name": "fabric", "icon": None, "description": "", "verify_key": "", "flags": 0}
+        return _json({**about, "bot_public": False, "bot_require_code_grant": False, "owner": ME})
 
     async def _link(self, request: web.Request) -> web.WebSocketResponse:
         socket = web.WebSocketResponse()
@@ -162,7 +175,7 @@ class DiscordStandIn:
             case 2:
                 self.opened.append("identify")
                 self._events.clear()
-                ready = {"v": 10, "user": {"id": BOT, "username": "fabric", "bot": True}, "guilds": []}
+                ready = {"v": 10, "user": ME, "guilds": []}
                 ready |= {"session_id": f"s{next(self._sessions)}", "application": {"id": APPLICATION, "flags": 0}}
                 ready |= {"resume_gateway_url": f"ws://127.0.0.1:{self.port}/gateway"}
                 await socket.send_json({"op": 0, "t": "READY", "s": 1, "d": ready})
@@ -180,14 +193,14 @@ class DiscordStandIn:
 
     async def _post(self, request: web.Request) -> web.StreamResponse:
         if not _is_ours(request):
-            return web.json_response({"message": "401: Unauthorized"}, status=401)
+            return _json({"message": "401: Unauthorized"}, status=401)
         fault = self.faults.pop(0) if self.faults else ""
         if fault == "throttle":
             return _throttled(0.5)
         if fault == "cut_before":
             return _cut(request)
         if fault.isdigit():
-            return web.json_response({"message": "no", "code": 50_000}, status=int(fault))
+            return _json({"message": "no", "code": 50_000}, status=int(fault))
         if fault == "error":
             return web.Response(status=502)
         document, name = b"", ""
@@ -201,30 +214,30 @@ class DiscordStandIn:
                 with file.file:
                     document, name = file.file.read(), file.filename
         if len(body.get("content", "")) > MAX_TEXT:
-            return web.json_response({"message": "Invalid Form Body", "code": 50_035}, status=400)
+            return _json({"message": "Invalid Form Body", "code": 50_035}, status=400)
         known = [each for each in self.messages if body.get("enforce_nonce") and each.get("nonce") == body["nonce"]]
         message = known[0] if known else {**body, "id": self.snowflake(), "channel_id": request.match_info["chat"]}
         if not known:
-            self.messages.append({**message, "document": document, "file_name": name} if name else message)
+            message |= {"document": document, "file_name": name} if name else {}
+            self.messages.append(message)
         if fault == "cut_after":
             return _cut(request)
         headers = {"X-RateLimit-Remaining": "0" if fault == "spent" else "4", "X-RateLimit-Reset-After": "0.5"}
-        shown = {key: value for key, value in message.items() if key not in {"document", "file_name"}}
-        return web.json_response(shown, headers=headers)
+        return _json(_as_message(message), headers=headers)
 
     async def _history(self, request: web.Request) -> web.Response:
         after = int(request.query.get("after", "0"))
         chat = request.match_info["chat"]
         found = [each for each in self.inbox if each["channel_id"] == chat and int(each["id"]) > after]
-        return web.json_response(found[::-1])
+        return _json(found[::-1])
 
     async def _edit(self, request: web.Request) -> web.Response:
         body = await request.json()
         for each in self.messages:
             if each["id"] == request.match_info["message"]:
                 each.update(body)
-                return web.json_response(each)
-        return web.json_response({"message": "Unknown Message", "code": 10_008}, status=404)
+                return _json(_as_message(each))
+        return _json({"message": "Unknown Message", "code": 10_008}, status=404)
 
     async def _file(self, request: web.Request) -> web.Response:
         found = self.files.get(request.match_info["file"])
@@ -236,16 +249,39 @@ class DiscordStandIn:
 
     async def _whisper(self, request: web.Request) -> web.Response:
         self.whispers.append(await request.json())
-        return web.json_response({"id": self.snowflake()})
+        return _json({"id": self.snowflake()})
 
 
 def _is_ours(request: web.Request) -> bool:
     return request.headers.get("authorization") == f"Bot {TOKEN}"
 
 
+def _json(body: Any, *, status: int = 200, headers: dict[str, str] | None = None) -> web.Response:
+    """Return an answer whose type is exactly what Discord says; its own clients compare it."""
+    data = json.dumps(body).encode()
+    return web.Response(body=data, status=status, headers={"Content-Type": "application/json", **(headers or {})})
+
+
+def _message_fields() -> dict[str, Any]:
+    """Return what every message of Discord has."""
+    flags = {"tts": False, "mention_everyone": False, "pinned": False}
+    lists: dict[str, Any] = {name: [] for name in ("mentions", "mention_roles", "attachments", "embeds")}
+    return {"timestamp": datetime.now(UTC).isoformat(), "edited_timestamp": None, "type": 0, **flags, **lists}
+
+
+def _as_message(sent: dict[str, Any]) -> dict[str, Any]:
+    """Return a message of the bot as Discord shows it."""
+    shown = {key: value for key, value in sent.items() if key not in {"document", "file_name", "allowed_mentions"}}
+    attachments = []
+    if name := sent.get("file_name"):
+        url = f"https://cdn.discordapp.com/attachments/1/2/{name}"
+        attachments.append({"id": "1", "filename": name, "size": len(sent["document"]), "url": url, "proxy_url": url})
+    return {**_message_fields(), "author": ME, "components": [], **shown, "attachments": attachments}
+
+
 def _throttled(seconds: float = 3.0) -> web.Response:
     body = {"message": "You are being rate limited.", "retry_after": seconds, "global": False}
-    return web.json_response(body, status=429, headers={"Retry-After": str(max(round(seconds), 1))})
+    return _json(body, status=429, headers={"Retry-After": str(max(round(seconds), 1))})
 
 
 def _method_of(request: web.Request) -> str:

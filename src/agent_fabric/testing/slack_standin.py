@@ -13,6 +13,7 @@ In a test:
 
 import asyncio
 import itertools
+import json
 import time
 from typing import Any, Final, Self
 
@@ -57,6 +58,7 @@ class SlackStandIn:
         app = web.Application(client_max_size=60 * 1024 * 1024, middlewares=[self.script.middleware])
         app.router.add_get("/link", self._link)
         app.router.add_post("/api/{method}", self._handle)
+        app.router.add_get("/api/{method}", self._handle)
         app.router.add_post("/upload/{file}", self._upload)
         app.router.add_get("/files/{file}", self._file)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
@@ -154,9 +156,7 @@ class SlackStandIn:
             return web.json_response({"ok": False, "error": "invalid_auth"})
         waiting = self.faults.get(method, [])
         fault = waiting.pop(0) if waiting else ""
-        body: dict[str, Any] = (
-            await request.json() if request.content_type == "application/json" else dict(await request.post())
-        )
+        body = await _body(request)
         match fault:
             case "throttle":
                 return _throttled("1")
@@ -212,13 +212,29 @@ class SlackStandIn:
         return {"ok": True, "ts": message["ts"], "channel": body["channel"], "message": message}
 
     async def _upload(self, request: web.Request) -> web.Response:
-        self.uploads[request.match_info["file"]] = await request.read()
+        content = await request.read()
+        if request.content_type == "multipart/form-data":
+            field = next(iter((await request.post()).values()))
+            assert isinstance(field, web.FileField)
+            with field.file:
+                content = field.file.read()
+        self.uploads[request.match_info["file"]] = content
         return web.Response(text="OK")
 
     async def _file(self, request: web.Request) -> web.Response:
         if request.headers.get("authorization") != f"Bearer {TOKEN}":
             return web.Response(status=403)
         return web.Response(body=self.uploads.get(request.match_info["file"], b""))
+
+
+async def _body(request: web.Request) -> dict[str, Any]:
+    """Return the arguments of a method: JSON, a form or a query; what is no plain value in those is JSON there."""
+    if request.content_type == "application/json" and request.can_read_body:
+        found: dict[str, Any] = await request.json()
+        return found
+    fields = {**request.query, **await request.post()}
+    nested = {"files", "metadata", "blocks"} & set(fields)
+    return {**fields, **{name: json.loads(str(fields[name])) for name in nested}}
 
 
 def _throttled(seconds: str = "3") -> web.Response:

@@ -155,7 +155,8 @@ class TelegramStandIn:
         carried = message.buttons[label] if data is None else data
         shown: dict[str, Any] = {"message_id": message.message_id, "date": int(time.time())}
         shown |= {"chat": {"id": message.chat, "type": "private" if message.chat > 0 else "supergroup"}}
-        query = {"id": f"q{self._next_update}", "from": {"id": sender, "is_bot": False}, "message": shown}
+        author = {"id": sender, "is_bot": False, "first_name": "Person"}
+        query = {"id": f"q{self._next_update}", "from": author, "message": shown, "chat_instance": "1"}
         return self.update({"callback_query": query | {"data": carried}})
 
     def update(self, update: Mapping[str, Any]) -> int:
@@ -353,8 +354,13 @@ async def _body(request: web.Request) -> Mapping[str, Any]:
         return found if isinstance(found, Mapping) else {}
     fields: dict[str, Any] = {}
     for name, value in (await request.post()).items():
-        fields[name] = (_content(value), value.filename) if isinstance(value, web.FileField) else value
+        fields[name] = (_content(value), value.filename) if isinstance(value, web.FileField) else _field(name, value)
     return fields
+
+
+def _field(name: str, value: Any) -> Any:
+    """Return a field of a form; what is no plain value in the Bot API is JSON there."""
+    return json.loads(value) if name in {"reply_markup", "link_preview_options", "reply_parameters"} else value
 
 
 def _content(field: web.FileField) -> bytes:

@@ -41,8 +41,6 @@ AT_ONCE = 20
 """Parts that are under way at the same time, each to another place."""
 ANSWER_FILE = "answer.md"
 """The name of an answer that is sent as a file."""
-TRACEABLE_S = 60.0
-"""How long after an attempt a platform still knows it by its nonce; Discord says: a few minutes."""
 
 
 @dataclass(slots=True)
@@ -83,7 +81,7 @@ class DeliverParts:
             await self.outbox.settle(part, settlement, now=now)
             self._publish(part, settlement)
             if settlement.status is DeliveryStatus.IN_DOUBT:
-                await self._trace_late(part)
+                await self._trace(part)
         return len(stranded)
 
     async def __call__(self) -> int:
@@ -107,8 +105,10 @@ class DeliverParts:
         return len(going)
 
     async def _send(self, part: Part) -> None:
-        if not await self.outbox.begin(part, now=self.clock.now()):
+        begun_at = self.clock.now()
+        if not await self.outbox.begin(part, now=begun_at):
             return
+        part = replace(part, next_at=begun_at)
         outcome = await self._attempt(part)
         now = self.clock.now()
         if isinstance(outcome, Accepted) and outcome.rest_s:
@@ -151,13 +151,6 @@ class DeliverParts:
         path = str(file["path"])
         content = await self.documents.read(RunId(str(file["run_id"])), path, max_bytes=MAX_FILE_OUT)
         return replace(part, document=Document(path.rpartition("/")[2], content))
-
-    async def _trace_late(self, part: Part) -> None:
-        """Settle a doubt of an earlier process. What only a recent nonce could tell is not asked any more."""
-        if self.clock.now() - part.next_at <= TRACEABLE_S:
-            await self._trace(part)
-        else:
-            await self._note_doubt(part)
 
     async def _trace(self, part: Part) -> None:
         """Settle a doubt if the platform can tell; else tell the person."""

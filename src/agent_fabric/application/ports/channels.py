@@ -111,6 +111,8 @@ class Channel(Protocol):
     async def trace(self, part: Part) -> SendOutcome:
         """Find out what became of a part whose answer was lost, without sending it twice.
 
+        `next_at` of the part is when it was attempted; some platforms know it only for a time.
+
         Returns:
             Accepted: it is there. NotReached: it is not, and may be sent again. AnswerLost: nobody knows.
         """

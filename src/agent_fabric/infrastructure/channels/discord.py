@@ -10,7 +10,7 @@ import aiohttp
 
 from agent_fabric.application.ports.channels import ChannelState, ChannelStatus, Take
 from agent_fabric.application.ports.clock import Clock
-from agent_fabric.domain.channels.deliveries import Part, PartKind, SendOutcome
+from agent_fabric.domain.channels.deliveries import AnswerLost, Part, PartKind, SendOutcome
 from agent_fabric.domain.channels.files import FileProblem
 from agent_fabric.domain.channels.inbound import ButtonPress, InboundFile
 from agent_fabric.domain.channels.pacing import DISCORD_PACES
@@ -50,6 +50,7 @@ from agent_fabric.infrastructure.channels.hosts import is_host_of
 API_BASE: Final = "https://discord.com/api/v10"
 BACK_OFF_S: Final = (1.0, 2.0, 5.0, 10.0, 30.0)
 HELLO_TIMEOUT_S: Final = 20.0
+NONCE_KNOWN_S: Final = 120.0
 CATCH_UP: Final = 100
 """Messages of a chat that are read after a session could not be resumed."""
 MAX_MESSAGE: Final = 4 * 1024 * 1024
@@ -128,7 +129,12 @@ class DiscordChannel:
         return read_outcome(status, headers, answer)
 
     async def trace(self, part: Part) -> SendOutcome:
-        """Send it once more: its nonce is known, so Discord returns the message that is there already."""
+        """Send it once more: its nonce is known, so Discord returns the message that is there already.
+
+        It is known for a few minutes. After that, a second message would be made.
+        """
+        if self._clock.now() - part.next_at > NONCE_KNOWN_S:
+            return AnswerLost("Discord does not know any more whether it has arrived")
         return await self.send(part)
 
     async def answer(self, press: ButtonPress, text: str) -> None:

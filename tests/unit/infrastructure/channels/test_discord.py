@@ -1,8 +1,10 @@
 """Discord over real sockets, against a stand-in with its format (CH-6, CH-7, CH-8, CH-11, CH-12, CH-14, CH-17)."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -148,7 +150,8 @@ async def test_what_is_known_after_each_fault_and_a_nonce_makes_no_second_messag
         assert discord.messages == []
         discord.faults = ["cut_after"]
         assert isinstance(await channel.send(PART), AnswerLost)
-        assert isinstance(await channel.trace(PART), Accepted)
+        assert isinstance(await channel.trace(replace(PART, next_at=time.time())), Accepted)
+        assert isinstance(await channel.trace(replace(PART, next_at=time.time() - 600)), AnswerLost)
         assert len(discord.messages) == 1
         discord.faults = ["403"]
         assert isinstance(await channel.send(PART), Refused)
