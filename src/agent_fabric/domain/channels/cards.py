@@ -5,6 +5,7 @@ they may do is looked up when it is pressed. A call that the card cannot show wh
 """
 
 import json
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -210,14 +211,29 @@ def _indented(text: str) -> str:
     return "\n".join(f"  {line}" for line in text.split("\n"))
 
 
-_HIDING: Final = frozenset(
-    "\u200b\u200c\u200e\u200f\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u2060\u2066\u2067\u2068\u2069\ufeff\r\x1b\x00\x08"
-)
+_SEEN: Final = frozenset("\n\t\ufe0f")
+"""Of the characters without a shape of their own, those that deceive nobody."""
+_UNSEEN_KINDS: Final = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"})
+"""Controls, marks of direction, joiners, tags, and what no font has."""
+_BLANK: Final = frozenset("\u00ad\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
+"""Letters and symbols that are shown as nothing."""
+_SELECTORS: Final = (range(0xFE00, 0xFE0F), range(0xE0100, 0xE01F0))
+"""They choose the shape of a character, and a row of them can carry a text."""
 
 
 def _hides(text: str) -> bool:
-    """Tell whether characters stand in a text that make it look like another one."""
-    return any(character in _HIDING for character in text)
+    """Tell whether characters stand in a text that nobody sees, or that make it look like another one."""
+    return any(map(_is_unseen, set(text)))
+
+
+def _is_unseen(character: str) -> bool:
+    if " " <= character < "\x7f" or character in _SEEN:
+        return False
+    return (
+        unicodedata.category(character) in _UNSEEN_KINDS
+        or character in _BLANK
+        or any(ord(character) in each for each in _SELECTORS)
+    )
 
 
 def _shortened(text: str, room: int) -> str:

@@ -127,6 +127,8 @@ class WhatsAppChannel:
 
     async def download(self, file: InboundFile, *, max_bytes: int) -> bytes | FileProblem:
         """Return a file: its address first, then its content; only from Meta, since the request carries the token."""
+        if not file.file_id.isalnum():
+            return FileProblem("it has no id of WhatsApp")
         token = await token_of(self._token)
         if isinstance(token, FileProblem):
             return token

@@ -64,9 +64,22 @@ def test_a_call_that_does_not_fit_has_no_approve_button(limit: int) -> None:
     assert utf16_units(card.text) <= limit
 
 
-def test_text_that_hides_something_cannot_be_approved_here() -> None:
-    card = make_card(replace(CALL, args={"command": "ls \u202efdp.exe"}), "nonce", limit=4_096)
+@pytest.mark.parametrize(
+    "hidden",
+    list("\u202e\u200b\u200d\u00ad\u2063\U000e0072\U000e0101\ufe01\u3164\u2800\x7f\x1b\r\ue000\u2028"),
+    ids=ascii,
+)
+def test_text_that_hides_something_cannot_be_approved_here(hidden: str) -> None:
+    card = make_card(replace(CALL, args={"command": f"ls {hidden}fdp.exe"}), "nonce", limit=4_096)
     assert not card.is_whole
+    assert [each.label for each in card.buttons] == ["Deny"]
+
+
+def test_text_of_any_script_can_be_approved() -> None:
+    card = make_card(
+        replace(CALL, args={"command": "echo 'für\tÉlise ❤\ufe0f 東京 שלום 🙂'\nls"}), "nonce", limit=4_096
+    )
+    assert card.is_whole
 
 
 def test_where_a_signature_is_needed_the_card_only_notifies() -> None:
