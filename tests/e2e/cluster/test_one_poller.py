@@ -40,7 +40,7 @@ async def _state(client: httpx2.AsyncClient) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.proves("A33-145")
+@pytest.mark.proves("A33-093")
 async def test_one_server_polls_and_the_other_takes_over_when_it_is_killed(tmp_path: Path, database_url: str) -> None:
     async with ScriptedModel(answering) as model, TelegramStandIn() as telegram:
         config = settings(

@@ -39,6 +39,8 @@ from agent_fabric.domain.ids import RunId
 MIN_PAUSE_S = 0.01
 AT_ONCE = 20
 """Parts that are under way at the same time, each to another place."""
+LOOKED_UP_S = 3_600.0
+"""How long after an attempt a start looks up what became of it."""
 ANSWER_FILE = "answer.md"
 """The name of an answer that is sent as a file."""
 
@@ -68,18 +70,23 @@ class DeliverParts:
         return self._pacer
 
     async def recover(self) -> int:
-        """Settle what a process was sending when it died: it may have arrived. Return how much that was."""
-        status = self.channel.status
+        """Settle what a process was sending when it died: it may have arrived. Return how much that was.
+
+        What is in doubt since shortly before is looked up as well: the process may have died while it did that.
+        """
+        status, now = self.channel.status, self.clock.now()
+        unsure = [DeliveryStatus.SENDING, DeliveryStatus.IN_DOUBT]
         stranded = [
             part
-            for part in await self.history.list(statuses=[DeliveryStatus.SENDING], channel=status.channel, limit=1_000)
+            for part in await self.history.list(statuses=unsure, channel=status.channel, limit=1_000)
             if part.place.account == status.account
+            and (part.status is DeliveryStatus.SENDING or now - part.next_at <= LOOKED_UP_S)
         ]
         for part in stranded:
-            now = self.clock.now()
             settlement = after_crash(part, now=now)
-            await self.outbox.settle(part, settlement, now=now)
-            self._publish(part, settlement)
+            if part.status is DeliveryStatus.SENDING:
+                await self.outbox.settle(part, settlement, now=now)
+                self._publish(part, settlement)
             if settlement.status is DeliveryStatus.IN_DOUBT:
                 await self._trace(part)
         return len(stranded)

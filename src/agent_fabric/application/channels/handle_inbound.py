@@ -154,6 +154,8 @@ class HandleInbound:
         by = await self.people.principal(message.sender)
         match admit(message, is_paired=by is not None, groups=tuple(self.groups)):
             case Admission.IGNORED:
+                if by is not None and message.is_addressed and not message.is_bot:
+                    _log.info("The bot was mentioned in %s, which is not listed in `groups`", message.place.key)
                 return "ignored"
             case Admission.PAIR:
                 return await self._offer_code(message)

@@ -11,10 +11,13 @@ from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.runs import RunReader
 from agent_fabric.domain.chat import COMPLETED, FAILED, STOPPED, ChatMessage, message_from
 from agent_fabric.domain.errors import RunNotFound
-from agent_fabric.domain.events import Event, RunCreated
+from agent_fabric.domain.events import Event, RunCreated, RunInterrupted
+from agent_fabric.domain.runs.task import RunStatus
 
 _BEFORE_ALL = -1
 """The sequence before the first event of a run."""
+INTERRUPTED = "This answer was interrupted, and someone has to say how it goes on. Write /stop to leave it."
+"""What somebody reads about a turn that is not taken up again by itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,16 +42,23 @@ class RelayAnswers:
         status, relayed = channel.status, 0
         for turn in await self.store.turns.open(status.channel, status.account, limit=limit):
             try:
-                settled = (await self.reader.status(turn.run_id)).settled
+                stands = await self.reader.status(turn.run_id)
             except RunNotFound:
                 await self._tell_problem(turn)
                 continue
-            if settled:
+            if stands is RunStatus.INTERRUPTED and await self._is_left(turn):
+                note = plain_part(f"interrupted:{turn.run_id}", turn.place, INTERRUPTED, at=self.clock.now())
+                await self.store.outbox.put([note])
+            elif stands.settled:
                 await self._relay(channel, turn)
                 relayed += 1
             elif self.preview is not None:
                 await self.preview(channel, turn)
         return relayed
+
+    async def _is_left(self, turn: PendingTurn) -> bool:
+        """Tell whether a turn waits for a person; one that only nobody drives yet is taken up by itself."""
+        return isinstance((await self.reader.newest(turn.run_id)).body, RunInterrupted)
 
     async def _relay(self, channel: Channel, turn: PendingTurn) -> None:
         created = (await self.reader.page(turn.run_id, after=_BEFORE_ALL, limit=1))[0]

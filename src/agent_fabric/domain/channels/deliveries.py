@@ -193,7 +193,7 @@ def settle(part: Part, outcome: SendOutcome, *, now: float, lasts_s: float = LAS
         case AnswerLost(problem):
             if part.kind is PartKind.EDIT:  # to set the same text again changes nothing
                 return _again(part, problem, now, lasts_s)
-            return Settlement(status=DeliveryStatus.IN_DOUBT, problem=problem)
+            return Settlement(status=DeliveryStatus.IN_DOUBT, next_at=part.next_at, problem=problem)
         case Refused(problem):
             return Settlement(status=DeliveryStatus.FAILED, problem=problem)
         case Unparsable(problem):

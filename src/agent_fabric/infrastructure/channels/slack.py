@@ -48,6 +48,8 @@ HEARTBEAT_S: Final = 15.0
 """How often the socket is asked whether it lives; one that fell silent is closed."""
 TRACE_AFTER_S: Final = 2.0
 """How long a message may take to show up in the history of its chat."""
+CLOCKS_DIFFER_S: Final = 300.0
+"""How far Slack's clock and ours may be apart."""
 MAX_MESSAGE: Final = 4 * 1024 * 1024
 
 _log = logging.getLogger(__name__)
@@ -108,7 +110,9 @@ class SlackChannel:
 
     async def trace(self, part: Part) -> SendOutcome:
         await self._clock.sleep(self._trace_after_s)
-        wanted: dict[str, Any] = {"channel": part.place.chat, "include_all_metadata": "true", "limit": "50"}
+        since = f"{max(part.next_at - CLOCKS_DIFFER_S, 0):.6f}"
+        wanted: dict[str, Any] = {"channel": part.place.chat, "include_all_metadata": "true", "limit": "200"}
+        wanted |= {"oldest": since}
         name = "conversations.history"
         if part.place.thread:
             name, wanted = "conversations.replies", {**wanted, "ts": part.place.thread}
@@ -121,6 +125,8 @@ class SlackChannel:
         if not isinstance(answer, Mapping) or answer.get("ok") is not True:
             return AnswerLost("Slack does not show the history of this chat")
         found = part_in_history(answer, part)
+        if found is None and answer.get("has_more") is True:
+            return AnswerLost("too much was said in this chat since then")
         return NotReached("it is not in the history of the chat") if found is None else Accepted(found)
 
     async def answer(self, press: ButtonPress, text: str) -> None:

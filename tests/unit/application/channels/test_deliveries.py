@@ -5,8 +5,9 @@ from dataclasses import replace
 import pytest
 
 from agent_fabric.application.channels.manage_deliveries import ManageDeliveries
+from agent_fabric.application.channels.replies import plain_part
 from agent_fabric.domain.channels.addresses import Place
-from agent_fabric.domain.channels.deliveries import AnswerLost, DeliveryStatus
+from agent_fabric.domain.channels.deliveries import Accepted, AnswerLost, DeliveryStatus
 from agent_fabric.domain.channels.inbound import DeliveryReport
 from agent_fabric.domain.errors import ChannelNotFound, Forbidden, InvalidInputs
 from unit.application.channels.test_talking import ROOT
@@ -54,3 +55,22 @@ async def test_a_report_of_the_platform_settles_a_doubt(arrived: bool, status: D
     await world.store.inbound.add([report], now=1.0)
     await world.run.step()
     assert (await world.sent_as(part)).status is status
+
+
+async def test_a_doubt_is_looked_up_again_by_the_next_process_if_the_last_one_died_over_it() -> None:
+    world = World()
+    await world.add("ann")
+    part = plain_part("test:1", Place("scripted", "1", "7"), "hi", at=world.clock.now())
+    await world.store.outbox.put([part])
+    world.channel.outcomes = [AnswerLost("?")]
+    await world.run.deliver()
+    world.channel.traces = [Accepted("m9")]
+    world.clock.time += 30
+    assert await World(born_of=world).run.deliver.recover() == 1
+    assert (await world.sent_as(part)).status is DeliveryStatus.SENT
+    old = plain_part("test:2", Place("scripted", "1", "7"), "hi", at=world.clock.now())
+    await world.store.outbox.put([old])
+    world.channel.outcomes = [AnswerLost("?")]
+    await world.run.deliver()
+    world.clock.time += 4_000
+    assert await World(born_of=world).run.deliver.recover() == 0

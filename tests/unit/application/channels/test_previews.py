@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from agent_fabric.application.channels.preview_turns import BELOW, EVERY_S, Streaming
+from agent_fabric.application.channels.relay_answers import INTERRUPTED
 from agent_fabric.domain.channels.addresses import run_of_message
 from agent_fabric.domain.channels.deliveries import (
     DOUBT_NOTE,
@@ -16,6 +17,7 @@ from agent_fabric.domain.channels.deliveries import (
     Throttled,
 )
 from agent_fabric.domain.channels.rendering import SLACK, WHATSAPP
+from agent_fabric.domain.events import Event, RunInterrupted
 from agent_fabric.domain.ids import RunId
 from contract.run_repository_contract import completed, log, run_created
 from unit.application.channels.world import World
@@ -162,6 +164,18 @@ async def test_a_final_edit_that_is_refused_makes_no_message_but_a_word_and_one_
         assert said in world.texts
     sent = [each for each in world.channel.sent if each.text == "done" and each.kind is PartKind.TEXT]
     assert len(sent) == 1
+
+
+async def test_who_waits_for_an_answer_that_is_not_taken_up_again_is_told_once() -> None:
+    world, run_id = await _begun(Streaming.OFF)
+    held = (await world.storage.runs.take(run_id)).held
+    await held.append([Event(1, 1.0, None, "", RunInterrupted(reason="taken over 3 times"))])
+    await held.release()
+    for _ in range(3):
+        await _pass(world, 2)
+    assert world.texts == [INTERRUPTED]
+    await world.write("/stop")
+    assert world.texts[-1] == "Nothing is under way." or world.stopped
 
 
 async def test_a_server_that_dies_meanwhile_leaves_one_answer() -> None:
