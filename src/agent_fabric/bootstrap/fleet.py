@@ -73,7 +73,7 @@ class Fleet:
             NodeNotFound, NodeUnavailable: there is none, or it is not connected.
         """
         node = await self.operate.find(which)
-        return await VerifyNodeAudit(self.desk.commands, self.desk.call)(node)
+        return await VerifyNodeAudit(self.desk.commands, self.desk.call, self.desk.is_signed)(node)
 
     async def asks(self, plan: Plan) -> bool:
         """Tell whether a person has to agree to a plan: on one of its machines, at least, its call asks."""

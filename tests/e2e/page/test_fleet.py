@@ -46,12 +46,37 @@ def open_fleet(page: Page) -> Locator:
     return drawer
 
 
+def shared_with(folder: Path) -> Path:
+    """Return the folder of a machine that files are copied to and from."""
+    shared = folder.parent / f"{folder.name}-shared"
+    shared.mkdir(exist_ok=True)
+    return shared
+
+
+def copies_files(page: Page, shared: Path) -> None:
+    """Send a file to the machine, and fetch it again."""
+    form = page.locator("[data-test=send-file]")
+    form.locator("[type=file]").set_input_files({"name": "hello.txt", "mimeType": "text/plain", "buffer": b"hello"})
+    form.get_by_label("Path there").fill(f"{shared}/")
+    form.get_by_role("button", name="Send").click()
+    agree(page, page.locator(f"[data-test=transfer] {APPROVAL}[data-status=pending]"))
+    expect(page.locator("[data-test=transfer]")).to_contain_text("on the machine", timeout=JOINS_MS)
+    assert (shared / "hello.txt").read_text() == "hello"
+    page.get_by_role("button", name="Another file").click()
+    page.get_by_label("Fetch a file from it").fill(str(shared / "hello.txt"))
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Fetch", exact=True).click()
+    assert download.value.path().read_bytes() == b"hello"
+    expect(page.locator("[data-test=transfer]")).to_contain_text("Fetched")
+
+
 def join(line: str, folder: Path) -> "subprocess.Popen[bytes]":
     """Do on a machine what the line says, with the program of this tree instead of the one that it fetches."""
     words = shlex.split(line)
     arguments = words[words.index("join") :]
     subprocess.run([*PROGRAM, *arguments, "--dir", str(folder)], check=True, capture_output=True, timeout=60)
-    (folder / "node.toml").write_text(f"{ASKING}pty_support = true\n")
+    more = f'pty_support = true\nfile_transfer = true\nroots = ["{shared_with(folder)}"]\n'
+    (folder / "node.toml").write_text(f"{ASKING}{more}")
     with (folder / "log").open("ab") as log:
         return subprocess.Popen([*PROGRAM, "run", "--dir", str(folder)], stdout=log, stderr=log)
 
@@ -109,6 +134,8 @@ def test_a_machine_is_invited_asked_and_rolled_out_to(
     page.get_by_role("button", name="End the shell").click()
     expect(page.get_by_role("button", name="Another one")).to_be_visible(timeout=JOINS_MS)
 
+    copies_files(page, shared_with(tmp_path))
+
     page.get_by_role("button", name="What may happen there").click()
     expect(page.locator("[data-test=in-force]")).to_contain_text("everything else asks")
     page.get_by_label(re.compile("Blocked commands")).fill("reboot")
@@ -117,6 +144,7 @@ def test_a_machine_is_invited_asked_and_rolled_out_to(
     page.get_by_label("What would become of a command?").fill("reboot")
     page.get_by_role("button", name="Check", exact=True).click()
     expect(page.locator("[data-test=trial]")).to_contain_text("block")
+    expect(page.locator("[data-test=trial] li", has_text="decides").first).to_be_visible()
 
     page.get_by_role("button", name="Back to web-1").click()
     page.get_by_role("button", name="All machines").click()

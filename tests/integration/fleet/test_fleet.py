@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from agent_fabric.domain.fleet.node_policy import version_in_force
+from agent_fabric.domain.fleet.nodes import NodeId
 from agent_fabric.infrastructure.fleet.signing import SigningKey
+from agent_fabric.infrastructure.node.node_folder import NodeFolder
 from agent_fabric.infrastructure.node.websocket import ConnectionEnded, ConnectionRefused, WebSocket
 from integration.fleet.machines import (
     ASKING,
@@ -157,8 +159,11 @@ async def test_a_new_key_takes_over_and_a_revoked_machine_is_gone_for_good(hub: 
     await until_status(hub.client, "web", "offline")
     machine.start()
     await until_status(hub.client, "web", "online")
+    await a_change_of_keys_that_a_kill_cut_off(hub, machine)
+    assert (await hub.client.get("/api/v1/nodes/web/audit")).json()["intact"]
     revoked = await hub.client.delete("/api/v1/nodes/web")
     assert revoked.json()["status"] == "revoked"
+    assert len(hub.fabric.fleet.desk.live) == 0  # its connection is closed before the answer comes
     assert machine.process is not None
     async with asyncio.timeout(10):
         while machine.process.poll() is None:
@@ -166,6 +171,21 @@ async def test_a_new_key_takes_over_and_a_revoked_machine_is_gone_for_good(hub: 
     assert machine.process.returncode == 4
     assert "revoked" in machine.told()
     assert (await hub.client.get("/api/v1/nodes")).json()["nodes"] == []
+
+
+async def a_change_of_keys_that_a_kill_cut_off(hub: Served, machine: Machine) -> None:
+    """The node has made a new key and was killed: whichever the hub knows then is the one that works."""
+    for known_to_hub in (False, True):
+        machine.kill()
+        await until_status(hub.client, "web", "offline")
+        made = NodeFolder(machine.folder).new_key()
+        if known_to_hub:
+            changes = {"public_key": made.public}
+            await hub.fabric.records.storage.nodes.update(NodeId(machine.node_id), changes)
+        machine.start()
+        await until_status(hub.client, "web", "online")
+        assert (NodeFolder(machine.folder).key().public == made.public) is known_to_hub
+        assert NodeFolder(machine.folder).pending_key() is None
 
 
 @pytest.mark.proves("FL-2")

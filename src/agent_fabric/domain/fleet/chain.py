@@ -9,6 +9,9 @@ from agent_fabric.domain.fleet.protocol import canonical
 EMPTY_HEAD: Final = "0" * 64
 """The hash before the first entry."""
 
+KEY: Final = "key"
+"""The kind of entries about the node's key: `new_public_key` was made, `public_key` counts from here on."""
+
 
 class ChainEntry(NamedTuple):
     """One thing that happened on the node."""

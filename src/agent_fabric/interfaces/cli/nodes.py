@@ -333,7 +333,8 @@ def audit(selector: Selector, server: Server = None, as_json: AsJson = False) ->
     for each in () if as_json else found:
         state = "intact" if each["intact"] else "DAMAGED"
         sys.stdout.write(f"{plain(each['node'])}: {each['entries']} entries, {state}\n")
-        for title, ids in (("only the machine knows", each["only_node"]), ("only the hub knows", each["only_hub"])):
+        odd = {"only the machine knows": "only_node", "only the hub knows": "only_hub", "not signed": "unsigned"}
+        for title, ids in ((title, each[name]) for title, name in odd.items()):
             sys.stdout.write("".join(f"  {title}: {plain(name)}\n" for name in ids))
     agree = all(each["intact"] and not each["only_node"] and not each["only_hub"] for each in found)
     return COMPLETED if agree else FAILED

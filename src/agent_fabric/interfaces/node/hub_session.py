@@ -14,6 +14,7 @@ from urllib.parse import urlsplit, urlunsplit
 from agent_fabric.application.fleet.json_rpc import LinkLost, RpcFailed, RpcPeer
 from agent_fabric.application.node.serve_commands import CallRefused, ServeCommands
 from agent_fabric.bootstrap.node import HUB_POLICY
+from agent_fabric.domain.fleet.chain import KEY
 from agent_fabric.domain.fleet.handshake import hub_message, node_message, rotation_message
 from agent_fabric.domain.fleet.node_policy import PolicyProblem, node_policy
 from agent_fabric.domain.fleet.node_tools import MCP_PROXY
@@ -187,7 +188,7 @@ class HubSession:
     def _settle_key(self, key: SigningKey, pending: SigningKey, wanted: str) -> SigningKey:
         """Finish a change of keys that was cut off: the hub says which one it knows."""
         if wanted == pending.public:
-            return self.folder.adopt_new_key()
+            return self._adopt_key()
         self.folder.drop_new_key()
         return key
 
@@ -317,7 +318,7 @@ class HubSession:
     def _rotate(self) -> dict[str, Any]:
         old, new = self.folder.key(), self.folder.new_key()
         agent_id = self.serve.node.agent_id
-        self.spool.note("key", "", {"new_public_key": new.public})
+        self.spool.note(KEY, "", {"new_public_key": new.public})
         return {
             "public_key": new.public,
             "signature": old.sign(rotation_message(agent_id, old.public, new.public)),
@@ -327,8 +328,14 @@ class HubSession:
     def _rotated(self, params: Mapping[str, Any]) -> dict[str, Any]:
         pending = self.folder.pending_key()
         if pending is not None and params.get("public_key") == pending.public:
-            self._use_key(self.folder.adopt_new_key())
+            self._use_key(self._adopt_key())
         return {}
+
+    def _adopt_key(self) -> SigningKey:
+        """Use the new key from now on; the record says since when."""
+        key = self.folder.adopt_new_key()
+        self.spool.note(KEY, "", {"public_key": key.public})
+        return key
 
     def _tell(self, status: str, reason: str) -> None:
         with suppress(OSError):
