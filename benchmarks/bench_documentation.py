@@ -19,11 +19,11 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 DOCS: Final = Path(__file__).parents[1] / "docs"
-MODEL: Final = {"backend": "embedded", "temperature": 0.0}
+MODEL: Final = {"backend": "embedded", "temperature": 0.0, "timeout_s": 1_800}
 CONFIG: Final = {"models": {"quality": MODEL, "fast": MODEL}, "embedded": {"idle_s": 300}}
 QUOTED_WORDS: Final = 5
 """So many words in a row that stand in a passage are a quote of it."""
-TIMEOUT_S: Final = 900.0
+TIMEOUT_S: Final = 3_600.0
 
 
 class Question(NamedTuple):
@@ -160,6 +160,7 @@ def main() -> None:
     """Add the documentation, ask, and print what came of it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", type=int, help="the number of one question, from 1")
+    parser.add_argument("--folder", type=Path, help="where the documentation is kept, to be asked again")
     parser.add_argument("--search", action="store_true", help="ask no model: only say what memory finds")
     wanted = parser.parse_args()
     chosen = QUESTIONS if wanted.only is None else QUESTIONS[wanted.only - 1 : wanted.only]
@@ -167,7 +168,8 @@ def main() -> None:
         if each.sentence not in " ".join((DOCS / each.page).read_text(encoding="utf-8").split()):
             sys.exit(f"{each.page} no longer says: {each.sentence}")
     with tempfile.TemporaryDirectory() as made:
-        folder = Path(made)
+        folder = wanted.folder or Path(made)
+        folder.mkdir(parents=True, exist_ok=True)
         (folder / "config.json").write_text(json.dumps(CONFIG))
         before = time.perf_counter()
         added = fabric(folder, "memory", "add", str(DOCS))

@@ -22,9 +22,9 @@ MIN_MEANING_ELSEWHERE: Final = 0.2
 """The same, if most words of the question stand nowhere, and it may be in another language than the passage."""
 MIN_MEANING_UNKNOWN: Final = 0.45
 """The same, if they are in the same language: what is asked about is not in memory, though some name may be."""
-UNKNOWN_SHARE: Final = 0.75
+UNKNOWN_SHARE: Final = 0.8
 """How much of a question has to stand nowhere for that; rare words count for more."""
-MIN_OF_BEST: Final = 0.4
+MIN_OF_BEST: Final = 0.3
 """Passages that fit much less than the best one are left out."""
 MIN_WORDS: Final = 0.5
 """Where there are no vectors, so much of the question has to stand in the passage."""
