@@ -47,8 +47,8 @@ PIECES := others-a-m others-n-z http-a-l http-m-r http-s-z small-units
 
 # What runs a second time, with the store in PostgreSQL; and the part of it that every `make test` runs.
 ON_POSTGRES := $(patsubst %,tests/integration/%,http fleet channels page client)
-SOME_ON_POSTGRES := $(patsubst %,tests/integration/http/test_%.py,idempotency identity limits operations runs search secrets \
-	sessions streams whose_session workflows) tests/integration/fleet/test_plans.py
+SOME_ON_POSTGRES := $(patsubst %,tests/integration/http/test_%.py,idempotency identity limits operations runs search sessions \
+	streams workflows) tests/integration/fleet/test_plans.py
 
 # How many parts run at the same time: while some wait for servers and models, others compute.
 JOBS ?= 5
