@@ -120,6 +120,18 @@ class RunRepositoryContract:
         await held.release()
         assert list(await runs.read(RUN)) == [*CREATED, *NEXT]
 
+    async def test_long_texts_are_kept_whole_alone_and_in_groups(self, runs: RunRepository) -> None:
+        long = "a line of a text that is too long for a row\n" * 1_000
+        first, said = log(run_created(long)), log(RunResumed(by="person", driver=long), first=1)
+        held, other = await runs.create(RUN, first), await runs.create(OTHER, CREATED)
+        await held.append(said)
+        more = log(RunResumed(by="person", driver=f"{long}more"), first=2)
+        await asyncio.gather(held.append(more), other.append(said))  # one of the texts is there already
+        for each in (held, other):
+            await each.release()
+        assert list(await runs.read(RUN)) == [*first, *said, *more]
+        assert list(await runs.read(OTHER)) == [*CREATED, *said]
+
     async def test_several_first_events_are_kept(self, runs: RunRepository) -> None:
         await (await runs.create(RUN, [*CREATED, *NEXT])).release()
         assert list(await runs.read(RUN)) == [*CREATED, *NEXT]

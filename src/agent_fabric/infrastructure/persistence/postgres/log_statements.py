@@ -54,8 +54,8 @@ _ADDED: Final = (
     f" unnest($5, $6, $7, $8, $9, $10, $11, $12, $13) AS rows ({_EVENT}) JOIN fenced ON fenced.number = rows.run)"
 )
 _KEPT: Final = (
-    "kept AS (INSERT INTO blobs (hash, data) SELECT some.* FROM turn, unnest($14, $15) AS some (hash, data)"
-    " ORDER BY some.hash ON CONFLICT DO NOTHING)"
+    "kept AS (INSERT INTO blobs (hash, data) SELECT given.* FROM turn, unnest($14, $15) AS given (hash, data)"
+    " ORDER BY given.hash ON CONFLICT DO NOTHING)"
 )
 _APPEND: Final = BinaryStatement(
     f"WITH {_TURN}, {_FENCED}, {_ADDED} SELECT number FROM fenced",  # noqa: S608 - ours
