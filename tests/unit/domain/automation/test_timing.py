@@ -182,9 +182,7 @@ def known_walls(expression: str, after: datetime) -> Iterator[datetime]:
 def differs(expression: str, transition: Transition) -> bool:
     """Compare two days around a transition with the oracle, from random instants on, as a server asks."""
     start, end = transition.instant - AROUND_S, transition.instant + AROUND_S
-    timing = cron(expression, transition.zone)
-    if not SOAK:
-        timing = replace(timing, walls=partial(known_walls, expression))
+    timing = replace(cron(expression, transition.zone), walls=partial(known_walls, expression))
     if is_alone(transition, AROUND_S):
         expected = due_around(expression, transition, AROUND_S)
     else:
