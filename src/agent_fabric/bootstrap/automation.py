@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import shlex
 import socket
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
@@ -34,10 +35,14 @@ from agent_fabric.bootstrap.wake_ups import SELDOM_S, watched_pause
 from agent_fabric.bootstrap.workflow_triggers import ArmTriggers
 from agent_fabric.bootstrap.workflows import open_workflows
 from agent_fabric.config.schema.fabric import FabricConfig
+from agent_fabric.domain.automation.crontab import CrontabJob, script_of
 from agent_fabric.domain.automation.schedule import Schedule
 from agent_fabric.domain.errors import FabricError, RunHeld, ServerStopping
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.ownership import LOCAL_OWNER
+from agent_fabric.domain.policy.calls import ProposedCall
+from agent_fabric.domain.policy.verdicts import Verdict
+from agent_fabric.domain.tools import Effect
 from agent_fabric.infrastructure.automation.cronsim_walls import read_cron
 from agent_fabric.infrastructure.automation.zones import use_own_zones
 from agent_fabric.infrastructure.bus.in_process import InProcessBus, InProcessDurableBus, fits
@@ -247,7 +252,9 @@ def build_automation(  # noqa: PLR0913 - each is a part that only some callers j
         messages=messages,
         durable=attended,
         import_crontab=ImportCrontab(
-            manage, CommandFiles(home / Path(config.workflows.definitions[0]).expanduser(), workflows.check_text)
+            manage,
+            CommandFiles(home / Path(config.workflows.definitions[0]).expanduser(), workflows.check_text),
+            partial(_why_not_by_itself, local, home),
         ),
         watch=watch,
         arm=ArmTriggers(
@@ -325,6 +332,22 @@ def _waking(wake_ups: WakeUps, watch: WatchPendingWork | None) -> Waking:
         schedules_changed=lambda: wake_ups.poke(wake_ups_port.SCHEDULES, {}),
         messages_changed=lambda: hints.poke(_MESSAGES, {}),
     )
+
+
+def _why_not_by_itself(local: LocalFabric, home: Path, job: CrontabJob) -> str:
+    """Return why the policy asks about the command of a crontab, or blocks it; empty: it runs."""
+    env = ["env", *(f"{name}={value}" for name, value in job.env.items())] if job.env else []
+    line = shlex.join([*env, job.shell, "-c", script_of(job)])
+    call = ProposedCall(
+        tool="shell",
+        args={"command": line},
+        effect=Effect.CHANGES_WORKSPACE,
+        command=line,
+        sandbox=local.execute_task.sandbox_level,
+        workspace=str(home),
+    )
+    ruling = local.rules.judge(call)
+    return "" if ruling.verdict is Verdict.ALLOW else ruling.reason
 
 
 def explain_schedule(storage: Storage) -> ExplainSchedule:

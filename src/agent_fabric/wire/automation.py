@@ -84,7 +84,7 @@ IMPORTED = Shape(
     ImportedJob,
     "line name=schedule.name target_kind=schedule.target_kind target=schedule.target?"
     " cron_expression=schedule.rule.cron_expression? every=schedule.rule.every_s timezone=schedule.rule.timezone"
-    " next_at=schedule.next_at",
+    " next_at=schedule.next_at note?",
     name="ImportedSchedule",
     about="A line of a crontab that became a schedule.",
 )

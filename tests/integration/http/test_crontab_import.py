@@ -47,10 +47,15 @@ async def test_a_crontab_is_moved_over_and_every_line_can_be_asked_about(tmp_pat
 
 
 async def test_the_command_of_a_line_runs_as_cron_would_run_it(tmp_path: Path) -> None:
-    text = 'GREETING=hello\n0 3 * * * cat > out.txt; echo "$GREETING {{ name }} 100\\%" >> out.txt%first%second\n'
+    text = (
+        "PATH=/usr/local/bin:/usr/bin:/bin\nHOME=/home/ops\nGREETING=hello\n"  # as nearly every crontab has
+        '0 3 * * * cat > out.txt; echo "$GREETING {{ name }} 100\\%" >> out.txt%first%second\n'
+        "0 4 * * * sudo systemctl restart nginx\n"
+    )
     async with served(tmp_path) as server:
         done = (await server.client.post(f"{BASE}/import", json={"crontab": text})).json()
-        (job,) = done["imported"]
+        job, asking = done["imported"]
+        assert (job["note"], bool(asking["note"])) == (None, True)
         fired = (await server.client.post(f"{BASE}/{job['name']}/fire")).json()
         async with asyncio.timeout(30):
             while (await server.client.get(f"/runs/{fired['run_id']}/status")).json()["status"] == "running":

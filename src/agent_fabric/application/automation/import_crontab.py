@@ -38,6 +38,8 @@ class ImportedJob(NamedTuple):
 
     line: int
     schedule: Schedule
+    note: str = ""
+    """Why a person is asked each time before its command runs, or why it never does; empty: it runs by itself."""
 
 
 class CrontabImport(NamedTuple):
@@ -57,6 +59,8 @@ class ImportCrontab:
 
     manage: ManageSchedules
     workflows: CommandWorkflows
+    judge: Callable[[CrontabJob], str] = lambda _: ""
+    """Says why the policy does not let a command run by itself; empty: it does."""
 
     async def __call__(
         self, text: str, *, by: Principal, timezone: str = "", system: bool = False, dry_run: bool = False
@@ -86,7 +90,8 @@ class ImportCrontab:
             except ValueError as problem:
                 refused.append(CrontabProblem(job.line, lines[job.line - 1].strip()[:200], str(problem)))
             else:
-                imported.append(ImportedJob(job.line, made))
+                note = self.judge(job) if made.target.startswith(WORKFLOW_PREFIX) else ""
+                imported.append(ImportedJob(job.line, made, note))
         return CrontabImport(imported, sorted(refused), dry_run)
 
     async def _take(self, job: CrontabJob, by: Principal, timezone: str, *, dry_run: bool) -> Schedule:

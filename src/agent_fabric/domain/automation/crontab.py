@@ -14,9 +14,9 @@ DEFAULT_SHELL: Final = "/bin/sh"
 _SETTING: Final = re.compile(r"""\s*(?P<name>[A-Za-z_]\w*|"[^"]*"|'[^']*')\s*=\s*(?P<value>.*?)\s*""", re.ASCII)
 _ZONES: Final = frozenset({"CRON_TZ", "TZ"})
 _UNUSED: Final = frozenset(
-    {"MAILTO", "MAILFROM", "RANDOM_DELAY", "CONTENT_TYPE", "CONTENT_TRANSFER_ENCODING", "LOGNAME"}
+    {"MAILTO", "MAILFROM", "RANDOM_DELAY", "CONTENT_TYPE", "CONTENT_TRANSFER_ENCODING", "LOGNAME", "HOME"}
 )
-"""What only cron itself reads."""
+"""What only cron itself reads, and `HOME`: commands work in the project, and their box has a home of its own."""
 _FABRIC: Final = re.compile(r"(?:cd\s+\S+\s*&&\s*)?(?:\S*/)?fabric\s+(?P<rest>.+)", re.DOTALL)
 _BEFORE: Final = re.compile(
     r"(?:cd\s+\S+\s*(?:&&|;)\s*|[A-Za-z_]\w*=\S*\s+|(?:nice|ionice|nohup|exec|sudo|env|time)\s+)*"

@@ -87,6 +87,8 @@ def _shown(done: Json) -> str:
         due = "never" if at is None else datetime.fromtimestamp(at, zone).isoformat(timespec="seconds")
         target = f"  {each['target']}" if each["target"] else ""
         lines.append(f"line {each['line']}: {each['name']}  {rule} ({each['timezone']})  next {due}{target}")
+        if each.get("note"):
+            lines.append(f"    does not run by itself: {each['note']}")
     for each in done["refused"]:
         lines += [f"line {each['line']}: not taken over: {each['reason']}", f"    {each['text']}"]
     verb = "would be" if done["dry_run"] else "are"
