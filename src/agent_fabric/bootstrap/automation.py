@@ -37,7 +37,7 @@ from agent_fabric.bootstrap.workflows import open_workflows
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.domain.automation.crontab import CrontabJob, script_of
 from agent_fabric.domain.automation.schedule import Schedule
-from agent_fabric.domain.errors import FabricError, RunHeld, ServerStopping
+from agent_fabric.domain.errors import FabricError, FolderHeld, RunHeld, ServerStopping
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.ownership import LOCAL_OWNER
 from agent_fabric.domain.policy.calls import ProposedCall
@@ -54,6 +54,8 @@ from agent_fabric.infrastructure.web.message_sender import GuardedSender
 from agent_fabric.infrastructure.workflows.command_files import CommandFiles
 from agent_fabric.wire.automation import SensorLine
 
+FOLDER_RETRY_S: Final = 1.0
+"""How long a run waits before it tries again to work in a folder that another run has."""
 _MESSAGES: Final = "messages"
 
 _log = logging.getLogger(__name__)
@@ -133,24 +135,33 @@ class RunStarter:
 
     dispatch: DispatchRuns
     resume_run: ResumeRun
-    _created: "asyncio.Queue[RunId]" = field(default_factory=asyncio.Queue)
+    retry_s: float = FOLDER_RETRY_S
+    _waiting: "asyncio.Queue[tuple[RunId, bool]]" = field(default_factory=asyncio.Queue)
+    """Runs to be taken up, each with whether it is new."""
 
     def __call__(self, run_ids: Sequence[RunId]) -> None:
-        """Take runs over; nobody waits for them."""
+        """Take runs over that were just created; nobody waits for them."""
         self.dispatch.expect(run_ids)
         for run_id in run_ids:
-            self._created.put_nowait(run_id)
+            self._waiting.put_nowait((run_id, True))
+
+    def take_later(self, run_id: RunId, *, new: bool = False) -> None:
+        """Take a run up when its folder may be free: another run works there."""
+        self.dispatch.expect([run_id])
+        asyncio.get_running_loop().call_later(self.retry_s, self._waiting.put_nowait, (run_id, new))
 
     async def drive(self) -> None:
         """Drive until cancelled; what is left then is found by the next server."""
         while True:
-            run_id = await self._created.get()
+            run_id, new = await self._waiting.get()
             try:
-                await self.dispatch.when_free(run_id, partial(self.resume_run.take, run_id, by="server", new=True))
+                await self.dispatch.when_free(run_id, partial(self.resume_run.take, run_id, by="server", new=new))
             except ServerStopping:
                 return
             except RunHeld:
                 continue  # another process was faster
+            except FolderHeld:
+                self.take_later(run_id, new=new)
             except FabricError as problem:
                 _log.warning("Run %s was not started: %s", run_id, problem.message)
             except Exception:  # noqa: BLE001 - one that fails must not keep the others from being started

@@ -371,7 +371,6 @@ def build_server(
     leads = storage.leases.claim_server()  # an answer to a run is enough for it to continue
     if leads:
         forget_server(local.records.layout.root)  # of a server that was killed
-    resume_unfinished_runs = ResumeUnfinishedRuns(local.resume_run, dispatch)
     watchers.learn(local.secrets.chain.resolve, notifying(storage))
     redis_url = config.redis.address(os.environ)
     limits = build_limits(config.limits, storage, SystemClock(), redis_url=redis_url, cluster=config.cluster.name)
@@ -388,6 +387,10 @@ def build_server(
         watch=watch,
         say=ScheduledSaying(lambda: chat.chat, storage),
         alert=watchers.alerts.happened,
+    )
+    starter = automation.starts_runs
+    resume_unfinished_runs = ResumeUnfinishedRuns(
+        local.resume_run, dispatch, None if starter is None else starter.take_later
     )
     webhooks = build_webhooks(root, config, local, dispatch, limits, begin=automation.watch.begin, tell=outgoing.tell)
     keep_bus_letters(automation, outgoing.durable)

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import shutil
+import time
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
@@ -167,3 +168,25 @@ async def test_a_sensor_of_a_package_starts_its_workflow_or_leaves_a_dead_letter
         assert (done["status"], done["outcome"]) == ("replayed", letter["id"])
         ended = await until(server, f"/runs/{letter['id']}", lambda body: body["_meta"]["status"] != "running")
         assert ended["_meta"]["status"] == "completed"
+
+
+@pytest.mark.proves("AU-5")
+async def test_runs_that_work_in_the_same_project_wait_for_each_other_and_none_is_left_behind(tmp_path: Path) -> None:
+    step = "{id: a, action: run-command, command: [sh, -c, 'echo x >> seen'], timeout: 60}"
+    text = f"triggers: {{here: true}}\nsteps:\n  - {step}\n"
+    (tmp_path / "workflow-definitions").mkdir()
+    for name in ("one", "two", "three"):
+        (tmp_path / "workflow-definitions" / f"{name}.yaml").write_text(f"name: {name}\n{text}")
+    async with served(tmp_path) as server:
+        starter = server.fabric.automation.starts_runs
+        assert starter is not None
+        starter.retry_s = 0.05
+        due = time.time() + 1
+        for name in ("one", "two", "three"):  # three lines of a crontab at the same minute
+            wish = {"name": name, "every": 3600, "starts_at": due, "target_kind": "workflow", "target": name}
+            assert (await server.client.post("/api/v1/schedules", json=wish)).status_code == 201
+        for name in ("one", "two", "three"):
+            rows = await until(server, f"/api/v1/schedules/{name}/firings", lambda body: body["firings"])
+            run_id = rows["firings"][0]["run_id"]
+            await until(server, f"/runs/{run_id}", lambda body: body.get("_meta", {}).get("status") == "completed")
+        assert (tmp_path / "seen").read_text() == "x\n" * 3

@@ -1,7 +1,7 @@
 """Resumes runs that have no driver."""
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -9,7 +9,7 @@ from agent_fabric.application.ports.events import LogMirrors
 from agent_fabric.application.ports.runs import RunListing
 from agent_fabric.application.runs.dispatch_runs import DispatchRuns
 from agent_fabric.application.runs.resume_run import ResumeRun
-from agent_fabric.domain.errors import FabricError, RunHeld, ServerStopping
+from agent_fabric.domain.errors import FabricError, FolderHeld, RunHeld, ServerStopping
 from agent_fabric.domain.ids import RunId
 
 _log = logging.getLogger(__name__)
@@ -21,6 +21,8 @@ class ResumeUnfinishedRuns:
 
     resume_run: ResumeRun
     dispatch: DispatchRuns
+    take_later: Callable[[RunId], None] | None = None
+    """Takes up a run whose folder another one has, when that may be free."""
 
     async def __call__(self, run_ids: Iterable[RunId]) -> Sequence[RunId]:
         """Resume the runs one after another, each in its turn; return those that cannot be resumed."""
@@ -32,6 +34,12 @@ class ResumeUnfinishedRuns:
                 break
             except RunHeld:
                 left.append(run_id)  # another process was faster
+            except FolderHeld as problem:
+                if self.take_later is None:
+                    _log.warning("Run %s was not resumed: %s", run_id, problem.message)
+                    left.append(run_id)
+                else:
+                    self.take_later(run_id)
             except FabricError as problem:
                 _log.warning("Run %s was not resumed: %s", run_id, problem.message)
                 left.append(run_id)

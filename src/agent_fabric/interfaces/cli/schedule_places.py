@@ -6,10 +6,10 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from agent_fabric.application.automation.explain_schedule import simulate
-from agent_fabric.bootstrap.automation import Automation, build_automation
+from agent_fabric.bootstrap.automation import FOLDER_RETRY_S, Automation, build_automation
 from agent_fabric.bootstrap.records import owner_here
 from agent_fabric.domain.automation.schedule import Rule, interval_from, zone_of
-from agent_fabric.domain.errors import ConfigError
+from agent_fabric.domain.errors import ConfigError, FolderHeld
 from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.automation.cronsim_walls import read_cron
 from agent_fabric.infrastructure.automation.zones import use_own_zones
@@ -41,7 +41,17 @@ class LocalSchedules:
         while self._created:
             created = self._created.copy()
             self._created.clear()
-            await asyncio.gather(*(self._resume(run_id) for run_id in created))
+            await asyncio.gather(*map(self._see_through, created))
+
+    async def _see_through(self, run_id: RunId) -> None:
+        """See a run through; one that works in the project waits until no other one does."""
+        while True:
+            try:
+                await self._resume(run_id)
+            except FolderHeld:
+                await asyncio.sleep(FOLDER_RETRY_S)
+            else:
+                return
 
     async def add(self, wish: Mapping[str, Any]) -> Json:
         made = await self.automation.manage.add(wish, by=owner_here())
