@@ -9,6 +9,7 @@ from agent_fabric.domain.dialects.call_text import THOUGHT, NoCall, ParsedCalls,
 from agent_fabric.domain.dialects.conversation import is_conversation, reply_so_far
 from agent_fabric.domain.dialects.line_lists import joined
 from agent_fabric.domain.ids import CallId
+from agent_fabric.domain.memory.knowledge import MEMORY_TOOL
 from agent_fabric.domain.messages import LLMResponse, ToolCallRequest, ToolDialect
 from agent_fabric.domain.tools import ToolSpec
 
@@ -24,6 +25,8 @@ def parse_answer(
     if answer.tool_calls or not tools:
         return answer
     offered = {tool.name: tool for tool in tools}
+    if MEMORY_TOOL not in offered and _LOOKS_UP.match(response.content):
+        return replace(answer, problem=_LOOKED_UP)  # it repeats the call that was made for it before it was asked
     cut_off = response.finish_reason == "length"
     match dialect:
         case ToolDialect.NATIVE:
@@ -47,6 +50,11 @@ def parse_answer(
 _NATIVE_FORM = "Call the tool again."
 _SCHEMA_FORM = 'Answer with nothing but one JSON object: {"name": "<tool>", "arguments": {…}}'
 _TEXT_FORM = 'Send one fenced tool_call block with nothing in it but {"tool": "<tool>", "params": {…}}'
+_LOOKS_UP = re.compile(rf'\s*(?:```\w*\s*|<tool_call>\s*)?\{{\s*"(?:name|tool)"\s*:\s*"{MEMORY_TOOL}"')
+_LOOKED_UP = (
+    "Memory was searched for you already, and what it has stands above. Answer now in plain words: repeat the sentence"
+    " of it that answers the question, or say that memory has nothing about it."
+)
 _CUT_OFF = (
     "Your answer was too long and was cut off, so nothing was done. Make a shorter call; write long files in parts."
 )

@@ -13,6 +13,7 @@ from typing import Any
 
 from agent_fabric.domain.dialects.answer_schema import LONGEST_TEXT, schema_of_calls
 from agent_fabric.domain.dialects.observations import has_failed, was_repeated
+from agent_fabric.domain.memory.knowledge import PASSAGES
 from agent_fabric.domain.messages import Message, Role
 from agent_fabric.domain.tools import FINISH_TASK, ToolSpec, object_schema
 
@@ -39,6 +40,8 @@ _CALL_LIKE = ("{", "`", "<")
 _BEGINNING = rf'\s*\{{\s*"name"\s*:\s*"{_REPLY}"\s*,\s*"arguments"\s*:\s*\{{\s*"text"\s*:\s*"'
 _WHOLE = r'(?:[^"\\]|\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[0-9a-fA-F]{4}|u(?![dD][89abAB])[0-9a-fA-F]{4}|[^u]))*'
 """As much of a string as has whole letters: half an escape, or half of a pair, may still be on its way."""
+_KNOWS = f'"{PASSAGES}": [{{'
+"""What memory was told to have, where that is something."""
 _REPLY_SCHEMA: Mapping[str, Any] = {
     "type": "object",
     "properties": {
@@ -63,7 +66,9 @@ def schema_for(messages: Sequence[Message], tools: Sequence[ToolSpec]) -> Mappin
     if any(map(was_repeated, results)) or sum(map(has_failed, results)) >= MAX_FAILURES:
         return _REPLY_SCHEMA
     said = next((message.content for message in turn if message.role is Role.USER), "")
-    return schema_of_calls(tools) if not results and needs_a_look(said) else None
+    if results or any(_KNOWS in message.content for message in turn if message.role is Role.TOOL):
+        return None  # it has looked, or memory has
+    return schema_of_calls(tools) if needs_a_look(said) else None
 
 
 def needs_a_look(said: str) -> bool:

@@ -5,6 +5,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from agent_fabric.domain.memory.knowledge import PASSAGES
 from agent_fabric.domain.tools import FINISH_TASK, Effect, ToolSpec
 
 LONGEST_REMINDER = 600
@@ -98,6 +99,11 @@ def next_words(said: str, tool: ToolSpec | None, text: str) -> str:
     wanted = f"They said: {said}" if len(said) <= LONGEST_REMINDER else "What they said stands above."
     if _first_time(_object(text) or {}) is not None:
         return f"You have seen this already: answer now. {wanted}"
+    if PASSAGES in (_object(text) or {}):
+        return (
+            "Answer now in plain words, and repeat the sentence of this that you rely on. If none answers, say that"
+            f" memory has nothing about it. {wanted}"
+        )
     if has_failed(text):
         return f"That failed. Do it another way, or say in plain words what you know. {wanted}"
     if tool is not None and tool.effect is not Effect.READS and not tool.command_argument:

@@ -176,3 +176,28 @@ def heard(written: str, sizes: list[int]) -> list[str]:
 @pytest.mark.parametrize("text", ["", "{", '{"name": "reply"', '{"name": "reply", "arguments": {', "hello"])
 def test_what_is_no_reply_yet_says_nothing(text: str) -> None:
     assert reply_so_far(text) is None
+
+
+@pytest.mark.parametrize("dialect", list(ToolDialect))
+def test_a_search_that_was_made_for_the_model_is_not_made_again(dialect: ToolDialect) -> None:
+    again = LLMResponse(content='{"name": "memory_search", "arguments": {"query": "pool"}}', finish_reason="stop")
+    answer = parse_answer(dialect, again, TALK)
+    assert (answer.tool_calls, answer.problem.split(",")[0]) == ((), "Memory was searched for you already")
+    own = replace(LOOK, name="memory_search", parameters=object_schema({"query": {"type": "string"}}))
+    assert "searched for you" not in parse_answer(dialect, again, (*TALK, own)).problem
+
+
+def test_after_what_memory_knows_the_model_is_told_to_quote_it() -> None:
+    told = json.dumps({"note": "Quoted data", "passages": [{"text": "The pool opens at nine."}], "facts": []})
+    shaped = asked([*said("When does the pool open?"), *called(1, told)])
+    assert "repeat the sentence of this that you rely on" in shaped.messages[-1].content
+
+
+def test_what_memory_has_need_not_be_looked_for_with_a_tool() -> None:
+    question = said("Which files are in the folder?")
+    assert asked(question).answer_schema is not None
+    call = ToolCallRequest(CallId("recall_1"), "memory_search", "{}")
+    for passages, is_held in (([], True), ([{"text": "It has two files."}], False)):
+        told = json.dumps({"passages": passages, "facts": []})
+        recalled = [Message(Role.ASSISTANT, "", (call,)), Message(Role.TOOL, told, call_id=call.call_id)]
+        assert (asked([*question, *recalled]).answer_schema is not None) is is_held
