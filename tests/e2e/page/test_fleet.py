@@ -167,9 +167,10 @@ def test_a_machine_is_invited_asked_and_rolled_out_to(
     page.get_by_role("button", name="Ask the sysadmin").click()
     expect(page.locator("[data-test=machine]")).to_have_value("web-1")
     ask(page, "Why is it slow?")
-    expect(page.locator(TRANSCRIPT)).to_contain_text("You said: Why is it slow?")
-    expect(page.locator("[data-test=machine]")).to_have_value("web-1")
-    page.get_by_role("button", name="Settings", exact=True).click()
+    expect(page.locator(TRANSCRIPT)).to_contain_text("You said: Why is it slow?")  # nothing is added to it
+    page.get_by_role("button", name="Timeline", exact=True).last.click()
+    expect(page.locator("[data-test=run-machine]")).to_have_text("machine web-1")
+    page.get_by_role("button", name="Settings", exact=True).first.click()
     expect(page.locator(".drawer-body")).to_contain_text("What may happen on each machine")
     page.locator(".drawer-body").get_by_role("button", name=re.compile("web-1")).click()
     expect(page.locator("[data-test=in-force]")).to_be_visible()
