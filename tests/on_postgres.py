@@ -44,5 +44,6 @@ def store_in_postgres(
 ) -> Iterator[None]:
     """Let the store of this test be in PostgreSQL; it is empty again afterwards."""
     monkeypatch.setenv(URL_VARIABLE, store_url)
+    monkeypatch.delenv("FABRIC_TEST_STORE", raising=False)  # it names no setting
     yield
     store_cluster.empty(store_database)
