@@ -9,7 +9,7 @@ from agent_fabric.application.channels.answer_press import AnswerPress
 from agent_fabric.application.channels.conversations import Conversations
 from agent_fabric.application.channels.manage_people import ManagePeople
 from agent_fabric.application.channels.receive_files import ReceiveFiles
-from agent_fabric.application.channels.replies import DO_IT, LEAVE_IT, plain_part, reply_source
+from agent_fabric.application.channels.replies import DO_IT, LEAVE_IT, interrupted_source, plain_part, reply_source
 from agent_fabric.application.channels.send_files import SendFiles
 from agent_fabric.application.channels.tell_undelivered import TellUndelivered
 from agent_fabric.application.chat.send_message import SendMessage
@@ -51,6 +51,9 @@ from agent_fabric.domain.errors import FabricError, Forbidden, StoreUnavailable
 from agent_fabric.domain.identity import Principal, Scope
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import Quoted
+
+MAX_OWED = 1_000
+"""Turns of an account that are looked at for those that were interrupted."""
 
 _log = logging.getLogger(__name__)
 
@@ -257,7 +260,7 @@ class HandleInbound:
                 await self.held.begin(message.place, message.sender, by, message.key)
                 await self._say(message, "A new conversation. What is it about?")
             case Command.STOP:
-                await self._say(message, await self._stop(message.place, by))
+                await self._say(message, await self._leave(message, by) or await self._stop(message.place, by))
             case Command.STATUS:
                 await self._say(message, await self._status(message.place))
             case Command.RESEND:
@@ -267,6 +270,16 @@ class HandleInbound:
             case unknown:
                 assert_never(unknown)
         return f"/{command}"
+
+    async def _leave(self, message: InboundMessage, by: Principal) -> str:
+        """Leave answers of this chat that were interrupted, in an earlier conversation, too; empty: there are none."""
+        place, left = message.place, 0
+        for turn in await self.store.turns.open(place.channel, place.account, limit=MAX_OWED):
+            is_theirs = turn.place == place and turn.sender == message.sender
+            if is_theirs and await self.store.deliveries.of_source(interrupted_source(turn.run_id)):
+                await self.stop(turn.run_id, by.name)
+                left += 1
+        return "I leave it." if left else ""
 
     async def _stop(self, place: Place, by: Principal) -> str:
         session = await self.held.find(place)

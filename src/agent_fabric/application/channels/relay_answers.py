@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from agent_fabric.application.channels.preview_turns import PreviewTurns
-from agent_fabric.application.channels.replies import plain_part, text_parts
+from agent_fabric.application.channels.replies import interrupted_source, plain_part, text_parts
 from agent_fabric.application.channels.send_files import SendFiles
 from agent_fabric.application.ports.channels import Channel, ChannelStore, PendingTurn
 from agent_fabric.application.ports.chat import MessageQueue
@@ -47,7 +47,7 @@ class RelayAnswers:
                 await self._tell_problem(turn)
                 continue
             if stands is RunStatus.INTERRUPTED and await self._is_left(turn):
-                note = plain_part(f"interrupted:{turn.run_id}", turn.place, INTERRUPTED, at=self.clock.now())
+                note = plain_part(interrupted_source(turn.run_id), turn.place, INTERRUPTED, at=self.clock.now())
                 await self.store.outbox.put([note])
             elif stands.settled:
                 await self._relay(channel, turn)

@@ -6,11 +6,17 @@ from agent_fabric.domain.channels.deliveries import Button, Part, PartKind
 from agent_fabric.domain.channels.inbound import Inbound
 from agent_fabric.domain.channels.rendering import Rendering
 from agent_fabric.domain.channels.splitting import SplitText, split_text
+from agent_fabric.domain.ids import RunId
 
 
 def reply_source(inbound: Inbound) -> str:
     """Return the source of what is answered to something that came: the same whenever it is handled."""
     return f"in:{inbound.place.channel}:{inbound.place.account}:{inbound.key}"
+
+
+def interrupted_source(run_id: RunId) -> str:
+    """Return the source of the note that a turn was interrupted."""
+    return f"interrupted:{run_id}"
 
 
 def plain_part(source: str, place: Place, text: str, *, at: float, seq: int = 0) -> Part:

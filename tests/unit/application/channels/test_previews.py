@@ -174,8 +174,10 @@ async def test_who_waits_for_an_answer_that_is_not_taken_up_again_is_told_once()
     for _ in range(3):
         await _pass(world, 2)
     assert world.texts == [INTERRUPTED]
+    await world.write("/new")  # it is left in the conversation that it belongs to
     await world.write("/stop")
-    assert world.texts[-1] == "Nothing is under way." or world.stopped
+    await _pass(world, 2)
+    assert (world.texts[-1], world.stopped) == ("I leave it.", [run_id])
 
 
 async def test_a_server_that_dies_meanwhile_leaves_one_answer() -> None:
