@@ -20,7 +20,10 @@ from agent_fabric.domain.channels.rendering import (
     render_telegram,
 )
 from agent_fabric.domain.channels.splitting import split_blocks, split_text
+from effort import effort, report
 
+DOCUMENTS = effort(150, 2_500)
+"""For each of the four platforms."""
 PLATFORMS = {"telegram": TELEGRAM, "discord": DISCORD, "slack": SLACK, "whatsapp": WHATSAPP}
 WORDS = (
     "word", "*", "**", "_", "`", "```", "~~", "e\u0301", "👩‍👩‍👧", "🇩🇪🇫🇷", "<b>", "&amp;", "@ann",
@@ -54,8 +57,10 @@ def _bare(text: str) -> str:
 @pytest.mark.parametrize("name", PLATFORMS)
 def test_parts_are_within_limits_balanced_and_complete(name: str) -> None:
     rendering: Rendering = PLATFORMS[name]
-    chance = random.Random(7)
-    for _ in range(150):
+    seed = effort(7, random.randrange(2**32))
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    for _ in range(DOCUMENTS):
         blocks = read_markdown(_document(chance))
         limit = chance.choice((80, 200, 700))
         groups = split_blocks(blocks, rendering, limit=limit)
@@ -68,6 +73,7 @@ def test_parts_are_within_limits_balanced_and_complete(name: str) -> None:
                 assert text.count("<pre>") == text.count("</pre>")
         whole = "".join(each.text for each in blocks)
         assert _bare("".join(each.text for group in groups for each in group)) == _bare(whole)
+    report("documents split for a platform", DOCUMENTS)
 
 
 def test_no_character_that_people_see_is_torn() -> None:

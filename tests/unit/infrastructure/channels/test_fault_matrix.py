@@ -5,6 +5,7 @@ platform says, what people write comes in whatever fails before, and nothing but
 """
 
 import asyncio
+import gzip
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -12,14 +13,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
+from aiohttp import web
 
 from agent_fabric.application.channels.receive_files import ReceiveFiles
 from agent_fabric.application.ports.channels import BringsFiles, Channel, ChannelState
 from agent_fabric.domain.channels.addresses import Place, Sender
 from agent_fabric.domain.channels.deliveries import Accepted, AnswerLost, NotReached, Part, PartKind, Throttled
-from agent_fabric.domain.channels.files import Document
+from agent_fabric.domain.channels.files import Document, FileProblem
 from agent_fabric.domain.channels.inbound import ButtonPress, Inbound, InboundFile
 from agent_fabric.infrastructure.channels import discord_wire
+from agent_fabric.infrastructure.channels.calls import PlatformCalls
 from agent_fabric.infrastructure.channels.discord import DiscordChannel
 from agent_fabric.infrastructure.channels.slack import SlackChannel
 from agent_fabric.infrastructure.channels.telegram import TelegramChannel
@@ -378,3 +381,20 @@ async def test_what_comes_twice_or_in_another_order_is_there_once() -> None:
             await log.add(taken.came[::-1], now=1.0)
             assert await log.add(taken.came, now=2.0) == 0
             assert len(log.kept) == 3
+
+
+async def test_what_grows_while_it_is_unpacked_is_stopped() -> None:
+    async def bomb(_: web.Request) -> web.Response:
+        body = gzip.compress(bytes(64_000_000))
+        return web.Response(body=body, headers={"Content-Encoding": "gzip", "Content-Type": "text/plain"})
+
+    app = web.Application()
+    app.router.add_get("/", bomb)
+    runner = web.AppRunner(app, access_log=None)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    calls = PlatformCalls()
+    found = await calls.download(f"http://127.0.0.1:{runner.addresses[0][1]}/", {}, max_bytes=1_000_000)
+    assert found == FileProblem("it is too large")
+    await calls.aclose()
+    await runner.cleanup()
