@@ -30,7 +30,7 @@ from agent_fabric.bootstrap.local import LocalFabric
 from agent_fabric.bootstrap.wake_ups import SELDOM_S
 from agent_fabric.domain.fleet.explain_policy import ExplainPolicy
 from agent_fabric.domain.fleet.nodes import Node, NodeId
-from agent_fabric.domain.fleet.plans import Plan
+from agent_fabric.domain.fleet.plans import Plan, PlanStatus
 from agent_fabric.domain.policy.calls import ProposedCall
 from agent_fabric.domain.policy.engine import RulePolicy
 from agent_fabric.domain.policy.profiles import Profile
@@ -138,6 +138,10 @@ def open_fleet(root: Path, local: LocalFabric, wake_ups: WakeUps, watch: WatchPe
     def hint(node_id: NodeId) -> None:
         wake_ups.poke(NODES, {"node": node_id})
 
+    async def plan_status(plan_id: str) -> PlanStatus | None:
+        found = await storage.fleet_plans.find(plan_id)
+        return None if found is None else found.status
+
     key = hub_key(root, pepper=key_pepper(root, os.environ) if shared else None)
     if shared:
         require_hub_key(storage, key.seed)
@@ -176,6 +180,7 @@ def open_fleet(root: Path, local: LocalFabric, wake_ups: WakeUps, watch: WatchPe
             dispatch.judge,
             shared,
             lambda about: wake_ups.poke(NODES, about),
+            plan_status,
         ),
         invite=InviteNode(storage.node_invites, clock),
         dispatch=dispatch,

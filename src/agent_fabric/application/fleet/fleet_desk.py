@@ -1,6 +1,6 @@
 """What all connections of nodes share."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -11,6 +11,7 @@ from agent_fabric.application.fleet.live_nodes import LiveNodes
 from agent_fabric.application.fleet.review_link import ReviewLink
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.fleet import CommandRepository, NodeRepository
+from agent_fabric.domain.fleet.plans import PlanStatus
 from agent_fabric.domain.policy.verdicts import Ruling
 
 
@@ -25,6 +26,10 @@ class HubKey(Protocol):
     def sign(self, message: bytes) -> str:
         """Return a signature, in hexadecimal."""
         ...
+
+
+async def _no_plan(_: str) -> PlanStatus | None:
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,3 +50,5 @@ class FleetDesk:
     """Whether other servers share the store, one of which may hold a node's connection."""
     hint: Callable[[Mapping[str, Any]], None] = lambda _: None
     """Tells other servers about a node or a command."""
+    plan_status: Callable[[str], Awaitable[PlanStatus | None]] = _no_plan
+    """Where the plan stands that a command belongs to; None: there is none."""

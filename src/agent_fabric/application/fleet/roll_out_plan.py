@@ -184,7 +184,15 @@ class RollOutPlan:
             changed = replace(plan, status=status, note=note, updated_at=self.dispatch.clock.now())
             if await self.plans.replace(changed, before=plan):
                 self.wake()
+                if status is PlanStatus.ABORTED:
+                    await self._cancel_queued(changed)
                 return changed
+
+    async def _cancel_queued(self, plan: Plan) -> None:
+        """Settle what waits for machines that are not there: it must not happen when they are back."""
+        left = [call for call in plan.calls if call.node not in plan.outcomes]
+        ended = (self.dispatch.end(each.execution_id, CommandStatus.CANCELLED, "the plan was aborted") for each in left)
+        await asyncio.gather(*ended)
 
     async def _drive(self, plan_id: str) -> None:
         """Look, note, and go on, until the plan does not run any more.
@@ -209,31 +217,35 @@ class RollOutPlan:
 
     async def _look_at_wave(self, plan: Plan) -> Plan:
         """Send what is not sent yet of the wave that is under way, and return the plan with what has ended."""
-        outcomes = dict(plan.outcomes)
+        outcomes, new = dict(plan.outcomes), list[NodeCommand]()
         for call in plan.calls:
             if call.wave != plan.wave or call.node in outcomes:
                 continue
-            if (status := await self._look(plan, call)) is not None:
+            if (status := await self._look(plan, call, new)) is not None:
                 outcomes[call.node] = status
+        if new:  # in one transaction; each is sent only if the plan still goes on
+            await self.dispatch.send(*new)
         if outcomes == plan.outcomes:
             return plan
         return replace(plan, outcomes=outcomes, updated_at=self.dispatch.clock.now())
 
-    async def _look(self, plan: Plan, call: PlannedCall) -> str | None:
-        """Send a call that was not sent yet; return how it ended, None if it has not."""
+    async def _look(self, plan: Plan, call: PlannedCall, new: list[NodeCommand]) -> str | None:
+        """Return how a call ended, None if it has not; one that was not sent yet is added to `new`."""
         found = await self.dispatch.commands.find(call.execution_id)
         if found is None:
             node = await self.dispatch.nodes.find(call.node_id)
             online = node is not None and node.status is NodeStatus.ONLINE
             if not online and plan.on_offline is not OnOffline.QUEUE:
                 return "skipped" if plan.on_offline is OnOffline.SKIP else "offline"
-            await self.dispatch.send(_command(plan, call, self.dispatch.clock.now()))
+            new.append(_command(plan, call, self.dispatch.clock.now()))
             return None
+        if found.status is CommandStatus.QUEUED:  # the plan was halted when its turn came
+            self.dispatch.live.poke(found.agent_id)
         if found.status is CommandStatus.SUCCESS and plan.check:
-            return await self._look_at_check(plan, call)
+            return await self._look_at_check(plan, call, new)
         return found.status.value if found.status.settled else None
 
-    async def _look_at_check(self, plan: Plan, call: PlannedCall) -> str | None:
+    async def _look_at_check(self, plan: Plan, call: PlannedCall, new: list[NodeCommand]) -> str | None:
         """Check a machine after the call has succeeded there; return how both ended, None if they have not."""
         execution_id = execution_id_of(plan.id, f"{call.node_id} check")
         found = await self.dispatch.commands.find(execution_id)
@@ -256,7 +268,7 @@ class RollOutPlan:
         ruling = self.dispatch.judge(wish)
         if ruling.verdict is not Verdict.ALLOW:  # the policy has changed since
             return CHECK_FAILED
-        await self.dispatch.send(self.dispatch.command(wish, ruling, CommandStatus.QUEUED))
+        new.append(self.dispatch.command(wish, ruling, CommandStatus.QUEUED))
         return None
 
 

@@ -14,6 +14,7 @@ from agent_fabric.domain.errors import FabricError
 from agent_fabric.domain.fleet.binding import BoundCall, timeout_of
 from agent_fabric.domain.fleet.commands import CommandStatus, NodeCommand, bound_call, status_after
 from agent_fabric.domain.fleet.nodes import Node, NodeId, NodeStatus
+from agent_fabric.domain.fleet.plans import PlanStatus
 from agent_fabric.domain.fleet.protocol import MAX_IN_FLIGHT, Method, RpcCode
 from agent_fabric.domain.policy.verdicts import Ruling, Verdict
 
@@ -154,10 +155,22 @@ class SendCommands:
             why = {"status": "cancelled", "error": "the node is revoked"}
             await self._settle(command, CommandStatus.CANCELLED, why)
             return None
+        if command.plan_id and not await self._goes_on(command):
+            return None
         bound = bound_call(node, command.execution_id, command.tool_name, command.arguments, command.expires_at)
         if bound.hash == command.bound_hash:
             return await self.desk.commands.move(command.execution_id, CommandStatus.SENT, since=since, at=now)
         return await self._judge_again(node, command, bound, now)
+
+    async def _goes_on(self, command: NodeCommand) -> bool:
+        """Tell whether the plan of a command still goes on; one that is halted keeps its commands until it does."""
+        status = await self.desk.plan_status(command.plan_id)
+        if status in {PlanStatus.RUNNING, PlanStatus.COMPLETED}:
+            return True
+        if status not in {PlanStatus.HALTED, PlanStatus.WAITING}:
+            why = {"status": "cancelled", "error": "the plan was aborted"}
+            await self._settle(command, CommandStatus.CANCELLED, why)
+        return False
 
     async def _judge_again(self, node: Node, command: NodeCommand, bound: BoundCall, now: float) -> NodeCommand | None:
         """Decide about a command whose node has other rules, another key or user now than when it was asked for.

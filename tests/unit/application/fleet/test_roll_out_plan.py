@@ -100,6 +100,18 @@ async def test_a_check_that_changes_something_is_refused() -> None:
         await planned(dispatch, plans, check="systemctl restart nginx")
 
 
+@pytest.mark.proves("FL-24")
+async def test_what_an_aborted_plan_has_queued_for_machines_that_are_away_is_cancelled() -> None:
+    dispatch, plans = fleet_of(2)
+    plan = await planned(dispatch, plans, canary=0, waves=("100%",))
+    commands = cast("MemoryCommands", dispatch.commands)
+    await RollOutPlan(dispatch, plans)._look_at_wave(plan)
+    for execution_id, each in commands.kept.items():
+        commands.kept[execution_id] = replace(each, status=CommandStatus.QUEUED)
+    await RollOutPlan(dispatch, plans).change(plan.id, PlanStatus.ABORTED, since=(PlanStatus.RUNNING,))
+    assert [each.status for each in commands.kept.values()] == [CommandStatus.CANCELLED] * 2
+
+
 async def test_a_plan_is_another_one_with_another_check() -> None:
     dispatch, plans = fleet_of(1)
     plan = await planned(dispatch, plans)

@@ -3,7 +3,7 @@
 import asyncio
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 import pytest
@@ -20,6 +20,7 @@ from agent_fabric.domain.errors import StoreUnavailable
 from agent_fabric.domain.fleet.commands import CommandStatus
 from agent_fabric.domain.fleet.handshake import node_message
 from agent_fabric.domain.fleet.nodes import Node, NodeStatus
+from agent_fabric.domain.fleet.plans import PlanStatus
 from agent_fabric.domain.fleet.protocol import Method, RpcCode
 from agent_fabric.domain.policy.verdicts import Ruling, Verdict
 from agent_fabric.infrastructure.fleet.signing import SigningKey, is_signed
@@ -48,7 +49,7 @@ class Server:
     """One server, with the connections that it holds."""
 
     def __init__(self, store: Store, hint: Callable[[Mapping[str, Any]], None] = lambda _: None) -> None:
-        self.store, self.live = store, LiveNodes()
+        self.store, self.live, self.plan = store, LiveNodes(), PlanStatus.RUNNING
         self.dispatch = DispatchCommand(store.nodes, store.commands, self.live, store.clock, lambda _: None)
         self.desk = FleetDesk(
             store.nodes,
@@ -63,7 +64,11 @@ class Server:
             self.dispatch.judge,
             shared=True,
             hint=hint,
+            plan_status=self.plan_status,
         )
+
+    async def plan_status(self, _: str) -> PlanStatus | None:
+        return self.plan
 
     async def connect(self, peer: StubPeer, state: str = "") -> tuple[ServeLink, dict[str, Any], list[int]]:
         closed: list[int] = []
@@ -203,4 +208,34 @@ async def test_a_store_that_is_away_for_a_moment_does_not_end_the_sending() -> N
     await server.dispatch.send(command)
     async with asyncio.timeout(5.0):
         assert (await server.dispatch.outcome(command.execution_id)).status is CommandStatus.SUCCESS
+    await link.ended()
+
+
+@pytest.mark.proves("FL-24")
+async def test_what_a_halted_plan_has_queued_waits_and_what_an_aborted_one_has_is_never_sent() -> None:
+    store = Store()
+    server = Server(store)
+    wish = Wish(
+        node=store.nodes.kept[WEB], tool_name="run_command", arguments={"command": "uptime"}, by="ada", plan_id="p"
+    )
+    command = server.dispatch.command(wish, Ruling(Verdict.ALLOW, "", "r", ""), CommandStatus.QUEUED)
+    await store.commands.add(command)
+    server.plan = PlanStatus.HALTED
+    peer = StubPeer(done)
+    link, _, _ = await server.connect(peer)
+    await asyncio.sleep(0.01)
+    assert [method for method, _ in peer.calls if method == Method.EXECUTE] == []
+    assert store.commands.kept[command.execution_id].status is CommandStatus.QUEUED
+    server.plan = PlanStatus.RUNNING
+    server.live.poke(WEB)
+    async with asyncio.timeout(5.0):
+        assert (await server.dispatch.outcome(command.execution_id)).status is CommandStatus.SUCCESS
+    server.plan = PlanStatus.ABORTED
+    other = server.dispatch.command(
+        replace(wish, execution_id="other"), Ruling(Verdict.ALLOW, "", "r", ""), CommandStatus.QUEUED
+    )
+    await server.dispatch.send(other)
+    async with asyncio.timeout(5.0):
+        assert (await server.dispatch.outcome("other")).status is CommandStatus.CANCELLED
+    assert len([method for method, _ in peer.calls if method == Method.EXECUTE]) == 1
     await link.ended()
