@@ -132,6 +132,24 @@ def test_every_screen_is_accessible_and_fits(browser: Browser, scenes: PageWorld
     page.context.close()
 
 
+@pytest.mark.proves("CO-21")
+def test_nothing_is_lost_at_four_times_the_size(browser: Browser, scenes: PageWorld) -> None:
+    page = scenes.open(browser, narrow=True)
+    page.set_viewport_size({"width": 320, "height": 256})  # 1280 pixels, enlarged by 400 %
+    ask(page, "Which files are here?")
+    expect(page.locator(TRANSCRIPT)).to_contain_text("It works.")
+    assert fits(page)
+    page.get_by_role("button", name="Sessions", exact=True).click()
+    assert fits(page)
+    page.keyboard.press("Escape")
+    for name in ("open-drawer", "shield", "clock"):
+        page.click(f"[data-test={name}]")
+        expect(page.locator(".drawer-body .spinner")).to_have_count(0)
+        assert fits(page), name
+        page.keyboard.press("Escape")
+    page.context.close()
+
+
 def test_a_workflow_is_run_from_its_form_and_its_timeline_opens(browser: Browser, scenes: PageWorld) -> None:
     page = scenes.open(browser)
     page.click("[data-test=open-drawer]")

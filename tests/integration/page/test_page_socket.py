@@ -12,6 +12,7 @@ from websockets.exceptions import ConnectionClosed
 from agent_fabric.interfaces.http.page.messages import MISUSED, InvalidMessage, Ping, read_message
 from agent_fabric.interfaces.http.page.socket import MAX_INVALID
 from agent_fabric.interfaces.http.page.sockets import MAX_SOCKETS
+from agent_fabric.testing.scripted_model import Call, Say, Script
 from effort import effort, report
 from integration.http.served import served
 from integration.page.page_client import PATIENCE_S, Browser, Socket, browser
@@ -138,3 +139,19 @@ async def test_whoever_says_nothing_is_sent_away(tmp_path: Path) -> None:
                 await silent.hear()
         assert closed.value.rcvd is not None
         assert closed.value.rcvd.code == 4401
+
+
+@pytest.mark.slow
+@pytest.mark.proves("CO-19")
+async def test_what_is_decided_elsewhere_is_settled_in_every_tab(tmp_path: Path) -> None:
+    asks = Script(turns=(Call("shell", {"command": "make deploy"}), Say("Not today, then.")))
+    async with served(tmp_path, asks) as server, browser(server) as person, person.page() as one, person.page() as two:
+        started = await server.client.post("/runs", json={"prompt": "deploy it", "pack": "engineering"})
+        assert started.status_code == 202, started.text
+        cards = [(await tab.until(type="approval"))[-1]["approval"] for tab in (one, two)]
+        assert [card["status"] for card in cards] == ["pending", "pending"]
+        decided = await server.client.post(f"/approvals/{cards[0]['id']}", json={"decision": "deny"})
+        assert decided.status_code == 200, decided.text
+        async with asyncio.timeout(effort(10, 1)):  # a second, on a machine that does nothing else
+            settled = [(await tab.until(type="approval"))[-1]["approval"] for tab in (one, two)]
+        assert [(card["id"], card["status"]) for card in settled] == [(cards[0]["id"], "denied")] * 2
