@@ -9,13 +9,14 @@ import pytest
 
 SCRIPT = Path(__file__).parents[2] / "scripts/validate_full.py"
 SKIPPED = "import pytest\n\n@pytest.mark.skip(reason='no model')\ndef test_nothing(): ...\n"
+OPTIONS = ("-q", "-p", "no:cacheprovider", "-p", "no:schemathesis")  # a plugin that takes long to import
 ALL_RUN = "def test_something(): ...\n"
 
 
 def validate(tests: Path, **environment: str) -> "subprocess.CompletedProcess[str]":
     inherited = {name: value for name, value in os.environ.items() if name != "FABRIC_SKIP_REAL_LLM"}
     return subprocess.run(
-        [sys.executable, str(SCRIPT), "-q", "-p", "no:cacheprovider", "--rootdir", str(tests.parent), str(tests)],
+        [sys.executable, str(SCRIPT), *OPTIONS, "--rootdir", str(tests.parent), str(tests)],
         env={**inherited, **environment},
         capture_output=True,
         text=True,

@@ -37,7 +37,20 @@ def test_the_tests_of_a_guide_pass(guide: str, tmp_path: Path) -> None:
     folder = written(guide, tmp_path)
     kept = {name: os.environ[name] for name in ("PATH", "PYTHONPATH") if name in os.environ}
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-W", "error", "--strict-config", "-p", "no:cacheprovider", str(folder)],
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-W",
+            "error",
+            "--strict-config",
+            "-p",
+            "no:cacheprovider",
+            "-p",
+            "no:schemathesis",
+            str(folder),
+        ],
         cwd=folder,
         env={**kept, "HOME": str(tmp_path)},
         capture_output=True,
