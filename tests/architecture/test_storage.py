@@ -20,6 +20,8 @@ OUTSIDE = [file for file in FILES if not file.is_relative_to(SOURCE / "infrastru
 
 def imported(text: str) -> Iterator[tuple[str, str]]:
     """Yield module and name of everything that a file imports from the package of the store."""
+    if PACKAGE not in text:
+        return
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(PACKAGE):
             yield from ((node.module or "", alias.name) for alias in node.names)

@@ -164,7 +164,7 @@ async def test_a_run_that_is_being_created_while_the_server_stops_is_let_go() ->
 
     starting = asyncio.create_task(bench.dispatch(create))
     await settle()
-    await bench.dispatch.stop(timeout_s=5)
+    await bench.dispatch.stop(timeout_s=0.2)
     slow.set()
     drive = await starting
     assert isinstance(drive, Drive)

@@ -41,6 +41,7 @@ def top(tmp_path: Path) -> Iterator[Path]:
     remove_tree(folder)
 
 
+@pytest.mark.slow
 def test_a_tree_without_an_end_is_walked_as_far_as_the_limit_and_then_said_to_be_too_deep(top: Path) -> None:
     make_deep(top)
     before = open_files()
@@ -51,6 +52,7 @@ def test_a_tree_without_an_end_is_walked_as_far_as_the_limit_and_then_said_to_be
     assert open_files() == before
 
 
+@pytest.mark.slow
 def test_a_tree_of_any_depth_is_removed(top: Path) -> None:
     make_deep(top)
     before = open_files()

@@ -474,6 +474,7 @@ async def test_chunked_and_announced_bodies_are_read(client: Client) -> None:
         assert model.requests[1].body == model.requests[0].body
 
 
+@pytest.mark.slow
 async def test_body_of_64_megabytes_is_read(client: Client) -> None:
     content = "x" * (64 * 1024 * 1024 - len(QUESTION) + len("hello"))
     body = json.dumps({"messages": [{"role": "user", "content": content}]}).encode()

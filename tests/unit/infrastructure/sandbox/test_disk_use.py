@@ -35,6 +35,7 @@ def test_what_was_there_before_does_not_count(tmp_path: Path) -> None:
     assert count(tmp_path, time.time() + 10) == 0
 
 
+@pytest.mark.slow
 def test_too_many_levels_and_too_many_files_are_told_with_their_setting(tmp_path: Path) -> None:
     make_deep(tmp_path, 10_000)
     with pytest.raises(OverLimit, match=r"sandbox\.limits\.depth = 50"):
