@@ -6,13 +6,14 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from playwright.sync_api import Browser, BrowserContext, Page
 
+from e2e.forked_command import forked_command
 from e2e.page.page_model import Answers, PageModel, Written, page_model
 from services import need_program
 
@@ -22,6 +23,9 @@ FLAGS = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"),
     *("--disable-background-networking", "--disable-component-update", "--enable-precise-memory-info"),
 )
+PATIENCE_S = 120.0
+_NOT_PASSED_ON = ("FABRIC_", "PYTHON", "LC_")
+"""What would change the program; also, with some of these a fork cannot stand for a fresh interpreter."""
 PASSWORD = "a long and plain password"
 POEM = """Here is what I found.
 
@@ -71,18 +75,19 @@ class PageWorld:
     process: "subprocess.Popen[bytes]"
     model: PageModel
     environment: Mapping[str, str]
+    pid: int = 0
+    """Of the server; `process` may only stand for it."""
 
     def fabric(self, *arguments: str, said: str = "") -> str:
         """Run a command in the folder of the server; return what it prints."""
-        command = [sys.executable, "-m", "agent_fabric", *arguments]
         done = subprocess.run(
-            command,
+            [*program(), *arguments],
             cwd=self.folder,
             env=dict(self.environment),
             input=said.encode(),
             capture_output=True,
             check=False,
-            timeout=60,
+            timeout=PATIENCE_S,
         )
         assert done.returncode == 0, done.stderr.decode()
         return done.stdout.decode().strip()
@@ -150,7 +155,7 @@ def page_world(
         }
         (folder / "config.json").write_text(json.dumps(settings))
         environment = {
-            **{name: value for name, value in os.environ.items() if not name.startswith("FABRIC_")},
+            **{name: value for name, value in os.environ.items() if not name.startswith(_NOT_PASSED_ON)},
             "FABRIC_CONFIG_PATH": str(folder / "config.json"),
             "XDG_DATA_HOME": str(folder / "data"),
             "XDG_CONFIG_HOME": str(folder / "settings"),
@@ -164,28 +169,41 @@ def page_world(
             stop(world)
 
 
+def program() -> list[str]:
+    """Return what a command begins with: a fork of a warm interpreter, or a fresh one where that is asked for."""
+    if os.environ.get("FABRIC_TEST_PROCESSES") == "fresh":
+        return [sys.executable, "-m", "agent_fabric"]
+    return [str(forked_command() / "fabric")]
+
+
 def start(world: PageWorld, *, port: int = 0) -> None:
     """Start the server."""
-    command = [sys.executable, "-m", "agent_fabric", "serve", "--json", "--port", str(port)]
     with (world.folder / "server.log").open("ab") as log:
         world.process = subprocess.Popen(
-            command, cwd=world.folder, env=dict(world.environment), stdout=subprocess.PIPE, stderr=log
+            [*program(), "serve", "--json", "--port", str(port)],
+            cwd=world.folder,
+            env=dict(world.environment),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=log,
         )
     assert world.process.stdout is not None
     told = json.loads(world.process.stdout.readline() or b"{}")
     assert "url" in told, f"{told} {(world.folder / 'server.log').read_text()[-3000:]}"
-    world.url = told["url"]
+    world.url, world.pid = told["url"], told["pid"]
 
 
 def stop(world: PageWorld, number: int = signal.SIGTERM) -> None:
     """Stop the server."""
     assert world.process.stdout is not None
     world.process.stdout.close()
-    world.process.send_signal(number)
+    with suppress(ProcessLookupError):
+        os.kill(world.pid, number)
     try:
         world.process.wait(15)
     except subprocess.TimeoutExpired:
-        world.process.kill()
+        with suppress(ProcessLookupError):
+            os.kill(world.pid, signal.SIGKILL)
         world.process.wait(5)
 
 
