@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import shlex
-import socket
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -243,7 +242,7 @@ def build_automation(  # noqa: PLR0913 - each is a part that only some callers j
             clock=clock,
             bus=heard,
             log=log,
-            server=config.cluster.name or f"{local.records.storage.leases.driver} ({socket.gethostname()})",
+            server=config.cluster.label or local.records.storage.leases.driver,
             count_start=count_start,
             model_is_free=local.models.is_free,
             say=say,

@@ -1,6 +1,7 @@
 """Schedules over HTTP: added, fired once by the server, explained, paused, made up for."""
 
 import asyncio
+import socket
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -44,6 +45,7 @@ async def test_a_schedule_fires_by_itself_and_says_why(tmp_path: Path) -> None:
         why = (await server.client.get(f"{BASE}/soon/why", params={"at": str(first["due_at"])})).json()
         assert (why["answer"], why["run_id"]) == ("fired", first["run_id"])
         assert why["late_s"] < 5
+        assert socket.gethostname() in why["server"]
         ended = await until(server, f"/runs/{first['run_id']}", lambda body: body["_meta"]["status"] == "completed")
         assert ended["_meta"]["run_id"] == first["run_id"]
         paused = (await server.client.post(f"{BASE}/soon/pause")).json()
