@@ -28,7 +28,7 @@ async def until(server: Served, path: str, done: Any) -> dict[str, Any]:
             await asyncio.sleep(0.05)
 
 
-@pytest.mark.proves("A33-006", "A33-100", "FC-040", "FC-041", "FC-043", "FC-067")
+@pytest.mark.proves("A33-006", "A33-100", "FC-040", "FC-041", "FC-043", "FC-067", "C46")
 async def test_a_schedule_fires_by_itself_and_says_why(tmp_path: Path) -> None:
     async with served(tmp_path) as server:
         made = await server.client.post(BASE, json={"name": "soon", "every": 1, "task_instruction": "do it"})
