@@ -34,6 +34,17 @@ from e2e.page.page_model import Written  # noqa: E402
 from e2e.page.page_world import PageWorld, launched, new_context, page_world  # noqa: E402
 
 WORDS = "The quick brown fox jumps over the lazy dog, and **nobody** minds. "
+FIRST = """
+    addEventListener('focusin', (event) => {
+        if (event.target.tagName === 'TEXTAREA') window.focused ??= performance.now();
+    }, true);
+    new MutationObserver((_, watcher) => {
+        if (!document.querySelector('[data-test=send]')) return;
+        window.ready = performance.now();
+        watcher.disconnect();
+    }).observe(document, { childList: true, subtree: true });
+"""
+"""When the message box takes keys, and when the program works, by the page's own clock: from the navigation on."""
 KEYS = """() => {
     window.delays = [];
     document.getElementById('composer').addEventListener('keydown', () => {
@@ -82,15 +93,14 @@ def first_load(world: PageWorld, browser: Browser) -> None:
     for _ in range(5):
         context = new_context(browser, storage_state=state)
         page = context.new_page()
+        page.add_init_script(FIRST)
         seen: list[str] = []
         page.on("request", partial(_note, seen))
         page.on("websocket", partial(_note, seen))
-        started = time.perf_counter()
-        page.goto(world.url + "/", wait_until="commit")
-        page.wait_for_selector("[data-test=composer]:focus")
-        times.append(time.perf_counter() - started)
-        page.wait_for_selector("[data-test=send]")  # the program has taken over the box that came with the page
-        ready.append(time.perf_counter() - started)
+        page.goto(world.url + "/")
+        page.wait_for_selector("[data-test=send]")
+        times.append(page.evaluate("window.focused"))
+        ready.append(page.evaluate("window.ready"))  # the program has taken over the box that came with the page
         page.wait_for_timeout(400)
         count = len(seen)
         context.close()
@@ -100,11 +110,11 @@ def first_load(world: PageWorld, browser: Browser) -> None:
     tell("first load: requests, the socket among them", str(count), "≤ 20")
     tell(
         "until the composer takes keys, median of 5",
-        f"{sorted(times)[2] * 1000:.0f} ms",
+        f"{sorted(times)[2]:.0f} ms",
         "≤ 500 ms",
-        f"{floor * 1000:.0f} ms, the same bytes without scripts",
+        f"{floor:.0f} ms, the same bytes without scripts",
     )
-    tell("  until Enter sends at once, median of 5", f"{sorted(ready)[2] * 1000:.0f} ms", "≤ 500 ms")
+    tell("  until Enter sends at once, median of 5", f"{sorted(ready)[2]:.0f} ms", "≤ 500 ms")
 
 
 def _note(seen: list[str], asked: Any) -> None:
@@ -112,7 +122,7 @@ def _note(seen: list[str], asked: Any) -> None:
 
 
 def _floor(browser: Browser, content: bytes) -> float:
-    body = gzip.compress(b"<!doctype html><textarea></textarea><!--" + content.replace(b"--", b"") + b"-->")
+    body = gzip.compress(b"<!doctype html><textarea autofocus></textarea><!--" + content.replace(b"--", b"") + b"-->")
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -132,10 +142,10 @@ def _floor(browser: Browser, content: bytes) -> float:
     for _ in range(5):
         context = new_context(browser)
         page = context.new_page()
-        started = time.perf_counter()
-        page.goto(f"http://127.0.0.1:{server.server_address[1]}/", wait_until="commit")
-        page.wait_for_selector("textarea")
-        times.append(time.perf_counter() - started)
+        page.add_init_script(FIRST)
+        page.goto(f"http://127.0.0.1:{server.server_address[1]}/")
+        page.wait_for_function("window.focused")
+        times.append(page.evaluate("window.focused"))
         context.close()
     server.shutdown()
     server.server_close()
@@ -286,8 +296,8 @@ def _longest_task(events: list[dict[str, Any]]) -> float:
         for each in events
         if each["name"] == "thread_name" and each["args"]["name"] == "CrRendererMain"
     }
-    spent = [each.get("tdur", 0) for each in events if each["name"] == "RunTask" and (each["pid"], each["tid"]) in main]
-    return float(max(spent)) / 1000
+    tasks = [each for each in events if each["name"].endswith("::RunTask") and (each["pid"], each["tid"]) in main]
+    return float(max(each.get("tdur", 0) for each in tasks)) / 1000
 
 
 def tabs(world: PageWorld, browser: Browser, count: int) -> None:
