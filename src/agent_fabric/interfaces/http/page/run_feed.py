@@ -1,6 +1,5 @@
 """One run as a page follows it: its events from a place on, and the answer that is being written."""
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
@@ -11,8 +10,6 @@ from agent_fabric.interfaces.http.page.messages import say_event, say_notice, sa
 from agent_fabric.interfaces.http.partial_answers import Heard
 
 CHUNK_BYTES = 16 * 1024
-PAUSE_S = 0.03
-"""At least so long between two pieces of an answer: a fast model writes a thousand a second, more than anybody sees."""
 Send = Callable[[str], Awaitable[None]]
 
 
@@ -45,7 +42,6 @@ class RunFeed:
                 elif feed.answers.has_news(heard):
                     for piece in feed.answers.news(heard):
                         await self.send(say_piece(run_id, piece))
-                    await asyncio.sleep(PAUSE_S)
                 elif notice != feed.notice:
                     notice = feed.notice
                     await self.send(say_notice(notice))
