@@ -149,7 +149,7 @@ def _floor(browser: Browser, content: bytes) -> float:
         context.close()
     server.shutdown()
     server.server_close()
-    return sorted(times)[2]
+    return float(sorted(times)[2])
 
 
 class Api:
