@@ -229,6 +229,12 @@ async def test_nothing_is_answered_before_a_connection_has_shown_who_it_is(hub: 
     with pytest.raises(ConnectionEnded):
         await socket.receive()
     await socket.close()
+    reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
+    head = f"GET /api/v1/ws HTTP/1.1\r\nHost: 127.0.0.1:{hub.port}\r\nOrigin: http://127.0.0.1:{hub.port}\r\n"
+    keys = "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Version: 13\r\n"
+    writer.write(f"{head}Upgrade: websocket\r\nConnection: Upgrade\r\n{keys}\r\n".encode())
+    assert (await reader.readline()).startswith(b"HTTP/1.1 403")  # a page, even one of ours, is no node
+    writer.close()
     with pytest.raises(ConnectionRefused):  # no encryption, and not this machine
         await WebSocket.connect("ws://192.0.2.1/api/v1/ws")
 

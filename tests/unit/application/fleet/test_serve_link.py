@@ -239,3 +239,31 @@ async def test_what_a_halted_plan_has_queued_waits_and_what_an_aborted_one_has_i
         assert (await server.dispatch.outcome("other")).status is CommandStatus.CANCELLED
     assert len([method for method, _ in peer.calls if method == Method.EXECUTE]) == 1
     await link.ended()
+
+
+@pytest.mark.proves("FL-7")
+async def test_at_most_eight_calls_are_under_way_on_a_connection() -> None:
+    store, answered = Store(), asyncio.Event()
+
+    class SlowPeer(StubPeer):
+        async def call(self, method: str, params: Mapping[str, Any], *, timeout_s: float | None) -> Any:
+            self.calls.append((method, dict(params)))
+            await answered.wait()
+            return {"status": "success"}
+
+    server, peer = Server(store), SlowPeer()
+    link, _, _ = await server.connect(peer)
+    wish = Wish(node=store.nodes.kept[WEB], tool_name="run_command", arguments={"command": "uptime"}, by="ada")
+    ruling = Ruling(Verdict.ALLOW, "", "r", "")
+    sent = [
+        server.dispatch.command(replace(wish, execution_id=f"e{number}"), ruling, CommandStatus.SENT)
+        for number in range(12)
+    ]
+    await server.dispatch.send(*sent)
+    await asyncio.sleep(0.02)
+    assert len(peer.calls) == 8
+    answered.set()
+    async with asyncio.timeout(5.0):
+        for each in sent:
+            assert (await server.dispatch.outcome(each.execution_id)).status is CommandStatus.SUCCESS
+    await link.ended()

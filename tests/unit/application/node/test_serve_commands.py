@@ -1,6 +1,7 @@
 """A node carries out each call at most once, and none that its floor forbids."""
 
 import asyncio
+import errno
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -235,3 +236,16 @@ async def test_an_execution_id_names_no_file_elsewhere(spool: Spool, execution_i
         await serve(call(serve, execution_id=execution_id))
     assert refused.value.code == RpcCode.PARAMS
     assert tools.ran == []
+
+
+@pytest.mark.proves("FL-22")
+async def test_what_a_full_disk_cannot_remember_is_not_run(tmp_path: Path) -> None:
+    class FullSpool(Spool):
+        def receive(self, *_: Any) -> None:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    tools, spool = CountingTools(), FullSpool(tmp_path / "full")
+    serve = node(spool, tools)
+    assert await refusal(serve, call(serve)) is RpcCode.BUSY
+    assert tools.ran == []
+    spool.close()
