@@ -150,18 +150,24 @@ class PreviewTurns:
         return replace(part, plain=plain, kind=PartKind.EDIT, edits=shown.message_id)
 
     async def _progress(self, run_id: RunId, seconds: float) -> str:
-        doing = _doing(await self.reader.newest(run_id))
-        return f"{doing} …" if seconds < 10 else f"{doing} ({int(seconds // 10) * 10} s) …"
+        return _progress_words(await self.reader.newest(run_id), seconds)
 
 
-def _doing(newest: Event) -> str:
-    """Return what a turn is doing; a name of a tool at most, since more of a call may be private."""
+def _progress_words(newest: Event, seconds: float) -> str:
+    """Return what a turn is doing; a name of a tool at most, since more of a call may be private.
+
+    One that waits for somebody may do so for days: its message is not changed all the time.
+    """
     match newest.body:
-        case ToolCalled(tool=tool):
-            return f"Working: {tool}"
         case ApprovalRequested(tool=tool):
-            return f"Waiting for an approval: {tool}"
+            return f"Waiting for an approval: {tool} …"
         case RunWaited(approvals=approvals):
-            return "Waiting for an approval" if approvals else "Waiting"
+            return "Waiting for an approval …" if approvals else "Waiting …"
+        case ToolCalled(tool=tool):
+            doing = f"Working: {tool}"
         case _:
-            return "Thinking"
+            doing = "Thinking"
+    if seconds < 10:
+        return f"{doing} …"
+    since = f"{int(seconds // 10) * 10} s" if seconds < 60 else f"{int(seconds // 60)} min"
+    return f"{doing} ({since}) …"

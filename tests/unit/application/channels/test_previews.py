@@ -17,7 +17,7 @@ from agent_fabric.domain.channels.deliveries import (
     Throttled,
 )
 from agent_fabric.domain.channels.rendering import SLACK, WHATSAPP
-from agent_fabric.domain.events import Event, RunInterrupted
+from agent_fabric.domain.events import Event, RunInterrupted, RunWaited
 from agent_fabric.domain.ids import RunId
 from contract.run_repository_contract import completed, log, run_created
 from unit.application.channels.world import World
@@ -84,6 +84,22 @@ async def test_progress_shows_no_answer_before_its_time_and_off_shows_nothing() 
         assert not any("It is" in each for each in world.texts)
         await _end(world, run_id, "It is so.")
         assert world.texts[-1] == "It is so."
+
+
+async def test_what_waits_for_somebody_is_not_changed_all_the_time() -> None:
+    world, run_id = await _begun()
+    held = (await world.storage.runs.take(run_id)).held
+    await held.append([Event(1, 1.0, None, "", RunWaited(reason="approval", approvals=("a",)))])
+    await held.release()
+    for _ in range(60):
+        await _pass(world, 60)
+    assert world.texts == ["Waiting for an approval …"] * len(world.texts)
+    assert len(world.texts) <= 2
+    other, _ = await _begun()
+    for _ in range(70):
+        await _pass(other, 2)
+    assert other.texts[-1] == "Thinking (2 min) …"
+    assert len(other.texts) < 12
 
 
 async def test_where_nothing_can_be_edited_nothing_is_shown_before() -> None:
