@@ -18,6 +18,7 @@ from agent_fabric.application.ports.chat import MessageQueue
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.domain.channels.addresses import Place, run_of_message
 from agent_fabric.domain.channels.deliveries import (
+    WAITS_S,
     WINDOW_CLOSED,
     WINDOWED,
     DeliveryStatus,
@@ -181,9 +182,10 @@ class HandleInbound:
         failed = await self.store.deliveries.list(
             statuses=[DeliveryStatus.FAILED], channel=place.channel, chat=place.chat, limit=MAX_WAITING
         )
+        now = self.clock.now()
         for each in reversed(failed):
-            if each.problem == WINDOW_CLOSED and not each.is_knock:
-                await self.store.outbox.requeue(each, now=self.clock.now())
+            if each.problem == WINDOW_CLOSED and not each.is_knock and now - each.created_at <= WAITS_S:
+                await self.store.outbox.requeue(each, now=now)
 
     async def _offer_code(self, message: InboundMessage) -> str:
         if await self.store.people.find(message.sender) is not None:

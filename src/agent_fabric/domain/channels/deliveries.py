@@ -18,6 +18,8 @@ LASTS_S: Final = 86_400.0
 """What could not be sent for so long is not wanted any more."""
 WINDOW_CLOSED: Final = "they have not written for 24 hours, and the platform lets nothing through until they do"
 """Why a part failed that goes again by itself as soon as the person writes."""
+WAITS_S: Final = 7 * 86_400.0
+"""How long it waits for that."""
 WINDOWED: Final = frozenset({"whatsapp"})
 """Channels that let a message through only for some time after the person has written."""
 

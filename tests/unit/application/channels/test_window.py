@@ -34,6 +34,17 @@ async def test_they_are_asked_to_write_and_then_get_what_waited() -> None:
     assert [each.status for each in await world.store.deliveries.list()] == [DeliveryStatus.SENT] * 2
 
 
+async def test_what_has_waited_for_more_than_a_week_is_not_wanted_any_more() -> None:
+    world = World()
+    await world.add("ann")
+    world.channel.outcomes = [Refused(WINDOW_CLOSED)]
+    await _sent(world)
+    world.clock.time += 8 * 86_400
+    await world.handle._send_what_waited(PLACE)
+    await world.run.step()
+    assert world.texts == ["It is done.", KNOCK]
+
+
 async def test_without_a_template_an_alert_is_raised() -> None:
     world = World()
     await world.add("ann")
