@@ -54,6 +54,22 @@ os._exit(code)
 """
 
 
+_NOT_PASSED_ON = ("PYTHON", "LC_", "LD_")
+"""With these, a fork cannot stand for a fresh interpreter."""
+
+
+def fabric_program() -> list[str]:
+    """Return what a command line begins with: a fork, or a fresh interpreter where that is asked for."""
+    if os.environ.get("FABRIC_TEST_PROCESSES") == "fresh":
+        return [sys.executable, "-m", "agent_fabric"]
+    return [str(forked_command() / "fabric")]
+
+
+def passed_on() -> dict[str, str]:
+    """Return what such a program gets of our environment."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(_NOT_PASSED_ON)}
+
+
 @functools.cache
 def forked_command() -> Path:
     """Return a folder for PATH with a `fabric` that starts forks, for as long as this process lives."""

@@ -3,13 +3,12 @@
 import asyncio
 import json
 import subprocess
-import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from changes_project import Project
+from e2e.forked_command import fabric_program, passed_on
 
 
 @pytest.fixture
@@ -33,8 +32,16 @@ def worked(tmp_path: Path) -> tuple[Path, str]:
 
 
 def fabric(folder: Path, *arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
-    command: Sequence[str] = [sys.executable, "-m", "agent_fabric", *arguments]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        [*fabric_program(), *arguments],
+        cwd=folder,
+        env=passed_on(),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
     assert done.returncode == code, done.stderr + done.stdout
     return done
 

@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ from typing import Any
 
 from playwright.sync_api import Browser, BrowserContext, Page
 
-from e2e.forked_command import forked_command
+from e2e.forked_command import fabric_program, passed_on
 from e2e.page.page_model import Answers, PageModel, Written, page_model
 from services import need_program
 
@@ -24,8 +23,6 @@ FLAGS = (
     *("--disable-background-networking", "--disable-component-update", "--enable-precise-memory-info"),
 )
 PATIENCE_S = 120.0
-_NOT_PASSED_ON = ("FABRIC_", "PYTHON", "LC_")
-"""What would change the program; also, with some of these a fork cannot stand for a fresh interpreter."""
 PASSWORD = "a long and plain password"
 POEM = """Here is what I found.
 
@@ -81,7 +78,7 @@ class PageWorld:
     def fabric(self, *arguments: str, said: str = "") -> str:
         """Run a command in the folder of the server; return what it prints."""
         done = subprocess.run(
-            [*program(), *arguments],
+            [*fabric_program(), *arguments],
             cwd=self.folder,
             env=dict(self.environment),
             input=said.encode(),
@@ -155,7 +152,7 @@ def page_world(
         }
         (folder / "config.json").write_text(json.dumps(settings))
         environment = {
-            **{name: value for name, value in os.environ.items() if not name.startswith(_NOT_PASSED_ON)},
+            **{name: value for name, value in passed_on().items() if not name.startswith("FABRIC_")},
             "FABRIC_CONFIG_PATH": str(folder / "config.json"),
             "XDG_DATA_HOME": str(folder / "data"),
             "XDG_CONFIG_HOME": str(folder / "settings"),
@@ -169,18 +166,11 @@ def page_world(
             stop(world)
 
 
-def program() -> list[str]:
-    """Return what a command begins with: a fork of a warm interpreter, or a fresh one where that is asked for."""
-    if os.environ.get("FABRIC_TEST_PROCESSES") == "fresh":
-        return [sys.executable, "-m", "agent_fabric"]
-    return [str(forked_command() / "fabric")]
-
-
 def start(world: PageWorld, *, port: int = 0) -> None:
     """Start the server."""
     with (world.folder / "server.log").open("ab") as log:
         world.process = subprocess.Popen(
-            [*program(), "serve", "--json", "--port", str(port)],
+            [*fabric_program(), "serve", "--json", "--port", str(port)],
             cwd=world.folder,
             env=dict(world.environment),
             stdin=subprocess.DEVNULL,
