@@ -1,13 +1,17 @@
 """Search in PostgreSQL finds what it finds in SQLite: words by tsvector, vectors by pgvector where there is one."""
 
 import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agent_fabric.domain.ids import RunId
+from agent_fabric.application.memory.search_memory import SearchMemory
+from agent_fabric.application.ports.memory import DocumentQuery
+from agent_fabric.domain.ids import DocumentId, RunId
+from agent_fabric.domain.memory.documents import Document
+from agent_fabric.domain.memory.passages import Passage
 from agent_fabric.infrastructure.clock import RandomIds, SystemClock
 from agent_fabric.infrastructure.embeddings.vectors import packed
 from agent_fabric.infrastructure.persistence.postgres.examination import examine
@@ -102,3 +106,42 @@ async def test_a_question_without_spaces_finds_what_shares_two_characters(both: 
         await storage.vectors.keep("e", texts, [packed([1.0, 1.0]) for _ in TASKS])
         found = await storage.vectors.nearest("e", packed([1.0, 1.0]), words="明天北京热吗", limit=1)
         assert [each.record.run_id for each in found] == ["run-1"]
+
+
+class Fixed:
+    """Embedder of one vector."""
+
+    name, dimensions = "e", 8
+
+    def __init__(self, vector: bytes) -> None:
+        self._vector = vector
+
+    async def embed(self, texts: Sequence[str]) -> Sequence[bytes]:
+        return [self._vector for _ in texts]
+
+
+@pytest.mark.proves("ME-4")
+async def test_memory_finds_the_same_passages_in_both_databases(both: tuple[Any, Any]) -> None:
+    source = random.Random(21)
+    words = [f"word{number}" for number in range(60)]
+    texts = [" ".join(source.choices(words, k=12)) for _ in range(150)]
+    vectors = [packed([source.gauss(0, 1) for _ in range(8)]) for _ in texts]
+    for storage in both:
+        for at, (text, vector) in enumerate(zip(texts, vectors, strict=True)):
+            document = Document(
+                document_id=DocumentId(f"{at:016}"), owner="local", title="", source=f"/{at}", content_hash=""
+            )
+            passage = Passage(ordinal=0, start=0, end=len(text), text=text)
+            await storage.memory.documents.put(document)
+            await storage.memory.passages.replace(document, [passage])
+            await storage.memory.passages.keep("e", [(passage.hash(""), vector)])
+    shared = whole = 0
+    for _ in range(20):
+        question, embedder = " ".join(source.choices(words, k=4)), Fixed(packed([source.gauss(0, 1) for _ in range(8)]))
+        found = []
+        for storage in both:
+            answer = await SearchMemory(storage.memory, storage.clock, embedder)(question, DocumentQuery(), limit=10)
+            found.append({each.document.document_id for each in answer.passages})
+        assert found[0]
+        shared, whole = shared + len(found[0] & found[1]), whole + len(found[0])
+    assert shared / whole >= 0.97

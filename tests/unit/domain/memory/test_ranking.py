@@ -121,6 +121,7 @@ def test_scores_lie_between_0_and_1_and_fall(seed: int) -> None:
     assert all(0 <= score <= 1 for score in scores)
 
 
+@pytest.mark.proves("ME-8")
 def test_a_near_duplicate_is_left_out() -> None:
     text = "Handbook\nExpenses of journeys are refunded within one month after the form has been signed by the lead"
     found = rank(
@@ -130,6 +131,7 @@ def test_a_near_duplicate_is_left_out() -> None:
     assert texts(without_duplicates(found)) == [text, "Other\nexpenses"]
 
 
+@pytest.mark.proves("ME-8")
 def test_neighbours_become_one_excerpt() -> None:
     ranked = [
         Ranked(candidate("", None, ordinal, document), score, 0.0)
