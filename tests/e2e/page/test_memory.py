@@ -63,7 +63,7 @@ def test_a_file_is_dropped_found_and_erased(browser: Browser, library: PageWorld
     expect(page.locator("[data-test=sent] .warning")).to_contain_text("empty", timeout=READS_MS)
     page.get_by_role("searchbox", name="Search memory").fill("When are expenses refunded?")
     page.get_by_role("button", name="Search", exact=True).click()
-    expect(page.locator("[data-test=found]")).to_contain_text("tenth of each month")
+    expect(page.locator("[data-test=found]")).to_contain_text("tenth of each month", timeout=READS_MS)
     page.get_by_role("searchbox", name="Search memory").fill("zebra crossing in Ulan Bator")
     page.get_by_role("button", name="Search", exact=True).click()
     expect(page.locator("[data-test=found]")).to_contain_text("Memory has nothing about this.")

