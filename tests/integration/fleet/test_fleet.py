@@ -44,10 +44,13 @@ async def machine(hub: Served, tmp_path: Path) -> AsyncIterator[Machine]:
 
 
 @pytest.mark.proves("FL-1", "FL-2", "FL-4", "FL-9", "FC-001", "FC-005", "FC-010", "FC-014", "FC-063", "FC-073", "C08")
+@pytest.mark.proves("FL-13", "FC-060")
 async def test_a_machine_joins_with_one_token_and_shows_who_it_is(hub: Served, machine: Machine) -> None:
     found = await until_status(hub.client, "web", "online")
     assert found["labels"] == {"role": "web"}
     assert "run_command" in found["supported_tools"]
+    assert not {"file_put", "file_get", "shell", "mcp_proxy", "upgrade"} & set(found["supported_tools"])
+    assert (found["reported"]["file_transfer"], found["reported"]["pty_support"]) == (False, False)
     assert found["platform"] == "linux"
     again = await hub.client.post(
         "/api/v1/nodes/join", json={"token": "fnj_unknown", "public_key": "0" * 64, "name": "x", "os_info": {}}

@@ -80,5 +80,5 @@ def _user_units() -> Path:
 
 
 def _quoted(word: str) -> str:
-    escaped = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
+    escaped = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%").replace("$", "$$")
     return f'"{escaped}"' if " " in word or escaped != word else word
