@@ -25,6 +25,7 @@ from agent_fabric.application.ports.webhooks import NewDelivery
 from agent_fabric.domain.approval_events import ApprovalDecided
 from agent_fabric.domain.errors import ApprovalNotFound, ApprovalSettled, RunHeld, RunNotFound, StoreUnavailable
 from agent_fabric.domain.events import Event, RunCreated
+from agent_fabric.domain.fleet.nodes import NodeStatus
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.ownership import EVERYTHING, OwnedRun, Viewer
 from agent_fabric.domain.runs.consequences import Consequences
@@ -100,7 +101,7 @@ class MemoryStorage:
         self.chain = MemoryChain(self.runs, self.acts)
         self.logs = self.chain
         self.retention = MemoryRetention(self.runs, self.chain)
-        self.gauge = MemoryGauge(self.runs, self.approvals, self.leases)
+        self.gauge = MemoryGauge(self.runs, self.approvals, self.leases, self.nodes)
         self.copies = NoCopies()
         self._counters = MemoryCounters(self._clock)
 
@@ -576,11 +577,12 @@ class MemoryRetention:
 
 @dataclass(slots=True)
 class MemoryGauge:
-    """StoreGauge that measures nothing but the number of runs and approvals."""
+    """StoreGauge that measures nothing but the number of runs, approvals and machines."""
 
     runs: MemoryRuns
     approvals: MemoryApprovals
     leases: MemoryLeases
+    nodes: MemoryNodes
 
     def require_in_place(self) -> None:
         """It is."""
@@ -603,13 +605,15 @@ class MemoryGauge:
         )
 
     async def measure(self) -> StoreMeasures:
-        pending = await self.approvals.list()
+        pending, nodes = await self.approvals.list(), await self.nodes.list()
         return StoreMeasures(
             approvals_waiting=len(pending),
             oldest_approval_at=min((card.created_at for card in pending), default=None),
             store_bytes=0,
             disk_free_bytes=0,
             disk_total_bytes=0,
+            nodes_online=sum(node.status is NodeStatus.ONLINE for node in nodes),
+            nodes_offline=sum(node.status is NodeStatus.OFFLINE and node.last_seen is not None for node in nodes),
         )
 
     async def try_to_write(self) -> None:

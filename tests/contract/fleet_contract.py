@@ -91,6 +91,10 @@ class FleetContract:
         assert changed.status is NodeStatus.ONLINE
         assert await storage.nodes.states(NODE.id) == ("s", "p")
         assert storage.nodes.find_now("web") == changed
+        measured = await storage.gauge.measure()
+        assert (measured.nodes_online, measured.nodes_offline) == (1, 0)  # the other one has never come
+        await storage.nodes.update(NodeId("n2"), {"last_seen": 30.0})
+        assert (await storage.gauge.measure()).nodes_offline == 1
         await storage.nodes.update(NODE.id, {"status": "revoked"})
         assert await storage.nodes.update(NODE.id, {"status": "online"}) is None
         assert await storage.nodes.find("web") is None

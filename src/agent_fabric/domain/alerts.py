@@ -178,6 +178,7 @@ BUILT_IN: Final = (
     AlertRule(name="many-runs-fail", when=Threshold("runs_failed_ratio", ">", 0.5), for_s=300),
     AlertRule(name="clock-differs", when=Threshold("clock_skew_seconds", ">", 1)),
     AlertRule(name="queue-stands-still", when=Threshold("queue_oldest_age_seconds", ">", 900), for_s=60),
+    AlertRule(name="machine-absent", when=Threshold("nodes_offline", ">", 0), for_s=60),
     AlertRule(name="schedule-off-cadence", when=EventSeen("schedule_off_cadence"), for_s=900),
     AlertRule(name="channel-undelivered", when=EventSeen("channel_undelivered"), for_s=900),
 )

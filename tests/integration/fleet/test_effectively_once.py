@@ -21,7 +21,7 @@ LIVES, KILLS = effort(1, 5), effort(2, 100)
 PORT_TIMEOUT_S = 60.0
 
 
-@pytest.mark.proves("FL-20", "FL-21", "FL-22", "C19")
+@pytest.mark.proves("FL-20", "FL-21", "FL-22", "FC-070", "C19")
 async def test_no_kill_of_either_side_repeats_or_loses_a_command(tmp_path: Path) -> None:
     """Each command appends its own line to a witness; a kill of a random side falls into a random moment of it."""
     folders = [tmp_path / f"life-{number}" for number in range(LIVES)]

@@ -11,7 +11,7 @@ from agent_fabric.infrastructure.fleet.node_archive import MAX_BYTES, node_archi
 HEAVY = ("pydantic", "aiohttp", "fastapi", "apsw", "typer", "yaml", "agent_fabric.config")
 
 
-@pytest.mark.proves("FL-27", "FL-28", "FC-004")
+@pytest.mark.proves("FL-27", "FL-28", "FC-004", "C20")
 def test_the_archive_runs_without_anything_installed(tmp_path: Path) -> None:
     archive = tmp_path / "fabric-node.pyz"
     archive.write_bytes(node_archive().data)

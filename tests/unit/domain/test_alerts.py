@@ -81,5 +81,12 @@ def test_events_fire_at_once_and_are_counted_until_they_stop() -> None:
     assert after_silence(rule, over.alert, 500).told is None
 
 
+@pytest.mark.proves("FL-8")
+def test_an_absence_of_machines_under_a_minute_raises_no_alert() -> None:
+    rule = next(rule for rule in BUILT_IN if rule.name == "machine-absent")
+    assert played(rule, [(0, 0), (10, 3), (69, 3), (70, 0), (80, 1), (139, 1)]) == []
+    assert played(rule, [(0, 1), (60, 1), (90, 0), (150, 0)]) == [(60, Stage.FIRING), (150, Stage.QUIET)]
+
+
 def test_the_built_in_rules_have_names_of_their_own() -> None:
     assert len({rule.name for rule in BUILT_IN}) == len(BUILT_IN)

@@ -15,6 +15,9 @@ class StoreMeasures:
     """With what SQLite keeps beside the file."""
     disk_free_bytes: int
     disk_total_bytes: int
+    nodes_online: int = 0
+    nodes_offline: int = 0
+    """Machines of the fleet that are not connected; those that were revoked or have never come do not count."""
     clock_skew_s: float = 0.0
     """How far this machine's clock is ahead of the database's; 0 if they are one machine's."""
 

@@ -1,6 +1,6 @@
 """What is in a store, and how much: the part of its status that all databases tell in the same way."""
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.infrastructure.persistence.sql import SqlConnection
@@ -21,6 +21,10 @@ class Contents(NamedTuple):
     events: int
     blobs: int
     oldest_run_at: float | None
+
+
+NODES_ONLINE: Final = "SELECT count(*) FROM agents WHERE status = 'online'"
+NODES_OFFLINE: Final = "SELECT count(*) FROM agents WHERE status = 'offline' AND last_seen IS NOT NULL"
 
 
 def waiting_approvals(connection: SqlConnection) -> Waiting:

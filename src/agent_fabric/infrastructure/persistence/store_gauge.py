@@ -8,7 +8,7 @@ from agent_fabric.application.ports.vitals import StoreMeasures, StoreStatus
 from agent_fabric.domain.errors import StoreUnavailable
 from agent_fabric.infrastructure.persistence.schema import MIGRATIONS
 from agent_fabric.infrastructure.persistence.store import Store
-from agent_fabric.infrastructure.persistence.store_contents import waiting_approvals
+from agent_fabric.infrastructure.persistence.store_contents import NODES_OFFLINE, NODES_ONLINE, waiting_approvals
 from agent_fabric.infrastructure.persistence.store_status import read_status
 
 
@@ -46,6 +46,8 @@ class SqliteStoreGauge:
             store_bytes=sum(file.stat().st_size for file in files if file.exists()),
             disk_free_bytes=disk.free,
             disk_total_bytes=disk.total,
+            nodes_online=connection.execute(NODES_ONLINE).get,
+            nodes_offline=connection.execute(NODES_OFFLINE).get,
         )
 
 

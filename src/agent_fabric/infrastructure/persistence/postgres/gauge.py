@@ -9,10 +9,13 @@ from agent_fabric.domain.errors import StoreUnavailable
 from agent_fabric.infrastructure.persistence.postgres.store import PostgresStore
 from agent_fabric.infrastructure.persistence.schema import MIGRATIONS
 from agent_fabric.infrastructure.persistence.sql import SqlConnection
-from agent_fabric.infrastructure.persistence.store_contents import contents_of
+from agent_fabric.infrastructure.persistence.store_contents import NODES_OFFLINE, NODES_ONLINE, contents_of
 
 _SIZE = "SELECT pg_database_size(current_database())"
-_MEASURES = f"SELECT count(*), min(created_at), ({_SIZE}) FROM pending_approvals WHERE status = 'pending'"  # noqa: S608 - ours
+_MEASURES = (
+    f"SELECT count(*), min(created_at), ({_SIZE}), ({NODES_ONLINE}), ({NODES_OFFLINE})"  # noqa: S608 - ours
+    " FROM pending_approvals WHERE status = 'pending'"
+)
 
 
 class PostgresGauge:
@@ -61,7 +64,7 @@ class PostgresGauge:
         )
 
     def _measure(self, connection: SqlConnection) -> StoreMeasures:
-        waiting, oldest_at, size = connection.execute(_MEASURES).fetchone()
+        waiting, oldest_at, size, online, offline = connection.execute(_MEASURES).fetchone()
         disk = self._disk()
         return StoreMeasures(
             approvals_waiting=int(waiting),
@@ -69,6 +72,8 @@ class PostgresGauge:
             store_bytes=int(size),
             disk_free_bytes=disk.free,
             disk_total_bytes=disk.total,
+            nodes_online=int(online),
+            nodes_offline=int(offline),
             clock_skew_s=self._store.membership.skew_s,
         )
 
