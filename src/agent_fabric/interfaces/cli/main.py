@@ -26,7 +26,7 @@ COMMANDS = {
     "schedules": "Start things at set times: add, list, show, set, pause, resume, fire, backfill, why, simulate, ….",
     "sensors": "See what notices files and events: list, look, why.",
     "webhooks": "Send messages to other systems: list, add, test, rotate, remove.",
-    "channels": "Talk with people on Telegram and WhatsApp: list, pair, people, unpair, test, deliveries, resend.",
+    "channels": "Talk with people on Telegram, Slack, Discord and WhatsApp: list, pair, people, test, deliveries, ….",
     "dead": "Look after what could not be carried out: list, show, replay, drop.",
     "resume": "Resume a run.",
     "cancel": "Cancel a run.",
