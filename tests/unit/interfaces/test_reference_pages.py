@@ -29,6 +29,7 @@ def first_column(text: str) -> list[str]:
     return [name for cell in cells for name in re.findall(r"`([^`]+)`", cell)]
 
 
+@pytest.mark.proves("FC-072")
 @pytest.mark.parametrize(("name", "table"), list(TABLES))
 def test_a_generated_table_is_as_the_code_has_it(name: str, table: str) -> None:
     written = page(name)
