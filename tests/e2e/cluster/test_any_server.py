@@ -128,7 +128,7 @@ def lost_warnings(member: Member) -> list[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.proves("SC-8", "SC-10")
+@pytest.mark.proves("SC-8", "SC-10", "FC-002")
 async def test_any_server_follows_cancels_answers_and_repeats(tmp_path: Path) -> None:
     async with two_doors(tmp_path) as doors:
         lags = await follow(doors)
