@@ -9,7 +9,7 @@ from typing import Any, Self
 from agent_fabric.application.fleet.live_nodes import LiveNodes
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.fleet import CommandRepository, NodeRepository
-from agent_fabric.domain.errors import InvalidInputs, NodeNotFound, NodeUnavailable
+from agent_fabric.domain.errors import InvalidInputs, NodeBlocked, NodeNotFound, NodeUnavailable
 from agent_fabric.domain.fleet.commands import DEFAULT_LIFETIME_S, CommandStatus, NodeCommand, bound_call
 from agent_fabric.domain.fleet.node_policy import proposed_call
 from agent_fabric.domain.fleet.node_tools import NODE_TOOLS
@@ -226,6 +226,11 @@ class DispatchCommand:
                 await asyncio.wait((here,), timeout=left)
                 if here.done():
                     return here.result()
+
+
+def blocked_by(ruling: Ruling) -> NodeBlocked:
+    """Return the error that tells why a command is not sent."""
+    return NodeBlocked(ruling.reason, hint=f"The rule {ruling.rule!r} decides. See the policy of the node.")
 
 
 def _moment(seconds: float | None) -> str:

@@ -6,7 +6,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from agent_fabric.application.fleet.dispatch_command import DispatchCommand, Wish
+from agent_fabric.application.fleet.dispatch_command import DispatchCommand, Wish, blocked_by
 from agent_fabric.application.fleet.live_nodes import LiveNodes
 from agent_fabric.domain.errors import FabricError, InvalidInputs, NodeBlocked, NodeNotFound
 from agent_fabric.domain.fleet.commands import DEFAULT_LIFETIME_S, CommandStatus, NodeCommand
@@ -88,8 +88,7 @@ class FanOutCommand:
         if isinstance(said, FabricError):
             return JudgedWish(wish, None, said)
         if said.verdict is Verdict.BLOCK:
-            hint = f"The rule {said.rule!r} decides. See the policy of the node."
-            return JudgedWish(wish, said, NodeBlocked(said.reason, hint=hint))
+            return JudgedWish(wish, said, blocked_by(said))
         try:
             self.dispatch.require_usable(node, queue=wanted.queue)
         except FabricError as problem:
@@ -139,11 +138,20 @@ class FanOutCommand:
             patience_s = min(LOOK_AGAIN_S, until - loop.time())
             if not left or (patience_s > 0 and await _within(patience_s, came)):
                 continue
-            for execution_id in list(left):
+            for execution_id in await self._to_look_at(left, is_over=patience_s <= 0):
                 found = await self.dispatch.commands.find(execution_id)
-                if found is not None and (found.status.settled or patience_s <= 0):
-                    left.pop(execution_id).leave.close()
+                if found is not None and not found.status.settled and patience_s > 0:
+                    continue
+                left.pop(execution_id).leave.close()
+                if found is not None:  # else somebody has deleted it
                     yield found
+
+    async def _to_look_at(self, left: "Mapping[str, _Awaited]", *, is_over: bool) -> Sequence[str]:
+        """Return those that others may have settled: one query tells which are still open, however many there are."""
+        if is_over:
+            return list(left)
+        open_ = {each.execution_id for each in await self.dispatch.commands.list(open_only=True, limit=MAX_NODES)}
+        return [execution_id for execution_id in left if execution_id not in open_]
 
 
 class _Awaited(NamedTuple):

@@ -1,7 +1,6 @@
-"""Says what is there when `grep` finds nothing in a file, and when it gave only the name of the file it searched."""
+"""Says what is there when `grep` finds nothing in a file: small models run the same pattern again."""
 
 import re
-import shlex
 from collections.abc import Iterator, Sequence
 
 from agent_fabric.application.ports.sandbox import Sandbox
@@ -12,12 +11,12 @@ _MAX_LINES = 6
 _MAX_CHARS = 80
 _WORD = re.compile(r"[^\W\d_]{3,}")
 _SECTION = re.compile(r"\s*\[[^\[\]]+\]\s*")
-_GREPS = frozenset({"grep", "egrep", "fgrep"})
+GREPS = frozenset({"grep", "egrep", "fgrep"})
 
 
 async def grep_hint(sandbox: Sandbox, invocations: Sequence[Invocation]) -> str:
     """Return the lines of the one file that a `grep` without a match was about which have a word of its pattern."""
-    if not invocations or invocations[0].name not in _GREPS:
+    if not invocations or invocations[0].name not in GREPS:
         return ""
     words = [word for word in invocations[0].words[1:] if not word.startswith("-")]
     if len(words) != 2:  # a pattern and one file
@@ -35,24 +34,6 @@ async def grep_hint(sandbox: Sandbox, invocations: Sequence[Invocation]) -> str:
         return f"No line of {path} has {wanted!r}."
     more = f"; and {len(near) - _MAX_LINES} more" if len(near) > _MAX_LINES else ""
     return f"No line of {path} matches that. With {wanted!r} there are: {'; '.join(near[:_MAX_LINES])}{more}."
-
-
-async def names_hint(sandbox: Sandbox, invocations: Sequence[Invocation]) -> str:
-    """Say that `grep -l` over one file has written only its name, which nobody wants to know; empty: it has not."""
-    grep = invocations[0] if len(invocations) == 1 else None
-    if grep is None or grep.name not in _GREPS or len(grep.redirects) != 1:
-        return ""
-    options = [word for word in grep.words[1:] if word.startswith("-")]
-    words = [word for word in grep.words[1:] if not word.startswith("-")]
-    if len(words) != 2 or not any("l" in word for word in options if not word.startswith("--")):
-        return ""
-    try:
-        await sandbox.read_file(words[1], max_bytes=1)
-    except OSError:
-        return ""  # a folder: which of its files it was is worth knowing
-    redirect = grep.redirects[0]
-    lines = f"grep {shlex.join(words)} {redirect.operator} {shlex.quote(redirect.target)}"
-    return f"{redirect.target} has only the name {words[1]}. If the task wants the lines, run: {lines}"
 
 
 def _lines_with(lines: Sequence[str], word: str) -> Iterator[str]:

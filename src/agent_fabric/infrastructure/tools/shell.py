@@ -16,7 +16,8 @@ from agent_fabric.infrastructure.tools.failing_program import failing_program
 from agent_fabric.infrastructure.tools.failures import failures_in
 from agent_fabric.infrastructure.tools.files import text_argument
 from agent_fabric.infrastructure.tools.fix_line import numbered
-from agent_fabric.infrastructure.tools.grep_hints import grep_hint, names_hint
+from agent_fabric.infrastructure.tools.grep_hints import grep_hint
+from agent_fabric.infrastructure.tools.name_hints import name_hint
 from agent_fabric.infrastructure.tools.script_hints import script_hint
 from agent_fabric.infrastructure.tools.sed_hints import sed_failure_hint, sed_hint
 from agent_fabric.infrastructure.tools.syntax import broken_files
@@ -99,7 +100,7 @@ class RunShell:
     async def _told_by_the_end(self, invocations: Sequence[Invocation], exit_code: int | None, output: _Output) -> str:
         """Return what to mind about how a command ended; empty: nothing."""
         if exit_code == 0:
-            return await names_hint(self.sandbox, invocations)
+            return await name_hint(self.sandbox, invocations)
         if exit_code == 1 and not output["stdout"] and not output["stderr"]:
             return await grep_hint(self.sandbox, invocations)
         stderr = str(output["stderr"])

@@ -28,8 +28,6 @@ async def table_hint(
     for each in invocations:
         if wrong := await _column_without_numbers(sandbox, each):
             return wrong
-    if named := _count_with_name(invocations):
-        return named
     hints = []
     for each in invocations:
         counts, divides = _counts(each), _needs_separator(each)
@@ -62,22 +60,6 @@ async def _one_too_many(sandbox: Sandbox, path: str, printed: str, wrote: Sequen
     if counted not in _NUMBER.findall(printed):
         return ""
     return f"{counted} {why} Unless the task counts lines, write {table.rows}, not {counted}."
-
-
-def _count_with_name(invocations: Sequence[Invocation]) -> str:
-    """Say that `wc` has written the name of the file that it counted beside the number; empty: it has not."""
-    only = invocations[0] if len(invocations) == 1 else None
-    if only is None or only.name != "wc" or [each.operator for each in only.redirects] != [">"]:
-        return ""
-    options = [word for word in only.words[1:] if word.startswith("-")]
-    files = [word for word in only.words[1:] if not word.startswith("-")]
-    if len(options) != 1 or len(options[0]) != 2 or len(files) != 1:
-        return ""
-    target = shlex.quote(only.redirects[0].target)
-    return (
-        f"The name {files[0]} stands beside the number. If the task wants just the number, "
-        f"run: wc {options[0]} < {shlex.quote(files[0])} > {target}"
-    )
 
 
 async def _column_without_numbers(sandbox: Sandbox, invocation: Invocation) -> str:

@@ -9,13 +9,13 @@ from typing import Any
 from fastapi import FastAPI, Request
 from starlette.responses import Response
 
-from agent_fabric.application.fleet.dispatch_command import Wish
+from agent_fabric.application.fleet.dispatch_command import Wish, blocked_by
 from agent_fabric.application.fleet.fan_out import MAX_ASKED, FanOutWish, JudgedWish
 from agent_fabric.application.ports.workflows import SoundWorkflow
 from agent_fabric.bootstrap.fleet import Fleet
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.bootstrap.workflows import open_workflows
-from agent_fabric.domain.errors import FabricError, InvalidInputs, NodeBlocked
+from agent_fabric.domain.errors import FabricError, InvalidInputs
 from agent_fabric.domain.fleet.binding import timeout_of
 from agent_fabric.domain.fleet.commands import CommandStatus, NodeCommand
 from agent_fabric.domain.fleet.nodes import NodeStatus
@@ -159,7 +159,7 @@ def _add_execute(app: FastAPI, fleet: Fleet, ask: "AskAboutCommand") -> None:
             return json_answer(ASKED_COMMAND.dump(_asked(command, ruling, ruling.verdict.value)), 202)
         if ruling.verdict is Verdict.BLOCK:
             await fleet.desk.commands.add(fleet.dispatch.command(asked, ruling, CommandStatus.BLOCKED))
-            raise NodeBlocked(ruling.reason, hint=f"The rule {ruling.rule!r} decides. See the policy of the node.")
+            raise blocked_by(ruling)
         fleet.dispatch.require_usable(asked.node, queue=wish.queue)
         if ruling.verdict is Verdict.ASK:
             return json_answer(ASKED_COMMAND.dump(await ask(request, asked, ruling)), 202)
