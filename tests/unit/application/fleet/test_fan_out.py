@@ -113,6 +113,35 @@ async def test_what_waits_for_a_machine_is_told_at_once_and_what_takes_too_long_
     assert not fleet.live.is_awaited(done[1].execution_id)
 
 
+async def test_one_look_finds_what_others_have_settled_and_what_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agent_fabric.application.fleet.fan_out.LOOK_AGAIN_S", 0.001)
+    fleet = Fleet(*(machine(number) for number in range(3)))
+    for number in range(3):
+        link = fleet.live.find(NodeId(f"n{number}"))
+        assert link is not None
+        link.offer = lambda _: None  # nobody answers here
+    judged = await fleet.fan_out.judge(WISH)
+    first, second, third = (each.wish.execution_id for each in judged)
+    looked: list[str] = []
+    find = fleet.commands.find
+
+    async def counted(execution_id: str) -> NodeCommand | None:
+        looked.append(execution_id)
+        return await find(execution_id)
+
+    monkeypatch.setattr(fleet.commands, "find", counted)
+    sent = fleet.fan_out.send(judged, timeout_s=5.0)
+    waiting = asyncio.ensure_future(anext(sent))
+    await asyncio.sleep(0.02)
+    kept = fleet.commands.kept
+    kept[first] = replace(kept[first], status=CommandStatus.SUCCESS)
+    assert (await waiting).execution_id == first
+    assert looked == [first]  # however often it has looked: the others are open
+    del kept[second]
+    kept[third] = replace(kept[third], status=CommandStatus.ERROR)
+    assert [each.execution_id async for each in sent] == [third]
+
+
 async def test_a_connection_that_may_be_an_old_one_is_not_used_directly() -> None:
     fleet = Fleet(machine(1))
     node, link = fleet.kept.kept[NodeId("n1")], fleet.live.find(NodeId("n1"))
