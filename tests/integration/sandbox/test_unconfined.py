@@ -185,13 +185,15 @@ async def test_a_driver_killed_takes_the_processes_of_its_command_with_it(
 
 @LINUX
 async def test_leftovers_of_this_run_end_and_those_of_others_do_not(workspace: Path) -> None:
-    ours, theirs, similar = started_as_of(RUN), started_as_of("another"), started_as_of(f"{RUN}2")
+    # A run of its own: the watcher of a driver killed above may still be ending.
+    run = f"test-{secrets.token_hex(8)}"
+    ours, theirs, similar = started_as_of(run), started_as_of("another"), started_as_of(f"{run}2")
     try:
-        assert await UnconfinedSandbox(workspace, RUN).end_leftovers() == 1
+        assert await UnconfinedSandbox(workspace, run).end_leftovers() == 1
         assert ours.wait(timeout=5) == -signal.SIGKILL
         assert theirs.poll() is None
         assert similar.poll() is None
-        assert await UnconfinedSandbox(workspace, RUN).end_leftovers() == 0
+        assert await UnconfinedSandbox(workspace, run).end_leftovers() == 0
     finally:
         for process in (ours, theirs, similar):
             process.kill()
