@@ -139,17 +139,17 @@ async def test_any_server_follows_cancels_answers_and_repeats(tmp_path: Path) ->
         assert kinds.index("delta") > kinds.index("llm_request")
         assert kinds[-1] == "_run_done_"
         took = [await cancel(doors) for _ in range(3)] + [await answer(doors) for _ in range(3)]
-        assert statistics.median(took) < 0.6, took
+        assert statistics.median(took) < 0.9, took
         key = {"Idempotency-Key": str(uuid.uuid4())}
         assert len({*await asyncio.gather(*(doors.start(door=n % 2, headers=key) for n in range(6)))}) == 1
         waited = await doors.clients[1].post("/run", json={"prompt": "do it", "pack": "engineering"})
         assert waited.json()["_meta"]["status"] == "completed", waited.text
         doors.world.nats.kill()
         lags = await follow(doors)
-        assert statistics.median(lags) < 1.2, lags
+        assert statistics.median(lags) < 1.8, lags
         took = [await cancel(doors) for _ in range(2)] + [await answer(doors) for _ in range(2)]
-        assert max(took) < 1.2 + 0.8, took  # with the time that a busy machine takes
-        assert statistics.median(took) < 1.2, took
+        assert max(took) < 1.2 + 3, took  # with the time that a busy machine takes
+        assert statistics.median(took) < 1.8, took
         text, kinds = await deltas(doors)
         assert (text, kinds[-1]) == ("", "_run_done_")
         for member in doors.world.members:

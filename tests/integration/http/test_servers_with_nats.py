@@ -56,10 +56,10 @@ async def test_a_reader_elsewhere_has_each_event_at_once_and_without_nats_at_the
     with run_nats() as nats:
         async with two_servers(tmp_path, nats) as (one, other):
             lags = await lags_at(other, one)
-            assert statistics.median(lags) < 0.1, lags
+            assert statistics.median(lags) < POLL_S / 2, lags
             nats.kill()
             lags = await lags_at(other, one)
-            assert statistics.median(lags) < POLL_S, lags
+            assert statistics.median(lags) < 2 * POLL_S, lags
 
 
 @pytest.mark.slow
@@ -76,7 +76,7 @@ async def test_a_cancellation_at_another_server_reaches_the_driver_at_once(tmp_p
                 told = [data_of(frame) for frame in await stream.frames()]
                 (cancelled,) = [event for event in told if event["kind"] == "run_cancelled"]
                 took.append(cancelled["ts"] - begin)
-            assert statistics.median(took) < 0.3, took
+            assert statistics.median(took) < POLL_S, took
 
 
 async def test_a_server_starts_and_works_without_nats_and_says_so(tmp_path: Path) -> None:

@@ -94,7 +94,7 @@ async def test_starting_without_nats_works_with_one_warning(caplog: pytest.LogCa
         begin = time.monotonic()
         pair.one.listen(INBOX, ear)
         pair.one.poke(INBOX, {"run": "here"})
-        assert time.monotonic() - begin < 0.1
+        assert time.monotonic() - begin < 1, "it does not wait for NATS"
         assert ear.heard == [{"run": "here"}]
         await until(lambda: warnings_in(caplog))
         await asyncio.sleep(2)

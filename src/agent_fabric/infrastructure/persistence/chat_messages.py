@@ -53,15 +53,9 @@ class SqlSessionMessages:
         self._database = database
         self._keys = keys
 
-    def _cipher(self, connection: SqlConnection, session_id: SessionId) -> Cipher | None:
-        row = connection.execute("SELECT key FROM chat_sessions WHERE id = ?", (session_id,)).fetchone()
-        if row is None:
-            raise SessionNotFound(f"There is no session {session_id!r}", hint="See `fabric sessions list`.")
-        return self._keys.cipher(session_id, row[0])
-
     async def page(self, session_id: SessionId, *, before: str = "", limit: int = 50) -> MessagePage:
         def read(connection: SqlConnection) -> MessagePage:
-            cipher = self._cipher(connection, session_id)
+            cipher = self._keys.cipher_of(connection, session_id)
             number = self._number(connection, session_id, before) if before else None
             query = (
                 f"SELECT {_COLUMNS} FROM chat_messages WHERE session_id = ? AND (? OR number < ?)"  # noqa: S608 - ours
@@ -82,7 +76,7 @@ class SqlSessionMessages:
 
     async def after(self, session_id: SessionId, message_id: str) -> Sequence[ChatMessage]:
         def read(connection: SqlConnection) -> list[ChatMessage]:
-            cipher = self._cipher(connection, session_id)
+            cipher = self._keys.cipher_of(connection, session_id)
             waiting = [each.as_message() for each in queued_messages(connection, session_id, cipher)]
             ids = [each.message_id for each in waiting]
             if message_id in ids:

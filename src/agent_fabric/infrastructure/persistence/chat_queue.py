@@ -5,7 +5,7 @@ from typing import Final
 
 from agent_fabric.application.ports.encryption import Cipher
 from agent_fabric.domain.chat import QueuedMessage
-from agent_fabric.domain.errors import MessageNotFound, MessageSent, SessionMoved, SessionNotFound
+from agent_fabric.domain.errors import MessageNotFound, MessageSent, SessionMoved
 from agent_fabric.domain.ids import RunId, SessionId
 from agent_fabric.infrastructure.json_codec import load_json
 from agent_fabric.infrastructure.persistence.chat_rows import SessionKeys, message_place, plain, seal, unseal
@@ -43,17 +43,11 @@ class SqlMessageQueue:
         self._database = database
         self._keys = keys
 
-    def _cipher(self, connection: SqlConnection, session_id: SessionId) -> Cipher | None:
-        row = connection.execute("SELECT key FROM chat_sessions WHERE id = ?", (session_id,)).fetchone()
-        if row is None:
-            raise SessionNotFound(f"There is no session {session_id!r}", hint="See `fabric sessions list`.")
-        return self._keys.cipher(session_id, row[0])
-
     async def add(self, message: QueuedMessage, *, after: str | None = None) -> None:
         def write(connection: SqlConnection) -> None:
             # Whoever writes into a session holds its row, so that `after` is compared with what really comes before.
             connection.execute("UPDATE chat_sessions SET pack = pack WHERE id = ?", (message.session_id,))
-            cipher = self._cipher(connection, message.session_id)
+            cipher = self._keys.cipher_of(connection, message.session_id)
             if _is_known(connection, message):
                 return
             if after is not None and after != (newest := _newest(connection, message.session_id)):
@@ -72,7 +66,7 @@ class SqlMessageQueue:
 
     async def list(self, session_id: SessionId) -> Sequence[QueuedMessage]:
         return await self._database.read(
-            lambda connection: queued_messages(connection, session_id, self._cipher(connection, session_id))
+            lambda connection: queued_messages(connection, session_id, self._keys.cipher_of(connection, session_id))
         )
 
     async def due(self) -> Sequence[SessionId]:
@@ -85,7 +79,9 @@ class SqlMessageQueue:
             _require_waiting(connection, session_id, message_id)
             connection.execute("UPDATE chat_queue SET problem = ? WHERE id = ?", (storable(problem), message_id))
             if content is not None:
-                sealed = seal(self._cipher(connection, session_id), message_place(message_id, "content"), content)
+                sealed = seal(
+                    self._keys.cipher_of(connection, session_id), message_place(message_id, "content"), content
+                )
                 connection.execute("UPDATE chat_queue SET content = ? WHERE id = ?", (sealed, message_id))
 
         await self._database.write(write)

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from agent_fabric.application.ports.encryption import Cipher
 from agent_fabric.domain.chat import STOPPED, ChatMessage, Session, message_from, title_from
-from agent_fabric.domain.errors import DriverConflict, RunKeyMissing
+from agent_fabric.domain.errors import DriverConflict, RunKeyMissing, SessionNotFound
 from agent_fabric.domain.events import Event, RunCreated
 from agent_fabric.domain.ids import RunId, SessionId
 from agent_fabric.domain.ownership import visibility_from
@@ -78,6 +78,18 @@ class SessionKeys:
             assert known is not None
             self.note(session_id, sealed, known)
         return known
+
+    def cipher_of(self, connection: SqlConnection, session_id: str) -> Cipher | None:
+        """Return what reads and writes a session; None if it is not encrypted.
+
+        Raises:
+            SessionNotFound: there is none.
+            RunKeyMissing: its key cannot be opened.
+        """
+        row = connection.execute("SELECT key FROM chat_sessions WHERE id = ?", (session_id,)).fetchone()
+        if row is None:
+            raise SessionNotFound(f"There is no session {session_id!r}", hint="See `fabric sessions list`.")
+        return self.cipher(session_id, row[0])
 
     def note(self, session_id: str, sealed: bytes, cipher: Cipher) -> None:
         """Keep the cipher of a session."""

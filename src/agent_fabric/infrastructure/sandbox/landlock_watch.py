@@ -5,10 +5,10 @@ import time
 from contextlib import suppress
 
 from agent_fabric.infrastructure.sandbox.disk_use import OverLimit, written_since
+from agent_fabric.infrastructure.sandbox.process_use import parent_of, read_bytes, use_more_memory
 
 _LOOK_EVERY_S = 0.1
 _MEGABYTE = 1 << 20
-_PAGE = os.sysconf("SC_PAGE_SIZE")
 _WHOLE_LOOK_EVERY_S = 5.0
 
 
@@ -37,7 +37,7 @@ class Watch:
             return ""
         self._next = now + _LOOK_EVERY_S
         pids = _below(os.getpid())
-        if sum(map(_resident, pids)) > self._memory and sum(map(_proportional, pids)) > self._memory:
+        if use_more_memory(pids, self._memory):
             return f"more than {self._memory // _MEGABYTE} MB of memory in all (sandbox.limits.total_memory_mb)"
         return self.look_at_disk()
 
@@ -97,21 +97,10 @@ def remarks(exceeded: str, undone: list[str]) -> bytes:
 def children(pid: int) -> list[int]:
     """Return the processes started by this one, or left to it."""
     try:
-        text = _read(f"/proc/{pid}/task/{pid}/children")
+        text = read_bytes(f"/proc/{pid}/task/{pid}/children")
     except FileNotFoundError:
         return _children_by_search(pid)
     return [int(one) for one in text.split()]
-
-
-def tasks_of_user() -> int:
-    """Return how many tasks this user has, as the kernel counts them for its limit."""
-    count, user = 0, os.getuid()
-    for name in os.listdir("/proc"):  # noqa: PTH208 - a path object per process costs
-        if name.isdigit():
-            with suppress(OSError):
-                if os.stat(f"/proc/{name}").st_uid == user:  # noqa: PTH116 - as above
-                    count += len(os.listdir(f"/proc/{name}/task"))  # noqa: PTH208 - as above
-    return count
 
 
 def _children_by_search(pid: int) -> list[int]:
@@ -119,7 +108,7 @@ def _children_by_search(pid: int) -> list[int]:
     for name in os.listdir("/proc"):  # noqa: PTH208 - a path object per process costs
         if name.isdigit():
             with suppress(OSError, IndexError, ValueError):
-                if int(_read(f"/proc/{name}/stat").rsplit(b")", 1)[1].split()[1]) == pid:
+                if parent_of(name) == pid:
                     found.append(int(name))
     return found
 
@@ -135,26 +124,6 @@ def _below(pid: int) -> list[int]:
     return found
 
 
-def _resident(pid: int) -> int:
-    with suppress(OSError, IndexError):
-        return int(_read(f"/proc/{pid}/statm").split()[1]) * _PAGE
-    return 0
-
-
-def _proportional(pid: int) -> int:
-    """Return a process's memory, with what it shares counted in part."""
-    with suppress(OSError):
-        for line in _read(f"/proc/{pid}/smaps_rollup").splitlines():
-            if line.startswith(b"Pss:"):
-                return int(line.split()[1]) * 1024
-    return 0
-
-
 def _free(folder: str) -> int:
     status = os.statvfs(folder)
     return status.f_bfree * status.f_frsize
-
-
-def _read(path: str) -> bytes:
-    with open(path, "rb") as file:  # noqa: PTH123 - the helper starts faster without path objects
-        return file.read()

@@ -9,12 +9,12 @@ from pathlib import Path
 
 from agent_fabric.config.schema.sandbox import SandboxLimits
 from agent_fabric.infrastructure.sandbox.disk_use import OverLimit, written_since
+from agent_fabric.infrastructure.sandbox.process_use import parent_of, tasks_of_user, use_more_memory
 
 LOOK_EVERY_S = 0.1
 """How often a working box is looked at."""
 
 _MEGABYTE = 1 << 20
-_PAGE = os.sysconf("SC_PAGE_SIZE")
 _OPEN_FILES = 4096
 _COUNTED_PER_BOX = (5, 14)
 """Since this version the kernel counts a user's processes for each user namespace apart."""
@@ -28,7 +28,7 @@ def process_limits(limits: SandboxLimits) -> list[str]:
     memory, file_size = limits.memory_mb * _MEGABYTE, limits.file_size_mb * _MEGABYTE
     processes = limits.processes
     if _kernel() < _COUNTED_PER_BOX:
-        processes += _tasks_of_user()
+        processes += tasks_of_user()
     # Not the address space: programs reserve much more of it than they ever use.
     return [f"DATA={memory}", f"FSIZE={file_size}", f"NPROC={processes}", f"NOFILE={_OPEN_FILES}", "CORE=0"]
 
@@ -56,7 +56,7 @@ class Watch:
         """Return which limit is exceeded, in words that follow "used"; empty: none. Blocks; may take a while."""
         pids = list(_below(self._top))
         memory = self._limits.total_memory_mb * _MEGABYTE
-        if sum(map(_resident, pids)) > memory and sum(map(_proportional, pids)) > memory:
+        if use_more_memory(pids, memory):
             return f"more than {self._limits.total_memory_mb} MB of memory in all (sandbox.limits.total_memory_mb)"
         # Counting files is dear: only when so much less is free that it may be too much, and now and then.
         if self.free - _free(self._workspace) > self._disk_limit or time.monotonic() > self._whole_look_at:
@@ -86,28 +86,12 @@ def _below(top: int) -> Iterator[int]:
     for name in os.listdir("/proc"):  # noqa: PTH208 - a path object per process costs
         if name.isdigit():
             with suppress(OSError, IndexError):
-                parent = int(_read(f"/proc/{name}/stat").rsplit(b")", 1)[1].split()[1])
-                parents.setdefault(parent, []).append(int(name))
+                parents.setdefault(parent_of(name), []).append(int(name))
     waiting = [top]
     while waiting:
         below = parents.get(waiting.pop(), [])
         yield from below
         waiting += below
-
-
-def _resident(pid: int) -> int:
-    with suppress(OSError, IndexError):
-        return int(_read(f"/proc/{pid}/statm").split()[1]) * _PAGE
-    return 0
-
-
-def _proportional(pid: int) -> int:
-    """Return a process's memory with what it shares counted in part, or all of it where that cannot be seen."""
-    with suppress(OSError):
-        for line in _read(f"/proc/{pid}/smaps_rollup").splitlines():
-            if line.startswith(b"Pss:"):
-                return int(line.split()[1]) * 1024
-    return _resident(pid)
 
 
 def _open_but_removed(pids: list[int], workspace: Path) -> int:
@@ -128,20 +112,6 @@ def _free(folder: Path) -> int:
     return status.f_bfree * status.f_frsize
 
 
-def _read(path: str) -> bytes:
-    return Path(path).read_bytes()
-
-
 def _kernel() -> tuple[int, ...]:
     numbers = platform.release().split("-")[0].split(".")[:2]
     return tuple(int(number) for number in numbers if number.isdigit())
-
-
-def _tasks_of_user() -> int:
-    count, user = 0, os.getuid()
-    for name in os.listdir("/proc"):  # noqa: PTH208 - as above
-        if name.isdigit():
-            with suppress(OSError):
-                if os.stat(f"/proc/{name}").st_uid == user:  # noqa: PTH116 - as above
-                    count += len(os.listdir(f"/proc/{name}/task"))  # noqa: PTH208 - as above
-    return count
