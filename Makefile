@@ -24,26 +24,28 @@ export TASK
 # Tests start hundreds of interpreters, and without bytecode each of them would compile all our source again.
 unexport PYTHONDONTWRITEBYTECODE
 
-# What one pytest runs: `make tests/e2e/cli` runs one of them. Those that take longest begin first; those that are not
-# named here are quick, and run together: starting pytest for each would take longer than some of them. What would take
-# too long is cut in pieces, so that no core is left without work at the end.
-LONGEST := tests/e2e/page tests/e2e/outcomes tests/integration/sandbox tests/e2e/cluster others-a-m others-n-z \
-	tests/integration/persistence tests/e2e/cli tests/e2e/server http-m-r http-s-z http-a-l some-on-postgres \
-	tests/unit/infrastructure tests/integration/policy tests/integration/fleet tests/integration/openapi tests/e2e/kills \
-	tests/e2e/models tests/e2e/documents tests/e2e/agents tests/unit/domain tests/integration/llm tests/integration/client \
-	tests/e2e/workflows tests/integration/browser tests/integration/page tests/architecture tests/simulation
+# What one pytest runs: `make tests/e2e/cli` runs one folder. Those that take longest begin first. Suites that are not
+# named here are quick, or like others, and run together: each pytest imports all there is, four seconds of processor.
+# What would take too long is cut in pieces, so that no core is left without work at the end.
+LONGEST := tests/e2e/page tests/e2e/outcomes tests/integration/sandbox others-n-z others-a-m e2e-commands http-m-z \
+	tests/e2e/cluster tests/integration/persistence e2e-servers http-a-l e2e-agents some-on-postgres \
+	tests/integration/openapi
 QUICK_SUITES := $(filter-out %/__pycache__,$(patsubst %/.,%,$(wildcard tests/unit/*/.))) tests/simulation tests/architecture
 SLOW_SUITES := $(patsubst %/,%,$(sort $(dir $(wildcard tests/integration/*/test_*.py tests/e2e/*/test_*.py)))) \
 	$(wildcard tests/integration/test_*.py tests/e2e/test_*.py)
-SMALL_UNITS := $(filter-out $(LONGEST),$(QUICK_SUITES))
-SMALL_OTHERS := $(filter-out $(LONGEST) tests/integration/http,$(SLOW_SUITES))
-OTHERS_A_M := $(filter $(patsubst %,tests/integration/%,c% e% i% l% mcp),$(SMALL_OTHERS))
-OTHERS_N_Z := $(filter-out $(OTHERS_A_M),$(SMALL_OTHERS))
+UNITS_A_D := $(filter $(patsubst %,tests/unit/%,a% b% c% d%),$(QUICK_SUITES))
+UNITS_E_Z := $(filter-out $(UNITS_A_D),$(QUICK_SUITES))
+E2E_COMMANDS := tests/e2e/cli tests/e2e/documents
+E2E_SERVERS := tests/e2e/server tests/e2e/kills
+E2E_AGENTS := tests/e2e/agents tests/e2e/models tests/e2e/workflows
+OTHERS := $(filter-out $(LONGEST) $(E2E_COMMANDS) $(E2E_SERVERS) $(E2E_AGENTS) tests/integration/http,$(SLOW_SUITES))
+OTHERS_A_M := $(filter $(patsubst %,tests/integration/%,b% c% e% f% i% l% mcp),$(OTHERS))
+OTHERS_N_Z := $(filter-out $(OTHERS_A_M),$(OTHERS))
 HTTP_A_L := $(wildcard tests/integration/http/test_[a-l]*.py)
-HTTP_M_R := $(wildcard tests/integration/http/test_[m-r]*.py)
-HTTP_S_Z := $(filter-out $(HTTP_A_L) $(HTTP_M_R),$(wildcard tests/integration/http/test_*.py))
-PIECES := others-a-m others-n-z http-a-l http-m-r http-s-z small-units
-.PHONY: suites on-postgres some-on-postgres $(PIECES) $(QUICK_SUITES) $(SLOW_SUITES)
+HTTP_M_Z := $(filter-out $(HTTP_A_L),$(wildcard tests/integration/http/test_*.py))
+UNITS := units-e-z units-a-d
+PIECES := others-a-m others-n-z http-a-l http-m-z e2e-commands e2e-servers e2e-agents $(UNITS)
+.PHONY: suites bytecode on-postgres some-on-postgres $(PIECES) $(QUICK_SUITES) $(SLOW_SUITES)
 
 # What runs a second time, with the store in PostgreSQL; and the part of it that every `make test` runs.
 ON_POSTGRES := $(patsubst %,tests/integration/%,http fleet channels page client)
@@ -63,15 +65,20 @@ help: ## Show this list
 run: task-given $(PACKAGE) ## Run TASK="…" with agent-fabric; further options in ARGS="…"
 	@$(VENV)/bin/fabric run $(ARGS) -- "$$TASK"
 
-test: SUITES = $(LONGEST) small-units
+test: SUITES = $(LONGEST) $(UNITS)
 test: CHOSEN = -m "not soak"
 test: services ## Every check and every test, the slow ones too
-check: SUITES = $(filter $(QUICK_SUITES),$(LONGEST)) small-units
+check: SUITES = $(UNITS)
 check: CHOSEN = -m "not slow and not soak"
 check: ## The fast part: format, lint, types, layers, unit, simulation
 
 test check: $(TOOLS)
-	@CHOSEN='$(CHOSEN)' $(PY) scripts/side_by_side.py --jobs $(JOBS) types $(SUITES) lint layers format-check
+	@CHOSEN='$(CHOSEN)' $(PY) scripts/side_by_side.py --jobs $(JOBS) --first bytecode types $(SUITES) lint layers format-check
+
+# Once, beside the types: all parts that begin at the same time would compile the same modules.
+bytecode: $(TOOLS)
+	$(PY) -m compileall -q src
+	$(PY) -c 'import hypothesis, pytest, pytest_asyncio, agent_fabric.bootstrap.server, agent_fabric.interfaces.http.app'
 
 format: $(TOOLS) ## Format the code and sort its imports
 	$(PY) -m ruff check --select I --fix .
@@ -101,12 +108,15 @@ PYTEST = $(PY) -m pytest $(if $(filter %/openapi,$@),,-p no:schemathesis)
 $(QUICK_SUITES) $(SLOW_SUITES): $(TOOLS)
 	$(PYTEST) $@ --durations=10 $(CHOSEN) $(ARGS)
 
-small-units: PIECE = $(SMALL_UNITS)
+units-a-d: PIECE = $(UNITS_A_D)
+units-e-z: PIECE = $(UNITS_E_Z)
 others-a-m: PIECE = $(OTHERS_A_M)
 others-n-z: PIECE = $(OTHERS_N_Z)
 http-a-l: PIECE = $(HTTP_A_L)
-http-m-r: PIECE = $(HTTP_M_R)
-http-s-z: PIECE = $(HTTP_S_Z)
+http-m-z: PIECE = $(HTTP_M_Z)
+e2e-commands: PIECE = $(E2E_COMMANDS)
+e2e-servers: PIECE = $(E2E_SERVERS)
+e2e-agents: PIECE = $(E2E_AGENTS)
 $(PIECES): $(TOOLS)
 	$(PYTEST) $(PIECE) --durations=10 $(CHOSEN) $(ARGS)
 

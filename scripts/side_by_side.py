@@ -1,9 +1,10 @@
 """Runs parts of the Makefile side by side, and says at the end what failed and what each took: time and processor.
 
-    python scripts/side_by_side.py [--jobs 2] PART...
+    python scripts/side_by_side.py [--jobs 2] [--first PART] PART...
 
-Parts begin in the order given, as soon as there is room. What one says is shown whole when it has ended. All of them
-run, also after one failed: one look shows all there is to mend.
+Parts begin in the order given, as soon as there is room. With `--first`, all but the first of them wait until that part
+has ended. What one says is shown whole when it has ended. All of them run, also after one failed: one look shows all
+there is to mend.
 """
 
 import argparse
@@ -11,7 +12,7 @@ import os
 import subprocess
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import ThreadPoolExecutor, as_completed, wait
 from typing import NamedTuple
 
 
@@ -50,11 +51,18 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("parts", metavar="PART", nargs="+")
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--first", metavar="PART", help="prepares what all parts but the first of them need")
     arguments = parser.parse_args()
     all_ended: list[Ended] = []
     begun = time.monotonic()
     with ThreadPoolExecutor(arguments.jobs) as pool:
-        for future in as_completed([pool.submit(run, part) for part in arguments.parts]):
+        independent, *others = arguments.parts
+        begun_parts = [pool.submit(run, independent)]
+        if arguments.first:
+            begun_parts.append(pool.submit(run, arguments.first))
+            wait(begun_parts[1:])
+        begun_parts += [pool.submit(run, part) for part in others]
+        for future in as_completed(begun_parts):
             ended = future.result()
             all_ended.append(ended)
             print(f"== {ended.part}: {'passed' if ended.passed else 'FAILED'}\n{ended.said}", flush=True)

@@ -19,6 +19,19 @@ def test_every_test_belongs_to_a_suite_that_make_runs() -> None:
     assert left_out == []
 
 
+def test_every_suite_is_in_a_part_of_make_test() -> None:
+    """`make suites` says what there is; what is run is what the parts of `make test` name."""
+    dry = ["make", "-n", "--no-print-directory"]
+    told = subprocess.run([*dry, "test"], cwd=ROOT, capture_output=True, text=True, timeout=30, check=True)
+    (line,) = [line for line in told.stdout.splitlines() if "side_by_side.py" in line]
+    parts = line.partition(" types ")[2].split()
+    made = subprocess.run([*dry, *parts], cwd=ROOT, capture_output=True, text=True, timeout=30, check=True)
+    run = {word for line in made.stdout.splitlines() if " pytest " in line for word in line.split()}
+    suites = subprocess.run(["make", "-s", "suites"], cwd=ROOT, capture_output=True, text=True, timeout=30, check=True)
+    files = {str(file.relative_to(ROOT)) for file in (ROOT / "tests/integration/http").glob("test_*.py")}
+    assert (set(suites.stdout.split()) - {"tests/integration/http"} | files) - run == set()
+
+
 def test_no_test_has_a_name_that_the_suites_overlook() -> None:
     """pytest would find these, the rules about suites would not."""
     assert [str(file) for file in (ROOT / "tests").rglob("*_test.py")] == []

@@ -5,10 +5,10 @@ as proven is a hole, and an honest finish that is sent back is a false alarm. Th
 """
 
 import asyncio
-import functools
 import json
+import os
 import shutil
-import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from agent_fabric.application.runs.new_task import task_from
 from agent_fabric.config.loader import read_config
 from agent_fabric.domain.runs.task import RunResult, RunStatus
 from agent_fabric.testing.scripted_model import Call, Entry, Finish, ScriptedModel
+from bare_pytest import make_bare_pytest
 from e2e.fabric_process import PATIENCE_S, local_fabric, read_lines, settings
 
 TABLES = Path(__file__).resolve().parents[2] / "data" / "finishes"
@@ -62,13 +63,15 @@ def require_programs(case: Case) -> None:
     for program in ("make", "npm", "gcc", "git", "ruff"):
         if f'"{program} ' in commands and shutil.which(program) is None:
             pytest.skip(f"there is no {program}")
-    if "pytest" in commands and not python_has_pytest():
-        pytest.skip("python3 has no pytest")
 
 
-@functools.cache
-def python_has_pytest() -> bool:
-    return not subprocess.run(["python3", "-c", "import pytest"], check=False, capture_output=True).returncode
+@pytest.fixture(scope="module", autouse=True)
+def bare_pytest(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Let commands find a `python3` that has pytest, wherever this runs."""
+    programs = make_bare_pytest(tmp_path_factory.mktemp("python") / "bare")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PATH", str(programs), prepend=os.pathsep)
+        yield
 
 
 def named(cases: list[Case]) -> list[Any]:
