@@ -2,7 +2,8 @@
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,15 +20,26 @@ from agent_fabric.config.stored import STORED, read_stored, stored_file
 from agent_fabric.config.variable_names import CONFIG_PATH
 
 
-class Loaded(NamedTuple):
+@dataclass(frozen=True)
+class Loaded:
     """The configuration and where each part of it came from."""
 
     config: FabricConfig
-    origins: Mapping[str, str]
-    """By dotted path of each leaf: `default`, `package NAME VERSION`, `file /path`, `stored` (changed on the page),
-    `env FABRIC_NAME` or `flag`."""
-    left_out: Mapping[str, str]
-    """Specialists of installed packages that cannot be had, by id, each with a sentence that says why."""
+    layers: Layers
+
+    @cached_property
+    def origins(self) -> Mapping[str, str]:
+        """The origin of each leaf, by dotted path.
+
+        `default`, `package NAME VERSION`, `file /path`, `stored` (changed on the page), `env FABRIC_NAME` or `flag`.
+        Looked up when somebody asks: it takes longer than to read the configuration, and few commands show it.
+        """
+        return {dotted(path): self.layers.origin_of(path) or DEFAULT for path in _leaves(self.config.model_dump())}
+
+    @property
+    def left_out(self) -> Mapping[str, str]:
+        """Specialists of installed packages that cannot be had, by id, each with a sentence that says why."""
+        return self.layers.left_out
 
 
 Packages = Callable[[], Sequence[Offer]]
@@ -162,8 +174,7 @@ def _require_redis(config: FabricConfig, layers: Layers) -> None:
 
 def _loaded(config: FabricConfig, layers: Layers) -> Loaded:
     _require_redis(config, layers)
-    origins = {dotted(path): layers.origin_of(path) or DEFAULT for path in _leaves(config.model_dump())}
-    return Loaded(config, origins, layers.left_out)
+    return Loaded(config, layers)
 
 
 def _leaves(value: object, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
