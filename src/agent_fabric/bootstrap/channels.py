@@ -4,7 +4,7 @@ import asyncio
 import logging
 import secrets
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -17,7 +17,7 @@ from agent_fabric.application.channels.manage_people import ManagePeople
 from agent_fabric.application.channels.post_approvals import PostApprovals
 from agent_fabric.application.channels.preview_turns import PreviewTurns, Streaming
 from agent_fabric.application.channels.receive_files import ReceiveFiles
-from agent_fabric.application.channels.receive_webhook import ReceiveWebhook
+from agent_fabric.application.channels.receive_webhook import ReadDelivery, ReceiveWebhook
 from agent_fabric.application.channels.relay_answers import RelayAnswers
 from agent_fabric.application.channels.run_channel import RunChannel
 from agent_fabric.application.channels.send_cards import SendCards
@@ -37,6 +37,7 @@ from agent_fabric.bootstrap.wake_ups import watched_pause
 from agent_fabric.config.schema.channels import DiscordConfig, SlackConfig, TelegramConfig, WhatsAppConfig
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.domain.channels.cards import NONCE_BYTES
+from agent_fabric.domain.channels.inbound import Inbound
 from agent_fabric.domain.channels.pairing import CODE_LENGTH, code_from
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.webhooks import Scheme, Signing
@@ -56,8 +57,8 @@ class Channels:
     people: ManagePeople
     post_approvals: PostApprovals
     running: Sequence[RunChannel] = ()
-    whatsapp: ReceiveWebhook | None = None
-    """Takes what WhatsApp delivers; None: it is not configured."""
+    webhooks: Mapping[str, ReceiveWebhook] = field(default_factory=dict)
+    """Take what platforms deliver, by the names of the channels; those that connect by themselves have none."""
 
     @property
     def statuses(self) -> Sequence[ChannelStatus]:
@@ -107,23 +108,25 @@ def serve_channels(
     storage = local.records.storage
     people = ManagePeople(storage.channels.people, storage.users, storage.clock)
     joined = _Joined(config, local, chat, people, bus, alert)
-    running = []
+    running, webhooks = list[RunChannel](), dict[str, ReceiveWebhook]()
+    channel: Channel
     if config.channels.telegram is not None:
         bot = config.channels.telegram
-        channel = _telegram(bot, local, storage.clock)
+        channel, webhook = _telegram(bot, local, storage.clock)
         running.append(_run(channel, joined, _Habits(bot.groups, bot.catch_up_max_age_s, bot.streaming)))
+        webhooks |= {"telegram": webhook} if webhook is not None else {}
     if config.channels.slack is not None:
         app = config.channels.slack
-        channel = _slack(app, local, storage.clock)
+        channel, webhook = _slack(app, local, storage.clock)
         running.append(_run(channel, joined, _Habits(app.groups, app.catch_up_max_age_s, app.streaming)))
+        webhooks |= {"slack": webhook} if webhook is not None else {}
     if config.channels.discord is not None:
         client = config.channels.discord
         channel = _discord(client, local, storage.clock)
         running.append(_run(channel, joined, _Habits(client.groups, client.catch_up_max_age_s, client.streaming)))
-    webhook = None
     if config.channels.whatsapp is not None:
         number = config.channels.whatsapp
-        channel, webhook = _whatsapp(number, local, storage.clock)
+        channel, webhooks["whatsapp"] = _whatsapp(number, local, storage.clock)
         running.append(_run(channel, joined, _Habits((), number.catch_up_max_age_s)))
     for name, packaged in config.channels.packaged.items():
         channel = open_channel(name, packaged.options, local.secrets.chain.resolve, storage.clock)
@@ -131,22 +134,42 @@ def serve_channels(
     post_approvals = PostApprovals(notifying(storage), storage.approvals, storage.agent_locks)
     if watch is not None:
         post_approvals.pause = watched_pause(InProcessWakeUps(), NOTICES, NOTICES, watch)
-    return Channels(storage.channels, people, post_approvals, running, webhook)
+    return Channels(storage.channels, people, post_approvals, running, webhooks)
 
 
-def _telegram(config: TelegramConfig, local: LocalFabric, clock: Clock) -> Channel:
-    from agent_fabric.infrastructure.channels.telegram import TelegramChannel  # noqa: PLC0415 - only who has it pays
+def _telegram(config: TelegramConfig, local: LocalFabric, clock: Clock) -> tuple[Channel, ReceiveWebhook | None]:
+    from agent_fabric.infrastructure.channels import telegram, telegram_wire  # noqa: PLC0415 - only who has it pays
 
-    token = partial(local.secrets.chain.resolve, config.token)
-    return TelegramChannel(token, clock, api_base=config.api_base)
+    resolve, webhook = local.secrets.chain.resolve, None
+    if config.webhook_url is not None and config.webhook_secret is not None:
+        secret = partial(resolve, config.webhook_secret)
+        webhook = telegram.TelegramWebhook(f"{config.webhook_url}/api/v1/channels/telegram", secret)
+    token = partial(resolve, config.token)
+    channel = telegram.TelegramChannel(token, clock, api_base=config.api_base, webhook=webhook)
+
+    async def read(payload: Any) -> Sequence[Inbound]:
+        return telegram_wire.read_updates([payload], await channel.identity())
+
+    if config.webhook_secret is None:
+        return channel, None
+    return channel, _receiver(Scheme.TELEGRAM, config.webhook_secret, read, local, clock)
 
 
-def _slack(config: SlackConfig, local: LocalFabric, clock: Clock) -> Channel:
+def _slack(config: SlackConfig, local: LocalFabric, clock: Clock) -> tuple[Channel, ReceiveWebhook | None]:
     from agent_fabric.infrastructure.channels.slack import SlackChannel  # noqa: PLC0415 - as above
+    from agent_fabric.infrastructure.channels.slack_wire import read_delivery  # noqa: PLC0415 - as above
 
     resolve = local.secrets.chain.resolve
-    tokens = partial(resolve, config.token), partial(resolve, config.app_token)
-    return SlackChannel(*tokens, clock, api_base=config.api_base)
+    app_token = None if config.app_token is None else partial(resolve, config.app_token)
+    channel = SlackChannel(partial(resolve, config.token), app_token, clock, api_base=config.api_base)
+
+    async def read(payload: Any) -> Sequence[Inbound]:
+        found = read_delivery(payload, await channel.identity())
+        return [] if found is None else [found]
+
+    if config.signing_secret is None:
+        return channel, None
+    return channel, _receiver(Scheme.SLACK, config.signing_secret, read, local, clock)
 
 
 def _discord(config: DiscordConfig, local: LocalFabric, clock: Clock) -> Channel:
@@ -175,16 +198,26 @@ def _whatsapp(config: WhatsAppConfig, local: LocalFabric, clock: Clock) -> tuple
         api_base=config.api_base,
         template=Template(config.template, config.template_language) if config.template else None,
     )
-    receive = ReceiveWebhook(
-        signing=Signing(scheme=Scheme.GITHUB),  # the same header, made in the same way
-        secret=config.app_secret,
-        verify_token=config.verify_token,
-        read=partial(read_webhook, phone_number_id=number),
+
+    async def read(payload: Any) -> Sequence[Inbound]:
+        return read_webhook(payload, phone_number_id=number)
+
+    # GitHub's header, made in the same way.
+    return channel, _receiver(Scheme.GITHUB, config.app_secret, read, local, clock, verify_token=config.verify_token)
+
+
+def _receiver(
+    scheme: Scheme, secret: str, read: ReadDelivery, local: LocalFabric, clock: Clock, *, verify_token: str = ""
+) -> ReceiveWebhook:
+    return ReceiveWebhook(
+        signing=Signing(scheme=scheme),
+        secret=secret,
+        verify_token=verify_token,
+        read=read,
         inbound=local.records.storage.channels.inbound,
-        resolve=resolve,
+        resolve=local.secrets.chain.resolve,
         clock=clock,
     )
-    return channel, receive
 
 
 def _run(channel: Channel, joined: _Joined, habits: _Habits) -> RunChannel:

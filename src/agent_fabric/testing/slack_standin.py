@@ -12,10 +12,12 @@ In a test:
 """
 
 import asyncio
+import hmac
 import itertools
 import json
 import time
 from typing import Any, Final, Self
+from urllib.parse import urlencode
 
 from aiohttp import WSMsgType, web
 
@@ -24,6 +26,7 @@ from agent_fabric.testing.channel_faults import cut as _cut
 
 TOKEN: Final = "xoxb-stand-in-of-no-worth"  # noqa: S105 - of no worth
 APP_TOKEN: Final = "xapp-stand-in-of-no-worth"  # noqa: S105 - as above
+SIGNING_SECRET: Final = "stand-in-signing-secret-of-no-worth"  # noqa: S105 - as above
 TEAM, BOT = "T1", "U0BOT"
 MAX_TEXT: Final = 40_000
 MAX_SECTION: Final = 3_000
@@ -115,6 +118,21 @@ class SlackStandIn:
         self.unacknowledged[envelope_id] = envelope
         for socket in self.sockets[-1:]:
             await socket.send_json(envelope)
+
+    def deliveries(self, *, at: float | None = None) -> list[tuple[dict[str, str], bytes]]:
+        """Return what would be delivered to the Events API now, signed: headers and bodies. It waits no more then."""
+        waiting, self.unacknowledged = list(self.unacknowledged.values()), {}
+        return [self.delivery(each["type"], each["payload"], at=at) for each in waiting]
+
+    def delivery(self, kind: str, payload: dict[str, Any], *, at: float | None = None) -> tuple[dict[str, str], bytes]:
+        """Return a signed delivery; presses come as a form."""
+        content = "application/json" if kind == "events_api" else "application/x-www-form-urlencoded"
+        text = json.dumps(payload)
+        body = (text if kind == "events_api" else urlencode({"payload": text})).encode()
+        moment = str(int(time.time() if at is None else at))
+        signed = hmac.digest(SIGNING_SECRET.encode(), b"v0:%b:%b" % (moment.encode(), body), "sha256").hex()
+        headers = {"x-slack-request-timestamp": moment, "x-slack-signature": f"v0={signed}"}
+        return {"content-type": content, **headers}, body
 
     async def refresh(self) -> None:
         """Ask the client for another socket, as Slack does now and then."""

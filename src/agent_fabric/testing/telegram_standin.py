@@ -90,6 +90,10 @@ class TelegramStandIn:
         """What presses were answered with."""
         self.calls: list[str] = []
         self.conflicts = 0
+        self.webhook: dict[str, Any] = {}
+        """Where the client wants updates to be delivered, as it said."""
+        self.delivery_error = ""
+        """Why nothing can be delivered there."""
         self.refuses_token = False
         self._faults: defaultdict[str, list[Fault]] = defaultdict(list)
         self._updates: list[dict[str, Any]] = []
@@ -205,7 +209,19 @@ class TelegramStandIn:
         match method:
             case "getMe":
                 return _result({"id": BOT_ID, "is_bot": True, "first_name": "Fabric", "username": USERNAME})
+            case "setWebhook":
+                if not str(body.get("url", "")).startswith("https://"):
+                    return _problem(400, "Bad Request: bad webhook: An HTTPS URL must be provided for webhook")
+                self.webhook = dict(body)
+                return _result(True)
+            case "getWebhookInfo":
+                info = {"url": self.webhook.get("url", ""), "has_custom_certificate": False}
+                info |= {"pending_update_count": len(self._updates)}
+                if self.delivery_error:
+                    info |= {"last_error_date": int(time.time()), "last_error_message": self.delivery_error}
+                return _result(info)
             case "deleteWebhook":
+                self.webhook = {}
                 if body.get("drop_pending_updates"):
                     self._updates.clear()
                 return _result(True)
@@ -227,6 +243,13 @@ class TelegramStandIn:
                 return _result(True)
             case _:
                 return _problem(404, "Not Found: method not found")
+
+    def deliveries(self) -> list[tuple[dict[str, str], bytes]]:
+        """Return what would be delivered to the webhook now: headers and bodies. It is not waiting any more then."""
+        updates, self._updates = self._updates, []
+        headers = {"content-type": "application/json"}
+        headers |= {"x-telegram-bot-api-secret-token": str(self.webhook.get("secret_token", ""))}
+        return [(headers, json.dumps(each).encode()) for each in updates]
 
     async def _get_updates(self, body: Mapping[str, Any]) -> web.Response:
         offset = int(body.get("offset", 0))

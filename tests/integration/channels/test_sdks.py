@@ -48,6 +48,9 @@ async def test_telegrams_bot_api(monkeypatch: pytest.MonkeyPatch) -> None:
                 await bot.edit_message_text("Yes.", 7, card.message_id)
             document = await bot.send_document(7, b"all", filename="b.txt")
             assert (document.document.file_name, stand_in.messages[-1].document) == ("b.txt", b"all")
+            assert await bot.set_webhook("https://example.org/x", secret_token="shown")
+            assert (await bot.get_webhook_info()).url == "https://example.org/x"
+            assert await bot.delete_webhook()
             stand_in.fail("sendMessage", telegram_standin.Fault.THROTTLE, telegram_standin.Fault.BLOCKED)
             with pytest.raises(telegram.error.RetryAfter):
                 await bot.send_message(7, "x")
@@ -77,6 +80,9 @@ async def test_slacks_web_api_and_socket_mode() -> None:
             with pytest.raises(errors.SlackApiError) as refused:
                 await web.chat_postMessage(channel="D7", text="hi")
             assert refused.value.response.status_code == status
+        verifier = pytest.importorskip("slack_sdk.signature").SignatureVerifier(slack_standin.SIGNING_SECRET)
+        headers, body = stand_in.delivery("interactive", {"type": "block_actions"})
+        assert verifier.is_valid_request(body, headers)
         came = asyncio.Queue[Any]()
         app_web = web_client.AsyncWebClient(slack_standin.APP_TOKEN, base_url=f"{stand_in.api_base}/")
         client = sockets.SocketModeClient(app_token=slack_standin.APP_TOKEN, web_client=app_web)

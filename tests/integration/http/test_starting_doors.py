@@ -116,6 +116,8 @@ OTHERS = {
     "POST /api/v1/channels/pair",
     "POST /api/v1/channels/test",
     "POST /api/v1/channels/unpair",
+    "POST /api/v1/channels/slack",
+    "POST /api/v1/channels/telegram",
     "POST /api/v1/channels/whatsapp",
     "DELETE /api/v1/subscriptions/{name}",
     "POST /api/v1/subscriptions",

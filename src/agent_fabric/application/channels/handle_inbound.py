@@ -53,6 +53,12 @@ from agent_fabric.domain.identity import Principal, Scope
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import Quoted
 
+OWN_MESSAGE = 50
+"""Added to the number of an edit that a person wants as a message of its own.
+
+It names one part for ever, so a second `/resend` makes no second message. Smaller numbers are parts of an answer (five
+at most, and a file), and its files have those from `send_files.FIRST_NUMBER` on: none of them is met.
+"""
 MAX_OWED = 1_000
 """Turns of an account that are looked at for those that were interrupted."""
 
@@ -316,7 +322,7 @@ class HandleInbound:
         if part.kind is not PartKind.EDIT:
             return await self.store.outbox.requeue(part, now=now)
         own = replace(
-            part, number=part.number + 50, kind=PartKind.TEXT, edits="", facts={}, status=DeliveryStatus.QUEUED
+            part, number=part.number + OWN_MESSAGE, kind=PartKind.TEXT, edits="", facts={}, status=DeliveryStatus.QUEUED
         )
         if any(each.id == own.id for each in await self.store.deliveries.of_source(part.source)):
             return False

@@ -2,28 +2,49 @@
 
 import hmac
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final, NamedTuple
+from urllib.parse import parse_qsl
 
 from agent_fabric.application.ports.channels import InboundLog
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.secrets import Resolve
 from agent_fabric.domain.channels.inbound import Inbound
 from agent_fabric.domain.errors import ConfigError, InvalidInputs, Unauthenticated
-from agent_fabric.domain.webhooks import Signing, is_signed
+from agent_fabric.domain.secret_strength import weakness
+from agent_fabric.domain.webhooks import Signing, greeting_in, is_signed
+
+MIN_SECRET_BYTES: Final = 16
+"""A shorter secret, or one that can be guessed, lets nobody in: whoever has it can write as everyone."""
+MAX_FIELDS: Final = 20
+"""Fields of a form that are read; Slack sends one."""
+FORM_FIELD: Final = "payload"
+"""Where the JSON is in a delivery that is a form, as Slack sends presses of buttons."""
+
+ReadDelivery = Callable[[Any], Awaitable[Sequence[Inbound]]]
+"""Returns what a delivery brings. Raises FabricError: it should be delivered again."""
 
 
-@dataclass(frozen=True, slots=True)
+class Receipt(NamedTuple):
+    """What became of a delivery."""
+
+    new: int
+    """How much of it was not known."""
+    answer: Mapping[str, str]
+    """What the platform wants to hear; mostly nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReceiveWebhook:
     """Use case: take a delivery of a platform. Any server of a cluster may; the owner of the channel handles it."""
 
     signing: Signing
     secret: str
     """The reference of what the platform signs with."""
-    verify_token: str
-    """The reference of what the platform shows once, when the webhook is set up."""
-    read: Callable[[Any], Sequence[Inbound]]
+    verify_token: str = ""
+    """The reference of what the platform shows once, when the webhook is set up; empty: it shows nothing."""
+    read: ReadDelivery
     inbound: InboundLog
     resolve: Resolve
     clock: Clock
@@ -34,28 +55,31 @@ class ReceiveWebhook:
         Raises:
             Unauthenticated: it does not.
         """
-        wanted = await self._value(self.verify_token)
+        wanted = await self._value(self.verify_token) if self.verify_token else ""
         if not wanted or not hmac.compare_digest(shown.encode(), wanted.encode()):
             raise _not_theirs()
         return challenge
 
-    async def __call__(self, headers: Mapping[str, str], body: bytes) -> int:
-        """Take a delivery; return how much of it is new.
+    async def __call__(self, headers: Mapping[str, str], body: bytes) -> Receipt:
+        """Take a delivery.
 
         Raises:
             Unauthenticated: it is not the platform's.
             InvalidInputs: it cannot be read.
-            StoreUnavailable: it should be delivered again.
+            ServerBusy, StoreUnavailable: it should be delivered again.
         """
         now = self.clock.now()
-        if not is_signed(self.signing, await self._value(self.secret), headers, body, now=now):
+        secret = await self._value(self.secret)
+        if weakness(secret.encode(errors="surrogateescape"), shortest=MIN_SECRET_BYTES):
+            secret = ""
+        if not is_signed(self.signing, secret, headers, body, now=now):
             raise _not_theirs()
-        try:
-            payload = json.loads(body)
-        except (ValueError, RecursionError):
-            raise InvalidInputs("The delivery is not JSON", hint="Only the platform sends here.") from None
-        found = self.read(payload)
-        return await self.inbound.add(found, now=now) if found else 0
+        payload = _read_payload(body)
+        greeting = greeting_in(self.signing.scheme, payload)
+        if greeting is not None:
+            return Receipt(0, greeting)
+        found = await self.read(payload)
+        return Receipt(await self.inbound.add(found, now=now) if found else 0, {})
 
     async def _value(self, reference: str) -> str:
         """Return a secret; one that cannot be had lets nobody in."""
@@ -65,8 +89,23 @@ class ReceiveWebhook:
             return ""
 
 
+def _read_payload(body: bytes) -> Any:
+    """Return the JSON of a delivery, which may be in a form.
+
+    Raises:
+        InvalidInputs: there is none.
+    """
+    try:
+        if body.startswith(FORM_FIELD.encode() + b"="):
+            fields = dict(parse_qsl(body.decode(), max_num_fields=MAX_FIELDS))
+            return json.loads(fields.get(FORM_FIELD, ""))
+        return json.loads(body)
+    except (ValueError, RecursionError):
+        raise InvalidInputs("The delivery is not JSON", hint="Only the platform sends here.") from None
+
+
 def _not_theirs() -> Unauthenticated:
     return Unauthenticated(
         "The signature, which is the credential here, is missing or wrong",
-        hint="Check the app secret and the verify token, on both sides.",
+        hint="Check the secret of the webhook on both sides. It has 16 characters or more, and cannot be guessed.",
     )

@@ -52,9 +52,16 @@ class RunChannel:
 
     async def __call__(self) -> None:
         """Run until cancelled. A credential that is missing or refused ends it, and the status says why."""
-        while not await self.locks.acquire(self.lock_name):
-            self.channel.status.state = ChannelState.ELSEWHERE
-            await self.pause(CLAIM_EVERY_S)
+        try:
+            while not await self.locks.acquire(self.lock_name):
+                self.channel.status.state = ChannelState.ELSEWHERE
+                await self.pause(CLAIM_EVERY_S)
+            await self._run()
+        finally:  # a webhook may have made connections, although the channel is another process's
+            await self.channel.aclose()
+
+    async def _run(self) -> None:
+        """Do the work of the process that has the channel."""
         self.channel.status.state = ChannelState.STARTING
         try:
             async with asyncio.TaskGroup() as group:
@@ -65,7 +72,7 @@ class RunChannel:
                 self._stop(problem)
         finally:
             await self.handle.fetch.aclose()
-            await self.channel.aclose()
+            await self.channel.aclose()  # before another one begins: a poll that is still open would get it a 409
             await self.locks.release(self.lock_name)
 
     def _stop(self, problem: BaseException) -> None:

@@ -1,20 +1,26 @@
 """Channels: where people write to the server."""
 
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
+from agent_fabric.config.problems import ConfigProblem
 from agent_fabric.config.schema.values import BaseAddress, EntryKey, SecretReference, Settings, Text, Texts
 
 
 class TelegramConfig(Settings):
-    """A bot on Telegram. It polls, so the server needs no public address."""
+    """A bot on Telegram. It polls, so the server needs no public address, unless `webhook_url` is set."""
 
     token: SecretReference
     """The bot's token, such as `env:TELEGRAM_TOKEN`; @BotFather gives it out."""
     api_base: BaseAddress = "https://api.telegram.org"
     """Where the Bot API is."""
+    webhook_url: BaseAddress | None = None
+    """Where Telegram reaches this server over HTTPS, such as `https://fabric.example.org`. It then delivers to
+    `POST /api/v1/channels/telegram` there; not set: it is polled."""
+    webhook_secret: SecretReference | None = None
+    """What Telegram shows with every delivery: 16 to 256 letters, digits, `_` and `-` that cannot be guessed."""
     groups: Texts = ()
     """The ids of groups in which paired people may mention the bot, such as `-1001234567890`; empty: none."""
     streaming: Literal["off", "progress", "edit"] = "edit"
@@ -22,6 +28,12 @@ class TelegramConfig(Settings):
     as it grows. One message is changed for it."""
     catch_up_max_age_s: Annotated[float, Field(gt=0)] = 3_600.0
     """A message that is older when the server sees it is asked about before it is done, in seconds."""
+
+    @model_validator(mode="after")
+    def _has_both_or_neither(self) -> Self:
+        if (self.webhook_url is None) != (self.webhook_secret is None):
+            raise ConfigProblem("needs both `webhook_url` and `webhook_secret`, or neither to be polled")
+        return self
 
 
 class WhatsAppConfig(Settings):
@@ -47,12 +59,15 @@ class WhatsAppConfig(Settings):
 
 
 class SlackConfig(Settings):
-    """An app in a Slack workspace. It connects by itself (Socket Mode), so the server needs no public address."""
+    """An app in a Slack workspace. With `app_token` it connects by itself, and the server needs no public address."""
 
     token: SecretReference
     """The bot token, which begins with `xoxb-`, such as `env:SLACK_BOT_TOKEN`."""
-    app_token: SecretReference
-    """The app-level token with `connections:write`, which begins with `xapp-`."""
+    app_token: SecretReference | None = None
+    """The app-level token with `connections:write`, which begins with `xapp-`, for Socket Mode."""
+    signing_secret: SecretReference | None = None
+    """The signing secret of the app, instead of `app_token`: Slack then delivers to `POST /api/v1/channels/slack`, over
+    HTTPS."""
     api_base: BaseAddress = "https://slack.com/api"
     """Where the Web API is."""
     groups: Texts = ()
@@ -62,6 +77,12 @@ class SlackConfig(Settings):
     as it grows. One message is changed for it."""
     catch_up_max_age_s: Annotated[float, Field(gt=0)] = 3_600.0
     """A message that is older when the server sees it is asked about before it is done, in seconds."""
+
+    @model_validator(mode="after")
+    def _has_one_way_in(self) -> Self:
+        if (self.app_token is None) == (self.signing_secret is None):
+            raise ConfigProblem("needs `app_token` (Socket Mode) or `signing_secret` (deliveries), and not both")
+        return self
 
 
 class DiscordConfig(Settings):

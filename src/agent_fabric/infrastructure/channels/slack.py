@@ -1,4 +1,4 @@
-"""Slack over Socket Mode: no public address is needed."""
+"""Slack over Socket Mode, which needs no public address, or over the Events API, which delivers to the server."""
 
 import json
 import logging
@@ -22,7 +22,7 @@ from agent_fabric.domain.channels.files import FileProblem
 from agent_fabric.domain.channels.inbound import ButtonPress, InboundFile
 from agent_fabric.domain.channels.pacing import SLACK_PACES
 from agent_fabric.domain.channels.rendering import SLACK
-from agent_fabric.domain.errors import ConfigError, FabricError, StoreUnavailable
+from agent_fabric.domain.errors import ConfigError, FabricError, ServerBusy, StoreUnavailable
 from agent_fabric.infrastructure.channels.calls import (
     FAILURES,
     REQUEST_TIMEOUT_S,
@@ -48,6 +48,8 @@ HEARTBEAT_S: Final = 15.0
 """How often the socket is asked whether it lives; one that fell silent is closed."""
 TRACE_AFTER_S: Final = 2.0
 """How long a message may take to show up in the history of its chat."""
+CHECK_EVERY_S: Final = 60.0
+"""How often the token is checked where Slack delivers: nothing else is heard when nobody writes."""
 CLOCKS_DIFFER_S: Final = 300.0
 """How far Slack's clock and ours may be apart."""
 MAX_MESSAGE: Final = 4 * 1024 * 1024
@@ -60,7 +62,10 @@ class _Unavailable(Exception):
 
 
 class SlackChannel:
-    """Channel over Socket Mode and the Web API, for one workspace."""
+    """Channel over Socket Mode and the Web API, for one workspace.
+
+    Without an app-level token no socket is opened: Slack delivers to the server's door.
+    """
 
     rendering = SLACK
     paces = SLACK_PACES
@@ -68,7 +73,7 @@ class SlackChannel:
     def __init__(
         self,
         bot_token: Callable[[], Awaitable[str]],
-        app_token: Callable[[], Awaitable[str]],
+        app_token: Callable[[], Awaitable[str]] | None,
         clock: Clock,
         *,
         api_base: str = API_BASE,
@@ -90,13 +95,30 @@ class SlackChannel:
         failures = 0
         while True:
             try:
-                self._bot = self._bot or await self._introduce()
-                await self._listen(take, self._bot)
+                if self._app_token is None:
+                    self._bot = await self._introduce()
+                    self._heard()
+                    await self._clock.sleep(CHECK_EVERY_S)
+                else:
+                    self._bot = self._bot or await self._introduce()
+                    await self._listen(take, self._bot, self._app_token)
                 failures = 0
             except (_Unavailable, StoreUnavailable) as problem:
                 self._note_waiting(str(problem))
                 await self._clock.sleep(self._back_off_s[min(failures, len(self._back_off_s) - 1)])
                 failures += 1
+
+    async def identity(self) -> Bot:
+        """Return who we are there; Slack is asked once.
+
+        Raises:
+            ServerBusy: it does not say so now.
+        """
+        try:
+            self._bot = self._bot or await self._introduce()
+        except (_Unavailable, FabricError) as problem:
+            raise ServerBusy(f"Not ready yet: {problem}", hint="Deliver it again.") from None
+        return self._bot
 
     async def send(self, part: Part) -> SendOutcome:
         try:
@@ -159,14 +181,14 @@ class SlackChannel:
         self.status.account, self.status.name = bot.account, str(answer.get("user", ""))
         return bot
 
-    async def _listen(self, take: Take, bot: Bot) -> None:
+    async def _listen(self, take: Take, bot: Bot, app_token: Callable[[], Awaitable[str]]) -> None:
         """Take what one socket brings, until Slack wants another one.
 
         Raises:
             ConfigError: a token is refused.
             _Unavailable: there is no socket, or it broke.
         """
-        opened = await self._ask("apps.connections.open", self._app_token)
+        opened = await self._ask("apps.connections.open", app_token)
         try:
             async with self._calls.session.ws_connect(
                 str(opened.get("url", "")), heartbeat=HEARTBEAT_S, max_msg_size=MAX_MESSAGE

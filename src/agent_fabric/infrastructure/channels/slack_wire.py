@@ -27,7 +27,8 @@ REFUSED_TOKENS: Final = frozenset(
 )
 _PAUSE_S: Final = 30.0
 """How long to wait when Slack does not say it."""
-_IGNORED: Final = frozenset({"bot_message", "message_changed", "message_deleted", "channel_join", "channel_leave"})
+_SAID: Final = frozenset({None, "file_share", "thread_broadcast", "me_message"})
+"""Subtypes of messages that somebody has written. All others tell of something, such as a topic that was changed."""
 _UNSURE: Final = frozenset({"internal_error", "fatal_error", "service_unavailable", "request_timeout"})
 _MENTION: Final = re.compile(r"<@([A-Z0-9]+)(?:\|[^>]*)?>")
 _LINK: Final = re.compile(r"<(https?://[^>|]+)(?:\|[^>]*)?>")
@@ -55,7 +56,7 @@ class Method(NamedTuple):
 def read_envelope(envelope: Mapping[str, Any], bot: Bot) -> Inbound | None:
     """Return what an envelope brings; None: nothing that is for us. It is acknowledged in any case."""
     payload = envelope.get("payload")
-    if not isinstance(payload, Mapping):
+    if not isinstance(payload, Mapping) or not _is_of(payload, bot):
         return None
     match envelope.get("type"):
         case "events_api":
@@ -65,6 +66,28 @@ def read_envelope(envelope: Mapping[str, Any], bot: Bot) -> Inbound | None:
             return _press(payload, bot)
         case _:
             return None
+
+
+def read_delivery(payload: Any, bot: Bot) -> Inbound | None:
+    """Return what a delivery of the Events API or of a pressed button brings; None: nothing that is for us."""
+    if not isinstance(payload, Mapping):
+        return None
+    kind = "events_api" if payload.get("type") == "event_callback" else "interactive"
+    return read_envelope({"type": kind, "payload": payload}, bot)
+
+
+def _is_of(payload: Mapping[str, Any], bot: Bot) -> bool:
+    """Tell whether a payload is of our workspace: ids of people are unique only within one.
+
+    An app that is installed in several gets the events of all of them. One that is installed in a whole organisation
+    (`E…`) has people whose ids are the organisation's.
+    """
+    team, granted = payload.get("team"), payload.get("authorizations")
+    named = [payload.get("team_id"), payload.get("context_team_id")]
+    named += [team.get("id")] if isinstance(team, Mapping) else []
+    named += [each.get("team_id") for each in granted if isinstance(each, Mapping)] if isinstance(granted, list) else []
+    teams = [each for each in named if each]
+    return not teams or bot.team in teams or bot.team.startswith("E")
 
 
 def method_for(part: Part) -> Method:
@@ -134,7 +157,7 @@ def _message(event: Mapping[str, Any], key: str, bot: Bot) -> InboundMessage | N
     author, chat, ts = str(event.get("user", "")), str(event.get("channel", "")), str(event.get("ts", ""))
     text = str(event.get("text") or "")
     mentioned = bot.user in _MENTION.findall(text)
-    if kind not in {"message", "app_mention"} or event.get("subtype") in _IGNORED or not author or author == bot.user:
+    if kind not in {"message", "app_mention"} or event.get("subtype") not in _SAID or not author or author == bot.user:
         return None
     if kind == "message" and not is_direct and mentioned:
         return None  # the same message comes as `app_mention`, too

@@ -1,4 +1,4 @@
-"""Telegram over long polling: no public address is needed.
+"""Telegram over long polling, which needs no public address, or over a webhook.
 
 The token is part of every address of the Bot API. So no address is ever logged or shown, and what an exception of the
 HTTP client says is replaced by its kind.
@@ -6,11 +6,13 @@ HTTP client says is replaced by its kind.
 
 import json
 import logging
+import re
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import aiohttp
 
+from agent_fabric.application.channels.receive_webhook import MIN_SECRET_BYTES
 from agent_fabric.application.ports.channels import ChannelState, ChannelStatus, Take
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.domain.channels.deliveries import AnswerLost, Part, Refused, SendOutcome
@@ -18,7 +20,8 @@ from agent_fabric.domain.channels.files import FileProblem
 from agent_fabric.domain.channels.inbound import ButtonPress, InboundFile
 from agent_fabric.domain.channels.pacing import TELEGRAM_PACES
 from agent_fabric.domain.channels.rendering import TELEGRAM
-from agent_fabric.domain.errors import ConfigError, FabricError, StoreUnavailable
+from agent_fabric.domain.errors import ConfigError, FabricError, ServerBusy, StoreUnavailable
+from agent_fabric.domain.secret_strength import weakness
 from agent_fabric.infrastructure.channels.calls import (
     FAILURES,
     REQUEST_TIMEOUT_S,
@@ -31,6 +34,7 @@ from agent_fabric.infrastructure.channels.telegram_wire import (
     CHANNEL,
     Bot,
     Method,
+    delivery_problem,
     method_for,
     next_offset,
     read_file_path,
@@ -44,6 +48,8 @@ API_BASE: Final = "https://api.telegram.org"
 POLL_S: Final = 50
 """How long Telegram holds a poll open when there is nothing to tell."""
 POLL_GRACE_S: Final = 15.0
+CHECK_EVERY_S: Final = 60.0
+"""How often is asked whether Telegram can deliver to the webhook: nothing else is heard when nobody writes."""
 MAX_ANSWER: Final = 16 * 1024 * 1024
 BACK_OFF_S: Final = (1.0, 2.0, 5.0, 10.0, 30.0)
 _POLLS: Final = frozenset({"getMe", "deleteWebhook", "getUpdates"})
@@ -57,8 +63,19 @@ class _Unavailable(Exception):
     """Telegram could not be asked; the message names no address."""
 
 
+class TelegramWebhook(NamedTuple):
+    """Where Telegram delivers, instead of being polled."""
+
+    url: str
+    secret: Callable[[], Awaitable[str]]
+    """Finds what Telegram shows with every delivery."""
+
+
 class TelegramChannel:
-    """Channel over the Bot API. One process polls for a token; a second one would be answered 409."""
+    """Channel over the Bot API. One process polls for a token; a second one would be answered 409.
+
+    With a webhook, nothing is polled: the server's door takes what comes, and here Telegram is told where that is.
+    """
 
     rendering = TELEGRAM
     paces = TELEGRAM_PACES
@@ -69,6 +86,7 @@ class TelegramChannel:
         clock: Clock,
         *,
         api_base: str = API_BASE,
+        webhook: TelegramWebhook | None = None,
         poll_s: int = POLL_S,
         back_off_s: tuple[float, ...] = BACK_OFF_S,
         timeout_s: float = REQUEST_TIMEOUT_S,
@@ -79,6 +97,7 @@ class TelegramChannel:
             token: Finds the token, before every request: it may be changed while the server runs.
             clock: The time.
             api_base: Where the Bot API is.
+            webhook: Where Telegram delivers; None: it is polled.
             poll_s: How long a poll may last.
             back_off_s: Pauses after failures; the last one is repeated.
             timeout_s: How long any other request may take.
@@ -87,6 +106,7 @@ class TelegramChannel:
         self._token = token
         self._clock = clock
         self._base = api_base.rstrip("/")
+        self._webhook = webhook
         self._poll_s = poll_s
         self._back_off_s = back_off_s
         self._timeout_s = timeout_s
@@ -96,10 +116,32 @@ class TelegramChannel:
         self._sending: aiohttp.ClientSession | None = None
 
     async def receive(self, take: Take) -> None:
+        if self._webhook is None:
+            await self._poll_forever(take)
+        else:
+            await self._watch_webhook(self._webhook)
+
+    async def identity(self) -> Bot:
+        """Return who we are there; Telegram is asked once.
+
+        Raises:
+            ServerBusy: it does not say so now.
+        """
+        try:
+            return self._bot or await self._introduce()
+        except (_Unavailable, FabricError) as problem:
+            raise ServerBusy(f"Not ready yet: {problem}", hint="Deliver it again.") from None
+
+    async def _poll_forever(self, take: Take) -> None:
         offset, failures = 0, 0
+        is_free = False
         while True:
             try:
                 bot = self._bot or await self._introduce()
+                if not is_free:  # a webhook would take the updates instead; it goes, and what waits stays
+                    stop = Method("deleteWebhook", {"drop_pending_updates": False})
+                    await self._ask(stop, timeout_s=self._timeout_s)
+                    is_free = True
                 updates = await self._poll(offset)
                 # Nothing is acknowledged before it is durable: the next poll, with the new offset, is what does it.
                 if inbound := read_updates(updates, bot):
@@ -158,17 +200,39 @@ class TelegramChannel:
         if sending is not None:
             await sending.close()
 
-    async def _introduce(self) -> Bot:
-        """Learn who we are, and make sure that no webhook takes the updates instead.
+    async def _watch_webhook(self, webhook: TelegramWebhook) -> None:
+        """Tell Telegram where to deliver, and look now and then whether it does."""
+        failures, is_set = 0, False
+        while True:
+            try:
+                if self._bot is None:
+                    await self._introduce()
+                if not is_set:
+                    wanted: dict[str, Any] = {"url": webhook.url, "secret_token": _checked(await webhook.secret())}
+                    wanted |= {"allowed_updates": list(ALLOWED_UPDATES), "drop_pending_updates": False}
+                    await self._ask(Method("setWebhook", wanted), timeout_s=self._timeout_s)
+                info = await self._ask(Method("getWebhookInfo", {}), timeout_s=self._timeout_s)
+                is_set = isinstance(info, Mapping) and info.get("url") == webhook.url
+                problem = delivery_problem(info, since=self._clock.now() - 2 * CHECK_EVERY_S)
+                if not is_set:
+                    problem = "another program has taken the webhook of this token; only one may"
+                if problem:
+                    self._note_waiting(problem)
+                else:
+                    self._heard()
+                failures = 0
+                await self._clock.sleep(CHECK_EVERY_S)
+            except _Unavailable as problem:
+                self._note_waiting(str(problem))
+                await self._clock.sleep(self._back_off_s[min(failures, len(self._back_off_s) - 1)])
+                failures += 1
 
-        Nothing that waits is dropped: the webhook goes, its updates stay.
-        """
+    async def _introduce(self) -> Bot:
+        """Learn who we are."""
         result = await self._ask(Method("getMe", {}), timeout_s=self._timeout_s)
         if not isinstance(result, Mapping) or not result.get("id"):
             raise _Unavailable("Telegram does not say who we are")
-        bot = Bot(str(result.get("id", "")), str(result.get("username", "")))
-        await self._ask(Method("deleteWebhook", {"drop_pending_updates": False}), timeout_s=self._timeout_s)
-        self._bot = bot
+        bot = self._bot = Bot(str(result.get("id", "")), str(result.get("username", "")))
         self.status.account, self.status.name = bot.id, bot.username
         return bot
 
@@ -198,7 +262,8 @@ class TelegramChannel:
             await self._clock.sleep(told_to_wait_s(answer))
         if status == 409:
             raise _Unavailable("another program polls with this token (409); only one may")
-        raise _Unavailable(f"Telegram answered {status}")
+        said = str(answer.get("description", ""))[:200] if isinstance(answer, Mapping) else ""
+        raise _Unavailable(f"Telegram answered {status} {said}".rstrip())
 
     async def _call(self, method: Method, *, timeout_s: float) -> tuple[int, Any]:
         token = await self._token()
@@ -252,3 +317,17 @@ class TelegramChannel:
             hint,
         )
         return ConfigError("Telegram refuses the token", hint=hint)
+
+
+def _checked(secret: str) -> str:
+    """Return the secret of a webhook.
+
+    Raises:
+        ConfigError: Telegram would not take it, or it can be guessed.
+    """
+    is_taken = re.fullmatch(r"[A-Za-z0-9_-]{1,256}", secret) is not None
+    problem = weakness(secret.encode(), shortest=MIN_SECRET_BYTES) if is_taken else "has characters that are not taken"
+    if problem:
+        hint = "Make one with `openssl rand -hex 32`, set it as `channels.telegram.webhook_secret`, restart."
+        raise ConfigError(f"The secret of Telegram's webhook {problem}", hint=hint)
+    return secret

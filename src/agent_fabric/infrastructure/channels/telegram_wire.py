@@ -144,6 +144,13 @@ def told_to_wait_s(answer: Any) -> float:
     return max(_number(parameters.get("retry_after")), 1.0) if isinstance(parameters, Mapping) else 5.0
 
 
+def delivery_problem(info: Any, *, since: float) -> str:
+    """Return why Telegram could not deliver to a webhook lately, as `getWebhookInfo` says; empty: it could."""
+    if not isinstance(info, Mapping) or _number(info.get("last_error_date")) < since:
+        return ""
+    return f"Telegram cannot deliver: {str(info.get('last_error_message', ''))[:200]}"
+
+
 def read_file_path(answer: Any) -> str | None:
     """Return where a file is, as `getFile` says; None: it does not, or it is no path below the files."""
     result = answer.get("result") if isinstance(answer, Mapping) and answer.get("ok") is True else None

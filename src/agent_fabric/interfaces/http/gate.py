@@ -37,7 +37,7 @@ PUBLIC_PREFIXES = ("/app/", "/s/", "/r/")
 """The page and its files: they show nothing that is anybody's own."""
 SIGNED_PREFIX = "/api/v1/webhooks/"
 """Signed deliveries: the route checks the signature, and takes any media type."""
-SIGNED_PATHS = frozenset({"/api/v1/channels/whatsapp"})
+SIGNED_PATHS = frozenset(f"/api/v1/channels/{name}" for name in ("slack", "telegram", "whatsapp"))
 """The same for platforms with a path of their own."""
 CANONICAL_PREFIX = "/api/v1"
 SEEDS = frozenset({"run", "runs", "approvals", "models", "health", "ready", "metrics"})

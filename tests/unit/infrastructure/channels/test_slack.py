@@ -20,9 +20,9 @@ from agent_fabric.domain.channels.deliveries import (
 )
 from agent_fabric.domain.channels.files import Document, FileProblem
 from agent_fabric.domain.channels.inbound import ButtonPress, Inbound, InboundFile, InboundMessage
-from agent_fabric.domain.errors import ConfigError, StoreUnavailable
+from agent_fabric.domain.errors import ConfigError, ServerBusy, StoreUnavailable
 from agent_fabric.infrastructure.channels.slack import SlackChannel
-from agent_fabric.infrastructure.channels.slack_wire import Bot, read_envelope
+from agent_fabric.infrastructure.channels.slack_wire import Bot, read_delivery, read_envelope
 from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.testing.slack_standin import APP_TOKEN, BOT, TOKEN, SlackStandIn, until_linked
 
@@ -108,6 +108,41 @@ async def test_nothing_is_acknowledged_before_it_is_durable_and_a_new_socket_bri
             while slack.unacknowledged:
                 await asyncio.sleep(0.01)
         assert (channel.status.state, channel.status.account) == (ChannelState.CONNECTED, ACCOUNT)
+
+
+async def test_without_a_socket_the_token_is_looked_after_and_deliveries_are_read() -> None:
+    async with SlackStandIn() as slack:
+        channel = SlackChannel(_token, None, SystemClock(), api_base=slack.api_base, back_off_s=(0.01,))
+        slack.faults["auth.test"] = ["error", "invalid_auth"]
+        with pytest.raises(ServerBusy):
+            await channel.identity()
+        with pytest.raises(ConfigError):
+            await channel.receive(Inbox())
+        receiving = asyncio.ensure_future(channel.receive(Inbox()))
+        async with asyncio.timeout(10):
+            while channel.status.state is not ChannelState.CONNECTED:
+                await asyncio.sleep(0.01)
+        assert await channel.identity() == Bot("T1", BOT)
+        assert slack.sockets == []
+        receiving.cancel()
+        await asyncio.gather(receiving, return_exceptions=True)
+        await channel.aclose()
+
+
+@pytest.mark.parametrize(
+    ("named", "is_ours"),
+    [
+        ({"team_id": "T1"}, True),
+        ({"team_id": "T2"}, False),
+        ({"team_id": "T2", "authorizations": [{"team_id": "T1"}]}, True),
+        ({"team": {"id": "T2"}}, False),
+        ({}, True),
+    ],
+)
+def test_another_workspace_is_not_ours(named: dict[str, object], is_ours: bool) -> None:
+    event = {"type": "message", "channel_type": "im", "user": "U7", "channel": "D7", "text": "hi", "ts": "1.0"}
+    payload = {"type": "event_callback", "event_id": "E1", "event": event, **named}
+    assert (read_delivery(payload, Bot("T1", BOT)) is not None) is is_ours
 
 
 async def test_parts_cards_edits_and_files_arrive() -> None:

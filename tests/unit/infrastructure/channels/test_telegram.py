@@ -23,7 +23,7 @@ from agent_fabric.domain.channels.deliveries import (
 from agent_fabric.domain.channels.files import Document, FileProblem
 from agent_fabric.domain.channels.inbound import ButtonPress, ChatMoved, Inbound, InboundFile, InboundMessage
 from agent_fabric.domain.errors import ConfigError, StoreUnavailable
-from agent_fabric.infrastructure.channels.telegram import TelegramChannel
+from agent_fabric.infrastructure.channels.telegram import TelegramChannel, TelegramWebhook
 from agent_fabric.infrastructure.channels.telegram_wire import Bot, read_file_path, read_update
 from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.testing.telegram_standin import BOT_ID, TOKEN, USERNAME, Fault, TelegramStandIn
@@ -103,6 +103,55 @@ async def test_a_poll_that_fails_loses_nothing(
     taken = Taken()
     await _receiving(channel, taken, lambda: bool(taken.came))
     assert {each.key for each in taken.came} == {"1000"}
+
+
+class Impatient(SystemClock):
+    """A clock whose pauses are short."""
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(min(seconds, 0.02))
+
+
+async def _webhook_secret() -> str:
+    return "shown-with-every-delivery-0123456789"
+
+
+async def test_where_it_delivers_is_said_and_what_goes_wrong_is_seen(telegram: TelegramStandIn) -> None:
+    webhook = TelegramWebhook("https://example.org/api/v1/channels/telegram", _webhook_secret)
+    made = TelegramChannel(_token, Impatient(), api_base=telegram.api_base, webhook=webhook, back_off_s=(0.01,))
+    telegram.fail("setWebhook", Fault.ERROR, Fault.CUT_BEFORE, Fault.THROTTLE)
+    task = asyncio.create_task(made.receive(Taken()))
+    try:
+        await _until(lambda: made.status.state is ChannelState.CONNECTED)
+        assert telegram.webhook["secret_token"] == await _webhook_secret()
+        assert telegram.webhook["drop_pending_updates"] is False
+        telegram.delivery_error = "Wrong response from the webhook: 502 Bad Gateway"
+        await _until(lambda: "502 Bad Gateway" in made.status.problem)
+        telegram.delivery_error = ""
+        telegram.webhook["url"] = "https://somebody.else"
+        await _until(lambda: telegram.webhook["url"] == webhook.url)
+        await _until(lambda: made.status.state is ChannelState.CONNECTED)
+        assert await made.identity() == BOT
+        assert "getUpdates" not in telegram.calls
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        await made.aclose()
+
+
+@pytest.mark.parametrize("secret", ["tiny-one", "1234567890123456", "with spaces and more than sixteen"])
+async def test_a_weak_secret_of_the_webhook_stops_the_channel(telegram: TelegramStandIn, secret: str) -> None:
+    async def weak() -> str:
+        return secret
+
+    webhook = TelegramWebhook("https://example.org/api/v1/channels/telegram", weak)
+    made = TelegramChannel(_token, SystemClock(), api_base=telegram.api_base, webhook=webhook)
+    with pytest.raises(ConfigError) as refused:
+        await made.receive(Taken())
+    assert "webhook_secret" in refused.value.hint
+    assert secret not in str(refused.value)
+    await made.aclose()
+    assert telegram.webhook == {}
 
 
 async def test_a_second_poller_is_seen_and_survived(telegram: TelegramStandIn, channel: TelegramChannel) -> None:

@@ -7,6 +7,7 @@ from starlette.responses import PlainTextResponse, Response
 
 from agent_fabric.application.channels.manage_deliveries import ManageDeliveries
 from agent_fabric.application.channels.manage_notify import ManageNotify
+from agent_fabric.application.channels.receive_webhook import ReceiveWebhook
 from agent_fabric.application.ports.identity import invalid_credentials
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.channels.deliveries import DeliveryStatus
@@ -26,6 +27,7 @@ from agent_fabric.wire.channels import CHANNEL, CHANNELS, DELIVERIES, DELIVERY, 
 
 BASE = "/api/v1/channels"
 WHATSAPP = f"{BASE}/whatsapp"
+_FAILS = [401, 413, 422, 429, 503, 507]
 _ANY_BODY: dict[str, Any] = {"requestBody": {"content": {"application/json": {"schema": {}}}}}
 StatusQuery = Annotated[DeliveryStatus | None, Query(description="Only deliveries that stand so.")]
 UserQuery = Annotated[str, Query(max_length=200, description="The user; left out: the caller.")]
@@ -34,7 +36,7 @@ LimitQuery = Annotated[int, Query(ge=1, le=1_000, description="How many.")]
 
 def add_channels(app: FastAPI, fabric: ServerFabric) -> None:
     """Add the routes."""
-    _add_whatsapp(app, fabric)
+    _add_webhooks(app, fabric)
     channels, people = fabric.channels, fabric.channels.people
     deliveries = ManageDeliveries(channels.store, fabric.clock)
     notify = ManageNotify(channels.store.notify, people.users, fabric.clock)
@@ -146,9 +148,18 @@ def add_channels(app: FastAPI, fabric: ServerFabric) -> None:
         return json_answer(DELIVERIES.dump(await deliveries.send_test(wish.user, by=who_asks(request))))
 
 
-def _add_whatsapp(app: FastAPI, fabric: ServerFabric) -> None:
-    """Add what Meta calls. Nobody else learns anything, not even whether it is configured."""
-    receive = fabric.channels.whatsapp
+def _add_webhooks(app: FastAPI, fabric: ServerFabric) -> None:
+    """Add what platforms call. Nobody else learns anything, not even what is configured."""
+
+    def receiver(channel: str) -> ReceiveWebhook:
+        found = fabric.channels.webhooks.get(channel)
+        if found is None:
+            raise invalid_credentials()
+        return found
+
+    async def received(channel: str, request: Request) -> Response:
+        receipt = await receiver(channel)(dict(request.headers.items()), await request.body())
+        return json_answer(dict(receipt.answer))
 
     @app.get(WHATSAPP, **operation("channels", SIGNED, "Set up the webhook of WhatsApp", fails=[401]))
     async def verify(
@@ -156,19 +167,24 @@ def _add_whatsapp(app: FastAPI, fabric: ServerFabric) -> None:
         challenge: Annotated[str, Query(alias="hub.challenge", max_length=500, description="What is echoed.")] = "",
     ) -> Response:
         """Meta asks once whether the address is ours."""
-        if receive is None:
-            raise invalid_credentials()
-        return PlainTextResponse(await receive.verify(token, challenge))
+        return PlainTextResponse(await receiver("whatsapp").verify(token, challenge))
+
+    @app.post(WHATSAPP, **operation("channels", SIGNED, "Deliver messages of WhatsApp", body=_ANY_BODY, fails=_FAILS))
+    async def deliver_whatsapp(request: Request) -> Response:
+        """Answered when it is durable. The same message takes effect once."""
+        return await received("whatsapp", request)
 
     @app.post(
-        WHATSAPP,
-        **operation(
-            "channels", SIGNED, "Deliver messages of WhatsApp", body=_ANY_BODY, fails=[401, 413, 422, 429, 503, 507]
-        ),
+        f"{BASE}/telegram",
+        **operation("channels", SIGNED, "Deliver messages of Telegram", body=_ANY_BODY, fails=_FAILS),
     )
-    async def deliver(request: Request) -> Response:
-        """Answered when it is durable. The same message takes effect once."""
-        if receive is None:
-            raise invalid_credentials()
-        await receive(dict(request.headers.items()), await request.body())
-        return json_answer({})
+    async def deliver_telegram(request: Request) -> Response:
+        """Only with `channels.telegram.webhook_url`. Answered when it is durable; the same update takes effect once."""
+        return await received("telegram", request)
+
+    @app.post(
+        f"{BASE}/slack", **operation("channels", SIGNED, "Deliver messages of Slack", body=_ANY_BODY, fails=_FAILS)
+    )
+    async def deliver_slack(request: Request) -> Response:
+        """Only with `channels.slack.signing_secret`: events and pressed buttons. Answered when it is durable."""
+        return await received("slack", request)
