@@ -228,8 +228,10 @@ class DiscordStandIn:
     async def _history(self, request: web.Request) -> web.Response:
         after = int(request.query.get("after", "0"))
         chat = request.match_info["chat"]
-        found = [each for each in self.inbox if each["channel_id"] == chat and int(each["id"]) > after]
-        return _json(found[::-1])
+        own = [{key: value for key, value in _as_message(each).items() if key != "nonce"} for each in self.messages]
+        there = [each for each in (*self.inbox, *own) if each["channel_id"] == chat and int(each["id"]) > after]
+        oldest = sorted(there, key=lambda each: int(each["id"]))[: int(request.query.get("limit", "50"))]
+        return _json(oldest[::-1])
 
     async def _edit(self, request: web.Request) -> web.Response:
         body = await request.json()

@@ -165,6 +165,10 @@ class DeliverParts:
             outcome = await self.channel.trace(await self._with_document(part))
         except FabricError as problem:
             outcome = AnswerLost(problem.message)
+        if isinstance(outcome, Accepted):
+            known = await self.history.of_message(part.place, outcome.message_id)
+            if known is not None and known.id != part.id:  # the same words, but another message of ours
+                outcome = AnswerLost("what is there may be another message that says the same")
         if isinstance(outcome, Accepted | NotReached):
             settlement = settlement_after(part, outcome, now=self.clock.now())
             await self.outbox.settle(part, replace(settlement, counts=False), now=self.clock.now())

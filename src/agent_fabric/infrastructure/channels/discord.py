@@ -10,7 +10,14 @@ import aiohttp
 
 from agent_fabric.application.ports.channels import ChannelState, ChannelStatus, Take
 from agent_fabric.application.ports.clock import Clock
-from agent_fabric.domain.channels.deliveries import AnswerLost, Part, PartKind, SendOutcome
+from agent_fabric.domain.channels.deliveries import (
+    Accepted,
+    AnswerLost,
+    NotReached,
+    Part,
+    PartKind,
+    SendOutcome,
+)
 from agent_fabric.domain.channels.files import FileProblem
 from agent_fabric.domain.channels.inbound import ButtonPress, InboundFile
 from agent_fabric.domain.channels.pacing import DISCORD_PACES
@@ -40,6 +47,8 @@ from agent_fabric.infrastructure.channels.discord_wire import (
     RESUME,
     UNRESUMABLE,
     Bot,
+    id_at,
+    part_in_history,
     read_dispatch,
     read_message,
     read_outcome,
@@ -51,8 +60,11 @@ API_BASE: Final = "https://discord.com/api/v10"
 BACK_OFF_S: Final = (1.0, 2.0, 5.0, 10.0, 30.0)
 HELLO_TIMEOUT_S: Final = 20.0
 NONCE_KNOWN_S: Final = 120.0
+"""How long a nonce is trusted to be known; Discord says only that it is a few minutes."""
+CLOCKS_DIFFER_S: Final = 300.0
+"""How far Discord's clock and ours may be apart."""
 CATCH_UP: Final = 100
-"""Messages of a chat that are read after a session could not be resumed."""
+"""Messages of a chat that are read at once, when a session could not be resumed or something is in doubt."""
 MAX_MESSAGE: Final = 4 * 1024 * 1024
 _HINT: Final = (
     "Get the token from discord.com/developers (Bot, Reset Token), set it as `channels.discord.token`, restart."
@@ -131,11 +143,26 @@ class DiscordChannel:
     async def trace(self, part: Part) -> SendOutcome:
         """Send it once more: its nonce is known, so Discord returns the message that is there already.
 
-        It is known for a few minutes. After that, a second message would be made.
+        It is known for a few minutes. After that, a second message would be made, so the chat is read instead.
         """
-        if self._clock.now() - part.next_at > NONCE_KNOWN_S:
-            return AnswerLost("Discord does not know any more whether it has arrived")
-        return await self.send(part)
+        if self._clock.now() - part.next_at <= NONCE_KNOWN_S:
+            again = await self.send(part)
+            # That Discord cannot be reached now says nothing about the first time.
+            return AnswerLost(again.problem) if isinstance(again, NotReached) else again
+        if self._bot is None:
+            return AnswerLost("Discord has not said yet who we are")
+        after = id_at(part.next_at - CLOCKS_DIFFER_S)
+        path = f"channels/{part.place.chat}/messages?after={after}&limit={CATCH_UP}"
+        try:
+            status, _, answer = await self._call("GET", path)
+        except (*FAILURES, FabricError) as problem:
+            return AnswerLost(failure_of(problem, "Discord").problem)
+        if status != 200 or not isinstance(answer, list):
+            return AnswerLost("Discord does not show the messages of this chat")
+        found = part_in_history(answer, part, self._bot)
+        if found is None and len(answer) >= CATCH_UP:
+            return AnswerLost("too much was said in this chat since then")
+        return NotReached("it is not among the messages of the chat") if found is None else Accepted(found)
 
     async def answer(self, press: ButtonPress, text: str) -> None:
         if not text or self._bot is None or not press.answer_id:

@@ -4,7 +4,7 @@ The format is that of API version 10 in the published package discord-api-types 
 """
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
@@ -35,6 +35,8 @@ _MESSAGE_COMPONENT: Final = 3
 _GRAY, _GREEN, _RED = 2, 3, 4
 _STYLES: Final = {"Approve": _GREEN, "Deny": _RED}
 _MAX_NONCE: Final = 25
+_EPOCH_MS: Final = 1_420_070_400_000
+"""The beginning of 2015, from which ids count."""
 
 
 class Bot(NamedTuple):
@@ -118,6 +120,30 @@ def nonce_of(part: Part) -> str:
     return hashlib.sha256(part.id.encode("utf-8", "replace")).hexdigest()[:_MAX_NONCE]
 
 
+def id_at(moment: float) -> str:
+    """Return the smallest id that is given out at a moment."""
+    return str(max(int(moment * 1_000) - _EPOCH_MS, 0) << 22)
+
+
+def part_in_history(messages: Sequence[Any], part: Part, bot: Bot) -> str | None:
+    """Return the id of a part among the messages of a chat; None: it is not there.
+
+    Discord keeps no nonce, so our own messages are compared by what they say, without the spaces around it, which it
+    takes away; files by their names as well.
+    """
+    wanted = request_for(part).body["content"].strip()
+    name = part.document.name if part.document is not None else ""
+    for each in messages:
+        author = each.get("author") if isinstance(each, Mapping) else None
+        if not isinstance(author, Mapping) or str(author.get("id")) != bot.user:
+            continue
+        files = each.get("attachments")
+        names = [file.get("filename") for file in files if isinstance(file, Mapping)] if isinstance(files, list) else []
+        if str(each.get("content") or "").strip() == wanted and (not name or name in names):
+            return str(each.get("id", ""))
+    return None
+
+
 def read_outcome(status: int, headers: Mapping[str, str], answer: Any) -> SendOutcome:
     """Return what an answer says about a part, and how long its chat has to rest."""
     if status == 429:
@@ -188,7 +214,7 @@ def _moment(text: Any) -> float:
 
 def _born(snowflake: str) -> float:
     """Return when an id was given out: it begins with the milliseconds since 2015."""
-    return ((int(snowflake) >> 22) + 1_420_070_400_000) / 1_000 if snowflake.isascii() and snowflake.isdigit() else 0.0
+    return ((int(snowflake) >> 22) + _EPOCH_MS) / 1_000 if snowflake.isascii() and snowflake.isdigit() else 0.0
 
 
 def _number(value: Any, otherwise: float) -> float:

@@ -74,3 +74,18 @@ async def test_a_doubt_is_looked_up_again_by_the_next_process_if_the_last_one_di
     await world.run.deliver()
     world.clock.time += 4_000
     assert await World(born_of=world).run.deliver.recover() == 0
+
+
+async def test_the_same_words_in_another_message_settle_no_doubt() -> None:
+    world = World()
+    await world.add("ann")
+    place = Place("scripted", "1", "7")
+    one, other = (plain_part(f"test:{number}", place, "hi", at=world.clock.now()) for number in (1, 2))
+    await world.store.outbox.put([one, other])
+    world.channel.outcomes = [Accepted("m1"), AnswerLost("?")]
+    world.channel.traces = [Accepted("m1")]
+    for _ in range(2):
+        await world.run.deliver()
+        world.clock.time += 2
+    assert (await world.sent_as(one)).status is DeliveryStatus.SENT
+    assert (await world.sent_as(other)).status is DeliveryStatus.IN_DOUBT

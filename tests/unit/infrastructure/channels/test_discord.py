@@ -27,6 +27,7 @@ from agent_fabric.domain.errors import ConfigError
 from agent_fabric.infrastructure.channels.discord import DiscordChannel
 from agent_fabric.infrastructure.channels.discord_wire import Bot, nonce_of, read_dispatch
 from agent_fabric.infrastructure.clock import SystemClock
+from agent_fabric.testing.channel_faults import ChannelFault
 from agent_fabric.testing.discord_standin import BOT, TOKEN, DiscordStandIn, until_linked
 from unit.infrastructure.channels.test_slack import Inbox
 
@@ -151,7 +152,6 @@ async def test_what_is_known_after_each_fault_and_a_nonce_makes_no_second_messag
         discord.faults = ["cut_after"]
         assert isinstance(await channel.send(PART), AnswerLost)
         assert isinstance(await channel.trace(replace(PART, next_at=time.time())), Accepted)
-        assert isinstance(await channel.trace(replace(PART, next_at=time.time() - 600)), AnswerLost)
         assert len(discord.messages) == 1
         discord.faults = ["403"]
         assert isinstance(await channel.send(PART), Refused)
@@ -160,8 +160,31 @@ async def test_what_is_known_after_each_fault_and_a_nonce_makes_no_second_messag
         assert isinstance(spent, Accepted)
         assert spent.rest_s == 0.5
     assert isinstance(await channel.send(PART), NotReached)
+    assert isinstance(await channel.trace(replace(PART, next_at=time.time())), AnswerLost)
     await channel.aclose()
     assert len(nonce_of(PART)) == 25
+
+
+async def test_when_the_nonce_is_forgotten_the_chat_is_read() -> None:
+    async with connected(Inbox()) as (discord, channel):
+        old = replace(PART, text=" **hi** ", next_at=time.time() - 200)
+        assert isinstance(await channel.trace(old), NotReached)
+        await discord.write("7", "**hi**")  # the same words of somebody else
+        assert isinstance(await channel.trace(old), NotReached)
+        sent = await channel.send(replace(PART, source="other"))
+        assert isinstance(sent, Accepted)
+        assert await channel.trace(old) == Accepted(sent.message_id)
+        assert isinstance(await channel.trace(replace(old, next_at=time.time() - 500)), Accepted)
+        file = replace(PART, kind=PartKind.FILE, plain="**hi**", document=FILE, next_at=old.next_at)
+        assert isinstance(await channel.trace(file), NotReached)
+        await channel.send(file)
+        assert isinstance(await channel.trace(file), Accepted)
+        for _ in range(100):
+            await discord.write("7", "and so on")
+        assert isinstance(await channel.trace(replace(old, text="gone")), AnswerLost)
+        discord.script.fail("GET messages", ChannelFault.ERROR)
+        assert isinstance(await channel.trace(old), AnswerLost)
+        assert len(discord.messages) == 2
 
 
 async def test_a_refused_token_stops_it_with_the_remedy() -> None:
