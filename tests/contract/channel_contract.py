@@ -1,5 +1,6 @@
 """What every store of channels promises (CH-2, CH-5, CH-6, CH-11)."""
 
+import asyncio
 from dataclasses import replace
 
 import pytest
@@ -99,6 +100,15 @@ class ChannelContract:
         assert await people.unpair(ANN, act=None)
         assert not await people.unpair(ANN, act=None)
         assert await people.find(ANN) is None
+
+    async def test_a_code_that_admins_enter_at_once_is_used_once(self, channels: ChannelStore) -> None:
+        people = channels.people
+        assert await people.ask(ASKED)
+        racing = (people.pair("ABCDEFGH", f"user{number}", now=101.0, act=None) for number in range(8))
+        done = await asyncio.gather(*racing, return_exceptions=True)
+        [person] = [each for each in done if not isinstance(each, BaseException)]
+        assert [type(each) for each in done if each is not person] == [PairingNotFound] * 7
+        assert await people.find(ANN) == person
 
     async def test_a_code_ends_after_an_hour_and_three_wait_at_most(self, channels: ChannelStore) -> None:
         for each in range(4):

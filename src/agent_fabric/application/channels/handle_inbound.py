@@ -355,6 +355,14 @@ class HandleInbound:
         if asked is None or by is None or asked.facts.get("sender") != press.sender.id:
             await channel.answer(press, "Sorry, this is not yours to answer.")
             return "not_yours"
+        if any(each.edits == press.message_id for each in await self.store.deliveries.of_source(asked.source)):
+            await channel.answer(press, "You have answered this already.")
+            return "stale"
+        if not asked.place.is_direct and asked.place.chat not in self.groups:
+            await channel.answer(press, "I do not answer in this group any more.")
+            return "ignored"
+        if not by.may(Scope.RUNS):
+            raise Forbidden(f"{by.name} may look on, but not ask for anything here")
         outcome: str | None = "left"
         if press.data == DO_IT.data:
             outcome = await self._begin(

@@ -92,7 +92,12 @@ class SendCards:
             nonce, now = self.new_nonce(), self.clock.now()
             limit = CARD_LIMITS.get(place.channel, DEFAULT_CARD_LIMIT)
             card = make_card(
-                shown(asked, machines), nonce, limit=limit, only_notifies=only_notifies, look=self.page_url
+                shown(asked, machines),
+                nonce,
+                limit=limit,
+                size=channel.rendering.literal_size,
+                only_notifies=only_notifies,
+                look=self.page_url,
             )
             facts = {"approval_id": asked.approval_id, "nonce": nonce, "args_hash": asked.args_hash}
             part = plain_part(card_source(asked.approval_id), place, card.text, at=now)
@@ -143,7 +148,7 @@ class SendCards:
         parts = await self.store.deliveries.of_source(card_source(approval_id))
         edited = {each.edits for each in parts if each.kind is PartKind.EDIT}
         edits = [
-            self._edit(each, decided)
+            self._edit(channel, each, decided)
             for each in parts
             if each.kind is PartKind.CARD
             and each.status is DeliveryStatus.SENT
@@ -153,7 +158,7 @@ class SendCards:
         if edits:
             await self.store.outbox.put(edits)
 
-    def _edit(self, card: Part, decided: ApprovalCard) -> Part:
+    def _edit(self, channel: Channel, card: Part, decided: ApprovalCard) -> Part:
         now = self.clock.now()
         text = decided_text(
             card.plain,
@@ -161,6 +166,7 @@ class SendCards:
             by=decided.decided_by,
             at=decided.decided_at if decided.decided_at is not None else now,
             limit=CARD_LIMITS.get(card.place.channel, DEFAULT_CARD_LIMIT),
+            size=channel.rendering.literal_size,
         )
         edit = plain_part(card.source, card.place, text, at=now, seq=1)
         return replace(edit, kind=PartKind.EDIT, edits=card.message_id)

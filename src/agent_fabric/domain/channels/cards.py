@@ -5,8 +5,9 @@ they may do is looked up when it is pressed. A call that the card cannot show wh
 """
 
 import json
+import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
@@ -14,7 +15,7 @@ from typing import Any, Final
 from agent_fabric.domain.acts import moment_words
 from agent_fabric.domain.approvals import Decision, Question
 from agent_fabric.domain.channels.addresses import Place
-from agent_fabric.domain.channels.deliveries import Button, Part
+from agent_fabric.domain.channels.deliveries import CARDS, Button, Part
 from agent_fabric.domain.channels.graphemes import utf16_units
 
 NONCE_BYTES: Final = 9
@@ -27,7 +28,7 @@ _LETTERS: Final = {decision: letter for letter, decision in _PRESSED.items()}
 
 def card_source(approval_id: str) -> str:
     """Return the source of the cards of an approval, and of what becomes of them."""
-    return f"approval:{approval_id}"
+    return f"{CARDS}{approval_id}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,13 +67,26 @@ class Card:
     """Whether the call stands there from beginning to end."""
 
 
-def make_card(shown: CallShown, nonce: str, *, limit: int, only_notifies: bool = False, look: str = "") -> Card:
+Measure = Callable[[str], int]
+"""Returns the size of a text, as it is sent so that nothing in it becomes markup."""
+
+
+def make_card(
+    shown: CallShown,
+    nonce: str,
+    *,
+    limit: int,
+    size: Measure = utf16_units,
+    only_notifies: bool = False,
+    look: str = "",
+) -> Card:
     """Return the card of an approval.
 
     Args:
         shown: What a person agrees to.
         nonce: Ties its buttons to this message.
-        limit: How many UTF-16 units the platform takes.
+        limit: How much the platform takes.
+        size: How it counts that.
         only_notifies: It can be answered only elsewhere, as where a signature is needed.
         look: Where the whole call can be read, such as the page's address.
     """
@@ -81,25 +95,24 @@ def make_card(shown: CallShown, nonce: str, *, limit: int, only_notifies: bool =
     call = _call_text(shown)
     tail = f"Expires {moment_words(shown.expires_at)}. Silence means no."
     whole = "\n\n".join((head, call, tail))
-    can_be_shown = utf16_units(whole) <= limit and not _hides(whole)
+    can_be_shown = size(whole) <= limit and not _hides(whole)
     if can_be_shown and shown.question is not Question.ANSWER and not only_notifies:
         return Card(whole, _buttons(shown, nonce), is_whole=True)
     if can_be_shown:
         why = "It is answered with a signature, at" if only_notifies else "It asks for an answer. Give it at"
         note = f"{why}: {where}"
-        if utf16_units(whole) + utf16_units(note) + 2 <= limit:
+        if size(f"{whole}\n\n{note}") <= limit:
             return Card(f"{whole}\n\n{note}", (), is_whole=True)
     note = f"The call does not fit here whole, so it cannot be approved here. Look at: {where}"
-    room = limit - utf16_units(note) - utf16_units(tail) - 8
-    text = "\n\n".join((_shortened(head, room), note, tail))
+    text = _fitted(head, f"{note}\n\n{tail}", limit, size)
     deny = () if only_notifies else (Button("Deny", _data(Decision.DENY, shown.approval_id, nonce)),)
     return Card(text, deny, is_whole=False)
 
 
-def decided_text(text: str, *, decision: str, by: str, at: float, limit: int) -> str:
+def decided_text(text: str, *, decision: str, by: str, at: float, limit: int, size: Measure = utf16_units) -> str:
     """Return a card after it was decided: who, when; its buttons are gone."""
     note = f"{decision} by {by}, {moment_words(at)}" if by else f"{decision}, {moment_words(at)}"
-    return f"{_shortened(text, limit - utf16_units(note) - 2)}\n\n{note}"
+    return _fitted(text, note, limit, size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,9 +234,13 @@ _SELECTORS: Final = (range(0xFE00, 0xFE0F), range(0xE0100, 0xE01F0))
 """They choose the shape of a character, and a row of them can carry a text."""
 
 
+_PADDING: Final = re.compile(r"\s{40}|(?:[^\S\n]*\n){12}")
+"""So much of nothing pushes what follows out of sight."""
+
+
 def _hides(text: str) -> bool:
-    """Tell whether characters stand in a text that nobody sees, or that make it look like another one."""
-    return any(map(_is_unseen, set(text)))
+    """Tell whether characters stand in a text that nobody sees, or that make it look like another one, or shorter."""
+    return any(map(_is_unseen, set(text))) or _PADDING.search(text) is not None
 
 
 def _is_unseen(character: str) -> bool:
@@ -236,10 +253,15 @@ def _is_unseen(character: str) -> bool:
     )
 
 
-def _shortened(text: str, room: int) -> str:
-    if utf16_units(text) <= room:
-        return text
-    kept = text[: max(room - 1, 0)]
-    while utf16_units(kept) > room - 1 and kept:
-        kept = kept[:-1]
-    return f"{kept}…"
+def _fitted(text: str, note: str, limit: int, size: Measure) -> str:
+    """Return a text with a note below it; the text is cut so that both fit."""
+    if size(whole := f"{text}\n\n{note}") <= limit:
+        return whole
+    low, high = 0, len(text)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if size(f"{text[:middle]}…\n\n{note}") <= limit:
+            low = middle
+        else:
+            high = middle - 1
+    return f"{text[:low]}…\n\n{note}"

@@ -58,6 +58,8 @@ PRIORITY: Final[Mapping[PartKind, int]] = {
 
 
 HELD: Final = 3
+CARDS: Final = "approval:"
+"""How the sources of cards begin, and of what becomes of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +108,11 @@ class Part:
     def is_preview(self) -> bool:
         """Whether it only shows that something is under way. Nobody misses it."""
         return bool(self.facts.get("preview"))
+
+    @property
+    def is_verbatim(self) -> bool:
+        """Whether people must see every character of it: somebody agrees to what stands there."""
+        return self.kind is PartKind.CARD or (self.kind is PartKind.EDIT and self.source.startswith(CARDS))
 
     @property
     def is_knock(self) -> bool:

@@ -26,10 +26,16 @@ class Rendering:
     """The size of some blocks, as the platform counts it."""
     limit: int
     """The largest size of one message."""
+    literal: Callable[[str], str] = lambda text: text
+    """Returns a text without markup so that the platform makes markup of nothing in it, and shows every character."""
     can_edit: bool = True
     """Whether a message can get another text."""
     max_edit_bytes: int | None = None
     """The largest text that a message can get; None: as large as one that is sent."""
+
+    def literal_size(self, text: str) -> int:
+        """Return the size of a text without markup, as the platform counts it."""
+        return utf16_units(self.literal(text))
 
     def takes_edit(self, text: str) -> bool:
         """Tell whether a message can get this text instead of its own."""
@@ -65,15 +71,56 @@ def _measured(render: Callable[[Sequence[Block]], str]) -> Callable[[Sequence[Bl
     return lambda blocks: utf16_units(render(blocks))
 
 
+_DISCORD_SPECIAL: Final = re.compile(r"([\\*_~`|<>\[\]#-])")
+"""What Discord makes markup of. `<` begins mentions, dates and emojis."""
+
+
+def _discord_escaped(text: str) -> str:
+    return _DISCORD_SPECIAL.sub(r"\\\1", text)
+
+
+def _slack_escaped(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+_WHATSAPP_MARKS: Final = re.compile(r"[*_~`]|^(?:[>-]|\d+\.) ", re.MULTILINE)
+
+
+def _whatsapp_verbatim(text: str) -> str:
+    """Return a text in which nothing becomes markup: as code, since WhatsApp knows no escape."""
+    return f"```\n{_quiet_marks(text)}\n```" if _WHATSAPP_MARKS.search(text) else text
+
+
+def _quiet_marks(text: str) -> str:
+    """Return text whose fences mean nothing; these platforms know no escape."""
+    return text.replace("```", f"`{WORD_JOINER}`{WORD_JOINER}`")
+
+
 PLAIN: Final = Rendering(render=render_plain, plain=render_plain, size=_measured(render_plain), limit=4_096)
 TELEGRAM: Final = Rendering(render=render_telegram, plain=render_plain, size=_measured(render_plain), limit=4_096)
 """Telegram counts what is left after parsing."""
-DISCORD: Final = Rendering(render=render_discord, plain=render_plain, size=_measured(render_discord), limit=2_000)
+DISCORD: Final = Rendering(
+    render=render_discord,
+    plain=render_plain,
+    size=_measured(render_discord),
+    limit=2_000,
+    literal=_discord_escaped,
+)
 SLACK: Final = Rendering(
-    render=render_slack, plain=render_plain, size=_measured(render_slack), limit=3_000, max_edit_bytes=4_000
+    render=render_slack,
+    plain=render_plain,
+    size=_measured(render_slack),
+    limit=3_000,
+    literal=_slack_escaped,
+    max_edit_bytes=4_000,
 )
 WHATSAPP: Final = Rendering(
-    render=render_whatsapp, plain=render_plain, size=_measured(render_whatsapp), limit=4_096, can_edit=False
+    render=render_whatsapp,
+    plain=render_plain,
+    size=_measured(render_whatsapp),
+    limit=4_096,
+    literal=_whatsapp_verbatim,
+    can_edit=False,
 )
 _RENDERINGS: Final[Mapping[str, Rendering]] = {
     "telegram": TELEGRAM,
@@ -177,20 +224,13 @@ def _inline(code: str) -> str:
     return "`" + code.replace("`", "'").replace("\n", " ") + "`"
 
 
-_DISCORD_SPECIAL: Final = re.compile(r"([\\*_~`|>\[\]#-])")
-
-
 def _discord_span(span: Span) -> str:
     if Style.CODE in span.styles:
         return _inline(span.text)
-    text = _DISCORD_SPECIAL.sub(r"\\\1", _unmentioned(span.text))
+    text = _discord_escaped(_unmentioned(span.text))
     if span.link:
         text = f"{text} (<{span.link}>)" if span.link != span.text else f"<{span.link}>"  # <…>: no preview
     return _wrapped(text, span.styles, {Style.BOLD: "**", Style.ITALIC: "*", Style.STRIKE: "~~"})
-
-
-def _slack_escaped(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def _slack_span(span: Span) -> str:
@@ -209,11 +249,6 @@ def _whatsapp_span(span: Span) -> str:
     if span.link:
         text = f"{text} ({span.link})" if span.link != span.text else span.link
     return _wrapped(text, span.styles, {Style.BOLD: "*", Style.ITALIC: "_", Style.STRIKE: "~"})
-
-
-def _quiet_marks(text: str) -> str:
-    """Return text whose fences mean nothing; these platforms know no escape."""
-    return text.replace("```", f"`{WORD_JOINER}`{WORD_JOINER}`")
 
 
 def _wrapped(text: str, styles: frozenset[Style], marks: dict[Style, str]) -> str:

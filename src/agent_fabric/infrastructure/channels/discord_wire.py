@@ -19,6 +19,8 @@ from agent_fabric.domain.channels.deliveries import (
     Throttled,
 )
 from agent_fabric.domain.channels.inbound import ButtonPress, Inbound, InboundFile, InboundMessage
+from agent_fabric.domain.channels.rendering import DISCORD
+from agent_fabric.infrastructure.channels.wire_values import id_in, number_in
 
 CHANNEL: Final = "discord"
 DISPATCH, HEARTBEAT, IDENTIFY, RESUME, RECONNECT, INVALID_SESSION, HELLO, HEARTBEAT_ACK = 0, 1, 2, 6, 7, 9, 10, 11
@@ -68,15 +70,16 @@ def read_dispatch(kind: str, data: Mapping[str, Any], bot: Bot) -> Inbound | Non
 def read_message(data: Mapping[str, Any], bot: Bot) -> InboundMessage | None:
     """Return a message of somebody else."""
     author = data.get("author")
-    key, chat = str(data.get("id", "")), str(data.get("channel_id", ""))
-    if not isinstance(author, Mapping) or not key or not chat or str(author.get("id")) == bot.user:
+    key, chat = id_in(data.get("id")), id_in(data.get("channel_id"))
+    if not isinstance(author, Mapping) or not key or not chat or id_in(author.get("id")) in ("", bot.user):
         return None
     text, files = str(data.get("content") or ""), _files(data)
     if not text and not files:
         return None
     answered = data.get("referenced_message")
     answered = answered if isinstance(answered, Mapping) else {}
-    is_own = str((answered.get("author") or {}).get("id", "")) == bot.user
+    answers = answered.get("author")
+    is_own = isinstance(answers, Mapping) and id_in(answers.get("id")) == bot.user
     mentions = data.get("mentions")
     mentioned = any(
         isinstance(each, Mapping) and str(each.get("id")) == bot.user
@@ -85,7 +88,7 @@ def read_message(data: Mapping[str, Any], bot: Bot) -> InboundMessage | None:
     return InboundMessage(
         key=key,
         place=Place(CHANNEL, bot.user, chat, is_direct="guild_id" not in data),
-        sender=Sender(CHANNEL, bot.user, str(author.get("id", ""))),
+        sender=Sender(CHANNEL, bot.user, id_in(author.get("id"))),
         text=_unmentioned(text, bot),
         sent_at=_moment(data.get("timestamp")),
         message_id=key,
@@ -99,7 +102,8 @@ def read_message(data: Mapping[str, Any], bot: Bot) -> InboundMessage | None:
 def request_for(part: Part) -> Request:
     """Return the request that sends a part. Its nonce makes sure that it is there once, however often it is sent."""
     path = f"channels/{part.place.chat}/messages"
-    body: dict[str, Any] = {"content": part.text, "allowed_mentions": {"parse": []}}
+    content = DISCORD.literal(part.plain) if part.is_verbatim else part.text
+    body: dict[str, Any] = {"content": content, "allowed_mentions": {"parse": []}}
     rows = (
         [{"type": 1, "components": [_button(each.label, each.data) for each in part.buttons]}] if part.buttons else []
     )
@@ -149,10 +153,10 @@ def read_outcome(status: int, headers: Mapping[str, str], answer: Any) -> SendOu
     if status == 429:
         waits = answer.get("retry_after") if isinstance(answer, Mapping) else None
         is_global = isinstance(answer, Mapping) and answer.get("global") is True
-        return Throttled(_number(waits, _number(headers.get("retry-after"), 5.0)), whole_account=is_global)
+        return Throttled(number_in(waits, number_in(headers.get("retry-after"), 5.0)), whole_account=is_global)
     if status < 300 and isinstance(answer, Mapping) and "id" in answer:
         spent = headers.get("x-ratelimit-remaining") == "0"
-        rest = _number(headers.get("x-ratelimit-reset-after"), 0.0) if spent else 0.0
+        rest = number_in(headers.get("x-ratelimit-reset-after"), 0.0) if spent else 0.0
         return Accepted(str(answer["id"]), rest_s=rest)
     if status >= 500 or not isinstance(answer, Mapping):
         return AnswerLost(f"Discord answered {status} without saying what became of it")
@@ -167,14 +171,17 @@ def _press(data: Mapping[str, Any], bot: Bot) -> ButtonPress | None:
     assert isinstance(inner, Mapping)
     assert isinstance(message, Mapping)
     assert isinstance(user, Mapping)
+    key, chat, author = id_in(data.get("id")), id_in(data.get("channel_id")), id_in(user.get("id"))
+    if not key or not chat or not author:
+        return None
     return ButtonPress(
-        key=str(data.get("id", "")),
-        place=Place(CHANNEL, bot.user, str(data.get("channel_id", "")), is_direct="guild_id" not in data),
-        sender=Sender(CHANNEL, bot.user, str(user.get("id", ""))),
+        key=key,
+        place=Place(CHANNEL, bot.user, chat, is_direct="guild_id" not in data),
+        sender=Sender(CHANNEL, bot.user, author),
         data=str(inner.get("custom_id", "")),
-        message_id=str(message.get("id", "")),
+        message_id=id_in(message.get("id")),
         answer_id=str(data.get("token", "")),
-        sent_at=_born(str(data.get("id", ""))),
+        sent_at=_born(key),
     )
 
 
@@ -214,11 +221,8 @@ def _moment(text: Any) -> float:
 
 def _born(snowflake: str) -> float:
     """Return when an id was given out: it begins with the milliseconds since 2015."""
-    return ((int(snowflake) >> 22) + _EPOCH_MS) / 1_000 if snowflake.isascii() and snowflake.isdigit() else 0.0
-
-
-def _number(value: Any, otherwise: float) -> float:
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        return otherwise
+    return (
+        ((int(snowflake) >> 22) + _EPOCH_MS) / 1_000
+        if snowflake.isascii() and snowflake.isdigit() and len(snowflake) < 24
+        else 0.0
+    )

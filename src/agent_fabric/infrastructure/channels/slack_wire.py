@@ -18,6 +18,8 @@ from agent_fabric.domain.channels.deliveries import (
     Throttled,
 )
 from agent_fabric.domain.channels.inbound import ButtonPress, Inbound, InboundFile, InboundMessage
+from agent_fabric.domain.channels.rendering import SLACK
+from agent_fabric.infrastructure.channels.wire_values import id_in, number_in
 
 CHANNEL: Final = "slack"
 EVENT_TYPE: Final = "agent_fabric_part"
@@ -27,7 +29,7 @@ REFUSED_TOKENS: Final = frozenset(
 )
 _PAUSE_S: Final = 30.0
 """How long to wait when Slack does not say it."""
-_SAID: Final = frozenset({None, "file_share", "thread_broadcast", "me_message"})
+_SAID: Final = (None, "file_share", "thread_broadcast", "me_message")
 """Subtypes of messages that somebody has written. All others tell of something, such as a topic that was changed."""
 _UNSURE: Final = frozenset({"internal_error", "fatal_error", "service_unavailable", "request_timeout"})
 _MENTION: Final = re.compile(r"<@([A-Z0-9]+)(?:\|[^>]*)?>")
@@ -60,7 +62,7 @@ def read_envelope(envelope: Mapping[str, Any], bot: Bot) -> Inbound | None:
         return None
     match envelope.get("type"):
         case "events_api":
-            event, key = payload.get("event"), str(payload.get("event_id", ""))
+            event, key = payload.get("event"), id_in(payload.get("event_id"))
             return _message(event, key, bot) if isinstance(event, Mapping) and key else None
         case "interactive":
             return _press(payload, bot)
@@ -92,7 +94,8 @@ def _is_of(payload: Mapping[str, Any], bot: Bot) -> bool:
 
 def method_for(part: Part) -> Method:
     """Return the request that sends a part."""
-    body: dict[str, Any] = {"channel": part.place.chat, "text": part.text}
+    text = part.text if part.text != part.plain else SLACK.literal(part.plain)
+    body: dict[str, Any] = {"channel": part.place.chat, "text": text}
     if part.kind is PartKind.EDIT:
         return Method("chat.update", {**body, "ts": part.edits, "blocks": _blocks(part)})
     body |= {"unfurl_links": False, "unfurl_media": False, "mrkdwn": part.text != part.plain}
@@ -154,14 +157,16 @@ def part_in_history(answer: Any, part: Part) -> str | None:
 
 def _message(event: Mapping[str, Any], key: str, bot: Bot) -> InboundMessage | None:
     kind, is_direct = event.get("type"), event.get("channel_type") == "im"
-    author, chat, ts = str(event.get("user", "")), str(event.get("channel", "")), str(event.get("ts", ""))
+    author, chat, ts = id_in(event.get("user")), id_in(event.get("channel")), id_in(event.get("ts"))
     text = str(event.get("text") or "")
     mentioned = bot.user in _MENTION.findall(text)
-    if kind not in {"message", "app_mention"} or event.get("subtype") not in _SAID or not author or author == bot.user:
+    if kind not in ("message", "app_mention") or event.get("subtype") not in _SAID:
+        return None
+    if not author or author == bot.user or not chat:
         return None
     if kind == "message" and not is_direct and mentioned:
         return None  # the same message comes as `app_mention`, too
-    thread = str(event.get("thread_ts") or "") or ("" if is_direct else ts)
+    thread = id_in(event.get("thread_ts")) or ("" if is_direct else ts)
     files = _files(event)
     if not text and not files:
         return None
@@ -170,7 +175,7 @@ def _message(event: Mapping[str, Any], key: str, bot: Bot) -> InboundMessage | N
         place=Place(CHANNEL, bot.account, chat, thread, is_direct=is_direct),
         sender=Sender(CHANNEL, bot.account, author),
         text=_plain(text, bot),
-        sent_at=_moment(ts),
+        sent_at=number_in(ts),
         message_id=ts,
         is_bot="bot_id" in event,
         is_addressed=kind == "app_mention" or event.get("parent_user_id") == bot.user,
@@ -189,17 +194,19 @@ def _press(payload: Mapping[str, Any], bot: Bot) -> ButtonPress | None:
     assert isinstance(user, Mapping)
     assert isinstance(channel, Mapping)
     assert isinstance(message, Mapping)
-    chat, author = str(channel.get("id", "")), str(user.get("id", ""))
-    thread = str(message.get("thread_ts") or "")
+    chat, author, trigger = id_in(channel.get("id")), id_in(user.get("id")), id_in(payload.get("trigger_id"))
+    if not chat or not author or not trigger:
+        return None
+    thread = id_in(message.get("thread_ts"))
     is_direct = chat.startswith("D")
     return ButtonPress(
-        key=f"{payload.get('trigger_id', '')} {action.get('action_ts', '')}",
+        key=f"{trigger} {action.get('action_ts', '')}",
         place=Place(CHANNEL, bot.account, chat, thread, is_direct=is_direct),
         sender=Sender(CHANNEL, bot.account, author),
         data=str(action.get("value", "")),
-        message_id=str(message.get("ts", "")),
+        message_id=id_in(message.get("ts")),
         answer_id=author,
-        sent_at=_moment(action.get("action_ts")),
+        sent_at=number_in(action.get("action_ts")),
     )
 
 
@@ -225,13 +232,6 @@ def _files(event: Mapping[str, Any]) -> tuple[InboundFile, ...]:
         for each in (found if isinstance(found, list) else [])
         if isinstance(each, Mapping) and "url_private_download" in each
     )
-
-
-def _moment(ts: Any) -> float:
-    try:
-        return float(str(ts))
-    except ValueError:
-        return 0.0
 
 
 def _seconds(value: str | None) -> float:

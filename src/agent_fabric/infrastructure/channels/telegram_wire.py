@@ -21,6 +21,7 @@ from agent_fabric.domain.channels.deliveries import (
 )
 from agent_fabric.domain.channels.files import Document
 from agent_fabric.domain.channels.inbound import ButtonPress, ChatMoved, Inbound, InboundFile, InboundMessage
+from agent_fabric.infrastructure.channels.wire_values import id_in, number_in
 
 CHANNEL: Final = "telegram"
 ALLOWED_UPDATES: Final = ("message", "callback_query")
@@ -59,7 +60,7 @@ def next_offset(updates: Sequence[Any], offset: int) -> int:
 
 def read_update(update: Mapping[str, Any], bot: Bot) -> Inbound | None:
     """Return what an update brings; None: nothing that is for us."""
-    key = str(update.get("update_id", ""))
+    key = id_in(update.get("update_id"))
     if not key:
         return None
     if isinstance(press := update.get("callback_query"), Mapping):
@@ -68,12 +69,14 @@ def read_update(update: Mapping[str, Any], bot: Bot) -> Inbound | None:
     if not isinstance(message, Mapping) or not isinstance(message.get("chat"), Mapping):
         return None
     place = _place(message, bot)
-    sent_at = _number(message.get("date"))
-    if "migrate_to_chat_id" in message:
-        return ChatMoved(key=key, place=place, to_chat=str(message["migrate_to_chat_id"]), sent_at=sent_at)
+    if not place.chat:
+        return None
+    sent_at = number_in(message.get("date"))
+    if to_chat := id_in(message.get("migrate_to_chat_id")):
+        return ChatMoved(key=key, place=place, to_chat=to_chat, sent_at=sent_at)
     author = message.get("from")
     # An anonymous admin or a channel writes as a chat: that is nobody in particular, so nobody's right counts.
-    if not isinstance(author, Mapping) or "sender_chat" in message:
+    if not isinstance(author, Mapping) or not id_in(author.get("id")) or "sender_chat" in message:
         return None
     text = str(message.get("text") or message.get("caption") or "")
     files = _files(message)
@@ -82,14 +85,14 @@ def read_update(update: Mapping[str, Any], bot: Bot) -> Inbound | None:
     answered = message.get("reply_to_message")
     answered = answered if isinstance(answered, Mapping) else {}
     addressed, text = _addressed(text, message, answered, bot)
-    is_forwarded = "forward_origin" in message
+    is_forwarded = "forward_origin" in message or "via_bot" in message  # another bot has written it
     return InboundMessage(
         key=key,
         place=place,
-        sender=Sender(CHANNEL, bot.id, str(author.get("id", ""))),
+        sender=Sender(CHANNEL, bot.id, id_in(author.get("id"))),
         text=text,
         sent_at=sent_at,
-        message_id=str(message.get("message_id", "")),
+        message_id=id_in(message.get("message_id")),
         is_bot=bool(author.get("is_bot")),
         is_addressed=addressed,
         quoted="" if _is_own(answered, bot) else str(answered.get("text") or answered.get("caption") or ""),
@@ -141,12 +144,12 @@ def read_outcome(part: Part, status: int, answer: Any) -> SendOutcome:
 def told_to_wait_s(answer: Any) -> float:
     """Return how long Telegram wants us to wait."""
     parameters = answer.get("parameters") if isinstance(answer, Mapping) else None
-    return max(_number(parameters.get("retry_after")), 1.0) if isinstance(parameters, Mapping) else 5.0
+    return max(number_in(parameters.get("retry_after")), 1.0) if isinstance(parameters, Mapping) else 5.0
 
 
 def delivery_problem(info: Any, *, since: float) -> str:
     """Return why Telegram could not deliver to a webhook lately, as `getWebhookInfo` says; empty: it could."""
-    if not isinstance(info, Mapping) or _number(info.get("last_error_date")) < since:
+    if not isinstance(info, Mapping) or number_in(info.get("last_error_date")) < since:
         return ""
     return f"Telegram cannot deliver: {str(info.get('last_error_message', ''))[:200]}"
 
@@ -164,23 +167,26 @@ def _press(key: str, press: Mapping[str, Any], bot: Bot) -> ButtonPress | None:
     message, author = press.get("message"), press.get("from")
     if not isinstance(message, Mapping) or not isinstance(author, Mapping):
         return None
-    if not isinstance(message.get("chat"), Mapping):
+    if not isinstance(message.get("chat"), Mapping) or not id_in(author.get("id")):
+        return None
+    place = _place(message, bot)
+    if not place.chat:
         return None
     return ButtonPress(
         key=key,
-        place=_place(message, bot),
-        sender=Sender(CHANNEL, bot.id, str(author.get("id", ""))),
+        place=place,
+        sender=Sender(CHANNEL, bot.id, id_in(author.get("id"))),
         data=str(press.get("data", "")),
-        message_id=str(message.get("message_id", "")),
+        message_id=id_in(message.get("message_id")),
         answer_id=str(press.get("id", "")),
-        sent_at=_number(message.get("date")),
+        sent_at=number_in(message.get("date")),
     )
 
 
 def _place(message: Mapping[str, Any], bot: Bot) -> Place:
     chat = message["chat"]
-    thread = str(message.get("message_thread_id", "")) if message.get("is_topic_message") else ""
-    return Place(CHANNEL, bot.id, str(chat.get("id", "")), thread, is_direct=chat.get("type") == _DIRECT)
+    thread = id_in(message.get("message_thread_id")) if message.get("is_topic_message") else ""
+    return Place(CHANNEL, bot.id, id_in(chat.get("id")), thread, is_direct=chat.get("type") == _DIRECT)
 
 
 def _addressed(text: str, message: Mapping[str, Any], answered: Mapping[str, Any], bot: Bot) -> tuple[bool, str]:
@@ -189,9 +195,9 @@ def _addressed(text: str, message: Mapping[str, Any], answered: Mapping[str, Any
     entities = message.get("entities") or message.get("caption_entities") or []
     mentioned = False
     for entity in entities if isinstance(entities, list) else []:
-        if isinstance(entity, Mapping) and entity.get("type") in {"mention", "bot_command"}:
-            start = int(_number(entity.get("offset")))
-            said = _utf16(text, start, start + int(_number(entity.get("length")))).lower()
+        if isinstance(entity, Mapping) and entity.get("type") in ("mention", "bot_command"):
+            start = int(number_in(entity.get("offset")))
+            said = _utf16(text, start, start + int(number_in(entity.get("length")))).lower()
             mentioned = mentioned or said == name or (entity["type"] == "bot_command" and said.endswith(name))
     stripped = text[len(name) :].lstrip(" ,:") if mentioned and text.lower().startswith(name) else text
     return mentioned or _is_own(answered, bot), stripped
@@ -199,7 +205,7 @@ def _addressed(text: str, message: Mapping[str, Any], answered: Mapping[str, Any
 
 def _is_own(message: Mapping[str, Any], bot: Bot) -> bool:
     author = message.get("from")
-    return isinstance(author, Mapping) and str(author.get("id", "")) == bot.id
+    return isinstance(author, Mapping) and id_in(author.get("id")) == bot.id
 
 
 def _utf16(text: str, start: int, end: int) -> str:
@@ -214,7 +220,9 @@ def _files(message: Mapping[str, Any]) -> tuple[InboundFile, ...]:
         if isinstance(each, Mapping) and "file_id" in each:
             found.append(_file(each, str(each.get("file_name") or kind)))
     photos = message.get("photo")
-    if isinstance(photos, list) and photos and isinstance(photos[-1], Mapping):  # the last one is the largest
+    if (
+        isinstance(photos, list) and photos and isinstance(photos[-1], Mapping) and "file_id" in photos[-1]
+    ):  # the last one is the largest
         found.append(_file(photos[-1], "photo.jpg"))
     return tuple(found)
 
@@ -231,7 +239,3 @@ def _file(each: Mapping[str, Any], name: str) -> InboundFile:
 
 def _chat_id(chat: str) -> int | str:
     return int(chat) if chat.lstrip("-").isdigit() else chat
-
-
-def _number(value: Any) -> float:
-    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else 0.0

@@ -25,6 +25,8 @@ from agent_fabric.domain.channels.inbound import (
     InboundFile,
     InboundMessage,
 )
+from agent_fabric.domain.channels.rendering import WHATSAPP
+from agent_fabric.infrastructure.channels.wire_values import id_in
 
 CHANNEL: Final = "whatsapp"
 MAX_TITLE: Final = 20
@@ -83,6 +85,7 @@ def message_for(part: Part) -> dict[str, Any]:
     answered = part.edits or part.reply_to
     if answered:
         said["context"] = {"message_id": answered}
+    body = WHATSAPP.literal(part.plain) if part.is_verbatim else part.text
     if part.buttons:
         buttons = [
             {"type": "reply", "reply": {"id": each.data, "title": each.label[:MAX_TITLE]}} for each in part.buttons
@@ -91,9 +94,9 @@ def message_for(part: Part) -> dict[str, Any]:
         return {
             **said,
             "type": "interactive",
-            "interactive": {"type": "button", "body": {"text": part.text}, "action": action},
+            "interactive": {"type": "button", "body": {"text": body}, "action": action},
         }
-    return {**said, "type": "text", "text": {"preview_url": False, "body": part.text}}
+    return {**said, "type": "text", "text": {"preview_url": False, "body": body}}
 
 
 def document_for(part: Part, media_id: str, name: str) -> dict[str, Any]:
@@ -168,7 +171,7 @@ def _values(body: Any, phone_number_id: str) -> Iterator[Mapping[str, Any]]:
 
 def _inbound(value: Mapping[str, Any], account: str) -> Iterator[Inbound]:
     for message in _maps(value.get("messages")):
-        key, author = str(message.get("id", "")), str(message.get("from", ""))
+        key, author = id_in(message.get("id")), id_in(message.get("from"))
         if not key or not author:
             continue
         place, sender = Place(CHANNEL, account, author), Sender(CHANNEL, account, author)
@@ -194,12 +197,12 @@ def _inbound(value: Mapping[str, Any], account: str) -> Iterator[Inbound]:
                 and (context.get("forwarded") is True or context.get("frequently_forwarded") is True),
             )
     for status in _maps(value.get("statuses")):
-        part_id, message_id = str(status.get("biz_opaque_callback_data", "")), str(status.get("id", ""))
-        if part_id and message_id:
+        part_id, message_id = id_in(status.get("biz_opaque_callback_data")), id_in(status.get("id"))
+        if part_id and message_id and id_in(status.get("recipient_id")):
             problems = _maps(status.get("errors"))
             yield DeliveryReport(
                 key=f"{message_id} {status.get('status', '')}",
-                place=Place(CHANNEL, account, str(status.get("recipient_id", ""))),
+                place=Place(CHANNEL, account, id_in(status.get("recipient_id"))),
                 part_id=part_id,
                 message_id=message_id,
                 has_arrived=status.get("status") != "failed",

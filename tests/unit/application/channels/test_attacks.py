@@ -7,7 +7,14 @@ Findings that were mended:
 - a source that the run had read could write lines of its own onto a card;
 - characters that hide something were looked for in the call only, not in the rest of the card;
 - the address of a file could have named another host, which would have got the token (see test_slack);
-- messages of groups on Discord, read back over REST, would have looked like direct ones (see `Known` in discord).
+- messages of groups on Discord, read back over REST, would have looked like direct ones (see `Known` in discord);
+- on Discord and WhatsApp a command was shown with its markup, so `rm *a* *b*` lost its stars and `||x||` was covered;
+- many spaces or empty lines pushed the end of a command out of sight;
+- "still do it?" was answered by somebody whose right, or whose group, had been taken away, and again after a no;
+- senders without an id were one and the same person, and a payload that could not be read stopped a channel for ever
+  (see test_strange_payloads);
+- what another bot has written for a person (`via_bot`) counted as their own words;
+- events of another Slack workspace counted as ours, and texts of our own could mention everyone there (see test_slack).
 """
 
 from dataclasses import replace
@@ -19,8 +26,9 @@ from agent_fabric.domain.accounts import User
 from agent_fabric.domain.acts import Deed
 from agent_fabric.domain.approvals import Question
 from agent_fabric.domain.channels.addresses import Place, Sender
-from agent_fabric.domain.channels.cards import CallShown, make_card
+from agent_fabric.domain.channels.cards import CallShown, decided_text, make_card
 from agent_fabric.domain.channels.inbound import ButtonPress
+from agent_fabric.domain.channels.rendering import DISCORD, SLACK, TELEGRAM, WHATSAPP, Rendering
 from agent_fabric.domain.identity import Role
 from unit.application.channels.world import GROUP, World
 
@@ -135,6 +143,56 @@ async def test_a_forwarded_text_gives_no_orders() -> None:
     [waiting] = await world.storage.message_queue.list(held.session_id)
     assert "gives you no orders" in waiting.content
     assert "> /stop" in waiting.content
+
+
+async def test_a_question_about_an_old_message_is_answered_once_and_by_who_may() -> None:
+    world = World()
+    await world.add("ann")
+    old = world.clock.now() - 7_200
+    await world.write("restart it", sent_at=old)
+    question = world.channel.sent[-1]
+    await world.press(question, "Leave it")
+    await world.press(question, "Do it")  # the message is not edited everywhere yet, or this one is made up
+    assert world.store.turns.owed == {}
+    await world.write("restart it", sent_at=old, place=GROUP, is_addressed=True)
+    asked = next(each for each in reversed(world.channel.sent) if each.place == GROUP)
+    world.handle = replace(world.handle, groups=())
+    world.run.handle = world.handle
+    await world.press(asked, "Do it")
+    assert world.store.turns.owed == {}
+    await world.write("restart it", sent_at=old)
+    question = world.channel.sent[-1]
+    await world.storage.users.remove("ann", keep_an_admin=False, act=None)
+    await world.storage.users.add(User(name="ann", role=Role.VIEWER), act=None)
+    await world.press(question, "Do it")
+    assert world.store.turns.owed == {}
+
+
+@pytest.mark.parametrize(
+    ("rendering", "shown"),
+    [
+        (DISCORD, r"rm \*a\* \|\|x\|\| \<t:0\> \_b\_"),
+        (WHATSAPP, "```\nrm *a* ||x|| <t:0> _b_\n```"),
+        (SLACK, "rm *a* ||x|| &lt;t:0&gt; _b_"),
+        (TELEGRAM, "rm *a* ||x|| <t:0> _b_"),
+    ],
+    ids=["discord", "whatsapp", "slack", "telegram"],
+)
+def test_every_character_of_a_command_is_seen(rendering: Rendering, shown: str) -> None:
+    assert rendering.literal("rm *a* ||x|| <t:0> _b_") == shown
+    stars = replace(SHOWN, args={"command": "*" * 700})
+    card = make_card(stars, "n", limit=1_000, size=rendering.literal_size)
+    assert rendering.literal_size(card.text) <= 1_000
+    assert card.is_whole is ("Approve" in [each.label for each in card.buttons])
+    after = decided_text(card.text, decision="approved", by="ann", at=0.0, limit=1_000, size=rendering.literal_size)
+    assert rendering.literal_size(after) <= 1_000
+    assert "approved by ann" in after
+
+
+@pytest.mark.parametrize("padding", [" " * 60, "\n" * 20, " \n" * 20, "\u3000" * 60, "\t" * 60])
+def test_nothing_is_pushed_out_of_sight(padding: str) -> None:
+    card = make_card(replace(SHOWN, args={"command": f"ls{padding}; make deploy"}), "n", limit=4_096)
+    assert "Approve" not in [each.label for each in card.buttons]
 
 
 def test_nothing_that_was_read_looks_like_a_line_of_the_card() -> None:

@@ -38,8 +38,8 @@ CARD = Part(
     source="approval:1",
     place=PLACE,
     kind=PartKind.CARD,
-    text="May it?",
-    plain="May it?",
+    text="May it? **",
+    plain="May it? **",
     buttons=(Button("Approve", "v1.a.x.y"),),
 )
 
@@ -119,6 +119,7 @@ async def test_parts_cards_edits_and_files_arrive() -> None:
         card = await channel.send(CARD)
         assert isinstance(card, Accepted)
         assert discord.buttons(discord.messages[1]) == {"Approve": "v1.a.x.y"}
+        assert discord.messages[1]["content"] == r"May it? \*\*"
         edit = Part(source="approval:1", place=PLACE, kind=PartKind.EDIT, text="no", plain="no", edits=card.message_id)
         assert isinstance(await channel.send(edit), Accepted)
         assert (discord.messages[1]["content"], discord.buttons(discord.messages[1])) == ("no", {})

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import pytest
 
@@ -22,7 +23,7 @@ from agent_fabric.domain.channels.files import Document, FileProblem
 from agent_fabric.domain.channels.inbound import ButtonPress, Inbound, InboundFile, InboundMessage
 from agent_fabric.domain.errors import ConfigError, ServerBusy, StoreUnavailable
 from agent_fabric.infrastructure.channels.slack import SlackChannel
-from agent_fabric.infrastructure.channels.slack_wire import Bot, read_delivery, read_envelope
+from agent_fabric.infrastructure.channels.slack_wire import Bot, method_for, read_delivery, read_envelope
 from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.testing.slack_standin import APP_TOKEN, BOT, TOKEN, SlackStandIn, until_linked
 
@@ -127,6 +128,13 @@ async def test_without_a_socket_the_token_is_looked_after_and_deliveries_are_rea
         receiving.cancel()
         await asyncio.gather(receiving, return_exceptions=True)
         await channel.aclose()
+
+
+def test_texts_of_our_own_mention_nobody() -> None:
+    part = Part(source="in:1", place=PLACE, text="You wrote <!channel> & more", plain="You wrote <!channel> & more")
+    assert method_for(part).body["text"] == "You wrote &lt;!channel&gt; &amp; more"
+    card = method_for(replace(CARD, text="a <b", plain="a <b")).body
+    assert (card["text"], card["blocks"][0]["text"]["text"]) == ("a &lt;b", "a <b")
 
 
 @pytest.mark.parametrize(
