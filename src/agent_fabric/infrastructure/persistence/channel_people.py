@@ -42,10 +42,16 @@ class SqlChannelPeople:
         sender, now = request.sender, request.created_at
         values = (request.code, *_key(sender), storable(request.place.chat), now)
 
+        def shows_code(connection: SqlConnection) -> bool:
+            rows = connection.execute(waiting, _key(sender)[:2]).fetchall()
+            return isinstance(pairing_step(sender, [_request(row) for row in rows], now=now), ShowCode)
+
+        if not await self._database.read_briefly(shows_code):
+            return False  # a thousand strangers cost no transaction each
+
         def write(connection: SqlConnection) -> bool:
             connection.execute(dead, (now - CODE_LASTS_S,))
-            rows = connection.execute(waiting, _key(sender)[:2]).fetchall()
-            if not isinstance(pairing_step(sender, [_request(row) for row in rows], now=now), ShowCode):
+            if not shows_code(connection):
                 return False
             return bool(connection.execute(keep, values).fetchall())
 
