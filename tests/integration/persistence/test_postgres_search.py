@@ -8,16 +8,20 @@ from typing import Any
 import pytest
 
 from agent_fabric.application.memory.search_memory import SearchMemory
-from agent_fabric.application.ports.memory import DocumentQuery
+from agent_fabric.application.ports.memory import DocumentQuery, PassageQuestion
 from agent_fabric.domain.ids import DocumentId, RunId
 from agent_fabric.domain.memory.documents import Document
 from agent_fabric.domain.memory.passages import Passage
+from agent_fabric.domain.ownership import EVERYTHING, Viewer
 from agent_fabric.infrastructure.clock import RandomIds, SystemClock
 from agent_fabric.infrastructure.embeddings.vectors import packed
 from agent_fabric.infrastructure.persistence.postgres.examination import examine
+from agent_fabric.infrastructure.persistence.postgres.migration import migrate
 from agent_fabric.infrastructure.persistence.storage import open_storage
 from contract.run_repository_contract import completed, log, run_created
+from effort import effort
 from integration.persistence.postgres_storage import open_tables
+from integration.persistence.test_memory_isolation import Library
 from postgres_cluster import Cluster
 from services import need
 
@@ -71,15 +75,18 @@ async def test_the_same_words_find_the_same_runs(both: tuple[Any, Any]) -> None:
     assert "run_text_grams" in await there.store.read(explain)
 
 
-def has_vectors(cluster: Cluster, url: str) -> bool:
-    return bool(cluster.execute("SELECT to_regclass('embeddings') IS NOT NULL", url)[0][0])
+NEEDED = "needs pgvector for PostgreSQL; on Debian 13: postgresql-17-pgvector"
+
+
+def has_vectors(cluster: Cluster, url: str, table: str = "embeddings") -> bool:
+    return bool(cluster.execute(f"SELECT to_regclass('{table}') IS NOT NULL", url)[0][0])
 
 
 @pytest.mark.proves("A33-130", "AF-147")
 async def test_vectors_are_compared_by_the_database_as_they_are_here(
     cluster: Cluster, database_url: str, both: tuple[Any, Any]
 ) -> None:
-    need(has_vectors(cluster, database_url), "needs pgvector for PostgreSQL; on Debian 13: postgresql-17-pgvector")
+    need(has_vectors(cluster, database_url), NEEDED)
     _, there = both
     source = random.Random(7)
     vectors = [packed([source.gauss(0, 1) for _ in range(8)]) for _ in TASKS]
@@ -97,7 +104,9 @@ async def test_vectors_are_compared_by_the_database_as_they_are_here(
     await there.retention.remove(RunId("run-3"), by="test", reason="old")
     (count,) = cluster.execute("SELECT count(*) FROM embeddings", database_url)[0]
     assert count == len(TASKS) - 1
-    assert examine(database_url).has_vectors
+    facts = examine(database_url)
+    assert (facts.has_vectors, facts.has_passage_vectors) == (True, True)
+    assert facts.pgvector
 
 
 async def test_a_question_without_spaces_finds_what_shares_two_characters(both: tuple[Any, Any]) -> None:
@@ -120,21 +129,46 @@ class Fixed:
         return [self._vector for _ in texts]
 
 
+async def remember(storage: Any, texts: Sequence[str], vectors: Sequence[bytes], *, owners: int = 1) -> None:
+    """Make each text a document of its own, with its vector."""
+    for at, (text, vector) in enumerate(zip(texts, vectors, strict=True)):
+        owner = "local" if owners == 1 else f"user:{at % owners}"
+        document = Document(
+            document_id=DocumentId(f"{at:016}"), owner=owner, title="", source=f"/{at}", content_hash=""
+        )
+        passage = Passage(ordinal=0, start=0, end=len(text), text=text)
+        await storage.memory.documents.put(document)
+        await storage.memory.passages.replace(document, [passage])
+        await storage.memory.passages.keep("e", [(passage.hash(""), vector)])
+
+
+def drop_index(cluster: Cluster, url: str) -> None:
+    """Leave a database as it is where pgvector is missing."""
+    cluster.execute(
+        "DROP FUNCTION index_passage_vectors, index_new_passages CASCADE; DROP TABLE passage_embeddings", url
+    )
+
+
+def compared_here(storage: Any) -> bool:
+    """Tell whether this process has compared vectors itself."""
+    return storage.memory.passages._candidates._blocks is not None
+
+
 @pytest.mark.proves("ME-4")
-async def test_memory_finds_the_same_passages_in_both_databases(both: tuple[Any, Any]) -> None:
+@pytest.mark.parametrize("by_database", [True, False], ids=["pgvector", "without"])
+async def test_memory_finds_the_same_passages_in_both_databases(
+    cluster: Cluster, database_url: str, both: tuple[Any, Any], by_database: bool
+) -> None:
+    if by_database:
+        need(has_vectors(cluster, database_url, "passage_embeddings"), NEEDED)
+    elif has_vectors(cluster, database_url, "passage_embeddings"):
+        drop_index(cluster, database_url)
     source = random.Random(21)
     words = [f"word{number}" for number in range(60)]
     texts = [" ".join(source.choices(words, k=12)) for _ in range(150)]
     vectors = [packed([source.gauss(0, 1) for _ in range(8)]) for _ in texts]
     for storage in both:
-        for at, (text, vector) in enumerate(zip(texts, vectors, strict=True)):
-            document = Document(
-                document_id=DocumentId(f"{at:016}"), owner="local", title="", source=f"/{at}", content_hash=""
-            )
-            passage = Passage(ordinal=0, start=0, end=len(text), text=text)
-            await storage.memory.documents.put(document)
-            await storage.memory.passages.replace(document, [passage])
-            await storage.memory.passages.keep("e", [(passage.hash(""), vector)])
+        await remember(storage, texts, vectors)
     shared = whole = 0
     for _ in range(20):
         question, embedder = " ".join(source.choices(words, k=4)), Fixed(packed([source.gauss(0, 1) for _ in range(8)]))
@@ -145,3 +179,77 @@ async def test_memory_finds_the_same_passages_in_both_databases(both: tuple[Any,
         assert found[0]
         shared, whole = shared + len(found[0] & found[1]), whole + len(found[0])
     assert shared / whole >= 0.97
+    assert compared_here(both[0])
+    assert compared_here(both[1]) is not by_database
+    if not by_database:
+        migrate(database_url)  # the extension has come: what is there is put into the index
+        (count,) = cluster.execute("SELECT count(*) FROM passage_embeddings", database_url)[0]
+        assert count == len(texts)
+
+
+@pytest.mark.proves("ME-4", "ME-5")
+async def test_the_database_chooses_the_nearest_passages_of_each_owner_as_a_full_comparison_does(
+    cluster: Cluster, database_url: str, both: tuple[Any, Any]
+) -> None:
+    need(has_vectors(cluster, database_url, "passage_embeddings"), NEEDED)
+    source = random.Random(68)
+    middles = [[source.gauss(0, 1) for _ in range(64)] for _ in range(12)]
+
+    def near() -> bytes:
+        return packed([each + source.gauss(0, 0.6) for each in source.choice(middles)])
+
+    texts = [f"text {number}" for number in range(240)]
+    vectors = [near() for _ in texts]
+    for storage in both:
+        await remember(storage, texts, vectors, owners=8)
+    hits = wanted = 0
+    for person in [None, *range(8)]:
+        viewer = EVERYTHING if person is None else Viewer((f"user:{person}",), sees_all=False)
+        asked = PassageQuestion(terms=frozenset(), embedder="e", vector=near(), limit=10)
+        exact, found = [
+            {each.document_id for each in await storage.memory.passages.candidates(asked, DocumentQuery(viewer=viewer))}
+            for storage in both
+        ]
+        assert len(exact) == len(found) == 10
+        hits, wanted = hits + len(exact & found), wanted + len(exact)
+    assert hits / wanted >= 0.97, "recall@10"
+
+
+@pytest.mark.proves("ME-2", "ME-4")
+async def test_the_index_of_the_database_follows_every_change(
+    cluster: Cluster, database_url: str, tmp_path: Path
+) -> None:
+    need(has_vectors(cluster, database_url, "passage_embeddings"), NEEDED)
+    storage = open_tables(database_url, tmp_path / "there", SystemClock())
+    chance = random.Random(5)
+    library = Library(storage, chance)
+    for _ in range(effort(60, 2_000)):
+        if chance.random() < 0.6:
+            await library.change()
+        else:
+            await library.look()
+        missing = (
+            "SELECT count(*) FROM passages JOIN passage_vectors USING (hash) LEFT JOIN passage_embeddings AS found"
+            " ON found.passage = passages.number AND found.embedder = passage_vectors.embedder"
+            " AND found.document = passages.document AND found.embedding = passage_embedding(vector)"
+            " WHERE found.passage IS NULL"
+        )
+        assert cluster.execute(missing, database_url) == [(0,)]
+        (indexed,), (kept,) = (
+            cluster.execute(f"SELECT count(*) FROM {rows}", database_url)[0]
+            for rows in ("passage_embeddings", "passages JOIN passage_vectors USING (hash)")
+        )
+        assert indexed == kept
+    # The same text in a second document has its vector at once, also as a process of an older release adds it.
+    twin = next(iter(library.known.values()))[0]
+    rest = "begins_at, ends_at, headings, text, hash"
+    cluster.execute(
+        f"INSERT INTO passages (document, ordinal, {rest}) SELECT document, ordinal + 1, {rest}"
+        f" FROM passages WHERE document = (SELECT number FROM documents WHERE id = '{twin.document_id}')",
+        database_url,
+    )
+    assert cluster.execute(missing, database_url) == [(0,)]
+    for document in list(library.known):
+        await storage.memory.documents.remove(document)
+    assert cluster.execute("SELECT count(*) FROM passage_embeddings", database_url) == [(0,)]
+    storage.close()

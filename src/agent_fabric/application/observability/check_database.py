@@ -7,6 +7,9 @@ from agent_fabric.application.ports.database import DatabaseFacts
 from agent_fabric.domain.plural import counted
 
 ABOUT = "store"
+MIN_PGVECTOR = "0.7"
+"""What compares the vectors of documents: the first version with numbers of two bytes."""
+_WITHOUT = "without pgvector, so each process reads and compares vectors itself"
 _ACKNOWLEDGED_EARLY = {
     "off": "a commit counts before it is on the disk, so a crash of the server loses the last ones",
     "local": "a commit counts before a standby has it, so a failover loses the last ones",
@@ -23,11 +26,17 @@ def check_database(facts: DatabaseFacts, *, pool: int) -> list[HealthFinding]:
 
 
 def _vectors(facts: DatabaseFacts) -> str:
+    if facts.has_vectors and facts.has_passage_vectors:
+        return f"vectors by pgvector {facts.pgvector}"
     if facts.has_vectors:
-        return "vectors by pgvector"
+        return (
+            f"vectors of runs by pgvector {facts.pgvector}, those of documents by each process"
+            f" (pgvector {MIN_PGVECTOR} or newer can compare them: ALTER EXTENSION vector UPDATE,"
+            " then: fabric db migrate)"
+        )
     if facts.offers_vectors:
-        return "without pgvector (an administrator runs CREATE EXTENSION vector, then: fabric db migrate)"
-    return "without pgvector (install it on the server, then: fabric db migrate)"
+        return f"{_WITHOUT} (an administrator runs CREATE EXTENSION vector, then: fabric db migrate)"
+    return f"{_WITHOUT} (install it on the server, then: fabric db migrate)"
 
 
 def _fatal(facts: DatabaseFacts) -> HealthFinding | None:

@@ -37,9 +37,13 @@ class DatabaseFacts:
     max_connections: int
     """Of which others than administrators may have so many."""
     has_vectors: bool = True
-    """Whether it can compare vectors itself."""
+    """Whether it can compare the vectors of runs itself."""
+    has_passage_vectors: bool = True
+    """Whether it can compare those of documents."""
     offers_vectors: bool = True
     """Whether its machine has what that needs."""
+    pgvector: str = ""
+    """The version of what compares vectors; empty: there is none in this database."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

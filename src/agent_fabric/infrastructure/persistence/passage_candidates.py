@@ -10,7 +10,9 @@ from agent_fabric.domain.memory.ranking import Candidate
 from agent_fabric.infrastructure.embeddings.int8 import int8_similarities
 from agent_fabric.infrastructure.embeddings.vector_blocks import VectorBlocks
 from agent_fabric.infrastructure.embeddings.vectors import BYTES_EACH, find_numpy
+from agent_fabric.infrastructure.persistence.dialects import POSTGRESQL
 from agent_fabric.infrastructure.persistence.memory_documents import wanted_documents
+from agent_fabric.infrastructure.persistence.passage_embeddings import has_passage_embeddings, nearest_passages
 from agent_fabric.infrastructure.persistence.passage_rows import passage_from
 from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection, marks, storable
 
@@ -25,8 +27,9 @@ class PassageCandidates:
 
     def __init__(self, database: Database) -> None:
         self._search = database.dialect.text_search
+        self._is_postgresql = database.dialect is POSTGRESQL
         self._blocks: VectorBlocks | None = None
-        """The vectors that were compared so far; None where nobody has asked, or there is no numpy."""
+        """Vectors that were compared here; None: nobody has asked, the database compares, or there is no numpy."""
 
     def choose(
         self, connection: SqlConnection, question: PassageQuestion, wanted: DocumentQuery
@@ -94,6 +97,8 @@ class PassageCandidates:
         return [int(number) for (number,) in connection.execute(query, values)]
 
     def _by_meaning(self, connection: SqlConnection, question: PassageQuestion, wanted: DocumentQuery) -> Sequence[int]:
+        if self._is_postgresql and has_passage_embeddings(connection):
+            return nearest_passages(connection, question, wanted)
         blocks = self._open_blocks()
         if blocks is None:
             return _scan(connection, question, wanted)

@@ -5,9 +5,14 @@ from typing import Final
 from agent_fabric.infrastructure.persistence.schema_automation import FIRING_INDEXES
 from agent_fabric.infrastructure.persistence.schema_channels import CHANNEL_FILES, CHANNELS
 from agent_fabric.infrastructure.persistence.schema_fleet import FLEET, FLEET_CALLS
-from agent_fabric.infrastructure.persistence.schema_memory import DOCUMENT_REVISIONS, MEMORY, RESPONSES
+from agent_fabric.infrastructure.persistence.schema_memory import (
+    DOCUMENT_REVISIONS,
+    MEMORY,
+    RESPONSES,
+    VECTORS_BY_HASH,
+)
 
 CAPABILITIES: Final = (
     *(FLEET, CHANNELS, FIRING_INDEXES, MEMORY, FLEET_CALLS, CHANNEL_FILES),
-    *(DOCUMENT_REVISIONS, RESPONSES),
+    *(DOCUMENT_REVISIONS, RESPONSES, VECTORS_BY_HASH),
 )

@@ -94,3 +94,7 @@ RESPONSES: Final = """
     ) STRICT;
     CREATE INDEX response_cache_age ON response_cache (created_at);
     """
+VECTORS_BY_HASH: Final = """
+    CREATE INDEX passage_vectors_by_hash ON passage_vectors (hash);
+    """
+"""Without it, each passage that is removed or added would have all vectors looked through."""

@@ -4,14 +4,13 @@ The extension's table `embeddings` is an index over `run_vectors`: every search 
 vector that is deleted is deleted from it, too.
 """
 
-import sys
-from array import array
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
 from agent_fabric.application.ports.embeddings import Vector
 from agent_fabric.infrastructure.embeddings.vectors import BYTES_EACH, similarities
 from agent_fabric.infrastructure.persistence.dialects import POSTGRESQL, Dialect
+from agent_fabric.infrastructure.persistence.passage_embeddings import vector_literal
 
 MAX_ROWS: Final = 500
 """Vectors that are put into the index in one transaction."""
@@ -107,13 +106,13 @@ class PgVectors:
 
     def catch_up(self, connection: Any, embedder: str) -> bool:
         rows = connection.execute(_MISSING, (embedder, MAX_ROWS)).fetchall()
-        connection.executemany(_PUT, [(_literal(bytes(vector)), run, embedder) for run, vector in rows])
+        connection.executemany(_PUT, [(vector_literal(bytes(vector)), run, embedder) for run, vector in rows])
         return len(rows) == MAX_ROWS
 
     def scores(self, connection: Any, wanted: Wanted) -> dict[int, float]:
         if not _has_index(connection):
             return ScannedVectors().scores(connection, wanted)
-        asked = _literal(wanted.question)
+        asked = vector_literal(wanted.question)
         # A vector of no length is near to nothing; its cosine is no number.
         query = (
             "SELECT run, coalesce(nullif(1 - (embedding <=> CAST(? AS vector)), 'NaN'), 0) FROM embeddings"  # noqa: S608 - ours
@@ -137,10 +136,3 @@ def _and(wanted: Wanted) -> str:
 
 def _has_index(connection: Any) -> bool:
     return bool(connection.execute(_HAS_INDEX).fetchone()[0])
-
-
-def _literal(vector: Vector) -> str:
-    numbers = array("f", vector)
-    if sys.byteorder == "big":
-        numbers.byteswap()
-    return f"[{','.join(map(repr, numbers))}]"

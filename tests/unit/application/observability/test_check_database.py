@@ -68,3 +68,21 @@ def test_a_newer_program_whose_tables_this_one_may_use_is_a_warning() -> None:
     good, warned = check_database(replace(GOOD, format=13), pool=8)
     assert (good.level, warned.level) == (Level.OK, Level.WARN)
     assert "a newer agent-fabric has lifted the tables to format 13" in warned.text
+
+
+@pytest.mark.parametrize(
+    ("facts", "words"),
+    [
+        (replace(GOOD, pgvector="0.8.0"), "vectors by pgvector 0.8.0"),
+        (
+            replace(GOOD, pgvector="0.6.2", has_passage_vectors=False),
+            "those of documents by each process (pgvector 0.7",
+        ),
+        (replace(GOOD, has_vectors=False, has_passage_vectors=False), "CREATE EXTENSION vector"),
+        (replace(GOOD, has_vectors=False, has_passage_vectors=False, offers_vectors=False), "install it on the server"),
+    ],
+)
+def test_it_says_who_compares_vectors_and_what_would_change_that(facts: DatabaseFacts, words: str) -> None:
+    (finding,) = check_database(facts, pool=8)
+    assert finding.level is Level.OK
+    assert words in finding.text

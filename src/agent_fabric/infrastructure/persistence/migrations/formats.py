@@ -9,6 +9,7 @@ from typing import Final
 from sqlalchemy import Connection, text
 
 from agent_fabric.infrastructure.persistence.dialects import POSTGRESQL
+from agent_fabric.infrastructure.persistence.passage_embeddings import PREPARE_PASSAGE_EMBEDDINGS
 from agent_fabric.infrastructure.persistence.schema import FORMAT_TABLE, MIGRATIONS, MIN_WRITER
 from agent_fabric.infrastructure.persistence.vector_search import PREPARE_VECTORS
 
@@ -24,6 +25,7 @@ def lift(connection: Connection) -> None:
     for migration in MIGRATIONS[before:]:
         connection.exec_driver_sql(POSTGRESQL.schema(migration).replace("%", "%%"))
     connection.exec_driver_sql(PREPARE_VECTORS)
+    connection.exec_driver_sql(PREPARE_PASSAGE_EMBEDDINGS)
     connection.execute(text("DELETE FROM fabric_format"))
     known = {"format": len(MIGRATIONS), "min_writer": min_writer}
     connection.execute(text("INSERT INTO fabric_format (version, min_writer) VALUES (:format, :min_writer)"), known)

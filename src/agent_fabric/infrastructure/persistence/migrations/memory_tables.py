@@ -1,6 +1,7 @@
 """The tables of documents and facts as SQLAlchemy describes them; see `tables`."""
 
-from sqlalchemy import Column, Index, PrimaryKeyConstraint, Table
+from pgvector.sqlalchemy import HALFVEC
+from sqlalchemy import Column, ForeignKeyConstraint, Index, PrimaryKeyConstraint, Table
 from sqlalchemy.dialects.postgresql import TSVECTOR
 
 from agent_fabric.infrastructure.persistence.migrations.columns import METADATA, counter, number, octets, real, words
@@ -31,7 +32,7 @@ PASSAGES = Table(
 )
 Index("passages_of_document", PASSAGES.c.document, PASSAGES.c.ordinal)
 Index("passages_by_hash", PASSAGES.c.hash)
-Table(
+PASSAGE_VECTORS = Table(
     "passage_vectors",
     METADATA,
     words("embedder"),
@@ -39,6 +40,19 @@ Table(
     octets("vector"),
     PrimaryKeyConstraint("embedder", "hash"),
 )
+Index("passage_vectors_by_hash", PASSAGE_VECTORS.c.hash)
+PASSAGE_EMBEDDINGS = Table(
+    "passage_embeddings",
+    METADATA,
+    number("passage"),
+    words("embedder"),
+    number("document"),
+    Column("embedding", HALFVEC, nullable=False),
+    PrimaryKeyConstraint("passage", "embedder"),
+    ForeignKeyConstraint(["passage"], ["passages.number"], ondelete="CASCADE"),
+)
+"""There only where the extension is, and new enough."""
+Index("passage_embeddings_of_document", PASSAGE_EMBEDDINGS.c.document)
 PASSAGE_WORDS = Table("passage_words", METADATA, number("rowid", key=True), Column("terms", TSVECTOR, nullable=False))
 Index("passage_words_terms", PASSAGE_WORDS.c.terms, postgresql_using="gin")
 FACTS = Table(

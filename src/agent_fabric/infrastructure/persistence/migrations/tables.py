@@ -4,6 +4,8 @@ What makes the tables is the text in `schema.MIGRATIONS`. This description lets 
 and a test compares both, column by column.
 """
 
+from collections.abc import Collection
+
 from pgvector.sqlalchemy import VECTOR
 from sqlalchemy import (
     Column,
@@ -25,6 +27,7 @@ from agent_fabric.infrastructure.persistence.migrations import (  # noqa: F401 -
     memory_tables,
 )
 from agent_fabric.infrastructure.persistence.migrations.columns import METADATA, counter, number, octets, real, words
+from agent_fabric.infrastructure.persistence.migrations.memory_tables import PASSAGE_EMBEDDINGS
 
 RUNS = Table(
     "runs",
@@ -229,6 +232,7 @@ EMBEDDINGS = Table(
     ForeignKeyConstraint(["embedder", "run"], ["run_vectors.embedder", "run_vectors.run"], ondelete="CASCADE"),
 )
 """There only where the extension is."""
+OF_EXTENSION = (EMBEDDINGS.name, PASSAGE_EMBEDDINGS.name)
 WORDS = Table(
     "run_words",
     METADATA,
@@ -298,8 +302,8 @@ Index("chat_queue_of_session", CHAT_QUEUE.c.session_id, CHAT_QUEUE.c.number)
 Table("fabric_format", METADATA, number("version"), number("min_writer", default="0"))
 
 
-def described(*, vectors: bool) -> MetaData:
-    """Return all tables; that of vectors only where the extension is."""
-    if not vectors:
-        METADATA.remove(EMBEDDINGS)
+def described(*, left_out: Collection[str] = ()) -> MetaData:
+    """Return all tables but those that a database without the extension, or with an old one, does not have."""
+    for name in left_out:
+        METADATA.remove(METADATA.tables[name])
     return METADATA

@@ -15,7 +15,9 @@ SELECT current_setting('server_version'), current_setting('server_encoding'), pg
        (SELECT datconnlimit FROM pg_database WHERE datname = current_database())
 """
 _VECTORS = """
-SELECT to_regclass('embeddings') IS NOT NULL, EXISTS (SELECT 1 FROM pg_available_extensions WHERE name = 'vector')
+SELECT to_regclass('embeddings') IS NOT NULL, to_regclass('passage_embeddings') IS NOT NULL,
+       EXISTS (SELECT 1 FROM pg_available_extensions WHERE name = 'vector'),
+       coalesce((SELECT extversion FROM pg_extension WHERE extname = 'vector'), '')
 """
 
 
@@ -31,7 +33,7 @@ def examine(url: str) -> DatabaseFacts:
         with explained(place):
             version, encoding, standby, commit, fsync, asynchronous, *limits = connection.execute(_FACTS).fetchone()
             found = format_of(connection)
-            has_vectors, offers_vectors = connection.execute(_VECTORS).fetchone()
+            of_runs, of_passages, offers_vectors, pgvector = connection.execute(_VECTORS).fetchone()
             return DatabaseFacts(
                 place=place,
                 version=str(version),
@@ -44,8 +46,10 @@ def examine(url: str) -> DatabaseFacts:
                 fsync=bool(fsync),
                 asynchronous_standbys=int(asynchronous),
                 max_connections=min(int(limit) for limit in limits if limit is not None and int(limit) >= 0),
-                has_vectors=bool(has_vectors),
+                has_vectors=bool(of_runs),
+                has_passage_vectors=bool(of_passages),
                 offers_vectors=bool(offers_vectors),
+                pgvector=str(pgvector),
             )
     finally:
         connection.close()

@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 from agent_fabric.application.ports.database import Migrated
 from agent_fabric.domain.errors import StoreUnavailable
 from agent_fabric.infrastructure.persistence.dialects import POSTGRESQL
+from agent_fabric.infrastructure.persistence.passage_embeddings import PREPARE_PASSAGE_EMBEDDINGS
 from agent_fabric.infrastructure.persistence.postgres.connection import PostgresConnection, place_of
 from agent_fabric.infrastructure.persistence.postgres.errors import explained
 from agent_fabric.infrastructure.persistence.schema import FORMAT_TABLE, MIGRATIONS, MIN_WRITER
@@ -36,6 +37,7 @@ def migrate(url: str) -> Migrated:
             for migration in MIGRATIONS[before:]:
                 connection.execute(POSTGRESQL.schema(migration))
             connection.execute(PREPARE_VECTORS)
+            connection.execute(PREPARE_PASSAGE_EMBEDDINGS)
             connection.execute("DELETE FROM fabric_format")
             known = (len(MIGRATIONS), max(MIN_WRITER, min_writer))
             connection.execute("INSERT INTO fabric_format (version, min_writer) VALUES (?, ?)", known)
