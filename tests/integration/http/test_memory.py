@@ -12,10 +12,11 @@ from aiohttp import web
 
 from agent_fabric.bootstrap.records import owner_here
 from agent_fabric.client import FabricClient
-from agent_fabric.domain.errors import FactRefused, MemoryNotFound, MissingExtra
+from agent_fabric.domain.errors import FactRefused, MemoryNotFound, MissingExtra, StoreUnavailable
 from agent_fabric.domain.identity import RUN_HEADER, Scope
 from agent_fabric.infrastructure.embeddings.sentence_encoder import SentenceEncoder
 from agent_fabric.infrastructure.embeddings.vectors import packed
+from agent_fabric.interfaces.http.vector_runs import VectorRuns
 from agent_fabric.testing.scripted_model import Answer, Say
 from integration.http.served import Served, bearer, served
 from integration.http.test_sessions import answered, new_session, say
@@ -208,3 +209,29 @@ async def test_an_upload_is_found_by_words_at_once_and_a_run_makes_its_vectors(
         assert run["status"] in ("running", "completed")
         again = (await ask.post("/api/v1/documents", json={"source": "0.md", "text": texts[0]})).json()
         assert again["state"] == "ready"
+
+
+@pytest.mark.proves("ME-1", "ME-2")
+async def test_vectors_of_an_upload_that_no_run_knows_of_are_made_by_the_next_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    embedder = Letters()
+    embedder.busy.set()
+    monkeypatch.setattr("agent_fabric.bootstrap.memory._embedder", lambda *_: embedder)
+
+    async def killed(*_: object) -> None:
+        raise StoreUnavailable("as if the server were killed here")
+
+    with monkeypatch.context() as until_then:
+        until_then.setattr(VectorRuns, "ensure", killed)
+        async with served(tmp_path) as server:
+            added = await server.client.post("/api/v1/documents", json={"source": "0.md", "text": HANDBOOK})
+            assert added.status_code == 503
+            (left,) = (await server.client.get("/api/v1/documents")).json()["documents"]
+            assert left["state"] == "words_ready"
+            assert (await server.client.get("/runs")).json()["runs"] == []
+    async with served(tmp_path) as server, asyncio.timeout(30):
+        while (await server.client.get(f"/api/v1/documents/{left['id']}")).json()["state"] != "ready":
+            await asyncio.sleep(0.05)
+        (run,) = (await server.client.get("/runs")).json()["runs"]
+        assert run["prompt"].startswith("workflow add-documents")

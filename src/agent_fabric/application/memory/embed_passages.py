@@ -25,6 +25,10 @@ class EmbedPassages:
             ModelError: the server that makes the vectors gave no usable answer; what was read is kept.
         """
         name, done = self.embedder.name, 0
+        if not self.embedder.dimensions:
+            await self.embedder.embed(
+                ["-"]
+            )  # only its answer tells; otherwise all that have a vector would be read again
         while unread := await self.passages.unread(name, dimensions=self.embedder.dimensions, limit=LISTED):
             for start in range(0, len(unread), AT_ONCE):
                 part = unread[start : start + AT_ONCE]

@@ -38,7 +38,7 @@ from agent_fabric.interfaces.http.routes.fleet_plans import add_fleet_plans
 from agent_fabric.interfaces.http.routes.health import add_health
 from agent_fabric.interfaces.http.routes.identity import add_identity
 from agent_fabric.interfaces.http.routes.mcp import McpDoor, add_mcp
-from agent_fabric.interfaces.http.routes.memory import add_memory
+from agent_fabric.interfaces.http.routes.memory import LazyMemory, add_memory
 from agent_fabric.interfaces.http.routes.model_server import add_model_server
 from agent_fabric.interfaces.http.routes.models import add_models
 from agent_fabric.interfaces.http.routes.node_execution import add_node_execution
@@ -77,7 +77,7 @@ def create_app(
 
     At `own_url` it can be reached from this machine: some doors ask the server in the name of who came through them.
     """
-    mcp, sockets = McpDoor(own_url), Sockets()
+    mcp, sockets, memory = McpDoor(own_url), Sockets(), LazyMemory(fabric)
     addresses = Addresses(fabric.settings.trusted_proxies)
     gate = Middleware(
         Gate,
@@ -100,7 +100,7 @@ def create_app(
             *middleware,
         ],
         responses=problems(*EVERYWHERE),
-        lifespan=lambda _: _lifespan(fabric, live, mcp, sockets),
+        lifespan=lambda _: _lifespan(fabric, live, mcp, sockets, memory),
         # Traces are made from the events of runs; FastAPI's own would cost every request.
         telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
     )
@@ -123,7 +123,7 @@ def create_app(
     add_channels(app, fabric)
     add_sessions(app, fabric)
     add_turns(app, fabric)
-    add_memory(app, fabric)
+    add_memory(app, fabric, memory)
     add_approvals(app, fabric)
     add_changes(app, fabric)
     add_files(app, fabric)
@@ -153,7 +153,9 @@ def create_app(
 
 
 @asynccontextmanager
-async def _lifespan(fabric: ServerFabric, live: LiveRuns, mcp: McpDoor, sockets: Sockets) -> AsyncIterator[None]:
+async def _lifespan(
+    fabric: ServerFabric, live: LiveRuns, mcp: McpDoor, sockets: Sockets, memory: LazyMemory
+) -> AsyncIterator[None]:
     unfinished = await fabric.left_at_start()
     fabric.dispatch.expect(unfinished)
     fabric.listen_to_hints()
@@ -168,6 +170,7 @@ async def _lifespan(fabric: ServerFabric, live: LiveRuns, mcp: McpDoor, sockets:
         asyncio.create_task(fabric.evals.jobs.resume_unfinished()),
         asyncio.create_task(fabric.log_missing_prerequisites()),
         asyncio.create_task(fabric.log_shared_runs()),
+        asyncio.create_task(memory.find_missing_vectors()()),
         *(asyncio.create_task(duty) for duty in fabric.operations.duties()),
         *(asyncio.create_task(duty) for duty in fabric.fleet.duties()),
         *(asyncio.create_task(duty) for duty in fabric.channels.duties()),

@@ -2,7 +2,7 @@
 
 A document is found by its words as soon as the request ends. Its vectors take long, so a run makes them, which goes on
 after the server was killed. One such run makes the vectors of all documents that have none, so that a hundred uploads
-need no hundred runs.
+need no hundred runs. What is left without one, `FindMissingVectors` finds.
 """
 
 import asyncio
@@ -63,4 +63,4 @@ class VectorRuns:
         try:
             await self._start(by)
         except FabricError as problem:
-            _log.warning("The vectors of uploaded documents wait for the next upload: %s", problem.message)
+            _log.warning("The vectors of uploaded documents wait for a while: %s", problem.message)

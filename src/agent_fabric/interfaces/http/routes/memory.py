@@ -5,23 +5,25 @@ import binascii
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Annotated, assert_never
+from typing import Annotated, Final, assert_never
 
 from fastapi import FastAPI, Path, Query, Request
 from starlette.responses import Response
 
 from agent_fabric.application.automation.manage_schedules import require_person
+from agent_fabric.application.memory.find_missing_vectors import FindMissingVectors
 from agent_fabric.application.ports.memory import DocumentQuery, FactQuery, NewDocument
 from agent_fabric.bootstrap.memory import Memory, ingestion_task, open_memory
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.bootstrap.workflows import Workflows, open_workflows
 from agent_fabric.domain.errors import DocumentUnreadable, InvalidInputs
-from agent_fabric.domain.identity import Scope
+from agent_fabric.domain.identity import Kind, Principal, Scope, widened
 from agent_fabric.domain.memory.documents import DocumentState, accept_labels
 from agent_fabric.domain.memory.facts import FactKind, FactStatus
 from agent_fabric.domain.memory.ingested import outcome_of
 from agent_fabric.domain.ownership import Viewer, Visibility, owner_of
 from agent_fabric.domain.runs.task import RunResult, Task
+from agent_fabric.infrastructure.observability.operations_log import operations_log
 from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.bodies import body_of
 from agent_fabric.interfaces.http.locks import who_asks
@@ -57,10 +59,12 @@ Passages = Annotated[int, Query(ge=1, le=50, description="Most passages to show.
 LabelFilter = Annotated[str, Query(max_length=1_000, description="Only documents with one of these, comma-separated.")]
 First = Annotated[int, Query(ge=0, le=1_000_000, description="The number of the first passage.")]
 Last = Annotated[int | None, Query(ge=0, le=1_000_000, description="The number of the last passage.")]
+SERVER: Final = Principal("server", Kind.LOCAL, widened((Scope.RUNS,)))
+"""In whose name vectors are made that nobody has asked for: the log of such a run holds counts, and no texts."""
 StatusFilter = Annotated[FactStatus | None, Query(description="Only facts of this status.")]
 
 
-class _LazyMemory:
+class LazyMemory:
     """The use cases, joined when somebody first asks: the embedder costs memory."""
 
     def __init__(self, fabric: ServerFabric) -> None:
@@ -81,16 +85,28 @@ class _LazyMemory:
 
         return VectorRuns(self._fabric, task)
 
+    def find_missing_vectors(self) -> FindMissingVectors:
+        """Return what has vectors made that nobody is making."""
+        fabric, storage = self._fabric, self._fabric.records.storage
+        return FindMissingVectors(
+            storage.memory,
+            lambda: self.memory.search.embedder,
+            fabric.catalogue,
+            fabric.dispatch,
+            lambda: self.vectors.ensure(SERVER),
+            storage.agent_locks,
+            operations_log("memory"),
+        )
 
-def add_memory(app: FastAPI, fabric: ServerFabric) -> None:
+
+def add_memory(app: FastAPI, fabric: ServerFabric, lazy: LazyMemory) -> None:
     """Add the routes. Facts and private documents exist for their owner only, whoever else is an admin."""
-    lazy = _LazyMemory(fabric)
     _add_documents(app, fabric, lazy)
     _add_reading_of_facts(app, lazy)
     _add_changes_of_facts(app, lazy)
 
 
-def _add_documents(app: FastAPI, fabric: ServerFabric, lazy: _LazyMemory) -> None:
+def _add_documents(app: FastAPI, fabric: ServerFabric, lazy: LazyMemory) -> None:
     @app.get(
         "/api/v1/memory/search",
         **operation("memory", Scope.RUNS_READ, "Search documents and facts", FOUND_LIST, fails=[501, 502, 503, 504]),
@@ -181,7 +197,7 @@ def _add_documents(app: FastAPI, fabric: ServerFabric, lazy: _LazyMemory) -> Non
         )
 
 
-def _add_reading_of_facts(app: FastAPI, lazy: _LazyMemory) -> None:
+def _add_reading_of_facts(app: FastAPI, lazy: LazyMemory) -> None:
     @app.get(FACTS_BASE, **operation("memory", Scope.RUNS_READ, "List facts", FACTS))
     async def facts(request: Request, status: StatusFilter = None) -> Response:
         """One's own, the newest first; `proposed` ones wait for a review."""
@@ -201,7 +217,7 @@ def _add_reading_of_facts(app: FastAPI, lazy: _LazyMemory) -> None:
         return json_answer(HISTORY.dump(history_of(found)))
 
 
-def _add_changes_of_facts(app: FastAPI, lazy: _LazyMemory) -> None:
+def _add_changes_of_facts(app: FastAPI, lazy: LazyMemory) -> None:
     @app.post(
         FACTS_BASE,
         **operation(
@@ -275,7 +291,7 @@ def _add_changes_of_facts(app: FastAPI, lazy: _LazyMemory) -> None:
         return json_answer(FORGOTTEN.dump(forgotten_fact(done, erased=erase)))
 
 
-async def _add_page(fabric: ServerFabric, lazy: _LazyMemory, request: Request, wish: DocumentRequest) -> Response:
+async def _add_page(fabric: ServerFabric, lazy: LazyMemory, request: Request, wish: DocumentRequest) -> Response:
     """Start a run that fetches a page, and wait until it has ended or waits itself."""
     if wish.source is not None or wish.text is not None or wish.content is not None or wish.media_type is not None:
         raise InvalidInputs(
