@@ -1,27 +1,30 @@
 """What a hub costs with many machines: memory, commands, fan-out, reconnects, silence.
 
-    python benchmarks/bench_fleet.py [--nodes 1000] [--commands 500] [--drops 10] [--processes 0]
+    python benchmarks/bench_fleet.py [--nodes 1000] [--commands 500] [--drops 10] [--processes 0] [--machines 0]
 
 The hub is a process of its own. The nodes are light ones in this process: they have keys, show who they are, and keep
-no spool. In the same run, beside them: as many plain `websockets` connections to a plain server, and the time of one
-fsync. `--processes N` starts N true nodes, stops them without a word, and measures until the hub says offline.
+no spool. Commands are asked for by a third process, one after the other; between two of them it asks the hub for
+something that needs neither disk nor machine, and takes the time of one fsync: the floor in the same run. Beside it: as
+many plain `websockets` connections to a plain server.
+
+`--processes N` starts N light nodes that are processes of their own, `--machines M` M true ones with their spools; all
+are stopped (SIGSTOP) at the same moment, and it is measured until the hub shows the last of them as offline.
 """
 
 import argparse
 import asyncio
+import json
+import math
 import os
 import shutil
 import signal
 import socket
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import httpx2
 
@@ -31,74 +34,21 @@ sys.path.insert(0, str(ROOT / "tests"))
 from websockets.asyncio.client import connect  # noqa: E402 - the path comes first
 from websockets.asyncio.server import serve  # noqa: E402
 
-from agent_fabric.application.fleet.json_rpc import RpcPeer  # noqa: E402
-from agent_fabric.domain.fleet.handshake import node_message  # noqa: E402
-from agent_fabric.domain.fleet.node_tools import NODE_TOOLS  # noqa: E402
-from agent_fabric.domain.fleet.protocol import SOCKET_PATH, Method  # noqa: E402
-from agent_fabric.infrastructure.fleet.signing import SigningKey  # noqa: E402
 from agent_fabric.infrastructure.identity.local_token import local_token  # noqa: E402
-from agent_fabric.infrastructure.node.websocket import WebSocket  # noqa: E402
-from integration.fleet.machines import OPEN, enrol, until_status  # noqa: E402
+from integration.fleet.light_nodes import LightNode, light_processes  # noqa: E402
+from integration.fleet.machines import OPEN, enrol  # noqa: E402
 
 START_TIMEOUT_S = 60.0
 BACK_TIMEOUT_S = 60.0
+NOTICED_TIMEOUT_S = 120.0
 AT_ONCE = 64
+WARM_UP = 20
+TOKEN = "BENCH_FLEET_TOKEN"
 
 
-@dataclass(slots=True)
-class LightNode:
-    """A node that answers at once and remembers nothing but its state."""
-
-    url: str
-    token: str
-    name: str
-    key: SigningKey = field(default_factory=SigningKey.new)
-    agent_id: str = ""
-    hub_key: str = ""
-    state: str = ""
-    socket: WebSocket | None = None
-    tasks: "list[asyncio.Task[None]]" = field(default_factory=list)
-
-    async def join(self, client: httpx2.AsyncClient) -> None:
-        """Enrol."""
-        body = {"token": self.token, "public_key": self.key.public, "name": self.name, "os_info": {}}
-        told = (await client.post("/api/v1/nodes/join", json=body)).json()
-        self.agent_id, self.hub_key = told["agent_id"], told["hub_key"]
-
-    async def connect(self) -> None:
-        """Connect, and show who this is."""
-        self.socket = await WebSocket.connect(f"{self.url.replace('http', 'ws')}{SOCKET_PATH}")
-        peer = RpcPeer(self.socket.send, self._answer)
-        self.tasks = [asyncio.create_task(self._read(self.socket, peer))]
-        about = {"public_key": self.key.public, "nonce": "n", "uid": 1000, "floor": {"profile": "open"}}
-        tools = {"native_tools": list(NODE_TOOLS)}
-        told = await peer.call(
-            Method.IDENTIFY, {"agent_id": self.agent_id, "capabilities": tools, "node": about}, timeout_s=60.0
-        )
-        message = node_message(self.agent_id, self.hub_key, told["challenge"], self.state)
-        proof = {"signature": self.key.sign(message), "state": self.state}
-        told = await peer.call(Method.PROVE, proof, timeout_s=60.0)
-        self.state = told["state"]
-        self.tasks.append(asyncio.create_task(self._beat(peer, float(told["heartbeat_s"]))))
-
-    async def drop(self) -> None:
-        """End the connection without a word."""
-        for task in self.tasks:
-            task.cancel()
-        if self.socket is not None:
-            self.socket._writer.transport.abort()  # noqa: SLF001 - a cable that is pulled out says nothing
-
-    async def _read(self, socket: WebSocket, peer: RpcPeer) -> None:
-        while True:
-            await peer.receive(await socket.receive())
-
-    async def _beat(self, peer: RpcPeer, every_s: float) -> None:
-        while True:
-            await asyncio.sleep(every_s)
-            await peer.call(Method.HEARTBEAT, {"busy": 0}, timeout_s=60.0)
-
-    async def _answer(self, method: str, _: Mapping[str, Any]) -> Any:
-        return {"status": "success", "exit_code": 0, "stdout": ""} if method == Method.EXECUTE else {}
+def name_of(number: int) -> str:
+    """Return the name of a light node."""
+    return f"node-{number:04}"
 
 
 def free_port() -> int:
@@ -114,17 +64,24 @@ def memory_kb(pid: int) -> int:
     return sum(int(line.split()[1]) for line in lines if line.startswith(("Private_Clean", "Private_Dirty")))
 
 
-def fsync_ms(folder: Path, times: int = 100) -> float:
-    """Return the median time of one small write with fsync."""
-    taken = []
-    with (folder / "fsync").open("wb") as file:
-        for _ in range(times):
-            file.write(b"x" * 4096)
-            file.flush()
-            began = time.perf_counter()
-            os.fsync(file.fileno())
-            taken.append((time.perf_counter() - began) * 1_000)
-    return statistics.median(taken)
+def cpu_ms(pid: int) -> int:
+    """Return how much processor time a process has had, to ten milliseconds."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) * 1_000 // os.sysconf("SC_CLK_TCK")
+
+
+def timed_fsync(file: BinaryIO) -> float:
+    """Return how long one small write with fsync takes, in milliseconds."""
+    file.write(b"x" * 4096)
+    file.flush()
+    began = time.perf_counter()
+    os.fsync(file.fileno())
+    return (time.perf_counter() - began) * 1_000
+
+
+def share_of(taken: list[float], share: float) -> float:
+    """Return what a share of the values does not exceed."""
+    return sorted(taken)[max(0, math.ceil(len(taken) * share) - 1)]
 
 
 async def everybody(work: list[Any]) -> None:
@@ -156,11 +113,6 @@ async def online(client: httpx2.AsyncClient) -> int:
     return sum(node["status"] == "online" for node in found)
 
 
-async def is_online(client: httpx2.AsyncClient, name: str) -> bool:
-    """Tell whether the hub holds a node for online."""
-    return bool((await client.get(f"/api/v1/nodes/{name}")).json()["status"] == "online")
-
-
 async def plain_sockets(count: int) -> float:
     """Return what a plain server needs for each idle connection, in KB; client and server are one process."""
     port = free_port()
@@ -181,6 +133,39 @@ async def timed_command(client: httpx2.AsyncClient, name: str) -> float:
     return (time.perf_counter() - began) * 1_000
 
 
+async def timed_read(client: httpx2.AsyncClient) -> float:
+    """Return how long an answer takes that needs neither disk nor machine, in milliseconds."""
+    began = time.perf_counter()
+    assert (await client.get("/ready")).status_code == 200
+    return (time.perf_counter() - began) * 1_000
+
+
+async def ask_alone(options: argparse.Namespace) -> None:
+    """Be the process that asks for commands; print what each of them, and of the floors, took."""
+    taken: dict[str, list[float]] = {"command": [], "read": [], "fsync": []}
+    headers = {"authorization": f"Bearer {os.environ[TOKEN]}"}
+    async with httpx2.AsyncClient(base_url=options.ask, timeout=120.0, headers=headers) as client:
+        with (Path.cwd() / "fsync").open("wb") as file:
+            for number in range(-WARM_UP, options.commands):
+                command = await timed_command(client, name_of(number % options.nodes))
+                read, fsync = await timed_read(client), timed_fsync(file)
+                if number >= 0:
+                    taken["command"].append(command)
+                    taken["read"].append(read)
+                    taken["fsync"].append(fsync)
+    print(json.dumps(taken))
+
+
+async def asked_alone(options: argparse.Namespace, folder: Path, url: str) -> dict[str, list[float]]:
+    """Return what commands and floors took, as a process of its own has measured it."""
+    words = (sys.executable, __file__, "--ask", url, "--commands", str(options.commands), "--nodes", str(options.nodes))
+    environment = {**os.environ, TOKEN: local_token(folder / ".fabric")}
+    asking = await asyncio.create_subprocess_exec(*words, cwd=folder, env=environment, stdout=subprocess.PIPE)
+    told, _ = await asking.communicate()
+    found: dict[str, list[float]] = json.loads(told)
+    return found
+
+
 async def timed_fan_out(client: httpx2.AsyncClient, count: int) -> float:
     """Return how long one command on all machines takes, the best of three, in seconds."""
     body = {"selector": "all", "tool_name": "run_command", "arguments": {"command": "uptime"}}
@@ -197,10 +182,10 @@ async def timed_fan_out(client: httpx2.AsyncClient, count: int) -> float:
 
 async def measure(options: argparse.Namespace, folder: Path, pid: int, client: httpx2.AsyncClient, url: str) -> None:
     """Print the figures."""
-    rows: list[tuple[str, str, str]] = []
+    rows: list[tuple[str, str, str]] = [("load of the machine", f"{os.getloadavg()[0]:.1f}", "")]
     invite = {"uses": options.nodes, "expires_in_s": 3600}
     token = (await client.post("/api/v1/nodes/invites", json=invite)).json()["token"]
-    nodes = [LightNode(url, token, f"node-{number:04}") for number in range(options.nodes)]
+    nodes = [LightNode(url, token, name_of(number)) for number in range(options.nodes)]
     await everybody([node.join(client) for node in nodes])
     before = memory_kb(pid)
     await everybody([node.connect() for node in nodes])
@@ -209,11 +194,14 @@ async def measure(options: argparse.Namespace, folder: Path, pid: int, client: h
     rows.append(("memory per idle node, KB", f"{each:.1f}", "40"))
     rows.append(("  plain websockets, KB", f"{await plain_sockets(min(options.nodes, 1_000)):.1f}", ""))
 
-    taken = sorted([await timed_command(client, nodes[n % options.nodes].name) for n in range(options.commands)])
-    disk = fsync_ms(folder)
-    p99 = taken[int(len(taken) * 0.99) - 1]
-    rows.append(("command p50, ms", f"{statistics.median(taken):.1f}", ""))
-    rows.append(("command p99, ms", f"{p99:.1f}", f"10 + fsyncs of {disk:.1f}"))
+    busy = cpu_ms(pid)
+    taken = await asked_alone(options, folder, url)
+    busy = cpu_ms(pid) - busy
+    p50, p99 = ({name: share_of(values, share) for name, values in taken.items()} for share in (0.5, 0.99))
+    rows.append(("command p50, ms", f"{p50['command']:.1f}", f"10 + 2 fsyncs of {p50['fsync']:.1f}"))
+    rows.append(("command p99, ms", f"{p99['command']:.1f}", f"10 + 2 fsyncs of {p99['fsync']:.1f}"))
+    rows.append(("  a read without disk, p50 and p99, ms", f"{p50['read']:.1f} and {p99['read']:.1f}", ""))
+    rows.append(("  processor of the hub for one of each, ms", f"{busy / (options.commands + WARM_UP):.1f}", ""))
 
     rows.append((f"fan-out to {options.nodes}, s", f"{await timed_fan_out(client, options.nodes):.2f}", "1"))
     began = time.perf_counter()
@@ -231,30 +219,48 @@ async def measure(options: argparse.Namespace, folder: Path, pid: int, client: h
         longest = max(longest, time.perf_counter() - began)
     rows.append((f"all dropped and back, {options.drops} times: the longest, s", f"{longest:.1f}", "30"))
     rows.append(("  growth, MB", f"{(memory_kb(pid) - grown) / 1024:.1f}", "20"))
-    if options.processes:
-        rows.append(("stopped processes noticed, s", f"{await noticed(client, folder, options.processes):.1f}", "50"))
+    if options.processes or options.machines:
+        await asyncio.gather(*(node.drop() for node in nodes))
+        taken_s = await noticed(client, folder, url, options)
+        what = f"{options.processes} light and {options.machines} true nodes, stopped processes: noticed, s"
+        rows.append((what, f"{taken_s[0]:.1f} to {taken_s[-1]:.1f}", "50"))
     print("| | measured | at most |\n|---|--:|--:|")
     for name, value, goal in rows:
         print(f"| {name} | {value} | {goal} |")
 
 
-async def noticed(client: httpx2.AsyncClient, folder: Path, count: int) -> float:
-    """Return how long it takes until the hub says of all stopped nodes that they are offline."""
-    machines = [await enrol(client, folder / f"m{number}", f"true-{number}", OPEN) for number in range(count)]
+async def until_count(client: httpx2.AsyncClient, wanted: int) -> None:
+    """Wait until so many nodes are online."""
+    async with asyncio.timeout(NOTICED_TIMEOUT_S):
+        while await online(client) != wanted:  # noqa: ASYNC110 - it is another process
+            await asyncio.sleep(0.2)
+
+
+async def noticed(
+    client: httpx2.AsyncClient, folder: Path, url: str, options: argparse.Namespace
+) -> tuple[float, float]:
+    """Return how long it takes until the hub says of the first and of all stopped nodes that they are offline."""
+    await until_count(client, 0)
+    machines = [
+        await enrol(client, folder / f"m{number}", f"true-{number}", OPEN) for number in range(options.machines)
+    ]
+    invite = {"uses": max(1, options.processes), "expires_in_s": 3600}
+    token = (await client.post("/api/v1/nodes/invites", json=invite)).json()["token"]
     try:
-        for machine in machines:
-            machine.start()
-        for machine in machines:
-            await until_status(client, machine.name, "online")
-        for machine in machines:
-            assert machine.process is not None
-            machine.process.send_signal(signal.SIGSTOP)
-        began = time.perf_counter()
-        async with asyncio.timeout(120.0):
+        async with light_processes(url, options.processes, token, "--prefix", "stopped") as light:
             for machine in machines:
-                while await is_online(client, machine.name):  # noqa: ASYNC110 - as above
+                machine.start()
+            await until_count(client, options.processes + options.machines)
+            stopped = [*light, *(machine.process.pid for machine in machines if machine.process is not None)]
+            for pid in stopped:
+                os.kill(pid, signal.SIGSTOP)
+            began = time.perf_counter()
+            async with asyncio.timeout(NOTICED_TIMEOUT_S):
+                while await online(client) == len(stopped):  # noqa: ASYNC110 - as above
                     await asyncio.sleep(0.2)
-        return time.perf_counter() - began
+                first = time.perf_counter() - began
+            await until_count(client, 0)
+            return first, time.perf_counter() - began
     finally:
         for machine in machines:
             machine.kill()
@@ -286,6 +292,12 @@ def main(options: argparse.Namespace) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    for option, default in (("--nodes", 1_000), ("--commands", 500), ("--drops", 10), ("--processes", 0)):
+    counts = {"--nodes": 1_000, "--commands": 500, "--drops": 10, "--processes": 0, "--machines": 0}
+    for option, default in counts.items():
         parser.add_argument(option, type=int, default=default)
-    main(parser.parse_args())
+    parser.add_argument("--ask", default="", help=argparse.SUPPRESS)
+    told = parser.parse_args()
+    if told.ask:
+        asyncio.run(ask_alone(told))
+    else:
+        main(told)
