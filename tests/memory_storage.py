@@ -43,6 +43,7 @@ from agent_fabric.testing.fleet import (
     MemoryNodes,
     MemoryNodeWork,
     MemoryPlans,
+    MemoryPresence,
 )
 from agent_fabric.testing.identity import MemoryActs, MemoryEndedLogins, MemoryKeys, MemoryUsers
 from agent_fabric.testing.memory import MemoryOfDocuments, MemoryResponses
@@ -91,6 +92,7 @@ class MemoryStorage:
         self.deliveries = MemoryDeliveries(self.automation, self.outbox)
         self.channels = MemoryChannels()
         self.nodes = MemoryNodes()
+        self.node_presence = MemoryPresence(self.nodes)
         self.node_invites = MemoryInvites(self.nodes)
         self.node_commands = MemoryCommands()
         self.node_calls = MemoryCalls()

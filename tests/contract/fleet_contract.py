@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from agent_fabric.application.ports.fleet import SeenNode
 from agent_fabric.application.ports.storage import Storage
 from agent_fabric.domain.errors import NameTaken
 from agent_fabric.domain.fleet.commands import CommandStatus, Invite, NodeCommand
@@ -150,6 +151,26 @@ class FleetContract:
         found = await storage.nodes.find(NODE.id)
         assert found is not None
         assert found.status is NodeStatus.ONLINE
+
+    async def test_nodes_that_were_heard_of_are_noted_at_once_unless_a_newer_connection_is_there(
+        self, storage: Storage
+    ) -> None:
+        await storage.node_invites.add(replace(INVITE, uses_left=3))
+        made = [
+            await storage.node_invites.join(
+                b"hash", replace(NODE, id=NodeId(f"n{number}"), name=f"web-{number}", public_key=f"k{number}"), at=20.0
+            )
+            for number in range(3)
+        ]
+        ids = [node.id for node in made if node is not None]
+        for node_id in ids:
+            await storage.nodes.update(node_id, {"generation": 2, "status": "online", "last_seen": 1.0})
+        await storage.nodes.update(ids[2], {"status": "conflict"})
+        seen = [SeenNode(ids[0], 2, 30.5), SeenNode(ids[1], 1, 31.5), SeenNode(ids[2], 2, 32.5)]
+        assert set(await storage.node_presence.note(seen, held_by="")) == {ids[0]}
+        assert [node.last_seen for node in await storage.nodes.list()] == [30.5, 1.0, 1.0]
+        await storage.node_presence.forget_gone()
+        assert [node.status.value for node in await storage.nodes.list()] == ["online", "online", "conflict"]
 
     async def test_a_call_of_a_node_is_answered_once_and_fetched_once(self, storage: Storage) -> None:
         calls = storage.node_calls

@@ -138,6 +138,9 @@ def open_fleet(root: Path, local: LocalFabric, wake_ups: WakeUps, watch: WatchPe
     def hint(node_id: NodeId) -> None:
         wake_ups.poke(NODES, {"node": node_id})
 
+    def holder() -> str:
+        return "" if storage.cluster is None else storage.cluster.worker_id
+
     async def plan_status(plan_id: str) -> PlanStatus | None:
         found = await storage.fleet_plans.find(plan_id)
         return None if found is None else found.status
@@ -181,6 +184,7 @@ def open_fleet(root: Path, local: LocalFabric, wake_ups: WakeUps, watch: WatchPe
             shared,
             lambda about: wake_ups.poke(NODES, about),
             plan_status,
+            holder,
         ),
         invite=InviteNode(storage.node_invites, clock),
         dispatch=dispatch,
@@ -192,7 +196,16 @@ def open_fleet(root: Path, local: LocalFabric, wake_ups: WakeUps, watch: WatchPe
         plans=storage.fleet_plans,
         key=key,
         _general=general,
-        _presence=TrackPresence(storage.nodes, storage.node_commands, live, clock, shared, call.forget_old),
+        _presence=TrackPresence(
+            storage.nodes,
+            storage.node_presence,
+            storage.node_commands,
+            live,
+            clock,
+            shared,
+            call.forget_old,
+            holder,
+        ),
         _settle=settle,
         _find_work=find_work,
         _wake_ups=wake_ups,

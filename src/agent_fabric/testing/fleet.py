@@ -1,10 +1,10 @@
 """Machines, invitations and commands in memory, for tests."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from agent_fabric.application.ports.fleet import NodeStates
+from agent_fabric.application.ports.fleet import NodeStates, SeenNode
 from agent_fabric.domain.acts import Act
 from agent_fabric.domain.errors import NameTaken
 from agent_fabric.domain.fleet.commands import CommandStatus, Invite, NodeCommand
@@ -19,6 +19,7 @@ class MemoryNodes:
     def __init__(self) -> None:
         self.kept: dict[NodeId, Node] = {}
         self.known: dict[NodeId, NodeStates] = {}
+        self.holders: dict[NodeId, str] = {}
 
     async def list(self, *, revoked: bool = False) -> Sequence[Node]:
         found = (node for node in self.kept.values() if revoked or node.status is not NodeStatus.REVOKED)
@@ -45,6 +46,7 @@ class MemoryNodes:
         rest = dict(changes)
         states = self.known.get(node_id, NodeStates("", ""))
         self.known[node_id] = NodeStates(rest.pop("state", states.current), rest.pop("previous_state", states.previous))
+        self.holders[node_id] = rest.pop("held_by", self.holders.get(node_id, ""))
         other = self.find_now(str(rest.get("name", "")))
         if other is not None and other.id != node_id:
             raise NameTaken(f"There is a node {other.name!r} already")
@@ -55,6 +57,26 @@ class MemoryNodes:
 
     async def states(self, node_id: NodeId) -> NodeStates:
         return self.known.get(node_id, NodeStates("", ""))
+
+
+class MemoryPresence:
+    """NodePresence in memory; no other server shares it."""
+
+    def __init__(self, nodes: MemoryNodes) -> None:
+        self._nodes = nodes
+
+    async def note(self, seen: Sequence[SeenNode], *, held_by: str) -> Collection[NodeId]:
+        newest = set()
+        for each in seen:
+            node = self._nodes.kept.get(each.node_id)
+            if node is not None and node.status in {NodeStatus.ONLINE, NodeStatus.OFFLINE}:
+                changes = {"status": NodeStatus.ONLINE, "last_seen": each.at, "held_by": held_by}
+                if await self._nodes.update(each.node_id, changes, generation=each.generation) is not None:
+                    newest.add(each.node_id)
+        return newest
+
+    async def forget_gone(self) -> None:
+        return None
 
 
 class MemoryInvites:

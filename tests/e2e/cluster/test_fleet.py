@@ -30,6 +30,7 @@ from integration.http.served import TLS, bearer
 
 SCRIPT = Script((Finish(summary="done", artifacts=[], next_steps=[], notes=""),))
 FLOOR = "allow_root = true\npty_support = true\nfile_transfer = true\n"
+LEASE_S = 3.0
 AT_ONCE_S = 5.0
 """Far below the half minute after which a connection looks by itself, also on a busy machine."""
 MOVED_S = 20.0
@@ -67,7 +68,7 @@ async def fleet(folder: Path) -> AsyncIterator[Fleet]:
     async with AsyncExitStack() as stack:
         gate = stack.enter_context(run_proxy(0))
         there = await stack.enter_async_context(
-            world(folder, SCRIPT, servers=2, doors=0, workers=0, ttl_s=3.0, hosts=[f"127.0.0.1:{gate.port}"])
+            world(folder, SCRIPT, servers=2, doors=0, workers=0, ttl_s=LEASE_S, hosts=[f"127.0.0.1:{gate.port}"])
         )
         gate.lead_to(port_of(there.servers[0]))
 
@@ -139,8 +140,11 @@ async def move_to_the_other(there: Fleet, witness: Path) -> None:
         path = f"/api/v1/nodes/web/commands/{asked['execution_id']}"
         while (await left.get(path)).json()["status"] != "sent":
             await asyncio.sleep(0.05)
-    there.gate.lead_to(port_of(there.world.servers[1]))
     await there.world.servers[0].end()
+    began = time.monotonic()
+    await until_status(left, "web", "offline")  # it cannot reach any other server yet
+    assert time.monotonic() - began < LEASE_S + AT_ONCE_S
+    there.gate.lead_to(port_of(there.world.servers[1]))
     began = time.monotonic()
     settled = await until_settled(left, "web", asked["execution_id"])
     assert (settled["status"], witness.read_text()) == ("success", "x\n")

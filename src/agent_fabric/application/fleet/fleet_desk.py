@@ -52,3 +52,5 @@ class FleetDesk:
     """Tells other servers about a node or a command."""
     plan_status: Callable[[str], Awaitable[PlanStatus | None]] = _no_plan
     """Where the plan stands that a command belongs to; None: there is none."""
+    holder: Callable[[], str] = lambda: ""
+    """Returns the id of this server among those that share the store; empty: none does. It may ask the store."""

@@ -9,6 +9,7 @@ from typing import Any
 from agent_fabric.application.fleet.json_rpc import RpcPeer
 from agent_fabric.domain.fleet.commands import NodeCommand
 from agent_fabric.domain.fleet.nodes import NodeId
+from agent_fabric.domain.fleet.protocol import HEARTBEAT_S
 
 
 @dataclass(slots=True, eq=False)
@@ -21,6 +22,12 @@ class NodeLink:
     """Ends it, with a code and a reason."""
     seen_at: float
     """When it was last heard of, on the clock that only goes forward."""
+    heartbeat_s: float = HEARTBEAT_S
+    """How often the node was told to be heard of."""
+    stored_at: float = 0.0
+    """The moment of `seen_at` that the store knows."""
+    held_by: str = ""
+    """Who holds the connection, as the store knows it."""
     generation: int = 0
     """Which connection of the node it is, counted by the hub; another server may have a newer one."""
     policy: Mapping[str, Any] = field(default_factory=dict)

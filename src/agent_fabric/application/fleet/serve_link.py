@@ -1,5 +1,6 @@
 """The hub's end of a node's connection: who is it, then commands to it and results from it."""
 
+import asyncio
 import logging
 import secrets
 from collections.abc import Callable, Mapping
@@ -12,7 +13,6 @@ from agent_fabric.application.fleet.json_rpc import RpcFailed, RpcPeer
 from agent_fabric.application.fleet.live_nodes import NodeLink
 from agent_fabric.application.fleet.review_link import answers
 from agent_fabric.application.fleet.send_commands import SendCommands, finish_command
-from agent_fabric.application.fleet.track_presence import LAST_SEEN_S
 from agent_fabric.domain.errors import FabricError
 from agent_fabric.domain.fleet.handshake import hub_message, node_message
 from agent_fabric.domain.fleet.nodes import Node, NodeStatus, heartbeat_for
@@ -39,7 +39,6 @@ class ServeLink:
     _challenge: str = ""
     _told: Mapping[str, Any] = field(default_factory=dict)
     _link: NodeLink | None = None
-    _stored_at: float = 0.0
     _sending: SendCommands | None = None
 
     def attach(self, peer: RpcPeer) -> None:
@@ -57,8 +56,8 @@ class ServeLink:
         self._link.seen_at = self.desk.clock.monotonic()
         match method:
             case Method.HEARTBEAT:
-                await self._seen()
-                return {"heartbeat_s": heartbeat_for(len(self.desk.live))}
+                self._link.heartbeat_s = heartbeat_for(len(self.desk.live))
+                return {"heartbeat_s": self._link.heartbeat_s}
             case Method.RESULT:
                 result = params.get("result")
                 told = result if isinstance(result, dict) else {}
@@ -79,7 +78,7 @@ class ServeLink:
         link, self._peer, self._sending = self._link, None, None
         try:
             if link is not None and self.desk.live.drop(link):
-                await self._set_status(link, NodeStatus.OFFLINE, last_seen=self.desk.clock.now())
+                await self._note_offline(link)
         finally:
             self._link = None
 
@@ -147,7 +146,8 @@ class ServeLink:
         elif self.desk.shared and node.status is NodeStatus.ONLINE:
             await self._ask_other_servers(node)
         fresh = secrets.token_hex(16)
-        now = self.desk.clock.now()
+        now, passed = self.desk.clock.now(), self.desk.clock.monotonic()
+        holder = await asyncio.to_thread(self.desk.holder) if self.desk.shared else ""
         changes = {
             **self._told,
             "state": fresh,
@@ -155,12 +155,12 @@ class ServeLink:
             "status": NodeStatus.ONLINE.value,
             "last_seen": now,
             "generation": node.generation + 1,
+            "held_by": holder,
         }
         stored = await self.desk.nodes.update(node.id, changes, generation=node.generation)
         if stored is None:
             self._known(await self.desk.nodes.find(node.id))
             raise self._refused(CloseCode.TRY_AGAIN, "another connection of the node was made at the same moment")
-        self._stored_at = now
         # A thousand connections idle most of the time: what the store knows is not kept here as well.
         self._node, self._told = None, {}
         assert self._peer is not None
@@ -168,17 +168,20 @@ class ServeLink:
             stored.id,
             self._peer,
             self.close,
-            self.desk.clock.monotonic(),
+            passed,
+            stored_at=passed,
+            held_by=holder,
             generation=stored.generation,
             policy=dict(stored.security_policy_json),
         )
         self.desk.live.put(self._link)
+        self._link.heartbeat_s = heartbeat_for(len(self.desk.live))
         self._sending = SendCommands(self.desk, self._link)
         self._sending.start()
         return {
             "session": secrets.token_hex(8),
             "state": fresh,
-            "heartbeat_s": heartbeat_for(len(self.desk.live)),
+            "heartbeat_s": self._link.heartbeat_s,
             "policy": dict(stored.security_policy_json),
         }
 
@@ -207,21 +210,12 @@ class ServeLink:
         _log.warning("node %s (%s) is in conflict: %s", node.name, node.id, reason)
         raise self._refused(CloseCode.CONFLICT, reason)
 
-    async def _seen(self) -> None:
-        now = self.desk.clock.now()
-        if now - self._stored_at >= LAST_SEEN_S:
-            self._stored_at = now
-            link = self._link
-            if link is not None and not await self._set_status(link, NodeStatus.ONLINE, last_seen=now):
-                self.desk.live.review(link.node_id)
-
-    async def _set_status(self, link: NodeLink, status: NodeStatus, *, last_seen: float) -> bool:
-        """Note how the node fares; tell whether this still is its newest connection."""
+    async def _note_offline(self, link: NodeLink) -> None:
+        """Note that the node is not there any more, unless it has a newer connection."""
         found = await self.desk.nodes.find(link.node_id)
-        if found is None or found.status not in {NodeStatus.ONLINE, NodeStatus.OFFLINE}:
-            return False
-        changes = {"status": status.value, "last_seen": last_seen}
-        return await self.desk.nodes.update(found.id, changes, generation=link.generation) is not None
+        if found is not None and found.status in {NodeStatus.ONLINE, NodeStatus.OFFLINE}:
+            changes = {"status": NodeStatus.OFFLINE.value, "last_seen": self.desk.clock.now()}
+            await self.desk.nodes.update(found.id, changes, generation=link.generation)
 
 
 def _tools(params: Mapping[str, Any]) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from agent_fabric.application.fleet.attempts import attempt
 from agent_fabric.application.fleet.live_nodes import LiveNodes
 from agent_fabric.application.ports.clock import Clock
-from agent_fabric.application.ports.fleet import CommandRepository, NodeRepository
+from agent_fabric.application.ports.fleet import CommandRepository, NodePresence, NodeRepository, SeenNode
 from agent_fabric.domain.fleet.commands import CommandStatus
 from agent_fabric.domain.fleet.nodes import NodeStatus, heartbeat_for, offline_after
 
@@ -31,12 +31,15 @@ class TrackPresence:
     """Use case: for as long as the server lives, tell who is there and who is not."""
 
     nodes: NodeRepository
+    presence: NodePresence
     commands: CommandRepository
     live: LiveNodes
     clock: Clock
     shared: bool = False
     """Whether other servers share the store: a node that is not connected here may be connected there."""
     forget_calls: Callable[[], Awaitable[None]] = _nothing
+    holder: Callable[[], str] = lambda: ""
+    """See `FleetDesk`."""
 
     async def __call__(self) -> None:
         """Watch until it is cancelled."""
@@ -47,6 +50,7 @@ class TrackPresence:
             await asyncio.sleep(SWEEP_S)
             swept += 1
             self.end_silent()
+            await attempt(self.note_seen(), _FAILED)
             if not swept % LOOK_AGAIN_EVERY:
                 await attempt(self.wake_idle(), _FAILED)
             if self.shared:
@@ -57,11 +61,30 @@ class TrackPresence:
 
     def end_silent(self) -> None:
         """End connections that have been silent for three heartbeats."""
-        limit_s = offline_after(heartbeat_for(len(self.live)))
         now = self.clock.monotonic()
         for link in self.live.all():
-            if now - link.seen_at > limit_s:
+            if now - link.seen_at > offline_after(link.heartbeat_s):
                 link.close(1001, "nothing was heard of the node for three heartbeats")
+
+    async def note_seen(self) -> None:
+        """Store when nodes were last heard of, each once a minute, and at once if this server has got another id.
+
+        All of them at once: a commit for each would be one for every third heartbeat, and commands wait behind it.
+        """
+        holder = await asyncio.to_thread(self.holder) if self.shared and len(self.live) else ""
+        now, passed = self.clock.now(), self.clock.monotonic()
+        due = [
+            link for link in self.live.all() if link.seen_at - link.stored_at >= LAST_SEEN_S or link.held_by != holder
+        ]
+        if not due:
+            return
+        seen = [SeenNode(link.node_id, link.generation, now - (passed - link.seen_at)) for link in due]
+        moments = [link.seen_at for link in due]
+        newest = await self.presence.note(seen, held_by=holder)
+        for link, moment in zip(due, moments, strict=True):
+            link.stored_at, link.held_by = moment, holder
+            if link.node_id not in newest:
+                self.live.review(link.node_id)
 
     async def wake_idle(self) -> None:
         """Let connections look again for commands that wait although their node is there: a store was away for a while.
@@ -83,9 +106,12 @@ class TrackPresence:
     async def forget_connections(self) -> None:
         """A server that was killed left its nodes online: they are not, until they are back.
 
-        Where servers share a store, only nodes count that no server has heard of for longer than each would store it.
+        Where servers share a store, those of a server count that is gone, and nodes that no server has heard of for
+        longer than each would store it.
         """
-        limit_s = LAST_SEEN_S + offline_after(heartbeat_for(len(self.live))) if self.shared else 0.0
+        if self.shared:
+            await self.presence.forget_gone()
+        limit_s = LAST_SEEN_S + SWEEP_S + offline_after(heartbeat_for(len(self.live))) if self.shared else 0.0
         now = self.clock.now()
         for node in await self.nodes.list():
             gone = node.status is NodeStatus.ONLINE and self.live.find(node.id) is None

@@ -1,6 +1,6 @@
 """What the hub stores about machines, invitations and commands."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from agent_fabric.domain.acts import Act
@@ -15,6 +15,32 @@ class NodeStates(NamedTuple):
 
     current: str
     previous: str
+
+
+class SeenNode(NamedTuple):
+    """When a connection of a node was last heard of."""
+
+    node_id: NodeId
+    generation: int
+    at: float
+
+
+class NodePresence(Protocol):
+    """Which machines are there, as all servers of a store see it.
+
+    A machine counts as offline as soon as the server that holds its connection is gone.
+    """
+
+    async def note(self, seen: Sequence[SeenNode], *, held_by: str) -> Collection[NodeId]:
+        """Keep when nodes were last heard of, all at once; return those whose newest connection it still is.
+
+        `held_by` is the server that holds the connections, by its id among those of the store; empty: it has none.
+        """
+        ...
+
+    async def forget_gone(self) -> None:
+        """Mark nodes offline that servers hold which are gone."""
+        ...
 
 
 class NodeRepository(Protocol):

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         CallRelay,
         CommandRepository,
         InviteRepository,
+        NodePresence,
         NodeRepository,
         NodeWork,
         PlanRepository,
@@ -172,6 +173,11 @@ class Storage(Protocol):
     @property
     def fleet_plans(self) -> "PlanRepository":
         """Plans for many machines."""
+        ...
+
+    @property
+    def node_presence(self) -> "NodePresence":
+        """Which machines are there."""
         ...
 
     @property

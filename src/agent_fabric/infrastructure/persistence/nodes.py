@@ -20,7 +20,7 @@ _COLUMNS: Final = (
     *("last_seen", "security_policy_json", "public_key", "labels", "generation", "created_at", "note", "reported"),
 )
 _JSON: Final = frozenset({"supported_tools", "os_info", "security_policy_json", "labels", "reported"})
-_MORE: Final = frozenset({"state", "previous_state"})
+_MORE: Final = frozenset({"state", "previous_state", "held_by"})
 _SELECT: Final = f"SELECT {', '.join(_COLUMNS)} FROM agents"  # noqa: S608 - names of ours, here and below
 _INVITES: Final = (
     "SELECT id, hash, name, labels, uses_left, confirm, created_by, created_at, expires_at FROM node_invites"
@@ -33,18 +33,20 @@ class SqlNodeRepository:
     def __init__(self, database: Database, chain: ChainWriter) -> None:
         self._database = database
         self._chain = chain
+        status = f"CASE WHEN status = 'online' AND {database.dialect.is_holder_gone} THEN 'offline' ELSE status END"
+        self._shown = ", ".join(status if name == "status" else name for name in _COLUMNS)
 
     async def list(self, *, revoked: bool = False) -> Sequence[Node]:
-        query = f"{_SELECT} WHERE status <> 'revoked' OR ? ORDER BY name, id"
+        query = f"SELECT {self._shown} FROM agents WHERE status <> 'revoked' OR ? ORDER BY name, id"  # noqa: S608
         return await self._database.read(
             lambda connection: [_node(row) for row in connection.execute(query, (revoked,))]
         )
 
     async def find(self, node_id: str) -> Node | None:
-        return await self._database.read_briefly(lambda connection: _find(connection, node_id))
+        return await self._database.read_briefly(lambda connection: self._find(connection, node_id))
 
     def find_now(self, node_id: str) -> Node | None:
-        return self._database.read_now(lambda connection: _find(connection, node_id))
+        return self._database.read_now(lambda connection: self._find(connection, node_id))
 
     async def update(
         self, node_id: NodeId, changes: Mapping[str, Any], *, act: Act | None = None, generation: int | None = None
@@ -57,7 +59,7 @@ class SqlNodeRepository:
         def write(connection: SqlConnection) -> Node | None:
             row = connection.execute(
                 f"UPDATE agents SET {assigned} WHERE id = ? AND status <> 'revoked'"  # noqa: S608
-                f"{'' if generation is None else ' AND generation = ?'} RETURNING {', '.join(_COLUMNS)}",
+                f"{'' if generation is None else ' AND generation = ?'} RETURNING {self._shown}",
                 (*values, node_id, *(() if generation is None else (generation,))),
             ).fetchone()
             if row is not None and act is not None:
@@ -73,6 +75,11 @@ class SqlNodeRepository:
         query = "SELECT state, previous_state FROM agents WHERE id = ?"
         row = await self._database.read_briefly(lambda connection: connection.execute(query, (node_id,)).fetchone())
         return NodeStates(*row) if row is not None else NodeStates("", "")
+
+    def _find(self, connection: SqlConnection, node_id: str) -> Node | None:
+        query = f"SELECT {self._shown} FROM agents WHERE id = ? OR (name = ? AND status <> 'revoked')"  # noqa: S608
+        row = connection.execute(query, (storable(node_id), storable(node_id))).fetchone()
+        return None if row is None else _node(row)
 
 
 class SqlInviteRepository:
@@ -142,12 +149,6 @@ def _free_name(connection: SqlConnection, wanted: str) -> str:
         number += 1
         name = f"{wanted[:58]}-{number}"
     return name
-
-
-def _find(connection: SqlConnection, node_id: str) -> Node | None:
-    query = f"{_SELECT} WHERE id = ? OR (name = ? AND status <> 'revoked')"
-    row = connection.execute(query, (storable(node_id), storable(node_id))).fetchone()
-    return None if row is None else _node(row)
 
 
 def _stored(name: str, value: Any) -> Any:

@@ -95,3 +95,7 @@ FLEET_CALLS: Final = """
     CREATE INDEX node_calls_waiting ON node_calls (agent_id, created_at) WHERE answer IS NULL;
     CREATE INDEX node_commands_of_run ON node_commands (run_id, created_at) WHERE run_id <> '';
     """
+
+FLEET_HOLDERS: Final = """
+    ALTER TABLE agents ADD COLUMN held_by TEXT NOT NULL DEFAULT '';
+    """

@@ -52,6 +52,7 @@ if TYPE_CHECKING:  # a run needs none of these
     from agent_fabric.infrastructure.persistence.memory import SqlMemory
     from agent_fabric.infrastructure.persistence.node_calls import SqlCallRelay, SqlNodeWork
     from agent_fabric.infrastructure.persistence.node_commands import SqlCommandRepository
+    from agent_fabric.infrastructure.persistence.node_presence import SqlNodePresence
     from agent_fabric.infrastructure.persistence.nodes import SqlInviteRepository, SqlNodeRepository
     from agent_fabric.infrastructure.persistence.outbox import SqlOutbox
     from agent_fabric.infrastructure.persistence.pending_work import SqlPendingWork
@@ -224,6 +225,7 @@ class _SqlStorage:
     node_invites: "SqlInviteRepository" = _lazy("nodes.SqlInviteRepository", "_store _chain")
     fleet_plans: "SqlPlanRepository" = _lazy("fleet_plans.SqlPlanRepository", "_store")
     node_calls: "SqlCallRelay" = _lazy("node_calls.SqlCallRelay", "_store")
+    node_presence: "SqlNodePresence" = _lazy("node_presence.SqlNodePresence", "_store")
     node_work: "SqlNodeWork" = _lazy("node_calls.SqlNodeWork", "_store")
     node_commands: "SqlCommandRepository" = _lazy("node_commands.SqlCommandRepository", "_store")
     channels: "SqlChannels" = _lazy("channels.SqlChannels", "_store _chain")

@@ -44,10 +44,9 @@ SOCKETS: Final[dict[str, Any]] = {
 }
 """How uvicorn serves sockets. Compression would take more memory than everything else about one.
 
-Messages are as short as those of the page, unless a path has its own limit in `LONGER_MESSAGES`.
+Messages are as short as those of the page. Sockets of nodes take longer ones, and are not pinged: their heartbeats tell
+that they are there, and a ping for each of a thousand is as much work again.
 """
-LONGER_MESSAGES: Final = {NODE_SOCKET: MAX_FRAME_BYTES}
-"""By path: the largest message of its sockets, in bytes. Results of commands are longer than anything a page says."""
 
 
 @contextmanager
@@ -65,6 +64,13 @@ def roomy(scope: Scope) -> Iterator[None]:
     finally:
         with suppress(OSError):  # it is closed already
             own.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, before // 2)  # the kernel tells twice what it was told
+
+
+def abort(scope: Scope) -> None:
+    """End the connection of a socket at once, whatever was not sent over it yet."""
+    transport: asyncio.Transport | None = scope.get("state", {}).get(_TRANSPORT)
+    if transport is not None:
+        transport.abort()
 
 
 class _Flow(FlowControl):
@@ -95,6 +101,8 @@ class Connection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]  # chosen 
 
     config: Any
     """uvicorn's own settings."""
+    app_state: dict[str, Any]
+    """What every socket's scope has a copy of."""
     parser: Any
     """None, once it has become a socket."""
     head_s = 15.0
@@ -232,8 +240,9 @@ class Connection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]  # chosen 
     def handle_websocket_upgrade(self) -> None:
         self._be_patient()
         self._is_upgraded = True
-        if (longest := LONGER_MESSAGES.get(self._path)) is not None:
-            self.config = _with_longest(self.config, longest)
+        if self._path == NODE_SOCKET:
+            self.config = _for_nodes(self.config)
+            self.app_state = {**self.app_state, _TRANSPORT: self.transport}
         super().handle_websocket_upgrade()
         self.parser = None  # it refers to us, and nothing is parsed any more: both are freed at once
 
@@ -293,17 +302,16 @@ class Connection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]  # chosen 
             self.transport.close()
 
 
-_longer_configs: WeakKeyDictionary[Any, dict[int, Any]] = WeakKeyDictionary()
-"""Settings of sockets with longer messages; one copy for all of them, since a copy takes as much as a socket."""
+_node_configs: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+"""Settings of the sockets of nodes; one copy for all of them, since a copy takes as much as a socket."""
 
 
-def _with_longest(config: Any, longest: int) -> Any:
-    """Return uvicorn's settings with another limit for messages."""
-    known = _longer_configs.setdefault(config, {})
-    if longest not in known:
-        known[longest] = copy(config)
-        known[longest].ws_max_size = longest
-    return known[longest]
+def _for_nodes(config: Any) -> Any:
+    """Return uvicorn's settings as sockets of nodes want them."""
+    if config not in _node_configs:
+        own = _node_configs[config] = copy(config)
+        own.ws_max_size, own.ws_ping_interval, own.ws_ping_timeout = MAX_FRAME_BYTES, None, None
+    return _node_configs[config]
 
 
 def _stated_length(headers: list[tuple[bytes, bytes]]) -> int:

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-from contextlib import suppress
 from typing import Final
 
 from starlette.applications import Starlette
@@ -13,9 +12,13 @@ from agent_fabric.application.fleet.json_rpc import RpcFailed, RpcPeer
 from agent_fabric.application.fleet.serve_link import ServeLink
 from agent_fabric.bootstrap.fleet import Fleet
 from agent_fabric.domain.fleet.protocol import SOCKET_PATH
+from agent_fabric.interfaces.http.connection import abort
 
 PROVE_TIMEOUT_S: Final = 20.0
 """How long a connection may take to show who it is."""
+
+CLOSE_TIMEOUT_S: Final = 1.0
+"""How long it may take to tell a node that its connection ends."""
 
 _log = logging.getLogger(__name__)
 
@@ -29,9 +32,14 @@ def add_node_socket(app: Starlette, fleet: Fleet) -> None:
 
         def close(code: int, reason: str) -> None:
             async def end() -> None:
-                with suppress(RuntimeError, WebSocketDisconnect):
-                    await asyncio.sleep(0)  # an answer that explains it goes first
-                    await socket.close(code, reason[:120])
+                await asyncio.sleep(0)  # an answer that explains it goes first
+                try:
+                    async with asyncio.timeout(CLOSE_TIMEOUT_S):
+                        await socket.close(code, reason[:120])
+                except (RuntimeError, WebSocketDisconnect):
+                    pass  # it has ended already
+                except TimeoutError:  # the machine reads nothing any more, and what was sent to it fills the buffers
+                    abort(socket.scope)
 
             task = asyncio.create_task(end())
             closing.add(task)

@@ -63,6 +63,12 @@ async def _not_now(method: str, params: Mapping[str, Any]) -> Any:  # noqa: ARG0
     raise RpcFailed(RpcCode.UNPROVEN, "the node is about to restart: send it again")
 
 
+def _heartbeat_from(told: Any, before: float) -> float:
+    """Return how often the hub wants to hear of the node: the more nodes it has, the less often."""
+    wanted = told.get("heartbeat_s") if isinstance(told, Mapping) else None
+    return float(wanted) if isinstance(wanted, int | float) and wanted > 0 else before
+
+
 @dataclass(slots=True)
 class HubSession:
     """Connects and stays."""
@@ -232,9 +238,12 @@ class HubSession:
                 Method.RESULT, {"execution_id": call.execution_id, "result": call.result}, timeout_s=ANSWER_TIMEOUT_S
             )
             self.spool.report(call.execution_id)
+        share = random.uniform(0.0, 1.0)  # noqa: S311 - a thousand that were cut off at once are not heard of at once
         while True:
-            await peer.call(Method.HEARTBEAT, {"busy": self.serve.busy}, timeout_s=ANSWER_TIMEOUT_S)
-            await asyncio.sleep(self.heartbeat_s)
+            told = await peer.call(Method.HEARTBEAT, {"busy": self.serve.busy}, timeout_s=ANSWER_TIMEOUT_S)
+            self.heartbeat_s = _heartbeat_from(told, self.heartbeat_s)
+            await asyncio.sleep(share * self.heartbeat_s)
+            share = 1.0
 
     async def _handle(self, method: str, params: Mapping[str, Any]) -> Any:
         if not self._proven.is_set():  # the answer to our proof, and what follows it, may come at once

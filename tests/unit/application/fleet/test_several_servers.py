@@ -15,7 +15,7 @@ from agent_fabric.domain.errors import NodeUnavailable
 from agent_fabric.domain.fleet.nodes import NodeStatus
 from agent_fabric.domain.fleet.protocol import CloseCode, Method
 from agent_fabric.testing.fakes import FrozenClock
-from agent_fabric.testing.fleet import MemoryCalls, MemoryCommands
+from agent_fabric.testing.fleet import MemoryCalls, MemoryCommands, MemoryPresence
 from unit.application.fleet.stand_ins import WEB, StubPeer, connect, nodes_with
 
 
@@ -112,7 +112,7 @@ async def test_a_node_that_is_nowhere_is_unavailable_at_once() -> None:
         (False, 1.0, NodeStatus.OFFLINE),
         (True, 1.0, NodeStatus.ONLINE),
         (True, 104.0, NodeStatus.ONLINE),
-        (True, 106.0, NodeStatus.OFFLINE),
+        (True, 108.0, NodeStatus.OFFLINE),
     ],
 )
 async def test_a_server_that_starts_believes_what_others_have_just_seen(
@@ -120,5 +120,5 @@ async def test_a_server_that_starts_believes_what_others_have_just_seen(
 ) -> None:
     clock = FrozenClock()
     nodes = nodes_with(last_seen=clock.time - silent_s)
-    await TrackPresence(nodes, MemoryCommands(), LiveNodes(), clock, shared).forget_connections()
+    await TrackPresence(nodes, MemoryPresence(nodes), MemoryCommands(), LiveNodes(), clock, shared).forget_connections()
     assert nodes.kept[WEB].status is status

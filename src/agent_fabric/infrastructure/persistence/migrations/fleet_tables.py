@@ -16,7 +16,7 @@ AGENTS = Table(
     number("generation"),
     real("created_at"),
     *(words(name) for name in ("note", "reported")),
-    *(words(name, default="''") for name in ("state", "previous_state", "invite")),
+    *(words(name, default="''") for name in ("state", "previous_state", "invite", "held_by")),
 )
 Index("agents_names", AGENTS.c.name, unique=True, postgresql_where=text("status <> 'revoked'"))
 Index("agents_keys", AGENTS.c.public_key)

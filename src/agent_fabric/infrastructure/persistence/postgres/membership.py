@@ -17,6 +17,7 @@ from typing import Any, Final, NamedTuple
 from agent_fabric.application.ports.cluster import Introduction
 from agent_fabric.domain.cluster import OBJECT_HOME, Role
 from agent_fabric.domain.errors import LeaseLost, StoreUnavailable
+from agent_fabric.infrastructure.persistence import dialects
 from agent_fabric.infrastructure.persistence.event_rows import this_process
 from agent_fabric.infrastructure.persistence.postgres.connection import PostgresConnection
 from agent_fabric.infrastructure.persistence.postgres.errors import explained
@@ -34,8 +35,8 @@ LEAVE_S: Final = 1.0
 """How long the end of the process waits for what was asked for last."""
 RETRY_S: Final = 0.2
 """Pause after a renewal that failed."""
-NOW: Final = "extract(epoch FROM clock_timestamp())"
-"""The database's time; not that of the transaction, which may have waited for its turn."""
+NOW: Final = dialects.NOW
+"""The database's time."""
 KEPT_S: Final = 86_400
 """How long it can be seen that a process was there."""
 MAX_SKEW_S: Final = 1.0
