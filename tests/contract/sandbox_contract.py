@@ -49,7 +49,7 @@ class Witness:
 
     async def gone(self) -> bool:
         """Tell whether they all ended. The kernel closes the files of one that was killed a moment after its end."""
-        deadline = time.monotonic() + 2
+        deadline = time.monotonic() + 10
         while self.alive():
             if time.monotonic() > deadline:
                 return False

@@ -147,7 +147,7 @@ async def start_fabric(
     fresh: bool = False,
 ) -> Process:
     """Start `fabric` with these arguments; the streams as for `asyncio.create_subprocess_exec`."""
-    if fresh or os.environ.get("FABRIC_TEST_PROCESSES") == "fresh" or _needs_fresh_interpreter(env):
+    if fresh or os.environ.get("FABRIC_TEST_PROCESSES") == "fresh" or needs_fresh_interpreter(env):
         return await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", MODULE, *arguments),
             cwd=cwd,
@@ -197,7 +197,8 @@ def ask_for_process(request: bytes, descriptors: Sequence[int]) -> None:
         control.sendall(request)
 
 
-def _needs_fresh_interpreter(env: Mapping[str, str]) -> bool:
+def needs_fresh_interpreter(env: Mapping[str, str]) -> bool:
+    """Whether these variables change how an interpreter starts."""
     return any(name.startswith(("PYTHON", "LC_", "LD_")) and name != "PYTHONPATH" for name in env)
 
 

@@ -1,6 +1,6 @@
 """Kills real `fabric` processes at random moments and checks what a witness saw.
 
-    python tests/e2e/kill_loop.py --kills 500
+    FABRIC_TEST_PROCESSES=fresh PYTHONPATH=tests python tests/e2e/kill_loop.py --kills 500
 
 Each run is a dozen turns of shell commands that append a line to a witness file in the workspace, and of file tools.
 A process is killed with SIGKILL some milliseconds after it has shown signs of life, or while it still starts; then the
@@ -10,7 +10,6 @@ happened.
 
 import argparse
 import hashlib
-import os
 import random
 import signal
 import statistics
@@ -28,6 +27,8 @@ import apsw
 from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.persistence.event_rows import chained
 from agent_fabric.testing.scripted_model import Call, Finish, Script
+from e2e.forked_command import passed_on
+from e2e.forked_process import AnyProcess, start_forked
 
 Row = tuple[Any, ...]
 STEPS = 12
@@ -78,7 +79,7 @@ def loop(folder: Path, kills: int, seed: int) -> Findings:
     )
     assert model.stdout is not None
     environment = {
-        **os.environ,
+        **passed_on(),
         "FABRIC_MODELS__QUALITY__BASE_URL": model.stdout.readline().strip(),
         "FABRIC_MODELS__QUALITY__BACKEND": "generic",
         "XDG_CONFIG_HOME": str(folder),
@@ -100,13 +101,15 @@ def _one_run(rng: random.Random, root: Path, environment: dict[str, str], findin
     for _ in range(200):
         command = ["resume", run_id] if run_id else ["run", "--pack", "engineering", "Do all steps."]
         started = time.time()
-        process = _start(command, root, environment)
+        process = start_forked([*command, "--workspace", str(root), "--json"], cwd=root.parent, env=environment)
         _let_live(rng, process, root, run_id)
         killed = process.poll() is None
         if killed:
             process.send_signal(signal.SIGKILL)
             findings.kills += 1
         process.wait(PATIENCE_S)
+        assert process.stderr is not None
+        process.stderr.close()
         if run_id:
             findings.resume_s += _resumed_after(root, run_id, started)
         fresh = {path.name for path in (root / "runs").glob("*")} - before if root.exists() else set()
@@ -120,16 +123,7 @@ def _one_run(rng: random.Random, root: Path, environment: dict[str, str], findin
     findings.lost.append(f"{run_id}: never completed")
 
 
-def _start(command: list[str], root: Path, environment: dict[str, str]) -> "subprocess.Popen[bytes]":
-    return subprocess.Popen(
-        [sys.executable, "-m", "agent_fabric.interfaces.cli.main", *command, "--workspace", str(root), "--json"],
-        env=environment,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-
-
-def _let_live(rng: random.Random, process: "subprocess.Popen[bytes]", root: Path, run_id: str) -> None:
+def _let_live(rng: random.Random, process: AnyProcess, root: Path, run_id: str) -> None:
     """Wait until the process has recorded a few events, then a little longer; sometimes not even that."""
     if rng.random() < 0.1:
         _sleep_or_end(process, rng.uniform(0, 0.6))
@@ -138,11 +132,11 @@ def _let_live(rng: random.Random, process: "subprocess.Popen[bytes]", root: Path
     enough = _lines(logs, run_id) + rng.randrange(1, 16)
     deadline = time.monotonic() + PATIENCE_S
     while process.poll() is None and _lines(logs, run_id) < enough and time.monotonic() < deadline:
-        time.sleep(0.001)
+        time.sleep(0.005)
     _sleep_or_end(process, rng.uniform(0, 0.06))
 
 
-def _sleep_or_end(process: "subprocess.Popen[bytes]", seconds: float) -> None:
+def _sleep_or_end(process: AnyProcess, seconds: float) -> None:
     try:
         process.wait(seconds)
     except subprocess.TimeoutExpired:

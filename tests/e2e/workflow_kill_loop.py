@@ -1,6 +1,6 @@
 """Kills real `fabric workflow run` and `fabric resume` processes again and again, and checks what a witness saw.
 
-    python tests/e2e/workflow_kill_loop.py --kills 300
+    FABRIC_TEST_PROCESSES=fresh PYTHONPATH=tests python tests/e2e/workflow_kill_loop.py --kills 300
 
 One workflow of forty steps: commands, some of them tried several times, a parallel group, a loop, a branch, a wait, a
 workflow that does a step's work, and a person's approval. Each command leaves one line in a file beside the store: the
@@ -36,6 +36,7 @@ from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.infrastructure.persistence.approvals import SqlApprovalRepository
 from agent_fabric.infrastructure.persistence.store import Store
 from e2e.fabric_process import running
+from e2e.forked_process import AnyProcess, start_forked
 
 PATIENCE_S = 60.0
 PAUSE_S = 4.0
@@ -362,7 +363,7 @@ class _Life:
         process.stderr.close()
         return None if killed else process.returncode
 
-    def _let_live(self, process: "subprocess.Popen[bytes]") -> None:
+    def _let_live(self, process: AnyProcess) -> None:
         """Wait until so many more events are durable; sometimes only for a part of the start."""
         if self.rng.random() < 0.07:
             with suppress(subprocess.TimeoutExpired):
@@ -433,17 +434,14 @@ async def answered(files: Files, decision: Any) -> list[ApprovalCard]:
         store.close()
 
 
-def start(files: Files, *command: str) -> "subprocess.Popen[bytes]":
+def start(files: Files, *command: str) -> AnyProcess:
     """Start `fabric` as the head of a process group, with nothing of ours in its environment."""
     kept = {name: value for name, value in os.environ.items() if name in {"PATH", "LANG", "PYTHONPATH"}}
-    return subprocess.Popen(
-        [sys.executable, "-m", "agent_fabric.interfaces.cli.main", *command, "--workspace", str(files.root)],
+    return start_forked(
+        [*command, "--workspace", str(files.root)],
         cwd=files.folder,
         env={**kept, "HOME": str(files.folder), "TMPDIR": str(files.folder)},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        start_new_session=True,
+        new_session=True,
     )
 
 

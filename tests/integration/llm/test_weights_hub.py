@@ -270,8 +270,8 @@ async def test_cancelling_ends_at_once_and_the_next_call_goes_on(tmp_path: Path)
         download.cancel()
         with pytest.raises(asyncio.CancelledError):
             await download
-        assert time.monotonic() - begun < 2
-        await asyncio.wait_for(server.left.wait(), 2)
+        assert time.monotonic() - begun < 5
+        await asyncio.wait_for(server.left.wait(), 10)
         kept = folder.begun_bytes(model)
         assert kept >= 1_000_000
         assert (await impatient(tmp_path).ensure(model, Notices())).read_bytes() == CONTENT

@@ -171,8 +171,8 @@ async def test_cancelling_ends_pip_at_once(models: Path) -> None:
         download.cancel()
         with pytest.raises(asyncio.CancelledError):
             await download
-        assert time.monotonic() - begun < 2
-        await asyncio.wait_for(index.left.wait(), 2)
+        assert time.monotonic() - begun < 5
+        await asyncio.wait_for(index.left.wait(), 10)
         assert not weights.folder.staging_of(model).exists()
 
 

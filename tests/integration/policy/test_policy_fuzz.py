@@ -19,7 +19,7 @@ from command_lines import FORBIDDEN, HARMLESS, LineMaker
 from effort import effort, report
 from services import need_program
 
-LINES = effort(5_000, 50_000)
+LINES = effort(3_000, 50_000)
 BATCH = 400
 CONTROL = 40
 """Of the lines that were not allowed, one in so many is run as well: they show that the stubs tell."""
