@@ -4,7 +4,7 @@ import asyncio
 import logging
 import secrets
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -157,11 +157,12 @@ def _telegram(config: TelegramConfig, local: LocalFabric, clock: Clock) -> tuple
 
 def _slack(config: SlackConfig, local: LocalFabric, clock: Clock) -> tuple[Channel, ReceiveWebhook | None]:
     from agent_fabric.infrastructure.channels.slack import SlackChannel  # noqa: PLC0415 - as above
-    from agent_fabric.infrastructure.channels.slack_wire import read_delivery  # noqa: PLC0415 - as above
+    from agent_fabric.infrastructure.channels.slack_wire import CHANNEL, read_delivery  # noqa: PLC0415 - as above
 
     resolve = local.secrets.chain.resolve
     app_token = None if config.app_token is None else partial(resolve, config.app_token)
-    channel = SlackChannel(partial(resolve, config.token), app_token, clock, api_base=config.api_base)
+    known = partial(_newest_keys, local.records.storage.channels, CHANNEL)
+    channel = SlackChannel(partial(resolve, config.token), app_token, clock, known, api_base=config.api_base)
 
     async def read(payload: Any) -> Sequence[Inbound]:
         found = read_delivery(payload, await channel.identity())
@@ -176,14 +177,15 @@ def _discord(config: DiscordConfig, local: LocalFabric, clock: Clock) -> Channel
     from agent_fabric.infrastructure.channels.discord import DiscordChannel  # noqa: PLC0415 - as above
     from agent_fabric.infrastructure.channels.discord_wire import CHANNEL  # noqa: PLC0415 - as above
 
-    store = local.records.storage.channels
-
-    async def known() -> Mapping[str, str]:
-        places = [each.place for each in await store.people.list() if each.place.channel == CHANNEL]
-        newest = {place.chat: await store.inbound.newest(place) for place in places}
-        return {chat: key for chat, key in newest.items() if key}
-
+    known = partial(_newest_keys, local.records.storage.channels, CHANNEL)
     return DiscordChannel(partial(local.secrets.chain.resolve, config.token), clock, known, api_base=config.api_base)
+
+
+async def _newest_keys(store: ChannelStore, channel: str) -> Mapping[str, str]:
+    """Return the key of what came last, for each direct chat of a channel with a paired person."""
+    places = [replace(each.place, thread="") for each in await store.people.list() if each.place.channel == channel]
+    newest = {place.chat: await store.inbound.newest(place) for place in places}
+    return {chat: key for chat, key in newest.items() if key}
 
 
 def _whatsapp(config: WhatsAppConfig, local: LocalFabric, clock: Clock) -> tuple[Channel, ReceiveWebhook]:

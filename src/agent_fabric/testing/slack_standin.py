@@ -30,6 +30,8 @@ SIGNING_SECRET: Final = "stand-in-signing-secret-of-no-worth"  # noqa: S105 - as
 TEAM, BOT = "T1", "U0BOT"
 MAX_TEXT: Final = 40_000
 MAX_SECTION: Final = 3_000
+_ONLY_EVENTS: Final = frozenset({"channel", "channel_type", "event_ts"})
+"""What an event of a message has, and the history does not."""
 
 
 class SlackStandIn:
@@ -49,6 +51,8 @@ class SlackStandIn:
         """How files are called."""
         self.sockets: list[web.WebSocketResponse] = []
         self.unacknowledged: dict[str, dict[str, Any]] = {}
+        self.inbox: list[dict[str, Any]] = []
+        """Messages of people, which the history shows."""
         self._numbers = itertools.count(1)
         self._runner: web.AppRunner | None = None
 
@@ -90,6 +94,7 @@ class SlackStandIn:
             "event": event,
         }
         payload |= {"event_id": f"Ev{next(self._numbers)}", "event_time": int(float(ts))}
+        self.inbox.append(event)
         await self.deliver("events_api", payload)
         return ts
 
@@ -207,8 +212,7 @@ class SlackStandIn:
                 self.whispers.append(body)
                 return {"ok": True, "message_ts": self._ts()}
             case "conversations.history" | "conversations.replies":
-                found = [each for each in self.messages if each["channel"] == body["channel"]]
-                return {"ok": True, "messages": found[::-1]}
+                return self._history(body)
             case "files.getUploadURLExternal":
                 name = f"F{next(self._numbers)}"
                 self.names[name] = str(body.get("filename", ""))
@@ -220,6 +224,16 @@ class SlackStandIn:
                 return {"ok": True, "files": body["files"]}
             case _:
                 return {"ok": False, "error": "unknown_method"}
+
+    def _history(self, body: dict[str, Any]) -> dict[str, Any]:
+        """Show what was written in a chat, the newest first, in pages."""
+        there = [each for each in (*self.inbox, *self.messages) if each["channel"] == body["channel"]]
+        there = [each for each in there if float(each["ts"]) > float(body.get("oldest", 0))]
+        there.sort(key=lambda each: float(each["ts"]), reverse=True)
+        start, size = int(body.get("cursor") or 0), int(body.get("limit", 100))
+        shown = [{key: each[key] for key in each if key not in _ONLY_EVENTS} for each in there[start : start + size]]
+        more = {"next_cursor": str(start + size)} if start + size < len(there) else {}
+        return {"ok": True, "messages": shown, "has_more": bool(more), "response_metadata": more}
 
     def _post(self, body: dict[str, Any]) -> dict[str, Any]:
         sections = [each["text"]["text"] for each in body.get("blocks", []) if each["type"] == "section"]

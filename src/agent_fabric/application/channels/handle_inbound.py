@@ -8,6 +8,7 @@ from typing import assert_never
 from agent_fabric.application.channels.answer_press import AnswerPress
 from agent_fabric.application.channels.conversations import Conversations
 from agent_fabric.application.channels.manage_people import ManagePeople
+from agent_fabric.application.channels.open_questions import is_worth_sending
 from agent_fabric.application.channels.receive_files import ReceiveFiles
 from agent_fabric.application.channels.replies import DO_IT, LEAVE_IT, interrupted_source, plain_part, reply_source
 from agent_fabric.application.channels.send_files import SendFiles
@@ -190,7 +191,8 @@ class HandleInbound:
         )
         now = self.clock.now()
         for each in reversed(failed):
-            if each.problem == WINDOW_CLOSED and not each.is_knock and now - each.created_at <= WAITS_S:
+            waits = each.problem == WINDOW_CLOSED and not each.is_knock and now - each.created_at <= WAITS_S
+            if waits and await is_worth_sending(each, self.press.approvals):
                 await self.store.outbox.requeue(each, now=now)
 
     async def _offer_code(self, message: InboundMessage) -> str:

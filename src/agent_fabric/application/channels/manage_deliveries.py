@@ -4,7 +4,9 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from agent_fabric.application.channels.open_questions import is_worth_sending
 from agent_fabric.application.channels.replies import plain_part
+from agent_fabric.application.ports.approvals import ApprovalRepository
 from agent_fabric.application.ports.channels import ChannelStore
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.domain.channels.deliveries import DeliveryStatus, Part
@@ -19,6 +21,7 @@ class ManageDeliveries:
     """Use case: the ledger of what goes out, for those who run the server. It shows no text: chats are private."""
 
     store: ChannelStore
+    approvals: ApprovalRepository
     clock: Clock
 
     async def list(self, *, statuses: Sequence[DeliveryStatus] = (), limit: int = 100) -> Sequence[Part]:
@@ -31,11 +34,13 @@ class ManageDeliveries:
         Raises:
             Forbidden: the caller is no admin, or a run.
             ChannelNotFound: there is no such part.
-            InvalidInputs: it is on its way, or has arrived.
+            InvalidInputs: it is on its way, has arrived, or asks for something that was answered.
         """
         _require_admin(by)
         for part in await self.store.deliveries.of_source(part_id.rsplit(":", 3)[0]):
             if part.id == part_id:
+                if not await is_worth_sending(part, self.approvals):
+                    raise InvalidInputs(f"{part_id} asks for something that was answered, or has expired")
                 if await self.store.outbox.requeue(part, now=self.clock.now()):
                     return part
                 raise InvalidInputs(f"{part_id} is {part.status}", hint="Only what is in doubt or failed goes again.")

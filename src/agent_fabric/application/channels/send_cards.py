@@ -20,7 +20,7 @@ from agent_fabric.domain.channels.cards import (
     decided_text,
     make_card,
 )
-from agent_fabric.domain.channels.deliveries import DeliveryStatus, Part, PartKind
+from agent_fabric.domain.channels.deliveries import DeliveryStatus, Part, PartKind, Settlement
 from agent_fabric.domain.channels.notices import NoticeKind
 from agent_fabric.domain.errors import ApprovalNotFound
 from agent_fabric.domain.identity import Scope
@@ -29,6 +29,8 @@ from agent_fabric.domain.ownership import Viewer
 
 LOOK_BACK = 500
 """Cards that are looked at after a start, for those that were decided meanwhile."""
+UNSURE_S = 3_600.0
+"""How long a card that may have arrived is looked at: a report or a press tells later that it has."""
 
 
 class _Places(NamedTuple):
@@ -69,10 +71,9 @@ class SendCards:
                 self._sent.add(each.approval_id)
         now_open = {each.approval_id for each in pending}
         before = await self._cards_sent(channel) if self._open is None else self._open
-        for approval_id in before - now_open:
-            await self._close(channel, approval_id)
-            self._sent.discard(approval_id)
-        self._open = now_open
+        unclosed = [each for each in before - now_open if not await self._close(channel, each)]
+        self._open = now_open.union(unclosed)
+        self._sent &= self._open
 
     async def _cards_sent(self, channel: Channel) -> set[str]:
         known = await self.store.deliveries.list(channel=channel.status.channel, limit=LOOK_BACK)
@@ -137,26 +138,30 @@ class SendCards:
             places.append(person.place)
         return _Places(places, later=later)
 
-    async def _close(self, channel: Channel, approval_id: str) -> None:
-        """Edit the cards of a question that has its answer: who, when."""
+    async def _close(self, channel: Channel, approval_id: str) -> bool:
+        """Edit the cards of a question that has its answer: who, when; False: one of them may still show up.
+
+        A card that was not sent yet is not sent any more.
+        """
         try:
             decided = await self.approvals.find(approval_id)
         except ApprovalNotFound:
-            return
+            return True
         if decided.status is ApprovalStatus.PENDING:
-            return
+            return True
+        now = self.clock.now()
         parts = await self.store.deliveries.of_source(card_source(approval_id))
         edited = {each.edits for each in parts if each.kind is PartKind.EDIT}
-        edits = [
-            self._edit(channel, each, decided)
-            for each in parts
-            if each.kind is PartKind.CARD
-            and each.status is DeliveryStatus.SENT
-            and each.message_id not in edited
-            and each.place.channel == channel.status.channel
-        ]
-        if edits:
-            await self.store.outbox.put(edits)
+        cards = [each for each in parts if each.kind is PartKind.CARD and each.place.channel == channel.status.channel]
+        for each in cards:
+            if each.status is DeliveryStatus.QUEUED:
+                gone = Settlement(status=DeliveryStatus.EXPIRED, problem="it was answered before", counts=False)
+                await self.store.outbox.settle(each, gone, now=now)
+        arrived = [each for each in cards if each.status is DeliveryStatus.SENT and each.message_id not in edited]
+        if arrived:
+            await self.store.outbox.put([self._edit(channel, each, decided) for each in arrived])
+        unsure = (each for each in cards if each.status in (DeliveryStatus.SENDING, DeliveryStatus.IN_DOUBT))
+        return all(now - each.created_at > UNSURE_S for each in unsure)
 
     def _edit(self, channel: Channel, card: Part, decided: ApprovalCard) -> Part:
         now = self.clock.now()

@@ -279,8 +279,9 @@ class DiscordChannel:
             user, application = data["user"], data.get("application") or {}
             self._bot = Bot(str(user["id"]), str(application.get("id", "")))
             self.status.account, self.status.name = self._bot.user, str(user.get("username", ""))
-            self._session, self._resume_url = str(data["session_id"]), str(data.get("resume_gateway_url") or "")
             await self._catch_up(take, self._bot)
+            # Only now: a session that is resumed reads no chats, so one that breaks before this is begun again.
+            self._session, self._resume_url = str(data["session_id"]), str(data.get("resume_gateway_url") or "")
             return
         if self._bot is None:
             return
@@ -295,14 +296,34 @@ class DiscordChannel:
                 _log.info("A press of a button was not acknowledged: %s", type(problem).__name__)
 
     async def _catch_up(self, take: Take, bot: Bot) -> None:
-        """Read what came to known chats while there was no session; what is known already changes nothing."""
-        for chat, key in (await self._known()).items():
-            status, _, answer = await self._call("GET", f"channels/{chat}/messages?after={key}&limit={CATCH_UP}")
-            if status != 200 or not isinstance(answer, list):
-                continue  # such as a chat that is gone
-            found = (read_message(each, bot) for each in reversed(answer) if isinstance(each, Mapping))
-            if missed := [each for each in found if each is not None]:
-                await take(missed)
+        """Read what came to known chats while there was no session; what is known already changes nothing.
+
+        Raises:
+            _Unavailable: it could not be read to the end.
+        """
+        for chat, newest in (await self._known()).items():
+            after: str | None = newest
+            while after is not None:
+                page = await self._messages(chat, after)
+                found = (read_message(each, bot) for each in page)
+                if missed := [each for each in found if each is not None]:
+                    await take(missed)
+                after = str(page[-1].get("id")) if len(page) >= CATCH_UP else None
+
+    async def _messages(self, chat: str, after: str) -> list[Mapping[str, Any]]:
+        """Return the messages that follow another one in a chat, the oldest first; none: such as a chat that is gone.
+
+        Raises:
+            _Unavailable: Discord does not show them now.
+        """
+        status, headers, answer = await self._call("GET", f"channels/{chat}/messages?after={after}&limit={CATCH_UP}")
+        if status == 200 and isinstance(answer, list):
+            return [each for each in reversed(answer) if isinstance(each, Mapping)]
+        if status == 429:
+            await self._clock.sleep(retry_after_s(headers))
+        if 400 <= status < 500 and status != 429:
+            return []
+        raise _Unavailable(f"Discord does not show what was written meanwhile ({status})")
 
     async def _beat(self, socket: aiohttp.ClientWebSocketResponse, interval_s: float) -> None:
         """Show that we live, and close a connection on which Discord does not."""

@@ -19,7 +19,7 @@ from agent_fabric.domain.channels.deliveries import (
     SendOutcome,
 )
 from agent_fabric.domain.channels.files import FileProblem
-from agent_fabric.domain.channels.inbound import ButtonPress, InboundFile
+from agent_fabric.domain.channels.inbound import ButtonPress, Inbound, InboundFile
 from agent_fabric.domain.channels.pacing import SLACK_PACES
 from agent_fabric.domain.channels.rendering import SLACK
 from agent_fabric.domain.errors import ConfigError, FabricError, ServerBusy, StoreUnavailable
@@ -35,10 +35,14 @@ from agent_fabric.infrastructure.channels.hosts import is_host_of
 from agent_fabric.infrastructure.channels.slack_wire import (
     CHANNEL,
     REFUSED_TOKENS,
+    UNSURE,
     Bot,
     method_for,
+    moment_in,
+    next_page,
     part_in_history,
     read_envelope,
+    read_history,
     read_outcome,
 )
 
@@ -53,6 +57,11 @@ CHECK_EVERY_S: Final = 60.0
 CLOCKS_DIFFER_S: Final = 300.0
 """How far Slack's clock and ours may be apart."""
 MAX_MESSAGE: Final = 4 * 1024 * 1024
+PAGE: Final = 200
+"""Messages of a chat that are read at once."""
+
+Known = Callable[[], Awaitable[Mapping[str, str]]]
+"""Returns, for each direct chat that is known, the key of what came last."""
 
 _log = logging.getLogger(__name__)
 
@@ -75,16 +84,22 @@ class SlackChannel:
         bot_token: Callable[[], Awaitable[str]],
         app_token: Callable[[], Awaitable[str]] | None,
         clock: Clock,
+        known: Known,
         *,
         api_base: str = API_BASE,
         back_off_s: tuple[float, ...] = BACK_OFF_S,
         trace_after_s: float = TRACE_AFTER_S,
         timeout_s: float = REQUEST_TIMEOUT_S,
     ) -> None:
-        """Connect to nothing yet; tokens are found before every request."""
+        """Connect to nothing yet; tokens are found before every request.
+
+        Slack gives up on an event after a few minutes, so `known` says from where direct chats are read after that.
+        """
         self.status = ChannelStatus(CHANNEL)
         self._bot_token, self._app_token = bot_token, app_token
         self._clock = clock
+        self._known = known
+        self._is_behind = True
         self._base = api_base.rstrip("/")
         self._back_off_s = back_off_s
         self._trace_after_s = trace_after_s
@@ -97,6 +112,7 @@ class SlackChannel:
             try:
                 if self._app_token is None:
                     self._bot = await self._introduce()
+                    await self._catch_up(take, self._bot)
                     self._heard()
                     await self._clock.sleep(CHECK_EVERY_S)
                 else:
@@ -104,6 +120,7 @@ class SlackChannel:
                     await self._listen(take, self._bot, self._app_token)
                 failures = 0
             except (_Unavailable, StoreUnavailable) as problem:
+                self._is_behind = True
                 self._note_waiting(str(problem))
                 await self._clock.sleep(self._back_off_s[min(failures, len(self._back_off_s) - 1)])
                 failures += 1
@@ -193,6 +210,7 @@ class SlackChannel:
             async with self._calls.session.ws_connect(
                 str(opened.get("url", "")), heartbeat=HEARTBEAT_S, max_msg_size=MAX_MESSAGE
             ) as socket:
+                await self._catch_up(take, bot)  # before anything newer is taken
                 while True:
                     try:
                         message = await socket.receive(timeout=HEARTBEAT_S)
@@ -212,6 +230,47 @@ class SlackChannel:
                         await socket.send_str(json.dumps({"envelope_id": envelope["envelope_id"]}))
         except FAILURES as problem:
             raise _Unavailable(f"Slack does not answer: {type(problem).__name__}") from None
+
+    async def _catch_up(self, take: Take, bot: Bot) -> None:
+        """Read what was written to known chats while nobody listened; what is known already changes nothing.
+
+        Raises:
+            _Unavailable: it could not be read to the end.
+        """
+        if not self._is_behind:
+            return
+        for chat, key in (await self._known()).items():
+            if since := moment_in(key):
+                missed = list[Inbound]()
+                cursor: str | None = ""
+                while cursor is not None:
+                    page = await self._history(chat, since, cursor)
+                    missed += read_history(page, chat, bot)
+                    cursor = next_page(page) or None
+                if missed:
+                    await take(missed[::-1])
+        self._is_behind = False
+
+    async def _history(self, chat: str, since: str, cursor: str) -> Mapping[str, Any]:
+        """Return a page of what was written in a chat, the newest first; empty: such as a chat that is gone.
+
+        Raises:
+            _Unavailable: Slack does not show it now.
+        """
+        wanted = {"channel": chat, "oldest": since, "limit": str(PAGE), **({"cursor": cursor} if cursor else {})}
+        try:
+            status, headers, answer = await self._call("conversations.history", data=wanted)
+        except FAILURES as problem:
+            raise _Unavailable(f"Slack does not answer: {type(problem).__name__}") from None
+        if isinstance(answer, Mapping) and answer.get("ok") is True:
+            return answer
+        error = str(answer.get("error", "")) if isinstance(answer, Mapping) else ""
+        if status == 429:
+            await self._clock.sleep(retry_after_s(headers))
+        if not error or error == "ratelimited" or error in UNSURE:
+            raise _Unavailable(f"Slack does not show what was written meanwhile ({error or status})")
+        _log.warning("Slack does not show what was written in %s meanwhile: %s", chat, error[:200])
+        return {}
 
     async def _ask(self, name: str, token: Callable[[], Awaitable[str]]) -> Mapping[str, Any]:
         try:

@@ -31,8 +31,10 @@ _PAUSE_S: Final = 30.0
 """How long to wait when Slack does not say it."""
 _SAID: Final = (None, "file_share", "thread_broadcast", "me_message")
 """Subtypes of messages that somebody has written. All others tell of something, such as a topic that was changed."""
-_UNSURE: Final = frozenset({"internal_error", "fatal_error", "service_unavailable", "request_timeout"})
+UNSURE: Final = frozenset({"internal_error", "fatal_error", "service_unavailable", "request_timeout"})
+"""Errors that say nothing about what became of a request, and that pass."""
 _MENTION: Final = re.compile(r"<@([A-Z0-9]+)(?:\|[^>]*)?>")
+_MOMENT: Final = re.compile(r"[0-9]{1,12}\.[0-9]{1,9}")
 _LINK: Final = re.compile(r"<(https?://[^>|]+)(?:\|[^>]*)?>")
 
 
@@ -62,8 +64,8 @@ def read_envelope(envelope: Mapping[str, Any], bot: Bot) -> Inbound | None:
         return None
     match envelope.get("type"):
         case "events_api":
-            event, key = payload.get("event"), id_in(payload.get("event_id"))
-            return _message(event, key, bot) if isinstance(event, Mapping) and key else None
+            event = payload.get("event")
+            return _message(event, bot) if isinstance(event, Mapping) else None
         case "interactive":
             return _press(payload, bot)
         case _:
@@ -139,7 +141,7 @@ def read_outcome(status: int, headers: Mapping[str, str], answer: Any) -> SendOu
     error = str(answer.get("error", ""))[:200]
     if error == "ratelimited":
         return Throttled(_seconds(headers.get("retry-after")))
-    if error in _UNSURE:
+    if error in UNSURE:
         return AnswerLost(f"Slack answered {error}")
     return Refused(f"Slack answered {error or status}")
 
@@ -155,14 +157,39 @@ def part_in_history(answer: Any, part: Part) -> str | None:
     return None
 
 
-def _message(event: Mapping[str, Any], key: str, bot: Bot) -> InboundMessage | None:
+def read_history(answer: Mapping[str, Any], chat: str, bot: Bot) -> list[InboundMessage]:
+    """Return what people have written, on a page of the history of a direct chat, the newest first."""
+    messages = answer.get("messages")
+    found = []
+    for each in messages if isinstance(messages, list) else []:
+        if isinstance(each, Mapping):
+            event = {**each, "channel": chat, "channel_type": "im"}
+            if event.get("thread_ts") == event.get("ts"):  # a thread has begun below it since
+                del event["thread_ts"]
+            found.append(_message(event, bot))
+    return [each for each in found if each is not None]
+
+
+def next_page(answer: Mapping[str, Any]) -> str:
+    """Return where the history of a chat goes on; empty: this is the end."""
+    more = answer.get("response_metadata")
+    return id_in(more.get("next_cursor")) if isinstance(more, Mapping) else ""
+
+
+def moment_in(key: str) -> str:
+    """Return the moment, by Slack's clock, of a message or a press whose key this is; empty: it does not say."""
+    moment = key.rpartition(" ")[2]
+    return moment if _MOMENT.fullmatch(moment) else ""
+
+
+def _message(event: Mapping[str, Any], bot: Bot) -> InboundMessage | None:
     kind, is_direct = event.get("type"), event.get("channel_type") == "im"
     author, chat, ts = id_in(event.get("user")), id_in(event.get("channel")), id_in(event.get("ts"))
     text = str(event.get("text") or "")
     mentioned = bot.user in _MENTION.findall(text)
     if kind not in ("message", "app_mention") or event.get("subtype") not in _SAID:
         return None
-    if not author or author == bot.user or not chat:
+    if not author or author == bot.user or not chat or not ts:
         return None
     if kind == "message" and not is_direct and mentioned:
         return None  # the same message comes as `app_mention`, too
@@ -171,7 +198,7 @@ def _message(event: Mapping[str, Any], key: str, bot: Bot) -> InboundMessage | N
     if not text and not files:
         return None
     return InboundMessage(
-        key=key,
+        key=f"{chat} {ts}",  # the same in every repetition of its event, and in the history of the chat
         place=Place(CHANNEL, bot.account, chat, thread, is_direct=is_direct),
         sender=Sender(CHANNEL, bot.account, author),
         text=_plain(text, bot),

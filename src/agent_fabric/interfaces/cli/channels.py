@@ -201,7 +201,7 @@ def _people(storage: Storage) -> ManagePeople:
 
 
 def _deliveries(storage: Storage) -> ManageDeliveries:
-    return ManageDeliveries(storage.channels, SystemClock())
+    return ManageDeliveries(storage.channels, storage.approvals, SystemClock())
 
 
 def _configured(workspace: str | None) -> Sequence[Json]:

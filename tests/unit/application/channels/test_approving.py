@@ -2,11 +2,17 @@
 
 from dataclasses import replace
 
+import pytest
+
 from agent_fabric.application.channels.answer_press import NOT_YOURS
-from agent_fabric.application.ports.approvals import ApprovalStatus
+from agent_fabric.application.channels.manage_deliveries import ManageDeliveries
+from agent_fabric.application.ports.approvals import Answer, ApprovalStatus
+from agent_fabric.domain.approvals import Decision
 from agent_fabric.domain.channels.addresses import Place
-from agent_fabric.domain.channels.deliveries import AnswerLost, DeliveryStatus, PartKind
+from agent_fabric.domain.channels.deliveries import AnswerLost, DeliveryStatus, PartKind, Throttled
+from agent_fabric.domain.errors import InvalidInputs
 from agent_fabric.domain.identity import Role
+from unit.application.channels.test_talking import ROOT
 from unit.application.channels.world import World
 
 ID = "abcd1234abcd"
@@ -35,6 +41,37 @@ async def test_a_card_arrives_is_answered_and_says_by_whom() -> None:
     before = len(world.texts)
     await world.run.step()
     assert len(world.texts) == before
+
+
+async def test_a_question_that_is_answered_before_its_card_went_is_asked_no_more() -> None:
+    world = World()
+    await world.add("ann")
+    world.channel.outcomes = [Throttled(60.0)]
+    await world.asks(ID)
+    [card] = world.channel.sent
+    await world.handle.press.decide(ID, Answer(decision=Decision.DENY, by="bob", via="page"), by=ROOT)
+    world.clock.time += 61.0
+    await world.run.step()
+    assert world.channel.sent == [card]
+    assert (await world.sent_as(card)).status is DeliveryStatus.EXPIRED
+    manage = ManageDeliveries(world.store, world.storage.approvals, world.clock)
+    with pytest.raises(InvalidInputs, match="answered"):
+        await manage.resend(card.id, by=ROOT)
+
+
+async def test_a_card_that_turns_out_to_have_arrived_says_by_whom_it_was_decided() -> None:
+    world = World()
+    await world.add("ann")
+    world.channel.outcomes = [AnswerLost("cut")]
+    await world.asks(ID)
+    [card] = world.channel.sent
+    await world.handle.press.decide(ID, Answer(decision=Decision.DENY, by="bob", via="page"), by=ROOT)
+    await world.run.step()
+    await world.press(card, "Approve", message_id="77")
+    await world.run.step()
+    edit = world.channel.sent[-1]
+    assert (edit.kind, edit.edits) == (PartKind.EDIT, "77")
+    assert "denied by bob" in edit.text
 
 
 async def test_the_wrong_thumb_gets_a_polite_no_and_the_card_stays() -> None:

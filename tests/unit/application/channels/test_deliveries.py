@@ -17,7 +17,7 @@ from unit.application.channels.world import World
 async def test_a_test_message_goes_out_and_a_doubt_goes_again() -> None:
     world = World()
     await world.add("ann")
-    manage = ManageDeliveries(world.store, world.clock)
+    manage = ManageDeliveries(world.store, world.storage.approvals, world.clock)
     world.channel.outcomes = [AnswerLost("cut")]
     [part] = await manage.send_test("ann", by=ROOT)
     await world.run.step()

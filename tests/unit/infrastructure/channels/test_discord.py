@@ -24,7 +24,7 @@ from agent_fabric.domain.channels.deliveries import (
 from agent_fabric.domain.channels.files import Document, FileProblem
 from agent_fabric.domain.channels.inbound import ButtonPress, InboundFile, InboundMessage
 from agent_fabric.domain.errors import ConfigError
-from agent_fabric.infrastructure.channels.discord import DiscordChannel
+from agent_fabric.infrastructure.channels.discord import CATCH_UP, DiscordChannel
 from agent_fabric.infrastructure.channels.discord_wire import Bot, nonce_of, read_dispatch
 from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.testing.channel_faults import ChannelFault
@@ -100,6 +100,26 @@ async def test_chats_are_read_when_there_is_nothing_to_resume() -> None:
         assert isinstance(missed, InboundMessage)
         assert (missed.text, missed.place.is_direct) == ("second", True)
         assert discord.opened == ["identify", "identify"]
+
+
+async def test_chats_are_read_to_the_end_whatever_fails_meanwhile() -> None:
+    inbox, known = Inbox(), {"97": "1"}
+    async with connected(inbox, known) as (discord, _):
+        await discord.write("7", "first")
+        known["97"] = (await inbox.next()).key
+        discord.keeps_sessions = False
+        discord.script.fail("GET messages", ChannelFault.ERROR, ChannelFault.ERROR)
+        await discord.drop()
+        wanted = [f"missed {number}" for number in range(CATCH_UP + 5)]
+        for text in wanted:
+            await discord.write("7", text)
+        async with asyncio.timeout(20):
+            while len({each.key for each in inbox.came}) <= len(wanted):
+                await asyncio.sleep(0.01)
+        texts = [each.text for each in inbox.came if isinstance(each, InboundMessage)]
+        assert list(dict.fromkeys(texts)) == ["first", *wanted]  # what is written meanwhile may come twice
+        assert discord.script.is_spent
+        assert "resume" not in discord.opened
 
 
 async def test_a_connection_that_fell_silent_is_made_again() -> None:

@@ -1,7 +1,7 @@
 """Slack over real sockets, against a stand-in with its format (CH-6, CH-7, CH-11, CH-14, CH-17)."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
@@ -22,7 +22,7 @@ from agent_fabric.domain.channels.deliveries import (
 from agent_fabric.domain.channels.files import Document, FileProblem
 from agent_fabric.domain.channels.inbound import ButtonPress, Inbound, InboundFile, InboundMessage
 from agent_fabric.domain.errors import ConfigError, ServerBusy, StoreUnavailable
-from agent_fabric.infrastructure.channels.slack import SlackChannel
+from agent_fabric.infrastructure.channels.slack import PAGE, SlackChannel
 from agent_fabric.infrastructure.channels.slack_wire import Bot, method_for, read_delivery, read_envelope
 from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.testing.slack_standin import APP_TOKEN, BOT, TOKEN, SlackStandIn, until_linked
@@ -71,11 +71,20 @@ async def _app_token() -> str:
     return APP_TOKEN
 
 
+async def _none_known() -> Mapping[str, str]:
+    return {}
+
+
 @asynccontextmanager
-async def connected(inbox: Inbox) -> AsyncIterator[tuple[SlackStandIn, SlackChannel]]:
+async def connected(
+    inbox: Inbox, known: Mapping[str, str] | None = None
+) -> AsyncIterator[tuple[SlackStandIn, SlackChannel]]:
+    async def newest() -> Mapping[str, str]:
+        return known or {}
+
     async with SlackStandIn() as slack:
         channel = SlackChannel(
-            _token, _app_token, SystemClock(), api_base=slack.api_base, back_off_s=(0.01,), trace_after_s=0.01
+            _token, _app_token, SystemClock(), newest, api_base=slack.api_base, back_off_s=(0.01,), trace_after_s=0.01
         )
         receiving = asyncio.ensure_future(channel.receive(inbox))
         try:
@@ -111,9 +120,35 @@ async def test_nothing_is_acknowledged_before_it_is_durable_and_a_new_socket_bri
         assert (channel.status.state, channel.status.account) == (ChannelState.CONNECTED, ACCOUNT)
 
 
+async def test_what_slack_gave_up_on_is_read_from_the_history_once() -> None:
+    inbox, known = Inbox(), dict[str, str]()
+    async with connected(inbox, known) as (slack, _):
+        await slack.write("U7", "first")
+        known["D7"] = (await inbox.next()).key
+        slack.faults["apps.connections.open"] = ["error"]
+        for socket in list(slack.sockets):
+            await socket.close()
+        wanted = [f"missed {number}" for number in range(PAGE + 5)]
+        for text in wanted:
+            await slack.write("U7", text)
+        slack.unacknowledged.clear()
+        last = await slack.write("U7", "last")  # it comes as an event, too
+        async with asyncio.timeout(10):
+            while slack.unacknowledged or len(inbox.came) < len(wanted) + 3:
+                await asyncio.sleep(0.01)
+        texts = [each.text for each in inbox.came if isinstance(each, InboundMessage)]
+        assert texts == ["first", *wanted, "last", "last"]
+        assert inbox.came[-1].key == inbox.came[-2].key == f"D7 {last}"
+        read = slack.script.calls.count("conversations.history")
+        await slack.refresh()
+        await slack.write("U7", "again")
+        await inbox.next()
+        assert slack.script.calls.count("conversations.history") == read, "nothing was missed, so nothing is read"
+
+
 async def test_without_a_socket_the_token_is_looked_after_and_deliveries_are_read() -> None:
     async with SlackStandIn() as slack:
-        channel = SlackChannel(_token, None, SystemClock(), api_base=slack.api_base, back_off_s=(0.01,))
+        channel = SlackChannel(_token, None, SystemClock(), _none_known, api_base=slack.api_base, back_off_s=(0.01,))
         slack.faults["auth.test"] = ["error", "invalid_auth"]
         with pytest.raises(ServerBusy):
             await channel.identity()
@@ -200,7 +235,7 @@ async def test_a_refused_token_stops_it_with_the_remedy() -> None:
         return "xoxb-wrong"
 
     async with SlackStandIn() as slack:
-        channel = SlackChannel(wrong, _app_token, SystemClock(), api_base=slack.api_base)
+        channel = SlackChannel(wrong, _app_token, SystemClock(), _none_known, api_base=slack.api_base)
         with pytest.raises(ConfigError) as refused:
             await channel.receive(Inbox())
         assert "channels.slack.token" in refused.value.hint
