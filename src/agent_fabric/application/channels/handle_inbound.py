@@ -19,6 +19,7 @@ from agent_fabric.application.ports.chat import MessageQueue
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.domain.channels.addresses import Place, run_of_message
 from agent_fabric.domain.channels.deliveries import (
+    OWN_FROM,
     WAITS_S,
     WINDOW_CLOSED,
     WINDOWED,
@@ -54,12 +55,8 @@ from agent_fabric.domain.identity import Principal, Scope
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import Quoted
 
-OWN_MESSAGE = 50
-"""Added to the number of an edit that a person wants as a message of its own.
-
-It names one part for ever, so a second `/resend` makes no second message. Smaller numbers are parts of an answer (five
-at most, and a file), and its files have those from `send_files.FIRST_NUMBER` on: none of them is met.
-"""
+_FILES_LEFT, _FAILED = 8, 9
+"""Sequences of what is said about one message beside its answer: handled again, it is said only once."""
 MAX_OWED = 1_000
 """Turns of an account that are looked at for those that were interrupted."""
 
@@ -119,11 +116,11 @@ class HandleInbound:
         except StoreUnavailable:
             raise
         except FabricError as problem:
-            await self._say(inbound, f"That did not work: {problem.message}", seq=9)
+            await self._say(inbound, f"That did not work: {problem.message}", seq=_FAILED)
             return problem.code
         except Exception:  # noqa: BLE001 - one message that cannot be handled must not stop all others for ever
             _log.exception("Something that came at %s could not be handled", inbound.place.key)
-            await self._say(inbound, "Something went wrong here. It is in the server's log.", seq=9)
+            await self._say(inbound, "Something went wrong here. It is in the server's log.", seq=_FAILED)
             return "error"
 
     async def _handled(self, channel: Channel, inbound: Inbound) -> str | None:
@@ -238,7 +235,7 @@ class HandleInbound:
         if fetched is None:
             return None
         if fetched.problems:
-            await self._say(message, "\n".join(fetched.problems), seq=8)
+            await self._say(message, "\n".join(fetched.problems), seq=_FILES_LEFT)
         if not said.text.strip() and not fetched.files:
             return "file"
         run_id = run_of_message(place.channel, place.account, key)
@@ -324,7 +321,7 @@ class HandleInbound:
         if part.kind is not PartKind.EDIT:
             return await self.store.outbox.requeue(part, now=now)
         own = replace(
-            part, number=part.number + OWN_MESSAGE, kind=PartKind.TEXT, edits="", facts={}, status=DeliveryStatus.QUEUED
+            part, number=OWN_FROM + part.number, kind=PartKind.TEXT, edits="", facts={}, status=DeliveryStatus.QUEUED
         )
         if any(each.id == own.id for each in await self.store.deliveries.of_source(part.source)):
             return False

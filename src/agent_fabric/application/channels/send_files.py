@@ -8,12 +8,10 @@ from agent_fabric.application.channels.replies import plain_part
 from agent_fabric.application.ports.channels import PendingTurn, RunDocuments
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.domain.channels.addresses import Place
-from agent_fabric.domain.channels.deliveries import Part, PartKind
+from agent_fabric.domain.channels.deliveries import FILES_FROM, Part, PartKind
 from agent_fabric.domain.channels.files import MAX_FILE_OUT, named_files, size_words
 from agent_fabric.domain.ids import RunId
 
-FIRST_NUMBER = 100
-"""Files are numbered from here on, behind the parts of an answer."""
 SHOWN = 30
 """Files that a list shows."""
 FILE_LIMITS: Mapping[str, int] = {
@@ -39,7 +37,7 @@ class SendFiles:
         known = await self.documents.list(turn.run_id, since=since)
         return [
             self.part(turn.run_id, path, known[path], turn.place, source=turn.run_id, seq=seq, number=number)
-            for number, path in enumerate(named_files(answer, known), start=FIRST_NUMBER)
+            for number, path in enumerate(named_files(answer, known), start=FILES_FROM)
         ]
 
     async def listed(self, run_id: RunId | None) -> str:

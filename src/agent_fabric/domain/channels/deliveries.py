@@ -58,6 +58,11 @@ PRIORITY: Final[Mapping[PartKind, int]] = {
 
 
 HELD: Final = 3
+OWN_FROM: Final = 50
+"""The number from which on are those parts of an answer that were to change a message, could not, and go as messages of
+their own. Each has one such number for ever, so it goes once. Smaller numbers: the answer itself, five and a file."""
+FILES_FROM: Final = 100
+"""The number from which on are the files that an answer names."""
 CARDS: Final = "approval:"
 """How the sources of cards begin, and of what becomes of them."""
 

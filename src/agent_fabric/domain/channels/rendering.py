@@ -11,7 +11,8 @@ from agent_fabric.domain.channels.markdown import Block, BlockKind, Span, Style
 
 WORD_JOINER: Final = "\u2060"
 """Stands behind an @ and inside a fence, so that the platform makes nothing of it. People do not see it."""
-_MENTION: Final = re.compile(r"@(?=\w)")
+_MENTION: Final = re.compile(r"(?<!\w)@(?=\w)")
+"""Not the @ of an address such as git@example.org, which people copy."""
 _RULE_LINE: Final = "———"
 
 

@@ -111,6 +111,7 @@ def test_what_a_model_writes_is_understood() -> None:
 def test_markup_of_others_stays_text() -> None:
     blocks = read_markdown("<b>@channel & <!here> `</code>`")
     assert render_telegram(blocks) == f"&lt;b&gt;@{WORD_JOINER}channel &amp; &lt;!here&gt; <code>&lt;/code&gt;</code>"
+    assert render_telegram(read_markdown("clone git@example.org:a.git")) == "clone git@example.org:a.git"
     assert "<!here>" not in render_slack(blocks)
     assert "@channel" not in render_discord(blocks)
 
