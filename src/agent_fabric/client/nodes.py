@@ -65,6 +65,14 @@ class Nodes(Resource):
         found: Sequence[Json] = told["outcomes"]
         return found
 
+    async def tools(self, node: str) -> Json:
+        """Return the tools of MCP servers on a machine, and why those of a server are not known.
+
+        Raises:
+            NodeNotFound, NodeUnavailable: it cannot be asked.
+        """
+        return await self._get(json_from("tools", "problems"), f"{_path(node)}/tools")
+
     async def commands(self, node: str, *, open_only: bool = False, limit: int = 100) -> Sequence[Json]:
         """Return commands of a machine, the newest first."""
         query: Query = {"open_only": open_only, "limit": limit}

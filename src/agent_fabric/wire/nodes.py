@@ -7,6 +7,7 @@ from agent_fabric.application.fleet.verify_node_audit import NodeAudit
 from agent_fabric.domain.fleet.commands import Invite, NodeCommand
 from agent_fabric.domain.fleet.explain_policy import ExplainedRule, PolicySource, SaidAboutCall
 from agent_fabric.domain.fleet.nodes import Node
+from agent_fabric.domain.fleet.served_tools import ServedTool
 from agent_fabric.domain.policy.profiles import Profile
 from agent_fabric.domain.policy.verdicts import Verdict
 from agent_fabric.wire.shape import Listing, Shape
@@ -154,6 +155,17 @@ class NodeTerminal(NamedTuple):
 
 
 NODE_TERMINAL = Shape(NodeTerminal)
+
+
+class ServedToolList(NamedTuple):
+    """Tools of the MCP servers on a machine."""
+
+    tools: tuple[ServedTool, ...]
+    problems: tuple[str, ...]
+    """Why tools of a server are not known."""
+
+
+SERVED_TOOLS = Shape(ServedToolList, name="NodeServedTools")
 
 
 class NodeRulings(NamedTuple):

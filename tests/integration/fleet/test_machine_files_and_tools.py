@@ -1,5 +1,6 @@
 """Files, long outputs and tool servers of a real machine, through a real hub."""
 
+import asyncio
 import json
 import sys
 from base64 import b64decode
@@ -8,8 +9,11 @@ from typing import Any
 
 import pytest
 
+from agent_fabric.testing.scripted_model import Answer, Call, Say
+from e2e.fabric_process import Fabric, settings
 from integration.fleet.machines import approved, enrol, execute, put_and_get, until_status
-from integration.http.served import Served, served
+from integration.http.served import PATIENCE_S, Served, served
+from integration.http.test_sessions import answered, new_session, say
 
 pytestmark = pytest.mark.slow
 
@@ -31,9 +35,19 @@ for line in sys.stdin:
 """
 
 
-@pytest.mark.proves("FL-11", "FL-13", "FL-14", "FC-012", "FC-013", "FC-061")
+def adding(request: dict[str, Any], _: int) -> Answer:
+    """Call the tool of the machine under the name that is offered; then say what came."""
+    last = request["messages"][-1]
+    if last["role"] == "tool":
+        return Say(f"it is {json.loads(last['content'])['text']}")
+    (name,) = [each["function"]["name"] for each in request["tools"] if each["function"]["name"].endswith("add")]
+    assert name == "web_calc_add"
+    return Call(name, {})
+
+
+@pytest.mark.proves("FL-11", "FL-13", "FL-14", "C18", "FC-012", "FC-013", "FC-061")
 async def test_a_machine_takes_files_gives_files_and_long_outputs_and_asks_its_tool_servers(tmp_path: Path) -> None:
-    async with served(tmp_path) as hub:
+    async with served(tmp_path, adding) as hub:
         folder, root = tmp_path / "web", tmp_path / "srv"
         root.mkdir()
         floor = f'allow_root = true\nfile_transfer = true\nroots = ["{root}"]\n'
@@ -51,6 +65,8 @@ async def test_a_machine_takes_files_gives_files_and_long_outputs_and_asks_its_t
             await put_and_get(hub.client, root)
             await fetch_long_output(hub)
             await ask_tool_server(hub)
+            await let_an_agent_ask_it(hub)
+            await use_the_terminal(hub, tmp_path)
         finally:
             machine.kill()
 
@@ -67,11 +83,44 @@ async def fetch_long_output(hub: Served) -> None:
 
 
 async def ask_tool_server(hub: Served) -> None:
-    def body(request: dict[str, Any]) -> dict[str, Any]:
-        inner = {"jsonrpc": "2.0", "id": 1, **request}
-        return {"tool_name": "mcp_proxy", "arguments": {"target_server": "calc", "inner_request": inner}}
-
-    listed = (await hub.client.post("/api/v1/nodes/web/execute", json=body({"method": "tools/list"}))).json()
-    assert listed["result"]["output"]["result"]["tools"][0]["name"] == "add"
-    called = await approved(hub.client, body({"method": "tools/call", "params": {"name": "add", "arguments": {}}}))
+    told = (await hub.client.get("/api/v1/nodes/web/tools")).json()
+    assert [each["name"] for each in told["tools"]] == ["web.calc.add"], told
+    called = await approved(hub.client, {"tool_name": "calc.add", "arguments": {}})
+    assert called["tool_name"] == "mcp_proxy"
     assert called["result"]["output"]["result"]["content"][0]["text"] == "3"
+    inner = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+    body = {"tool_name": "mcp_proxy", "arguments": {"target_server": "calc", "inner_request": inner}}
+    listed = (await hub.client.post("/api/v1/nodes/web/execute", json=body)).json()
+    assert listed["result"]["output"]["result"]["tools"][0]["name"] == "add"
+
+
+async def let_an_agent_ask_it(hub: Served) -> None:
+    """A model is offered the tool under a name that its server takes; people see its true name."""
+    session = await new_session(hub, node="web")
+    sent = await say(hub, session, "what is one and two?")
+    cards: list[dict[str, Any]] = []
+    async with asyncio.timeout(PATIENCE_S):
+        while not cards:
+            cards = (await hub.client.get(f"/approvals?run_id={sent['run_id']}")).json()["approvals"]
+            await asyncio.sleep(0.02)
+    assert cards[0]["tool"] == "web.calc.add"
+    decided = await hub.client.post(f"/approvals/{cards[0]['id']}", json={"decision": "approve"})
+    assert decided.status_code == 200, decided.text
+    assert "it is 3" in (await answered(hub, session, sent["run_id"]))["content"]
+
+
+async def use_the_terminal(hub: Served, folder: Path) -> None:
+    there = Fabric(
+        folder / "there",
+        settings(hub.model.base_url),
+        {"FABRIC_TOKEN": hub.token},
+        server=f"http://127.0.0.1:{hub.port}",
+    )
+    there.folder.mkdir()
+    listed = await there("nodes", "tools", "web")
+    assert listed.out.split() == ["web.calc.add", "Adds."], listed
+    asked = await there("nodes", "call", "web", "calc.add", "{}")
+    assert asked.code == 3, asked
+    assert "fabric approvals approve" in asked.err
+    unknown = await there("nodes", "call", "web", "calc.add", "[]")
+    assert (unknown.code, "no JSON object" in unknown.err) == (2, True)

@@ -271,6 +271,7 @@ OPERATIONS = [
     ("get", "/api/v1/nodes/{node}/policy"),
     ("put", "/api/v1/nodes/{node}/policy"),
     ("get", "/api/v1/nodes/{node}/audit"),
+    ("get", "/api/v1/nodes/{node}/tools"),
     ("post", "/api/v1/nodes/{node}/rotate"),
     ("post", "/api/v1/nodes/{node}/resolve"),
     ("post", "/api/v1/nodes/{node}/execute"),

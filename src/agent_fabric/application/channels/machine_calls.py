@@ -6,6 +6,7 @@ from typing import NamedTuple
 from agent_fabric.application.fleet.fleet_policy import FLEET_PLAN, NODE_COMMAND, NODE_RUN
 from agent_fabric.application.ports.approvals import ApprovalCard
 from agent_fabric.domain.fleet.chosen_node import NODE_PREFIX
+from agent_fabric.domain.fleet.served_tools import served_name
 
 
 class Machine(NamedTuple):
@@ -30,5 +31,7 @@ def named_machines(asked: ApprovalCard) -> Sequence[str]:
     nodes = asked.args.get("nodes")
     if asked.tool == FLEET_PLAN:
         return [str(each) for each in nodes] if isinstance(nodes, list | tuple) else ["?"]
+    if (served := served_name(asked.tool)) is not None:
+        return [served.node]
     goes_there = asked.tool in {NODE_COMMAND, NODE_RUN} or asked.tool.startswith(NODE_PREFIX)
     return [str(asked.args["node"])] if goes_there and "node" in asked.args else []

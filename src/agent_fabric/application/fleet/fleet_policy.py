@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from agent_fabric.domain.errors import FabricError, NodeUnavailable
 from agent_fabric.domain.fleet.chosen_node import NODE_PREFIX
+from agent_fabric.domain.fleet.served_tools import MCP_PROXY, proxied_arguments, served_name
 from agent_fabric.domain.identity import Scope, holds_scope
 from agent_fabric.domain.policy.access import lacks_scope
 from agent_fabric.domain.policy.calls import Policy, ProposedCall
 from agent_fabric.domain.policy.verdicts import Ruling, Verdict
+from agent_fabric.domain.tools import Trust
 
 if TYPE_CHECKING:
     from agent_fabric.application.fleet.remote_tools import RemoteTools
@@ -68,7 +70,7 @@ class FleetPolicy:
 
     def judge(self, call: ProposedCall) -> Ruling:
         """Decide about one call; never raises."""
-        asked = asked_of_node(call.tool, call.args)
+        asked = asked_of_node(call.tool, call.args) if _may_be_for_node(call) else None
         if asked is not None and (reason := _lacks_right(call)):
             return Ruling(Verdict.BLOCK, reason, "scope", call.tool)
         if call.tool == FLEET_PLAN:
@@ -99,7 +101,12 @@ def may_operate(scopes: frozenset[str]) -> bool:
 def _lacks_right(call: ProposedCall) -> str:
     if not may_operate(call.scopes):
         return "The user behind this run may not operate machines: that needs the scope 'nodes'."
-    return lacks_scope(call) if call.tool.startswith(NODE_PREFIX) else ""
+    return "" if call.tool in {NODE_COMMAND, NODE_RUN} else lacks_scope(call)
+
+
+def _may_be_for_node(call: ProposedCall) -> bool:
+    """Tell a machine's tool from one of a pack that happens to have dots in its name."""
+    return served_name(call.tool) is None or call.server.startswith(f"{Trust.NODE.value}: ")
 
 
 def asked_of_node(tool: str, args: Mapping[str, Any]) -> tuple[str, str, Mapping[str, Any]] | None:
@@ -110,4 +117,6 @@ def asked_of_node(tool: str, args: Mapping[str, Any]) -> tuple[str, str, Mapping
     if tool.startswith(NODE_PREFIX) and "node" in args:
         arguments = {key: value for key, value in args.items() if key != "node"}
         return str(args["node"]), tool.removeprefix(NODE_PREFIX), arguments
+    if (served := served_name(tool)) is not None:
+        return served.node, MCP_PROXY, proxied_arguments(served.server, served.tool, args)
     return None

@@ -2,11 +2,12 @@
 
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from agent_fabric.application.fleet.dispatch_command import DispatchCommand, Wish
 from agent_fabric.application.fleet.fleet_policy import NODE_COMMAND, asked_of_node
+from agent_fabric.application.fleet.list_served_tools import ServedCatalogue, ServedListing
 from agent_fabric.application.ports.approvals import ApprovalCard, ApprovalRepository, ApprovalStatus
 from agent_fabric.application.ports.fleet import PlanRepository
 from agent_fabric.domain.errors import InvalidInputs, NodeUnavailable
@@ -29,10 +30,15 @@ class RemoteTools:
     dispatch: DispatchCommand
     approvals: ApprovalRepository
     plans: PlanRepository
+    catalogue: ServedCatalogue = field(default_factory=ServedCatalogue)
 
     async def nodes(self) -> Sequence[Node]:
         """Return the machines."""
         return await self.dispatch.nodes.list()
+
+    async def served(self, by: str) -> Sequence[ServedListing]:
+        """Return the tools of MCP servers on all machines that are online."""
+        return await self.catalogue.everywhere(self.dispatch, by)
 
     async def execute(
         self, which: str, tool_name: str, arguments: Mapping[str, Any], *, run_id: RunId, call_id: CallId, by: str

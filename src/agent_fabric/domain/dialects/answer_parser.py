@@ -8,6 +8,7 @@ from typing import Any, assert_never
 from agent_fabric.domain.dialects.call_text import THOUGHT, NoCall, ParsedCalls, read_call, read_calls, read_object
 from agent_fabric.domain.dialects.conversation import is_conversation, reply_so_far
 from agent_fabric.domain.dialects.line_lists import joined
+from agent_fabric.domain.dialects.wire_names import with_own_names
 from agent_fabric.domain.ids import CallId
 from agent_fabric.domain.memory.knowledge import MEMORY_TOOL
 from agent_fabric.domain.messages import LLMResponse, ToolCallRequest, ToolDialect
@@ -23,7 +24,7 @@ def parse_answer(
     """
     answer = response if response.dialect is dialect else replace(response, dialect=dialect)
     if answer.tool_calls or not tools:
-        return answer
+        return with_own_names(answer, tools) if dialect is ToolDialect.NATIVE else answer
     offered = {tool.name: tool for tool in tools}
     if MEMORY_TOOL not in offered and _LOOKS_UP.match(response.content):
         return replace(answer, problem=_LOOKED_UP)  # it repeats the call that was made for it before it was asked

@@ -11,6 +11,7 @@ from agent_fabric.domain.dialects.line_lists import as_lines
 from agent_fabric.domain.dialects.observations import has_failed, led_nowhere, next_step, next_words, readable
 from agent_fabric.domain.dialects.offered_tools import offered_tools
 from agent_fabric.domain.dialects.signatures import signatures
+from agent_fabric.domain.dialects.wire_names import wire_names, with_wire_names
 from agent_fabric.domain.messages import Message, Role, ToolCallRequest, ToolDialect
 from agent_fabric.domain.tools import BadArguments, ToolSpec, arguments_from
 
@@ -44,6 +45,9 @@ def shape_request(
     """
     match dialect:
         case ToolDialect.NATIVE:
+            if names := wire_names(tools):
+                messages, tools = with_wire_names(messages, tools, names)
+                must_call = names.get(must_call, must_call) if must_call is not None else None
             return ShapedRequest(messages=messages, tools=tools, must_call=must_call)
         case ToolDialect.SCHEMA if must_call is None and is_conversation(tools):
             return ShapedRequest(

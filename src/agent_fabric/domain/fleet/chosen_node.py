@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, Final
 
+from agent_fabric.domain.fleet.served_tools import served_name
 from agent_fabric.domain.tools import ToolSpec, Trust, object_schema
 
 NODE_PREFIX: Final = "node_"
@@ -18,8 +19,18 @@ def goes_to_node(spec: ToolSpec) -> bool:
 
 
 def offered_about(tools: Iterable[ToolSpec], node: str) -> tuple[ToolSpec, ...]:
-    """Return tools as a run about a machine is offered them: a call need not name the machine."""
-    return tuple(_with_default(spec, node) if node and goes_to_node(spec) else spec for spec in tools)
+    """Return tools as a run about a machine is offered them: a call need not name the machine.
+
+    Of tools of servers on machines (`NODE.SERVER.tool`), those of the machine stay.
+    """
+    if not node:
+        return tuple(tools)
+    return tuple(_with_default(spec, node) if goes_to_node(spec) else spec for spec in tools if _concerns(spec, node))
+
+
+def _concerns(spec: ToolSpec, node: str) -> bool:
+    served = served_name(spec.name) if spec.trust is Trust.NODE else None
+    return served is None or served.node == node
 
 
 def named_call(spec: ToolSpec, args: dict[str, Any], node: str) -> dict[str, Any]:

@@ -6,9 +6,9 @@ from enum import StrEnum
 from typing import Any, Final
 
 from agent_fabric.domain.fleet.binding import BoundCall
-from agent_fabric.domain.fleet.node_tools import MCP_PROXY
 from agent_fabric.domain.fleet.nodes import Node, NodeId
 from agent_fabric.domain.fleet.protocol import Method
+from agent_fabric.domain.fleet.served_tools import MCP_PROXY
 
 DEFAULT_LIFETIME_S: Final = 3600.0
 

@@ -9,8 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from agent_fabric.domain.fleet.node_tools import MCP_PROXY, NODE_TOOLS, SHELL
+from agent_fabric.domain.fleet.node_tools import NODE_TOOLS, SHELL
 from agent_fabric.domain.fleet.protocol import canonical
+from agent_fabric.domain.fleet.served_tools import MCP_PROXY
 from agent_fabric.domain.policy.calls import ProposedCall
 from agent_fabric.domain.policy.engine import Judgement, RulePolicy, strictest
 from agent_fabric.domain.policy.linear_expressions import UnknownExpression, linear_expression

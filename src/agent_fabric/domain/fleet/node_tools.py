@@ -4,11 +4,10 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from agent_fabric.domain.fleet.protocol import SHELL_IDLE_S
+from agent_fabric.domain.fleet.served_tools import MCP_PROXY
 from agent_fabric.domain.tools import Effect, ToolSpec, Trust, object_schema
 
 RUN_COMMAND: Final = "run_command"
-MCP_PROXY: Final = "mcp_proxy"
-"""Hands a request to a tool server of the machine; over the wire it is `mcp.proxy` (FC-012)."""
 FILE_PUT: Final = "file_put"
 FILE_GET: Final = "file_get"
 TRANSFERS: Final = frozenset({FILE_PUT, FILE_GET})

@@ -7,6 +7,7 @@ from agent_fabric.domain.fleet.commands import CommandStatus, NodeCommand
 from agent_fabric.domain.fleet.node_policy import NodePolicy, node_policy, proposed_call
 from agent_fabric.domain.fleet.node_tools import NODE_TOOLS
 from agent_fabric.domain.fleet.nodes import NodeId
+from agent_fabric.domain.fleet.served_tools import MCP_PROXY
 from agent_fabric.domain.policy.verdicts import Verdict
 
 _PLAIN: Final[NodePolicy] = node_policy({})
@@ -37,6 +38,8 @@ def not_read_back(commands: Iterable[NodeCommand]) -> list[NodeId]:
         if not surely_reads(command.tool_name, command.arguments):
             if may_have_happened(command):
                 left[command.agent_id] = None
-        elif command.status is CommandStatus.SUCCESS:
+        elif (
+            command.status is CommandStatus.SUCCESS and command.tool_name != MCP_PROXY
+        ):  # a list of tools shows nothing
             left.pop(command.agent_id, None)
     return list(left)

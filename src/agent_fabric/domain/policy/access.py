@@ -25,7 +25,7 @@ CAPABILITIES: Mapping[str, tuple[str, ...]] = {
     ),
     "memory": ("cross_run_search", "recall*", "remember*", "memory_*"),
     "mcp": ("mcp__*",),
-    "node-command": ("node_*",),
+    "node-command": ("node_*", "*.*.*"),
     "messaging": ("send_*", "message_*"),
 }
 """Which tools an agent with a capability may use (A33-022)."""

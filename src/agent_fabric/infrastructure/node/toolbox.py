@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from agent_fabric.domain.fleet.binding import timeout_of
-from agent_fabric.domain.fleet.node_tools import MCP_PROXY, NODE_TOOLS, SHELL, TRANSFERS, UPGRADE
+from agent_fabric.domain.fleet.node_tools import NODE_TOOLS, SHELL, TRANSFERS, UPGRADE
+from agent_fabric.domain.fleet.served_tools import MCP_PROXY
 from agent_fabric.infrastructure.node import machine_facts
 from agent_fabric.infrastructure.node.file_tools import MAX_READ_BYTES, NodeFiles
 from agent_fabric.infrastructure.node.processes import Commands

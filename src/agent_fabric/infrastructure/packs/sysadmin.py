@@ -10,14 +10,21 @@ from agent_fabric.domain.fleet.chosen_node import NODE_ARGUMENT, NODE_PREFIX
 from agent_fabric.domain.fleet.commands import CommandStatus, NodeCommand
 from agent_fabric.domain.fleet.node_tools import NODE_TOOLS, NOT_FOR_AGENTS
 from agent_fabric.domain.fleet.read_back import may_have_happened, surely_reads
+from agent_fabric.domain.fleet.served_tools import MCP_PROXY, ServedTool, proxied_arguments, served_name
 from agent_fabric.domain.proofs import ProofKind
 from agent_fabric.domain.tools import Effect, ToolContext, ToolResult, ToolSpec, Trust, object_schema
+from agent_fabric.infrastructure.mcp.results import answer_from
+from agent_fabric.infrastructure.mcp.tool_conversion import MAX_DESCRIPTION_CHARS, clean_schema, clean_text
 from agent_fabric.infrastructure.packs.base import BaseSpecialistPack
 from agent_fabric.infrastructure.packs.prompts.sysadmin import SYSTEM_PROMPT_SYSADMIN
 from agent_fabric.infrastructure.packs.tool_defs import make_finish_tool_def
 from agent_fabric.infrastructure.packs.tool_objects import ToolFunction
 
+MAX_OFFERED: Final = 48
+"""Of tools of servers; a model chooses badly among more. The others answer if they are called."""
 _MAX_TIMEOUT_S: Final = 3600.0
+_KEPT: Final = frozenset({"execution_id", "node", "duration_ms", "not_read_back"})
+"""Of a result of `mcp_proxy`, beside what the server has answered."""
 _SAID_CHARS = 500
 """Of what a command said that has failed."""
 _NODE: Final[Mapping[str, Any]] = {"type": "string", "description": "The name of the machine; see node_list."}
@@ -33,13 +40,49 @@ _FINISH: Final[Mapping[str, Any]] = {
 }
 
 
-def build_sysadmin_pack(door: FleetDoor, also: Sequence[tuple[ToolSpec, ToolFunction]] = ()) -> BaseSpecialistPack:
+def build_sysadmin_pack(door: FleetDoor, also: Sequence[tuple[ToolSpec, ToolFunction]] = ()) -> "SysadminPack":
     """Return the pack; its tools reach the machines that are connected to this process. `also` are more tools."""
-    return BaseSpecialistPack(
-        system_prompt=SYSTEM_PROMPT_SYSADMIN,
-        tools=(*node_tools(door), *also),
-        finish=make_finish_tool_def(_FINISH, needs_reading_back=True),
-    )
+    return SysadminPack(door, also)
+
+
+class SysadminPack(BaseSpecialistPack):
+    """The tools of nodes, and those of MCP servers on machines that are online when it opens: `NODE.SERVER.tool`."""
+
+    def __init__(self, door: FleetDoor, also: Sequence[tuple[ToolSpec, ToolFunction]]) -> None:
+        super().__init__(
+            system_prompt=SYSTEM_PROMPT_SYSADMIN,
+            tools=(*node_tools(door), *also),
+            finish=make_finish_tool_def(_FINISH, needs_reading_back=True),
+        )
+        self._door = door
+
+    async def aopen(self) -> None:
+        """Ask the machines which tools their servers have; a machine that does not answer takes its own with it."""
+        try:
+            listings = await self._door.tools.served(by="sysadmin")
+        except FabricError:  # this process has no machines, and every call says so
+            return
+        specs = [served_spec(tool) for listing in listings for tool in listing.tools]
+        self.tool_definitions = (*self.tool_definitions, *specs[:MAX_OFFERED])
+        self.hidden_tools = (*self.hidden_tools, *specs[MAX_OFFERED:])
+        left = len(specs) - MAX_OFFERED
+        more = [f"{left} tools of MCP servers on machines are not offered, but can be called."] if left > 0 else []
+        problems = (f"An MCP server cannot be used. {each}" for listing in listings for each in listing.problems)
+        self.notices = (*self.notices, *more, *problems)
+
+    async def execute_tool(self, name: str, args: Mapping[str, Any], context: ToolContext) -> ToolResult:
+        """Run one tool; that of a server, on its machine.
+
+        Raises:
+            KeyError: there is no such tool.
+        """
+        served = served_name(name)
+        if served is None:
+            return await super().execute_tool(name, args, context)
+        result = await _execute(
+            self._door, served.node, MCP_PROXY, proxied_arguments(served.server, served.tool, args), context
+        )
+        return _answer_of_server(result)
 
 
 def node_tools(door: FleetDoor) -> Sequence[tuple[ToolSpec, ToolFunction]]:
@@ -53,7 +96,7 @@ def node_tools(door: FleetDoor) -> Sequence[tuple[ToolSpec, ToolFunction]]:
 def _node_list(door: FleetDoor) -> tuple[ToolSpec, ToolFunction]:
     spec = ToolSpec(
         name="node_list",
-        description="List the machines of the fleet: name, status, labels, platform.",
+        description="List the machines of the fleet: name, status, labels, platform, tools of MCP servers there.",
         parameters=object_schema({}),
         effect=Effect.READS,
         trust=Trust.NODE,
@@ -62,10 +105,17 @@ def _node_list(door: FleetDoor) -> tuple[ToolSpec, ToolFunction]:
     async def call(args: Mapping[str, Any], context: ToolContext) -> ToolResult:  # noqa: ARG001 - as every tool
         try:
             nodes = await door.tools.nodes()
+            served = {each.node: [tool.name for tool in each.tools] for each in await door.tools.served("sysadmin")}
         except FabricError as problem:
             return ToolResult(success=False, error=_said(problem))
         listed = [
-            {"name": node.name, "status": node.status.value, "labels": dict(node.labels), "platform": node.platform}
+            {
+                "name": node.name,
+                "status": node.status.value,
+                "labels": dict(node.labels),
+                "platform": node.platform,
+                **({"tools": served[node.name]} if served.get(node.name) else {}),
+            }
             for node in nodes
         ]
         return ToolResult(output={"nodes": listed})
@@ -86,23 +136,51 @@ def _node_tool(door: FleetDoor, spec: ToolSpec) -> tuple[ToolSpec, ToolFunction]
         if not args.get(NODE_ARGUMENT):  # nobody has judged a call that names none
             return ToolResult(success=False, error="Name the machine in `node`; node_list tells which there are.")
         arguments = {key: value for key, value in args.items() if key != NODE_ARGUMENT}
-        try:
-            tools = door.tools
-            left = await tools.not_read_back(context.run_id)
-            command = await tools.execute(
-                str(args["node"]),
-                spec.name,
-                arguments,
-                run_id=context.run_id,
-                call_id=context.call_id,
-                by=context.agent or "run",
-            )
-        except FabricError as problem:
-            return ToolResult(success=False, error=_said(problem))
-        result = _result(command, str(args["node"]))
-        return _with_proof(result, command, str(args["node"]), left, await tools.not_read_back(context.run_id))
+        return await _execute(door, str(args["node"]), spec.name, arguments, context)
 
     return offered, call
+
+
+async def _execute(
+    door: FleetDoor, node: str, tool_name: str, arguments: Mapping[str, Any], context: ToolContext
+) -> ToolResult:
+    try:
+        tools = door.tools
+        left = await tools.not_read_back(context.run_id)
+        command = await tools.execute(
+            node, tool_name, arguments, run_id=context.run_id, call_id=context.call_id, by=context.agent or "run"
+        )
+    except FabricError as problem:
+        return ToolResult(success=False, error=_said(problem))
+    result = _result(command, node)
+    return _with_proof(result, command, node, left, await tools.not_read_back(context.run_id))
+
+
+def served_spec(tool: ServedTool) -> ToolSpec:
+    """Return a tool of a server as it is offered. What the server says about it is nobody's we know."""
+    return ToolSpec(
+        name=tool.name,
+        description=clean_text(tool.description, MAX_DESCRIPTION_CHARS) or f"The tool {tool.tool!r} of {tool.server}.",
+        parameters=clean_schema(tool.parameters),
+        effect=Effect.LEAVES_SANDBOX,
+        timeout_s=_MAX_TIMEOUT_S,
+        trust=Trust.NODE,
+        server=f"{tool.server} on {tool.node}",
+        sends_to=f"the MCP server {tool.server} on {tool.node}",
+        described_elsewhere=True,
+    )
+
+
+def _answer_of_server(result: ToolResult) -> ToolResult:
+    """Return the answer to `tools/call` as other MCP tools give it."""
+    answer = result.output.get("output")
+    if not result.success or not isinstance(answer, Mapping):
+        return result
+    if isinstance(error := answer.get("error"), Mapping):
+        return replace(result, success=False, error=clean_text(str(error.get("message", "")), _SAID_CHARS), output={})
+    given = answer.get("result")
+    kept = {key: value for key, value in result.output.items() if key in _KEPT}
+    return replace(result, output={**kept, **answer_from(given if isinstance(given, Mapping) else {}).output})
 
 
 def _with_proof(

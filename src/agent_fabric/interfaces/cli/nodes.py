@@ -19,6 +19,7 @@ from agent_fabric.interfaces.cli.main import COMPLETED, FAILED, USAGE, WAITING
 from agent_fabric.interfaces.cli.node_files import copy, output
 from agent_fabric.interfaces.cli.node_policy import policy
 from agent_fabric.interfaces.cli.node_shell import shell
+from agent_fabric.interfaces.cli.node_tools import call, tools
 from agent_fabric.interfaces.cli.node_upgrade import release, upgrade
 from agent_fabric.interfaces.cli.options import AsJson, require_a_person
 from agent_fabric.interfaces.cli.output import plain, print_error, print_json
@@ -29,8 +30,8 @@ if TYPE_CHECKING:
     from agent_fabric.wire.shape import Json
 
 app = new_app(
-    "Operate machines: list, show, exec, shell, cp, output, queue, rename, label, policy, invite, rotate, revoke, "
-    "resolve, audit, release and upgrade."
+    "Operate machines: list, show, exec, shell, cp, output, tools, call, queue, rename, label, policy, invite, rotate, "
+    "revoke, resolve, audit, release and upgrade."
 )
 app.command("cp")(copy)
 app.command()(output)
@@ -38,6 +39,8 @@ app.command()(policy)
 app.command()(shell)
 app.command()(release)
 app.command()(upgrade)
+app.command()(tools)
+app.command()(call)
 
 NodeArgument = Annotated[str, typer.Argument(metavar="NODE", help="The name of a node, or its id.")]
 Selector = Annotated[str, typer.Argument(metavar="SELECTOR", help="A name, role=web,env!=dev, or all.")]

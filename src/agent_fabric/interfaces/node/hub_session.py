@@ -17,8 +17,8 @@ from agent_fabric.bootstrap.node import HUB_POLICY
 from agent_fabric.domain.fleet.chain import KEY
 from agent_fabric.domain.fleet.handshake import hub_message, node_message, rotation_message
 from agent_fabric.domain.fleet.node_policy import PolicyProblem, node_policy
-from agent_fabric.domain.fleet.node_tools import MCP_PROXY
 from agent_fabric.domain.fleet.protocol import HEARTBEAT_S, SOCKET_PATH, CloseCode, Method, RpcCode
+from agent_fabric.domain.fleet.served_tools import MCP_PROXY
 from agent_fabric.infrastructure.fleet.signing import SigningKey, is_signed
 from agent_fabric.infrastructure.node.floor_file import Floor
 from agent_fabric.infrastructure.node.machine_facts import os_info

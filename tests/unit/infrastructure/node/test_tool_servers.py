@@ -9,7 +9,8 @@ from typing import Any, cast
 import pytest
 
 from agent_fabric.domain.fleet.node_policy import node_policy, proposed_call
-from agent_fabric.domain.fleet.node_tools import MCP_PROXY, NODE_TOOLS
+from agent_fabric.domain.fleet.node_tools import NODE_TOOLS
+from agent_fabric.domain.fleet.served_tools import MCP_PROXY
 from agent_fabric.domain.json_schema import problems_with
 from agent_fabric.infrastructure.node.floor_file import FloorProblem
 from agent_fabric.infrastructure.node.processes import Commands

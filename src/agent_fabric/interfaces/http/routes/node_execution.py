@@ -19,6 +19,7 @@ from agent_fabric.domain.errors import FabricError, InvalidInputs
 from agent_fabric.domain.fleet.binding import timeout_of
 from agent_fabric.domain.fleet.commands import CommandStatus, NodeCommand
 from agent_fabric.domain.fleet.nodes import NodeStatus
+from agent_fabric.domain.fleet.served_tools import node_call
 from agent_fabric.domain.identity import Scope
 from agent_fabric.domain.json_schema import too_deep
 from agent_fabric.domain.policy.verdicts import Ruling, Verdict
@@ -88,11 +89,12 @@ def _add_fan_out(app: FastAPI, fleet: Fleet, ask: "AskAboutCommand") -> None:
         wish, by = await body_of(request, FanOutRequest), who_asks(request)
         if too_deep(wish.arguments, await request.body()):
             raise InvalidInputs("The arguments are nested too deep")
+        tool_name, arguments = node_call("", wish.tool_name, wish.arguments)
         judged = await fleet.fan_out.judge(
             FanOutWish(
                 selector=wish.selector,
-                tool_name=wish.tool_name,
-                arguments=wish.arguments,
+                tool_name=tool_name,
+                arguments=arguments,
                 by=by.name,
                 lifetime_s=wish.expires_in_s,
                 queue=wish.queue,
@@ -141,14 +143,19 @@ def _add_execute(app: FastAPI, fleet: Fleet, ask: "AskAboutCommand") -> None:
         ),
     )
     async def execute(node: NodePath, request: Request) -> Response:
-        """Answers with the result; or 202 if a person has to approve it first. Blocked commands get 403."""
+        """Answers with the result; or 202 if a person has to approve it first. Blocked commands get 403.
+
+        `SERVER.tool` is a tool of an MCP server on the machine.
+        """
         wish, by = await body_of(request, ExecuteRequest), who_asks(request)
         if too_deep(wish.arguments, await request.body()):
             raise InvalidInputs("The arguments are nested too deep")
+        found = await fleet.operate.find(node)
+        tool_name, arguments = node_call(found.name, wish.tool_name, wish.arguments)
         asked = Wish(
-            node=await fleet.operate.find(node),
-            tool_name=wish.tool_name,
-            arguments=wish.arguments,
+            node=found,
+            tool_name=tool_name,
+            arguments=arguments,
             by=by.name,
             lifetime_s=wish.expires_in_s,
             queue=wish.queue,

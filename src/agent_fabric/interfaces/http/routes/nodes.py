@@ -18,6 +18,7 @@ from agent_fabric.domain.fleet.node_tools import NODE_TOOLS
 from agent_fabric.domain.fleet.nodes import NodeStatus
 from agent_fabric.domain.fleet.protocol import ARCHIVE_PATH, JOIN_PATH
 from agent_fabric.domain.fleet.selectors import SelectorProblem, select_nodes
+from agent_fabric.domain.fleet.served_tools import node_call
 from agent_fabric.domain.identity import Scope
 from agent_fabric.domain.json_schema import too_deep
 from agent_fabric.infrastructure.fleet.signing import fingerprint
@@ -45,10 +46,12 @@ from agent_fabric.wire.nodes import (
     NODE_AUDIT,
     NODE_RULINGS,
     NODES,
+    SERVED_TOOLS,
     CheckedNodeCall,
     CreatedInvite,
     Joined,
     NodeRulings,
+    ServedToolList,
 )
 
 BASE = "/api/v1/nodes"
@@ -226,13 +229,25 @@ def _add_looking(app: FastAPI, fleet: Fleet) -> None:
         wish, found = await body_of(request, CallToCheck), await fleet.operate.find(node)
         if too_deep(wish.arguments, await request.body()):
             raise InvalidInputs("The arguments are nested too deep")
-        asked = Wish(node=found, tool_name=wish.tool_name, arguments=wish.arguments, by="")
+        tool_name, arguments = node_call(found.name, wish.tool_name, wish.arguments)
+        asked = Wish(node=found, tool_name=tool_name, arguments=arguments, by="")
         decided, why = fleet.dispatch.judge(asked), fleet.explain(found)
-        call = proposed_call(NODE_TOOLS[wish.tool_name], wish.arguments, found.name)
+        call = proposed_call(NODE_TOOLS[tool_name], arguments, found.name)
         told = CheckedNodeCall(
             decided.verdict, decided.reason, decided.rule, why.in_force.version, why.said_about(call, decided)
         )
         return json_answer(CHECKED_NODE_CALL.dump(told))
+
+    @app.get(
+        f"{BASE}/{{node}}/tools",
+        **operation("nodes", Scope.NODES, "List the tools of MCP servers on a node", SERVED_TOOLS, fails=[404, 409]),
+    )
+    async def tools(node: NodePath) -> Response:
+        """Asks each server that the machine has reported. A call of one is `SERVER.tool` with its arguments."""
+        found = await fleet.operate.find(node)
+        fleet.dispatch.require_usable(found, queue=False)
+        listing = await fleet.tools.catalogue.of(fleet.dispatch, found, "hub", fresh=True)
+        return json_answer(SERVED_TOOLS.dump(ServedToolList(listing.tools, listing.problems)))
 
     @app.get(
         f"{BASE}/{{node}}/audit",
