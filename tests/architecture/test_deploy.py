@@ -112,6 +112,20 @@ def test_the_compose_file_configures_what_the_server_understands() -> None:
     assert mounted <= compose()["volumes"].keys()
 
 
+@pytest.mark.proves("FC-008")
+def test_a_server_to_develop_with_takes_the_source_and_is_reached_from_this_machine_only() -> None:
+    said = yaml.safe_load((DEPLOY / "compose.dev.yaml").read_text())
+    fabric = said["services"]["fabric"]
+    source = fabric["environment"].pop("PYTHONPATH")
+    config = read_config(fabric["environment"]).config
+    assert (config.server.host, config.server.hosts) == ("0.0.0.0", ("127.0.0.1", "localhost"))
+    assert fabric["ports"] == [f"127.0.0.1:{config.server.port}:{config.server.port}"]
+    mounted = dict(volume.split(":")[:2] for volume in fabric["volumes"])
+    assert mounted.pop("../src") == source
+    assert (DEPLOY / "../src/agent_fabric/interfaces/node/main.py").exists(), "the node's program runs from source"
+    assert mounted.keys() <= said["volumes"].keys()
+
+
 def test_the_proxy_waits_for_readiness_and_streams() -> None:
     proxy = compose()["services"]["proxy"]
     assert proxy["depends_on"] == {"fabric": {"condition": "service_healthy"}}

@@ -44,7 +44,7 @@ async def machine(hub: Served, tmp_path: Path) -> AsyncIterator[Machine]:
 
 
 @pytest.mark.proves("FL-1", "FL-2", "FL-4", "FL-9", "FC-001", "FC-005", "FC-010", "FC-014", "FC-063", "FC-073", "C08")
-@pytest.mark.proves("FL-13", "FC-060")
+@pytest.mark.proves("FL-13", "FC-060", "FC-008", "C12")
 async def test_a_machine_joins_with_one_token_and_shows_who_it_is(hub: Served, machine: Machine) -> None:
     found = await until_status(hub.client, "web", "online")
     assert found["labels"] == {"role": "web"}
@@ -58,6 +58,9 @@ async def test_a_machine_joins_with_one_token_and_shows_who_it_is(hub: Served, m
     assert again.status_code == 401
     listed = (await hub.client.get("/api/v1/nodes")).json()["nodes"]
     assert [node["name"] for node in listed] == ["web"]
+    agents = (await hub.client.get("/api/v1/agents")).json()["agents"]
+    assert "web" not in {agent["name"] for agent in agents}, "an agent is a definition, a node is a machine"
+    assert (await hub.client.get("/api/v1/agents/web")).status_code == 404
     assert (machine.folder / "key").stat().st_mode & 0o777 == 0o600
     archive = await hub.client.get("/node/fabric-node.pyz")
     assert archive.content[:2] == b"#!"

@@ -61,7 +61,7 @@ async def listening(*command: str, port: int) -> AsyncIterator[None]:
 
 
 @pytest.mark.slow
-@pytest.mark.proves("AF-090")
+@pytest.mark.proves("AF-090", "C18")
 @pytest.mark.parametrize(("way", "transport", "path"), [("streamableHttp", "http", "mcp"), ("sse", "sse", "sse")])
 async def test_everything_is_reached_over_http(tmp_path: Path, way: str, transport: str, path: str) -> None:
     port = free_port()

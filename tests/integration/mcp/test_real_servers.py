@@ -26,7 +26,7 @@ def new_repository(folder: Path) -> None:
     subprocess.run(["git", "init", "-q", str(folder)], check=True)
 
 
-@pytest.mark.proves("AF-090", "AF-091")
+@pytest.mark.proves("AF-090", "AF-091", "C18")
 async def test_time_speaks_the_newer_generation_and_is_kept_for_the_next_run(tmp_path: Path) -> None:
     config = boxed(name="time", command=[python_server("mcp-server-time")], read_only_tools=["get_current_time"])
     async with tool_servers(tmp_path) as servers:
@@ -66,6 +66,7 @@ async def test_fetch_has_no_network_unless_it_is_given_one(tmp_path: Path) -> No
         assert result.output["is_error"] is True
 
 
+@pytest.mark.proves("C18")
 async def test_everything_speaks_the_older_generation(tmp_path: Path) -> None:
     async with tool_servers(tmp_path) as servers:
         config = boxed(name="everything", command=[*node_server("server-everything"), "stdio"])
