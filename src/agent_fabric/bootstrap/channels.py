@@ -106,7 +106,7 @@ def serve_channels(
 ) -> Channels:
     """Join the parts. Nothing is connected yet."""
     storage = local.records.storage
-    people = ManagePeople(storage.channels.people, storage.users, storage.clock)
+    people = ManagePeople(storage.channels.people, storage.users, storage.channels.outbox, storage.clock)
     joined = _Joined(config, local, chat, people, bus, alert)
     running, webhooks = list[RunChannel](), dict[str, ReceiveWebhook]()
     channel: Channel

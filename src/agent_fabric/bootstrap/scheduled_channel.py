@@ -35,7 +35,8 @@ class ScheduledSaying:
             return
         person = await self._person(schedule)
         chat, store = self.chat(), self.storage.channels
-        by = await ManagePeople(store.people, self.storage.users, self.storage.clock).principal(person.sender)
+        people = ManagePeople(store.people, self.storage.users, store.outbox, self.storage.clock)
+        by = await people.principal(person.sender)
         assert by is not None, "the person was just found"
         if schedule.owner != LOCAL_OWNER:  # with the rights that they had when they made it, as in other sessions
             by = Principal(by.name, by.kind, known_scopes(schedule.user_scopes) - {Scope.ADMIN})

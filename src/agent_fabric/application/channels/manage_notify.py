@@ -1,14 +1,15 @@
 """Lets users say where they want to be told of approvals and alerts."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from agent_fabric.application.ports.channels import NotifyStore
+from agent_fabric.application.ports.channels import ChannelStore
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.identity import UserRepository
 from agent_fabric.domain.acts import Act, Deed
-from agent_fabric.domain.channels.notices import WEBHOOK, NotifyPreference, read_preference
-from agent_fabric.domain.errors import AccountNotFound, Forbidden
+from agent_fabric.domain.channels.addresses import PLATFORMS
+from agent_fabric.domain.channels.notices import ANY_CHANNEL, PAGE, WEBHOOK, NotifyPreference, read_preference
+from agent_fabric.domain.errors import AccountNotFound, Forbidden, InvalidInputs
 from agent_fabric.domain.identity import Kind, Principal, Scope
 
 
@@ -16,7 +17,7 @@ from agent_fabric.domain.identity import Kind, Principal, Scope
 class ManageNotify:
     """Use case: show and change a preference: one's own, or as an admin anyone's."""
 
-    preferences: NotifyStore
+    store: ChannelStore
     users: UserRepository
     clock: Clock
 
@@ -28,7 +29,7 @@ class ManageNotify:
             AccountNotFound: there is no such user.
         """
         await self._require(user, by)
-        return await self.preferences.find(user)
+        return await self.store.notify.find(user)
 
     async def save(
         self,
@@ -48,7 +49,7 @@ class ManageNotify:
             InvalidInputs, ConfigError: it cannot be so.
         """
         await self._require(user, by)
-        now = await self.preferences.find(user)
+        now = await self.store.notify.find(user)
         changed = read_preference(
             user,
             approvals=now.approvals if approvals is None else approvals,
@@ -56,12 +57,24 @@ class ManageNotify:
             quiet_hours=now.quiet_hours if quiet_hours is None else quiet_hours,
             timezone=now.timezone if timezone is None else timezone,
         )
-        webhooks = {each for each in (*changed.approvals, *changed.alerts) if each.startswith(WEBHOOK)}
-        if webhooks - {*now.approvals, *now.alerts} and not by.may(Scope.ADMIN):
+        added = {*changed.approvals, *changed.alerts} - {*now.approvals, *now.alerts}
+        if any(each.startswith(WEBHOOK) for each in added) and not by.may(Scope.ADMIN):
             raise Forbidden("Only an admin connects users with webhooks", hint="Ask one, or choose a channel.")
+        await self._require_known(added)
         act = Act.of(by, Deed.CHANNEL_NOTIFY_SET, at=self.clock.now(), about=user)
-        await self.preferences.save(changed, act=act)
+        await self.store.notify.save(changed, act=act)
         return changed
+
+    async def _require_known(self, routes: Collection[str]) -> None:
+        """Refuse names of channels that are none: nobody would be told, and nobody would notice."""
+        named = {
+            each for each in routes if each not in (PAGE, ANY_CHANNEL, *PLATFORMS) and not each.startswith(WEBHOOK)
+        }
+        if unknown := named - {each.sender.channel for each in await self.store.people.list()}:
+            raise InvalidInputs(
+                f"There is no channel {min(unknown)!r}, and nobody is paired on one of that name",
+                hint=f"Write page, channel, webhook:NAME, or one of: {', '.join(PLATFORMS)}.",
+            )
 
     async def _require(self, user: str, by: Principal) -> None:
         own = by.kind is Kind.USER and by.name == user

@@ -3,13 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from agent_fabric.application.ports.channels import PeopleStore
+from agent_fabric.application.channels.replies import plain_part
+from agent_fabric.application.ports.channels import ChannelOutbox, PeopleStore
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.identity import UserRepository
 from agent_fabric.domain.accounts import User
 from agent_fabric.domain.acts import Act, Deed
 from agent_fabric.domain.channels.addresses import Sender
-from agent_fabric.domain.channels.pairing import Person, is_still, read_code
+from agent_fabric.domain.channels.pairing import Person, is_still, paired_text, read_code
 from agent_fabric.domain.errors import AccountNotFound, ChannelNotFound, Forbidden
 from agent_fabric.domain.identity import Kind, Principal, Scope
 
@@ -25,6 +26,7 @@ class ManagePeople:
 
     people: PeopleStore
     users: UserRepository
+    outbox: ChannelOutbox
     clock: Clock
 
     async def principal(self, sender: Sender) -> Principal | None:
@@ -34,7 +36,7 @@ class ManagePeople:
         return principal_of(user) if person is not None and user is not None and is_still(person, user) else None
 
     async def pair(self, code: str, user: str, *, by: Principal) -> Person:
-        """Make the sender who was shown a code a user.
+        """Make the sender who was shown a code a user, and tell them.
 
         Raises:
             Forbidden: the caller is no admin, or a run.
@@ -47,12 +49,14 @@ class ManagePeople:
         found = await self.users.find(user)
         if found is None or found.disabled:
             raise AccountNotFound(
-                f"There is no user {user!r} who may come in",
+                f"There is no user {user[:80]!r}, or they are disabled",
                 hint="See them with `fabric users list`; add one with `fabric users add NAME`.",
             )
         now = self.clock.now()
         act = Act.of(by, Deed.CHANNEL_PAIRED, at=now, about=user)
-        return await self.people.pair(wanted, user, now=now, act=act)
+        person = await self.people.pair(wanted, user, now=now, act=act)
+        await self.outbox.put([plain_part(f"paired:{wanted}", person.place, paired_text(user), at=now)])
+        return person
 
     async def list(self) -> Sequence[Person]:
         """Return everybody who is paired."""

@@ -8,6 +8,8 @@ from agent_fabric.domain.ids import RunId
 
 _RUNS: Final = uuid.UUID("5f4f1c3e-6d0b-4b53-9f0c-0c7f6f2a8d21")
 """Namespace of the ids of turns that messages begin."""
+PLATFORMS: Final = ("telegram", "slack", "discord", "whatsapp")
+"""The channels that are part of the product; packages bring others."""
 
 
 @dataclass(frozen=True, slots=True)

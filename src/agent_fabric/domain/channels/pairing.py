@@ -94,6 +94,11 @@ def read_code(text: str) -> str:
     return code
 
 
+def paired_text(user: str) -> str:
+    """Return what a sender reads when they have become a user."""
+    return f"You are {user} here from now on. Write what you want done; /help shows what else you can say."
+
+
 def pairing_text(step: ShowCode | StaySilent, code: str) -> str:
     """Return what the sender reads; empty: nothing is sent."""
     match step:

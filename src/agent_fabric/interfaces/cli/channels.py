@@ -14,6 +14,8 @@ from agent_fabric.application.ports.channels import ChannelState, ChannelStatus
 from agent_fabric.application.ports.storage import Storage
 from agent_fabric.bootstrap.records import open_records, owner_here
 from agent_fabric.bootstrap.running_server import running_server
+from agent_fabric.domain.acts import moment_words
+from agent_fabric.domain.channels.addresses import PLATFORMS
 from agent_fabric.domain.channels.deliveries import DeliveryStatus
 from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.interfaces.cli.invocation import new_app
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+NONE_CONFIGURED = "No channel is configured. Set one, such as `channels.telegram.token`: see docs/guides/channels.md.\n"
+
 app = new_app("Talk with people where they chat: list, pair, people, unpair, notify, test, deliveries, resend.")
 
 User = Annotated[str, typer.Option("--user", metavar="NAME", help="The user that they are.")]
@@ -43,7 +47,7 @@ def list_(workspace: Workspace = None, server: Server = None, as_json: AsJson = 
     if as_json:
         print_json(found)
     else:
-        sys.stdout.write("".join(map(_channel_line, found)) or "No channel is configured.\n")
+        sys.stdout.write("".join(map(_channel_line, found)) or NONE_CONFIGURED)
     return COMPLETED
 
 
@@ -121,7 +125,7 @@ def notify(
         require_a_person()
 
     async def here(storage: Storage) -> Json:
-        manage = ManageNotify(storage.channels.notify, storage.users, SystemClock())
+        manage = ManageNotify(storage.channels, storage.users, SystemClock())
         by = owner_here()
         return NOTIFY.dump(await (manage.save(user, by=by, **changes) if changes else manage.find(user, by=by)))
 
@@ -197,7 +201,7 @@ def resend(
 
 
 def _people(storage: Storage) -> ManagePeople:
-    return ManagePeople(storage.channels.people, storage.users, SystemClock())
+    return ManagePeople(storage.channels.people, storage.users, storage.channels.outbox, SystemClock())
 
 
 def _deliveries(storage: Storage) -> ManageDeliveries:
@@ -207,7 +211,7 @@ def _deliveries(storage: Storage) -> ManageDeliveries:
 def _configured(workspace: str | None) -> Sequence[Json]:
     """Return the channels of a folder for which no server runs."""
     config = configuration(fabric_root(workspace)).config.channels
-    names = [name for name in ("telegram", "slack", "discord", "whatsapp") if getattr(config, name) is not None]
+    names = [name for name in PLATFORMS if getattr(config, name) is not None]
     names += config.packaged
     stopped = (ChannelStatus(name, state=ChannelState.STOPPED, hint="Start the server: fabric serve") for name in names)
     return [{**CHANNEL.dump(each), "connected": False} for each in stopped]
@@ -255,4 +259,4 @@ def _person_line(each: Json) -> str:
 
 def _delivery_line(each: Json) -> str:
     problem = f"  {plain(each['problem'])}" if each["problem"] else ""
-    return f"{plain(each['status'])}  {plain(each['id'])}{problem}\n"
+    return f"{plain(each['status']):<8}  {moment_words(each['created_at'])}  {plain(each['id'])}{problem}\n"

@@ -15,7 +15,7 @@ from agent_fabric.application.ports.approvals import ApprovalStatus
 from agent_fabric.domain.accounts import User
 from agent_fabric.domain.automation.outgoing import OutgoingMessage
 from agent_fabric.domain.channels.notices import Notice, NoticeKind, NotifyPreference
-from agent_fabric.domain.errors import AccountNotFound, ChannelNotFound, Forbidden
+from agent_fabric.domain.errors import AccountNotFound, ChannelNotFound, Forbidden, InvalidInputs
 from agent_fabric.domain.identity import Kind, Principal, Role, Scope
 from agent_fabric.domain.ids import CallId, RunId
 from agent_fabric.domain.tools import ToolContext
@@ -188,7 +188,7 @@ async def test_users_decide_about_themselves_and_admins_about_all() -> None:
     world = World()
     await world.add("ann")
     ann = Principal("ann", Kind.USER, frozenset())
-    manage = ManageNotify(world.store.notify, world.storage.users, world.clock)
+    manage = ManageNotify(world.store, world.storage.users, world.clock)
     assert (await manage.save("ann", by=ann, alerts=["page"])).alerts == ("page",)
     assert (await manage.find("ann", by=ROOT)).approvals == ("channel",)
     with pytest.raises(Forbidden):
@@ -199,6 +199,9 @@ async def test_users_decide_about_themselves_and_admins_about_all() -> None:
     assert (await manage.save("ann", by=ann, quiet_hours="22:00-07:00")).alerts == ("webhook:ops",)
     with pytest.raises(AccountNotFound):
         await manage.find("eve", by=ROOT)
+    with pytest.raises(InvalidInputs, match="'fax'"):
+        await manage.save("ann", by=ROOT, approvals=["telegram", "fax"])
+    assert (await manage.save("ann", by=ROOT, approvals=["slack", "scripted"])).approvals == ("slack", "scripted")
 
 
 async def test_a_new_user_of_an_old_name_has_no_phone() -> None:

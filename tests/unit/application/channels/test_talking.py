@@ -37,6 +37,7 @@ async def test_a_paired_person_is_the_user_without_being_admin_and_until_disable
     assert by is not None
     assert (by.id, by.may(Scope.ADMIN), by.may(Scope.APPROVALS)) == ("user:ann", False, True)
     said = await world.write("now?")
+    assert any(text.startswith("You are ann here") for text in world.texts)
     [session] = world.storage.sessions.sessions.values()
     assert session.owner == "user:ann"
     assert _run_of(said.key) in world.store.turns.owed

@@ -84,7 +84,7 @@ class World:
         self._keys: itertools.count[int] = born_of._keys if born_of is not None else itertools.count(1)
         self._codes = itertools.count(1)
         store, channel = wrap(self.store), wrap(self.channel)
-        people = ManagePeople(store.people, storage.users, self.clock)
+        people = ManagePeople(store.people, storage.users, store.outbox, self.clock)
         ids: Any = CountingIds()
         decide = DecideApproval(storage.approvals, storage.runs, no_policy, lambda: four_eyes)
         press = AnswerPress(people, store, storage.approvals, decide, storage.acts, self.clock)

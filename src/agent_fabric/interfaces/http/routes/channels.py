@@ -39,7 +39,7 @@ def add_channels(app: FastAPI, fabric: ServerFabric) -> None:
     _add_webhooks(app, fabric)
     channels, people = fabric.channels, fabric.channels.people
     deliveries = ManageDeliveries(channels.store, fabric.records.approvals, fabric.clock)
-    notify = ManageNotify(channels.store.notify, people.users, fabric.clock)
+    notify = ManageNotify(channels.store, people.users, fabric.clock)
 
     @app.get(BASE, **operation("channels", Scope.RUNS_READ, "List channels", CHANNELS))
     async def list_channels() -> Response:
