@@ -1,15 +1,16 @@
 """Remembers facts: what a person says at once, what a run proposes after a review."""
 
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.memory import FactRepository, Proposal
 from agent_fabric.application.ports.runs import RunRepository
 from agent_fabric.application.runs.fold_log import fold_log
 from agent_fabric.domain.errors import FactRefused
-from agent_fabric.domain.events import Event, RunCreated, ToolErred, ToolReturned
+from agent_fabric.domain.events import Event, ModelAnswered, RunCreated, ToolCalled, ToolErred, ToolReturned
 from agent_fabric.domain.ids import FactId, RunId
 from agent_fabric.domain.memory.facts import Fact, FactKind, FactScope, FactStatus, accept_text
 from agent_fabric.domain.memory.learning import Learning, check_quote, quotable_in, status_of_proposal
@@ -103,7 +104,9 @@ class ProposeFact:
             raise FactRefused("The start of the run cannot be read", hint="Add the fact yourself.")
         owner, untrusted = created.task.owner, await _untrusted_in(proposal.run_id, events)
         event = _quoted(events, proposal, owner)
-        said = check_quote(proposal.quote, None if event is None else quotable_in(event.body, owner))
+        said = check_quote(proposal.quote, [] if event is None else quotable_in(event.body, owner))
+        if event is not None and isinstance(event.body, ToolReturned) and not event.body.origin:
+            _refuse_own_words(events, event, proposal.quote)
         status = status_of_proposal(self.learning, said, text, untrusted)
         now = self.clock.now()
         fact = Fact(
@@ -141,12 +144,39 @@ def _quoted(events: Sequence[Event], proposal: Proposal, owner: str) -> Event | 
     """Return the event that is quoted; None: nothing in the run can be quoted so."""
     for event in events:
         if proposal.seq is None:
-            said = quotable_in(event.body, owner)
-            if said is not None and proposal.quote in said.text:
+            if any(proposal.quote in said.text for said in quotable_in(event.body, owner)):
                 return event
         elif event.seq == proposal.seq:
             return event
     return None
+
+
+def _refuse_own_words(events: Sequence[Event], quoted: Event, quote: str) -> None:
+    """Refuse what the model wrote into a file before it read it: a guess does not become a document.
+
+    Raises:
+        FactRefused: it did.
+    """
+    for event in events:
+        if event is quoted:
+            return
+        body = event.body
+        if isinstance(body, ModelAnswered) and quote in body.content:
+            break
+        if isinstance(body, ToolCalled) and any(quote in text for text in _texts(body.args)):
+            break
+    else:
+        return
+    raise FactRefused(
+        "The model wrote this itself, before it was read in a file",
+        hint="Quote what a person wrote, or a file or page that was there before.",
+    )
+
+
+def _texts(values: Mapping[str, Any]) -> Iterator[str]:
+    for value in values.values():
+        if isinstance(value, str):
+            yield value
 
 
 def refuse_likeness(fact: Fact, known: Sequence[Fact]) -> None:

@@ -12,6 +12,8 @@ from agent_fabric.domain.ownership import Visibility
 ID_CHARS: Final = 16
 MAX_TITLE_CHARS: Final = 200
 MAX_LABELS: Final = 20
+_QUOTATION_MARKS: Final = str.maketrans(dict.fromkeys('"“”„‟‶″❝❞〝〞〟＂«»', "'"))
+"""And what looks like them."""
 
 
 class DocumentState(StrEnum):
@@ -73,8 +75,12 @@ class Document:
     @property
     def exposes(self) -> str:
         """Name it as a source of untrusted text: whoever wrote it may have written instructions into it."""
-        title = self.title.replace("”", "'")
-        return f"the document “{title}”"
+        return document_called(self.title)
+
+
+def document_called(title: str) -> str:
+    """Return what a document is called on cards and labels; its title cannot end the quotation marks."""
+    return f"the document “{title.translate(_QUOTATION_MARKS)}”"
 
 
 def content_hash(data: bytes) -> str:

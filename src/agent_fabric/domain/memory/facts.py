@@ -7,7 +7,7 @@ from typing import Final
 
 from agent_fabric.domain.errors import FactRefused, FactSettled
 from agent_fabric.domain.ids import FactId, RunId
-from agent_fabric.domain.secret_shapes import hide_shapes
+from agent_fabric.domain.secret_shapes import hide_shapes, without_invisible
 
 MAX_TEXT_CHARS: Final = 400
 MAX_QUOTE_CHARS: Final = 2_000
@@ -149,12 +149,12 @@ class Fact:
 
 
 def accept_text(text: str) -> str:
-    """Return the text of a fact on one line.
+    """Return the text of a fact on one line, without what nobody sees: who reviews it reads what agents are told.
 
     Raises:
         FactRefused: it is empty, too long, or holds what looks like a secret.
     """
-    line = " ".join(text.split())
+    line = " ".join(without_invisible(text).split())
     if not line:
         raise FactRefused("A fact needs a sentence", hint="Say what is to be remembered.")
     if len(line) > MAX_TEXT_CHARS:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
+from agent_fabric.domain.injection.folding import spellings
 from agent_fabric.domain.memory.facts import Fact, FactStatus
 from agent_fabric.domain.memory.terms import fold, terms_in
 
@@ -55,6 +56,7 @@ class _Words(NamedTuple):
 
 def _words(text: str) -> _Words:
     folded = fold(text)
-    terms = frozenset(terms_in(text)) or frozenset({folded})
+    # With letters of another alphabet in a word, a contradiction would pass for something else.
+    terms = frozenset(term if term.isascii() else spellings(term)[-1] for term in terms_in(text))
     values = frozenset(_VALUE.findall(folded))
-    return _Words(terms, _TURNS & frozenset(_WORD.findall(folded)), values)
+    return _Words(terms or frozenset({folded}), _TURNS & frozenset(_WORD.findall(folded)), values)

@@ -1,6 +1,11 @@
-"""Facts as readable Markdown, which can be read back without a loss."""
+"""Facts as readable Markdown, which can be read back without a loss.
+
+A quote may hold anything, such as lines that look like another fact. So a line of the file ends at one sign only, and a
+quote with others that some programs end lines at stands once more in the details, where they are escaped.
+"""
 
 import json
+import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -8,12 +13,18 @@ from typing import Any, Final
 
 from agent_fabric.domain.errors import FactRefused
 from agent_fabric.domain.ids import FactId, RunId
-from agent_fabric.domain.memory.facts import Fact, FactKind, FactScope, FactStatus, accept_text
+from agent_fabric.domain.memory.documents import plain_title
+from agent_fabric.domain.memory.facts import MAX_QUOTE_CHARS, Fact, FactKind, FactScope, FactStatus, accept_text
 
 _TITLE: Final = "# Memory\n"
 _FACT: Final = re.compile(r"- (?P<text>.+) \[m:(?P<id>[0-9a-f]{12})\]$")
 _QUOTE: Final = "  > "
 _DETAILS: Final = re.compile(r"  <!-- (?P<json>\{.*\}) -->$")
+_LINE_ENDS: Final = "\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"
+_BLANKED: Final = str.maketrans(dict.fromkeys(_LINE_ENDS, " "))
+_ESCAPED: Final = str.maketrans({sign: f"\\u{ord(sign):04x}" for sign in _LINE_ENDS})
+_MAX_NAME_CHARS: Final = 2_100
+_MAX_SOURCES: Final = 200
 _ORDER: Final = (FactStatus.ACTIVE, FactStatus.PROPOSED, FactStatus.RETIRED, FactStatus.REJECTED)
 
 
@@ -37,7 +48,8 @@ def import_facts(text: str) -> list[Fact]:
     """
     facts: list[Fact] = []
     line_text, line_id, quote = "", "", list[str]()
-    for number, line in enumerate(text.splitlines(), 1):
+    lines = [line.removesuffix("\r") for line in text.split("\n")]
+    for number, line in enumerate(lines, 1):
         found = _FACT.match(line)
         details = _DETAILS.match(line)
         if found is not None:
@@ -50,7 +62,7 @@ def import_facts(text: str) -> list[Fact]:
         elif line.strip() and not line.startswith("#"):
             raise _refused(number)
     if line_id:
-        raise _refused(len(text.splitlines()))
+        raise _refused(len(lines))
     return facts
 
 
@@ -58,7 +70,7 @@ def as_imported(fact: Fact, owner: str, source: str, *, vouched: bool) -> Fact:
     """Return a fact of a file as its new owner has it.
 
     A file can say anything about who said and who reviewed it. So unless its new owner vouches for the file, nothing of
-    it is in use before a review, and the card names the file.
+    it is in use before a review, and the card names the file and not whom the file names.
 
     Raises:
         FactRefused: it is too long, more than one line, or looks like a secret.
@@ -68,9 +80,19 @@ def as_imported(fact: Fact, owner: str, source: str, *, vouched: bool) -> Fact:
     own = replace(fact, owner=owner)
     if vouched:
         return own
-    status = FactStatus.PROPOSED if fact.status is FactStatus.ACTIVE else fact.status
-    untrusted = tuple(dict.fromkeys((*fact.untrusted, f"the file {source}")))
-    return replace(own, status=status, reviewed_by="", expires_at=None, pinned=False, untrusted=untrusted)
+    file = f"the file {plain_title(source)}"
+    return replace(
+        own,
+        status=FactStatus.PROPOSED if fact.status is FactStatus.ACTIVE else fact.status,
+        source_run=None,
+        source_seq=0,
+        said_by=file,
+        untrusted=tuple(dict.fromkeys((*fact.untrusted, file))),
+        reviewed_by="",
+        expires_at=None,
+        supersedes=None,
+        pinned=False,
+    )
 
 
 def fact_values(fact: Fact) -> dict[str, Any]:
@@ -131,19 +153,26 @@ def fact_from(values: Mapping[str, Any]) -> Fact:
 
 
 def _lines(fact: Fact) -> str:
-    quoted = "".join(f"{_QUOTE}{line}\n" for line in fact.source_quote.split("\n")) if fact.source_quote else ""
-    shown = ("id", "text", "source_quote")
+    readable = fact.source_quote.translate(_BLANKED)
+    quoted = "".join(f"{_QUOTE}{line}\n" for line in readable.split("\n")) if readable else ""
+    shown = ("id", "text", *(("source_quote",) if readable == fact.source_quote else ()))
     details = {name: value for name, value in fact_values(fact).items() if name not in shown}
     # A comment of HTML ends at the first two dashes.
-    comment = json.dumps(details, ensure_ascii=False).replace("--", "-\\u002d")
+    comment = json.dumps(details, ensure_ascii=False).replace("--", "-\\u002d").translate(_ESCAPED)
     return f"- {fact.text} {fact.citation}\n{quoted}  <!-- {comment} -->\n"
 
 
 def _fact(fact_id: str, text: str, quote: str, details: str, number: int) -> Fact:
     try:
-        return fact_from({**json.loads(details), "id": fact_id, "text": text, "source_quote": quote})
+        fact = fact_from({"source_quote": quote, **json.loads(details), "id": fact_id, "text": text})
     except (KeyError, TypeError, ValueError) as problem:
         raise _refused(number) from problem
+    names = (fact.subject, fact.said_by, fact.reviewed_by, *fact.untrusted)
+    moments = (fact.valid_from, fact.valid_to or 0.0, fact.created_at, fact.expires_at or 0.0)
+    sound = max(map(len, names)) <= _MAX_NAME_CHARS and len(fact.untrusted) <= _MAX_SOURCES
+    if not sound or len(fact.source_quote) > MAX_QUOTE_CHARS or not all(map(math.isfinite, moments)):
+        raise _refused(number)
+    return fact
 
 
 def _refused(number: int) -> FactRefused:
