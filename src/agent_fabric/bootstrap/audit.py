@@ -60,10 +60,11 @@ def collect_garbage(records: Records) -> CollectGarbage:
 
         return await on_own_thread(ChangeRecorder(layout).forget_unused)
 
-    return CollectGarbage(_retention(records), SystemClock(), prune_changes)
+    return CollectGarbage(retention_of(records), SystemClock(), prune_changes)
 
 
-def _retention(records: Records) -> RetentionStore:
+def retention_of(records: Records) -> RetentionStore:
+    """Return what deletes runs, with what was saved of them elsewhere."""
     if records.archive is None:
         return records.storage.retention
     from agent_fabric.infrastructure.workspaces.saved_retention import SavedRetention  # noqa: PLC0415 - few have one

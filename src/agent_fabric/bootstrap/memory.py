@@ -9,11 +9,14 @@ from agent_fabric.application.memory.add_document import AddDocument
 from agent_fabric.application.memory.brief_run import BriefRun
 from agent_fabric.application.memory.embed_passages import EmbedPassages
 from agent_fabric.application.memory.forget_document import ForgetDocument
+from agent_fabric.application.memory.import_facts import ImportFacts
 from agent_fabric.application.memory.propose_fact import ProposeFact, RememberFact
+from agent_fabric.application.memory.remains import RemoveRemains
 from agent_fabric.application.memory.review_fact import ReviewFact
 from agent_fabric.application.memory.search_memory import SearchMemory
 from agent_fabric.application.ports.embeddings import Embedder
 from agent_fabric.application.ports.memory import MemoryStore, RunMemory
+from agent_fabric.bootstrap.audit import retention_of
 from agent_fabric.bootstrap.recall import embedder_for
 from agent_fabric.bootstrap.records import Records
 from agent_fabric.bootstrap.secrets import open_secrets
@@ -38,6 +41,8 @@ class Memory:
     remember: RememberFact
     review: ReviewFact
     forget_document: ForgetDocument
+    remove_remains: RemoveRemains
+    import_facts: ImportFacts
 
 
 def open_memory(records: Records, config: FabricConfig) -> Memory:
@@ -54,8 +59,10 @@ def open_memory(records: Records, config: FabricConfig) -> Memory:
         add=AddDocument(storage.memory, DocumentFiles(), storage.clock, embed),
         search=SearchMemory(storage.memory, storage.clock, embedder),
         remember=RememberFact(storage.memory.facts, storage.clock),
-        review=ReviewFact(storage.memory, storage.clock, storage.reader),
+        review=ReviewFact(storage.memory, storage.clock, storage.reader, storage.open_catalogue),
         forget_document=ForgetDocument(storage.memory, storage.reader),
+        remove_remains=RemoveRemains(storage.reader, retention_of(records)),
+        import_facts=ImportFacts(storage.memory.facts, storage.clock),
     )
 
 

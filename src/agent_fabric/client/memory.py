@@ -63,9 +63,10 @@ class Memory(Resource):
         found: Sequence[Json] = (await self._get(json_from("passages"), path))["passages"]
         return found
 
-    async def erase_document(self, document_id: str) -> Json:
-        """Erase a document of ours; return what is left of it."""
-        return await self._post(json_from("id", "logs"), _path(_DOCUMENTS, document_id), method="DELETE")
+    async def erase_document(self, document_id: str, *, runs: bool = False) -> Json:
+        """Erase a document of ours, with `runs` also our runs that hold it; return what is left of it."""
+        query: Query = {"runs": runs or None}
+        return await self._post(json_from("id", "logs"), _path(_DOCUMENTS, document_id), query=query, method="DELETE")
 
     async def facts(self, status: str = "") -> Sequence[Json]:
         """Return our facts, the newest first."""
@@ -97,9 +98,23 @@ class Memory(Resource):
         """Replace the text of a fact by a new fact, pin it, or both."""
         return await self._post(_FACT, _path(_FACTS, fact_id), dict(changes), method="PATCH")
 
-    async def forget(self, fact_id: str, *, erase: bool = False) -> Json:
-        """Retire or erase a fact; return what is left of it."""
-        query: Query = {"erase": erase or None}
+    async def export(self) -> str:
+        """Return our facts as Markdown."""
+        async with self._transport.content(f"{_FACTS}/export", "text/markdown") as stream:
+            return (await stream.read()).decode()
+
+    async def import_(self, text: str, *, source: str, accept: bool = False) -> Json:
+        """Take facts that were exported; return `facts`, and what was `left_out` and why.
+
+        Raises:
+            FactRefused: a line is no fact; nothing was taken.
+        """
+        body = {"text": text, "source": source, "accept": accept}
+        return await self._post(json_from("facts", "left_out"), f"{_FACTS}/import", body)
+
+    async def forget(self, fact_id: str, *, erase: bool = False, runs: bool = False) -> Json:
+        """Retire or erase a fact, with `runs` also our runs that hold it; return what is left of it."""
+        query: Query = {"erase": erase or None, "runs": runs or None}
         return await self._post(json_from("id", "logs"), _path(_FACTS, fact_id), query=query, method="DELETE")
 
 

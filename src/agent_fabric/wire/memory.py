@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Annotated, NamedTuple
 
 from agent_fabric.application.memory.forget_document import ForgottenDocument
+from agent_fabric.application.memory.import_facts import Imported
 from agent_fabric.application.memory.review_fact import Forgotten, WhyFact
 from agent_fabric.application.ports.memory import FoundFact, FoundPassage, MemoryAnswer, MemoryUse
 from agent_fabric.domain.ids import DocumentId, FactId, RunId
@@ -65,7 +66,25 @@ class ForgottenFact(NamedTuple):
     sessions: Sequence[str]
     """Sessions whose messages may still hold it."""
     notes: Sequence[str]
-    """What else may hold it, as far as nobody can look it up."""
+    """What else may hold it, and why runs stay that were to be deleted."""
+    removed: Sequence[RunId]
+    """Runs that were deleted because their logs held it."""
+
+
+class RefusedFact(NamedTuple):
+    """A fact of a file that was not taken."""
+
+    id: FactId
+    text: str
+    reason: str
+    """It is known already, or contradicts what is in use."""
+
+
+class ImportedFacts(NamedTuple):
+    """What came of a file of facts."""
+
+    facts: Sequence[Fact]
+    left_out: Sequence[RefusedFact]
 
 
 DOCUMENT = Shape(
@@ -85,6 +104,7 @@ FOUND = Shape(FoundItem, name="FoundPassage")
 FOUND_LIST = Listing("found", FOUND, name="FoundPassages", about="Passages, then facts, the best of each first.")
 HISTORY = Shape(FactHistory, "*fact uses superseded_by contradicts", parts=[FACT, MEMORY_USE])
 FORGOTTEN = Shape(ForgottenFact, parts=[MEMORY_USE])
+IMPORTED = Shape(ImportedFacts, parts=[FACT, Shape(RefusedFact)])
 
 
 def found_items(answer: MemoryAnswer) -> list[FoundItem]:
@@ -96,6 +116,12 @@ def history_of(why: WhyFact) -> FactHistory:
     """Return where a fact comes from."""
     newer = None if why.superseded_by is None else why.superseded_by.id
     return FactHistory(why.fact, why.uses, newer, why.contradicts)
+
+
+def imported_facts(imported: Imported) -> ImportedFacts:
+    """Return what came of a file of facts."""
+    left_out = [RefusedFact(each.fact.id, each.fact.text, each.reason) for each in imported.left_out]
+    return ImportedFacts(imported.facts, left_out)
 
 
 def forgotten_document(done: ForgottenDocument) -> ForgottenFact:

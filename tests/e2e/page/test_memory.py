@@ -77,6 +77,8 @@ def test_a_file_is_dropped_found_and_erased(browser: Browser, library: PageWorld
     expect(drawer).to_contain_text("The pool is open from nine")
     page.get_by_role("button", name="Erase…").click()
     page.get_by_role("button", name="Erase", exact=True).click()
+    expect(page.locator("[data-test=left]")).to_contain_text("1 answer")
+    page.get_by_role("button", name="All documents").click()
     expect(page.locator("[data-test=document]", has_text="Handbook")).to_have_count(0)
     assert [each for each in wrong if "status of 422" not in each] == []  # the empty file
     page.context.close()

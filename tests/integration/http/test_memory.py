@@ -97,7 +97,13 @@ async def test_the_client_says_the_same_as_the_folder(tmp_path: Path) -> None:
         newer = await memory.change(fact["id"], {"text": "The pool opens at 10"})
         assert (await memory.why(fact["id"]))["superseded_by"] == newer["id"]
         assert (await memory.review(newer["id"], "confirm"))["status"] == "active"
+        exported = await memory.export()
+        assert newer["text"] in exported
         assert (await memory.forget(newer["id"], erase=True))["status"] == "erased"
+        back = await memory.import_(exported, source="facts.md", accept=True)
+        assert [each["id"] for each in back["facts"]] == [newer["id"]], "the older one was not erased"
+        assert (await memory.import_(exported, source="facts.md"))["facts"] == []
+        assert (await memory.forget(newer["id"], erase=True, runs=True))["removed"] == []
         with pytest.raises(MemoryNotFound):
             await memory.why(newer["id"])
         await memory.erase_document(document["id"])

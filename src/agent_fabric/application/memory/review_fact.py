@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
+from agent_fabric.application.memory.forget_document import MAX_FACTS
 from agent_fabric.application.memory.remains import Remains, find_remains
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.memory import FactQuery, MemoryStore, MemoryUse
-from agent_fabric.application.ports.runs import RunReader
+from agent_fabric.application.ports.runs import RunCatalogue, RunReader
 from agent_fabric.domain.errors import FactRefused, RunKeyMissing, RunNotFound
 from agent_fabric.domain.events import RunCompleted
 from agent_fabric.domain.ids import FactId, RunId
@@ -16,6 +17,8 @@ from agent_fabric.domain.memory.likeness import compare
 from agent_fabric.domain.memory.pinned import pinned_block
 from agent_fabric.domain.ownership import EVERYTHING, Viewer
 from agent_fabric.domain.runs.answer import answer_in
+
+MAX_MENTIONS: Final = 100
 
 
 class WhyFact(NamedTuple):
@@ -47,6 +50,8 @@ class ReviewFact:
     clock: Clock
     reader: RunReader | None = None
     """Reads the answers that may cite facts; None: what was noted has to do."""
+    catalogue: RunCatalogue | None = None
+    """Finds runs in which a sentence was said without memory knowing; None: nobody looks."""
 
     async def accept(self, prefix: str, *, by: str, viewer: Viewer = EVERYTHING, replaces: str = "") -> Fact:
         """Accept a proposal, and retire the fact that it replaces.
@@ -131,7 +136,8 @@ class ReviewFact:
         fact = await self.memory.facts.find(prefix, viewer=viewer)
         uses = await self._uses(fact)
         source = [] if fact.source_run is None else [fact.source_run]
-        left = await find_remains(self.reader, [*source, *(use.run_id for use in uses)])
+        runs = [*source, *(use.run_id for use in uses), *await self._mentions(fact)]
+        left = await find_remains(self.reader, runs, await self._kin(fact))
         if erase:
             await self.memory.facts.erase(fact.id)
         else:
@@ -139,6 +145,20 @@ class ReviewFact:
             was = FactStatus.PROPOSED if fact.status is FactStatus.REJECTED else FactStatus.ACTIVE
             await self.memory.facts.change(fact, was=was)
         return Forgotten(fact, uses, left)
+
+    async def _mentions(self, fact: Fact) -> list[RunId]:
+        """Return runs of the owner whose task or answer has the sentence; those that are encrypted are not searched."""
+        if self.catalogue is None or not fact.text:
+            return []
+        phrase = fact.text.replace('"', " ")
+        own = Viewer((fact.owner,), sees_all=False)
+        return [each.run_id for each in await self.catalogue.search(f'"{phrase}"', limit=MAX_MENTIONS, viewer=own)]
+
+    async def _kin(self, fact: Fact) -> list[str]:
+        """Say which facts that it replaced, or that replace it, are still there."""
+        known = await self.memory.facts.list(FactQuery(owner=fact.owner, limit=MAX_FACTS))
+        kin = [each for each in known if fact.id == each.supersedes or each.id == fact.supersedes]
+        return [f"Fact {each.id}, another version of it, is still there: {each.text!r}" for each in kin]
 
     async def _require_room(self, fact: Fact) -> None:
         """Check that a fact fits beside those that are pinned.

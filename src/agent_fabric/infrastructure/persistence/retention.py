@@ -36,8 +36,8 @@ class SqlRetentionStore:
         self._folder_of = folder_of
         self._clock = clock
         self._chain = chain
-        self._removed_keys = False
-        """Whether the write-ahead log may still hold keys of runs that are gone."""
+        self._must_truncate = False
+        """Whether the write-ahead log may still hold something of runs that are gone."""
 
     async def settled_before(self, at: float) -> list[RunId]:
         query = (
@@ -57,7 +57,7 @@ class SqlRetentionStore:
         )
 
     async def remove(self, run_id: RunId, *, by: str, reason: str) -> int:
-        number, key = await self._database.read(lambda connection: locate(connection, run_id))
+        number = (await self._database.read(lambda connection: locate(connection, run_id))).number
         lease = await self._database.leases.acquire(number)
         if lease is None:
             raise RunHeld(f"Run {run_id} is being driven", hint="Try again when it has ended.")
@@ -65,7 +65,7 @@ class SqlRetentionStore:
             folder = Path(self._folder_of(run_id))  # before anything is removed: it may be refused
             note = f"{reason}, by {by}"
             freed = await self._database.write(lambda connection: self._forget(connection, number, run_id, note))
-            self._removed_keys = self._removed_keys or key is not None
+            self._must_truncate = True
             return freed + await asyncio.to_thread(remove_tree, folder)
         finally:
             self._database.leases.release(number, lease.epoch)
@@ -78,22 +78,21 @@ class SqlRetentionStore:
             freed += await self._database.write(
                 partial(_remove_blobs, dialect=self._database.dialect, unnamed=some, since=since)
             )
-        if self._removed_keys:
-            self._removed_keys = not await self._database.truncate_log()
+        if self._must_truncate:
+            self._must_truncate = not await self._database.truncate_log()
         return freed
 
     def _forget(self, connection: SqlConnection, number: int, run_id: RunId, note: str) -> int:
         encrypted = locate(connection, run_id).key is not None  # fails if another process was faster
         if connection.execute("SELECT 1 FROM runs WHERE continues = ?", (number,)).fetchone() is not None:
             raise RunHeld(f"Run {run_id} is followed up by another one", hint="Delete that one first.")
-        erase, leave = self._database.dialect.erase_deleted  # a key must not stay in a page that is no longer used
+        erase, leave = self._database.dialect.erase_deleted  # nothing must stay in a page that is no longer used
         ((events, size),) = connection.execute(
             "SELECT count(*), coalesce(sum(length(payload)), 0) FROM events WHERE run = ?", (number,)
         ).fetchall()
         head = head_of(connection, number)
         self._chain.seal(connection, Sealed(self._clock.now(), REMOVED, number, run_id, int(str(events)), head, note))
-        if encrypted:
-            _execute(connection, erase)
+        _execute(connection, erase)
         forget_activity(connection, number)
         for table, column in (
             ("events", "run"),
@@ -113,7 +112,7 @@ class SqlRetentionStore:
             query = "DELETE FROM blobs WHERE hash BETWEEN ? AND ? AND length(hash) > ? RETURNING length(data)"
             found = connection.execute(query, (owner, owner + b"\xff" * HASH_BYTES, HASH_BYTES)).fetchall()
             size = float(str(size)) + sum(int(str(length)) for (length,) in found)
-            _execute(connection, leave)
+        _execute(connection, leave)
         return int(float(str(size)))
 
 

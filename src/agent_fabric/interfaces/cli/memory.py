@@ -213,15 +213,19 @@ def forget(
     document: Annotated[
         bool, typer.Option("--document", help="A document: text, words and vectors are erased.")
     ] = False,
+    runs: Annotated[bool, typer.Option("--runs", help="Also delete your runs whose logs still hold it.")] = False,
     workspace: Workspace = None,
     server: Server = None,
     as_json: AsJson = False,
 ) -> int:
     """Retire a fact, erase it, or erase a document; say what rests on it and where it still stands."""
     require_a_person()
+    refuse_if(runs and not (erase or document), "--runs is for what is erased", hint="Add --erase.")
 
     async def go(memory: MemoryAccess) -> Json:
-        return await (memory.forget_document(what) if document else memory.forget(what, erase=erase))
+        if document:
+            return await memory.forget_document(what, runs=runs)
+        return await memory.forget(what, erase=erase, runs=runs)
 
     done = at_memory(workspace, server, go)
     if as_json:
@@ -229,13 +233,14 @@ def forget(
         return COMPLETED
     sys.stdout.write(f"{done['id']} {done['status']}\n")
     sys.stdout.writelines(f"  influenced the answer of run {use['run_id']}\n" for use in done["influenced"])
+    sys.stdout.writelines(f"  deleted run {run_id}, which held it\n" for run_id in done["removed"])
     sys.stdout.writelines(f"  still stands in the log of run {run_id}\n" for run_id in done["logs"])
     sys.stdout.writelines(f"  messages of session {each} may hold it\n" for each in done["sessions"])
     sys.stdout.writelines(f"  {plain(note)}\n" for note in done["notes"])
     if done["sessions"]:
         sys.stderr.write("  hint: delete these sessions with their runs: fabric sessions delete ID\n")
-    if done["logs"]:
-        sys.stderr.write("  hint: delete old runs: fabric gc --older-than AGE\n")
+    if done["logs"] and not runs:
+        sys.stderr.write("  hint: --runs deletes runs with what is erased; or later: fabric gc --older-than AGE\n")
     return COMPLETED
 
 
@@ -286,8 +291,12 @@ def import_(
     made = at_memory(workspace, server, lambda memory: memory.import_(text, path.name, accept=accept))
     if as_json:
         print_json(made)
-    else:
-        sys.stdout.writelines(map(_fact_line, made))
+        return COMPLETED
+    sys.stdout.writelines(map(_fact_line, made["facts"]))
+    for each in made["left_out"]:
+        sys.stdout.write(f"{each['id']}  left out  {plain(str(each['text']))}\n  {plain(str(each['reason']))}\n")
+    if not made["facts"] and not made["left_out"]:
+        sys.stderr.write("There are no facts in it.\n")
     return COMPLETED
 
 

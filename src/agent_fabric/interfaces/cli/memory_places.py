@@ -5,13 +5,15 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
+from agent_fabric.application.memory.forget_document import MAX_FACTS
+from agent_fabric.application.memory.remains import Remains
 from agent_fabric.application.ports.memory import DocumentQuery, FactQuery, NewDocument
 from agent_fabric.bootstrap.memory import Memory, open_memory
-from agent_fabric.bootstrap.records import open_records
+from agent_fabric.bootstrap.records import open_records, this_person
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.memory.documents import Document
 from agent_fabric.domain.memory.facts import FactKind, FactStatus
-from agent_fabric.domain.memory.markdown import as_imported, export_facts, import_facts
+from agent_fabric.domain.memory.markdown import export_facts
 from agent_fabric.domain.ownership import LOCAL_OWNER, Viewer, Visibility
 from agent_fabric.infrastructure.run_processes import acting_run
 from agent_fabric.interfaces.cli.options import configuration, fabric_root
@@ -22,10 +24,12 @@ from agent_fabric.wire.memory import (
     FORGOTTEN,
     FOUND,
     HISTORY,
+    IMPORTED,
     forgotten_document,
     forgotten_fact,
     found_items,
     history_of,
+    imported_facts,
 )
 from agent_fabric.wire.shape import Json
 
@@ -120,23 +124,28 @@ class LocalMemory:
     async def _text(self, document: Document) -> str:
         return "".join(each.text for each in await self._memory.store.passages.read(document.document_id))
 
-    async def forget(self, prefix: str, *, erase: bool) -> Json:
+    async def forget(self, prefix: str, *, erase: bool, runs: bool) -> Json:
         done = await self._memory.review.forget(prefix, by=LOCAL_OWNER, viewer=OWN, erase=erase)
+        if runs:
+            done = done._replace(left=await self._remove(done.left))
         return FORGOTTEN.dump(forgotten_fact(done, erased=erase))
 
-    async def forget_document(self, prefix: str) -> Json:
+    async def forget_document(self, prefix: str, *, runs: bool) -> Json:
         done = await self._memory.forget_document(prefix, by=LOCAL_OWNER, viewer=OWN)
+        if runs:
+            done = done._replace(left=await self._remove(done.left))
         return FORGOTTEN.dump(forgotten_document(done))
 
-    async def export(self) -> str:
-        return export_facts(await self._memory.store.facts.list(FactQuery(viewer=OWN, limit=1_000_000)))
+    async def _remove(self, left: Remains) -> Remains:
+        return await self._memory.remove_remains(left, owner=LOCAL_OWNER, by=this_person())
 
-    async def import_(self, text: str, source: str, *, accept: bool) -> Sequence[Json]:
+    async def export(self) -> str:
+        return export_facts(await self._memory.store.facts.list(FactQuery(viewer=OWN, limit=MAX_FACTS)))
+
+    async def import_(self, text: str, source: str, *, accept: bool) -> Json:
         """Add the facts of an export; they wait for a review, unless whoever imports them vouches for them."""
-        facts = [as_imported(each, LOCAL_OWNER, source, vouched=accept) for each in import_facts(text)]
-        for fact in facts:
-            await self._memory.store.facts.add(fact)
-        return [FACT.dump(each) for each in facts]
+        made = await self._memory.import_facts(text, owner=LOCAL_OWNER, source=source, vouched=accept)
+        return IMPORTED.dump(imported_facts(made))
 
 
 def at_memory(workspace: str | None, server: str | None, work: Callable[[MemoryAccess], Awaitable[T]]) -> T:

@@ -7,8 +7,6 @@ from pathlib import Path
 from agent_fabric.client import FabricClient
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.memory.facts import FactStatus
-from agent_fabric.domain.memory.markdown import export_facts
-from agent_fabric.wire.memory import FACT
 from agent_fabric.wire.shape import Json
 
 
@@ -59,14 +57,14 @@ class ServerMemory:
     async def why(self, prefix: str) -> Json:
         return await self._memory.why(prefix)
 
-    async def forget(self, prefix: str, *, erase: bool) -> Json:
-        return await self._memory.forget(prefix, erase=erase)
+    async def forget(self, prefix: str, *, erase: bool, runs: bool) -> Json:
+        return await self._memory.forget(prefix, erase=erase, runs=runs)
 
-    async def forget_document(self, prefix: str) -> Json:
-        return await self._memory.erase_document(prefix)
+    async def forget_document(self, prefix: str, *, runs: bool) -> Json:
+        return await self._memory.erase_document(prefix, runs=runs)
 
     async def export(self) -> str:
-        return export_facts([FACT.load(each) for each in await self._memory.facts()])
+        return await self._memory.export()
 
-    async def import_(self, text: str, source: str, *, accept: bool) -> Sequence[Json]:  # noqa: ARG002 - as the other place has it
-        raise ConfigError("Facts are imported into a folder, not into a server", hint="Name it with --workspace.")
+    async def import_(self, text: str, source: str, *, accept: bool) -> Json:
+        return await self._memory.import_(text, source=source, accept=accept)

@@ -48,6 +48,17 @@ class FactChange(RequestBody, json_schema_extra={"examples": [{"text": "The pool
     pinned: bool | None = None
 
 
+class FactsImport(RequestBody, json_schema_extra={"examples": [{"text": "# Memory\n", "source": "facts.md"}]}):
+    """Facts that were exported."""
+
+    text: str
+    """What the export has written."""
+    source: Annotated[str, StringConstraints(min_length=1, max_length=200)] | None = None
+    """The name of the file, which cards show; not set: `an import`."""
+    accept: bool = False
+    """Whether to use facts that were in use, instead of reviewing them again: who asks vouches for the file."""
+
+
 class FactReview(RequestBody, json_schema_extra={"examples": [{"decision": "accept"}]}):
     """What a person thinks of a fact."""
 

@@ -6,15 +6,20 @@ from typing import Any
 
 import pytest
 
+from agent_fabric.application.memory.forget_document import ForgetDocument
+from agent_fabric.application.memory.import_facts import ImportFacts
 from agent_fabric.application.memory.propose_fact import ProposeFact, RememberFact
+from agent_fabric.application.memory.remains import RemoveRemains
 from agent_fabric.application.memory.review_fact import ReviewFact
 from agent_fabric.application.memory.search_memory import SearchMemory
 from agent_fabric.application.ports.memory import DocumentQuery, FactQuery, Proposal
-from agent_fabric.domain.errors import FactRefused, FactSettled, MemoryNotFound
-from agent_fabric.domain.events import Body, ToolReturned
-from agent_fabric.domain.ids import CallId, FactId, RunId
+from agent_fabric.domain.errors import FactRefused, FactSettled, MemoryNotFound, RunNotFound
+from agent_fabric.domain.events import Body, RunCompleted, ToolReturned
+from agent_fabric.domain.ids import CallId, DocumentId, FactId, RunId
+from agent_fabric.domain.memory.documents import Document
 from agent_fabric.domain.memory.facts import Fact, FactStatus
 from agent_fabric.domain.memory.learning import Learning
+from agent_fabric.domain.memory.markdown import export_facts
 from agent_fabric.domain.ownership import Viewer
 from contract.run_repository_contract import RUN, log, run_created
 from memory_storage import MemoryStorage
@@ -197,6 +202,66 @@ async def test_who_forgets_is_told_what_is_left() -> None:
     assert list(erased.left.logs) == [RUN, "later"]
     with pytest.raises(MemoryNotFound):
         await review.why(fact.id)
+
+
+@pytest.mark.proves("ME-13")
+async def test_who_forgets_can_have_their_own_runs_deleted_and_is_told_which_stay() -> None:
+    done = RunCompleted(run_id=RUN, specialist_ids=(), task_force_mode="", payload={})
+    storage = await storage_with(done)
+    turn = replace(run_created("The pool opens at 9, you said."), owner=ADA, session="s1")
+    foreign, unfinished = replace(run_created("x"), owner="user:bob"), replace(run_created("y"), owner=ADA)
+    for name, bodies in (("turn", (unfinished, done)), ("bobs", (foreign, done)), ("open", (unfinished,))):
+        await (await storage.runs.create(RunId(name), log(*bodies))).release()
+    storage.runs.logs[RunId("turn")] = log(turn, done)  # without its session
+    fact = await propose(storage, Learning.AUTO)(proposal())
+    for name in ("turn", "bobs", "open", "gone"):
+        await storage.memory.uses.note(RunId(name), [fact.id], at=5.0, cited=False)
+    review = ReviewFact(storage.memory, storage.clock, storage.reader, storage.open_catalogue)
+    left = (await review.forget(fact.id, by=ADA, erase=True)).left
+    assert (set(left.logs), left.sessions) == ({RUN, "turn", "bobs", "open"}, ["s1"])
+    then = await RemoveRemains(storage.reader, storage.retention)(left, owner=ADA, by="ada")
+    assert (list(then.removed), set(then.logs)) == ([RUN], {"turn", "bobs", "open"})
+    assert ["session s1" in note or "user:bob" in note or "not ended" in note for note in then.notes[:3]] == [True] * 3
+    with pytest.raises(RunNotFound):
+        await storage.reader.status(RUN)
+
+
+@pytest.mark.proves("ME-13")
+async def test_who_forgets_is_told_of_other_versions_and_of_facts_that_quote_a_document() -> None:
+    storage = MemoryStorage()
+    remember = RememberFact(storage.memory.facts, storage.clock)
+    old = await remember("The pool opens at 9", by=ADA)
+    new = await remember("The pool opens at 10", by=ADA, replaces=old)
+    review = ReviewFact(storage.memory, storage.clock)
+    assert old.id in (await review.forget(new.id, by=ADA, erase=True)).left.notes[0]
+    document = Document(document_id=DocumentId("d"), owner=ADA, title="Menu", source="/menu.md", content_hash="")
+    await storage.memory.documents.put(document)
+    quoting = Fact(id=FactId("0" * 12), owner=ADA, text="Soup is at noon", said_by=document.exposes)
+    await storage.memory.facts.add(quoting)
+    notes = (await ForgetDocument(storage.memory)("d", by=ADA, viewer=Viewer((ADA,), sees_all=False))).left.notes
+    assert "/menu.md" in notes[0]
+    assert quoting.id in notes[1]
+
+
+@pytest.mark.proves("ME-12", "ME-14")
+async def test_an_import_takes_no_duplicate_no_contradiction_and_no_full_block() -> None:
+    storage = MemoryStorage()
+    await RememberFact(storage.memory.facts, storage.clock)("The pool opens at 9", by=ADA)
+    take = ImportFacts(storage.memory.facts, storage.clock)
+    texts = ("The POOL opens at 9", "The pool opens at 10", "Otters like fish")
+    file = [
+        Fact(id=FactId(f"{at:012x}"), owner="user:bob", text=text, status=FactStatus.ACTIVE)
+        for at, text in enumerate(texts)
+    ]
+    made = await take(export_facts(file), owner=ADA, source="f.md", vouched=True)
+    assert ([each.text for each in made.facts], len(made.left_out)) == (["Otters like fish"], 2)
+    theirs = await take(export_facts(file), owner="user:eve", source="f.md", vouched=False)
+    assert {each.status for each in theirs.facts} == {FactStatus.PROPOSED}
+    assert file[2].id not in {each.id for each in theirs.facts}, "somebody else has a fact of this id"
+    block = [replace(file[0], id=FactId(f"{at:012x}"), text=f"{at}" + "x" * 390, pinned=True) for at in range(6)]
+    with pytest.raises(FactRefused, match="pinned"):
+        await take(export_facts(block), owner="user:zoe", source="f.md", vouched=True)
+    assert await storage.memory.facts.list(FactQuery(owner="user:zoe")) == []
 
 
 async def test_a_proposal_that_is_forgotten_is_rejected() -> None:

@@ -77,10 +77,12 @@ def test_an_export_imports_back_and_waits_for_a_review(folder: Path, capsys: pyt
     before = fabric(capsys, "list")
     assert invoke("memory", ["export", "-o", "facts.md"]) == 0
     fabric(capsys, "forget", before[0]["id"], "--erase")
-    assert [each["status"] for each in fabric(capsys, "import", "facts.md")] == ["proposed"]
+    assert [each["status"] for each in fabric(capsys, "import", "facts.md")["facts"]] == ["proposed"]
     fabric(capsys, "forget", before[0]["id"], "--erase")
-    assert fabric(capsys, "import", "facts.md", "--accept") == before
+    assert fabric(capsys, "import", "facts.md", "--accept")["facts"] == before
     assert fabric(capsys, "list") == before
+    again = fabric(capsys, "import", "facts.md", "--accept")
+    assert (again["facts"], [each["id"] for each in again["left_out"]]) == ([], [before[0]["id"]])
 
 
 @pytest.mark.parametrize(
@@ -89,6 +91,7 @@ def test_an_export_imports_back_and_waits_for_a_review(folder: Path, capsys: pyt
         (["add", "missing.md"], "config_invalid"),
         (["add", "--fact", "x", "--label", "y"], "config_invalid"),
         (["edit", "00"], "config_invalid"),
+        (["forget", "00", "--runs"], "config_invalid"),
         (["review", "--accept", "a", "--reject", "b"], "config_invalid"),
         (["add", "--fact", "The key is ghp_" + "a1B2" * 8], "fact_refused"),
     ],

@@ -10,24 +10,31 @@ from typing import Annotated, Final, assert_never
 from fastapi import FastAPI, Path, Query, Request
 from starlette.responses import Response
 
-from agent_fabric.application.automation.manage_schedules import require_person
 from agent_fabric.application.memory.find_missing_vectors import FindMissingVectors
+from agent_fabric.application.memory.forget_document import MAX_FACTS
 from agent_fabric.application.ports.memory import DocumentQuery, FactQuery, NewDocument
 from agent_fabric.bootstrap.memory import Memory, ingestion_task, open_memory
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.bootstrap.workflows import Workflows, open_workflows
-from agent_fabric.domain.errors import DocumentUnreadable, InvalidInputs
+from agent_fabric.domain.errors import DocumentUnreadable, Forbidden, InvalidInputs
 from agent_fabric.domain.identity import Kind, Principal, Scope, widened
 from agent_fabric.domain.memory.documents import DocumentState, accept_labels
 from agent_fabric.domain.memory.facts import FactKind, FactStatus
 from agent_fabric.domain.memory.ingested import outcome_of
+from agent_fabric.domain.memory.markdown import export_facts
 from agent_fabric.domain.ownership import Viewer, Visibility, owner_of
 from agent_fabric.domain.runs.task import RunResult, Task
 from agent_fabric.infrastructure.observability.operations_log import operations_log
 from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.bodies import body_of
-from agent_fabric.interfaces.http.locks import who_asks
-from agent_fabric.interfaces.http.memory_schemas import DocumentRequest, FactChange, FactRequest, FactReview
+from agent_fabric.interfaces.http.locks import needs, who_asks
+from agent_fabric.interfaces.http.memory_schemas import (
+    DocumentRequest,
+    FactChange,
+    FactRequest,
+    FactReview,
+    FactsImport,
+)
 from agent_fabric.interfaces.http.openapi import gives, operation, takes
 from agent_fabric.interfaces.http.outcomes import awaited
 from agent_fabric.interfaces.http.routes.runs import Flag
@@ -41,11 +48,13 @@ from agent_fabric.wire.memory import (
     FORGOTTEN,
     FOUND_LIST,
     HISTORY,
+    IMPORTED,
     PASSAGES,
     forgotten_document,
     forgotten_fact,
     found_items,
     history_of,
+    imported_facts,
 )
 from agent_fabric.wire.runs import STATUS
 
@@ -59,8 +68,10 @@ Passages = Annotated[int, Query(ge=1, le=50, description="Most passages to show.
 LabelFilter = Annotated[str, Query(max_length=1_000, description="Only documents with one of these, comma-separated.")]
 First = Annotated[int, Query(ge=0, le=1_000_000, description="The number of the first passage.")]
 Last = Annotated[int | None, Query(ge=0, le=1_000_000, description="The number of the last passage.")]
+_EXPORT: Final = {"description": "Facts", "content": {"text/markdown": {"schema": {"type": "string"}}}}
 SERVER: Final = Principal("server", Kind.LOCAL, widened((Scope.RUNS,)))
 """In whose name vectors are made that nobody has asked for: the log of such a run holds counts, and no texts."""
+WithRuns = Annotated[Flag, Query(description="Whether to delete one's own runs whose logs still hold it.")]
 StatusFilter = Annotated[FactStatus | None, Query(description="Only facts of this status.")]
 
 
@@ -180,9 +191,13 @@ def _add_documents(app: FastAPI, fabric: ServerFabric, lazy: LazyMemory) -> None
         f"{DOCUMENTS_BASE}/{{document_id}}",
         **operation("memory", Scope.RUNS, "Erase a document", FORGOTTEN, fails=[404, 503, 507]),
     )
-    async def erase(document_id: DocumentPath, request: Request) -> Response:
+    async def erase(document_id: DocumentPath, request: Request, runs: WithRuns = False) -> Response:
         """Text, words and vectors are erased; only its owner can do that. Says which logs still hold passages."""
-        done = await lazy.memory.forget_document(document_id, by=_person(request), viewer=_own(request))
+        owner = _person(request)
+        done = await lazy.memory.forget_document(document_id, by=owner, viewer=_own(request))
+        if runs:
+            left = await lazy.memory.remove_remains(done.left, owner=owner, by=who_asks(request).name)
+            done = done._replace(left=left)
         return json_answer(FORGOTTEN.dump(forgotten_document(done)))
 
     @app.get(
@@ -204,6 +219,21 @@ def _add_reading_of_facts(app: FastAPI, lazy: LazyMemory) -> None:
         statuses = () if status is None else (status,)
         found = await lazy.memory.store.facts.list(FactQuery(viewer=_own(request), statuses=statuses))
         return json_answer(FACTS.dump([fact for fact in found if not (fact.sealed and who_asks(request).run)]))
+
+    @app.get(
+        f"{FACTS_BASE}/export",
+        summary="Export facts",
+        response_class=Response,
+        responses={200: _EXPORT},
+        openapi_extra=needs(Scope.RUNS_READ),
+        tags=["memory"],
+    )
+    async def export(request: Request) -> Response:
+        """All of one's own, as Markdown that can be read and imported again; encrypted ones in the clear."""
+        require_person(who_asks(request))
+        found = await lazy.memory.store.facts.list(FactQuery(viewer=_own(request), limit=MAX_FACTS))
+        name = {"content-disposition": 'attachment; filename="facts.md"'}
+        return Response(export_facts(found), media_type="text/markdown", headers=name)
 
     @app.get(
         f"{FACTS_BASE}/{{fact_id}}",
@@ -231,6 +261,18 @@ def _add_changes_of_facts(app: FastAPI, lazy: LazyMemory) -> None:
         return json_answer(
             FACT.dump(await lazy.memory.remember(wish.text, by=owner, kind=kind, pinned=wish.pinned)), 201
         )
+
+    @app.post(
+        f"{FACTS_BASE}/import",
+        **operation("memory", Scope.RUNS, "Import facts", IMPORTED, body=takes(FactsImport), fails=[503, 507]),
+    )
+    async def import_(request: Request) -> Response:
+        """What was in use waits for a review, unless `accept` vouches for the file. Doing it again changes nothing."""
+        wish = await body_of(request, FactsImport)
+        made = await lazy.memory.import_facts(
+            wish.text, owner=_person(request), source=wish.source or "an import", vouched=wish.accept
+        )
+        return json_answer(IMPORTED.dump(imported_facts(made)))
 
     @app.post(
         f"{FACTS_BASE}/{{fact_id}}/review",
@@ -284,10 +326,16 @@ def _add_changes_of_facts(app: FastAPI, lazy: LazyMemory) -> None:
         erase: Annotated[
             Flag, Query(description="Whether to remove it from the store instead of retiring it.")
         ] = False,
+        runs: WithRuns = False,
     ) -> Response:
         """Says which answers rest on it, and which logs still hold it."""
         owner = _person(request)
+        if runs and not erase:
+            raise InvalidInputs("Runs are deleted only for a fact that is erased", hint="Add `erase=true`.")
         done = await lazy.memory.review.forget(fact_id, by=owner, viewer=_own(request), erase=erase)
+        if runs:
+            left = await lazy.memory.remove_remains(done.left, owner=owner, by=who_asks(request).name)
+            done = done._replace(left=left)
         return json_answer(FORGOTTEN.dump(forgotten_fact(done, erased=erase)))
 
 
@@ -324,6 +372,18 @@ def _sound_labels(labels: Sequence[str]) -> tuple[str, ...]:
 
 def _own(request: Request) -> Viewer:
     return Viewer((owner_of(who_asks(request)),), sees_all=False)
+
+
+def require_person(by: Principal) -> None:
+    """Refuse a run: what it wants remembered, it proposes, and a person decides.
+
+    Raises:
+        Forbidden: a run asks.
+    """
+    if by.run:
+        raise Forbidden(
+            "A run cannot add documents or decide about facts", hint="It proposes with `remember`; a person reviews."
+        )
 
 
 def _person(request: Request) -> str:

@@ -5,6 +5,7 @@ import { get, post, request } from "../net/api.js";
 import { documentColour } from "../model/memory.js";
 import { agoText, counted, dateText, sizeText } from "../model/words.js";
 import { Empty, Output } from "../view/parts.js";
+import { Left } from "./fact.js";
 import { Act, Back, Heading, owns, problemText, useLive, useSome } from "./pieces.js";
 
 const PATH = "/api/v1/documents";
@@ -64,15 +65,18 @@ function Drop({ again }) {
 /** @param {import("../view/app.js").Props & {item: string}} props */
 export function OneDocument({ store, actions, item }) {
   const path = `${PATH}/${encodeURIComponent(item)}`;
+  const [gone, setGone] = useState(/** @type {any} */ (null));
   const { value, view } = useLive(() => get(path), store, 10_000);
   const back = html`<${Back} to="memory" about="documents" words="All documents" actions=${actions} />`;
+  if (gone) return html`${back}<${Left} gone=${gone} actions=${actions} />`;
   if (view) return html`${back}${view}`;
   return html`${back}
     <h3>${value.title}</h3>
     <p class="row-facts"><span class=${`status ${documentColour(value)}`}>${value.standing}</span><span>${counted(value.passages, "passage")}</span><span>${sizeText(value.size)}</span><span>${value.media_type}</span><span>of ${value.owner}</span></p>
     <p class="quiet">From ${value.source}, ${dateText(value.updated_at)}</p>
     ${[value.problem, ...value.notes].filter(Boolean).map((/** @type {string} */ each, /** @type {number} */ nth) => html`<p class="note warning" key=${nth}>${each}</p>`)}
-    ${store.may("runs") && owns(store, value.owner) && html`<div class="buttons"><${Act} label="Erase" danger=${true} sure="Erase its text, words and vectors?" actions=${actions} act=${() => request("DELETE", path)} after=${() => actions.show("memory", "documents")} /></div>`}
+    ${store.may("runs") && owns(store, value.owner) && html`<div class="buttons"><${Act} label="Erase" danger=${true} sure="Erase its text, words and vectors?" actions=${actions} act=${() => request("DELETE", path)} after=${setGone} />
+      <${Act} label="Erase with runs" danger=${true} sure="Erase it, and delete your runs whose logs hold passages of it? This cannot be taken back." actions=${actions} act=${() => request("DELETE", `${path}?runs=true`)} after=${setGone} /></div>`}
     <h3>What stands in it</h3>
     <${Output} text=${value.text ?? ""} />`;
 }

@@ -82,7 +82,8 @@ export function OneFact({ store, actions, item }) {
       ${held && html`<${Act} key=${String(value.pinned)} label=${value.pinned ? "Unpin" : "Pin"} actions=${actions} act=${() => request("PATCH", path, { body: { pinned: !value.pinned } })} after=${again} />
         <button type="button" onClick=${() => setEditing(true)}>Change…</button>
         <${Act} label="Forget" sure="Use it no more? It stays listed as retired." actions=${actions} act=${() => request("DELETE", path)} after=${setGone} />`}
-      <${Act} label="Erase" danger=${true} sure="Erase it from the store? This cannot be taken back." actions=${actions} act=${() => request("DELETE", `${path}?erase=true`)} after=${setGone} /></div>`}
+      <${Act} label="Erase" danger=${true} sure="Erase it from the store? This cannot be taken back." actions=${actions} act=${() => request("DELETE", `${path}?erase=true`)} after=${setGone} />
+      <${Act} label="Erase with runs" danger=${true} sure="Erase it, and delete your runs whose logs hold it? This cannot be taken back." actions=${actions} act=${() => request("DELETE", `${path}?erase=true&runs=true`)} after=${setGone} /></div>`}
     <h3>Why</h3>
     ${value.source_quote && html`<blockquote class="passage">${value.source_quote}</blockquote>`}
     <dl class="facts" data-test="why-fact">${facts.filter(([, each]) => each).map(([name, each]) => html`<div key=${name}><dt>${name}</dt><dd>${each}</dd></div>`)}</dl>
@@ -101,10 +102,13 @@ export function Uses({ uses, actions }) {
 }
 
 /** What is left of something that was forgotten. @param {any} props */
-function Left({ gone, actions }) {
+export function Left({ gone, actions }) {
   return html`<h3>It is ${gone.status}.</h3>
     <p data-test="left">${gone.influenced.length ? `${counted(gone.influenced.length, "answer")} rest on it:` : "No answer rests on it."}</p>
     ${gone.influenced.length > 0 && html`<${Uses} uses=${gone.influenced} actions=${actions} />`}
-    ${gone.logs.length > 0 && html`<p>The logs of these runs still hold the sentence. Delete them under Runs, or with <code>fabric rm</code>:</p>
+    ${gone.removed.length > 0 && html`<p>${counted(gone.removed.length, "run")} deleted that held it.</p>`}
+    ${gone.notes.length > 0 && html`<ul class="rows" data-test="left-notes">${gone.notes.map((/** @type {string} */ note) => html`<li key=${note}>${note}</li>`)}</ul>`}
+    ${gone.sessions.length > 0 && html`<p>Messages of ${counted(gone.sessions.length, "session")} may hold it; they go when you delete the session.</p>`}
+    ${gone.logs.length > 0 && html`<p>The logs of these runs still hold it:</p>
       <ul class="rows">${gone.logs.map((/** @type {string} */ run) => html`<li key=${run}><${RunLink} run=${run} actions=${actions} /></li>`)}</ul>`}`;
 }
