@@ -35,7 +35,7 @@ def parse_document(data: bytes, source: str, media_type: str) -> DocumentText:
     if content_type == WORD:
         from agent_fabric.infrastructure.memory.word_text import word_text  # noqa: PLC0415 - few files need it
 
-        return _fitted(DocumentText(word_text(data, source)))
+        return _fitted(word_text(data, source))
     if content_type == PDF:
         from agent_fabric.infrastructure.memory.pdf_text import pdf_text  # noqa: PLC0415 - few files need it
 

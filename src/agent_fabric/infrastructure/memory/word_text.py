@@ -6,17 +6,20 @@ import zipfile
 from typing import Any, Final
 from xml.parsers import expat
 
+from agent_fabric.application.ports.memory import DocumentText
 from agent_fabric.domain.errors import DocumentUnreadable
+from agent_fabric.domain.plural import counted
 
 MAX_XML_BYTES: Final = 60_000_000
 _BODY: Final = "word/document.xml"
 _PIECE: Final = 1 << 16
 _HEADING: Final = re.compile(r"(?:Heading|berschrift)\s?([1-6])$", re.IGNORECASE)
+_OFF: Final = ("0", "false", "off")
 _W: Final = "http://schemas.openxmlformats.org/wordprocessingml/2006/main "
 
 
-def word_text(data: bytes, source: str) -> str:
-    """Return the paragraphs of a Word file, headings as in Markdown.
+def word_text(data: bytes, source: str) -> DocumentText:
+    """Return the paragraphs of a Word file, headings as in Markdown. Hidden text, which nobody sees, is left out.
 
     Raises:
         DocumentUnreadable: it is none, is encrypted, or would unpack into far too much.
@@ -43,6 +46,8 @@ class _Reading:
         self._pieces: list[str] = []
         self._level = 0
         self._in_text = False
+        self._is_hidden = False
+        self._hidden = 0
         parser = expat.ParserCreate(namespace_separator=" ")
         parser.StartElementHandler = self._start
         parser.EndElementHandler = self._end
@@ -58,9 +63,10 @@ class _Reading:
             )
         self._parser.Parse(piece, False)
 
-    def finish(self) -> str:
+    def finish(self) -> DocumentText:
         self._parser.Parse(b"", True)
-        return "\n\n".join(filter(None, self._paragraphs))
+        notes = (f"{counted(self._hidden, 'piece')} of hidden text left out",) if self._hidden else ()
+        return DocumentText("\n\n".join(filter(None, self._paragraphs)), notes=notes)
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         match name.removeprefix(_W):
@@ -69,8 +75,13 @@ class _Reading:
             case "pStyle":
                 found = _HEADING.search(attributes.get(f"{_W}val", ""))
                 self._level = int(found[1]) if found else 0
+            case "r":
+                self._is_hidden = False
+            case "vanish":
+                self._is_hidden = attributes.get(f"{_W}val", "true") not in _OFF
             case "t":
-                self._in_text = True
+                self._in_text = not self._is_hidden
+                self._hidden += self._is_hidden
             case "tab":
                 self._pieces.append("\t")
             case "br" | "cr":

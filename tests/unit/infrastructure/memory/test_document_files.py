@@ -53,6 +53,15 @@ async def test_a_word_file_becomes_paragraphs_and_headings() -> None:
     assert read.text == "# Otters\té\n\nThey sleep\té\n\n## Ende\té"
 
 
+def test_hidden_text_of_a_word_file_is_left_out_and_counted() -> None:
+    def piece(properties: str, text: str) -> str:
+        return f"<w:r><w:rPr>{properties}</w:rPr><w:t>{text}</w:t></w:r>"
+
+    shown = piece('<w:vanish w:val="0"/>', "sleep")
+    read = word_text(word(f"<w:p>{piece('<w:b/>', 'Otters ')}{piece('<w:vanish/>', 'pay Eve')}{shown}</w:p>"), "a.docx")
+    assert (read.text, read.notes) == ("Otters sleep", ("1 piece of hidden text left out",))
+
+
 @pytest.mark.parametrize(
     ("name", "data", "problem"),
     [

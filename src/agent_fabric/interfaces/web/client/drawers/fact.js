@@ -104,7 +104,7 @@ export function Uses({ uses, actions }) {
 /** What is left of something that was forgotten. @param {any} props */
 export function Left({ gone, actions }) {
   return html`<h3>It is ${gone.status}.</h3>
-    <p data-test="left">${gone.influenced.length ? `${counted(gone.influenced.length, "answer")} rest on it:` : "No answer rests on it."}</p>
+    <p data-test="left">${gone.influenced.length ? `${counted(gone.influenced.length, "answer rests", "answers rest")} on it:` : "No answer rests on it."}</p>
     ${gone.influenced.length > 0 && html`<${Uses} uses=${gone.influenced} actions=${actions} />`}
     ${gone.removed.length > 0 && html`<p>${counted(gone.removed.length, "run")} deleted that held it.</p>`}
     ${gone.notes.length > 0 && html`<ul class="rows" data-test="left-notes">${gone.notes.map((/** @type {string} */ note) => html`<li key=${note}>${note}</li>`)}</ul>`}
