@@ -2,13 +2,16 @@
 
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from agent_fabric.domain.errors import MemoryNotFound
 from agent_fabric.domain.memory.facts import FactStatus
 from agent_fabric.infrastructure.atomic_files import write_atomically
+from agent_fabric.interfaces.cli.durations import moment
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED
 from agent_fabric.interfaces.cli.memory_ingest import Sources, ingest, is_page, sources_of
@@ -114,11 +117,26 @@ def list_(
 
 
 @app.command()
-def show(document: FactArgument, workspace: Workspace = None, server: Server = None, as_json: AsJson = False) -> int:
-    """Show a document with its text."""
-    found = at_memory(workspace, server, lambda memory: memory.document(document))
+def show(item: FactArgument, workspace: Workspace = None, server: Server = None, as_json: AsJson = False) -> int:
+    """Show a document with its text, or a fact with where it comes from."""
+
+    async def go(memory: MemoryAccess) -> Json:
+        try:
+            return await memory.document(item)
+        except MemoryNotFound as problem:
+            try:
+                return await memory.why(item)
+            except MemoryNotFound:
+                raise MemoryNotFound(
+                    f"There is no document or fact {item!r}",
+                    hint="See `fabric memory list`, with --documents for these.",
+                ) from problem
+
+    found = at_memory(workspace, server, go)
     if as_json:
         print_json(found)
+    elif "source_quote" in found:
+        sys.stdout.write(_history(found))
     else:
         sys.stdout.write(_document_line(found) + plain_lines(str(found["text"])) + "\n")
     return COMPLETED
@@ -225,7 +243,13 @@ def forget(
     async def go(memory: MemoryAccess) -> Json:
         if document:
             return await memory.forget_document(what, runs=runs)
-        return await memory.forget(what, erase=erase, runs=runs)
+        try:
+            return await memory.forget(what, erase=erase, runs=runs)
+        except MemoryNotFound as problem:
+            with suppress(MemoryNotFound):
+                title = (await memory.document(what))["title"]
+                problem.hint = f"It is a document, {plain(str(title))!r}: to erase it, add --document."
+            raise
 
     done = at_memory(workspace, server, go)
     if as_json:
@@ -251,11 +275,7 @@ def why(fact: FactArgument, workspace: Workspace = None, server: Server = None, 
     if as_json:
         print_json(found)
         return COMPLETED
-    sys.stdout.write(_card(found))
-    if found["reviewed_by"]:
-        sys.stdout.write(f"  reviewed by {plain(found['reviewed_by'])}\n")
-    sys.stdout.writelines(f"  contradicts {each['id']}: {plain(each['text'])}\n" for each in found["contradicts"])
-    sys.stdout.writelines(f"  {'cited' if use['cited'] else 'told'} in run {use['run_id']}\n" for use in found["uses"])
+    sys.stdout.write(_history(found))
     return COMPLETED
 
 
@@ -327,9 +347,28 @@ def _card(shown: Json) -> str:
     return "".join(lines)
 
 
+def _history(shown: Json) -> str:
+    lines = [_card(shown)]
+    if shown["reviewed_by"]:
+        lines.append(f"  reviewed by {plain(shown['reviewed_by'])}\n")
+    moments = (("remembered since", "created_at"), ("held until", "valid_to"), ("expires", "expires_at"))
+    known = [
+        (words, name)
+        for words, name in moments
+        if shown[name] and (name != "expires_at" or shown["status"] == "active")
+    ]
+    lines += [f"  {words} {moment(shown[name])}\n" for words, name in known]
+    others = (("replaces", "supersedes"), ("replaced by", "superseded_by"))
+    lines += [f"  {words} {shown[name]}\n" for words, name in others if shown[name]]
+    lines += [f"  contradicts {each['id']}: {plain(each['text'])}\n" for each in shown["contradicts"]]
+    lines += [f"  {'cited' if use['cited'] else 'told'} in run {use['run_id']}\n" for use in shown["uses"]]
+    return "".join(lines)
+
+
 def _hit(shown: Json) -> str:
     if shown["fact"]:
         return f"{shown['score']:.2f}  [m:{shown['fact']}] {plain(str(shown['passage']))}\n"
-    place = " › ".join([str(shown["title"]), *map(str, shown["headings"])])
+    title, headings = str(shown["title"]), [*map(str, shown["headings"])]
+    place = " › ".join(headings if headings[:1] == [title] else [title, *headings])
     text: Any = " ".join(str(shown["passage"]).split())
     return f"{shown['score']:.2f}  {plain(place)}\n      {plain(shortened(text, max(40, 3 * terminal_columns())))}\n"
