@@ -49,6 +49,7 @@ OTHERS = {
     "DELETE /api/v1/memory/facts/{fact_id}",
     "PATCH /api/v1/memory/facts/{fact_id}",
     "POST /api/v1/memory/facts",
+    "POST /api/v1/memory/facts/import",
     "POST /api/v1/memory/facts/{fact_id}/review",
     "POST /api/v1/fleet/plans",
     "POST /api/v1/fleet/plans/{plan_id}/abort",

@@ -296,6 +296,8 @@ OPERATIONS = [
     ("patch", "/api/v1/memory/facts/{fact_id}"),
     ("delete", "/api/v1/memory/facts/{fact_id}"),
     ("post", "/api/v1/memory/facts/{fact_id}/review"),
+    ("get", "/api/v1/memory/facts/export"),
+    ("post", "/api/v1/memory/facts/import"),
     ("post", "/api/v1/fleet/plans/{plan_id}/signatures"),
 ]
 CANNOT_BE_WRONG = (
@@ -304,6 +306,7 @@ CANNOT_BE_WRONG = (
     ("get", "/metrics"),
     ("get", "/api/v1/alerts"),
     ("get", "/api/v1/cluster"),
+    ("get", "/api/v1/memory/facts/export"),
     ("get", "/models"),
     ("post", "/models/pull"),
     ("get", "/models/server"),
@@ -382,6 +385,7 @@ WHOLE_BODIES = {
     "/api/v1/schedules": {"name": "nightly", "cron_expression": "0 3 * * *", "task_instruction": "do it"},
     "/api/v1/schedules/preview": {"every": "15m"},
     "/api/v1/documents": {"source": "handbook.md", "text": "# Handbook"},
+    "/api/v1/memory/facts/import": {"text": "# Memory"},
     "/api/v1/channels/pair": {"code": "ABCD2345", "user": "ann"},
     "/api/v1/channels/notify": {"user": "ann", "approvals": ["page"]},
 }

@@ -210,7 +210,8 @@ async def test_who_forgets_can_have_their_own_runs_deleted_and_is_told_which_sta
     storage = await storage_with(done)
     turn = replace(run_created("The pool opens at 9, you said."), owner=ADA, session="s1")
     foreign, unfinished = replace(run_created("x"), owner="user:bob"), replace(run_created("y"), owner=ADA)
-    for name, bodies in (("turn", (unfinished, done)), ("bobs", (foreign, done)), ("open", (unfinished,))):
+    logs: dict[str, list[Body]] = {"turn": [unfinished, done], "bobs": [foreign, done], "open": [unfinished]}
+    for name, bodies in logs.items():
         await (await storage.runs.create(RunId(name), log(*bodies))).release()
     storage.runs.logs[RunId("turn")] = log(turn, done)  # without its session
     fact = await propose(storage, Learning.AUTO)(proposal())
