@@ -20,6 +20,7 @@ from agent_fabric.config.problems import ConfigProblem
 from agent_fabric.domain.audit_key import UNKEYED, AuditKey
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.infrastructure.atomic_files import write_atomically
+from agent_fabric.infrastructure.runlog.layout import FOLDER as FABRIC_FOLDER
 
 FOLDER = "made-here"
 _SUFFIXES = (".json", ".yaml", ".yml", ".toml")
@@ -61,6 +62,12 @@ def require_made_locally(root: Path, key: AuditKey) -> None:
     """
     if key == UNKEYED or _is_new(root) or _marked(root, key)[:1] == _said(root, key)[:1]:
         return
+    if others := _other_things(root):
+        raise ConfigError(
+            f"{root} is no fabric folder, but holds other files, such as {', '.join(others)}",
+            hint=f"--workspace names the folder for records, such as {root / FABRIC_FOLDER}. To work on these files, "
+            "leave it out: go there, and use --here.",
+        )
     raise ConfigError(
         f"{root} was not made by you on this machine, so nothing in it is obeyed",
         hint="If you moved it or know its origin: fabric config trust. If not, remove it or name another --workspace.",
@@ -100,6 +107,16 @@ def _is_new(root: Path) -> bool:
         return True  # whoever makes it says what is wrong with it
     except OSError:
         return False
+
+
+def _other_things(root: Path) -> list[str]:
+    """Return a few names in a folder that is none of ours, such as a project; none: it may be a fabric folder."""
+    with suppress(OSError):
+        names = sorted(os.listdir(root))  # noqa: PTH208 - names only
+        if root.name != FABRIC_FOLDER and not {FOLDER, "fabric.db"} & set(names):
+            known = {".gitignore", FABRIC_FOLDER, "runs"}
+            return [name for name in names if name not in known and not name.endswith(_SUFFIXES)][:3]
+    return []
 
 
 def _is_of_making(entry: os.DirEntry[str]) -> bool:

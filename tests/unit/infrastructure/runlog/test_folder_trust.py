@@ -41,6 +41,20 @@ def test_a_configuration_that_comes_later_or_changes_must_be_trusted_again(folde
         assert is_ours(folder, KEY)
 
 
+def test_a_project_is_not_taken_for_a_fabric_folder_and_nobody_is_told_to_remove_it(folder: Path) -> None:
+    project = folder.parent / "project"
+    for name in ("src", "tests", "runs"):
+        (project / name).mkdir(parents=True)
+    (project / "package.json").touch()
+    with pytest.raises(ConfigError, match="is no fabric folder, but holds other files, such as src, tests") as refused:
+        require_ours(project, KEY)
+    assert f"such as {project}/.fabric" in refused.value.hint
+    assert "remove" not in refused.value.hint
+    (project / "made-here").mkdir()  # somebody else's
+    with pytest.raises(ConfigError, match="was not made by you"):
+        require_ours(project, KEY)
+
+
 def test_a_folder_that_cannot_be_listed_is_not_taken_for_an_empty_one(folder: Path) -> None:
     (folder / "config.yaml").touch()
     folder.chmod(0o300)
