@@ -6,7 +6,7 @@ import test from "node:test";
 import { delayBefore } from "../../src/agent_fabric/interfaces/web/client/net/socket.js";
 import { graphOf } from "../../src/agent_fabric/interfaces/web/client/model/graph.js";
 import { lanesOf } from "../../src/agent_fabric/interfaces/web/client/model/timeline.js";
-import { agoText, callText, durationText, safeLink, sizeText } from "../../src/agent_fabric/interfaces/web/client/model/words.js";
+import { agoText, callText, durationText, evidenceText, safeLink, sizeText } from "../../src/agent_fabric/interfaces/web/client/model/words.js";
 
 test("only http, https and mail are followed, and where they lead is known", () => {
   assert.deepEqual(safeLink("https://a.example/x?y#z"), { href: "https://a.example/x?y#z", host: "a.example" });
@@ -39,6 +39,15 @@ test("a step is drawn below those that it waits for, even in a circle", () => {
   assert.ok(boxes[2].y > boxes[1].y && boxes[1].y > boxes[0].y);
   assert.equal(edges.length, 3);
   assert.equal(graphOf([{ id: "a", depends_on: ["b"] }, { id: "b", depends_on: ["a"] }]).boxes.length, 2);
+});
+
+test("evidence says what was shown, and a mark counts more than a proof", () => {
+  const told = (proof, more = {}) => evidenceText({ ...more, _meta: { proof: { kind: "none", command: "", tests: null, ...proof } } });
+  const tests = { kind: "tests", command: "pytest", tests: { ran: 2, passed: 2, failed: 0 } };
+  assert.deepEqual(told({}), { proven: true, text: "" });
+  assert.deepEqual(told({ kind: "program", command: "./a" }), { proven: true, text: "it runs: ./a" });
+  assert.equal(told({ ...tests, own_tests: true, changed_tests: ["test_a.py"] }).text, "2 tests of its own passed (it changed test_a.py): pytest");
+  assert.deepEqual(told(tests, { unproven: "nothing was changed" }), { proven: false, text: "nothing was changed" });
 });
 
 test("lanes show what took how long", () => {

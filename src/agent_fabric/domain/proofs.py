@@ -6,6 +6,11 @@ from enum import StrEnum
 
 from agent_fabric.domain.test_counts import NONE_LEFT_OUT, LeftOut, TestCount
 
+UNPROVEN = "unproven"
+"""Key in a payload that says why nothing bears the result out."""
+UNVERIFIED = "unverified"
+"""Key in a payload that lists the numbers and quotes of the summary that stand in no result."""
+
 
 class ProofKind(StrEnum):
     """What was shown; the first is the strongest."""

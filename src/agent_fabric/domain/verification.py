@@ -12,9 +12,8 @@ from agent_fabric.domain.events import Body, Event, GuidanceGiven, PackStarted, 
 from agent_fabric.domain.evidence import assess, shown_by
 from agent_fabric.domain.ids import CallId, LaneId
 from agent_fabric.domain.packs import CHANGED, CHECKED
-from agent_fabric.domain.proofs import ProofKind
+from agent_fabric.domain.proofs import UNPROVEN, ProofKind
 from agent_fabric.domain.research import EVIDENCE_COLUMNS, EVIDENCE_TABLE, moment, table_rows
-from agent_fabric.domain.runs.finish import UNPROVEN
 from agent_fabric.domain.runs.state import Lane, RunState
 from agent_fabric.domain.runs.work_doubts import counts_of, deeds_of
 from agent_fabric.domain.sources import Source

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from agent_fabric.domain.errors import FabricError, Interrupted
 from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.proofs import ProofKind
+from agent_fabric.domain.proofs import Proof, ProofKind
 from agent_fabric.domain.runs.task import RunError, RunResult, RunStatus
 from agent_fabric.wire.shape import Json, Shape
 
@@ -15,6 +15,7 @@ META_KEYS = (
     "run_id status workspace specialist_ids routing_method? model steps usage cost egress duration_s proof sent_back"
     " approvals=waiting_for continues node?"
 )
+PROOF = Shape(Proof)
 META = Shape(RunResult, META_KEYS, name="Meta", about="What is known about a run, besides its result.", also=_DIR)
 ERROR = Shape(RunError, name="ErrorInfo")
 

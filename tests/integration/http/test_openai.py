@@ -82,14 +82,18 @@ async def test_a_pack_does_the_task_and_answers_with_its_summary_and_files(tmp_p
                 model=model, messages=said("implement hello.py"), temperature=0.1, max_tokens=10, user="me", stop=["x"]
             )
             answer = raw.parse()
-            assert answer.choices[0].message.content == "Grüße, 世界 👋\n\nFiles:\n- hello.py\n- notes/日本.md"
+            note: Any = answer.to_dict()["fabric"]
+            doubt = f"\n\nunproven: {note['unproven']}" if "unproven" in note else ""
+            said_there = f"Grüße, 世界 👋\n\nFiles:\n- hello.py\n- notes/日本.md{doubt}"
+            assert answer.choices[0].message.content == said_there
             assert (answer.choices[0].finish_reason, answer.model) == ("stop", model)
             assert answer.usage is not None
             assert answer.usage.total_tokens == answer.usage.prompt_tokens + answer.usage.completion_tokens > 0
             run_id = raw.headers["x-fabric-run-id"]
-            assert answer.to_dict()["fabric"] == {"run_id": run_id, "status": "completed"}
+            assert (note["run_id"], note["status"]) == (run_id, "completed")
             run = (await server.client.get(f"/runs/{run_id}")).json()
             assert run["_meta"]["specialist_ids"] == ["engineering"]
+            assert (run["_meta"]["proof"], run.get("unproven")) == (note["proof"], note.get("unproven"))
             assert prompts_of(server)[-1].startswith("implement hello.py")
 
 

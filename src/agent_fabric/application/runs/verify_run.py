@@ -15,8 +15,8 @@ from agent_fabric.domain.events import Event
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.packs import texts_under
 from agent_fabric.domain.plural import counted
+from agent_fabric.domain.proofs import UNPROVEN
 from agent_fabric.domain.research import EVIDENCE_TABLE, KEPT_BY_TOOLS
-from agent_fabric.domain.runs.finish import UNPROVEN
 from agent_fabric.domain.runs.merge import FILE_LISTS
 from agent_fabric.domain.runs.state import Lane, RunState
 from agent_fabric.domain.runs.task import RunStatus

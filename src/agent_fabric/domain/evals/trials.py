@@ -9,8 +9,7 @@ from typing import Final, NamedTuple
 
 from agent_fabric.domain.evals.definition import EvalDefinition
 from agent_fabric.domain.ids import EvalId, RunId
-from agent_fabric.domain.proofs import ProofKind
-from agent_fabric.domain.runs.finish import UNPROVEN
+from agent_fabric.domain.proofs import UNPROVEN, ProofKind
 from agent_fabric.domain.runs.task import RunResult, RunStatus
 
 MAX_REASON_CHARS: Final = 2_000

@@ -12,16 +12,13 @@ from agent_fabric.domain.json_schema import problems_with
 from agent_fabric.domain.memory.knowledge import PASSAGES
 from agent_fabric.domain.messages import Role, ToolCallRequest
 from agent_fabric.domain.packs import CHANGED
+from agent_fabric.domain.proofs import UNPROVEN, UNVERIFIED
 from agent_fabric.domain.runs.answer import answer_in
 from agent_fabric.domain.runs.evolve import NO_WORK_DONE
 from agent_fabric.domain.runs.evolve import UNPROVEN as SENT_BACK_UNPROVEN
 from agent_fabric.domain.runs.state import Lane, RunState
 from agent_fabric.domain.tools import FINISH_TASK, BadArguments, arguments_from
 
-UNPROVEN = "unproven"
-"""Key in a payload that says why the result is not backed by a successful command."""
-UNVERIFIED = "unverified"
-"""Key in a payload that lists the numbers and quotes of the summary that stand in no result."""
 PROPOSED = "proposed_actions"
 """Key in a payload that lists what a person would have to allow or do."""
 SPECIALISTS = "specialists"

@@ -11,7 +11,7 @@ from agent_fabric.domain.ids import CallId, LaneId, RunId, SpecialistId
 from agent_fabric.domain.messages import Message, ModelSettings, ToolCallRequest, Usage
 from agent_fabric.domain.packs import FinishSpec
 from agent_fabric.domain.program_files import can_be_run
-from agent_fabric.domain.proofs import NO_PROOF, CommandRun, Proof, strongest
+from agent_fabric.domain.proofs import NO_PROOF, UNPROVEN, CommandRun, Proof, strongest
 from agent_fabric.domain.runs.task import Profile, RunError, RunResult, RunStatus, Task, TaskForceMode
 from agent_fabric.domain.sources import Source
 from agent_fabric.domain.tools import ToolSpec
@@ -265,7 +265,7 @@ def result_of(state: RunState) -> RunResult:
         cost=None if state.cost is None else round(state.cost, 6),
         egress=tuple(state.egress),
         duration_s=round(state.seconds, 3),
-        proof=strongest(lane.proof for lane in lanes if not _is_outdated(lane.proof, lanes)),
+        proof=strongest(lane.proof for lane in lanes if _bears_out(lane, lanes)),
         sent_back=any(lane.sent_back_unproven for lane in lanes),
         workspace=state.workspace,
         waiting_for=state.waiting_approvals or tuple(asked.approval_id for asked in state.asked),
@@ -275,6 +275,11 @@ def result_of(state: RunState) -> RunResult:
         continues=None if state.task is None else state.task.continues,
         node="" if state.task is None else state.task.node,
     )
+
+
+def _bears_out(lane: Lane, lanes: Sequence[Lane]) -> bool:
+    """Tell whether what a specialist has shown is a proof; not if its own result is marked as unproven."""
+    return not (lane.payload or {}).get(UNPROVEN) and not _is_outdated(lane.proof, lanes)
 
 
 def _is_outdated(proof: Proof, lanes: Sequence[Lane]) -> bool:

@@ -15,11 +15,12 @@ from agent_fabric.domain.errors import ConfigError, RunKeyMissing
 from agent_fabric.domain.events import Event, problem_of
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.consequences import consequences
-from agent_fabric.domain.runs.task import RunStatus
+from agent_fabric.domain.runs.task import RunResult, RunStatus
 from agent_fabric.infrastructure.runlog.jsonl_log import JsonlRunLog
 from agent_fabric.infrastructure.runlog.lines import line_of
 from agent_fabric.infrastructure.runlog.run_index import RunIndex
 from agent_fabric.interfaces.cli.durations import moment_in
+from agent_fabric.interfaces.cli.evidence_lines import evidence_lines
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
 from agent_fabric.interfaces.cli.options import AsJson, Last, RunIdArgument, Workspace
@@ -33,7 +34,8 @@ from agent_fabric.interfaces.cli.output import (
 from agent_fabric.interfaces.cli.pager import paged, pager_command
 from agent_fabric.interfaces.cli.place import RunAccess, RunChoice, Server, at_place, choose_run, refuse_if
 from agent_fabric.interfaces.cli.run_list import run_lines
-from agent_fabric.interfaces.cli.transcript import Transcript
+from agent_fabric.interfaces.cli.transcript import INDENT, Transcript
+from agent_fabric.wire.results import PROOF
 
 MANY = 100
 """Runs whose reading takes so long that a person wants to see it."""
@@ -165,7 +167,8 @@ class _Reading:
                     out.write(("," if count else "") + "\n    " + line.replace("\n", "\n    "))
                     count += 1
         end = "\n  " if count else ""
-        out.write(f'{begin}{end}],\n  "status": {json_text(status.value)}\n}}\n')
+        proof = None if (result := await self._completed(place, status)) is None else PROOF.dump(result.proof)
+        out.write(f'{begin}{end}],\n  "status": {json_text(status.value)},\n  "proof": {json_text(proof)}\n}}\n')
 
     async def print_lines(self, place: RunAccess) -> None:
         self.found = await self._chosen.find(place)
@@ -181,12 +184,20 @@ class _Reading:
         transcript = Transcript(
             self.found, folded=folded, coloured=colourful(sys.stdout), every_kind=bool(self._wanted)
         )
+        status = RunStatus.RUNNING
         async with aclosing(self._events(place, whole=not folded)) as batches:
             async for events in batches:
+                status = consequences(self.found, None, events).status or status
                 lines = (line for event in filter(self._is_wanted, events) for line in transcript.lines(event))
                 # In a thread, as a pager takes no more than fits on its screen: connections stay alive meanwhile.
                 await asyncio.to_thread(_write_lines, out, lines)
         _write_lines(out, transcript.rest())
+        if (result := await self._completed(place, status)) is not None and not self._wanted:
+            _write_lines(out, (f"{INDENT}{line}" for line in evidence_lines(result, sys.stdout)))
+
+    async def _completed(self, place: RunAccess, status: RunStatus) -> RunResult | None:
+        """Return what came of a run that completed, and what bears it out, unless its log cannot tell."""
+        return None if status is not RunStatus.COMPLETED or self.damaged else await place.result(self.found)
 
     async def _events(self, place: RunAccess, *, whole: bool) -> AsyncGenerator[Sequence[Event], None]:
         pages = place.follow(self.found) if self._follow else place.pages(self.found, whole=whole)

@@ -153,6 +153,12 @@ class LocalRuns:
         search = search_runs(self.records, configuration(self.records.layout.root).config)
         return (await search(question, limit=limit, on_progress=on_progress)).runs
 
+    async def result(self, run_id: RunId) -> RunResult:
+        from agent_fabric.application.runs.fold_log import fold_log  # noqa: PLC0415 - few commands fold a log
+        from agent_fabric.domain.runs.state import result_of  # noqa: PLC0415 - the same
+
+        return result_of(await fold_log(run_id, await self.records.runs.read(run_id)))
+
     async def run_dir(self, run_id: RunId) -> str:
         return self.records.layout.run_dir(run_id)
 

@@ -84,6 +84,9 @@ class ServerRuns:
             on_progress(total, total)
         return runs
 
+    async def result(self, run_id: RunId) -> RunResult:
+        return (await self.client.runs.show(run_id)).result
+
     async def run_dir(self, run_id: RunId) -> str:
         return (await self.client.runs.show(run_id)).run_dir
 

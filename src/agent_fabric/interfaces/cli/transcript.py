@@ -54,7 +54,7 @@ from agent_fabric.interfaces.cli.step_lines import seconds
 
 MAX_FOLDED_LINES: Final = 20
 MAX_FOLDED_CHARS: Final = 2_000
-_INDENT: Final = " " * 10
+INDENT: Final = " " * 10
 _UNFOLD: Final = "--full shows it"
 _SCALARS: Final = (str, int, float, bool)
 _QUIET: Final = frozenset(
@@ -100,7 +100,7 @@ class Transcript:
         """Yield what is under way after the last event."""
         for lane, called in self._asking.items():
             whose = f" ({plain(lane)})" if lane else ""
-            yield f"{_INDENT}{self._paint('waits for the model', 'yellow')} {plain(called.model)}{whose}"
+            yield f"{INDENT}{self._paint('waits for the model', 'yellow')} {plain(called.model)}{whose}"
 
     def _count(self, event: Event) -> None:
         match event.body:
@@ -269,17 +269,17 @@ class Transcript:
         yield self._head(event, plain(body.specialist_id), "bold", f"{plain(model.model)}{where}{why}")
         yield from self._prompt("system prompt", body.system_prompt)
         yield from self._prompt("first message", body.opening)
-        yield f"{_INDENT}{self._paint('tools:', 'dim')} {', '.join(plain(tool.name) for tool in body.tools)}"
+        yield f"{INDENT}{self._paint('tools:', 'dim')} {', '.join(plain(tool.name) for tool in body.tools)}"
         if body.knowledge is not None:
-            yield f"{_INDENT}{self._paint('memory:', 'dim')} {plain(body.knowledge.summary)}"
+            yield f"{INDENT}{self._paint('memory:', 'dim')} {plain(body.knowledge.summary)}"
         yield from self._block(f"note: {plain(notice)}" for notice in body.notices)
 
     def _prompt(self, name: str, text: str) -> Iterator[str]:
         if not self._folded:
-            yield f"{_INDENT}{name}:"
+            yield f"{INDENT}{name}:"
             yield from self._text(text, deeper=True)
         elif text:
-            yield _INDENT + self._paint(f"{name}: {len(text):,} characters, folded; {_UNFOLD}", "dim")
+            yield INDENT + self._paint(f"{name}: {len(text):,} characters, folded; {_UNFOLD}", "dim")
 
     def _answered(self, event: Event, body: ModelAnswered) -> Iterator[str]:
         usage = body.usage
@@ -335,9 +335,9 @@ class Transcript:
         yield from self._text(body.reason)
         yield from self._values(body.args)
         if body.destination:
-            yield f"{_INDENT}to: {plain(body.destination)}"
+            yield f"{INDENT}to: {plain(body.destination)}"
         if body.untrusted:
-            yield f"{_INDENT}has read: {', '.join(map(plain, body.untrusted))}"
+            yield f"{INDENT}has read: {', '.join(map(plain, body.untrusted))}"
 
     def _step(
         self,
@@ -399,11 +399,11 @@ class Transcript:
             text = _shown_value(value)
             label = self._paint(f"{plain(str(name))}:", "dim")
             if "\n" in text.rstrip("\n"):
-                yield f"{_INDENT}{label}"
+                yield f"{INDENT}{label}"
                 yield from self._text(text, deeper=True)
             else:
-                first, *more = list(self._text(text)) or [_INDENT]
-                yield f"{_INDENT}{label} {first.strip()}"
+                first, *more = list(self._text(text)) or [INDENT]
+                yield f"{INDENT}{label} {first.strip()}"
                 yield from more
 
     def _text(self, text: str, *, deeper: bool = False) -> Iterator[str]:
@@ -419,11 +419,11 @@ class Transcript:
         if len(shown) < len(text):
             left = text.count("\n", len(shown))
             amount = f"{left:,} more lines" if left else f"{len(text) - len(shown):,} more characters"
-            yield f"{_INDENT}{self._paint(f'… {amount}, folded; {_UNFOLD}', 'dim')}"
+            yield f"{INDENT}{self._paint(f'… {amount}, folded; {_UNFOLD}', 'dim')}"
 
     @staticmethod
     def _block(lines: Iterable[str], *, deeper: bool = False) -> Iterator[str]:
-        indent = _INDENT + "  " * deeper
+        indent = INDENT + "  " * deeper
         for line in lines:
             yield f"{indent}{line}".rstrip()
 

@@ -30,8 +30,9 @@ from agent_fabric.domain.model_events import CloudFallbackUsed, ToolCallRecovere
 from agent_fabric.domain.packs import CHANGED, CHECKED
 from agent_fabric.domain.plural import counted
 from agent_fabric.domain.policy.profiles import OPEN_BANNER, Profile
+from agent_fabric.domain.proofs import UNPROVEN, UNVERIFIED
 from agent_fabric.domain.recruitment import RoutingMethod
-from agent_fabric.domain.runs.finish import COLLISIONS, FAILED, NOT_YET, PROPOSED, SPECIALISTS, UNPROVEN, UNVERIFIED
+from agent_fabric.domain.runs.finish import COLLISIONS, FAILED, NOT_YET, PROPOSED, SPECIALISTS
 from agent_fabric.domain.runs.task import RunResult, RunStatus
 from agent_fabric.domain.task_force_events import PackFailed
 from agent_fabric.domain.tools import FINISH_TASK

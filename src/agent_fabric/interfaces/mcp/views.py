@@ -4,7 +4,8 @@ from typing import Any
 
 from agent_fabric.application.ports.runs import RunRecord
 from agent_fabric.domain.events import Event, ToolCalled, ToolReturned
-from agent_fabric.domain.runs.task import RunResult
+from agent_fabric.domain.runs.task import RunResult, RunStatus
+from agent_fabric.wire.results import PROOF
 
 MAX_CHARS = 2_000
 """Longer texts of events are cut: `fabric logs show` has them whole."""
@@ -18,6 +19,8 @@ def ended(result: RunResult) -> dict[str, Any]:
         "result": dict(result.payload),
         "workspace": result.workspace,
     }
+    if result.status is RunStatus.COMPLETED:
+        shown["proof"] = PROOF.dump(result.proof)
     if result.error is not None:
         shown["error"] = {"code": result.error.code, "message": result.error.message, "hint": result.error.hint}
     if result.waiting_for:

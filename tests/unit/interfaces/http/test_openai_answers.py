@@ -6,7 +6,7 @@ import pytest
 
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.answer import NOTHING_SAID, answer_in
-from agent_fabric.interfaces.http.openai.answers import waiting_text
+from agent_fabric.interfaces.http.openai.answers import marked_answer, waiting_text
 from agent_fabric.interfaces.http.openai.error_shape import error_object
 from agent_fabric.interfaces.http.openai.progress import progress_in
 from agent_fabric.interfaces.http.openai.stream import pieces
@@ -28,6 +28,13 @@ from agent_fabric.interfaces.http.openai.stream import pieces
 )
 def test_an_answer_is_the_summary_or_else_what_was_given(payload: dict[str, Any], text: str) -> None:
     assert answer_in(payload) == text
+
+
+def test_an_answer_that_nothing_bears_out_says_so() -> None:
+    assert marked_answer({"summary": "Fixed.", "unproven": "nothing was changed"}) == (
+        "Fixed.\n\nunproven: nothing was changed"
+    )
+    assert '"unproven"' in marked_answer({"total": 3, "unproven": "nothing was changed"})
 
 
 def test_a_long_list_of_files_is_cut() -> None:

@@ -44,6 +44,8 @@ class Shown:
     """The summary of one that completed."""
     payload: Mapping[str, Any] | None = None
     """What came of it, for programs."""
+    proof: Mapping[str, Any] | None = None
+    """What bears it out."""
     prompt: str = ""
 
 
@@ -78,7 +80,8 @@ def artifact_object(shown: Shown) -> dict[str, Any]:
     parts: list[dict[str, Any]] = [{"text": shown.answer, "mediaType": "text/plain"}]
     if shown.payload is not None:
         parts.append({"data": dict(shown.payload), "mediaType": "application/json"})
-    return {"artifactId": f"{shown.run_id}-{ANSWER}", "name": ANSWER, "parts": parts}
+    artifact = {"artifactId": f"{shown.run_id}-{ANSWER}", "name": ANSWER, "parts": parts}
+    return artifact if shown.proof is None else {**artifact, "metadata": {"proof": dict(shown.proof)}}
 
 
 def status_update(shown: Shown, progress: str = "") -> dict[str, Any]:

@@ -16,6 +16,7 @@ from agent_fabric.interfaces.http.openai.answers import Told, told
 from agent_fabric.interfaces.http.openai.models import model_of
 from agent_fabric.interfaces.http.views import RunView, look_at
 from agent_fabric.wire.approvals import APPROVAL
+from agent_fabric.wire.results import PROOF
 
 INTERRUPTED = "This run was interrupted. Send a message to this task that says: resume"
 
@@ -45,7 +46,7 @@ def told_as(shown: Shown, told: Told, *, at: float, asked: Sequence[Mapping[str,
     match result.status:
         case RunStatus.COMPLETED:
             payload = {name: value for name, value in result.payload.items() if name != "action"}
-            return replace(changed, answer=told.text, payload=payload)
+            return replace(changed, answer=told.text, payload=payload, proof=PROOF.dump(result.proof))
         case RunStatus.WAITING:
             questions = [{"id": each} for each in told.approvals] if asked is None else asked
             said = f"{told.text}\n\n{HOW}" if told.approvals else told.text

@@ -11,11 +11,13 @@ from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.approvals import Question
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.messages import Usage
+from agent_fabric.domain.proofs import UNPROVEN
 from agent_fabric.domain.runs.answer import answer_in
 from agent_fabric.domain.runs.task import RunResult, RunStatus
 from agent_fabric.interfaces.approval_form import fields_of
 from agent_fabric.interfaces.http.views import state_of
 from agent_fabric.interfaces.workflow_result import workflow_object
+from agent_fabric.wire.results import PROOF
 
 MAX_CHARS = 500
 """Of what a question is about."""
@@ -34,13 +36,23 @@ class Told:
     def note(self) -> dict[str, Any]:
         """What stands under `fabric`."""
         shown: dict[str, Any] = {"run_id": self.result.run_id, "status": self.result.status.value}
+        if self.result.status is RunStatus.COMPLETED:
+            shown["proof"] = PROOF.dump(self.result.proof)
+        if unproven := self.result.payload.get(UNPROVEN):
+            shown["unproven"] = unproven
         return {**shown, "approvals": list(self.approvals)} if self.approvals else shown
+
+
+def marked_answer(payload: Mapping[str, Any]) -> str:
+    """Return the answer of a run, with why nothing bears it out; JSON says so by itself."""
+    text, unproven = answer_in(payload), payload.get(UNPROVEN)
+    return f"{text}\n\nunproven: {unproven}" if unproven and isinstance(payload.get("summary"), str) else text
 
 
 async def told(fabric: ServerFabric, result: RunResult) -> Told:
     """Return what a run that completed gave, or what one that has not ended waits for."""
     if result.status is RunStatus.COMPLETED:
-        return Told(result, answer_in(result.payload))
+        return Told(result, marked_answer(result.payload))
     if result.status is not RunStatus.WAITING:
         going_on = result.status in (RunStatus.RUNNING, RunStatus.INTERRUPTED)
         return Told(result, f"This run has not ended. See it: {_where(result.run_id)}" if going_on else "")

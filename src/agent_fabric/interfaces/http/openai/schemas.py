@@ -237,6 +237,10 @@ class RunNote(Shown):
     """See it under `/runs/{run_id}`."""
     status: str | None
     """`waiting` means that a question must be answered first; the answer says what."""
+    proof: dict[str, Any] | None = None
+    """What bears out the answer of a run that completed: `kind`, `command`, `seq`, `tests`."""
+    unproven: str | None = None
+    """Why nothing does; the answer ends with it."""
 
 
 class ErrorBody(BaseModel):

@@ -5,7 +5,7 @@ import { get, request } from "../net/api.js";
 import { activity, SETTLED } from "../model/fold.js";
 import { lanesOf, lineOf } from "../model/timeline.js";
 import { useStore } from "../model/store.js";
-import { counted, dateText, durationText, sizeText } from "../model/words.js";
+import { counted, dateText, durationText, evidenceText, sizeText } from "../model/words.js";
 import { Diff } from "../view/diff.js";
 import { Empty, Output, useLoaded } from "../view/parts.js";
 import { Context } from "./context.js";
@@ -55,6 +55,7 @@ export function Run({ store, actions, run, seq, asked }) {
       <span>${meta.specialist_ids.join(", ")}</span>${meta.node && html`<span data-test="run-machine">machine ${meta.node}</span>`}<span>${meta.model}</span><span>${counted(meta.steps, "step")}</span>
       <span>${durationText(meta.duration_s ?? 0)}</span><span>${(meta.usage.prompt_tokens + meta.usage.completion_tokens).toLocaleString()} tokens</span></p>
     ${known && activity(known) && html`<p class="quiet">${activity(known)}</p>`}
+    ${meta.status === "completed" && html`<${Evidence} details=${details} />`}
     <${Badge} run=${meta.run_id} settled=${settled} />
     <div class="buttons">
       ${!settled && html`<button type="button" class="danger" onClick=${() => request("POST", `/runs/${meta.run_id}/cancel`, {}).then(() => actions.say("The run is cancelled."), (error) => actions.tell(error))}>Cancel</button>`}
@@ -66,6 +67,12 @@ export function Run({ store, actions, run, seq, asked }) {
     ${tab === "changes" && html`<${Changes} run=${meta.run_id} actions=${actions} settled=${settled} />`}`;
 }
 
+/** What bears the result out, or why nothing does. @param {any} props */
+function Evidence({ details }) {
+  const { proven, text } = evidenceText(details);
+  return text && html`<p class="row-facts" data-test="evidence"><span class=${`status ${proven ? "completed" : "waiting"}`}>${proven ? "evidence" : "unproven"}</span><span>${text}</span></p>`;
+}
+
 /** Whether what the run claims, and its log, hold. @param {any} props */
 function Badge({ run, settled }) {
   const [told, setTold] = useState(/** @type {any} */ (null));
@@ -75,7 +82,7 @@ function Badge({ run, settled }) {
   if (told === null) return null;
   return html`<p class="row-facts" data-test="verified"><span class=${`status ${told.holds ? "completed" : "failed"}`}>${told.holds ? "verified" : "not verified"}</span>
     <span>${told.holds ? `The hash chain of ${counted(told.events, "event")} holds.` : "The log or a claim does not hold."}</span>
-    ${(told.claims ?? []).filter((/** @type {any} */ claim) => !claim.holds).map((/** @type {any} */ claim) => html`<span>${claim.text ?? claim.claim ?? ""}</span>`)}</p>`;
+    ${(told.claims ?? []).filter((/** @type {any} */ claim) => claim.standing === "fails").map((/** @type {any} */ claim) => html`<span>${claim.about}: ${claim.detail}</span>`)}</p>`;
 }
 
 /** @param {any} props */

@@ -95,3 +95,17 @@ export function boxText(level) {
   };
   return words[/** @type {keyof typeof words} */ (level)] ?? `level ${level}`;
 }
+
+/**
+ * What bears out the result of a run that completed, as `/runs/RUN` tells it; an empty text: nothing was to be shown.
+ *
+ * @param {any} details
+ * @returns {{proven: boolean, text: string}}
+ */
+export function evidenceText(details) {
+  const { kind, command, tests, own_tests: own, changed_tests: changed } = details._meta.proof;
+  if (details.unproven) return { proven: false, text: details.unproven };
+  if (kind === "none") return { proven: true, text: "" };
+  if (kind !== "tests" || !tests) return { proven: true, text: `${{ program: "it runs", build: "it builds" }[/** @type {string} */ (kind)] ?? "shown by"}: ${command}` };
+  return { proven: true, text: `${counted(tests.passed, "test")}${own ? " of its own" : ""} passed${changed?.length ? ` (it changed ${changed.join(", ")})` : ""}: ${command}` };
+}
