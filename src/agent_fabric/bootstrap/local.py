@@ -358,11 +358,11 @@ def _untrusted_files(config: FabricConfig, files: ExposedFiles, run_id: RunId, w
     return files.exposing(workspace, (PROJECT_CONTEXT,), reader=run_id)
 
 
-async def _compare_workspace(layout: Layout, run_id: RunId, workspace: str) -> WorkspaceCompared:
+async def _compare_workspace(layout: Layout, run_id: RunId, workspace: str, task: str) -> WorkspaceCompared:
     from agent_fabric.application.runs.compare_workspace import CompareWorkspace  # noqa: PLC0415 - when a task ends
     from agent_fabric.infrastructure.changes.recorder import ChangeRecorder  # noqa: PLC0415 - as above
 
-    return await CompareWorkspace(ChangeRecorder(layout), layout.workspace)(run_id, workspace)
+    return await CompareWorkspace(ChangeRecorder(layout), layout.workspace)(run_id, workspace, task)
 
 
 def _watched(records: Records, sink: EventSink | None) -> WatchedRuns:

@@ -121,6 +121,27 @@ def asked_for(prompt: str) -> AskedFor:
     return found
 
 
+_ABOUT_RUNNING = re.compile(
+    r"\b(?:runs?|running|execut\w*|tests?|testing|build\w*|compil\w*|lint\w*|start|works?|working|pass(?:es)?|check\w*|verif\w*|prüf\w*|"
+    r"teste\w*|lauf\w*|läuft)\b",
+    re.IGNORECASE,
+)
+_SAYS_UNCHANGED = re.compile(
+    r"\b(?:no|nothing|not|none|never|without)\b|n't\b|\b(?:unchanged|already|nichts|keine?|nicht|bereits|rien|aucune?|nada)\b",
+    re.IGNORECASE,
+)
+
+
+def nothing_to_show(prompt: str, summary: str) -> bool:
+    """Tell whether what ran in an unchanged workspace bears nothing out.
+
+    So it is unless the task asks for an answer, or is about running something, or the result says that it left all as
+    it was.
+    """
+    told = asked_for(prompt) is AskedFor.ANSWER or _ABOUT_RUNNING.search(prompt[:20_000])
+    return not told and not _SAYS_UNCHANGED.search(summary)
+
+
 def asked_elsewhere(prompt: str) -> bool:
     """Tell whether a task is about a repository or packages as well, which no file of the workspace may show."""
     return _ELSEWHERE.search(prompt[:20_000]) is not None

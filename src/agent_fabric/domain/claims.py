@@ -127,15 +127,28 @@ def untested(deeds: Deeds) -> Sequence[str]:
     if deeds.proof.kind is not ProofKind.TESTS:
         return tests
     ran = [run for run in deeds.since_change if run.proof.kind is ProofKind.TESTS]
-    chosen = [_selection(run, deeds.workspace) for run in ran] or [selected_by(deeds.proof.command)]
-    beyond = frozenset(deeds.compared.beyond_unittest)
-    executed = frozenset[str]().union(
-        *(each.of(tests) - beyond if each.discovers else each.of(tests) for each in chosen)
-    )
-    known = sum(run.tests.ran + run.left_out.skipped for run in ran if run.tests is not None)
+    known = sum(run.tests.ran for run in ran if run.tests is not None)
     if ran and known < deeds.to_prove.test_functions:
         return tests  # settings, a plugin or a script have left some out
+    executed = executed_of(tests, deeds)
     return tuple(test for test in tests if test not in executed)
+
+
+def executed_of(tests: Sequence[str], deeds: Deeds) -> frozenset[str]:
+    """Return those of some files with tests all of whose tests have passed after the last change."""
+    ran = [run for run in deeds.since_change if run.proof.kind is ProofKind.TESTS]
+    beyond = frozenset(deeds.compared.beyond_unittest)
+    found: set[str] = set() if ran else {*selected_by(deeds.proof.command).of(tests)}
+    for run in ran:
+        selection = _selection(run, deeds.workspace)
+        named = (test for test in selection.of(tests) if not run.files or any(_is_end_of(test, f) for f in run.files))
+        found.update(test for test in named if not (selection.discovers and test in beyond))
+    return frozenset(found)
+
+
+def _is_end_of(test: str, named: str) -> bool:
+    """Tell whether a file of tests is the one that a runner names, as seen from some folder."""
+    return f"/{test}".endswith(f"/{named}") or f"/{named}".endswith(f"/{test}")
 
 
 def failed_tests(deeds: Deeds) -> CommandRun | None:
@@ -180,6 +193,23 @@ _ABOUT_TESTS = re.compile(
     r"[^.\n]*\b(?:tests?|specs?|test_\w+)\b",
     re.IGNORECASE,
 )
+
+
+_CHANGES_TESTS = re.compile(
+    r"\b(?:updat|chang|adapt|adjust|edit|modif|fix|correct|renam|port)\w*\b[^.\n]*?(?<!failing )(?<!broken )"
+    r"\b(?:tests\b|test_\w+|\w+_test\b|\w+\.(?:test|spec)\.)|\bexpect(?:ed|ation|s)?\b|\bassert\w*\b|\btests?\s+(?:itself|(?:is|are)\s+wrong)\b",
+    re.IGNORECASE,
+)
+
+
+def rewritten(deeds: Deeds) -> Sequence[str]:
+    """Return the tests that expect something else than before, where that is all that was done about a bug."""
+    compared = deeds.compared
+    if not compared.rewritten_tests or _ABOUT_TESTS.search(deeds.prompt) or _CHANGES_TESTS.search(deeds.prompt):
+        return ()
+    return (
+        () if any(can_be_run(path) and not decides_tests(path) for path in compared.paths) else compared.rewritten_tests
+    )
 
 
 def weakened(deeds: Deeds) -> Sequence[str]:
@@ -236,7 +266,7 @@ def left_out(deeds: Deeds) -> Sequence[str]:
     return [path for path in files_to_change(deeds.prompt) if not _is_changed(path, compared)]
 
 
-_PUT_RIGHT = re.compile(
+PUT_RIGHT = re.compile(
     rf"\b(?:bugs?|fix|correct|repair|debug|refactor|rewrite|implement|speed\s+up|optimi[sz]e)\b[^.\n]{{0,80}}?{_PATH}",
     re.IGNORECASE,
 )
@@ -249,7 +279,7 @@ def _about_programs(deeds: Deeds) -> Iterator[FalseClaim]:
         return
     if asked_for(deeds.prompt) is not AskedFor.CHANGE or not all(map(is_plain_text, compared.paths)):
         return
-    named = [match["path"] for match in _PUT_RIGHT.finditer(deeds.prompt)]
+    named = [match["path"] for match in PUT_RIGHT.finditer(deeds.prompt)]
     if any(_is_changed(path, compared) for path in named):
         return
     for path in dict.fromkeys(filter(can_be_run, named)):

@@ -93,6 +93,26 @@ def assess(command: str) -> Assessment:
         return Assessment(changes=True)
 
 
+def may_write_behind(line: str, proof: str) -> bool:
+    """Tell whether a program runs behind the proof of a line and may have written files, and nothing before it has."""
+    try:
+        invocations = parse_command(line)
+    except UnparsableCommand:
+        return False
+    at = next((at for at, each in enumerate(invocations) if proof in _joined(each)), None)
+    if at is None or any(_changes(earlier) or _runs(earlier) for earlier in invocations[:at]):
+        return False
+    return any(map(_runs, invocations[at + 1 :]))
+
+
+def _runs(invocation: Invocation) -> bool:
+    return any(_is_proof(inner) for inner in unwrap(invocation) if inner.words)
+
+
+def _joined(invocation: Invocation) -> tuple[str, ...]:
+    return tuple(shlex.join(inner.words) for inner in unwrap(invocation))
+
+
 def acts_elsewhere(command: str) -> bool:
     """Tell whether a command line changes what no file of the workspace shows: a repository, installed packages."""
     try:
@@ -139,12 +159,25 @@ def _proven(invocations: Sequence[Invocation], *, pipefail: bool, depth: int) ->
 def _quotes(invocation: Invocation) -> bool:
     """Tell whether a command prints a text that may look like the words of a test runner."""
     if invocation.name in {"echo", "printf"}:
-        return count_told_in("\n".join(invocation.words)) is not None
-    files = _operands(invocation.words[1:])[1 if invocation.name == "grep" else 0 :]
-    return invocation.name in _SHOWING and bool(files)
+        return count_told_in(_FILLED_IN.sub("1", "\n".join(invocation.words))) is not None
+    operands = _operands(invocation.words[1:])
+    if invocation.name in _FILTERS:  # what they are given may be the words of the proof itself
+        return len(operands) > (invocation.name in {"grep", "sed", "awk"})
+    if _is_proof(invocation):
+        return False  # the words of a runner that it may print stand in a report
+    return invocation.name not in _SILENT and not (
+        invocation.name == "git" and operands[:1] and operands[0] in _QUIET_GIT
+    )
 
 
-_SHOWING = names("bat cat grep head less more tac tail")
+_FILLED_IN = re.compile(r"%[-0-9.]*[dsiu]|\$\{?\w+\}?|\$\(\([^)]*\)\)")
+_FILTERS = names("awk cat cut grep head sed sort tail tee tr uniq wc")
+_SILENT = names(
+    ": . [ [[ cd chmod command cp date declare export false install ln ls mkdir mktemp mv npm pip pip3 popd pushd pwd "
+    "realpath rm rmdir set sleep source test touch true type typeset unset uv wait which"
+) | {""}
+"""What prints no text of its own that may look like the words of a test runner."""
+_QUIET_GIT = names("add branch checkout commit fetch init pull push restore rm mv stash status switch tag")
 
 
 def _proven_by(invocation: Invocation, depth: int) -> Assessment | None:
@@ -255,18 +288,44 @@ def _is_proof(invocation: Invocation) -> bool:
     operands = _operands(arguments)
     match name:
         case "make" | "gmake" | "just" | "ninja":
-            return not {"-n", "-q", "-t", "-i"} & set(arguments) and (not operands or not set(operands) <= _CLEANING)
+            idle = any(_IDLE_MAKE.fullmatch(word) for word in arguments) or _idles_by_flags(invocation)
+            return not idle and (not operands or not set(operands) <= _CLEANING)
         case "cmake":
             return "--build" in arguments
         case "node" | "ruby" | "perl" | "php" | "lua" | "java" | "Rscript":
-            return bool(operands)
+            return bool(operands) or (_is_syntax_check(invocation) and not arguments[-1].startswith("-"))
+        case "go" if any(_IDLE_GO.fullmatch(word) for word in arguments):
+            return False
         case "bash" | "sh" | "dash":
-            return bool(operands) and not any(re.fullmatch(r"-[a-z]*n[a-z]*", word) for word in arguments)
+            return bool(operands)
         case _ if name in _SUBCOMMANDS:
             return bool(operands) and operands[0] in _SUBCOMMANDS[name]
         case _:
             in_workspace = "/" in invocation.program and not invocation.program.startswith("/")
             return name in _ALWAYS or (in_workspace and name not in _INSTALLING and name not in _CHANGING)
+
+
+_IDLE_MAKE = re.compile(r"-[BeikLnqRrsStvw]*[inqt][BeikLnqRrsStvw]*")
+"""Short options with which nothing is made, or whatever fails is ignored."""
+_MAKE_FLAGS = names("MAKEFLAGS GNUMAKEFLAGS MFLAGS")
+_IDLE_GO = re.compile(r"--?(?:list|exec|c|n)(?:=.*)?")
+_ONLY_SYNTAX = {
+    **dict.fromkeys(("bash", "sh", "dash"), re.compile(r"-[a-z]*n[a-z]*")),
+    **dict.fromkeys(("node", "ruby", "perl"), re.compile(r"-[wW]?c|--check")),
+    "php": re.compile(r"-l|--syntax-check"),
+}
+"""With what a program is only read, and not run."""
+
+
+def _idles_by_flags(invocation: Invocation) -> bool:
+    words = (word.partition("=")[::2] for word in invocation.words[1:] if "=" in word)
+    flags = [value for name, value in (*invocation.assignments, *words) if name in _MAKE_FLAGS]
+    return any(re.search(r"(?:^|\s)-?[BeikLnqRrsStvw]*[inqt]", value) for value in flags)
+
+
+def _is_syntax_check(invocation: Invocation) -> bool:
+    option = _ONLY_SYNTAX.get(invocation.name)
+    return option is not None and any(option.fullmatch(word) for word in invocation.words[1:])
 
 
 _TESTING = names("ctest jest mocha nox phpunit py.test pytest rspec tox vitest")
@@ -286,6 +345,8 @@ def _kind_of(invocation: Invocation) -> ProofKind:
             return ProofKind.BUILD
         tests = module in {"pytest", "unittest", "doctest", "nose2", "tox", "nox"}
         return ProofKind.TESTS if tests else ProofKind.PROGRAM
+    if _is_syntax_check(invocation):
+        return ProofKind.BUILD
     operands = _operands(arguments)
     first = operands[0] if operands else ""
     if name in _TESTING or (name == "node" and "--test" in arguments):

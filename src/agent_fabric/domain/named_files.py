@@ -39,6 +39,12 @@ _ONE_NUMBER = re.compile(r"\s*[-+$€]?\s*\d[\d.,]*\s*[%€]?\s*")
 _LONGEST = 2_000
 
 
+def paths_in(text: str) -> Iterator[str]:
+    """Yield whatever looks like the name of a file in a text."""
+    for match in re.finditer(_PATH, text[:_LONGEST]):
+        yield normpath(match[0].strip("`'\"").rstrip("."))
+
+
 def files_to_change(prompt: str) -> Sequence[str]:
     """Return the files that a task names as those to be made, changed or deleted; only where it leaves no doubt."""
     found = (path for each in _SENTENCE_END.split(prompt[:_LONGEST]) if not _MAYBE.search(each) for path in _in(each))

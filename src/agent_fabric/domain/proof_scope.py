@@ -35,8 +35,10 @@ _FAMILIES = (
 )
 _SEARCH_PATH = re.compile(r"(?<![\w$])(?:PATH|PYTHONPATH|NODE_PATH|BASH_ENV)=")
 _FRAME = re.compile(
-    r"^=+ test session starts =+$|\[100%\]|^-{70}\nRan \d+ tests? in |^running \d+ tests?$|^Test Suites:"
-    r"|^ok\s+\t|^\?\s+\t|^(?:#|ℹ) tests \d+$|^> Task :",
+    r"^=+ [^\n]*\d+ passed[^\n]* in [\d.]+s[^\n]* =+$|^Ran \d+ tests? in \d+\.\d{3}s\n\n(?:OK|FAILED)\b"
+    r"|^=+ test session starts =+$|\[100%\]|^-{70}\nRan \d+ tests? in |^running \d+ tests?$|^Test Suites:"
+    r"|^ok\s+\t|^\?\s+\t|^(?:#|ℹ) tests \d+$|^> Task :|^\s*Test Files\s|^bun test v|^Finished in [\d.]+ seconds"
+    r"|^PHPUnit \d|^Test project |^\[INFO\]\s+T E S T S|^running \d+ tests? from |^Starting test execution|^\s*[✔✓] ",
     re.MULTILINE,
 )
 

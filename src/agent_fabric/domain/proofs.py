@@ -63,6 +63,8 @@ class CommandRun:
     """The event that has its result."""
     at: float = 0.0
     """When it ended, in seconds since 1970."""
+    began: float = 0.0
+    """When it was started."""
     tests: TestCount | None = None
     """The tests that were executed, if a runner has said so; also those of a command that failed."""
     proof: Proof = NO_PROOF
@@ -71,6 +73,8 @@ class CommandRun:
     """The tests that were not executed, if a runner has said so."""
     framed: bool = False
     """What a runner said about its tests stands in all that it prints."""
+    files: tuple[str, ...] = ()
+    """The files whose tests were executed, if the runner has named all of them."""
 
 
 def strongest(proofs: Iterable[Proof]) -> Proof:

@@ -63,6 +63,29 @@ def left_out_in(output: str) -> LeftOut:
     return LeftOut(skipped, deselected)
 
 
+_PYTEST_FILE: Final = re.compile(r"^(\S+\.py) ([.sxXFE]+)\s*(?:\[ *\d+%\])?$", re.MULTILINE)
+_PYTEST_TEST: Final = re.compile(r"^(\S+\.py)::\S.*? (?:PASSED|FAILED|SKIPPED|XFAIL|XPASS|ERROR)\b", re.MULTILINE)
+_UNITTEST_TEST: Final = re.compile(
+    r"^test\w* \((\w+(?:\.\w+)*?)(?:\.[A-Z]\w*)(?:\.\w+)?\)(?:\n.*)? \.\.\. ", re.MULTILINE
+)
+
+
+def files_named_in(output: str) -> tuple[str, ...]:
+    """Return the files of which a runner of Python says that it has executed their tests; none: not all are named."""
+    text = _COLOURS.sub("", output[-_MAX_CHARS:])
+    files: dict[str, int] = {}
+    for path, signs in _PYTEST_FILE.findall(text):
+        files[path] = files.get(path, 0) + len(signs)
+    for path in _PYTEST_TEST.findall(text):
+        files[path] = files.get(path, 0) + 1
+    for module in _UNITTEST_TEST.findall(text):
+        path = f"{module.replace('.', '/')}.py"
+        files[path] = files.get(path, 0) + 1
+    told, left = count_told_in(text), left_out_in(text)
+    complete = told is not None and sum(files.values()) == told.ran + left.skipped
+    return tuple(files) if complete else ()
+
+
 def _count(passed: int, failed: int) -> TestCount:
     return TestCount(ran=passed + failed, passed=passed, failed=failed)
 

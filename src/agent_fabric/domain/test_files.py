@@ -31,10 +31,27 @@ def is_test_setup(path: str) -> bool:
     return _SETUP.fullmatch(basename(path)) is not None
 
 
+def has_test_settings(path: str) -> bool:
+    """Tell whether settings of tests may stand in a file among others."""
+    return basename(path) in {"pyproject.toml", "package.json"}
+
+
 def may_test(path: str) -> bool:
     """Tell whether a file may hold tests, so that its text is worth a look."""
     in_folder = bool(_FOLDERS & set(dirname(path).split("/")))
     return is_test_file(path) or (in_folder and path.endswith(".rs"))
+
+
+def looks_like_test(path: str) -> bool:
+    """Tell whether a program may hold tests under a name that runners have to be told."""
+    in_folder = bool(_FOLDERS & set(dirname(path).split("/")))
+    named = re.search(r"test|spec|check", basename(path), re.IGNORECASE) is not None
+    return _PROGRAM.search(path) is not None and (in_folder or named)
+
+
+def is_program(path: str) -> bool:
+    """Tell whether a file's name is that of a program."""
+    return _PROGRAM.search(path) is not None
 
 
 def tested_name(path: str) -> str:
@@ -43,10 +60,15 @@ def tested_name(path: str) -> str:
     return match["stem"] if match else ""
 
 
+def importing_lines(text: str) -> list[str]:
+    """Return the lines of a program that may name others which it uses."""
+    return [line for line in text.splitlines() if _IMPORTING.search(line)]
+
+
 def covers(path: str, text: str, changed: Iterable[str]) -> bool:
     """Tell whether a file of tests uses one of the changed programs, as its name or its imports say."""
     tested = tested_name(path).casefold()
-    importing = [line for line in text.splitlines() if _IMPORTING.search(line)]
+    importing = importing_lines(text)
     for program in changed:
         if program == path or not _PROGRAM.search(program):
             continue

@@ -1,11 +1,12 @@
 """How much the tests of a folder check, counted in their text: enough to see that they check less than before."""
 
 import re
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from agent_fabric.domain.plural import counted
-from agent_fabric.domain.python_tests import read_tests
+from agent_fabric.domain.python_tests import read_checks, read_tests
 from agent_fabric.domain.test_files import is_test_file
 
 _COMMENT = re.compile(r"(?:^|(?<=\s))(?:#(?!\[)|//).*$|^\s*\*.*$")
@@ -22,7 +23,7 @@ _IDLE_CHECK = re.compile(
 )
 _LEFT_OUT = re.compile(
     r"@(?:\w+\.)*skip|\bmark\.skip|\.skip\(|\bskipTest\b|\bt\.Skip|xfail|expectedFailure|\bx(?:it|test|describe)\b|\b(?:it|test|describe)\.(?:only|todo)\b|@(?:Ignore|Disabled)\b"
-    r"|#\[ignore|collect_ignore|pytest_(?:collection|runtest|ignore|pycollect)|deselect|--ignore|testPathIgnore|addopts"
+    r"|#\[ignore|collect_ignore|pytest_(?:collection|runtest|ignore|pycollect)|deselect|--ignore|testPathIgnore|\baddopts\b.*\s-m\b"
     r"|norecursedirs|python_files|-k\b|\bload_tests\b|\bSkipTest\b|importorskip|__test__\s*="
 )
 
@@ -55,13 +56,29 @@ def strength_of(path: str, text: str) -> TestStrength:
     return TestStrength(sum(_TEST.match(line) is not None for line in lines), checks, left_out)
 
 
-def replaces_any(text: str, modules: frozenset[str]) -> bool:
-    """Tell whether settings of tests put something in the place of a function of one of these modules."""
+def has_other_checks(path: str, before: str, after: str) -> bool:
+    """Tell whether checks that a file of tests had are gone, or expect something else."""
+
+    def checks(text: str) -> Counter[str]:
+        found = read_checks(text) if path.endswith(".py") else None
+        lines = [_COMMENT.sub("", line).strip() for line in text.splitlines()] if found is None else found
+        return Counter("".join(line.split()) for line in lines if found is not None or _CHECK.search(line))
+
+    return bool(checks(before) - checks(after))
+
+
+def replaces_any(text: str, modules: frozenset[str], *, patching: bool = True) -> bool:
+    """Tell whether something is put in the place of a function of one of these modules.
+
+    With `patching`, also for a while: a test may well do that to what is around the function that it tests.
+    """
     named = "|".join(map(re.escape, sorted(modules)))
-    replacing = (
-        rf"\b(?:{named})(?:\.\w+)+\s*=\s*(?:lambda\b|\w+\s*(?:#.*)?$)|\bsetattr\(\s*[\"']?(?:{named})\b"
-        rf"|\bpatch(?:\.object|\.multiple)?\(\s*[\"']?(?:{named})\b|\bsys\.modules\[[\"'](?:{named})\b"
-    )
+    replacing = rf"^\s*(?:\w+\.)*(?:{named})(?:\.\w+)+\s*=\s*(?:lambda\b|\w+\s*(?:#.*)?$)"
+    if patching:
+        replacing += (
+            rf"|\bsetattr\(\s*[\"']?(?:{named})\b|\bsys\.modules\[[\"'](?:{named})\b"
+            rf"|\bpatch(?:\.object|\.multiple)?\(\s*[\"']?(?:{named})\b"
+        )
     constant = re.compile(r"=\s*(?:True|False|None|\d+)\s*(?:#.*)?$")
     lines = (_COMMENT.sub("", line) for line in text.splitlines())
     return bool(named) and any(re.search(replacing, line) and not constant.search(line) for line in lines)

@@ -45,6 +45,14 @@ class WorkspaceCompared:
     `__init__.py`."""
     weakened: tuple[str, ...] = ()
     """What the changed tests check less than before, in words; empty: nothing."""
+    rewritten_tests: tuple[str, ...] = ()
+    """Files with tests that were there before, and some of whose checks are other ones now."""
+    without_tests: tuple[str, ...] = ()
+    """Programs that were changed, or that the task is about, and that no test names, nor any program that one uses."""
+    meant: tuple[str, ...] = ()
+    """Programs that the task is about, and that are as they were."""
+    meant_tests: tuple[str, ...] = ()
+    """Files with tests of those."""
     idle_tests: tuple[str, ...] = ()
     """Changed files with tests in which nothing is checked, or nothing of the workspace."""
     touched_at: float = 0.0

@@ -13,7 +13,7 @@ _RUN = "d36e91a5-7d1d-4cc0-9f1c-0a4a5f1f9a3b"
 _DIR: dict[str, Any] = {"run_dir": Annotated[str, "The run's folder, with its log."]}
 META_KEYS = (
     "run_id status workspace specialist_ids routing_method? model steps usage cost egress duration_s proof sent_back"
-    " approvals=waiting_for continues node?"
+    " idle_since_sent_back approvals=waiting_for continues node?"
 )
 PROOF = Shape(Proof)
 META = Shape(RunResult, META_KEYS, name="Meta", about="What is known about a run, besides its result.", also=_DIR)
@@ -70,6 +70,7 @@ RESULT = Shape(
                     "printed": "2\n3\n5",
                 },
                 "sent_back": False,
+                "idle_since_sent_back": False,
                 "approvals": [],
                 "continues": None,
             },

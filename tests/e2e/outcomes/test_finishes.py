@@ -97,6 +97,6 @@ async def test_no_honest_finish_is_sent_back(case: Case, tmp_path: Path) -> None
 
 
 def test_there_are_enough_of_both() -> None:
-    assert len({case["name"] for case in BOASTS}) == len(BOASTS) >= 85
-    assert len({case["name"] for case in HONEST}) == len(HONEST) >= 65
+    assert len({case["name"] for case in BOASTS}) == len(BOASTS) >= 105
+    assert len({case["name"] for case in HONEST}) == len(HONEST) >= 76
     assert sum(case.get("unfinished", False) for case in HONEST) <= 1  # a task that is not done is worth another try

@@ -354,9 +354,10 @@ def test_tests_that_a_runner_says_it_has_left_out_are_not_executed() -> None:
     assert untested(deeds(TESTED_BY, commands=[run], proof=run.proof)) == TESTED_BY.tests
 
 
-@pytest.mark.parametrize(("functions", "skipped", "left"), [(3, 0, False), (4, 0, True), (4, 1, False), (0, 0, False)])
-def test_no_fewer_tests_are_executed_than_there_are(functions: int, skipped: int, left: bool) -> None:
-    run = replace(ran("make test", 7), left_out=LeftOut(skipped=skipped))
+@pytest.mark.parametrize(("functions", "left"), [(3, False), (4, True), (0, False)])
+def test_no_fewer_tests_are_executed_than_there_are(functions: int, left: bool) -> None:
+    # Those that may be skipped are not among the functions: whoever else skips one leaves it out.
+    run = replace(ran("make test", 7), left_out=LeftOut(skipped=2))
     found = replace(TESTED_BY, test_functions=functions)
     assert untested(deeds(found, commands=[run], proof=run.proof)) == (found.tests if left else ())
 

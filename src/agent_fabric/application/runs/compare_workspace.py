@@ -1,7 +1,7 @@
 """Looks at what a run has changed in its workspace, before its result is judged."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
 from posixpath import basename, splitext
@@ -13,21 +13,27 @@ from agent_fabric.domain.errors import FabricError
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.program_files import can_be_run
 from agent_fabric.domain.python_tests import PythonTests, read_tests
+from agent_fabric.domain.related_tests import programs_meant, programs_without_tests
 from agent_fabric.domain.test_files import (
     covers,
     decides_tests,
+    has_test_settings,
+    is_program,
     is_test_file,
     is_test_setup,
+    looks_like_test,
     may_test,
     names_any,
     program_names,
     tested_name,
 )
-from agent_fabric.domain.test_strength import TestStrength, lost_between, replaces_any, strength_of
+from agent_fabric.domain.test_strength import TestStrength, has_other_checks, lost_between, replaces_any, strength_of
 from agent_fabric.domain.workspace_events import WorkspaceCompared
 
 MAX_LISTED = 200
 MAX_TEST_FILES = 100
+MAX_PROGRAMS = 300
+"""Programs in a workspace that are searched for the names of others; where there are more, none is."""
 MAX_TEST_BYTES = 256_000
 """Of one file with tests; a longer one is not looked into."""
 
@@ -43,30 +49,32 @@ class CompareWorkspace:
     own_workspace: Callable[[RunId], str]
     """The folder that a run has to itself."""
 
-    async def __call__(self, run_id: RunId, workspace: str) -> WorkspaceCompared:
+    async def __call__(self, run_id: RunId, workspace: str, task: str = "") -> WorkspaceCompared:
         """Compare. What cannot be looked at is not known: a run must not end for that."""
         try:
-            return await asyncio.to_thread(self._compare, run_id, workspace)
+            return await asyncio.to_thread(self._compare, run_id, workspace, task)
         except (FabricError, OSError):
             return NOT_KNOWN
 
-    def _compare(self, run_id: RunId, workspace: str) -> WorkspaceCompared:
+    def _compare(self, run_id: RunId, workspace: str, task: str) -> WorkspaceCompared:
         history = self.history
         drives = history.drives(run_id)
         if not drives and workspace != self.own_workspace(run_id):
             return NOT_KNOWN  # it belongs to a workflow, whose steps share it
         now = history.take_snapshot(workspace)
         changes = changes_of(drive_snapshots(drives, partial(history.start_of, run_id), now))
-        return _told(changes, now, lambda path, entry: history.content(workspace, path, entry))
+        return _told(changes, now, lambda path, entry: history.content(workspace, path, entry), task)
 
 
 _Content = Callable[[str, Entry], bytes | None]
 
 
-def _told(changes: Sequence[FileChange], now: FolderSnapshot, content: _Content) -> WorkspaceCompared:
+def _told(changes: Sequence[FileChange], now: FolderSnapshot, content: _Content, task: str) -> WorkspaceCompared:
     shown = changes[:MAX_LISTED]
     weakened, idle = _strength(changes, now, content)
-    tests = _tests_of(changes, now, content)
+    written = [change.path for change in changes if change.after is not None and change.after.kind is EntryKind.FILE]
+    tests = _tests_of(written, [change.path for change in changes if change.after is None], now, content)
+    meant = _meant(task, {change.path for change in changes}, now)
     python_tests = {path: found for path in tests if (found := _python_tests(path, now, content)) is not None}
     return WorkspaceCompared(
         created=tuple(_path(change) for change in shown if change.before is None),
@@ -74,16 +82,50 @@ def _told(changes: Sequence[FileChange], now: FolderSnapshot, content: _Content)
         deleted=tuple(_path(change) for change in shown if change.after is None),
         more=len(changes) - len(shown),
         tests=tuple(tests),
-        test_functions=sum(found.tests for found in python_tests.values()),
+        test_functions=sum(found.tests - found.may_skip for found in python_tests.values()),
         beyond_unittest=tuple(
             path
             for path, found in python_tests.items()
             if found.tests and not (found.in_cases and _is_in_packages(path, now))
         ),
         weakened=weakened,
+        rewritten_tests=_rewritten(changes, content),
+        without_tests=_without_tests([path for path in (*written, *meant) if can_be_run(path)], now, content),
+        meant=meant,
+        meant_tests=tuple(_tests_of(meant, (), now, content)),
         idle_tests=idle,
         touched_at=max((_written(change) for change in changes), default=0.0),
     )
+
+
+def _meant(task: str, changed: Collection[str], now: FolderSnapshot) -> tuple[str, ...]:
+    """Return the programs that the task is about and that are as they were."""
+    named = programs_meant(task)
+    if any(path == each or path.endswith(f"/{each}") for path in changed for each in named):
+        return ()  # of several that it names, some may only be examples
+    return tuple(path for path in named if path in now.entries)
+
+
+def _rewritten(changes: Sequence[FileChange], content: _Content) -> tuple[str, ...]:
+    """Return the changed files with tests some of whose earlier checks are gone."""
+    tests = [change for change in changes if is_test_file(change.path) and change.before and change.after]
+    return tuple(
+        change.path
+        for change in tests[:MAX_TEST_FILES]
+        if has_other_checks(
+            change.path, *(_text(change.path, entry, content) or "" for entry in (change.before, change.after))
+        )
+    )
+
+
+def _without_tests(programs: Sequence[str], now: FolderSnapshot, content: _Content) -> tuple[str, ...]:
+    """Return the programs that no test of the workspace uses; none, if there is too much to look at."""
+    files = {path: entry for path, entry in now.entries.items() if entry.kind is EntryKind.FILE and is_program(path)}
+    if not programs or len(files) > MAX_PROGRAMS:
+        return ()
+    texts = {path: _text(path, entry, content) or "" for path, entry in files.items()}
+    tests = {path: text for path, text in texts.items() if looks_like_test(path)}
+    return programs_without_tests(programs, tests, {path: text for path, text in texts.items() if path not in tests})
 
 
 def _python_tests(path: str, now: FolderSnapshot, content: _Content) -> PythonTests | None:
@@ -105,7 +147,9 @@ def _strength(
     after: list[TestStrength] = []
     idle: list[str] = []
     programs = program_names(path for path, entry in now.entries.items() if entry.kind is EntryKind.FILE)
-    for change in [each for each in changes if decides_tests(each.path)][:MAX_TEST_FILES]:
+    for change in [each for each in changes if decides_tests(each.path) or has_test_settings(each.path)][
+        :MAX_TEST_FILES
+    ]:
         was, is_ = (_text(change.path, entry, content) for entry in (change.before, change.after))
         if was is None or is_ is None:
             continue  # what cannot be read is not judged
@@ -124,8 +168,12 @@ def _strength(
 def _replacing(changes: Sequence[FileChange], content: _Content) -> list[str]:
     """Return the changed settings of tests that put something in the place of what was changed."""
     programs = frozenset(splitext(basename(change.path))[0] for change in changes if can_be_run(change.path))
-    setups = [change for change in changes if is_test_setup(change.path)][:MAX_TEST_FILES]
-    return [each.path for each in setups if replaces_any(_text(each.path, each.after, content) or "", programs)]
+    setups = [change for change in changes if decides_tests(change.path)][:MAX_TEST_FILES]
+    return [
+        each.path
+        for each in setups
+        if replaces_any(_text(each.path, each.after, content) or "", programs, patching=is_test_setup(each.path))
+    ]
 
 
 def _text(path: str, entry: Entry | None, content: _Content) -> str | None:
@@ -150,10 +198,8 @@ def _path(change: FileChange) -> str:
     return f"{path}/" if entry is not None and entry.kind is EntryKind.FOLDER else path
 
 
-def _tests_of(changes: Sequence[FileChange], now: FolderSnapshot, content: _Content) -> list[str]:
+def _tests_of(changed: Sequence[str], gone: Sequence[str], now: FolderSnapshot, content: _Content) -> list[str]:
     """Return the files with tests that use what was changed, or that were changed themselves."""
-    changed = [change.path for change in changes if change.after is not None and change.after.kind is EntryKind.FILE]
-    gone = [change.path for change in changes if change.after is None]
     if not changed and not gone:
         return []
     found = [path for path in changed if is_test_file(path)]

@@ -62,7 +62,7 @@ class Perform:
     invoke_tool: InvokeTool
     steps: "Callable[[], PerformStep] | None" = None
     """Gives what carries out the steps of workflows, as soon as there is one."""
-    compare_workspace: Callable[[RunId, str], Awaitable[WorkspaceCompared]] | None = None
+    compare_workspace: Callable[[RunId, str, str], Awaitable[WorkspaceCompared]] | None = None
     """Says what a run has changed; None: nobody knows."""
     context: "Callable[[], ContextSource] | None" = None
     """Gives what knows something about tasks beforehand, as soon as one asks for it; None: nothing does."""
@@ -170,7 +170,7 @@ class Perform:
     async def _compare(self, state: RunState) -> Sequence[Body]:
         if self.compare_workspace is None:
             return (WorkspaceCompared(known=False),)
-        compared = await self.compare_workspace(state.run_id, state.workspace)
+        compared = await self.compare_workspace(state.run_id, state.workspace, state.task.prompt if state.task else "")
         # A name may look like a secret, and the log must not have one.
         return (
             replace(compared, **{each.name: hide_shapes(getattr(compared, each.name)) for each in fields(compared)}),

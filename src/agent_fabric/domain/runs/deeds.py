@@ -3,10 +3,11 @@
 from dataclasses import replace
 
 from agent_fabric.domain.events import ToolReturned
+from agent_fabric.domain.evidence import find_test_command, may_write_behind
 from agent_fabric.domain.proof_scope import bears_on, chooses_programs, is_framed, own_recipes, replaced_runners
 from agent_fabric.domain.proofs import NO_PROOF, CommandRun, Proof, ProofKind, strongest
 from agent_fabric.domain.runs.state import Lane
-from agent_fabric.domain.test_counts import NONE_LEFT_OUT, left_out_in
+from agent_fabric.domain.test_counts import NONE_LEFT_OUT, files_named_in, left_out_in
 from agent_fabric.domain.test_files import decides_tests, is_test_file
 from agent_fabric.domain.tools import Effect
 from agent_fabric.domain.workspace_events import WorkspaceCompared
@@ -37,9 +38,14 @@ def judged(run: CommandRun, compared: WorkspaceCompared) -> Proof:
     proof = run.proof
     if not bears_on(run.command, proof.command, compared) or run.at < compared.touched_at:
         return NO_PROOF
+    if run.began < compared.touched_at and may_write_behind(run.command, proof.command):
+        return NO_PROOF
     if proof.kind is not ProofKind.TESTS:
         return proof
-    spoke_itself = not run.framed and (own_recipes(proof.command, compared) or chooses_programs(run.command))
+    others = (
+        own_recipes(proof.command, compared) or chooses_programs(run.command) or not find_test_command(proof.command)
+    )
+    spoke_itself = bool(others) and not run.framed
     if spoke_itself or replaced_runners(compared) or _checks_nothing(compared):
         return replace(proof, kind=ProofKind.PROGRAM, tests=None)
     own = bool(compared.tests) and set(compared.tests) <= set(compared.paths)
@@ -71,10 +77,12 @@ def note_deed(lane: Lane, body: ToolReturned, seq: int, at: float) -> None:
                 body.result.get("exit_code") == 0,
                 seq,
                 at=at,
+                began=at - body.duration_s,
                 tests=body.tests,
                 proof=proof_from(body, ProofKind.PROGRAM, seq) if body.proved else NO_PROOF,
                 left_out=left_out_in(printed) if body.tests is not None else NONE_LEFT_OUT,
                 framed=is_framed(printed),
+                files=files_named_in(printed) if body.tests is not None else (),
             )
         )
     known_place = spec.command_argument or spec.path_arguments or spec.url_argument or spec.sends_to

@@ -317,7 +317,7 @@ def _take_guidance(lane: Lane, body: GuidanceGiven) -> None:
     lane.phase = LanePhase.MODEL_DUE
     match body.reason:
         case "unproven":
-            lane.sent_back_unproven = True
+            lane.sent_back_unproven = lane.idle_since_sent_back = True
         case "tool_call_unusable":
             lane.repaired = True
         case "empty_answer" | "no_tool_use":
@@ -392,6 +392,8 @@ def _take_result(state: RunState, lane: Lane, body: ToolReturned, event: Event) 
         lane.pending.clear()
         return
     note_deed(lane, body, seq, event.ts)
+    if body.proved or body.changed or body.wrote:
+        lane.idle_since_sent_back = False
     if body.proved:
         lane.proof, lane.unproved_change = strongest((proof_from(body, ProofKind.PROGRAM, seq), lane.proof)), False
     if body.changed:
@@ -419,7 +421,7 @@ def _take_tool_error(state: RunState, lane: Lane, body: ToolErred, seq: int) -> 
     if body.changed:
         lane.proof, lane.unproved_change, lane.last_change = NO_PROOF, True, seq
     if body.error_type == UNPROVEN:
-        lane.sent_back_unproven = True
+        lane.sent_back_unproven = lane.idle_since_sent_back = True
     lane.idle_finishes += body.error_type == NO_WORK_DONE
     if body.proposal:
         lane.proposals.append(body.proposal)

@@ -107,6 +107,8 @@ class Lane:
     unproved_change: bool = False
     proof: Proof = NO_PROOF
     sent_back_unproven: bool = False
+    idle_since_sent_back: bool = False
+    """Its result was sent back, and it has changed and proven nothing since."""
     idle_finishes: int = 0
     """Times it wanted to finish without having used any other tool."""
     asked_again: int = 0
@@ -265,8 +267,9 @@ def result_of(state: RunState) -> RunResult:
         cost=None if state.cost is None else round(state.cost, 6),
         egress=tuple(state.egress),
         duration_s=round(state.seconds, 3),
-        proof=strongest(lane.proof for lane in lanes if _bears_out(lane, lanes)),
+        proof=strongest(lane.proof for lane in lanes if _bears_out(state, lane)),
         sent_back=any(lane.sent_back_unproven for lane in lanes),
+        idle_since_sent_back=any(lane.idle_since_sent_back for lane in lanes),
         workspace=state.workspace,
         waiting_for=state.waiting_approvals or tuple(asked.approval_id for asked in state.asked),
         routing_method=state.routing_method,
@@ -277,9 +280,15 @@ def result_of(state: RunState) -> RunResult:
     )
 
 
-def _bears_out(lane: Lane, lanes: Sequence[Lane]) -> bool:
+def _bears_out(state: RunState, lane: Lane) -> bool:
     """Tell whether what a specialist has shown is a proof; not if its own result is marked as unproven."""
-    return not (lane.payload or {}).get(UNPROVEN) and not _is_outdated(lane.proof, lanes)
+    if not lane.proof or (lane.payload or {}).get(UNPROVEN) or _is_outdated(lane.proof, list(state.lanes.values())):
+        return False
+    if lane.payload is None or lane.compared is None or not lane.compared.unchanged or not lane.finish.needs_proof:
+        return True
+    from agent_fabric.domain.asked_for import nothing_to_show  # noqa: PLC0415 - few runs change nothing
+
+    return state.task is None or not nothing_to_show(state.task.prompt, str(lane.payload.get("summary") or ""))
 
 
 def _is_outdated(proof: Proof, lanes: Sequence[Lane]) -> bool:

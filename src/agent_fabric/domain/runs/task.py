@@ -270,6 +270,8 @@ class RunResult:
     """What bears the result out."""
     sent_back: bool = False
     """A result of it was sent back once, because something in it did not hold."""
+    idle_since_sent_back: bool = False
+    """After that it has changed and proven nothing: if its result is right, it was sent back for nothing."""
     routing_method: str
     """How the specialists were chosen; empty before that."""
     workspace: str

@@ -14,6 +14,7 @@ from agent_fabric.domain.claims import (
     failed_tests,
     false_claims,
     left_out,
+    rewritten,
     tells_of_failures,
     untested,
     weakened,
@@ -21,6 +22,7 @@ from agent_fabric.domain.claims import (
 from agent_fabric.domain.messages import Role
 from agent_fabric.domain.named_files import asked_part, not_as_asked
 from agent_fabric.domain.program_files import can_be_run, is_plain_text
+from agent_fabric.domain.related_tests import meant_tests_not_run, programs_left_untested
 from agent_fabric.domain.runs.finish import Doubts
 from agent_fabric.domain.runs.state import Lane, RunState
 from agent_fabric.domain.statements import unsupported
@@ -66,6 +68,10 @@ def _doubt(lane: Lane, payload: Mapping[str, Any], deeds: Deeds, unproven: list[
         less = f"he tests check less than before: {', '.join(lost)}"
         unproven.append(f"t{less}")
         requests.append(f"T{less}. Put back what they checked, and fix the program instead.")
+    if other := rewritten(deeds):
+        said = f"nly what tests expect was changed: {', '.join(other[:_MAX_NAMED])}"
+        unproven.append(f"o{said}")
+        requests.append(f"O{said}. Put back what they expect, and fix the program; or say why the tests were wrong.")
     failed, tests = failed_tests(deeds), untested(deeds)
     named = ", ".join(tests[:_MAX_NAMED])
     if failed is not None and failed.tests is not None and (tests or not tells_of_failures(payload)):
@@ -75,6 +81,12 @@ def _doubt(lane: Lane, payload: Mapping[str, Any], deeds: Deeds, unproven: list[
     elif tests:
         unproven.append(f"the tests of what was changed were not run: {named}")
         requests.append(f"{named} tests what you changed. Run the tests: {how_to_run(tests[:_MAX_NAMED])}")
+    elif others := meant_tests_not_run(deeds):
+        named, about = ", ".join(others[:_MAX_NAMED]), ", ".join(deeds.compared.meant[:_MAX_NAMED])
+        unproven.append(f"the tests of what the task is about were not run: {named}")
+        requests.append(f"{named} tests {about}. Run the tests: {how_to_run(others[:_MAX_NAMED])}")
+    elif left := programs_left_untested(deeds):
+        unproven.append(f"no test uses {', '.join(left[:_MAX_NAMED])}")  # nothing that was there could have shown more
     elif (lane.unproved_change or (deeds.to_prove.paths and not lane.proof)) and not deeds.to_prove.unchanged:
         unproven.append(_NO_PROOF)
         # Asked to prove a text, a small model does something to it that nobody wanted; others only lose time.

@@ -18,6 +18,7 @@ from agent_fabric.domain.ownership import LOCAL_OWNER
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.infrastructure.evals.eval_files import read_eval
 from agent_fabric.interfaces.cli.eval_add import add
+from agent_fabric.interfaces.cli.eval_finishes import finishes
 from agent_fabric.interfaces.cli.eval_places import (
     ComparedEval,
     Old,
@@ -292,6 +293,7 @@ def cancel(
 
 
 app.command()(add)
+app.command()(finishes)
 
 
 def _write_report(path: Path, text: str) -> None:
