@@ -1,6 +1,7 @@
 """Joins everything for a node: its folder, its floor, its tools. Nothing of the server is imported."""
 
 import secrets
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from agent_fabric.infrastructure.node.tool_servers import FILE as SERVERS_FILE
 from agent_fabric.infrastructure.node.tool_servers import ToolServers, read_servers
 from agent_fabric.infrastructure.node.toolbox import Toolbox
 from agent_fabric.infrastructure.node.transfers import Transfers
-from agent_fabric.infrastructure.node.upgrades import Upgrades, running_archive
+from agent_fabric.infrastructure.node.upgrades import Upgrades, first_run, running_archive
 
 INSTANCE = "instance"
 HUB_POLICY = "hub_policy"
@@ -101,6 +102,7 @@ def build_node(folder: NodeFolder, floor_path: Path | None = None) -> NodeParts:
             floor.release_keys,
             program,
             __version__,
+            first_run(spool, program, time.time()),
             instance,
             serve.drain,
             serve.take_calls,

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from agent_fabric import __version__
 from agent_fabric.bootstrap import fleet as bootstrap
 from agent_fabric.domain.fleet.releases import Release
 from agent_fabric.infrastructure.fleet.node_archive import NodeArchive, node_archive
@@ -107,6 +108,9 @@ async def test_a_node_becomes_a_signed_release_and_stays_itself_when_that_does_n
             assert "no release key" in await said(hub)
             assert await upgraded(hub, release(offered[-1], 1_000, version="0.0.1")) == "error"
             assert "version 0.0.1, and this node runs" in await said(hub)  # although it was never upgraded
+
+            assert await upgraded(hub, release(offered[-1], 1_000, version=__version__)) == "error"
+            assert "another build of" in await said(hub)  # whoever replays an old release of the same version
 
             assert await upgraded(hub, release(offered[-1], 1_000)) == "success"
             assert machine.program == node_archive().sha256

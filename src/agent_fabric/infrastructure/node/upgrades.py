@@ -36,6 +36,8 @@ UPGRADE: Final = "upgrade"
 """Under this name the spool keeps the upgrade that is under way."""
 RELEASED: Final = "released_at"
 """Under this name, the newest release that this node has run."""
+FIRST_RUN: Final = "first_run"
+"""Under this name, since when the program runs here, with its hash."""
 ONCE: Final = "--once"
 """The new program is started with it: connect, show who it is, leave."""
 
@@ -50,6 +52,16 @@ def running_archive() -> Path | None:
     return program if program is not None and program.is_file() and zipfile.is_zipfile(program) else None
 
 
+def first_run(spool: Spool, program: Path, now: float) -> int:
+    """Return when this very program first ran here; a build has no other date that a node could trust."""
+    own = hashlib.sha256(program.read_bytes()).hexdigest()
+    known = spool.kept(FIRST_RUN)
+    if not isinstance(known, dict) or known.get("sha256") != own:
+        known = {"sha256": own, "at": int(now)}
+        spool.keep(FIRST_RUN, known)
+    return int(known["at"])
+
+
 @dataclass(slots=True)
 class Upgrades:
     """What a node needs to replace itself."""
@@ -62,6 +74,8 @@ class Upgrades:
     program: Path
     version: str
     """Of the program that runs now."""
+    since: int
+    """When this program first ran here, in seconds since 1970."""
     instance: str
     drain: Callable[[float], Awaitable[bool]]
     """Takes no further calls and waits until those under way have ended; tells whether they have."""
@@ -112,11 +126,16 @@ class Upgrades:
         release = Release.of(arguments)
         if not any(_is_signed(key, release) for key in self.keys):
             raise UpgradeProblem("no release key of this node has signed the program")
-        newest = self.spool.kept(RELEASED) or 0
-        if release.released_at < newest:
+        newest = self.spool.kept(RELEASED)
+        if newest is not None and release.released_at < newest:
             raise UpgradeProblem("the release is older than one that this node has run")
         if is_older(release.version, self.version):  # also if this node has never been upgraded
             raise UpgradeProblem(f"the release is version {release.version[:40]}, and this node runs {self.version}")
+        is_newer = is_older(self.version, release.version)
+        if newest is None and not is_newer and release.sha256 != self.sha256 and release.released_at < self.since:
+            raise UpgradeProblem(
+                f"another build of {self.version} runs here since a later time than this release: release it again"
+            )
         return release
 
     def _fetch(self, release: Release) -> None:

@@ -21,8 +21,10 @@ from agent_fabric.domain.events import Event, problem_of
 from agent_fabric.domain.plural import counted
 from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.interfaces.cli.durations import moment
+from agent_fabric.interfaces.cli.hub import at_server
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
+from agent_fabric.interfaces.cli.node_audit import agrees, compared, print_compared
 from agent_fabric.interfaces.cli.options import (
     AsJson,
     Last,
@@ -113,6 +115,9 @@ def verify(
         bool,
         typer.Option("--accept", help="You removed or replaced the record yourself: accept it as it is now."),
     ] = False,
+    nodes: Annotated[
+        str, typer.Option("--nodes", metavar="SELECTOR", help="Compare the records of these machines as well: all.")
+    ] = "",
     workspace: Workspace = None,
     server: Server = None,
     as_json: AsJson = False,
@@ -132,11 +137,14 @@ def verify(
         report = _verified_here(workspace, expect, shared=shared, accept=accept)
     else:
         report = with_client(url, lambda client: client.audit.verify(expect=expect, shared=shared))
+    machines = at_server(server, lambda client: compared(client, nodes)) if nodes else []
     if as_json:
-        print_json(report)
+        print_json({**report, "nodes": machines} if nodes else report)
     else:
         _print_report(report)
-    return COMPLETED if report["holds"] else FAILED
+        print_compared(machines)
+    refuse_if(bool(nodes) and not machines, f"No machine fits {nodes!r}", hint="See them with: fabric nodes list")
+    return COMPLETED if report["holds"] and all(map(agrees, machines)) else FAILED
 
 
 def _verified_here(workspace: str | None, expect: str, *, shared: bool, accept: bool) -> Json:

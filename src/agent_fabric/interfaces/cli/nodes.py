@@ -16,6 +16,7 @@ from agent_fabric.interfaces.cli.durations import seconds_in
 from agent_fabric.interfaces.cli.hub import at_server, has_hub
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED, USAGE, WAITING
+from agent_fabric.interfaces.cli.node_audit import audit
 from agent_fabric.interfaces.cli.node_files import copy, output
 from agent_fabric.interfaces.cli.node_policy import policy
 from agent_fabric.interfaces.cli.node_shell import shell
@@ -39,6 +40,7 @@ app.command()(policy)
 app.command()(shell)
 app.command()(release)
 app.command()(upgrade)
+app.command()(audit)
 app.command()(tools)
 app.command()(call)
 
@@ -318,29 +320,6 @@ def resolve(
         return [await client.nodes.resolve(node, keep=keep)]
 
     return _named(at_server(server, go), node, "is kept" if keep else "is revoked")
-
-
-@app.command()
-def audit(selector: Selector, server: Server = None, as_json: AsJson = False) -> int:
-    """Compare the record that each machine keeps with the hub's.
-
-    Exit codes: 0 they agree, 1 they do not.
-    """
-
-    async def go(client: "FabricClient") -> "list[Json]":
-        return [await client.nodes.audit(node["id"]) for node in await client.nodes.list(selector)]
-
-    found = at_server(server, go)
-    if as_json:
-        print_json(found)
-    for each in () if as_json else found:
-        state = "intact" if each["intact"] else "DAMAGED"
-        sys.stdout.write(f"{plain(each['node'])}: {each['entries']} entries, {state}\n")
-        odd = {"only the machine knows": "only_node", "only the hub knows": "only_hub", "not signed": "unsigned"}
-        for title, ids in ((title, each[name]) for title, name in odd.items()):
-            sys.stdout.write("".join(f"  {title}: {plain(name)}\n" for name in ids))
-    agree = all(each["intact"] and not each["only_node"] and not each["only_hub"] for each in found)
-    return COMPLETED if agree else FAILED
 
 
 def _named(nodes: "Sequence[Json]", selector: str, what: str) -> int:
