@@ -16,7 +16,7 @@ from agent_fabric.application.fleet.send_commands import SendCommands, finish_co
 from agent_fabric.domain.errors import FabricError
 from agent_fabric.domain.fleet.handshake import hub_message, node_message
 from agent_fabric.domain.fleet.nodes import Node, NodeStatus, heartbeat_for
-from agent_fabric.domain.fleet.protocol import CLONE_PING_TIMEOUT_S, CloseCode, Method, RpcCode
+from agent_fabric.domain.fleet.protocol import CLONE_PING_TIMEOUT_S, MIN_PROTOCOL, CloseCode, Method, RpcCode
 
 HINT_GRACE_S = 0.5
 """How much longer than a ping another server may take to say what came of it."""
@@ -85,6 +85,10 @@ class ServeLink:
     async def _identify(self, params: Mapping[str, Any]) -> dict[str, Any]:
         agent_id, about = params.get("agent_id"), params.get("node")
         told = about if isinstance(about, Mapping) else {}
+        spoken = told.get("protocol", 1)  # the first programs did not say it
+        if not isinstance(spoken, int) or spoken < MIN_PROTOCOL:
+            reason = f"its program is too old: protocol {str(spoken)[:20]}, and {MIN_PROTOCOL} is needed"
+            raise self._refused(CloseCode.UPGRADE, reason)
         os_info = params.get("os_info")
         machine = os_info if isinstance(os_info, Mapping) else {}
         token = self.token or str(params.get("token") or "")

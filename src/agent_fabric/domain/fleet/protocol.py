@@ -12,6 +12,10 @@ SOCKET_PATH: Final = "/api/v1/ws"
 JOIN_PATH: Final = "/api/v1/nodes/join"
 ARCHIVE_PATH: Final = "/node/fabric-node.pyz"
 
+PROTOCOL: Final = 1
+"""What both ends speak. It grows when an older node could not be understood any more."""
+MIN_PROTOCOL: Final = 1
+"""A node that speaks less has to be upgraded before the hub talks to it."""
 MAX_FRAME_BYTES: Final = 1024 * 1024
 MAX_IN_FLIGHT: Final = 8
 """Calls of one node that are carried out at the same time."""

@@ -3,6 +3,7 @@
 import ast
 import hashlib
 import io
+import threading
 import zipfile
 from functools import cache
 from importlib.resources import files
@@ -29,6 +30,8 @@ from agent_fabric.interfaces.node.main import main
 sys.exit(main())
 """
 """Where the program was unpacked when it joined, it need not be compiled again with every start."""
+_BUILDING: Final = threading.Lock()
+"""Building takes a second, and twenty invitations at once would build it twenty times."""
 _MOMENT: Final = (2020, 1, 1, 0, 0, 0)
 
 
@@ -39,9 +42,14 @@ class NodeArchive(NamedTuple):
     sha256: str
 
 
-@cache
 def node_archive() -> NodeArchive:
-    """Return the archive that belongs to this version."""
+    """Return the archive that belongs to this version; built once, however many ask for it at first."""
+    with _BUILDING:
+        return _built()
+
+
+@cache
+def _built() -> NodeArchive:
     sources = _sources()
     program = hashlib.sha256(b"\0".join(name.encode() + b"\0" + text for name, text in sorted(sources.items())))
     sources["__main__.py"] = _MAIN.format(program=program.hexdigest()[:16]).encode()

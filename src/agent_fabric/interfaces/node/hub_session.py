@@ -17,7 +17,7 @@ from agent_fabric.bootstrap.node import HUB_POLICY
 from agent_fabric.domain.fleet.chain import KEY
 from agent_fabric.domain.fleet.handshake import hub_message, node_message, rotation_message
 from agent_fabric.domain.fleet.node_policy import PolicyProblem, node_policy
-from agent_fabric.domain.fleet.protocol import HEARTBEAT_S, SOCKET_PATH, CloseCode, Method, RpcCode
+from agent_fabric.domain.fleet.protocol import HEARTBEAT_S, PROTOCOL, SOCKET_PATH, CloseCode, Method, RpcCode
 from agent_fabric.domain.fleet.served_tools import MCP_PROXY
 from agent_fabric.infrastructure.fleet.signing import SigningKey, is_signed
 from agent_fabric.infrastructure.node.floor_file import Floor
@@ -218,6 +218,7 @@ class HubSession:
                 "requires_approval_for": list(document.get("requires_approval_for", [])),
             },
             "node": {
+                "protocol": PROTOCOL,
                 "version": self.version,
                 "program": self.program,
                 "public_key": key.public,

@@ -84,6 +84,18 @@ def done(_: str, __: Mapping[str, Any]) -> Any:
     return {"status": "success"}
 
 
+@pytest.mark.proves("FL-7")
+@pytest.mark.parametrize("spoken", [0, "1", None])
+async def test_a_node_that_is_too_old_is_told_to_upgrade(spoken: Any) -> None:
+    closed: list[tuple[int, str]] = []
+    link = ServeLink(Server(Store()).desk, lambda code, why: closed.append((code, why)))
+    link.attach(cast("RpcPeer", StubPeer(None)))
+    with pytest.raises(RpcFailed, match="too old"):
+        await link.handle(Method.IDENTIFY, {"agent_id": WEB, "node": {"nonce": "n", "protocol": spoken}})
+    ((code, why),) = closed
+    assert (code, "too old" in why) == (4426, True)
+
+
 @pytest.mark.proves("FL-8")
 async def test_a_node_moves_to_another_server_and_the_old_one_does_not_call_it_offline() -> None:
     store = Store()
