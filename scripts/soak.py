@@ -55,7 +55,9 @@ PARTS: dict[str, Part] = {
         )
     ),
     "policy": Part(("tests/integration/policy/test_policy_fuzz.py", "tests/unit/domain/test_commands.py")),
-    "fleet": Part(("tests/integration/fleet/test_effectively_once.py",)),
+    "fleet": Part(
+        tuple(f"tests/integration/fleet/test_{each}.py" for each in ("effectively_once", "operators_morning"))
+    ),
     "races": Part(
         ("tests/integration/sandbox/test_file_tool_races.py", "tests/unit/infrastructure/changes/test_pictures.py")
     ),
