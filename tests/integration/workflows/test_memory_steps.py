@@ -48,7 +48,7 @@ async def test_a_step_finds_a_passage_and_another_one_proposes_what_it_says(benc
     assert done.status is RunStatus.COMPLETED, done.error
     assert "the document “Handbook”" in done.untrusted
     (fact,) = await memory.store.facts.list(FactQuery())
-    assert (fact.status, fact.said_by) == (FactStatus.PROPOSED, "documents in memory")
+    assert (fact.status, fact.said_by) == (FactStatus.PROPOSED, "the document “Handbook”")
     assert fact.untrusted == ("the document “Handbook”",)
     again = await bench.run(PROPOSE | {"depends_on": []}, given={"question": "x"}, inputs=ASKED)
     assert again.status is RunStatus.FAILED, "nothing in this run says so"
