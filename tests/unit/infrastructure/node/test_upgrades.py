@@ -23,8 +23,11 @@ def upgrades(tmp_path: Path) -> Upgrades:
     async def drained(_: float) -> bool:
         return False
 
+    def resumed() -> None:
+        return None
+
     since = first_run(spool, program, NOW)
-    return Upgrades(tmp_path, spool, "http://127.0.0.1:9", [KEY.public], program, "1.2", since, "i", drained, list)
+    return Upgrades(tmp_path, spool, "http://127.0.0.1:9", [KEY.public], program, "1.2", since, "i", drained, resumed)
 
 
 async def said_about(upgrades: Upgrades, version: str, released_at: int, sha256: str = "a" * 64) -> str:
