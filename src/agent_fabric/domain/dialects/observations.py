@@ -53,6 +53,8 @@ def next_step(task: str, tool: ToolSpec | None, text: str) -> str:
     result = _object(text) or {}
     if "broken" in result:
         return "A file is broken now. Mend it before you go on."
+    if "lost" in result and (path := blamed_file(task, text)):
+        return f"{path} has lost its lines. Write it again, with them and what is new. The task is: {wanted}"
     if has_failed(text):
         return _after_failure(task, wanted, text, result)
     if _first_time(result) is not None:
@@ -136,21 +138,43 @@ _MISSING = "No such file or directory"
 
 def has_failed(text: str) -> bool:
     """Tell whether a result says that its call did not work, this time or the first time."""
-    result = _object(text) or {}
-    first = _first_time(result)
-    if first is not None:
-        return has_failed(first)
+    result = result_object(text)
     return "error" in result or "broken" in result or result.get("exit_code", 0) != 0
 
 
-def blames_program(text: str) -> bool:
-    """Tell whether a result names the program that made its command fail."""
-    return bool((_object(text) or {}).get("failing_program"))
+def blamed_file(task: str, text: str) -> str:
+    """Return the file that a result shows to be wrong: a program that failed, a broken file, a text that is lost."""
+    result = result_object(text)
+    for key in ("broken", "lost"):
+        found = result.get(key)
+        if isinstance(found, dict) and found and (key != "lost" or _ADDS.search(task)):
+            return str(next(iter(found)))
+    program = result.get("failing_program")
+    return program if isinstance(program, str) else ""
 
 
-def is_broken(text: str) -> bool:
-    """Tell whether a result says that a file is not what its name says any more."""
-    return "broken" in (_object(text) or {})
+def failure_told(task: str, text: str) -> str:
+    """Return what a result says went wrong, in few lines; empty: nothing did."""
+    result = result_object(text)
+    broken, lost, failures = result.get("broken"), result.get("lost"), result.get("failures")
+    if isinstance(broken, dict) and broken:
+        return "; ".join(f"{path} is {problem}" for path, problem in broken.items())
+    if isinstance(lost, dict) and lost and _ADDS.search(task):
+        return "\n".join(
+            f"{path} has lost these lines, which must stay:\n{str(was).rstrip()}" for path, was in lost.items()
+        )
+    if not has_failed(text):
+        return ""
+    if isinstance(failures, list) and failures:
+        return "\n".join(map(str, failures))
+    told = str(result.get("error") or result.get("stderr") or result.get("stdout") or "").strip()
+    return without_places(told[-_TAIL:])
+
+
+_ADDS = re.compile(
+    r"\b(?:add|append|insert|prepend)\b|\b(?:at|on|to) the (?:top|end|start|beginning|bottom)\b", re.IGNORECASE
+)
+"""Asks for something beside what is there."""
 
 
 def was_repeated(text: str) -> bool:
@@ -167,6 +191,13 @@ def _first_time(result: Mapping[str, Any]) -> str | None:
     """Return what a call gave the first time, if this is the engine's answer to an exact repeat of it."""
     first = result.get("result")
     return first if result.keys() == {"note", "result"} and isinstance(first, str) else None
+
+
+def result_object(text: str) -> Mapping[str, Any]:
+    """Return a result as the object that it is, that of an exact repeat as it was the first time; empty: it is none."""
+    result = _object(text) or {}
+    first = _first_time(result)
+    return result if first is None else result_object(first)
 
 
 def _object(text: str) -> Mapping[str, Any] | None:

@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from agent_fabric.domain.dialects.observations import blames_program, has_failed, is_broken, was_repeated
+from agent_fabric.domain.dialects.observations import blamed_file, has_failed, was_repeated
+from agent_fabric.domain.dialects.whole_files import BEGIN_FILE, WRITE_FILE
 from agent_fabric.domain.messages import Message, Role
 from agent_fabric.domain.program_files import can_be_run
 from agent_fabric.domain.tools import FINISH_TASK, BadArguments, Effect, ToolSpec, arguments_from
@@ -19,8 +20,8 @@ def offered_tools(messages: Sequence[Message], tools: Sequence[ToolSpec]) -> Seq
       tool is not the next choice, until something else has led on. In the end only the finish is left; at once, if
       the call that was made twice in a row had done its work.
     - Who has looked around sees the same again until something was done, so that is no choice either.
-    - After a command that a known program has made fail, something is written: a small model would run it again, or
-      look again, and again.
+    - After a command that a known program has made fail, or when a file is broken, that is written: a small model
+      would run it again, or look again, and again.
     - A line is mended by its number only where a program has failed or a file is broken: elsewhere the line is a guess.
     - The finish is not the next choice after a call that failed, after a finish that was sent back, or before a program
       that was written has been run.
@@ -31,9 +32,10 @@ def offered_tools(messages: Sequence[Message], tools: Sequence[ToolSpec]) -> Seq
     commands = {tool.name for tool in tools if tool.command_argument}
     around = {tool.name for tool in tools if _looks_around(tool)}
     properties_of = {tool.name: tool.parameters.get("properties", {}) for tool in tools}
-    acting = {tool.name for tool in tools if tool.effect is not Effect.READS}
-    writing = {name for name in acting if "path" in properties_of[name]}
-    guessing = {name for name in acting if "line" in properties_of[name]}
+    acting = {WRITE_FILE, *(tool.name for tool in tools if tool.effect is not Effect.READS)}
+    writing = {BEGIN_FILE} & properties_of.keys() or {name for name in acting if "path" in properties_of.get(name, ())}
+    guessing = {name for name in acting if "line" in properties_of.get(name, ())}
+    task = next((message.content for message in messages if message.role is Role.USER), "")
     rounds, unfinished, unrun, done_twice, looked, blamed = 0, False, False, False, "", False
     stuck_with: set[str] = set()
     for message in messages:
@@ -47,8 +49,8 @@ def offered_tools(messages: Sequence[Message], tools: Sequence[ToolSpec]) -> Seq
         unrun = (unrun or _writes_program(arguments)) and name not in commands
         unfinished = name == FINISH_TASK or has_failed(message.content) or (unrun and bool(commands))
         looked = name if name in around else "" if name in acting and name != FINISH_TASK else looked
-        blamed = blames_program(message.content)
-        guessing = set() if blamed or is_broken(message.content) else guessing
+        blamed = bool(blamed_file(task, message.content))
+        guessing = set() if blamed else guessing
         done_twice = name in acting and was_repeated(message.content) and not unfinished
         if not again:
             shown[key] = message.content

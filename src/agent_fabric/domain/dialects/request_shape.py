@@ -8,9 +8,24 @@ from agent_fabric.domain.dialects.answer_schema import schema_of_calls
 from agent_fabric.domain.dialects.call_text import FENCE, MARK, THOUGHT, as_text
 from agent_fabric.domain.dialects.conversation import FORM, is_conversation, schema_for
 from agent_fabric.domain.dialects.line_lists import as_lines
-from agent_fabric.domain.dialects.observations import has_failed, led_nowhere, next_step, next_words, readable
+from agent_fabric.domain.dialects.observations import (
+    blamed_file,
+    has_failed,
+    led_nowhere,
+    next_step,
+    next_words,
+    readable,
+)
 from agent_fabric.domain.dialects.offered_tools import offered_tools
 from agent_fabric.domain.dialects.signatures import signatures
+from agent_fabric.domain.dialects.whole_files import (
+    BEGIN_FILE,
+    MAX_TRIES,
+    as_block,
+    begun_file,
+    request_for_text,
+    tries_of,
+)
 from agent_fabric.domain.dialects.wire_names import wire_names, with_wire_names
 from agent_fabric.domain.messages import Message, Role, ToolCallRequest, ToolDialect
 from agent_fabric.domain.tools import BadArguments, ToolSpec, arguments_from
@@ -33,6 +48,8 @@ class ShapedRequest:
     """The one answer that the schema leaves, which nobody has to be asked for; empty: there is a choice."""
     talks: bool = False
     """The answer may be plain words or a call, and only the words are for the person; see `spoken`."""
+    writes_file: str = ""
+    """The path of the file whose text is the answer; empty: it is no file. See `file_from`."""
 
 
 def shape_request(
@@ -41,8 +58,13 @@ def shape_request(
     """Return the conversation as a model of this dialect takes it.
 
     A longer conversation begins with the very bytes of the shorter one, so that servers can go on from what they have
-    kept. `must_call` changes no message for the same reason.
+    kept. `must_call` changes no message for the same reason. Only the text of a file is asked for by itself.
     """
+    path = begun_file(messages) if must_call is None else ""
+    if path:
+        asked = request_for_text(messages, _task(messages))
+        stuck = tries_of(messages, path) > 1  # what it wrote at a low temperature, it would write again
+        return ShapedRequest(messages=asked, tools=(), must_call=None, writes_file=path, stuck=stuck)
     match dialect:
         case ToolDialect.NATIVE:
             if names := wire_names(tools):
@@ -68,7 +90,7 @@ def shape_request(
                 must_call=None,
                 answer_schema=schema,
                 stuck=last is not None and last.role is Role.TOOL and led_nowhere(last.content),
-                only_answer=_only_answer(offered) if must_call is None and not failed else "",
+                only_answer=_only_answer(messages, offered) if must_call is None else "",
             )
         case ToolDialect.TEXT:
             told = _told(messages, _TEXT_FORM, tools, _fenced_call)
@@ -77,14 +99,20 @@ def shape_request(
             assert_never(unknown)
 
 
-def _only_answer(offered: Sequence[ToolSpec]) -> str:
-    """Return the call that is left when one tool is offered that takes no arguments.
+def _only_answer(messages: Sequence[Message], offered: Sequence[ToolSpec]) -> str:
+    """Return the call that is left when one tool is offered and its arguments are known.
 
     A model takes seconds to write what it must write, and is at its slowest where it would rather write something else.
     """
-    if len(offered) != 1 or offered[0].parameters.get("properties"):
+    if len(offered) != 1:
         return ""
-    return as_text({"name": offered[0].name, "arguments": {}})
+    last = messages[-1].content if messages else ""
+    if offered[0].name == BEGIN_FILE:
+        path = blamed_file(_task(messages), last)
+        known = {"path": path} if path and tries_of(messages, path) < MAX_TRIES else None
+    else:
+        known = None if offered[0].parameters.get("properties") or has_failed(last) else {}
+    return "" if known is None else as_text({"name": offered[0].name, "arguments": known})
 
 
 _SCHEMA_FORM = 'Answer with one call, as JSON: {"name": "<tool>", "arguments": {…}}'
@@ -109,7 +137,7 @@ def _told(
     told: list[Message] = []
     names: dict[str, str] = {}
     known = {tool.name: tool for tool in tools}
-    task = said = next((message.content for message in messages if message.role is Role.USER), "")
+    task = said = _task(messages)
     for index, message in enumerate(messages):
         if index == 0 and message.role is Role.SYSTEM and tools:
             told.append(
@@ -120,9 +148,13 @@ def _told(
             )
         elif message.tool_calls:
             names.update((call.call_id, call.tool) for call in message.tool_calls)
-            told.append(Message(Role.ASSISTANT, written(message.content, message.tool_calls, known)))
+            text = _block_of(message.tool_calls, known) or written(message.content, message.tool_calls, known)
+            told.append(Message(Role.ASSISTANT, text))
         elif message.role is Role.TOOL:
             name = names.get(message.call_id or "", "the tool")
+            if begun_file(messages[: index + 1]):
+                _say(told, _ITS_TEXT)
+                continue
             tool = known.get(name)
             then = next_words(said, tool, message.content) if talks else next_step(task, tool, message.content)
             _say(told, "\n\n".join(filter(None, (readable(name, message.content), then))))
@@ -132,6 +164,18 @@ def _told(
         else:
             told.append(message)
     return told
+
+
+_ITS_TEXT = "Now its text, whole."
+
+
+def _task(messages: Sequence[Message]) -> str:
+    return next((message.content for message in messages if message.role is Role.USER), "")
+
+
+def _block_of(calls: Sequence[ToolCallRequest], known: Mapping[str, ToolSpec]) -> str:
+    """Return the text of a file that was written in an answer of its own; empty: this is another call."""
+    return as_block(calls[0]) if BEGIN_FILE in known and len(calls) == 1 else ""
 
 
 def _say(told: list[Message], text: str) -> None:

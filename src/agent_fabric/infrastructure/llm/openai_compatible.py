@@ -13,6 +13,7 @@ from agent_fabric.domain.addresses import is_local_url
 from agent_fabric.domain.dialects.answer_parser import parse_answer
 from agent_fabric.domain.dialects.conversation import spoken
 from agent_fabric.domain.dialects.request_shape import shape_request
+from agent_fabric.domain.dialects.whole_files import file_from
 from agent_fabric.domain.errors import ConfigError, ModelError
 from agent_fabric.domain.messages import LLMResponse, Message, ModelSettings, ToolDialect, Usage
 from agent_fabric.domain.models import ModelCard
@@ -117,6 +118,8 @@ class OpenAICompatibleClient:
         on_delta: OnDelta | None = None,
     ) -> LLMResponse:
         shaped = shape_request(self._dialect, messages, tools, must_call)
+        if shaped.writes_file:
+            on_delta = None  # a file is no words to a person
         on_delta = spoken(on_delta) if on_delta is not None and shaped.talks else on_delta
         if shaped.only_answer:
             known = LLMResponse(content=shaped.only_answer, model=model, usage=Usage(0, 0))
@@ -136,4 +139,6 @@ class OpenAICompatibleClient:
             return parse_response(await whole_body(response))
 
         answer = await self._http.post(self._url, data, read, model=model)
+        if shaped.writes_file:
+            return file_from(answer, shaped.writes_file)
         return parse_answer(self._dialect, answer, tools, strict_native=self._strict_native)

@@ -7,6 +7,7 @@ from typing import Any
 from agent_fabric.application.ports.llm import ChatClient, LLMProvider, OnDelta
 from agent_fabric.domain.dialects.answer_parser import parse_answer
 from agent_fabric.domain.dialects.request_shape import shape_request
+from agent_fabric.domain.dialects.whole_files import file_from
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.messages import LLMResponse, Message, ModelSettings, ToolDialect, Usage
 from agent_fabric.domain.tools import ToolSpec
@@ -60,6 +61,8 @@ class ProviderClient:
         answer = _response(
             await complete(shaped.messages, model=self._model, temperature=temperature, max_tokens=max_tokens)
         )
+        if shaped.writes_file:
+            return file_from(answer, shaped.writes_file)
         if on_delta is not None and answer.content:
             on_delta(answer.content)
         return parse_answer(ToolDialect.TEXT, answer, tools)

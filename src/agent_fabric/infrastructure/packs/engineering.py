@@ -10,6 +10,7 @@ from agent_fabric.infrastructure.packs.base import BaseSpecialistPack
 from agent_fabric.infrastructure.packs.prompts.engineering import COMPACT_PROMPT_ENGINEERING, SYSTEM_PROMPT_ENGINEERING
 from agent_fabric.infrastructure.packs.tool_defs import make_finish_tool_def
 from agent_fabric.infrastructure.packs.tool_objects import ToolFunction
+from agent_fabric.infrastructure.tools.begin_file import BEGIN_FILE, BeginFile
 from agent_fabric.infrastructure.tools.edit import EDIT_FILE, EditFile
 from agent_fabric.infrastructure.tools.files import LIST_FILES, READ_FILE, WRITE_FILE, ListFiles, ReadFile, WriteFile
 from agent_fabric.infrastructure.tools.fix_line import FIX_LINE, FixLine
@@ -40,9 +41,14 @@ def build_engineering_pack(sandbox: Sandbox, *, shell_timeout_s: float = SHELL.t
     return BaseSpecialistPack(
         system_prompt=SYSTEM_PROMPT_ENGINEERING,
         compact_prompt=COMPACT_PROMPT_ENGINEERING,
-        compact_tools=(WORKSPACE_OVERVIEW, shell, WRITE_FILE, FIX_LINE),
+        compact_tools=(WORKSPACE_OVERVIEW, shell, BEGIN_FILE, FIX_LINE),
         tools=tools,
-        hidden=((WORKSPACE_OVERVIEW, WorkspaceOverview(sandbox)), (FIX_LINE, FixLine(sandbox))),
+        hidden=(
+            (WORKSPACE_OVERVIEW, WorkspaceOverview(sandbox)),
+            (FIX_LINE, FixLine(sandbox)),
+            (BEGIN_FILE, BeginFile(sandbox)),
+            (WRITE_FILE, WriteFile(sandbox)),  # what follows a file that was begun
+        ),
         finish=FINISH_ENGINEERING,
     )
 

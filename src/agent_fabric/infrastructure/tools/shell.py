@@ -22,7 +22,7 @@ from agent_fabric.infrastructure.tools.script_hints import script_hint
 from agent_fabric.infrastructure.tools.sed_hints import sed_failure_hint, sed_hint
 from agent_fabric.infrastructure.tools.syntax import broken_files
 from agent_fabric.infrastructure.tools.table_hints import table_hint
-from agent_fabric.infrastructure.tools.workspace_diff import difference, file_heads, written
+from agent_fabric.infrastructure.tools.workspace_diff import difference, file_heads, lost_texts, written
 
 _Output = Mapping[str, Any]
 _LOOK_S = 10.0
@@ -68,6 +68,8 @@ class RunShell:
         if before is not None and after is not None:
             output["changed_files"] = difference(before, after)
             wrote = written(before, after)
+            if lost := lost_texts(command, before, after):
+                output["lost"] = lost
         if output.get("failures"):
             said = f"{output['stdout']}\n{output['stderr']}"
             if program := await failing_program(self.sandbox, invocations, said):

@@ -12,6 +12,8 @@ COMPARED_BYTES = 4_096
 """From the start of each file."""
 MAX_SHOWN = 5
 SHOWN_BYTES = 200
+LOST_BYTES = 1_000
+"""Of a text that is shown when nothing of it is left."""
 
 FOLDER = b"(folder)"
 
@@ -62,6 +64,22 @@ def difference(before: FileHeads, after: FileHeads) -> dict[str, str]:
         return dict(sorted(changed.items()))
     shown = dict(sorted(changed.items())[:MAX_SHOWN])
     return {**shown, "…": f"and {len(changed) - MAX_SHOWN} more"}
+
+
+def lost_texts(command: str, before: FileHeads, after: FileHeads) -> dict[str, str]:
+    """Return the short texts that `>` has replaced by others, no line of which is left: often `>>` was meant."""
+    lost: dict[str, str] = {}
+    for name, data in after.items():
+        was = before.get(name, b"")
+        lines = {line for line in was.splitlines() if line.strip()}
+        short = bool(lines) and len(was) <= LOST_BYTES and FOLDER not in (was, data)
+        if short and data.strip() and not lines & {*data.splitlines()} and _writes_to(command, name):
+            lost[name] = was.decode(errors="replace")
+    return lost
+
+
+def _writes_to(command: str, name: str) -> bool:
+    return re.search(rf"(?<!>)>\s*['\"]?(?:\./)?{re.escape(name)}(?![\w./-])", command) is not None
 
 
 def _beginning(data: bytes) -> str:

@@ -10,6 +10,7 @@ from agent_fabric.application.ports.llm import ChatClient, ChatOptions, OnDelta
 from agent_fabric.domain.dialects.answer_parser import parse_answer
 from agent_fabric.domain.dialects.conversation import spoken
 from agent_fabric.domain.dialects.request_shape import shape_request
+from agent_fabric.domain.dialects.whole_files import file_from
 from agent_fabric.domain.errors import ContextExceeded, ModelAnswerUnusable, ModelRefused, ModelUnreachable
 from agent_fabric.domain.messages import LLMResponse, Message, ModelSettings, ToolDialect
 from agent_fabric.domain.tools import ToolSpec
@@ -49,9 +50,13 @@ class OllamaChatClient:
             keep_alive=self._keep_alive,
         )
         shaped = shape_request(self._dialect, messages, tools, must_call)
+        if shaped.writes_file:
+            on_delta = None  # a file is no words to a person
         on_delta = spoken(on_delta) if on_delta is not None and shaped.talks else on_delta
         data = encode_chat(shaped, model, options, stream=on_delta is not None)
         answer = await self._post(data, model, on_delta)
+        if shaped.writes_file:
+            return file_from(answer, shaped.writes_file)
         return parse_answer(self._dialect, answer, tools, strict_native=self._strict_native)
 
     async def _post(self, data: bytes, model: str, on_delta: OnDelta | None) -> LLMResponse:

@@ -26,8 +26,10 @@ You do a task in a folder, step by step. Each answer is one tool call; then you 
   copy: cp a.txt b.txt
   move or rename: mv a.txt b.txt
   delete: rm old.txt
-  which files have a word: grep -rl todo src
+  delete a folder: rm -r old
+  which files have a word: grep -rl todo .
   take the lines with a word: grep todo a.txt > todos.txt
+  take column 2 of a table: tail -n +2 a.csv | cut -d, -f2 > names.txt
   count: wc -w < a.txt > words.txt
   count lines with a word: grep -c todo a.txt > number.txt
   add up column 2 of a table: awk -F, 'NR > 1 {s += $2} END {print s}' a.csv > sum.txt
@@ -40,13 +42,10 @@ You do a task in a folder, step by step. Each answer is one tool call; then you 
   add a line at the top: sed -i '1i first' a.txt
   run: python3 prog.py > out.txt
   a shell script that prints: echo 'echo "all done"' > run.sh
-  write_file makes a new file. To add to a program, write all of it again: the old lines and the new ones.
-  A program that fails: run it, replace the wrong line with fix_line, run it again.
-  A program that prints the first 4 odd numbers is these lines:
-["odd = []", "n = 1", "while len(odd) < 4:", "    if n % 2 == 1:", "        odd.append(n)", "    n += 1", "print(odd)"]
+  write makes a file, or writes one again to change or mend it: programs, JSON, texts of several lines.
 3. Read each result. If it is not what the task asks for, do it another way.
 4. When every part of the task is done, call finish_task with one short sentence.
 
 Example: for the task Delete old.txt the calls are look, then shell with rm old.txt, then finish_task.
-Example: for the task Make a.txt and b.txt the calls are look, write_file a.txt, write_file b.txt, finish_task.
+Example: for the task Make a.txt and b.txt the calls are look, write a.txt, write b.txt, finish_task.
 """
