@@ -81,7 +81,10 @@ def next_step(task: str, tool: ToolSpec | None, text: str) -> str:
     if isinstance(result.get("replaced"), str):
         return f"That replaced what was in the file. Write it again if something of it should have stayed: {wanted}"
     if result.get("exit_code") == 0 and not result.get("stdout") and not result.get("changed_files"):
-        return f"That printed nothing and changed nothing. If it should have, mend it. The task is: {wanted}"
+        return (
+            f"That printed nothing and changed nothing, which is right for a file of functions. The task is: {wanted}\n"
+            f"If it should have done something, mend it. If all of the task is done, call {FINISH_TASK}."
+        )
     if tool is not None and tool.command_argument and "exit_code" in result and "changed_files" not in result:
         return (
             f"If the task wants this in a file, put it there now. The task is: {wanted}\n"

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from agent_fabric.domain.dialects.observations import blamed_file, has_failed, was_repeated
+from agent_fabric.domain.dialects.observations import blamed_file, has_failed, led_nowhere, was_repeated
 from agent_fabric.domain.dialects.whole_files import BEGIN_FILE, WRITE_FILE
 from agent_fabric.domain.messages import Message, Role
 from agent_fabric.domain.program_files import can_be_run
@@ -23,6 +23,7 @@ def offered_tools(messages: Sequence[Message], tools: Sequence[ToolSpec]) -> Seq
     - After a command that a known program has made fail, or when a file is broken, that is written: a small model
       would run it again, or look again, and again.
     - A line is mended by its number only where a program has failed or a file is broken: elsewhere the line is a guess.
+    - A program that was written in an answer of its own is run next; a small model would look, and write it again.
     - The finish is not the next choice after a call that failed, after a finish that was sent back, or before a program
       that was written has been run.
     """
@@ -36,7 +37,7 @@ def offered_tools(messages: Sequence[Message], tools: Sequence[ToolSpec]) -> Seq
     writing = {BEGIN_FILE} & properties_of.keys() or {name for name in acting if "path" in properties_of.get(name, ())}
     guessing = {name for name in acting if "line" in properties_of.get(name, ())}
     task = next((message.content for message in messages if message.role is Role.USER), "")
-    rounds, unfinished, unrun, done_twice, looked, blamed = 0, False, False, False, "", False
+    rounds, unfinished, unrun, done_twice, looked, blamed, written = 0, False, False, False, "", False, False
     stuck_with: set[str] = set()
     for message in messages:
         for call in message.tool_calls:
@@ -46,10 +47,13 @@ def offered_tools(messages: Sequence[Message], tools: Sequence[ToolSpec]) -> Seq
         key = name, arguments = asked[message.call_id]
         again = key in shown and (shown[key] == message.content or was_repeated(message.content))
         rounds, stuck_with = (rounds + 1, {*stuck_with, name}) if again else (rounds, set())
+        if name == WRITE_FILE and led_nowhere(message.content):
+            stuck_with = {*stuck_with, BEGIN_FILE}
         unrun = (unrun or _writes_program(arguments)) and name not in commands
         unfinished = name == FINISH_TASK or has_failed(message.content) or (unrun and bool(commands))
         looked = name if name in around else "" if name in acting and name != FINISH_TASK else looked
         blamed = bool(blamed_file(task, message.content))
+        written = name == WRITE_FILE and _writes_program(arguments)
         guessing = set() if blamed else guessing
         done_twice = name in acting and was_repeated(message.content) and not unfinished
         if not again:
@@ -60,6 +64,8 @@ def offered_tools(messages: Sequence[Message], tools: Sequence[ToolSpec]) -> Seq
         return [tool for tool in tools if tool.name == FINISH_TASK] or tools
     if blamed and (left := [tool for tool in tools if tool.name in writing - stuck_with]):
         return left
+    if written and BEGIN_FILE in properties_of and commands:
+        return [tool for tool in tools if tool.name in commands]
     left_out = {*stuck_with, *guessing, looked, FINISH_TASK} if unfinished else {*stuck_with, *guessing, looked}
     return [tool for tool in tools if tool.name not in left_out] or tools
 

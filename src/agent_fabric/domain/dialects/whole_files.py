@@ -21,6 +21,8 @@ BEGINS_FILE = "begins_file"
 """Key of the result of `write`: the path."""
 FILES = "files"
 """Key of the result of `write`: the files that a model should see, by path."""
+MAX_PRINTED = 600
+"""Characters of what a command printed, as the model is reminded of it."""
 MAX_TRIES = 3
 """Times that the text of a file is asked for without the model's own wish."""
 
@@ -41,9 +43,8 @@ def request_for_text(messages: Sequence[Message], task: str) -> list[Message]:
     shown = result_object(messages[-1].content).get(FILES)
     files = shown if isinstance(shown, dict) else {}
     parts = [f"{name}:\n{FENCE}\n{str(text).rstrip()}\n{FENCE}" for name, text in files.items()]
-    failure = _last_failure(messages, task)
-    if failure:
-        parts.append(f"This is wrong now: {failure}")
+    if seen := _last_seen(messages, task):
+        parts.append(seen)
     parts.append(f"The task: {task}")
     parts.append(
         f"Write {path}, whole, as it must be when the task is done."
@@ -92,20 +93,35 @@ def _begun(messages: Sequence[Message], at: int) -> str:
     """Return the path that a message begins, if it is the result of that tool itself."""
     if at < 1 or messages[at].role is not Role.TOOL:
         return ""
-    call = next(
-        (
-            call
-            for message in reversed(messages[:at])
-            for call in message.tool_calls
-            if call.call_id == messages[at].call_id
-        ),
-        None,
-    )
+    call = _call_of(messages, at)
     path = result_object(messages[at].content).get(BEGINS_FILE)
     return path if call is not None and call.tool == BEGIN_FILE and isinstance(path, str) else ""
 
 
-def _last_failure(messages: Sequence[Message], task: str) -> str:
-    """Return what the last result before the file was begun says is wrong."""
-    results = [message.content for message in messages[:-1] if message.role is Role.TOOL]
-    return failure_told(task, results[-1]) if results else ""
+def _call_of(messages: Sequence[Message], at: int) -> ToolCallRequest | None:
+    """Return the call that a result answers."""
+    before = (call for message in reversed(messages[:at]) for call in message.tool_calls)
+    return next((call for call in before if call.call_id == messages[at].call_id), None)
+
+
+def _last_seen(messages: Sequence[Message], task: str) -> str:
+    """Return what the last result before the file was begun says is wrong, or what its command printed."""
+    at = next((at for at in range(len(messages) - 2, -1, -1) if messages[at].role is Role.TOOL), -1)
+    if at < 0:
+        return ""
+    text = messages[at].content
+    if failure := failure_told(task, text):
+        return f"This is wrong now: {failure}"
+    result, call = result_object(text), _call_of(messages, at)
+    printed = str(result.get("stdout") or "").strip()
+    if call is None or not printed:
+        return ""
+    hint = f" {result['hint']}" if result.get("hint") else ""
+    return f"{_command(call)} printed: {printed[:MAX_PRINTED]}{hint}"
+
+
+def _command(call: ToolCallRequest) -> str:
+    try:
+        return str(arguments_from(call.arguments).get("command", call.tool))
+    except BadArguments:
+        return call.tool

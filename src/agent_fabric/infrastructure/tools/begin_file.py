@@ -9,6 +9,7 @@ from agent_fabric.domain.dialects.whole_files import BEGIN_FILE as NAME
 from agent_fabric.domain.dialects.whole_files import BEGINS_FILE, FILES
 from agent_fabric.domain.tools import Effect, ToolContext, ToolResult, ToolSpec, object_schema
 from agent_fabric.infrastructure.tools.files import text_argument
+from agent_fabric.infrastructure.tools.table_shape import read_table
 
 MAX_BYTES = 4_000
 """Largest file that is written anew, since all of it is an answer of a small model; and all others that are shown."""
@@ -78,5 +79,6 @@ class BeginFile:
             room -= len(text)
             if room < 0:
                 break
-            shown[name] = text
+            table = await read_table(self.sandbox, name)
+            shown[name] = f"{text.rstrip()}\n({table.in_full()})" if table else text
         return shown

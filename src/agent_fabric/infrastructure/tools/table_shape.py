@@ -3,6 +3,7 @@
 import csv
 import re
 from dataclasses import dataclass
+from decimal import Decimal
 
 from agent_fabric.application.ports.sandbox import Sandbox
 
@@ -15,6 +16,7 @@ _NAME = re.compile(r"[^\W\d][^\d@:/]*")
 """What a column may be called; a cell that is something else is a value."""
 _VALUE = re.compile(r"[-+]?\d+(?:\.\d+)?")
 _MAX_NAMED = 12
+_MAX_RANGES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +30,8 @@ class Table:
     """Without the line of names."""
     numeric: tuple[int, ...] = ()
     """The columns that have a number in every row, counted from 1."""
+    ranges: tuple[str, ...] = ()
+    """What is least and most in the columns of numbers, with the first cell of the row, and what they add up to."""
 
     def __str__(self) -> str:
         """Return it as a model is told."""
@@ -35,6 +39,10 @@ class Table:
         columns = ", ".join(numbered) + (", …" if len(self.columns) > _MAX_NAMED else "")
         first = f" below line 1, which names the columns {columns}" if self.columns else ""
         return f"table of {self.rows} rows{first}; {_SPELLED[self.separator]} divides columns"
+
+    def in_full(self) -> str:
+        """Return it with what its numbers are."""
+        return "; ".join([str(self), *self.ranges])
 
 
 def is_table(path: str) -> bool:
@@ -68,7 +76,16 @@ def table_in(text: str) -> Table | None:
         return None
     named = _names_columns(lines[0], lines[1:])
     rows = lines[1:] if named else lines
-    return Table(separator, tuple(lines[0]) if named else (), len(rows), _numeric(rows))
+    columns, numeric = tuple(lines[0]) if named else (), _numeric(rows)
+    ranges = tuple(_range(columns, rows, number - 1) for number in numeric[:_MAX_RANGES]) if columns else ()
+    return Table(separator, columns, len(rows), numeric, ranges)
+
+
+def _range(columns: tuple[str, ...], rows: list[list[str]], at: int) -> str:
+    """Return what is least and most in a column: a small model that compares by itself is often wrong."""
+    ordered = sorted(rows, key=lambda row: Decimal(row[at]))
+    least, most = (f"{row[at]}{f' ({row[0]})' if at else ''}" for row in (ordered[0], ordered[-1]))
+    return f"{columns[at]} from {least} to {most}, together {sum(Decimal(row[at]) for row in rows)}"
 
 
 def _numeric(rows: list[list[str]]) -> tuple[int, ...]:
@@ -78,5 +95,10 @@ def _numeric(rows: list[list[str]]) -> tuple[int, ...]:
 
 def _names_columns(first: list[str], rows: list[list[str]]) -> bool:
     """Tell whether a line has only names, and the rows below it have values that no column would be called."""
-    names = len(set(first)) == len(first) and all(map(_NAME.fullmatch, first))
-    return names and any(not _NAME.fullmatch(cell) for row in rows for cell in row)
+    if len(set(first)) < len(first) or not all(map(_NAME.fullmatch, first)):
+        return False
+    if any(not _NAME.fullmatch(cell) for row in rows for cell in row):
+        return True
+    # Only words everywhere: names of columns are written small, and a column of names and places is not.
+    columns = list(zip(*rows, strict=False))
+    return all(map(str.islower, first)) and any(all(cell[:1].isupper() for cell in column) for column in columns)

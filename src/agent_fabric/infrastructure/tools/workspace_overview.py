@@ -50,4 +50,4 @@ class WorkspaceOverview:
             return f"({problem.strerror or 'cannot be read'})"
         shown = begins(data, whole=size <= len(data))
         table = await read_table(self.sandbox, name)
-        return f"({table})\n{shown}" if table else shown
+        return f"({table.in_full()})\n{shown}" if table else shown

@@ -72,6 +72,32 @@ def test_the_text_of_a_file_is_asked_for_by_itself(dialect: ToolDialect) -> None
     )
 
 
+def test_what_a_command_printed_is_said_with_its_hint() -> None:
+    result = {"exit_code": 0, "stdout": "7\n", "hint": "7 counts line 1, too."}
+    (asked,) = shaped(called(1, "shell", {"command": "wc -l < a.csv"}, result), begun()).messages
+    assert "\n\nwc -l < a.csv printed: 7 7 counts line 1, too.\n\nThe task:" in asked.content
+
+
+def test_a_text_that_was_lost_is_written_again_if_the_task_adds_to_it() -> None:
+    lost = called(1, "shell", {"command": "echo b > a.txt"}, {"exit_code": 0, "lost": {"a.txt": "a\n"}})
+    adds, replaces = ([START[0], Message(Role.USER, f"{verb} b in a.txt."), *lost] for verb in ("Add", "Put only"))
+    assert json.loads(shape_request(ToolDialect.SCHEMA, adds, TOOLS).only_answer)["arguments"] == {"path": "a.txt"}
+    again = [*adds, *called(2, BEGIN_FILE, {"path": "a.txt"}, {"begins_file": "a.txt", "files": {"a.txt": "b\n"}})]
+    (asked,) = shape_request(ToolDialect.SCHEMA, again, TOOLS).messages
+    assert "This is wrong now: a.txt has lost these lines, which must stay:\na\n\n" in asked.content
+    assert not shape_request(ToolDialect.SCHEMA, replaces, TOOLS).only_answer
+
+
+def test_a_program_that_was_written_is_run_next_and_one_written_back_is_not_written_again() -> None:
+    schema = shaped(begun(), written()).answer_schema
+    assert schema is not None
+    assert schema["properties"]["name"] == {"const": "shell"}
+    same = called(4, WRITE_FILE, {"path": "notes.txt", "content": "x"}, {"path": "notes.txt", "unchanged": True})
+    offered = shaped(same).answer_schema
+    assert offered is not None
+    assert [form["properties"]["name"]["const"] for form in offered["oneOf"]] == ["shell", FINISH_TASK]
+
+
 def test_the_answer_is_the_call_that_writes_it() -> None:
     answer = file_from(LLMResponse(content="```python\nx = 1\n```"), "a.py")
     (call,) = answer.tool_calls

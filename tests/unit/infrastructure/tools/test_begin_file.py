@@ -26,6 +26,14 @@ async def test_a_file_is_shown_after_the_others_and_nothing_is_changed(tmp_path:
     assert not result.changed
 
 
+async def test_a_table_is_shown_with_what_it_consists_of_unless_it_is_the_file_to_be_written(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("what,price\nlamp,29\nvase,12\n")
+    shown = (await begin(tmp_path, "b.txt")).output["files"]["a.csv"]
+    assert shown.startswith("what,price\nlamp,29\nvase,12\n(table of 2 rows")
+    assert shown.endswith("price from 12 (vase) to 29 (lamp), together 41)")
+    assert (await begin(tmp_path, "a.csv")).output["files"]["a.csv"] == "what,price\nlamp,29\nvase,12\n"
+
+
 async def test_a_new_file_has_no_text_yet(tmp_path: Path) -> None:
     assert (await begin(tmp_path, "new/a.txt")).output == {"begins_file": "new/a.txt", "files": {}}
 

@@ -1,10 +1,12 @@
 from pathlib import Path
 
+import pytest
+
 from agent_fabric.domain.ids import CallId, RunId
 from agent_fabric.domain.tools import ToolContext
 from agent_fabric.infrastructure.sandbox.unconfined import UnconfinedSandbox
 from agent_fabric.infrastructure.tools.shell import RunShell
-from agent_fabric.infrastructure.tools.workspace_diff import MAX_FILES, MAX_SHOWN, SHOWN_BYTES, difference
+from agent_fabric.infrastructure.tools.workspace_diff import MAX_FILES, MAX_SHOWN, SHOWN_BYTES, difference, lost_texts
 
 CONTEXT = ToolContext(run_id=RunId("run"), call_id=CallId("call"), timeout_s=10, network_allowed=False)
 
@@ -76,3 +78,20 @@ async def test_what_a_program_writes_is_shown_and_what_it_keeps_for_itself_is_no
     (tmp_path / "gen.py").write_text("import lib\nopen('n.txt', 'w').write(str(lib.N))\n")
     assert await changed_by("PYTHONDONTWRITEBYTECODE= python3 gen.py", tmp_path) == {"n.txt": "3"}
     assert (tmp_path / "__pycache__").exists()
+
+
+@pytest.mark.parametrize(
+    ("command", "after", "is_lost"),
+    [
+        ("echo new > a.txt", b"new\n", True),
+        ("echo new >a.txt", b"new\n", True),
+        ("echo new >> a.txt", b"old\nnew\n", False),
+        ("echo new > a.txt.bak", b"new\n", False),
+        ("sed -i s/old/new/ a.txt", b"new\n", False),
+        ("echo old > a.txt", b"old\n", False),
+        (": > a.txt", b"", False),
+    ],
+)
+def test_a_text_that_was_replaced_without_a_line_left_is_lost(command: str, after: bytes, is_lost: bool) -> None:
+    lost = lost_texts(command, {"a.txt": b"old\n"}, {"a.txt": after})
+    assert lost == ({"a.txt": "old\n"} if is_lost else {})
