@@ -20,6 +20,7 @@ FROZEN = {
     "everyday4": "1a698b3178f847c1",
     "everyday5": "57df281ec6daf69a",
     "everyday6": "1fe611e4226387de",
+    "everyday7": "20726b7618a8899b",
     "everyday_left_out": "9b8f5884b63e1d5d",
     "hard": "fb2418ceb1af5be7",
     "heldout": "ba200a47e18a2be8",

@@ -10,7 +10,7 @@ from agent_fabric.domain.evals.definition import EvalCase
 from agent_fabric.infrastructure.evals.eval_files import read_eval
 
 REPOSITORY = Path(__file__).resolve().parents[4]
-SETS = ("everyday3", "everyday4", "everyday5", "everyday6")
+SETS = ("everyday3", "everyday4", "everyday5", "everyday6", "everyday7")
 CASES = {
     (name, case.case_id): case
     for name in SETS
