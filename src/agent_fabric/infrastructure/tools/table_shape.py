@@ -31,7 +31,7 @@ class Table:
     numeric: tuple[int, ...] = ()
     """The columns that have a number in every row, counted from 1."""
     ranges: tuple[str, ...] = ()
-    """What is least and most in the columns of numbers, with the first cell of the row, and what they add up to."""
+    """What is smallest and largest in the columns of numbers, with the first cell of the row, and their sums."""
 
     def __str__(self) -> str:
         """Return it as a model is told."""
@@ -82,10 +82,11 @@ def table_in(text: str) -> Table | None:
 
 
 def _range(columns: tuple[str, ...], rows: list[list[str]], at: int) -> str:
-    """Return what is least and most in a column: a small model that compares by itself is often wrong."""
+    """Return what is smallest and largest in a column: a small model that compares by itself is often wrong."""
     ordered = sorted(rows, key=lambda row: Decimal(row[at]))
     least, most = (f"{row[at]}{f' ({row[0]})' if at else ''}" for row in (ordered[0], ordered[-1]))
-    return f"{columns[at]} from {least} to {most}, together {sum(Decimal(row[at]) for row in rows)}"
+    name, total = columns[at], sum(Decimal(row[at]) for row in rows)
+    return f"smallest {name}: {least}, largest {name}: {most}, sum: {total}"
 
 
 def _numeric(rows: list[list[str]]) -> tuple[int, ...]:

@@ -30,7 +30,7 @@ async def test_a_table_is_shown_with_what_it_consists_of_unless_it_is_the_file_t
     (tmp_path / "a.csv").write_text("what,price\nlamp,29\nvase,12\n")
     shown = (await begin(tmp_path, "b.txt")).output["files"]["a.csv"]
     assert shown.startswith("what,price\nlamp,29\nvase,12\n(table of 2 rows")
-    assert shown.endswith("price from 12 (vase) to 29 (lamp), together 41)")
+    assert shown.endswith("smallest price: 12 (vase), largest price: 29 (lamp), sum: 41)")
     assert (await begin(tmp_path, "a.csv")).output["files"]["a.csv"] == "what,price\nlamp,29\nvase,12\n"
 
 

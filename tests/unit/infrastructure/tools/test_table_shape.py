@@ -6,15 +6,27 @@ from agent_fabric.infrastructure.tools.table_shape import Table, table_in
 @pytest.mark.parametrize(
     ("text", "table"),
     [
-        ("id,name\n1,Ada\n2,Kim\n", Table(",", ("id", "name"), 2, (1,), ("id from 1 to 2, together 3",))),
+        ("id,name\n1,Ada\n2,Kim\n", Table(",", ("id", "name"), 2, (1,), ("smallest id: 1, largest id: 2, sum: 3",))),
         ("name\temail\nAda\tada@example.com\n", Table("\t", ("name", "email"), 1)),
         (
             "a;b\n1;2\n\n3;4",
-            Table(";", ("a", "b"), 2, (1, 2), ("a from 1 to 3, together 4", "b from 2 (1) to 4 (3), together 6")),
+            Table(
+                ";",
+                ("a", "b"),
+                2,
+                (1, 2),
+                ("smallest a: 1, largest a: 3, sum: 4", "smallest b: 2 (1), largest b: 4 (3), sum: 6"),
+            ),
         ),
         (
             'what,amount\n"train, bus",3.50\nfood,-1\n',
-            Table(",", ("what", "amount"), 2, (2,), ("amount from -1 (food) to 3.50 (train, bus), together 2.50",)),
+            Table(
+                ",",
+                ("what", "amount"),
+                2,
+                (2,),
+                ("smallest amount: -1 (food), largest amount: 3.50 (train, bus), sum: 2.50",),
+            ),
         ),
         ("name,city\nAda,Oslo\nKim,Rome\n", Table(",", ("name", "city"), 2)),
         ("red,big\nblue,small\n", Table(",", (), 2)),

@@ -46,5 +46,5 @@ async def test_a_link_that_leads_out_is_named_but_not_read(tmp_path: Path) -> No
 async def test_a_look_says_what_a_table_consists_of(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("name,age\nAda,36\n")
     shape = "table of 1 rows below line 1, which names the columns 1 name, 2 age; ',' divides columns"
-    about = f"({shape}; age from 36 (Ada) to 36 (Ada), together 36)"
+    about = f"({shape}; smallest age: 36 (Ada), largest age: 36 (Ada), sum: 36)"
     assert await look(tmp_path) == {"files": {"a.csv": f"{about}\nname,age\nAda,36\n"}}
