@@ -141,7 +141,7 @@ async def test_what_was_put_into_a_workspace_before_the_run_is_not_the_run_s(pro
         (own / "calc.py").write_text("x = 2\n")
         (own / "total.txt").write_text("3\n")
         found = at_any_time(await look(run_id, str(own)))
-        assert found == WorkspaceCompared(created=("total.txt",), modified=("calc.py",))
+        assert found == WorkspaceCompared(created=("total.txt",), modified=("calc.py",), without_tests=("calc.py",))
         assert await project.changed(run_id) == {"calc.py": "modified", "total.txt": "created"}
     finally:
         await held.release()
