@@ -103,7 +103,7 @@ def _write_it_down(file: str, payload: Mapping[str, Any]) -> str:
     said = str(payload.get("summary") or "").strip()[:_MAX_QUOTED]
     return (
         f"You say {said!r}, but nothing was changed: {file} is as it was. Do what the task asks for; write an "
-        f"answer that you have found already with write_file. Then call {FINISH_TASK} again."
+        f"answer that you have found already into its file. Then call {FINISH_TASK} again."
     )
 
 
