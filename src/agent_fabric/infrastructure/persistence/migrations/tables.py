@@ -304,6 +304,8 @@ Table("fabric_format", METADATA, number("version"), number("min_writer", default
 
 def described(*, left_out: Collection[str] = ()) -> MetaData:
     """Return all tables but those that a database without the extension, or with an old one, does not have."""
-    for name in left_out:
-        METADATA.remove(METADATA.tables[name])
-    return METADATA
+    found = MetaData()
+    for name, table in METADATA.tables.items():
+        if name not in left_out:
+            table.to_metadata(found)
+    return found
