@@ -19,9 +19,9 @@ class ObjectStoreContract:
         assert objects.place in missing.value.message
 
     async def test_all_objects_of_a_run_are_deleted_and_no_others(self, objects: ObjectStore) -> None:
-        for name in ("r-2/a", "r-2/b", "r-22/a"):
+        for name in ("r-2/a", "r-2/b", "r-2/c & d", "r-2/e+f", "r-2/ü", "r-22/a"):
             await objects.put(name, b"data")
-        assert await objects.remove("r-2/") == 2
+        assert await objects.remove("r-2/") == 5
         assert await objects.remove("r-2/") == 0
         assert await objects.get("r-22/a") == b"data"
         with pytest.raises(StoreUnavailable):

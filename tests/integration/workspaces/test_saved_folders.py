@@ -2,15 +2,10 @@
 
 import asyncio
 import os
-import shutil
-import socket
-import subprocess
-import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-from urllib.request import Request, urlopen
 
 import pytest
 
@@ -22,7 +17,7 @@ from agent_fabric.infrastructure.web.s3_objects import S3Bucket, S3Credentials, 
 from agent_fabric.infrastructure.workspaces.folder_objects import FolderObjects
 from agent_fabric.infrastructure.workspaces.saved_folders import SavedFolders
 from contract.object_store_contract import ObjectStoreContract
-from services import need
+from integration.workspaces.s3_stand_in import s3_stand_in
 
 RUN = RunId("r-1")
 AMAZONS_EXAMPLE = S3Credentials("AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY")
@@ -41,55 +36,11 @@ def test_requests_are_signed_as_amazon_documents_it(query: str, signature: str) 
     assert headers["authorization"].endswith(f"Signature={signature}")
 
 
-@pytest.fixture(scope="module")
-def s3() -> Iterator[tuple[str, S3Credentials]]:
+@pytest.fixture
+async def s3() -> AsyncIterator[tuple[str, S3Credentials]]:
     """A server that checks signatures, and somebody whom it knows."""
-    # First where all users' programs are: releases before 5.2.5 change the address of a request before they check it.
-    program = shutil.which("moto_server", path=f"/usr/local/bin{os.pathsep}{os.environ.get('PATH', '')}")
-    need(program, 'needs an S3 server: pipx install --global "moto[server]>=5.2.5"')
-    assert program is not None
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    environment = {**os.environ, "INITIAL_NO_AUTH_ACTION_COUNT": "4", "MOTO_IAM_LOAD_MANAGED_POLICIES": "false"}
-    command = [program, "-H", "127.0.0.1", "-p", str(port)]
-    server = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    url = f"http://127.0.0.1:{port}"
-    try:
-        deadline = time.monotonic() + 30
-        while True:
-            try:
-                socket.create_connection(("127.0.0.1", port), 1).close()
-                break
-            except OSError:
-                assert time.monotonic() < deadline
-                time.sleep(0.05)
-        yield url, _user_of(url)
-    finally:
-        server.kill()
-        server.wait()
-
-
-def _user_of(url: str) -> S3Credentials:
-    """Make a bucket, and a user who may use it; afterwards the server asks for signatures."""
-    scope = "Credential=mock/20260101/us-east-1/{}/aws4_request, SignedHeaders=host, Signature=x"
-
-    def ask(service: str, method: str, path: str, body: str = "") -> str:
-        headers = {"Authorization": f"AWS4-HMAC-SHA256 {scope.format(service)}"}
-        request = Request(url + path, data=body.encode() or None, method=method, headers=headers)
-        with urlopen(request, timeout=30) as answer:
-            return str(answer.read().decode())
-
-    version = "&Version=2010-05-08"
-    ask("s3", "PUT", "/fabric")
-    ask("iam", "POST", "/", f"Action=CreateUser&UserName=ada{version}")
-    allowed = '{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"s3:*","Resource":"*"}]}'
-    ask("iam", "POST", "/", f"Action=PutUserPolicy&UserName=ada&PolicyName=all&PolicyDocument={allowed}{version}")
-    made = ask("iam", "POST", "/", f"Action=CreateAccessKey&UserName=ada{version}")
-    access, secret = (
-        made.partition(f"<{name}>")[2].partition(f"</{name}>")[0] for name in ("AccessKeyId", "SecretAccessKey")
-    )
-    return S3Credentials(access, secret)
+    async with s3_stand_in("fabric", AMAZONS_EXAMPLE) as url:
+        yield url, AMAZONS_EXAMPLE
 
 
 def objects_at(url: str, credentials: S3Credentials, prefix: str = "") -> S3Objects:
