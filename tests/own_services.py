@@ -12,9 +12,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from free_ports import free_port
 from services import need, need_program
 
-START_TIMEOUT_S = 15.0
+START_TIMEOUT_S = 60.0
 
 
 @dataclass(slots=True)
@@ -104,10 +105,3 @@ def _service(scheme: str, command: Callable[[str, int], list[str]]) -> Iterator[
         finally:
             if service.process.poll() is None:
                 service.kill()
-
-
-def free_port() -> int:
-    """Return a port on which nothing listens."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])

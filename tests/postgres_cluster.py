@@ -18,10 +18,11 @@ from typing import Any
 
 import psycopg
 
+from free_ports import free_port
 from plain_user import NOBODY
 from services import need, need_program
 
-START_TIMEOUT_S = 30.0
+START_TIMEOUT_S = 60.0
 # Nothing is written to the disk itself: a machine that crashes ends the tests as well.
 _SETTINGS = (
     *("fsync=off", "full_page_writes=off", "max_connections=60", "shared_buffers=32MB", "jit=off"),
@@ -145,7 +146,7 @@ def run_cluster() -> Iterator[Cluster]:
         folder = Path(name)
         _give_away(folder)
         _run(["cp", "-a", str(_empty_data(programs)), str(folder / "data")], folder)
-        cluster = Cluster(programs, folder, _free_port())
+        cluster = Cluster(programs, folder, free_port())
         cluster.start()
         try:
             yield cluster
@@ -180,7 +181,7 @@ def run_pgbouncer(cluster: Cluster, *, size: int = 3) -> Iterator[int]:
     """Put pgbouncer with transaction pooling before a server; gives its port."""
     program = need_program("pgbouncer", "pgbouncer")
     with tempfile.TemporaryDirectory(prefix="fabric-pgbouncer-", dir="/tmp") as name:
-        folder, port = Path(name), _free_port()
+        folder, port = Path(name), free_port()
         (folder / "users").write_text('"fabric" ""\n')
         (folder / "pgbouncer.ini").write_text(
             f"[databases]\n* = host=127.0.0.1 port={cluster.port}\n[pgbouncer]\nlisten_addr = 127.0.0.1\n"
@@ -219,12 +220,6 @@ def _start(command: list[str], folder: Path) -> subprocess.Popen[bytes]:
             extra_groups=None if other is None else [],
             start_new_session=True,
         )
-
-
-def _free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
 
 
 def _wait_for(port: int, process: subprocess.Popen[bytes], folder: Path) -> None:

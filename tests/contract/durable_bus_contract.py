@@ -4,7 +4,7 @@ import asyncio
 
 from agent_fabric.application.ports.bus import BusMessage, DurableBus, Subscriber
 
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 
 
 def message(seq: int, subject: str = "agent33.workflow.started") -> BusMessage:

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from agent_fabric.application.ports.sandbox import Sandbox
+from agent_fabric.application.ports.sandbox import CommandOutcome, Sandbox
 
+PATIENCE_S = 60.0
+"""For what has to happen, also where many others want the processor."""
 SECRET = b"nobody in the workspace may read this"
 
 
@@ -49,7 +51,7 @@ class Witness:
 
     async def gone(self) -> bool:
         """Tell whether they all ended. The kernel closes the files of one that was killed a moment after its end."""
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + PATIENCE_S
         while self.alive():
             if time.monotonic() > deadline:
                 return False
@@ -57,7 +59,7 @@ class Witness:
         return True
 
     async def begun(self) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             while not (self.alive() and self._seen):
                 await asyncio.sleep(0.005)
 
@@ -69,6 +71,15 @@ class Witness:
 
     def close(self) -> None:
         os.close(self._pipe)
+
+
+async def run_out_of_time(sandbox: Sandbox, command: str) -> CommandOutcome:
+    """Give a command that says `begun` too little time; more, as long as a busy machine did not let it say so."""
+    for timeout_s in (0.5, 2.0):
+        outcome = await sandbox.run_command(command, timeout_s=timeout_s)
+        if outcome.stdout.startswith(b"begun\n"):
+            return outcome
+    return await sandbox.run_command(command, timeout_s=10.0)
 
 
 class SandboxContract:
@@ -102,9 +113,9 @@ class SandboxContract:
     @pytest.mark.parametrize("value", ["plain", "a'b\"c$(id)`id`\\n${HOME}", "two\nlines\n", "ünï*?[a] ~ !", "=x="])
     async def test_a_variable_reaches_its_command_as_it_is_and_no_other(self, sandbox: Sandbox, value: str) -> None:
         show = 'printf %s "${GIVEN-nothing}"'
-        outcome = await sandbox.run_command(show, timeout_s=20, environment={"GIVEN": value})
+        outcome = await sandbox.run_command(show, timeout_s=PATIENCE_S, environment={"GIVEN": value})
         assert outcome.stdout.decode() == value
-        assert (await sandbox.run_command(show, timeout_s=20)).stdout == b"nothing"
+        assert (await sandbox.run_command(show, timeout_s=PATIENCE_S)).stdout == b"nothing"
 
     async def test_a_variable_stands_in_no_list_of_processes(self, sandbox: Sandbox, witness: Witness) -> None:
         value = "value-that-nobody-else-has"
@@ -120,7 +131,7 @@ class SandboxContract:
 
     async def test_a_variable_that_cannot_be_is_refused(self, sandbox: Sandbox) -> None:
         with pytest.raises(ValueError, match=r"(?i)nul"):
-            await sandbox.run_command("true", timeout_s=20, environment={"GIVEN": "a\0b"})
+            await sandbox.run_command("true", timeout_s=PATIENCE_S, environment={"GIVEN": "a\0b"})
 
     # Files
 
@@ -191,7 +202,7 @@ class SandboxContract:
 
     async def test_a_pipe_is_neither_waited_for_nor_replaced(self, sandbox: Sandbox, workspace: Path) -> None:
         os.mkfifo(workspace / "pipe")
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_S):
             with pytest.raises(OSError, match="'pipe' is not a regular file"):
                 await sandbox.read_file("pipe", max_bytes=1)
             with pytest.raises(OSError, match="'pipe' is not a regular file"):
@@ -221,7 +232,9 @@ class SandboxContract:
     async def test_a_command_runs_in_the_workspace_and_reports_all_it_did(
         self, sandbox: Sandbox, workspace: Path
     ) -> None:
-        outcome = await sandbox.run_command("printf '\\xff out'; echo err >&2; echo done > made; exit 3", timeout_s=10)
+        outcome = await sandbox.run_command(
+            "printf '\\xff out'; echo err >&2; echo done > made; exit 3", timeout_s=PATIENCE_S
+        )
         assert (outcome.exit_code, outcome.stdout, outcome.stderr) == (3, b"\xff out", b"err\n")
         assert (outcome.stdout_dropped, outcome.stderr_dropped, outcome.timed_out) == (0, 0, False)
         assert (workspace / "made").read_bytes() == b"done\n"
@@ -241,7 +254,7 @@ class SandboxContract:
         ],
     )
     async def test_the_exit_code_is_the_shells_own(self, sandbox: Sandbox, command: str, exit_code: int) -> None:
-        assert (await sandbox.run_command(command, timeout_s=10)).exit_code == exit_code
+        assert (await sandbox.run_command(command, timeout_s=PATIENCE_S)).exit_code == exit_code
 
     async def test_code_that_was_edited_within_a_second_is_the_code_that_runs(
         self, sandbox: Sandbox, workspace: Path
@@ -257,11 +270,11 @@ class SandboxContract:
         assert shown == [b"1\n", b"2\n"]
 
     async def test_a_command_has_no_input_and_no_terminal(self, sandbox: Sandbox) -> None:
-        outcome = await sandbox.run_command("cat; (: </dev/tty) 2>/dev/null && echo terminal", timeout_s=10)
+        outcome = await sandbox.run_command("cat; (: </dev/tty) 2>/dev/null && echo terminal", timeout_s=PATIENCE_S)
         assert (outcome.stdout, outcome.timed_out) == (b"", False)
 
     async def test_wait_does_not_wait_for_strangers(self, sandbox: Sandbox) -> None:
-        outcome = await sandbox.run_command("sleep 0.01 & wait; echo $?", timeout_s=10)
+        outcome = await sandbox.run_command("sleep 0.01 & wait; echo $?", timeout_s=PATIENCE_S)
         assert (outcome.stdout, outcome.timed_out) == (b"0\n", False)
 
     @pytest.mark.parametrize(
@@ -275,10 +288,8 @@ class SandboxContract:
         ],
     )
     async def test_no_process_outlives_its_command(self, sandbox: Sandbox, witness: Witness, background: str) -> None:
-        begun = time.monotonic()
-        outcome = await sandbox.run_command(f"{witness.HOLD} {background} echo done", timeout_s=10)
+        outcome = await sandbox.run_command(f"{witness.HOLD} {background} echo done", timeout_s=PATIENCE_S)
         assert (outcome.stdout, outcome.exit_code, outcome.timed_out) == (b"done\n", 0, False)
-        assert time.monotonic() - begun < 5
         assert witness.called
         assert await witness.gone()
 
@@ -287,17 +298,17 @@ class SandboxContract:
         self, sandbox: Sandbox, witness: Witness, command: str
     ) -> None:
         begun = time.monotonic()
-        outcome = await sandbox.run_command(f"{witness.HOLD} echo begun; {command}", timeout_s=0.5)
+        outcome = await run_out_of_time(sandbox, f"{witness.HOLD} echo begun; {command}")
         assert outcome.timed_out
         assert outcome.exit_code in {-9, -15}
         assert outcome.stdout.startswith(b"begun\n")
-        assert 0.5 <= time.monotonic() - begun < 5
+        assert 0.5 <= time.monotonic() - begun < PATIENCE_S
         assert witness.called
         assert await witness.gone()
 
     async def test_a_command_out_of_time_may_clean_up(self, sandbox: Sandbox) -> None:
         command = "trap 'echo cleaned; exit 7' TERM; echo begun; sleep 300 & wait"
-        outcome = await sandbox.run_command(command, timeout_s=0.5)
+        outcome = await run_out_of_time(sandbox, command)
         assert (outcome.stdout, outcome.exit_code, outcome.timed_out) == (b"begun\ncleaned\n", 7, True)
 
     @pytest.mark.parametrize("command", ["sleep 300", "setsid sleep 300", "trap '' TERM; sleep 300; true", "yes"])
@@ -312,7 +323,7 @@ class SandboxContract:
         assert await witness.gone()
 
     async def test_of_long_output_the_first_and_last_half_are_kept_and_the_rest_counted(self, sandbox: Sandbox) -> None:
-        outcome = await sandbox.run_command("seq 1 1000000; seq 1 1000000 >&2; echo end", timeout_s=20)
+        outcome = await sandbox.run_command("seq 1 1000000; seq 1 1000000 >&2; echo end", timeout_s=PATIENCE_S)
         whole = b"".join(b"%d\n" % number for number in range(1, 1_000_001)) + b"end\n"
         middle = len(outcome.stdout) // 2
         assert 0 < len(outcome.stdout) < 1_000_000
@@ -324,25 +335,27 @@ class SandboxContract:
 
     async def test_a_very_long_command_runs_as_it_is(self, sandbox: Sandbox) -> None:
         text = "äöü€" * 30_000
-        outcome = await sandbox.run_command(f"x='{text}'\necho \"$# $0 ${{#x}}\"; false | true", timeout_s=10)
+        outcome = await sandbox.run_command(f"x='{text}'\necho \"$# $0 ${{#x}}\"; false | true", timeout_s=PATIENCE_S)
         assert (outcome.stdout.split()[::2], outcome.exit_code) == ([b"0", b"%d" % len(text)], 1)
 
     @pytest.mark.parametrize("command", ["echo a\0b", "echo \ud800"])
     async def test_what_is_no_text_is_not_run(self, sandbox: Sandbox, command: str) -> None:
         with pytest.raises(ValueError, match="the command"):
-            await sandbox.run_command(command, timeout_s=10)
+            await sandbox.run_command(command, timeout_s=PATIENCE_S)
 
     async def test_commands_run_side_by_side_without_ending_each_other(self, sandbox: Sandbox) -> None:
         async def one(number: int) -> bytes:
             command = f"setsid sleep 300 & sleep 0.{number}; echo {number}"
-            return (await sandbox.run_command(command, timeout_s=20)).stdout
+            return (await sandbox.run_command(command, timeout_s=PATIENCE_S)).stdout
 
         results = await asyncio.gather(*(one(number) for number in range(8)))
         assert results == [b"%d\n" % number for number in range(8)]
 
     async def test_ending_leftovers_spares_what_runs_now(self, sandbox: Sandbox, witness: Witness) -> None:
         task = asyncio.create_task(
-            sandbox.run_command(f"{witness.HOLD} until [ -e go ]; do sleep 0.01; done; echo spared", timeout_s=20)
+            sandbox.run_command(
+                f"{witness.HOLD} until [ -e go ]; do sleep 0.01; done; echo spared", timeout_s=PATIENCE_S
+            )
         )
         await witness.begun()
         assert await sandbox.end_leftovers() == 0

@@ -506,7 +506,7 @@ class OutboxContract:
         storage.outbox.put(first)
         clock.time += 1
         storage.outbox.put(second)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while len(kept := await storage.outbox.messages(limit=9)) < 2:
                 await asyncio.sleep(0.01)
         assert [message for message, _ in kept] == [first, second]

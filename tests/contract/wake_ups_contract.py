@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from agent_fabric.application.ports.wake_ups import INBOX, WakeUps, log_topic
 from agent_fabric.domain.ids import RunId
 
-PATIENCE_S = 10.0
+PATIENCE_S = 60.0
 RUN = RunId("run-1")
 
 

@@ -274,7 +274,7 @@ class _Memory:
             self.most_bytes = int(status.split("VmHWM:")[1].split()[0]) * 1024
 
 
-async def until(condition: Callable[[], object], what: str, *, timeout_s: float = 10.0) -> None:
+async def until(condition: Callable[[], object], what: str, *, timeout_s: float = PATIENCE_S) -> None:
     """Wait for something outside of this process that tells nobody when it happens."""
     deadline = time.monotonic() + timeout_s
     while not condition():
@@ -283,8 +283,8 @@ async def until(condition: Callable[[], object], what: str, *, timeout_s: float 
 
 
 def long_sleep() -> str:
-    """Return a command that takes a minute, and whose words no other process has."""
-    return f"sleep 61.{uuid.uuid4().int}"
+    """Return a command that takes longer than any test waits, and whose words no other process has."""
+    return f"sleep 661.{uuid.uuid4().int}"
 
 
 def running(command: str) -> list[int]:
@@ -323,7 +323,7 @@ def trouble_pack(workspace: str, network_allowed: bool) -> BaseSpecialistPack:
         raise RuntimeError("the tool blew up")
 
     def block() -> None:
-        time.sleep(12)
+        time.sleep(60)
 
     async def hang() -> None:
         await asyncio.Event().wait()

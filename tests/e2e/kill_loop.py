@@ -32,7 +32,7 @@ from e2e.forked_process import AnyProcess, start_forked
 
 Row = tuple[Any, ...]
 STEPS = 12
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 
 
 @dataclass

@@ -11,6 +11,7 @@ from typing import Any
 import httpx2
 
 from e2e.fabric_process import Ended, Fabric, Started
+from free_ports import free_port
 from integration.http.served import TLS, Stream, bearer
 
 PATIENCE_S = 120.0
@@ -56,7 +57,7 @@ class Serving:
 @contextlib.asynccontextmanager
 async def serving(fabric: Fabric, *options: str) -> AsyncIterator[Serving]:
     """Start a server on a free port; it is killed at the end if it still runs."""
-    started = await fabric.start("serve", "--port", "0", "--json", *options)
+    started = await fabric.start("serve", "--port", str(free_port()), "--json", *options)
     assert started.process.stdout is not None
     try:
         async with asyncio.timeout(PATIENCE_S):

@@ -62,7 +62,7 @@ async def test_a_server_does_not_outlive_a_killed_run(tmp_path: Path, trusted: b
     servers = with_servers(tame(command=command, trusted=trusted, read_only_tools=["sleep"]))
     async with ScriptedModel([Call("mcp__tame__sleep", {}), Finish(summary="done")]) as model:
         fabric = await Fabric(tmp_path, settings(model.base_url, **servers)).start("run", "--json", "use the tool")
-        await until(lambda: model.requests and running(unique), "the server runs", timeout_s=30)
+        await until(lambda: model.requests and running(unique), "the server runs")
         fabric.process.send_signal(signal.SIGKILL)
         await fabric.process.communicate()
         await until(lambda: not running(unique), "the server is gone")

@@ -19,7 +19,7 @@ from e2e.fork_server import start_fabric
 from e2e.inside_a_run import commands_inside_a_run
 from e2e.server_process import Serving, serving
 
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 PUSH = Call("shell", {"command": "make deploy"})
 DONE = Finish(summary="all done", artifacts=[], next_steps=[], notes="")
 SCRIPT = Script(turns=(PUSH, DONE), named={"two": (PUSH, Call("shell", {"command": "make deploy STAGE=next"}), DONE)})

@@ -175,7 +175,7 @@ async def test_another_worker_goes_on(tmp_path: Path, database_url: str, how: si
 
                 await until(back, "it is back under another id")
                 assert len(await events_of(door.client, result["run_id"])) == len(events)
-        assert took < TTL_S + 6.0, took  # with the time that a look takes on a busy machine
+        assert took < TTL_S + 15.0, took  # with the time that a look takes on a busy machine
         verified = await fabric("audit", "verify", "--json")
         assert verified.code == 0, verified.out + verified.err
 

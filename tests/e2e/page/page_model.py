@@ -131,7 +131,7 @@ def page_model(answers: Answers) -> Iterator[PageModel]:
 
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
-    assert ready.wait(10)
+    assert ready.wait(60)
     try:
         yield model
     finally:

@@ -194,7 +194,7 @@ def stop(world: PageWorld, number: int = signal.SIGTERM) -> None:
     except subprocess.TimeoutExpired:
         with suppress(ProcessLookupError):
             os.kill(world.pid, signal.SIGKILL)
-        world.process.wait(5)
+        world.process.wait(60)
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from e2e.page.test_screens import fits, violations
 pytestmark = pytest.mark.slow
 
 ANN = 7
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from e2e.page.page_world import PageWorld, page_world, start, stop
+from free_ports import free_port
 
 pytestmark = pytest.mark.slow
 
@@ -132,11 +133,11 @@ def test_escape_stops_an_answer_and_what_was_said_is_kept(browser: Browser, worl
 
 @pytest.mark.proves("CO-17")
 def test_a_page_outlives_a_killed_server_and_sends_nothing_twice(browser: Browser, tmp_path: Path) -> None:
-    with page_world(tmp_path / "killed") as world:
+    port = free_port()
+    with page_world(tmp_path / "killed", port=port) as world:
         page = world.open(browser)
         ask(page, "Please count slowly")
         expect(page.locator(TRANSCRIPT)).to_contain_text("1 2 3 4")
-        port = int(world.url.rpartition(":")[2])
         stop(world, signal.SIGKILL)
         expect(page.locator("[data-test=offline]")).to_be_visible()
         ask(page, "Are you back?")

@@ -14,7 +14,7 @@ from e2e.agents.test_guides import written
 from e2e.fabric_process import Fabric, settings
 from e2e.server_process import Serving, serving
 
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 DONE = Finish(summary="hello.py prints the first ten primes.", artifacts=[], next_steps=[], notes="")
 LOOK = Call("list_files", {"path": "."})
 PUSH = Call("shell", {"command": "make deploy"})

@@ -28,6 +28,7 @@ from agent_fabric.testing.scripted_model import Call, Entry, Hang, Script, Scrip
 from e2e.fabric_process import Fabric, Started, settings, until
 from e2e.kill_loop import Findings, _check, script
 from e2e.server_process import PATIENCE_S, in_background, require_log, serving
+from free_ports import free_port
 from integration.http.served import DONE, LOOK, SCRIPT, Stream, bearer, data_of, deaf_reader, ids, task
 
 
@@ -46,8 +47,7 @@ async def test_serve_tells_its_address_answers_and_ends_when_told(tmp_path: Path
 
 @pytest.mark.proves("AF-022")
 async def test_serve_listens_where_it_is_told_and_else_at_127_0_0_1_8787(tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        free = probe.getsockname()[1]
+    free = free_port()
     for options, port in ((("--host", "127.0.0.1", "--port", str(free)), free), ((), 8787)):
         fabric = Fabric(tmp_path, settings("http://127.0.0.1:1/v1"))
         started = await fabric.start("serve", *options)
@@ -121,7 +121,7 @@ async def test_told_to_stop_it_is_gone_in_time_whatever_hangs_and_the_next_one_g
         "model": (Hang(), LOOK, DONE),
         "tool": (
             *(Call("write_file", {"path": f"{number}.txt", "content": "x" * 2_000}) for number in range(60)),
-            Call("shell", {"command": "trap '' TERM INT; echo begun >> witness; sleep 60"}),
+            Call("shell", {"command": "trap '' TERM INT; echo begun >> witness; sleep 600"}),
             DONE,
         ),
     }

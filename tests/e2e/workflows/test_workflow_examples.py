@@ -19,6 +19,7 @@ from agent_fabric.infrastructure.llm.weights.download import Weights
 from agent_fabric.infrastructure.llm.weights.folder import ModelFolder, models_folder
 from agent_fabric.testing.scripted_model import Answer, Call, Entry, Finish, Responder, Script, ScriptedModel
 from e2e.fabric_process import Fabric, read_lines, settings
+from free_ports import free_port
 from integration.web.site import site
 from services import need, need_program
 
@@ -169,7 +170,7 @@ async def test_release_notes_take_what_is_named_as_one_argument_and_ask_nobody_w
 @pytest.mark.proves("A33-046", "A33-059")
 async def test_release_notes_without_a_change_fail_and_resume_from_the_writer(tmp_path: Path) -> None:
     empty = Finish(summary="Nothing much has happened.", new=[], fixed=[], other=[])
-    async with ScriptedModel([empty]) as model:
+    async with ScriptedModel([empty], port=free_port()) as model:
         fabric = copied("release-notes", tmp_path, model.base_url)
         with_history(fabric.folder)
         ended = await fabric("workflow", "run", "release-notes", "--here", "-i", "version=1.1.0", "--json")

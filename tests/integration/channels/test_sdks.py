@@ -15,7 +15,7 @@ from agent_fabric.testing.discord_standin import DiscordStandIn
 from agent_fabric.testing.slack_standin import SlackStandIn
 from agent_fabric.testing.telegram_standin import TelegramStandIn
 
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 
 
 async def test_telegrams_bot_api(monkeypatch: pytest.MonkeyPatch) -> None:

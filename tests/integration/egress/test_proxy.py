@@ -31,7 +31,7 @@ async def test_a_page_of_an_allowed_host_comes_through_and_is_counted() -> None:
 
 
 async def test_a_tunnel_carries_bytes_both_ways_and_ends_with_the_server() -> None:
-    async with listening(echo) as server, bench(ORG, Net(NAMES, server.port)) as b, asyncio.timeout(10):
+    async with listening(echo) as server, bench(ORG, Net(NAMES, server.port)) as b, asyncio.timeout(60):
         reader, writer = await b.connected()
         writer.write(b"CONNECT example.org:443 HTTP/1.1\r\nHost: example.org:443\r\n\r\nfirst")
         assert await reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 200 Connection established\r\n\r\n"
@@ -136,7 +136,7 @@ async def test_a_head_that_is_too_long_is_sent_away() -> None:
 
 
 async def test_too_many_connections_are_told_to_come_back() -> None:
-    async with bench(ORG, Net(NAMES), limits=EgressLimits(connections=2)) as b, asyncio.timeout(10):
+    async with bench(ORG, Net(NAMES), limits=EgressLimits(connections=2)) as b, asyncio.timeout(60):
         held = [await b.connected() for _ in range(2)]
         assert status(await b.get("http://example.org/")) == 503
         for _, writer in held:
@@ -170,7 +170,7 @@ async def test_when_the_bytes_are_used_up_the_stream_ends_and_nothing_more_goes_
 
 
 async def test_ending_the_proxy_ends_its_connections_and_removes_its_socket() -> None:
-    async with listening(echo) as server, asyncio.timeout(10):
+    async with listening(echo) as server, asyncio.timeout(60):
         async with bench(ORG, Net(NAMES, server.port)) as b:
             reader, writer = await b.connected()
             writer.write(b"CONNECT example.org:443 HTTP/1.1\r\n\r\n")

@@ -13,7 +13,7 @@ ONE, TWO = RunId("one"), RunId("two")
 
 
 async def ask(path: Path, url: str) -> bytes:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         reader, writer = await asyncio.open_unix_connection(path)
         writer.write(f"GET {url} HTTP/1.1\r\n\r\n".encode())
         answer = await reader.read()

@@ -15,7 +15,7 @@ import httpx2
 
 from agent_fabric.domain.fleet.protocol import CHUNK_BYTES
 
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 OPEN = 'profile = "open"\nallow_root = true\n'
 """A floor that asks for nothing, for commands that leave a trace."""
 ASKING = "allow_root = true\n"
@@ -158,16 +158,3 @@ async def read_until(client: httpx2.AsyncClient, path: str, text: bytes, seen: b
 def typed(text: str) -> dict[str, str]:
     """Return what is sent when somebody types a text into a terminal."""
     return {"data": b64encode(text.encode()).decode()}
-
-
-def processes_with(word: str) -> list[int]:
-    """Return processes whose command line has a word."""
-    found = []
-    for each in Path("/proc").iterdir():
-        if each.name.isdigit() and int(each.name) != os.getpid():
-            try:
-                if word.encode() in (each / "cmdline").read_bytes():
-                    found.append(int(each.name))
-            except OSError:
-                continue
-    return found

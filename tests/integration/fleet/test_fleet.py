@@ -14,12 +14,12 @@ from agent_fabric.domain.fleet.nodes import NodeId
 from agent_fabric.infrastructure.fleet.signing import SigningKey
 from agent_fabric.infrastructure.node.node_folder import NodeFolder
 from agent_fabric.infrastructure.node.websocket import ConnectionEnded, ConnectionRefused, WebSocket
+from e2e.fabric_process import long_sleep, running, until
 from integration.fleet.machines import (
     ASKING,
     Machine,
     enrol,
     execute,
-    processes_with,
     until_settled,
     until_status,
 )
@@ -171,7 +171,7 @@ async def test_a_new_key_takes_over_and_a_revoked_machine_is_gone_for_good(hub: 
     assert revoked.json()["status"] == "revoked"
     assert len(hub.fabric.fleet.desk.live) == 0  # its connection is closed before the answer comes
     assert machine.process is not None
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while machine.process.poll() is None:
             await asyncio.sleep(0.02)
     assert machine.process.returncode == 4
@@ -252,14 +252,11 @@ async def test_commands_die_with_their_node(hub: Served, machine: Machine, tmp_p
     await hub.client.put("/api/v1/nodes/web/policy", json={"profile": "open"})
     machine.start()
     await until_status(hub.client, "web", "online")
-    running = asyncio.create_task(execute(hub.client, "web", "setsid sleep 765.25 & sleep 765.25"))
-    async with asyncio.timeout(10):
-        while len(processes_with("765.25")) < 2:
-            await asyncio.sleep(0.02)
+    sleep = long_sleep()
+    executing = asyncio.create_task(execute(hub.client, "web", f"setsid {sleep} & {sleep}"))
+    await until(lambda: len(running(sleep)) >= 2, "the command runs")
     machine.kill()
-    async with asyncio.timeout(10):
-        while processes_with("765.25"):
-            await asyncio.sleep(0.02)
+    await until(lambda: not running(sleep), "its processes ended")
     machine.start()
-    answer = await running
+    answer = await executing
     assert answer.json()["status"] == "in_doubt", answer.text

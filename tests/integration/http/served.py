@@ -30,6 +30,7 @@ from agent_fabric.testing.scripted_model import Call, Finish, Hang, Responder, S
 from e2e.fabric_process import Fabric, Started, settings
 
 PATIENCE_S = 120.0
+PING = ": ping"
 """How long anything may take on a busy machine. Nobody waits that long unless something hangs."""
 TLS = ssl.create_default_context()
 """Made once: reading the certificates takes longer than starting a server."""
@@ -231,17 +232,19 @@ class Stream:
         """The run, as the head tells it."""
         return self.head.split("/runs/")[1].split("/")[0]
 
-    async def frame(self) -> str:
-        """Return the next frame; empty at the end of the stream."""
+    async def frame(self, *, pings: bool = False) -> str:
+        """Return the next frame, without signs of life unless they are wanted; empty at the end of the stream."""
         async with asyncio.timeout(PATIENCE_S):
-            while "\n\n" not in self._unread:
-                size = int(await self.reader.readline() or b"0", 16)
-                if not size:
-                    return ""
-                self._unread += (await self.reader.readexactly(size)).decode()
-                await self.reader.readline()
-        frame, _, self._unread = self._unread.partition("\n\n")
-        return frame
+            while True:
+                while "\n\n" not in self._unread:
+                    size = int(await self.reader.readline() or b"0", 16)
+                    if not size:
+                        return ""
+                    self._unread += (await self.reader.readexactly(size)).decode()
+                    await self.reader.readline()
+                frame, _, self._unread = self._unread.partition("\n\n")
+                if pings or frame != PING:
+                    return frame
 
     async def frames(self) -> list[str]:
         """Return all frames to the end of the stream."""

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from free_ports import free_port
 from integration.http.served import served
-from own_services import free_port, run_redis
+from own_services import run_redis
 
 pytestmark = pytest.mark.proves("A33-123", "SC-8", "SC-10")
 

@@ -13,6 +13,7 @@ from agent_fabric.config.defaults import default_settings
 from agent_fabric.domain.recruitment import ASSISTANT
 from agent_fabric.testing.scripted_model import Say, Script
 from integration.http.served import PATIENCE_S, data_of, served, task
+from integration.http.test_sessions import answered
 
 LEASE = """
 import fcntl, os, signal, sys
@@ -103,7 +104,8 @@ async def test_the_assistant_is_built_for_whoever_just_talks(tmp_path: Path) -> 
         session = (await server.client.post("/api/v1/sessions", json={})).json()["id"]
         path = f"/api/v1/sessions/{session}/messages"
         run_id = (await server.client.post(path, json={"content": "hello"})).json()["run_id"]
-        ended = await server.client.get(f"/runs/{run_id}/events?follow&full=true", timeout=30)
+        await answered(server, session, run_id)
+        ended = await server.client.get(f"/runs/{run_id}/events?full=true")
         said = (await server.client.get(path)).json()["messages"]
     assert f'"specialist_ids":["{ASSISTANT}"]' in ended.text.replace(" ", "")
     assert [(each["role"], each["content"]) for each in said] == [("user", "hello"), ("assistant", "Hello!")]

@@ -1,8 +1,6 @@
 """Two servers that share runs and wake each other over a real NATS."""
 
-import asyncio
 import json
-import os
 import statistics
 import time
 from collections.abc import AsyncIterator
@@ -15,15 +13,17 @@ import pytest
 from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.nats.bus import JetStreamBus
 from agent_fabric.infrastructure.nats.wake_ups import NatsWakeUps
+from agent_fabric.infrastructure.persistence import inbox
+from agent_fabric.interfaces.http import watch
 from agent_fabric.testing.scripted_model import Script, Slow
 from contract.durable_bus_contract import Inboxes
 from e2e.fabric_process import until
+from free_ports import free_port
 from integration.http.served import DONE, LOOK, Served, data_of, served
-from own_services import OwnService, free_port, run_nats
+from own_services import OwnService, run_nats
 
 pytestmark = pytest.mark.proves("SC-8", "SC-10")
-POLL_S = 1.2 if os.environ.get("FABRIC_TEST_STORE") else 0.5
-"""A file is looked at more often than a database that servers share."""
+POLL_S = 60.0
 TURNS = Script(turns=(*(Slow(LOOK, 0.2) for _ in range(12)), DONE))
 
 
@@ -51,32 +51,37 @@ async def lags_at(reader: Served, driver: Served) -> list[float]:
     return lags[4:]  # without what was there when it came
 
 
+@pytest.fixture
+def seldom(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Poll so seldom that only hints can be the reason that something is known."""
+    for module, name in ((watch, "POLL_S"), (watch, "SHARED_POLL_S"), (inbox, "POLL_S")):
+        monkeypatch.setattr(module, name, POLL_S)
+
+
 @pytest.mark.slow
-async def test_a_reader_elsewhere_has_each_event_at_once_and_without_nats_at_the_next_poll(tmp_path: Path) -> None:
+async def test_a_reader_elsewhere_has_each_event_also_without_nats_at_the_next_poll(tmp_path: Path) -> None:
     with run_nats() as nats:
         async with two_servers(tmp_path, nats) as (one, other):
-            lags = await lags_at(other, one)
-            assert statistics.median(lags) < POLL_S / 2, lags
             nats.kill()
-            lags = await lags_at(other, one)
-            assert statistics.median(lags) < 2 * POLL_S, lags
+            assert await lags_at(other, one)
 
 
 @pytest.mark.slow
-async def test_a_cancellation_at_another_server_reaches_the_driver_at_once(tmp_path: Path) -> None:
+@pytest.mark.usefixtures("seldom")
+async def test_an_event_or_a_cancellation_at_another_server_is_known_at_once(tmp_path: Path) -> None:
     with run_nats() as nats:
         async with two_servers(tmp_path, nats) as (one, other):
+            assert statistics.median(lags := await lags_at(other, one)) < POLL_S / 4, lags
             took = []
-            for _ in range(5):
+            for _ in range(3):
                 stream = await one.start()
                 await until(partial(one.fabric.dispatch.__contains__, RunId(stream.run_id)), "a driver")
-                await asyncio.sleep(0.3)
                 begin = time.time()
                 assert (await other.client.post(f"/runs/{stream.run_id}/cancel")).status_code == 200
                 told = [data_of(frame) for frame in await stream.frames()]
                 (cancelled,) = [event for event in told if event["kind"] == "run_cancelled"]
                 took.append(cancelled["ts"] - begin)
-            assert statistics.median(took) < POLL_S, took
+            assert statistics.median(took) < POLL_S / 4, took
 
 
 async def test_a_server_starts_and_works_without_nats_and_says_so(tmp_path: Path) -> None:

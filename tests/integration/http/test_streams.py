@@ -12,17 +12,12 @@ from agent_fabric.interfaces.http import watch
 from agent_fabric.interfaces.http.connection import Connection
 from agent_fabric.testing.scripted_model import Call, Calls, Hang, Script, Slow, Status
 from e2e.fabric_process import until
-from integration.http.served import DONE, LOOK, data_of, deaf_reader, ids, served, task
+from integration.http.served import DONE, LOOK, PING, data_of, deaf_reader, ids, served, task
 from integration.persistence.opened_store import store_of
 
 
 def lines_of(meta: dict[str, Any]) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (Path(meta["run_dir"]) / "runlog.jsonl").read_text().splitlines()]
-
-
-def events_in(frames: list[str]) -> list[str]:
-    """Leave out signs of life."""
-    return [frame for frame in frames if frame != ": ping"]
 
 
 @pytest.mark.proves("AF-032", "AF-033", "AF-034", "AF-146")
@@ -115,8 +110,8 @@ async def test_a_run_that_another_process_drives_can_be_followed_to_its_end(tmp_
     async with served(tmp_path) as server:
         process, run_id = await server.elsewhere("slower")
         first, second = await server.watch(run_id), await server.watch(run_id)
-        frames = events_in(await first.frames())
-        assert frames == events_in(await second.frames())
+        frames = await first.frames()
+        assert frames == await second.frames()
         assert (await process.ended()).code == 0
         assert data_of(frames[-1])["kind"] == "_run_done_"
         assert [data_of(frame) for frame in frames[:-1]] == lines_of(data_of(frames[-1])["payload"]["_meta"])
@@ -172,8 +167,8 @@ async def test_a_reader_gets_a_sign_of_life_while_nothing_happens(
     monkeypatch.setattr(watch, "POLL_S", 0.05)
     async with served(tmp_path) as server:
         stream = await server.start("hang")
-        frames = [await stream.frame() for _ in range(8)]
-        assert frames[-3:] == [": ping"] * 3
+        frames = [await stream.frame(pings=True) for _ in range(8)]
+        assert frames[-3:] == [PING] * 3
 
 
 @pytest.mark.sqlite  # a database that is gone comes back: tests/e2e/cluster
@@ -198,7 +193,7 @@ async def test_readers_that_never_read_get_stuck_and_cost_nothing_while_others_s
         frames = [await stream.frame() for _ in range(4 * len(turns))]
         assert ids(frames) == list(range(len(frames)))
         feed = server.live.feeds()[0]
-        await until(lambda: feed.readers == 301 and len(feed._waiting) <= 1, "all but one are stuck", timeout_s=20)
+        await until(lambda: feed.readers == 301 and len(feed._waiting) <= 1, "all but one are stuck")
         spent = time.process_time()
         await asyncio.sleep(2)
         assert time.process_time() - spent < 1, "they wait, they do not spin"
@@ -222,7 +217,7 @@ async def test_a_stream_that_nobody_reads_is_closed_after_a_while_whoever_opened
         run_id = (await server.client.post("/run", json=task(max_steps=100))).json()["_meta"]["run_id"]
         deaf = [deaf_reader(server.port, server.token, run_id, query) for _ in range(20)]
         await until(lambda: bool(server.live.feeds()), "they are served")
-        await until(lambda: not server.live.feeds(), "they are gone", timeout_s=20)
+        await until(lambda: not server.live.feeds(), "they are gone")
         for connection in deaf:
             connection.close()
 

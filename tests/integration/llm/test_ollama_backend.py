@@ -69,7 +69,7 @@ async def ask(
     must_call: str | None = None,
     pieces: list[str] | None = None,
 ) -> LLMResponse:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         return await client.chat(
             messages,
             model,

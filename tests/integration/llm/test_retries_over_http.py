@@ -24,8 +24,8 @@ from integration.http.served import served, task
 
 LOOK = Call("list_files", {})
 DONE = Finish(summary="done")
-PATIENCE_S = 30.0
-ENDED_WITHIN_S = 2.0
+PATIENCE_S = 60.0
+ENDED_WITHIN_S = 15.0
 
 
 async def until(holds: Callable[[], object]) -> None:

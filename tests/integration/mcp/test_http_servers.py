@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import socket
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -11,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from agent_fabric.domain.errors import ConfigError, ToolServerUnavailable
+from free_ports import free_port
 from integration.mcp.real_servers import node_server
 from integration.mcp.servers_for_tests import ask, server, tool_servers
 
@@ -24,13 +24,6 @@ def add(a: int, b: int) -> int:
     return a + b
 server.run("streamable-http", host="127.0.0.1", port=int(sys.argv[1]))
 """
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 @asynccontextmanager

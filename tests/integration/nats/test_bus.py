@@ -10,7 +10,8 @@ from nats.aio.client import Client
 from agent_fabric.application.ports.bus import BusMessage
 from agent_fabric.infrastructure.nats.bus import ACK_WAIT_S, STREAM, JetStreamBus
 from contract.durable_bus_contract import DurableBusContract, Inboxes, deliver, message
-from own_services import OwnService, free_port, run_nats
+from free_ports import free_port
+from own_services import OwnService, run_nats
 
 pytestmark = pytest.mark.proves("A33-090", "A33-092", "A33-132", "SC-8", "SC-12", "SC-13")
 
@@ -112,7 +113,7 @@ async def test_a_bus_that_starts_without_nats_takes_nothing_over_and_warns_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     bus = JetStreamBus(f"nats://ada:pass-1@127.0.0.1:{free_port()}")
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not caplog.records:
             assert not await bus.deliver([message(1)])
             await asyncio.sleep(0.05)
@@ -128,7 +129,7 @@ async def test_more_replicas_than_a_server_has_are_refused_in_words(
     nats: OwnService, caplog: pytest.LogCaptureFixture
 ) -> None:
     bus = JetStreamBus(nats.url, replicas=3)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while "JetStream cannot be used" not in caplog.text:
             assert not await bus.deliver([message(1)])
             await asyncio.sleep(0.05)

@@ -11,7 +11,8 @@ import pytest
 from agent_fabric.application.ports.wake_ups import INBOX
 from agent_fabric.infrastructure.nats.wake_ups import NatsWakeUps
 from contract.wake_ups_contract import PATIENCE_S, Ear, Pair, WakeUpsContract
-from own_services import OwnService, free_port, run_nats
+from free_ports import free_port
+from own_services import OwnService, run_nats
 
 pytestmark = pytest.mark.proves("SC-4", "SC-8", "SC-13")
 
@@ -94,7 +95,7 @@ async def test_starting_without_nats_works_with_one_warning(caplog: pytest.LogCa
         begin = time.monotonic()
         pair.one.listen(INBOX, ear)
         pair.one.poke(INBOX, {"run": "here"})
-        assert time.monotonic() - begin < 1, "it does not wait for NATS"
+        assert time.monotonic() - begin < 10, "it does not wait for NATS"
         assert ear.heard == [{"run": "here"}]
         await until(lambda: warnings_in(caplog))
         await asyncio.sleep(2)

@@ -24,7 +24,7 @@ from agent_fabric.infrastructure.observability.operations_log import (
 from agent_fabric.interfaces.http.access_log import AccessLog
 
 pytestmark = pytest.mark.proves("AF-149")
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 
 
 def application(left: asyncio.Event) -> FastAPI:

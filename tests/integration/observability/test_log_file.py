@@ -25,7 +25,7 @@ from agent_fabric.infrastructure.observability.operations_log import (
 from services import need
 
 pytestmark = pytest.mark.proves("AF-149")
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 
 
 @pytest.fixture(autouse=True)

@@ -30,6 +30,7 @@ from agent_fabric.domain.runs.task import RunResult, RunStatus
 from agent_fabric.domain.workflows.definition import definition_from
 from agent_fabric.testing.scripted_model import Call, Finish, Script, ScriptedModel
 from e2e.fabric_process import local_fabric, settings
+from free_ports import free_port
 from services import need, need_program
 
 DONE = Finish(summary="done")
@@ -531,16 +532,8 @@ async def test_a_push_over_ssh_arrives(project: Project) -> None:
     assert project.pushed == git(project.at, "rev-parse", "HEAD")
 
 
-def free_port() -> int:
-    import socket  # noqa: PLC0415
-
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return int(taken.getsockname()[1])
-
-
 async def listening(port: int) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while True:
             try:
                 _, writer = await asyncio.open_connection("127.0.0.1", port)

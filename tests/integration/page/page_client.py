@@ -12,7 +12,7 @@ from websockets.asyncio.client import ClientConnection, connect
 
 from integration.http.served import TLS, Served
 
-PATIENCE_S = 15.0
+PATIENCE_S = 60.0
 
 
 @dataclass

@@ -244,7 +244,7 @@ async def test_a_forged_answer_in_the_inbox_is_refused(folder: SealedFolder) -> 
     waiting = held.receive()
     folder.tamper("INSERT INTO inbox (run, kind, payload, created_at) VALUES (1, 'approval', CAST('{}' AS BLOB), 0)")
     with pytest.raises(StoreUnavailable, match="not sealed"):
-        await asyncio.wait_for(waiting, 5)
+        await asyncio.wait_for(waiting, 60)
     await held.release()
 
 

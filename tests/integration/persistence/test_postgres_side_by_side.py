@@ -41,7 +41,7 @@ from contract.run_repository_contract import CREATED, OTHER, RUN, completed, log
 from integration.persistence.postgres_storage import open_tables
 from postgres_cluster import Cluster
 
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 SOON_S = 0.4
 MORE = log(RunResumed(by="person", driver="a test"), first=1)
 

@@ -74,7 +74,7 @@ async def burst(store: PostgresStore, names: list[str]) -> list[Any]:
 
     def wait(_connection: SqlConnection) -> None:
         begun.set()
-        assert go.wait(10)
+        assert go.wait(60)
 
     first = store.write(wait)
     await asyncio.to_thread(begun.wait, 10)

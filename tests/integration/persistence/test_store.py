@@ -176,7 +176,7 @@ class Burst:
     async def __aenter__(self) -> None:
         def wait(connection: apsw.Connection) -> None:
             self._begun.set()
-            assert self._go.wait(10)
+            assert self._go.wait(60)
 
         self._first = asyncio.ensure_future(self._writer.write(wait))
         await asyncio.to_thread(self._begun.wait, 10)
@@ -247,7 +247,7 @@ async def test_a_follower_that_fails_does_not_end_the_writer(tmp_path: Path) -> 
     def fail() -> None:
         raise RuntimeError("a follower's bug")
 
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         await writer.write(lambda _: None, after=fail)
         await writer.write(lambda _: None)
     writer.close()
@@ -258,7 +258,7 @@ async def test_a_write_after_the_end_is_refused_and_never_waited_for(tmp_path: P
     writer = Writer(tmp_path / "fabric.db")
     writer.close()
     with pytest.raises(StoreUnavailable):
-        await asyncio.wait_for(writer.write(lambda _: None, alone=alone), 5)
+        await asyncio.wait_for(writer.write(lambda _: None, alone=alone), 60)
 
 
 async def test_an_append_that_nobody_waits_for_any_more_is_followed_by_the_next(store: Store) -> None:
@@ -272,7 +272,7 @@ async def test_an_append_that_nobody_waits_for_any_more_is_followed_by_the_next(
         await asyncio.sleep(0)
         last = asyncio.create_task(held.append(log(RunInterrupted(reason="stopped"), first=3)))
         await asyncio.sleep(0)
-    await asyncio.wait({task, last}, timeout=5)
+    await asyncio.wait({task, last}, timeout=60)
     await held.release()
     await last
     assert [event.seq for event in await runs.read(RUN)] == [0, 1, 2, 3]
@@ -547,11 +547,11 @@ async def test_a_long_read_holds_up_neither_short_reads_nor_the_inbox(runs: SqlR
         return may_end.wait(20)
 
     long = asyncio.create_task(store.read(read_long))
-    assert await asyncio.to_thread(reading.wait, 5)
+    assert await asyncio.to_thread(reading.wait, 60)
     try:
         assert store.read_now(lambda connection: connection.execute("SELECT count(*) FROM runs").get) == 1
         await runs.post(RUN, "cancel", {})
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             assert [row.kind for row in await held.receive()] == ["cancel"]
         assert not long.done()
     finally:
@@ -569,7 +569,7 @@ async def test_the_inbox_reads_rows_of_runs_that_wait_for_them_and_no_others(
     sql(store.path, "UPDATE inbox SET payload = x'00'")
     held = await runs.create(RUN, CREATED)
     await runs.post(RUN, "mine", {})
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         assert [row.kind for row in await held.receive()] == ["mine"]
     await held.release()
 
@@ -596,7 +596,7 @@ async def test_one_failed_look_into_the_inbox_does_not_make_a_driver_deaf(runs: 
         watch.exception()  # or Python would complain that nobody looked at it
     await runs.post(RUN, "cancel", {})
     try:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             await waiting
     finally:
         await held.release()

@@ -148,7 +148,7 @@ async def test_without_redis_nobody_waits_and_when_it_is_back_it_is_used(
         for _ in range(50):
             assert await other.get(SESSION, RUN) is None
             await put(one, CONTEXT)
-        assert time.monotonic() - began < 3 * RETRY_S
+        assert time.monotonic() - began < 10 * RETRY_S
     assert len([each for each in caplog.records if "read from the log" in each.message]) == 2, "each says it once"
     server.start() if how == "killed" else server.go_on()
     one._away_until = other._away_until = 0.0

@@ -29,7 +29,7 @@ from agent_fabric.infrastructure.sandbox.levels_boxes import make_box
 async def main():
     box = make_box(sys.argv[1], Path(sys.argv[2]), "test", SandboxConfig())
     try:
-        await box.run_command("true", timeout_s=10)
+        await box.run_command("true", timeout_s=60)
     except ConfigError as error:
         print(error.message)
         print(error.hint)

@@ -155,7 +155,7 @@ async def test_nothing_outlives_its_command_and_one_out_of_time_may_clean_up(box
     begun = time.monotonic()
     deaf = await box.run_command("trap '' TERM; sleep 300; sleep 300", timeout_s=1)
     assert (deaf.exit_code, deaf.timed_out) == (-signal.SIGKILL, True)
-    assert time.monotonic() - begun < 10
+    assert time.monotonic() - begun < 60
     assert (await box.run_command("echo again", timeout_s=30)).stdout == b"again\n"
 
 
@@ -274,7 +274,7 @@ async def test_the_guard_of_effects_ends_a_container_too(
                 assert not running.done(), running
                 await asyncio.sleep(0.05)
         guard.renew(boot_time())  # nothing of this process is asked: it might be frozen
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while witness.stat().st_size != await _size_later(witness):
                 pass
         assert await containers(engine, run_id) == []

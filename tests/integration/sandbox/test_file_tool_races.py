@@ -22,7 +22,7 @@ from agent_fabric.infrastructure.tools.files import ReadFile, WriteFile
 from agent_fabric.infrastructure.tools.search import SearchFiles
 from effort import effort, report
 
-CONTEXT = ToolContext(run_id=RunId("run"), call_id=CallId("call"), timeout_s=10, network_allowed=False)
+CONTEXT = ToolContext(run_id=RunId("run"), call_id=CallId("call"), timeout_s=60, network_allowed=False)
 OUTSIDE, HIDDEN = "outside: a secret needle", "hidden: a secret needle"
 READS, CHANGES, SEARCHES = effort(2_000, 20_000), effort(700, 7_000), effort(20, 200)
 

@@ -121,7 +121,7 @@ async def test_without_commands_a_box_has_files_and_says_why(tmp_path: Path) -> 
     box = RunSandboxes(choice, SandboxConfig()).for_run(RunId("r"), str(tmp_path), network_allowed=False)
     assert await box.write_file("a", b"x") is True
     with pytest.raises(PermissionError, match="started as root and no sandbox works"):
-        await box.run_command("true", timeout_s=5)
+        await box.run_command("true", timeout_s=60)
 
 
 async def test_a_run_has_one_box_for_all_its_packs_until_it_is_closed(tmp_path: Path) -> None:
@@ -131,14 +131,14 @@ async def test_a_run_has_one_box_for_all_its_packs_until_it_is_closed(tmp_path: 
     assert sandboxes.level == "B"
     assert sandboxes.for_run(RunId("one"), str(tmp_path), network_allowed=False) is first
     assert other is not first
-    await first.run_command("echo kept > $TMPDIR/x", timeout_s=10)
-    assert (await first.run_command("cat $TMPDIR/x", timeout_s=10)).stdout == b"kept\n"
+    await first.run_command("echo kept > $TMPDIR/x", timeout_s=60)
+    assert (await first.run_command("cat $TMPDIR/x", timeout_s=60)).stdout == b"kept\n"
     assert await sandboxes.end_leftovers(RunId("one"), str(tmp_path)) == 0
     await sandboxes.close(RunId("one"))
     await sandboxes.close(RunId("never there"))
     again: Sandbox = sandboxes.for_run(RunId("one"), str(tmp_path), network_allowed=False)
     assert again is not first
-    assert (await again.run_command("cat $TMPDIR/x", timeout_s=10)).exit_code == 1
+    assert (await again.run_command("cat $TMPDIR/x", timeout_s=60)).exit_code == 1
     await sandboxes.aclose()
 
 

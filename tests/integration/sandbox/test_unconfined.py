@@ -54,7 +54,7 @@ def seen(output: bytes) -> dict[str, str]:
 
 async def environment_of_a_command(workspace: Path, environment: Mapping[str, str]) -> dict[str, str]:
     sandbox = UnconfinedSandbox(workspace, RUN, environment={"PATH": os.environ["PATH"], **environment})
-    return seen((await sandbox.run_command("env", timeout_s=10)).stdout)
+    return seen((await sandbox.run_command("env", timeout_s=60)).stdout)
 
 
 def started_as_of(run_id: str) -> subprocess.Popen[bytes]:
@@ -102,34 +102,34 @@ async def test_a_command_sees_no_keys_or_tokens(workspace: Path) -> None:
 
 @LINUX
 async def test_a_command_inherits_no_open_file(workspace: Path) -> None:
-    outcome = await UnconfinedSandbox(workspace, RUN).run_command("echo /proc/self/fd/*; echo $BASHPID", timeout_s=10)
+    outcome = await UnconfinedSandbox(workspace, RUN).run_command("echo /proc/self/fd/*; echo $BASHPID", timeout_s=60)
     # 255 would be bash's own script; the glob itself opens 3.
     assert outcome.stdout.split(b"\n")[0].split() == [b"/proc/self/fd/%d" % number for number in range(4)]
 
 
 async def test_a_command_has_no_child_that_it_did_not_start(workspace: Path) -> None:
     code = "import os\ntry:\n    os.wait()\nexcept ChildProcessError:\n    print('none')"
-    outcome = await UnconfinedSandbox(workspace, RUN).run_command(f'{sys.executable} -c "{code}"', timeout_s=10)
+    outcome = await UnconfinedSandbox(workspace, RUN).run_command(f'{sys.executable} -c "{code}"', timeout_s=60)
     assert (outcome.stdout, outcome.timed_out) == (b"none\n", False)
 
 
 async def test_a_workspace_that_is_gone_is_an_error_that_does_not_name_its_place(tmp_path: Path) -> None:
     sandbox = UnconfinedSandbox(tmp_path / "none", RUN)
     with pytest.raises(FileNotFoundError, match="cannot be started") as caught:
-        await sandbox.run_command("true", timeout_s=10)
+        await sandbox.run_command("true", timeout_s=60)
     assert str(tmp_path) not in str(caught.value)
 
 
 async def test_a_command_too_long_for_the_system_fails_clearly(workspace: Path) -> None:
     with pytest.raises(OSError, match="cannot be started: Argument list too long"):
-        await UnconfinedSandbox(workspace, RUN).run_command(": " + "x" * 20_000_000, timeout_s=10)
+        await UnconfinedSandbox(workspace, RUN).run_command(": " + "x" * 20_000_000, timeout_s=60)
 
 
 async def test_the_limit_on_output_holds_to_the_byte(workspace: Path) -> None:
     sandbox = UnconfinedSandbox(workspace, RUN, max_output_bytes=5)
-    exact = await sandbox.run_command("printf 12345", timeout_s=10)
+    exact = await sandbox.run_command("printf 12345", timeout_s=60)
     assert (exact.stdout, exact.stdout_dropped) == (b"12345", 0)
-    longer = await sandbox.run_command("printf 123456789", timeout_s=10)
+    longer = await sandbox.run_command("printf 123456789", timeout_s=60)
     assert (longer.stdout, longer.stdout_dropped) == (b"12789", 4)
 
 
@@ -138,15 +138,15 @@ async def test_a_hundred_megabytes_pass_without_being_kept(workspace: Path) -> N
     outcome = await UnconfinedSandbox(workspace, RUN).run_command("head -c 100000000 /dev/zero", timeout_s=20)
     assert len(outcome.stdout) + outcome.stdout_dropped == 100_000_000
     assert len(outcome.stdout) == 64 * 1024
-    assert time.monotonic() - begun < 10
+    assert time.monotonic() - begun < 60
 
 
 async def test_no_file_stays_open_after_commands(workspace: Path) -> None:
     sandbox = UnconfinedSandbox(workspace, RUN)
-    await sandbox.run_command("true", timeout_s=10)
+    await sandbox.run_command("true", timeout_s=60)
     before = len(names(Path("/dev/fd")))
     for _ in range(5):
-        await sandbox.run_command("true", timeout_s=10)
+        await sandbox.run_command("true", timeout_s=60)
         await sandbox.run_command("sleep 60", timeout_s=0.01)
         await sandbox.write_file("a/b", b"")
         await sandbox.list_files(".", max_entries=10)
@@ -172,8 +172,8 @@ async def test_a_driver_killed_takes_the_processes_of_its_command_with_it(
         await witness.begun()
         assert lives(driver.pid)
         driver.send_signal(signal.SIGKILL)
-        assert driver.wait(timeout=5) == -signal.SIGKILL
-        deadline = time.monotonic() + 5
+        assert driver.wait(timeout=60) == -signal.SIGKILL
+        deadline = time.monotonic() + 60
         while witness.alive():
             assert time.monotonic() < deadline, "a process of the command outlived its driver"
             await asyncio.sleep(0.01)
@@ -190,7 +190,7 @@ async def test_leftovers_of_this_run_end_and_those_of_others_do_not(workspace: P
     ours, theirs, similar = started_as_of(run), started_as_of("another"), started_as_of(f"{run}2")
     try:
         assert await UnconfinedSandbox(workspace, run).end_leftovers() == 1
-        assert ours.wait(timeout=5) == -signal.SIGKILL
+        assert ours.wait(timeout=60) == -signal.SIGKILL
         assert theirs.poll() is None
         assert similar.poll() is None
         assert await UnconfinedSandbox(workspace, run).end_leftovers() == 0

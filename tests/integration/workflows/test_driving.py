@@ -26,7 +26,7 @@ from agent_fabric.testing.scripted_model import Finish, Script, ScriptedModel
 from e2e.fabric_process import local_fabric, settings
 from integration.persistence.opened_store import store_of
 
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,7 +246,7 @@ async def test_the_prompts_of_an_agent_are_filled_in_from_the_state_of_the_workf
 
 @pytest.mark.parametrize("how", ["cancel", "stop"])
 async def test_a_command_under_way_ends_with_its_workflow(bench: Bench, how: str) -> None:
-    run_id, driving = await bench.start(command("long", "bash -c 'touch begun; sleep 60; touch survived'"))
+    run_id, driving = await bench.start(command("long", "bash -c 'touch begun; sleep 600; touch survived'"))
     await bench.until(run_id, "tool_call")
     if how == "cancel":
         await bench.fabric.cancel_run(run_id, by="kim", reason="enough")
@@ -268,7 +268,7 @@ async def test_a_command_under_way_ends_with_its_workflow(bench: Bench, how: str
 
 async def test_an_idempotent_command_runs_again_by_itself_after_a_crash(bench: Bench) -> None:
     run_id, driving = await bench.start(
-        command("long", "bash -c 'echo x >> tries; test $(wc -l < tries) -ge 2 || sleep 60'", idempotent=True)
+        command("long", "bash -c 'echo x >> tries; test $(wc -l < tries) -ge 2 || sleep 600'", idempotent=True)
     )
     await bench.until(run_id, "tool_call")
     await asyncio.sleep(0.5)
@@ -282,7 +282,7 @@ async def test_an_idempotent_command_runs_again_by_itself_after_a_crash(bench: B
 async def test_fail_fast_stops_what_runs_beside_a_failure(bench: Bench) -> None:
     result = await asyncio.wait_for(
         bench.run(
-            command("bad", "bash -c 'sleep 0.3; exit 1'"), command("slow", "sleep 60"), execution={"fail_fast": True}
+            command("bad", "bash -c 'sleep 0.3; exit 1'"), command("slow", "sleep 600"), execution={"fail_fast": True}
         ),
         PATIENCE_S,
     )
@@ -293,9 +293,9 @@ async def test_fail_fast_stops_what_runs_beside_a_failure(bench: Bench) -> None:
 
 
 async def test_the_whole_and_each_step_have_time_outs(bench: Bench) -> None:
-    result = await asyncio.wait_for(bench.run(command("slow", "sleep 60", timeout=0.5)), PATIENCE_S)
+    result = await asyncio.wait_for(bench.run(command("slow", "sleep 600", timeout=0.5)), PATIENCE_S)
     assert result.status is RunStatus.FAILED
-    result = await asyncio.wait_for(bench.run(command("slow", "sleep 60"), execution={"timeout": 0.5}), PATIENCE_S)
+    result = await asyncio.wait_for(bench.run(command("slow", "sleep 600"), execution={"timeout": 0.5}), PATIENCE_S)
     assert result.status is RunStatus.FAILED
     assert result.error is not None
     assert "0.5" in result.error.message
@@ -400,7 +400,7 @@ async def test_a_child_that_waits_for_a_person_wakes_its_workflow_when_it_has_en
 async def test_a_cancelled_workflow_ends_the_runs_that_work_for_it(tmp_path: Path) -> None:
     (tmp_path / "workflow-definitions").mkdir()
     (tmp_path / "workflow-definitions" / "inner.yaml").write_text(
-        "name: inner\nversion: 1.0.0\nsteps:\n  - {id: long, action: run-command, command: sleep 60}\n"
+        "name: inner\nversion: 1.0.0\nsteps:\n  - {id: long, action: run-command, command: sleep 600}\n"
     )
     async with _bench(tmp_path) as bench:
         run_id, driving = await bench.start({"id": "call", "action": "workflow", "workflow": "inner"})

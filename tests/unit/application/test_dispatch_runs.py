@@ -98,7 +98,7 @@ async def test_one_too_many_is_refused_before_it_is_created() -> None:
 async def test_whoever_stops_waiting_does_not_stop_the_run() -> None:
     bench = Bench()
     drive = await bench.start("task")
-    waiting = asyncio.create_task(asyncio.wait_for(asyncio.shield(drive.outcome), 5))
+    waiting = asyncio.create_task(asyncio.wait_for(asyncio.shield(drive.outcome), 60))
     await settle()
     waiting.cancel()
     bench.answers.release()
@@ -217,7 +217,7 @@ async def test_what_was_left_is_taken_up_in_turn_and_what_cannot_be_is_skipped(
     taking = asyncio.create_task(ResumeUnfinishedRuns(Picky(), again)(runs))  # type: ignore[arg-type]  # as much of it as is used
     bench.answers.release()
     bench.answers.release()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         await taking
         while again.running:
             await asyncio.sleep(0)

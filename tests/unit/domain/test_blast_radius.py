@@ -41,7 +41,7 @@ def test_what_is_written_is_not_what_is_touched() -> None:
 
 
 def test_long_and_broken_commands_cost_little() -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     for text in ("a.a" * 100_000, "x@" * 50_000, "if then (" * 2_000, "/a" * 50_000, "http://[" * 10_000):
         radius({"command": text, "url": text})
-    assert time.perf_counter() - started < 5
+    assert time.process_time() - started < 5

@@ -499,7 +499,7 @@ def test_every_program_that_bash_starts_was_reported(bash: tuple[str, Path], tmp
             start_new_session=True,
         )
         try:
-            process.wait(timeout=10)
+            process.wait(timeout=60)
         finally:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)

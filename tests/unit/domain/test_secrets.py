@@ -199,11 +199,11 @@ def test_other_wrapped_data_stays_as_it_is_and_takes_no_time() -> None:
     secrets.learn({"KEY": LONG_KEY})
     other = base64.encodebytes(bytes(range(256)) * 20).decode()
     assert secrets.hide(other) == other
-    began = time.perf_counter()
+    began = time.process_time()
     secrets.hide("A" * 2_000_000)
     secrets.hide(("A" * 59 + "\n") * 30_000)
     secrets.hide(("A" * 60 + "\\") * 30_000)
-    assert time.perf_counter() - began < 5
+    assert time.process_time() - began < 5
 
 
 @pytest.mark.parametrize("value", [KEY, LONG_KEY])

@@ -41,7 +41,7 @@ async def test_one_process_listens_and_the_next_one_takes_over() -> None:
         each.run.pause = lambda _: asyncio.sleep(0.01)
         channels.append(channel)
         runs.append(asyncio.ensure_future(each.run()))
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         await channels[0].listens.wait()
         await asyncio.sleep(0.05)
         assert channels[1].status.state.value == "elsewhere"

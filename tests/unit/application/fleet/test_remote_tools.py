@@ -91,7 +91,7 @@ async def test_what_an_agent_wants_is_signed_before_it_is_approved() -> None:
     await tools.dispatch.commands.move(
         prepared.execution_id, waiting, since=(waiting,), at=0.0, signatures=(signature,)
     )
-    done = await asyncio.wait_for(run_command(tools, "c1", "systemctl restart nginx"), 5)
+    done = await asyncio.wait_for(run_command(tools, "c1", "systemctl restart nginx"), 60)
     assert (done.status, done.signatures, done.approver) == (CommandStatus.SUCCESS, (signature,), "ada")
 
 

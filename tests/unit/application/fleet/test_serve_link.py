@@ -153,7 +153,7 @@ async def settled(server: Server, document: Mapping[str, Any], command: str, ver
     await store.commands.add(queued)
     await store.nodes.update(WEB, {"security_policy_json": dict(document)})
     link, _, _ = await server.connect(StubPeer(done))
-    async with asyncio.timeout(5.0):
+    async with asyncio.timeout(60):
         found = await server.dispatch.outcome(queued.execution_id)
     await link.ended()
     return found, queued
@@ -192,7 +192,7 @@ async def test_a_node_that_missed_a_change_of_policy_gets_it_and_is_asked_again(
     command = server.dispatch.command(wish, Ruling(Verdict.ALLOW, "", "r", ""), CommandStatus.QUEUED)
     await store.commands.add(command)
     link, _, _ = await server.connect(StubPeer(behind))
-    async with asyncio.timeout(5.0):
+    async with asyncio.timeout(60):
         found = await server.dispatch.outcome(command.execution_id)
     assert found.status is CommandStatus.SUCCESS
     assert heard == [Method.EXECUTE, Method.POLICY_SYNC, Method.EXECUTE]
@@ -218,7 +218,7 @@ async def test_a_store_that_is_away_for_a_moment_does_not_end_the_sending() -> N
     wish = Wish(node=store.nodes.kept[WEB], tool_name="run_command", arguments={"command": "uptime"}, by="ada")
     command = server.dispatch.command(wish, Ruling(Verdict.ALLOW, "", "r", ""), CommandStatus.QUEUED)
     await server.dispatch.send(command)
-    async with asyncio.timeout(5.0):
+    async with asyncio.timeout(60):
         assert (await server.dispatch.outcome(command.execution_id)).status is CommandStatus.SUCCESS
     await link.ended()
 
@@ -240,14 +240,14 @@ async def test_what_a_halted_plan_has_queued_waits_and_what_an_aborted_one_has_i
     assert store.commands.kept[command.execution_id].status is CommandStatus.QUEUED
     server.plan = PlanStatus.RUNNING
     server.live.poke(WEB)
-    async with asyncio.timeout(5.0):
+    async with asyncio.timeout(60):
         assert (await server.dispatch.outcome(command.execution_id)).status is CommandStatus.SUCCESS
     server.plan = PlanStatus.ABORTED
     other = server.dispatch.command(
         replace(wish, execution_id="other"), Ruling(Verdict.ALLOW, "", "r", ""), CommandStatus.QUEUED
     )
     await server.dispatch.send(other)
-    async with asyncio.timeout(5.0):
+    async with asyncio.timeout(60):
         assert (await server.dispatch.outcome("other")).status is CommandStatus.CANCELLED
     assert len([method for method, _ in peer.calls if method == Method.EXECUTE]) == 1
     await link.ended()
@@ -275,7 +275,7 @@ async def test_at_most_eight_calls_are_under_way_on_a_connection() -> None:
     await asyncio.sleep(0.02)
     assert len(peer.calls) == 8
     answered.set()
-    async with asyncio.timeout(5.0):
+    async with asyncio.timeout(60):
         for each in sent:
             assert (await server.dispatch.outcome(each.execution_id)).status is CommandStatus.SUCCESS
     await link.ended()

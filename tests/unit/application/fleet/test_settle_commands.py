@@ -73,7 +73,7 @@ async def test_a_store_that_is_gone_for_a_while_ends_no_duty(monkeypatch: pytest
         looked.clear()
         monkeypatch.setattr(repository, "list", listed)
         task = asyncio.create_task(duty())
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             await looked.wait()
         task.cancel()
         with suppress(asyncio.CancelledError):

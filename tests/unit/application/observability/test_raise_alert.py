@@ -92,7 +92,7 @@ async def delivered(post: ListPost) -> tuple[FrozenClock, Recorded]:
 
     watching = asyncio.create_task(alerts(vitals))
     alerts.publish(RunId("r"), [BAD])
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while not post.sent and not log.lines:
             await asyncio.sleep(0.001)
     watching.cancel()

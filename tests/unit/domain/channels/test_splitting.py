@@ -125,6 +125,6 @@ def test_a_link_shows_where_it_leads() -> None:
     "hostile", ["*" * 20_000, "_a " * 10_000, "`" * 20_000, "[" * 20_000, "**a_" * 8_000, "> " * 9_000]
 )
 def test_hostile_text_is_read_in_proportion_to_its_length(hostile: str) -> None:
-    before = time.perf_counter()
+    before = time.process_time()
     read_markdown(hostile)
-    assert time.perf_counter() - before < 2
+    assert time.process_time() - before < 2

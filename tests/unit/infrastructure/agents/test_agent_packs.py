@@ -175,7 +175,7 @@ async def test_only_one_run_at_a_time_has_an_agent_that_says_so(tmp_path: Path) 
     done, _ = await asyncio.wait([waiting], timeout=0.3)
     assert not done
     await first.aclose()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         await waiting
     await second.aclose()
     await other.aclose()

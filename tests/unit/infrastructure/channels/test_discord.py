@@ -59,7 +59,7 @@ async def connected(
         channel = DiscordChannel(_token, SystemClock(), newest, api_base=discord.api_base, back_off_s=(0.01,))
         receiving = asyncio.ensure_future(channel.receive(inbox))
         try:
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(60):
                 await until_linked(discord)
             yield discord, channel
         finally:
@@ -156,7 +156,7 @@ async def test_a_press_is_acknowledged_and_answered_to_the_one_who_pressed() -> 
         press = await inbox.next()
         assert isinstance(press, ButtonPress)
         assert (press.sender.id, press.data, press.message_id) == ("8", "v1.a.x.y", discord.messages[0]["id"])
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while not discord.deferred:
                 await asyncio.sleep(0.01)
         await channel.answer(press, "not yours")

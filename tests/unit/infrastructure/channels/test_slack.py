@@ -57,7 +57,7 @@ class Inbox:
         self.something.set()
 
     async def next(self) -> Inbound:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             await self.something.wait()
         self.something.clear()
         return self.came[-1]
@@ -88,7 +88,7 @@ async def connected(
         )
         receiving = asyncio.ensure_future(channel.receive(inbox))
         try:
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(60):
                 await until_linked(slack)
             yield slack, channel
         finally:
@@ -114,7 +114,7 @@ async def test_nothing_is_acknowledged_before_it_is_durable_and_a_new_socket_bri
         assert isinstance(mention, InboundMessage)
         assert (mention.text, mention.is_addressed, mention.place.is_direct) == ("and you?", True, False)
         assert mention.place.thread == mention.message_id
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while slack.unacknowledged:
                 await asyncio.sleep(0.01)
         assert (channel.status.state, channel.status.account) == (ChannelState.CONNECTED, ACCOUNT)
@@ -155,7 +155,7 @@ async def test_without_a_socket_the_token_is_looked_after_and_deliveries_are_rea
         with pytest.raises(ConfigError):
             await channel.receive(Inbox())
         receiving = asyncio.ensure_future(channel.receive(Inbox()))
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while channel.status.state is not ChannelState.CONNECTED:
                 await asyncio.sleep(0.01)
         assert await channel.identity() == Bot("T1", BOT)

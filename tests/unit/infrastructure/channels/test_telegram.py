@@ -68,7 +68,7 @@ class Taken:
 
 
 async def _until(true: Callable[[], bool]) -> None:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while not true():
             await asyncio.sleep(0.01)
 

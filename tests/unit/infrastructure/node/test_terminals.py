@@ -19,7 +19,7 @@ from agent_fabric.infrastructure.node.terminals import TerminalProblem, Terminal
 
 ID = "execution-1"
 INSTANCE = "terminal-test"
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 
 
 @pytest.fixture

@@ -52,7 +52,7 @@ class FakeServers:
 
     async def connect(self, server: MCPServerConfig, *, workspace: str, sandbox: Sandbox | None = None) -> FakeTools:
         self.waiting += 1
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             while self.waiting < len(self.ways):  # until all are at it: they are opened at once
                 await asyncio.sleep(0)
         found: FakeTools = self.ways[server.name]()

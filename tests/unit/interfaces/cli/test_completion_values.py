@@ -132,7 +132,7 @@ def test_a_store_that_cannot_be_read_offers_nothing_and_says_nothing(
         lock.execute("PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE; UPDATE runs SET status = 'x'")
     started = time.monotonic()
     assert complete_value(asked("fabric logs show ")) in (0, NO_FILES)
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 30
     out, err = capfd.readouterr()
     assert err == ""
     # Locked for itself alone, a database has no shared index: what was there before is read.
