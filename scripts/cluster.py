@@ -27,7 +27,8 @@ sys.path.insert(0, str(ROOT / "tests"))  # which start the same services
 import pytest  # noqa: E402 - see above
 
 from agent_fabric.testing.scripted_model import Call, Finish, Script, ScriptedModel, Slow  # noqa: E402 - see above
-from own_services import free_port, run_nats, run_redis  # noqa: E402 - see above
+from free_ports import free_port  # noqa: E402 - see above
+from own_services import run_nats, run_redis  # noqa: E402 - see above
 from postgres_cluster import run_cluster  # noqa: E402 - see above
 
 START_TIMEOUT_S = 60.0
