@@ -122,7 +122,7 @@ def new_context(browser: Browser, *, narrow: bool = False, dark: bool = False, *
         reduced_motion="reduce",
         **more,
     )
-    context.set_default_timeout(10_000)
+    context.set_default_timeout(60_000)
     return context
 
 

@@ -63,7 +63,9 @@ class PackWithTools(WrappedPack):
         return await function(args, context)
 
     def _require_different_names(self) -> None:
-        twice = repeated_names((*self.tool_definitions, *self.hidden_tools))
+        offered = self.tool_definitions
+        # One that a pack offers may be hidden as well: from small models, which get it in two steps.
+        twice = repeated_names((*offered, *(spec for spec in self.hidden_tools if spec not in offered)))
         if twice:
             raise RecruitError(
                 f"The pack {self._specialist_id!r} would have more than one tool named {', '.join(map(repr, twice))}",
