@@ -301,6 +301,8 @@ class FolderHeld(FabricError):
     """Another living run works in this project folder."""
 
     code = "folder_held"
+    holder = ""
+    """Who works there: a run's id, or words."""
 
 
 class DriverConflict(FabricError):

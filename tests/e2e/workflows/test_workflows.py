@@ -100,6 +100,7 @@ CALLS: Mapping[str, Any] = {
 }
 META = {
     "run_id",
+    "idle_since_sent_back",
     "sent_back",
     "status",
     "run_dir",

@@ -1,5 +1,6 @@
 """The real engine at work in a project folder; only what the model says is scripted."""
 
+import asyncio
 from dataclasses import replace
 from pathlib import Path
 
@@ -79,6 +80,22 @@ async def test_a_task_for_a_folder_that_is_taken_makes_no_run(tmp_path: Path) ->
                 await watching(fabric)(task)
             assert [one.name for one in (tmp_path / ".fabric" / "runs").iterdir()] == [other]
     project.records.close()
+
+
+async def test_a_task_for_a_folder_whose_run_has_just_ended_waits_until_it_lets_go(tmp_path: Path) -> None:
+    async with ScriptedModel(Script(turns=(WRITE, Finish(summary="done")))) as model:
+        configured = settings(model.base_url)
+        async with local_fabric(tmp_path, configured) as fabric:
+            task = replace(
+                task_from(read_config({}, overrides=configured).config, "do it", pack="engineering"),
+                workspace=str(tmp_path),
+            )
+            first = await watching(fabric)(task)
+            locks = ChangeRecorder(fabric.records.layout).locks
+            hold = locks.hold(tmp_path, f"Run {first.run_id}")
+            asyncio.get_running_loop().call_later(0.3, hold.release)
+            second = await watching(fabric)(task)
+            assert second.status is RunStatus.COMPLETED, second.error
 
 
 async def test_contents_that_no_run_needs_are_forgotten_but_not_while_one_works(tmp_path: Path) -> None:

@@ -79,10 +79,12 @@ class FolderLocks:
             with suppress(OSError):
                 holder = os.pread(descriptor, _MAX_NAME_BYTES, 0)
             os.close(descriptor)
-            raise FolderHeld(
+            held = FolderHeld(
                 f"{holder.decode(errors='replace') or 'another run'} works in {wanted}, or in a folder around it",
                 hint="Wait until it has ended, or end it with `fabric cancel`. One run at a time works in a project.",
-            ) from None
+            )
+            held.holder = holder.decode(errors="replace").removeprefix("Run ")
+            raise held from None
         except OSError:
             os.close(descriptor)
             raise

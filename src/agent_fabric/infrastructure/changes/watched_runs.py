@@ -5,13 +5,14 @@ The recorder is imported when a run works in a project folder: other runs do not
 
 import asyncio
 import os
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agent_fabric.application.ports.runs import HeldLog, HeldRun, InboxRow, NewRun, RunRepository
-from agent_fabric.domain.errors import FabricError, FolderHeld
+from agent_fabric.domain.errors import FabricError, FolderHeld, RunNotFound
 from agent_fabric.domain.events import Event, RunCreated
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunStatus
@@ -22,6 +23,9 @@ from agent_fabric.infrastructure.workspaces.movable import is_own
 
 if TYPE_CHECKING:
     from agent_fabric.infrastructure.changes.recorder import ChangeRecorder, OpenDrive
+
+LETS_GO_S = 10.0
+"""How long a run that has ended may take to let go of its folder."""
 
 Notice = Callable[[RunId, str], None]
 """Tells the person behind a run what is going on."""
@@ -100,21 +104,43 @@ class WatchedRuns:
         require_workspace_unlinked(body.workspace)
         if not folder.is_dir():  # noqa: ASYNC240 - one look
             return None  # whoever drives the run says so, in better words
-        beginning = asyncio.ensure_future(on_own_thread(lambda: self._recorder.begin(run_id, folder)))
-        try:
-            drive = await asyncio.shield(beginning)
-        except asyncio.CancelledError:
-            beginning.add_done_callback(self._give_up)
-            raise
-        except FolderHeld:
-            if body.parent is None:
-                raise
-            return None  # by its workflow, which records what its steps change
+        drive = await self._locked(run_id, folder, waits=body.parent is None)
+        if drive is None:
+            return None  # its workflow has the folder, and records what its steps change
         from agent_fabric.infrastructure.changes.recorder import said_of  # noqa: PLC0415 - see above
 
         if text := said_of(drive.before):
             self.notice(run_id, text)
         return drive
+
+    async def _locked(self, run_id: RunId, folder: Path, *, waits: bool) -> "OpenDrive | None":
+        """Lock and record a folder; None if it is held and nobody `waits`.
+
+        A run's result is told a moment before it lets go of its folder: whoever goes on at once waits for that.
+
+        Raises:
+            FolderHeld: a run works there that has not ended.
+        """
+        deadline = time.monotonic() + LETS_GO_S
+        while True:
+            beginning = asyncio.ensure_future(on_own_thread(lambda: self._recorder.begin(run_id, folder)))
+            try:
+                return await asyncio.shield(beginning)
+            except asyncio.CancelledError:
+                beginning.add_done_callback(self._give_up)
+                raise
+            except FolderHeld as problem:
+                if not waits:
+                    return None
+                if time.monotonic() > deadline or not await self._has_ended(problem.holder):
+                    raise
+                await asyncio.sleep(0.02)
+
+    async def _has_ended(self, holder: str) -> bool:
+        try:
+            return (await self.inner.status(RunId(holder))).settled
+        except RunNotFound:
+            return False
 
     async def _keep_start(self, run_id: RunId) -> None:
         """Remember what was put into the run's own workspace before it begins."""
