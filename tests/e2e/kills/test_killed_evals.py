@@ -51,7 +51,8 @@ async def test_kills_anywhere_repeat_nothing_and_lose_nothing(tmp_path: Path) ->
             known = outcomes
             if shown["status"] == "completed":
                 break
-        last = await fabric("eval", "resume", "--last", "--json", timeout_s=60)
+        # Where the machine is so busy that nothing was begun before each kill, it is begun now.
+        last = await fabric("eval", *arguments, "--json", timeout_s=120)
         runs = (await fabric("logs", "list", "--limit", "100", "--json")).json["runs"]
     assert last.code == 0, last.err
     assert (last.json["done"], last.json["right"]) == (TRIALS, TRIALS)

@@ -75,7 +75,7 @@ async def test_a_program_may_answer_only_if_it_was_started_with_that_word(tmp_pa
 @pytest.mark.proves("WA-5")
 async def test_a_run_that_uses_it_starts_others_as_itself_and_answers_nothing(tmp_path: Path) -> None:
     """With agent-fabric as its own tool server, trusted and told that it may answer, a run starts a child."""
-    child = {"task": "[[script=ask]] push", "pack": "engineering", "wait_s": 20}
+    child = {"task": "[[script=ask]] push", "pack": "engineering", "wait_s": 55}
     script = Script(
         turns=(
             Call("mcp__fabric__run_task", child),
@@ -94,7 +94,7 @@ async def test_a_run_that_uses_it_starts_others_as_itself_and_answers_nothing(tm
             "env": {"FABRIC_CONFIG_PATH": str(tmp_path / "fabric-config.json"), "HOME": str(tmp_path)},
         }
         fabric.configured = {**fabric.configured, "specialists": {"engineering": {"mcp_servers": [own]}}}
-        ended = await fabric("run", "count the otters", timeout_s=90)
+        ended = await fabric("run", "count the otters", timeout_s=180)
         assert ended.code == 0, ended.err
         logs = {run_dir.name: read_lines(run_dir) for run_dir in fabric.run_dirs()}
         created = {name: lines[0]["payload"] for name, lines in logs.items()}

@@ -449,6 +449,8 @@ def test_every_answer_is_one_that_was_promised(
             _complete(case, path, f"resp_{run_id}" if known else "")
         if mode is GenerationMode.POSITIVE and case.query:
             case.query.pop("model_key", None)  # as in bodies
+            if path.startswith("/api/v1/memory/facts"):
+                case.query.pop("runs", None)  # are deleted only with a fact that is erased
         if known and "response_id" in path:
             case.path_parameters = {"response_id": f"resp_{run_id}"}
         if known and "{model}" in path:
@@ -456,6 +458,8 @@ def test_every_answer_is_one_that_was_promised(
         answer = case.call(timeout=30, headers=door.credentials)
         if mode is GenerationMode.NEGATIVE and answer.status_code == 413:
             return  # what is too long for its field may be too long for the door
+        if path == "/models/pull" and answer.status_code == 503:
+            return  # one model at a time is downloaded, and the last one has not been given up yet
         case.validate_response(answer, headers=door.credentials)
 
     check()
