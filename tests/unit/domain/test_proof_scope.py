@@ -93,7 +93,8 @@ def test_who_wrote_what_a_command_prints(command: str, recipe: str) -> None:
         ("...    [100%]\n3 passed in 0.01s", True),
         (f"...\n{'-' * 70}\nRan 3 tests in 0.001s\n\nOK", True),
         ("3 passed in 0.01s", False),
-        ("Ran 3 tests in 0.001s\n\nOK", False),
+        ("Ran 3 tests in 0.001s\n\nOK", True),
+        ("Ran 3 tests in 0.001s", False),
     ],
 )
 def test_a_runner_prints_more_than_its_summary(output: str, framed: bool) -> None:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from agent_fabric.domain.dialects.call_text import FENCE, as_text
 from agent_fabric.domain.dialects.observations import failure_told, result_object
 from agent_fabric.domain.ids import CallId
-from agent_fabric.domain.messages import LLMResponse, Message, Role, ToolCallRequest
+from agent_fabric.domain.messages import LLMResponse, Message, Role, ToolCallRequest, ToolDialect
 from agent_fabric.domain.tools import BadArguments, arguments_from
 
 BEGIN_FILE = "write"
@@ -53,8 +53,9 @@ def request_for_text(messages: Sequence[Message], task: str) -> list[Message]:
     return [Message(Role.USER, "\n\n".join(parts))]
 
 
-def file_from(answer: LLMResponse, path: str) -> LLMResponse:
+def file_from(dialect: ToolDialect, answer: LLMResponse, path: str) -> LLMResponse:
     """Return the answer as the call that writes the file."""
+    answer = replace(answer, dialect=dialect)
     if answer.finish_reason == "length":
         return replace(answer, problem=f"The text of {path} was too long and was cut off, so nothing was written.")
     text = text_in(answer.content, path)

@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 from agent_fabric.domain.events import ToolReturned
-from agent_fabric.domain.evidence import find_test_command, may_write_behind
 from agent_fabric.domain.proof_scope import bears_on, chooses_programs, is_framed, own_recipes, replaced_runners
 from agent_fabric.domain.proofs import NO_PROOF, CommandRun, Proof, ProofKind, strongest
 from agent_fabric.domain.runs.state import Lane
@@ -38,6 +37,8 @@ def judged(run: CommandRun, compared: WorkspaceCompared) -> Proof:
     proof = run.proof
     if not bears_on(run.command, proof.command, compared) or run.at < compared.touched_at:
         return NO_PROOF
+    from agent_fabric.domain.evidence import find_test_command, may_write_behind  # noqa: PLC0415 - not before a proof
+
     if run.began < compared.touched_at and may_write_behind(run.command, proof.command):
         return NO_PROOF
     if proof.kind is not ProofKind.TESTS:

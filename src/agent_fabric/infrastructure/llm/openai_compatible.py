@@ -140,5 +140,5 @@ class OpenAICompatibleClient:
 
         answer = await self._http.post(self._url, data, read, model=model)
         if shaped.writes_file:
-            return file_from(answer, shaped.writes_file)
+            return file_from(self._dialect, answer, shaped.writes_file)
         return parse_answer(self._dialect, answer, tools, strict_native=self._strict_native)

@@ -62,7 +62,7 @@ class ProviderClient:
             await complete(shaped.messages, model=self._model, temperature=temperature, max_tokens=max_tokens)
         )
         if shaped.writes_file:
-            return file_from(answer, shaped.writes_file)
+            return file_from(ToolDialect.TEXT, answer, shaped.writes_file)
         if on_delta is not None and answer.content:
             on_delta(answer.content)
         return parse_answer(ToolDialect.TEXT, answer, tools)

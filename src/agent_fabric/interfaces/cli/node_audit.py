@@ -33,7 +33,7 @@ def audit(
     server: Server = None,
     as_json: AsJson = False,
 ) -> int:
-    """Compare the record that each machine keeps with the hub's. `fabric audit verify --nodes` does both.
+    """Compare the record that each machine keeps with the hub's. `fabric audit verify --nodes all` does both.
 
     Exit codes: 0 they agree, 1 they do not or one could not be compared, 2 no machine fits.
     """

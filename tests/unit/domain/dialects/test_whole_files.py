@@ -99,10 +99,11 @@ def test_a_program_that_was_written_is_run_next_and_one_written_back_is_not_writ
 
 
 def test_the_answer_is_the_call_that_writes_it() -> None:
-    answer = file_from(LLMResponse(content="```python\nx = 1\n```"), "a.py")
+    answer = file_from(ToolDialect.SCHEMA, LLMResponse(content="```python\nx = 1\n```"), "a.py")
     (call,) = answer.tool_calls
     assert (call.tool, json.loads(call.arguments)) == (WRITE_FILE, {"path": "a.py", "content": "x = 1\n"})
     assert not answer.content
+    assert answer.dialect is ToolDialect.SCHEMA
 
 
 @pytest.mark.parametrize(
@@ -110,7 +111,7 @@ def test_the_answer_is_the_call_that_writes_it() -> None:
     [(LLMResponse(content="x", finish_reason="length"), "cut off"), (LLMResponse(content="```\n\n```"), "empty")],
 )
 def test_a_text_that_is_none_is_not_written(answer: LLMResponse, told: str) -> None:
-    read = file_from(answer, "a.py")
+    read = file_from(ToolDialect.TEXT, answer, "a.py")
     assert not read.tool_calls
     assert told in read.problem
 

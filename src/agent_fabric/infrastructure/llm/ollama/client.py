@@ -56,7 +56,7 @@ class OllamaChatClient:
         data = encode_chat(shaped, model, options, stream=on_delta is not None)
         answer = await self._post(data, model, on_delta)
         if shaped.writes_file:
-            return file_from(answer, shaped.writes_file)
+            return file_from(self._dialect, answer, shaped.writes_file)
         return parse_answer(self._dialect, answer, tools, strict_native=self._strict_native)
 
     async def _post(self, data: bytes, model: str, on_delta: OnDelta | None) -> LLMResponse:
