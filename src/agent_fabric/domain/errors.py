@@ -298,11 +298,9 @@ class EvalHeld(FabricError):
 
 
 class FolderHeld(FabricError):
-    """Another living run works in this project folder."""
+    """Another living run works in this project folder: `holder`, a run's id or words."""
 
-    code = "folder_held"
-    holder = ""
-    """Who works there: a run's id, or words."""
+    code, holder = "folder_held", ""
 
 
 class DriverConflict(FabricError):
