@@ -298,7 +298,7 @@ class EvalHeld(FabricError):
 
 
 class FolderHeld(FabricError):
-    """Another living run works in this project folder: `holder`, a run's id or words."""
+    """Another living run works in this project folder."""
 
     code, holder = "folder_held", ""
 
