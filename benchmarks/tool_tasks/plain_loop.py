@@ -223,7 +223,7 @@ def main() -> None:
     parser.add_argument("--verbose", action="store_true")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
-    named = Path(__file__).with_name(f"{arguments.set}.yaml")
+    named = Path(__file__).parent / f"{arguments.set}.yaml"
     definition = read_eval(named if named.exists() else Path(arguments.set))
     outcomes = []
     for case in definition.cases:

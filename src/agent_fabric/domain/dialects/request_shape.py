@@ -152,7 +152,7 @@ def _told(
             told.append(Message(Role.ASSISTANT, text))
         elif message.role is Role.TOOL:
             name = names.get(message.call_id or "", "the tool")
-            if begun_file(messages[: index + 1]):
+            if name == BEGIN_FILE and begun_file(messages[: index + 1]):
                 _say(told, _ITS_TEXT)
                 continue
             tool = known.get(name)

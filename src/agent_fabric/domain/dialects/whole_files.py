@@ -95,8 +95,10 @@ def _begun(messages: Sequence[Message], at: int) -> str:
     if at < 1 or messages[at].role is not Role.TOOL:
         return ""
     call = _call_of(messages, at)
+    if call is None or call.tool != BEGIN_FILE:
+        return ""  # most results, which nobody has to read for this
     path = result_object(messages[at].content).get(BEGINS_FILE)
-    return path if call is not None and call.tool == BEGIN_FILE and isinstance(path, str) else ""
+    return path if isinstance(path, str) else ""
 
 
 def _call_of(messages: Sequence[Message], at: int) -> ToolCallRequest | None:
