@@ -134,6 +134,15 @@ def unsettled(files: Files) -> list[str]:
     ]
 
 
+def stuck(files: Files) -> list[str]:
+    """Return what is known of the runs that do not end."""
+    return [
+        f"{run_id} is {files.status(run_id)}: "
+        + ", ".join(f"{event.seq} {event.kind} {event.lane}" for event in files.events(run_id)[-25:])
+        for run_id in unsettled(files)
+    ]
+
+
 async def go_on(server: Serving, files: Files) -> None:
     """Let a person go on with what was taken over too often in vain."""
     for run_id in unsettled(files):
@@ -167,11 +176,15 @@ async def test_a_server_that_is_killed_again_and_again_finishes_every_workflow_a
             await people.act()
             await let_live(server, files, rng.randrange(30))
             await server.kill()
-    async with serving(fabric) as server, asyncio.timeout(120):
-        while unsettled(files):
-            await people.act(everything=True)
-            await go_on(server, files)
-            await asyncio.sleep(0.2)
+    async with serving(fabric) as server:
+        try:
+            async with asyncio.timeout(120):
+                while unsettled(files):
+                    await people.act(everything=True)
+                    await go_on(server, files)
+                    await asyncio.sleep(0.2)
+        except TimeoutError:
+            pytest.fail("\n".join(stuck(files)))
     for run_id in files.runs():
         require_each_once(files, run_id)
     report("servers with ten workflows under way killed", SERVER_KILLS)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from agent_fabric.domain.fleet.protocol import MAX_INLINE_BYTES
+from agent_fabric.infrastructure.process_environments import environment_of
 
 MARK: Final = "FABRIC_NODE_EXECUTION"
 """Variable of every process that a node has started: by it the whole tree is found, whatever its parents did."""
@@ -273,9 +274,9 @@ async def _drain(stream: asyncio.StreamReader, output: _Output) -> None:
 
 def tree_of(leader: int, mark: str) -> Iterator[int]:
     """Yield the processes of a command: those of its session, and those that carry its mark."""
-    wanted = f"{MARK}={mark}\0".encode()
+    wanted = f"{MARK}={mark}".encode()
     for pid in _pids():
-        if _session(pid) == leader or wanted in _environ(pid):
+        if _session(pid) == leader or wanted in environment_of(pid):
             yield pid
 
 
@@ -294,7 +295,11 @@ def kill_marked(instance: str) -> int:
     """Kill all processes that one start of a node has left behind; return how many there were."""
     wanted, killed = f"{MARK}={instance}/".encode(), 0
     for _ in range(10):
-        found = [pid for pid in _pids() if wanted in _environ(pid) and pid != os.getpid()]
+        found = [
+            pid
+            for pid in _pids()
+            if pid != os.getpid() and any(each.startswith(wanted) for each in environment_of(pid))
+        ]
         for pid in found:
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
@@ -314,12 +319,6 @@ def _session(pid: int) -> int:
     with suppress(OSError):
         return os.getsid(pid)
     return -1
-
-
-def _environ(pid: int) -> bytes:
-    with suppress(OSError):
-        return b"\0" + Path(f"/proc/{pid}/environ").read_bytes() + b"\0"
-    return b""
 
 
 def _is_alive(pid: int) -> bool:

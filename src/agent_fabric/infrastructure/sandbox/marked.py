@@ -6,6 +6,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+from agent_fabric.infrastructure.process_environments import environment_of
 from agent_fabric.infrastructure.sandbox.draining import SETTLE_S
 
 RUN = "FABRIC_RUN_ID"
@@ -44,9 +45,7 @@ def _marked(mark: bytes, spare: set[bytes], above: int) -> list[int]:
     found = []
     for name in os.listdir("/proc") if _has_proc() else ():  # noqa: PTH208 - a path object per process costs
         if name.isdigit() and int(name) > above and int(name) != os.getpid():
-            entries: set[bytes] = set()
-            with suppress(OSError):  # ended meanwhile, or somebody else's
-                entries.update(Path(f"/proc/{name}/environ").read_bytes().split(b"\0"))
+            entries = environment_of(name)
             if mark in entries and not entries & spare:
                 found.append(int(name))
     return found
