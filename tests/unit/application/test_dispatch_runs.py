@@ -12,7 +12,7 @@ from agent_fabric.application.ports.runs import HeldRun
 from agent_fabric.application.runs.claimed_run import ClaimedRun
 from agent_fabric.application.runs.dispatch_runs import DispatchRuns, Drive
 from agent_fabric.application.runs.resume_unfinished_runs import ResumeUnfinishedRuns
-from agent_fabric.domain.errors import RunUndrivable, ServerBusy, ServerStopping, StoreUnavailable
+from agent_fabric.domain.errors import RunHeld, RunUndrivable, ServerBusy, ServerStopping, StoreUnavailable
 from agent_fabric.domain.ids import CallId, RunId
 from agent_fabric.domain.messages import LLMResponse, Message, Role, ToolCallRequest, Usage
 from agent_fabric.domain.runs.task import Budget, Profile, RunResult, RunStatus, Task
@@ -227,6 +227,18 @@ async def test_what_was_left_is_taken_up_in_turn_and_what_cannot_be_is_skipped(
     assert "a bug of ours" in caplog.text
     assert not any(run_id in again for run_id in runs)
     assert again.queued == 0
+
+
+async def test_a_run_that_its_driver_is_just_letting_go_of_is_not_given_up() -> None:
+    """It was kept from its answer for half a minute, as if it could not be resumed at all."""
+    bench = Bench(max_running=1)
+
+    class Held:
+        async def take(self, run_id: RunId, *, by: Any) -> ClaimedRun | RunResult:
+            raise RunHeld(f"run {run_id} is driven by somebody: {by}")
+
+    resume = ResumeUnfinishedRuns(Held(), bench.dispatch)  # type: ignore[arg-type]  # as much of it as is used
+    assert await resume([RunId("a run")]) == []
 
 
 async def test_all_who_go_on_with_a_run_at_once_share_one_drive_whoever_was_first() -> None:
