@@ -22,6 +22,9 @@ from agent_fabric.domain.runs.consequences import Consequences, consequences
 from agent_fabric.domain.runs.task import Priority, RunStatus
 from agent_fabric.domain.tools import ToolSpec
 
+_TURNS_OF_A_COMMIT = 3
+"""So often others get their turn before a driver learns that its events are durable, as with a real store."""
+
 
 @dataclass(slots=True)
 class FrozenClock:
@@ -204,6 +207,8 @@ class MemoryHeldRun:
         self, events: Sequence[Event], *, consumed: Sequence[InboxRow] = (), children: Sequence[NewRun] = ()
     ) -> None:
         self.runs.append(self.run_id, events, consumed, children)
+        for _ in range(_TURNS_OF_A_COMMIT):
+            await asyncio.sleep(0)
 
     def receive(self) -> "asyncio.Future[Sequence[InboxRow]]":
         return asyncio.ensure_future(self._receive())

@@ -182,7 +182,8 @@ class _Drive:
                     await self._wait(plan.wait, inbox)
                 elif not plan.unfinished:
                     break
-                if inbox.done():
+                if inbox.done() and self.state.status is RunStatus.RUNNING:
+                    # What comes while it is laid aside stays unread: that wakes it, and once read it would not.
                     await self._read(inbox.result())
                     inbox = self._receive()
         finally:
@@ -282,6 +283,8 @@ class _Drive:
 
     async def _wait(self, wait: Wait, inbox: InboxFuture) -> None:
         """Stay until something happens, if that is soon enough; otherwise leave the run to itself."""
+        if inbox.done():
+            return
         leaves = wait.moves_at is None or (self.asks_here and bool(wait.approvals))
         if leaves or (wait.moves_at or 0.0) - self.clock.now() > self.patience_s:
             self.record(None, (RunWaited(reason=wait.reason, approvals=wait.approvals, until=wait.until),))
