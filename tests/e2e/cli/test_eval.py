@@ -218,7 +218,7 @@ async def test_only_one_process_works_on_an_evaluation_at_a_time(tmp_path: Path)
         shown = (await fabric("eval", "show", "--last", "--json")).json
         ended = result(await first.ended())
     assert [each.code for each in both] == [1, 1]
-    assert all("Another process works on" in each.err for each in both)
+    assert all(each.err.startswith("error: Another process works on") for each in both)
     assert shown["status"] == "running"
     assert (ended["done"], ended["right"]) == (2, 2)
     assert len(fabric.run_dirs()) == 2
@@ -262,7 +262,12 @@ async def test_a_wrong_file_is_refused_with_lines(tmp_path: Path) -> None:
     path = tmp_path / "bad.yaml"
     path.write_text("cases:\n- id: a\n  prompt: x\n  chekc: 'true'\n  files: {../a: x, /b: y}\n- id: a\n  check: x\n")
     ended = await fabric("eval", "run", str(path))
-    assert ended.code == 2
+    right = write(tmp_path, case("a"))
+    no_folder = await fabric("eval", "run", right, "--report", str(tmp_path / "nowhere" / "report.md"))
+    nothing = await fabric("eval", "run", right, "--models", ",")
+    assert (ended.code, no_folder.code, nothing.code) == (2, 2, 2)
+    assert no_folder.err.startswith("error: The report cannot be written")  # and nothing was tried for it
+    assert "--models ',' names nothing" in nothing.err
     for said in (
         "bad.yaml:4:",
         "Did you mean 'check'?",
@@ -293,6 +298,10 @@ async def test_a_run_in_a_project_becomes_a_case_with_the_files_as_they_were(tmp
         made = await fabric("eval", "add", "--last", "--check", CHECK, "--to", str(file), *only)
         again = await fabric("eval", "run", str(file), "--case", "fix-do-it-2", "--packs", "engineering", "--json")
         wrong = await fabric("eval", "add", "--last", "--to", str(file))
+        missing, taken = [
+            await fabric("eval", "add", "--last", "--check", CHECK, "--to", str(file), *more)
+            for more in (("--only", "scr"), ("--id", "fix-do-it"))
+        ]
     assert made.code == 0, made.err
     assert "added fix-do-it-2 with 3 files" in made.out
     assert ".env" in made.err
@@ -312,6 +321,9 @@ async def test_a_run_in_a_project_becomes_a_case_with_the_files_as_they_were(tmp
     assert grades(result(again)) == {"fix-do-it-2": "right"}
     assert wrong.code == 2
     assert "A case needs a check" in wrong.err
+    assert (missing.code, taken.code) == (2, 2)
+    assert "The run did not begin with 'scr'" in missing.err
+    assert "has a case 'fix-do-it' already" in taken.err
 
 
 async def test_a_server_does_the_same(tmp_path: Path) -> None:

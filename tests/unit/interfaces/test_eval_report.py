@@ -34,6 +34,13 @@ def test_the_table_counts_right_and_wrong_against_proof() -> None:
     assert "large · engineering against fast · engineering: no difference in 1 case; 1 case tried by only one" in text
 
 
+def test_a_case_that_was_not_tried_k_times_says_nothing_about_k() -> None:
+    (arm, *_) = summarize(started(), [outcome("a", Grade.RIGHT)]).arms
+    assert (arm.any_right, arm.all_right) == (None, None)
+    (arm, *_) = summarize(started(), [outcome("a", Grade.RIGHT), outcome("a", Grade.WRONG, attempt=2)]).arms
+    assert (arm.any_right, arm.all_right) == (1.0, 0.0)
+
+
 def test_a_report_has_the_same_figures_and_names_what_matters() -> None:
     report = markdown_report(summary(), compare_evals(summary(), summary()))
     assert "| fast · engineering | 1 of 2 | 50 % (9 to 91 %) |" in report

@@ -62,4 +62,6 @@ def _judged(outcome: CommandOutcome, timeout_s: float) -> CheckResult:
         return CheckResult(Grade.RIGHT)
     printed = (outcome.stderr.strip() or outcome.stdout.strip()).decode(errors="replace")
     tail = printed[-MAX_REASON_CHARS // 2 :]
-    return CheckResult(Grade.WRONG, f"exit code {outcome.exit_code}" + (f": {tail}" if tail else ""))
+    code = outcome.exit_code
+    ended = f"exit code {code}" if code >= 0 else f"ended by signal {-code}"
+    return CheckResult(Grade.WRONG, f"{ended}: {tail}" if tail else ended)

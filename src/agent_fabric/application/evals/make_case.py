@@ -1,7 +1,7 @@
 """Makes a case of a real run: what was asked, and the files as they were before it."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -45,7 +45,7 @@ class MakeCase:
 
         Raises:
             RunNotFound: there is no such run.
-            ConfigError: it is no task, its files are not known, or there are too many.
+            ConfigError: it is no task, its files are not known, too many, or not those of `only`.
         """
         created = require_task(run_id, await self.runs.read(run_id))
         files, left_out = await asyncio.to_thread(self._files_before, run_id, created, only)
@@ -62,8 +62,10 @@ class MakeCase:
                     f"Run {run_id} began with the files of run {created.continues}, and how they stood is not recorded",
                     hint=f"Make a case of the first one instead: fabric eval add {created.continues} --check …",
                 )
+            require_known(only, ())
             return {}, ()  # its workspace was empty
         entries = drives[0].before.entries
+        require_known(only, entries)
         wanted = {path: entry for path, entry in entries.items() if not only or below_any(path, only)}
         _require_few(wanted)
         files, left_out = dict[str, CaseFile](), list[str]()
@@ -94,6 +96,19 @@ def require_task(run_id: RunId, events: Sequence[Event]) -> RunCreated:
             hint="Copy the case in its eval file.",
         )
     return created
+
+
+def require_known(only: Sequence[str], paths: Collection[str]) -> None:
+    """Refuse what is asked for if a run did not begin with it.
+
+    Raises:
+        ConfigError: there is no such path.
+    """
+    for wanted in only:
+        if not any(below_any(path, [wanted]) for path in paths):
+            raise ConfigError(
+                f"The run did not begin with {wanted!r}", hint="Write --only as seen from the folder of the project."
+            )
 
 
 def _require_few(entries: Mapping[str, Entry]) -> None:

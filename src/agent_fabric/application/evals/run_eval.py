@@ -16,6 +16,8 @@ from agent_fabric.domain.runs.task import RunStatus
 
 OnOutcome = Callable[[TrialOutcome], None]
 """Told what came of a trial as soon as that is durable."""
+OnBegin = Callable[[], None]
+"""Told when this process works on the evaluation, and no other one does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +31,9 @@ class RunEval:
     marks_interruption: bool = True
     """Whether one that is stopped is left for a person to resume. A server leaves it for its successor."""
 
-    async def __call__(self, evaluation: Eval, *, on_outcome: OnOutcome = lambda _: None) -> RunStatus:
+    async def __call__(
+        self, evaluation: Eval, *, on_begin: OnBegin = lambda: None, on_outcome: OnOutcome = lambda _: None
+    ) -> RunStatus:
         """Return how it stands when nothing is left to try, or somebody has cancelled it.
 
         Raises:
@@ -43,7 +47,7 @@ class RunEval:
                 hint=f"See how far it is: fabric eval show {eval_id}. It can be ended: fabric eval cancel {eval_id}",
             )
         try:
-            return await self._settle(evaluation, on_outcome)
+            return await self._settle(evaluation, on_begin, on_outcome)
         except asyncio.CancelledError:
             if self.marks_interruption:
                 await asyncio.shield(self.evals.mark(eval_id, RunStatus.INTERRUPTED))
@@ -51,9 +55,10 @@ class RunEval:
         finally:
             await self.locks.release(lock)
 
-    async def _settle(self, evaluation: Eval, on_outcome: OnOutcome) -> RunStatus:
+    async def _settle(self, evaluation: Eval, on_begin: OnBegin, on_outcome: OnOutcome) -> RunStatus:
         if not await self.evals.mark(evaluation.eval_id, RunStatus.RUNNING):
             return RunStatus.CANCELLED
+        on_begin()
         await self._work_through(evaluation, on_outcome)
         completed = await self.evals.mark(evaluation.eval_id, RunStatus.COMPLETED)
         return RunStatus.COMPLETED if completed else RunStatus.CANCELLED

@@ -65,6 +65,8 @@ def _odd(value: object) -> str | None:
         case float():
             return None if math.isfinite(value) else "must be a finite number"
         case str():
+            if "\0" in value:
+                return "contains a NUL character, which no command and no text file can hold"
             return "contains half a character (a surrogate)" if _has_surrogate(value) else None
         case _:
             return f"is {shown(value)}, which a definition cannot hold"

@@ -116,9 +116,9 @@ class ArmResult:
     share: Estimate | None
     """The share that is right, each case counting alike; None: nothing was tried."""
     any_right: float | None
-    """Share of cases with at least one right trial (pass@k)."""
+    """Share of cases with at least one right trial, of those that were tried k times (pass@k)."""
     all_right: float | None
-    """Share of cases in which every trial was right (pass^k)."""
+    """Share of cases in which every trial was right, of those that were tried k times (pass^k)."""
     seconds: float
     """Mean time of a trial in model and tool calls."""
     total_seconds: float
@@ -239,6 +239,7 @@ def _arm_result(definition: EvalDefinition, arm: Arm, outcomes: Sequence[TrialOu
     judged = [each for each in outcomes if each.grade is not Grade.FAILED]
     cases = tuple(_case_result(case, judged) for case in definition.cases)
     tried = [case.tally for case in cases if case.of]
+    tried_k_times = [tally for tally in tried if tally.of == definition.k]
     number = len(judged)
     costs = [each.cost for each in outcomes if each.cost is not None]
     return ArmResult(
@@ -254,8 +255,8 @@ def _arm_result(definition: EvalDefinition, arm: Arm, outcomes: Sequence[TrialOu
         failed=len(outcomes) - number,
         pending=definition.k * len(definition.cases) - len(outcomes),
         share=share_right(tried),
-        any_right=_share_of(tried, lambda tally: tally.right > 0),
-        all_right=_share_of(tried, lambda tally: tally.right == tally.of),
+        any_right=_share_of(tried_k_times, lambda tally: tally.right > 0),
+        all_right=_share_of(tried_k_times, lambda tally: tally.right == tally.of),
         seconds=sum(each.seconds for each in judged) / number if number else 0.0,
         total_seconds=sum(each.seconds for each in outcomes),
         steps=sum(each.steps for each in judged) / number if number else 0.0,

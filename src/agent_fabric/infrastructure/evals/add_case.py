@@ -13,20 +13,25 @@ from agent_fabric.infrastructure.atomic_files import write_atomically
 from agent_fabric.infrastructure.evals.eval_files import SUFFIXES, read_eval
 
 
-def add_case(path: Path, case: EvalCase) -> EvalCase:
+def add_case(path: Path, case: EvalCase, *, renames: bool = True) -> EvalCase:
     """Append a case to a file, which is made if there is none; return it with the id that it has there.
+
+    An id that is taken gets a number, unless it must stay as it is.
 
     The new text is read again before it takes the place of the old one: either the file means what it meant, with this
     case at its end, or nothing is written.
 
     Raises:
         EvalInvalid: the file is wrong.
-        ConfigError: it cannot be written, or only so that something could get lost.
+        ConfigError: it cannot be written, or only so that something could get lost; or the id is taken and must stay.
     """
     if not path.name.endswith(SUFFIXES):
         raise ConfigError(f"{path} does not show the format", hint="Use a name that ends in .yaml or .json.")
     known = read_eval(path).cases if path.exists() else ()
-    case = replace(case, case_id=_free_id(case.case_id, {each.case_id for each in known}))
+    taken = {each.case_id for each in known}
+    if case.case_id in taken and not renames:
+        raise ConfigError(f"{path} has a case {case.case_id!r} already", hint="Choose another one with --id ID.")
+    case = replace(case, case_id=_free_id(case.case_id, taken))
     beside = path.with_name(f".{path.stem}.new{path.suffix}")
     try:
         before = path.read_text(encoding="utf-8") if path.exists() else ""

@@ -1,5 +1,7 @@
 """`fabric eval`: try tasks with checks on models and packs, and compare."""
 
+import errno
+import os
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
@@ -93,13 +95,13 @@ class _Asked(NamedTuple):
     def present(self, found: ComparedEval) -> int:
         """Print an evaluation, write its report, and return the exit code."""
         summary, comparisons = found
-        if self.report is not None:
-            _write_report(Path(self.report), markdown_report(summary, comparisons))
         if self.as_json:
             print_json(eval_object(summary, comparisons))
         else:
             sys.stdout.write(eval_text(summary, comparisons))
             sys.stdout.flush()
+        if self.report is not None:
+            _write_report(Path(self.report), markdown_report(summary, comparisons))
         if summary.facts.status is RunStatus.CANCELLED:
             return FAILED
         if summary.facts.status is not RunStatus.COMPLETED:
@@ -146,7 +148,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
     Exit codes: 0 done, 1 a model is below --min-right or could not be tried, 2 wrong usage or file, 130 interrupted.
     """
     definition = _chosen(read_eval(Path(file)), k, models, packs, case or (), at_once, name)
-    asked = _Asked(old_eval(compare), report, min_right, as_json)
+    asked = _Asked(old_eval(compare), _require_room_for(report), min_right, as_json)
     url = server_of(workspace, server)
     if url is not None:
         return asked.evaluate_there(url, lambda client: client.evals.start(definition))
@@ -169,7 +171,7 @@ def _chosen(
     """Return a definition as the options change it.
 
     Raises:
-        ConfigError: there is no such case.
+        ConfigError: there is no such case, or a list names nothing.
     """
     known = [each.case_id for each in definition.cases]
     for wanted in cases:
@@ -180,14 +182,17 @@ def _chosen(
         k=k or definition.k,
         at_once=at_once or definition.at_once,
         name=name or definition.name,
-        models=_listed(models) or definition.models,
-        packs=_listed(packs) or definition.packs,
+        models=_listed(models, "--models") or definition.models,
+        packs=_listed(packs, "--packs") or definition.packs,
         cases=tuple(each for each in definition.cases if not cases or each.case_id in cases),
     )
 
 
-def _listed(text: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
+def _listed(text: str, option: str) -> tuple[str, ...]:
+    listed = tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
+    if text and not listed:
+        raise ConfigError(f"{option} {text!r} names nothing", hint="Names are separated by commas: fast,large")
+    return listed
 
 
 @app.command()
@@ -209,7 +214,7 @@ def resume(  # noqa: PLR0913, PLR0917 - the options are a contract with the user
     Exit codes: as `fabric eval run`.
     """
     chosen = choose_eval(name, last=last)
-    asked = _Asked(old_eval(compare), report, min_right, as_json)
+    asked = _Asked(old_eval(compare), _require_room_for(report), min_right, as_json)
     url = server_of(workspace, server)
     if url is not None:
         from agent_fabric.interfaces.cli.eval_places_remote import resume_there  # noqa: PLC0415 - aiohttp
@@ -260,7 +265,7 @@ def show(
     Exit codes: 0 shown, 1 a model is below --min-right or could not be tried, 2 wrong usage.
     """
     chosen = choose_eval(name, last=last)
-    asked = _Asked(old_eval(compare), report, min_right, as_json)
+    asked = _Asked(old_eval(compare), _require_room_for(report), min_right, as_json)
 
     async def go(place: RunAccess) -> ComparedEval:
         evals = evals_at(place)
@@ -296,10 +301,29 @@ app.command()(add)
 app.command()(finishes)
 
 
+def _require_room_for(report: str | None) -> str | None:
+    """Return where a report goes; what is wrong with that is told before hours of work, not after.
+
+    Raises:
+        ConfigError: nothing can be written there.
+    """
+    if report is not None:
+        path = Path(report)
+        code = errno.EISDIR if path.is_dir() else 0 if path.parent.is_dir() else errno.ENOENT
+        if not code and not os.access(path if path.exists() else path.parent, os.W_OK):
+            code = errno.EACCES
+        if code:
+            raise _report_unwritable(path, OSError(code, os.strerror(code)))
+    return report
+
+
 def _write_report(path: Path, text: str) -> None:
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as problem:
-        raise ConfigError(
-            f"The report cannot be written: {path}: {problem.strerror or problem}", hint="Choose another file."
-        ) from None
+        raise _report_unwritable(path, problem) from None
+
+
+def _report_unwritable(path: Path, problem: OSError) -> ConfigError:
+    reason = problem.strerror or problem
+    return ConfigError(f"The report cannot be written: {path}: {reason}", hint="Choose another file.")

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from agent_fabric.application.evals.make_case import MadeCase, id_from, require_task
+from agent_fabric.application.evals.make_case import MadeCase, id_from, require_known, require_task
 from agent_fabric.bootstrap.evals_reading import make_case
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.evals.definition import CASE_ID, EvalCase, plain_case
@@ -56,14 +56,15 @@ def add(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
             raise ConfigError(
                 f"Run {found} began with the files of another run", hint="Make a case of the first one instead."
             )
+        require_known(paths, ())
         return MadeCase(EvalCase(case_id=case_id or id_from(created.prompt), prompt=created.prompt, check=check), ())
 
     case, left_out = at_place(workspace, server, go)
-    case = add_case(Path(to), case)
+    case = add_case(Path(to), case, renames=not case_id)
     if left_out:
         names = ", ".join(map(plain, left_out[:_MAX_NAMED]))
         more = f" and {len(left_out) - _MAX_NAMED} more" if len(left_out) > _MAX_NAMED else ""
-        print_warning(f"left out, since they may hold secrets or are no longer stored: {names}{more}")
+        print_warning(f"left out, since they are links, may hold secrets or are no longer stored: {names}{more}")
     if as_json:
         print_json({"file": to, "case": plain_case(case), "left_out": list(left_out)})
     else:

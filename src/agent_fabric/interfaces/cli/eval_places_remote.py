@@ -59,7 +59,9 @@ def evaluate_there(
             before = await find_old(ServerEvals(client), old)
             summary = await begin(client)
             eval_id = summary.facts.eval_id
-            tell_beginning(summary, progress, shown=shown)
+            ends = f"`fabric eval cancel {eval_id[:8]} --server {url}` ends it."
+            if summary.facts.status is RunStatus.RUNNING:
+                tell_beginning(summary, progress, stops=f"After Ctrl-C it continues there; {ends}", shown=shown)
             work = asyncio.ensure_future(_followed(client, summary, progress))
             stop.cancels(work)
             try:
@@ -67,7 +69,7 @@ def evaluate_there(
             except asyncio.CancelledError:
                 stop.was_obeyed = True
                 progress.finish()
-                sys.stderr.write(f"The evaluation continues at {url}; `fabric eval cancel {eval_id[:8]}` ends it.\n")
+                sys.stderr.write(f"The evaluation continues at {url}; {ends}\n")
                 summary = await client.evals.show(eval_id)
             finally:
                 progress.finish()

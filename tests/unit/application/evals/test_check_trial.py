@@ -16,6 +16,7 @@ class Boxes:
     """Stands for the sandboxes and for the folders of cases: writes down what is asked of them."""
 
     asked: list[str] = field(default_factory=list)
+    outcome: CommandOutcome = field(default_factory=lambda: CommandOutcome(exit_code=0, stdout=b"", stderr=b""))
     level = "A"
 
     async def stage(self, run_id: RunId, files: Mapping[str, CaseFile]) -> str:
@@ -34,7 +35,7 @@ class Boxes:
 
     async def run_command(self, command: str, *, timeout_s: float, environment: Mapping[str, str]) -> CommandOutcome:
         self.asked.append(command)
-        return CommandOutcome(exit_code=0, stdout=b"", stderr=b"")
+        return self.outcome
 
     async def close(self, run_id: RunId) -> None:
         self.asked.append(f"close {run_id}")
@@ -50,3 +51,10 @@ async def test_what_a_killed_process_left_of_the_same_check_is_ended_first() -> 
     result = await CheckTrial(boxes, boxes)(RunId("r"), "/work", case, timeout_s=5)
     assert result.grade is Grade.RIGHT
     assert boxes.asked == ["end r-check /copies/r", "box r-check", "make test", "close r-check", "remove /copies/r"]
+
+
+async def test_a_check_that_was_killed_says_so() -> None:
+    boxes = Boxes(outcome=CommandOutcome(exit_code=-9, stdout=b"", stderr=b""))
+    case = EvalCase(case_id="c", prompt="do it", check="make test")
+    result = await CheckTrial(boxes, boxes)(RunId("r"), "/work", case, timeout_s=5)
+    assert (result.grade, result.reason) == (Grade.WRONG, "ended by signal 9")

@@ -44,6 +44,7 @@ def test_the_least_that_is_needed() -> None:
         ({"cases": [{**CASE, "files": {"a": {"base64": "%%"}}}]}, "cases.0.files.a.base64: cases[0].files.a is not"),
         ({"cases": [{**CASE, "files": {"a": {}}}]}, "cases.0.files.a: cases[0].files.a needs either `text`"),
         ({"cases": [{**CASE, "id": "a b"}]}, "cases.0.id: cases[0].id must be an id"),
+        ({"cases": [{**CASE, "check": "tr\0ue"}]}, "cases.0.check: cases[0].check contains a NUL character"),
         ({"cases": [CASE], "k": 101}, "k: k must be a whole number from 1 to 100"),
         ({"cases": [CASE] * 1_001}, "cases: cases must hold at most 1000 cases"),
     ],
