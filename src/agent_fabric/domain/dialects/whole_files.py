@@ -11,6 +11,7 @@ from agent_fabric.domain.dialects.call_text import FENCE, as_text
 from agent_fabric.domain.dialects.observations import failure_told, result_object
 from agent_fabric.domain.ids import CallId
 from agent_fabric.domain.messages import LLMResponse, Message, Role, ToolCallRequest, ToolDialect
+from agent_fabric.domain.program_files import can_be_run
 from agent_fabric.domain.tools import BadArguments, arguments_from
 
 BEGIN_FILE = "write"
@@ -59,10 +60,15 @@ def file_from(dialect: ToolDialect, answer: LLMResponse, path: str) -> LLMRespon
     if answer.finish_reason == "length":
         return replace(answer, problem=f"The text of {path} was too long and was cut off, so nothing was written.")
     text = text_in(answer.content, path)
-    if not text:
+    if not text and not _means_empty(answer.content, path):
         return replace(answer, problem=f"The text of {path} was empty, so nothing was written.")
     arguments = as_text({"path": path, "content": text})
     return replace(answer, content="", tool_calls=(ToolCallRequest(CallId("call_0"), WRITE_FILE, arguments),))
+
+
+def _means_empty(answer: str, path: str) -> bool:
+    """Tell whether an answer is an empty file: a block with nothing in it, and no program, which is never empty."""
+    return answer.strip().startswith(FENCE) and (not can_be_run(path) or path.endswith("__init__.py"))
 
 
 def as_block(call: ToolCallRequest) -> str:

@@ -167,3 +167,19 @@ def test_nobody_but_the_tool_itself_begins_a_file() -> None:
 
 def test_who_must_end_is_not_asked_for_a_file() -> None:
     assert not shape_request(ToolDialect.SCHEMA, [*START, *begun()], TOOLS, FINISH_TASK).writes_file
+
+
+@pytest.mark.parametrize(
+    ("path", "answer", "writes"),
+    [
+        ("marker", "```\n```", True),
+        ("marker", "```", True),
+        ("pkg/__init__.py", "```python\n```", True),
+        ("marker", "", False),
+        ("count.py", "```python\n```", False),
+    ],
+)
+def test_an_empty_block_is_an_empty_file_unless_it_would_be_a_program(path: str, answer: str, *, writes: bool) -> None:
+    read = file_from(ToolDialect.SCHEMA, LLMResponse(content=answer), path)
+    assert bool(read.tool_calls) is writes
+    assert ("was empty" in read.problem) is not writes
