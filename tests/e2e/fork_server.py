@@ -62,8 +62,10 @@ _IMPORTED_LATE = (
     "agent_fabric.infrastructure.persistence.fleet_plans",
     "agent_fabric.infrastructure.persistence.idempotency",
     "agent_fabric.infrastructure.persistence.log_inspector",
+    "agent_fabric.infrastructure.persistence.memory",
     "agent_fabric.infrastructure.persistence.node_calls",
     "agent_fabric.infrastructure.persistence.node_commands",
+    "agent_fabric.infrastructure.persistence.node_presence",
     "agent_fabric.infrastructure.persistence.nodes",
     "agent_fabric.infrastructure.persistence.outbox",
     "agent_fabric.infrastructure.persistence.projections",
@@ -89,11 +91,39 @@ _IMPORTED_LATE = (
     "typer._adapters",
     "typer._click.decorators",
     "uvicorn.lifespan.on",
+    "uvicorn.loops.auto",
     "uvicorn.loops.uvloop",
     "uvicorn.protocols.http.httptools_impl",
     "uvicorn.protocols.websockets.websockets_sansio_impl",
 )
 """What commands import only when they need it. A missing name costs time, nothing else."""
+_FOR_CLUSTERS = (
+    "agent_fabric.bootstrap.worker",
+    "agent_fabric.infrastructure.limits.redis_limiter",
+    "agent_fabric.infrastructure.nats.bus",
+    "agent_fabric.infrastructure.nats.wake_ups",
+    "agent_fabric.infrastructure.persistence.key_fingerprints",
+    "agent_fabric.infrastructure.persistence.open_postgres",
+    "agent_fabric.infrastructure.persistence.pending_work",
+    "agent_fabric.infrastructure.persistence.postgres.cluster",
+    "agent_fabric.infrastructure.persistence.postgres.copies",
+    "agent_fabric.infrastructure.persistence.postgres.examination",
+    "agent_fabric.infrastructure.persistence.postgres.leases",
+    "agent_fabric.infrastructure.persistence.postgres.parts",
+    "agent_fabric.infrastructure.persistence.postgres.store",
+    "agent_fabric.infrastructure.persistence.postgres.upkeep",
+    "agent_fabric.infrastructure.redis.turn_contexts",
+    "agent_fabric.infrastructure.sandbox.effect_guard",
+    "cryptography.fernet",
+)
+_FOR_TOOL_SERVERS = ("agent_fabric.interfaces.http.inside", "agent_fabric.interfaces.mcp.over_stdio")
+_IMPORTED_AT_FIRST = {
+    "cluster": _FOR_CLUSTERS,
+    "db": _FOR_CLUSTERS,
+    "mcp": _FOR_TOOL_SERVERS,
+    "worker": _FOR_CLUSTERS,
+}
+"""What the server imports before the first command of a kind: few suites need it, and those start many processes."""
 
 
 class Process(Protocol):
@@ -342,6 +372,7 @@ def _serve(control: socket.socket) -> dict[str, Any]:
         if received is None:
             os._exit(0)
         request, streams, status = received
+        _import(_IMPORTED_AT_FIRST.get(next(iter(request["arguments"]), ""), ()))
         pid = os.fork()
         if pid == 0:
             signal.set_wakeup_fd(-1)
@@ -436,11 +467,18 @@ def _preload() -> None:
     commands = importlib.import_module(MODULE).COMMANDS
     for name in ("invocation", *commands):
         importlib.import_module(f"agent_fabric.interfaces.cli.{name}")
-    for name in _IMPORTED_LATE:
-        with contextlib.suppress(ImportError):
-            importlib.import_module(name)
+    _import(_IMPORTED_LATE)
     _use_once()
     gc.freeze()
+
+
+def _import(names: Sequence[str]) -> None:
+    missing = [name for name in names if name not in sys.modules]
+    for name in missing:
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
+    if missing:
+        gc.freeze()
 
 
 def _use_once() -> None:

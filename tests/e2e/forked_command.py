@@ -17,6 +17,9 @@ _PROGRAM = """#!{python} -IS
 import json, os, signal, socket, struct, sys
 
 def kept(name):
+    # Without a locale, this interpreter has chosen UTF-8 for itself and its children, which is what a fork speaks.
+    if name == "LC_CTYPE":
+        return os.environ[name] in ("C.UTF-8", "C.utf8", "UTF-8")
     return not name.startswith(("PYTHON", "LC_", "LD_")) or name == "PYTHONPATH"
 
 # A terminal belongs to a session, and a fork is in another one.

@@ -11,6 +11,7 @@ from mcp import Client, StdioServerParameters
 
 from agent_fabric.testing.scripted_model import Call, Script, ScriptedModel
 from e2e.fabric_process import Fabric, configure, read_lines, settings
+from e2e.forked_command import fabric_program
 from e2e.server_process import serving
 from integration.http.served import DONE, SCRIPT
 
@@ -25,9 +26,10 @@ def started(fabric: Fabric, *arguments: str, **environment: str) -> StdioServerP
         "FABRIC_CONFIG_PATH": str(config),
         **environment,
     }
+    command, *first = fabric_program()
     return StdioServerParameters(
-        command=sys.executable,
-        args=["-m", "agent_fabric.interfaces.cli.main", "mcp", "serve", *arguments],
+        command=command,
+        args=[*first, "mcp", "serve", *arguments],
         env=variables,
         cwd=fabric.folder,
     )

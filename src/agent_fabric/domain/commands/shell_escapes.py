@@ -49,8 +49,10 @@ _SAY: Final = frozenset({"echo", "printf"})
 
 def shell_lines(invocation: Invocation) -> Iterator[str]:
     """Yield the shell lines that a program of its own language is given to run."""
-    for text in _texts_of(invocation):
-        yield from lines_in(invocation.name, text)
+    name = invocation.name
+    if name in _ESCAPES or name in _SCHEDULERS:
+        for text in _texts_of(invocation):
+            yield from lines_in(name, text)
 
 
 def lines_in(name: str, text: str) -> Iterator[str]:
