@@ -1,4 +1,4 @@
-"""The environments of other processes, where there is /proc."""
+"""Other processes, where there is /proc: their environments, and the numbers of those that a command can have."""
 
 import time
 from contextlib import suppress
@@ -7,6 +7,8 @@ from typing import Final
 
 _TRIES: Final = 8
 _PAUSE_S: Final = 0.0005
+_YOUNG_S: Final = 1.0
+"""So long no machine takes to give all its numbers to processes."""
 
 
 def environment_of(pid: int | str) -> set[bytes]:
@@ -22,6 +24,23 @@ def environment_of(pid: int | str) -> set[bytes]:
                 return set(found.split(b"\0")) - {b""}
             time.sleep(_PAUSE_S)
     return set()
+
+
+def lowest_pid_of(leader: int, began: float) -> int:
+    """Return the lowest number that a process of a command can have; 0: any.
+
+    Numbers are given in turn: what a command has started has a higher one than its first process, unless they have
+    begun anew since. `began` is a moment of `time.monotonic` before the first process was there.
+    """
+    is_young = time.monotonic() - began < _YOUNG_S
+    return leader if is_young and newest_pid() >= leader else 0
+
+
+def newest_pid() -> int:
+    """Return the number that was given last, or 0 where nobody says."""
+    with suppress(OSError):
+        return int(Path("/proc/loadavg").read_bytes().split()[-1])
+    return 0
 
 
 def _is_program(pid: int | str) -> bool:

@@ -61,7 +61,7 @@ async def test_a_time_limit_ends_the_whole_tree(commands: Commands) -> None:
 
 async def test_nothing_of_a_command_stays_behind(commands: Commands) -> None:
     sleep = long_sleep()
-    told = await run(commands, f"{sleep} & echo done")
+    told = await run(commands, f"{sleep} & (setsid {sleep} &); echo done")
     assert told["stdout"] == "done\n"
     await until(lambda: not running(sleep), "its processes ended")
 

@@ -2,12 +2,14 @@
 
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
 
-from agent_fabric.infrastructure.process_environments import environment_of
+from agent_fabric.infrastructure import process_environments
+from agent_fabric.infrastructure.process_environments import environment_of, lowest_pid_of
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="there is /proc on Linux only")
 
@@ -37,3 +39,13 @@ def test_whoever_has_no_environment_or_has_ended_has_none() -> None:
     with started("/bin/sh", "-c", "exec /usr/bin/env -i /bin/sh -c 'echo ready; read _'") as pid:
         assert {each for each in environment_of(pid) if b"MARK" in each} == set()
     assert environment_of(pid) == set()
+
+
+def test_only_of_a_young_command_it_is_known_which_numbers_its_processes_cannot_have(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(process_environments, "newest_pid", lambda: 500)
+    now = time.monotonic()
+    assert lowest_pid_of(400, now) == 400
+    assert lowest_pid_of(30_000, now) == 0  # numbers have begun anew since
+    assert lowest_pid_of(400, now - 3_600) == 0  # they may have, all of them

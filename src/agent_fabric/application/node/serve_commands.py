@@ -22,6 +22,7 @@ CLOCK_TOLERANCE_S = 300.0
 """How far the clocks of hub and node may differ."""
 EXECUTION_ID: Final = re.compile(r"[A-Za-z0-9_-]{8,64}")
 """It becomes the name of a file with a long output: nothing else may be in it."""
+_CANCELLED: Final = {"status": "cancelled", "error": "the call was ended"}
 _MAX_WAITING = 256
 """Calls that wait for one that is under way to end."""
 
@@ -84,12 +85,18 @@ class ServeCommands:
         self._require_allowed(params, bound)
         if len(self._running) >= _MAX_WAITING:
             raise CallRefused(RpcCode.BUSY, "too many calls wait on this node")
+        is_started = seen is None and len(self._running) < MAX_IN_FLIGHT  # a slot is free for it
         if seen is None:
-            self._receive(bound, call_hash, params)
-        task = asyncio.create_task(self._run(bound))
+            self._receive(bound, call_hash, params, begins=is_started)
+        task = asyncio.create_task(self._run(bound, is_started=is_started))
         self._running[execution_id] = task
         task.add_done_callback(lambda _: self._running.pop(execution_id, None))
-        return await asyncio.shield(task)
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            if not (is_started and task.cancelled()):  # then it has not begun, or goes on without whoever asked
+                raise
+            return self._ended(execution_id, dict(_CANCELLED))  # before its first step
 
     def cancel(self, execution_id: str) -> bool:
         """End a call that is under way; tell whether there was one."""
@@ -190,7 +197,7 @@ class ServeCommands:
         self.spool.note("refused", execution_id, {"code": int(code), "why": message[:500], **data})
         return CallRefused(code, message, **data)
 
-    def _receive(self, bound: BoundCall, call_hash: str, params: Mapping[str, Any]) -> None:
+    def _receive(self, bound: BoundCall, call_hash: str, params: Mapping[str, Any], *, begins: bool) -> None:
         approval = params.get("approval")
         approver = str(approval.get("approver", ""))[:200] if isinstance(approval, Mapping) else ""
         detail = {
@@ -200,19 +207,20 @@ class ServeCommands:
             "approver": approver,
         }
         try:
-            self.spool.receive(bound.execution_id, call_hash, bound.tool_name, detail)
+            self.spool.receive(bound.execution_id, call_hash, bound.tool_name, detail, begins=begins)
         except Exception as problem:  # noqa: BLE001 - a full disk, a damaged file: what is not remembered is not run
             raise CallRefused(RpcCode.BUSY, f"the node cannot remember the call, so it is not run: {problem}") from None
 
-    async def _run(self, bound: BoundCall) -> dict[str, Any]:
+    async def _run(self, bound: BoundCall, *, is_started: bool) -> dict[str, Any]:
         async with self._slots:
-            if bound.expires_at <= self.clock():
-                return self._ended(bound.execution_id, {"status": "expired", "error": "it expired before its turn"})
-            self.spool.start(bound.execution_id)
+            if not is_started:
+                if bound.expires_at <= self.clock():
+                    return self._ended(bound.execution_id, {"status": "expired", "error": "it expired before its turn"})
+                self.spool.start(bound.execution_id)
             try:
                 result = await self.toolbox.run(bound.execution_id, bound.tool_name, bound.arguments)
             except asyncio.CancelledError:
-                result = {"status": "cancelled", "error": "the call was ended"}
+                result = dict(_CANCELLED)
         return self._ended(bound.execution_id, result)
 
     def _remembered(self, seen: SpooledCall) -> Mapping[str, Any]:

@@ -7,7 +7,7 @@ from agent_fabric.domain.fleet.calls import SpooledCall
 
 
 class CallSpool(Protocol):
-    """What a node remembers durably: each method returns when it is on the disk."""
+    """What a node remembers durably: each method but `report` returns when it is on the disk."""
 
     @property
     def head(self) -> tuple[int, str]:
@@ -18,8 +18,10 @@ class CallSpool(Protocol):
         """Return a call that was seen before."""
         ...
 
-    def receive(self, execution_id: str, call_hash: str, tool_name: str, detail: Mapping[str, Any]) -> None:
-        """Remember a call before anything is done about it."""
+    def receive(
+        self, execution_id: str, call_hash: str, tool_name: str, detail: Mapping[str, Any], *, begins: bool = False
+    ) -> None:
+        """Remember a call before anything is done about it; with `begins`, also that it begins now, in one write."""
         ...
 
     def start(self, execution_id: str) -> None:
@@ -33,7 +35,7 @@ class CallSpool(Protocol):
         ...
 
     def report(self, execution_id: str) -> None:
-        """Remember that the hub has a result."""
+        """Remember that the hub has a result; a power cut may undo it."""
         ...
 
     def note(self, kind: str, execution_id: str, detail: Mapping[str, Any]) -> None:

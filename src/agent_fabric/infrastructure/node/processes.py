@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import math
 import os
 import pwd
 import shutil
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from agent_fabric.domain.fleet.protocol import MAX_INLINE_BYTES
-from agent_fabric.infrastructure.process_environments import environment_of
+from agent_fabric.infrastructure.process_environments import environment_of, lowest_pid_of
 
 MARK: Final = "FABRIC_NODE_EXECUTION"
 """Variable of every process that a node has started: by it the whole tree is found, whatever its parents did."""
@@ -164,7 +165,7 @@ class Commands:
                 await self._terminate(process, mark)
             await asyncio.wait(readers, timeout=DRAIN_S)
         finally:
-            kill_tree(process.pid, mark)
+            kill_tree(process.pid, mark, began=started)
             for reader in readers:
                 reader.cancel()
             with suppress(asyncio.CancelledError):
@@ -272,18 +273,29 @@ async def _drain(stream: asyncio.StreamReader, output: _Output) -> None:
         output.add(data)
 
 
-def tree_of(leader: int, mark: str) -> Iterator[int]:
-    """Yield the processes of a command: those of its session, and those that carry its mark."""
-    wanted = f"{MARK}={mark}".encode()
+def tree_of(leader: int, mark: str, *, began: float = -math.inf) -> Iterator[int]:
+    """Yield the processes of a command: those of its session, and those that carry its mark.
+
+    To open the environment of every process takes long on a busy machine, and nothing else happens meanwhile. It is
+    not opened if the process cannot be one of the command: it was there before, or its session was begun by nobody
+    who has a number here, as that of the kernel's threads.
+    """
+    wanted, lowest = f"{MARK}={mark}".encode(), lowest_pid_of(leader, began)
     for pid in _pids():
-        if _session(pid) == leader or wanted in environment_of(pid):
+        if pid < lowest:
+            continue
+        session = _session(pid)
+        if session == leader or (session != 0 and wanted in environment_of(pid)):
             yield pid
 
 
-def kill_tree(leader: int, mark: str) -> None:
-    """Kill whatever is left of a command; a few rounds, since what dies may just have started something."""
+def kill_tree(leader: int, mark: str, *, began: float = -math.inf) -> None:
+    """Kill whatever is left of a command; a few rounds, since what dies may just have started something.
+
+    `began` is a moment of `time.monotonic` before it was started, if it is known.
+    """
     for _ in range(5):
-        found = [pid for pid in tree_of(leader, mark) if _is_alive(pid)]
+        found = [pid for pid in tree_of(leader, mark, began=began) if _is_alive(pid)]
         for pid in found:
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
@@ -312,7 +324,7 @@ def kill_marked(instance: str) -> int:
 
 def _pids() -> Iterator[int]:
     with suppress(OSError):
-        yield from (int(each.name) for each in Path("/proc").iterdir() if each.name.isdigit())
+        yield from (int(name) for name in os.listdir("/proc") if name.isdigit())  # noqa: PTH208 - a path for each costs
 
 
 def _session(pid: int) -> int:

@@ -1,6 +1,6 @@
 """What a node remembers: calls and their results until the hub has them, and its own record of what happened.
 
-Standard sqlite3 with full durability: what is written here is written before anything follows from it.
+Standard sqlite3 with full durability: what is written here is on the disk before anything follows from it.
 """
 
 import json
@@ -72,14 +72,19 @@ class Spool:
         row = self._database.execute(query, (execution_id,)).fetchone()
         return None if row is None else _call(row)
 
-    def receive(self, execution_id: str, call_hash: str, tool_name: str, detail: Mapping[str, Any]) -> None:
-        """Remember a call before anything is done about it."""
+    def receive(
+        self, execution_id: str, call_hash: str, tool_name: str, detail: Mapping[str, Any], *, begins: bool = False
+    ) -> None:
+        """Remember a call before anything is done about it; with `begins`, also that it begins now, in one write."""
+        state = SpoolState.STARTED if begins else SpoolState.RECEIVED
         with self._transaction():
             self._database.execute(
                 "INSERT INTO commands (execution_id, hash, state, tool_name, received_at) VALUES (?, ?, ?, ?, ?)",
-                (execution_id, call_hash, SpoolState.RECEIVED, tool_name, time.time()),
+                (execution_id, call_hash, state, tool_name, time.time()),
             )
             self._append("received", execution_id, detail)
+            if begins:
+                self._append("started", execution_id, {})
 
     def start(self, execution_id: str) -> None:
         """Remember that a call begins now."""
@@ -99,12 +104,20 @@ class Spool:
             self._append(kind, execution_id, detail)
 
     def report(self, execution_id: str) -> None:
-        """Remember that the hub has a result. What was long of it is not needed any more."""
-        with self._transaction():
-            self._database.execute(
-                "UPDATE commands SET state = ? WHERE execution_id = ? AND state = ?",
-                (SpoolState.REPORTED, execution_id, SpoolState.FINISHED),
-            )
+        """Remember that the hub has a result. What was long of it is not needed any more.
+
+        It is on the disk with the next write: a power cut before that lets the result be sent again, and the first
+        one counts.
+        """
+        self._database.execute("PRAGMA synchronous = NORMAL")
+        try:
+            with self._transaction():
+                self._database.execute(
+                    "UPDATE commands SET state = ? WHERE execution_id = ? AND state = ?",
+                    (SpoolState.REPORTED, execution_id, SpoolState.FINISHED),
+                )
+        finally:
+            self._database.execute("PRAGMA synchronous = FULL")
 
     def note(self, kind: str, execution_id: str, detail: Mapping[str, Any]) -> None:
         """Add to the record."""

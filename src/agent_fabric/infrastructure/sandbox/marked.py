@@ -18,14 +18,14 @@ def entry(name: str, value: str) -> bytes:
     return os.fsencode(f"{name}={value}")
 
 
-def kill_marked(mark: bytes, *, spare: set[bytes] | None = None, above: int = 0) -> int:
+def kill_marked(mark: bytes, *, spare: set[bytes] | None = None, lowest: int = 0) -> int:
     """Kill every process with this entry in its environment, until there is none; return how many there were.
 
-    Those with an entry of `spare`, and those with a number up to `above`, are left alone.
+    Those with an entry of `spare`, and those with a number below `lowest`, are left alone.
     """
     killed: set[int] = set()
     deadline = time.monotonic() + SETTLE_S
-    while found := _marked(mark, spare or set(), above):
+    while found := _marked(mark, spare or set(), lowest):
         for pid in found:
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
@@ -36,15 +36,10 @@ def kill_marked(mark: bytes, *, spare: set[bytes] | None = None, above: int = 0)
     return len(killed)
 
 
-def newest_pid() -> int:
-    """Return the highest process number given so far, or 0 where nobody says."""
-    return int(Path("/proc/loadavg").read_bytes().split()[-1]) if _has_proc() else 0
-
-
-def _marked(mark: bytes, spare: set[bytes], above: int) -> list[int]:
+def _marked(mark: bytes, spare: set[bytes], lowest: int) -> list[int]:
     found = []
     for name in os.listdir("/proc") if _has_proc() else ():  # noqa: PTH208 - a path object per process costs
-        if name.isdigit() and int(name) > above and int(name) != os.getpid():
+        if name.isdigit() and int(name) >= lowest and int(name) != os.getpid():
             entries = environment_of(name)
             if mark in entries and not entries & spare:
                 found.append(int(name))

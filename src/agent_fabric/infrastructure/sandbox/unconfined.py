@@ -12,6 +12,7 @@ from pathlib import Path
 
 from agent_fabric.application.ports.sandbox import CommandOutcome
 from agent_fabric.domain.protected import HIDDEN, is_protected
+from agent_fabric.infrastructure.process_environments import lowest_pid_of
 from agent_fabric.infrastructure.run_processes import SHELL_MARK
 from agent_fabric.infrastructure.sandbox.beneath import Beneath
 from agent_fabric.infrastructure.sandbox.command_line import bash_arguments
@@ -24,7 +25,7 @@ from agent_fabric.infrastructure.sandbox.draining import (
     ended_within,
 )
 from agent_fabric.infrastructure.sandbox.environment import allowed
-from agent_fabric.infrastructure.sandbox.marked import RUN, entry, kill_marked, newest_pid
+from agent_fabric.infrastructure.sandbox.marked import RUN, entry, kill_marked
 from agent_fabric.infrastructure.sandbox.workspace_files import WorkspaceFiles
 
 _COMMAND = "FABRIC_COMMAND_ID"
@@ -59,8 +60,6 @@ fi
 kill -KILL 0
 """.encode()
 """Wait until the other end of stdin, held by the driver alone, is closed; then end every process of the command."""
-
-_YOUNG_S = 1.0
 
 
 class UnconfinedSandbox(WorkspaceFiles):
@@ -184,12 +183,11 @@ async def _wait(process: asyncio.subprocess.Process, out: Drain, err: Drain, tim
 
 async def _end(process: asyncio.subprocess.Process | None, mark: str, begun: float) -> None:
     """Kill whatever is left of a command. The signals are sent even if the wait for their effect is cancelled."""
-    above = 0
+    lowest = 0
     if process is not None:
         _signal_group(process.pid, signal.SIGKILL)
-        if time.monotonic() - begun < _YOUNG_S and newest_pid() >= process.pid:
-            above = process.pid  # numbers have not begun anew since: every process of the command has a higher one
-    await asyncio.to_thread(kill_marked, entry(_COMMAND, mark), above=above)
+        lowest = lowest_pid_of(process.pid, begun)
+    await asyncio.to_thread(kill_marked, entry(_COMMAND, mark), lowest=lowest)
     if process is not None:
         await ended_within(SETTLE_S, process)
 

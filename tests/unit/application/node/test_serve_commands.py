@@ -12,10 +12,11 @@ import pytest
 
 from agent_fabric.application.node.serve_commands import CallRefused, NodeSelf, ServeCommands
 from agent_fabric.domain.fleet.binding import BoundCall, approval_message
+from agent_fabric.domain.fleet.calls import SpoolState
 from agent_fabric.domain.fleet.chain import first_broken, head_message
 from agent_fabric.domain.fleet.node_policy import node_policy
 from agent_fabric.domain.fleet.node_tools import NODE_TOOLS
-from agent_fabric.domain.fleet.protocol import RpcCode
+from agent_fabric.domain.fleet.protocol import MAX_IN_FLIGHT, RpcCode
 from agent_fabric.infrastructure.fleet.signing import SigningKey, is_signed
 from agent_fabric.infrastructure.node.floor_file import Floor
 from agent_fabric.infrastructure.node.spool import Spool
@@ -162,6 +163,40 @@ async def test_a_call_that_was_received_and_not_begun_runs_once(spool: Spool) ->
     assert tools.ran == ["execution-1"]
 
 
+@pytest.mark.proves("FL-20", "FL-21")
+async def test_a_call_is_written_twice_when_a_slot_is_free_and_begins_only_in_its_turn_when_none_is(
+    spool: Spool,
+) -> None:
+    writes = list[str]()
+    spool._database.set_trace_callback(lambda query: writes.append(query) if query == "COMMIT" else None)
+    serve = node(spool, CountingTools())
+    await serve(call(serve))
+    assert len(writes) == 2
+    tools = CountingTools(hold=asyncio.Event())
+    serve = node(spool, tools)
+    asked = [call(serve, execution_id=f"execution-{number}") for number in range(10, 11 + MAX_IN_FLIGHT)]
+    tasks = [asyncio.create_task(serve(params)) for params in asked]
+    while len(tools.ran) < MAX_IN_FLIGHT:
+        await asyncio.sleep(0)
+    states = [found.state for params in asked if (found := spool.find(params["execution_id"]))]
+    assert states == [SpoolState.STARTED] * MAX_IN_FLIGHT + [SpoolState.RECEIVED]
+    assert tools.hold is not None
+    tools.hold.set()
+    assert [each["status"] for each in await asyncio.gather(*tasks)] == ["success"] * len(asked)
+    assert first_broken(spool.entries(0, 100)) is None
+
+
+async def test_a_call_that_is_ended_before_its_first_step_is_not_in_doubt(spool: Spool) -> None:
+    tools = CountingTools()
+    serve = node(spool, tools)
+    task = asyncio.create_task(serve(call(serve)))
+    await asyncio.sleep(0)
+    assert serve.cancel("execution-1")
+    assert (await task)["status"] == "cancelled"
+    assert tools.ran == []
+    assert [each.kind for each in spool.entries(0, 100)] == ["received", "started", "finished"]
+
+
 @pytest.mark.proves("FL-15", "FL-16", "FL-17")
 async def test_what_changes_something_needs_an_approval_of_exactly_this_call(spool: Spool) -> None:
     tools = CountingTools()
@@ -241,7 +276,7 @@ async def test_an_execution_id_names_no_file_elsewhere(spool: Spool, execution_i
 @pytest.mark.proves("FL-22")
 async def test_what_a_full_disk_cannot_remember_is_not_run(tmp_path: Path) -> None:
     class FullSpool(Spool):
-        def receive(self, *_: Any) -> None:
+        def receive(self, *_: Any, **__: Any) -> None:
             raise OSError(errno.ENOSPC, "No space left on device")
 
     tools, spool = CountingTools(), FullSpool(tmp_path / "full")
