@@ -24,12 +24,12 @@ export TASK
 # Tests start hundreds of interpreters, and without bytecode each of them would compile all our source again.
 unexport PYTHONDONTWRITEBYTECODE
 
-# What one pytest runs: `make tests/e2e/cli` runs one folder. Those that take longest begin first. Suites that are not
+# What one pytest runs: `make tests/e2e/cli` runs one folder. Those that wait most begin first, beside others that compute,
+# and those of a real model's own processor early: nobody may wait for it at the end. Suites that are not
 # named here are quick, or like others, and run together: each pytest imports all there is, four seconds of processor.
 # What would take too long is cut in pieces, so that no core is left without work at the end.
-LONGEST := tests/e2e/page tests/e2e/outcomes tests/integration/sandbox others-n-z others-a-m e2e-commands http-m-z \
-	tests/e2e/cluster tests/integration/persistence e2e-servers http-a-l e2e-agents some-on-postgres \
-	tests/integration/openapi
+LONGEST := tests/e2e/page tests/e2e/outcomes tests/integration/openapi tests/integration/sandbox e2e-commands e2e-agents \
+	tests/integration/persistence others-a-m http-m-z tests/e2e/cluster e2e-servers http-a-l some-on-postgres others-n-z
 QUICK_SUITES := $(filter-out %/__pycache__,$(patsubst %/.,%,$(wildcard tests/unit/*/.))) tests/simulation tests/architecture
 SLOW_SUITES := $(patsubst %/,%,$(sort $(dir $(wildcard tests/integration/*/test_*.py tests/e2e/*/test_*.py)))) \
 	$(wildcard tests/integration/test_*.py tests/e2e/test_*.py)
@@ -75,10 +75,12 @@ check: ## The fast part: format, lint, types, layers, unit, simulation
 test check: $(TOOLS)
 	@CHOSEN='$(CHOSEN)' $(PY) scripts/side_by_side.py --jobs $(JOBS) --first bytecode types $(SUITES) lint layers format-check
 
-# Once, beside the types: all parts that begin at the same time would compile the same modules.
+# Once, beside the types: all parts that begin at the same time would compile the same modules, and hypothesis would
+# make its table of characters for each of them.
 bytecode: $(TOOLS)
 	$(PY) -m compileall -q src
-	$(PY) -c 'import hypothesis, pytest, pytest_asyncio, agent_fabric.bootstrap.server, agent_fabric.interfaces.http.app'
+	$(PY) -c 'import hypothesis, pytest, pytest_asyncio, agent_fabric.bootstrap.server, agent_fabric.interfaces.http.app; \
+		hypothesis.strategies.text().validate()'
 
 format: $(TOOLS) ## Format the code and sort its imports
 	$(PY) -m ruff check --select I --fix .
@@ -102,8 +104,9 @@ unit: $(TOOLS) ## Unit tests; pytest's options in ARGS="…"
 simulation: $(TOOLS) ## Simulation tests; pytest's options in ARGS="…"
 	$(PY) -m pytest tests/simulation $(ARGS)
 
-# Only one suite needs this plugin, which takes long to import.
-PYTEST = $(PY) -m pytest $(if $(filter %/openapi,$@),,-p no:schemathesis)
+# Only one suite needs the plugin that takes long to import, and only one the plugin that acts in every test.
+PYTEST = $(PY) -m pytest $(if $(filter %/openapi,$@),,-p no:schemathesis) \
+	$(if $(filter units-e-z %/infrastructure,$@),,-p no:inline_snapshot)
 
 $(QUICK_SUITES) $(SLOW_SUITES): $(TOOLS)
 	$(PYTEST) $@ --durations=10 $(CHOSEN) $(ARGS)

@@ -10,6 +10,7 @@ from agent_fabric.domain.errors import FabricError
 from agent_fabric.infrastructure.llm.weights.catalogue import find
 from agent_fabric.infrastructure.llm.weights.download import Weights
 from agent_fabric.infrastructure.llm.weights.folder import ModelFolder, models_folder
+from integration.llm.weights_mirrors import Fetched, Notices
 from services import need
 
 
@@ -24,3 +25,11 @@ def fast_weights() -> Path:
     except FabricError as problem:
         need(condition=False, reason=f"the real model cannot be had: {problem.message}")
         raise
+
+
+@pytest.fixture(scope="session")
+def fetched_weights(tmp_path_factory: pytest.TempPathFactory) -> Fetched:
+    """The smallest real model as the default mirrors have it, whatever is in the user's models folder."""
+    notices = Notices()
+    weights = Weights(ModelFolder(tmp_path_factory.mktemp("fetched") / "models"))
+    return Fetched(asyncio.run(weights.ensure(find("fast"), notices)), notices)

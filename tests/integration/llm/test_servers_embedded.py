@@ -12,6 +12,7 @@ from agent_fabric.infrastructure.llm.servers.llama_servers import LlamaServers
 from agent_fabric.infrastructure.llm.servers.processes import EMBEDDED
 from agent_fabric.infrastructure.llm.servers.spec import ServerSpec
 from integration.llm.processes import PATIENCE_S, gone, said
+from integration.llm.weights_mirrors import Fetched
 
 pytest.importorskip("xllamacpp", reason="the extra `embedded` is not installed")
 
@@ -61,9 +62,10 @@ async def test_a_file_that_is_no_model_is_told_from_one(tmp_path: Path) -> None:
     await servers.aclose()
 
 
-async def test_a_model_that_was_cut_off_is_told_from_a_whole_one(tmp_path: Path, fast_weights: Path) -> None:
+@pytest.mark.slow
+async def test_a_model_that_was_cut_off_is_told_from_a_whole_one(tmp_path: Path, fetched_weights: Fetched) -> None:
     model = tmp_path / "half.gguf"
-    with fast_weights.open("rb") as whole:
+    with fetched_weights.path.open("rb") as whole:
         model.write_bytes(whole.read(3_000_000))
     servers = LlamaServers(tmp_path / "servers", load_timeout_s=PATIENCE_S)
     with pytest.raises(ModelError, match="damaged or not a GGUF file"):

@@ -23,6 +23,7 @@ from integration.llm.weights_mirrors import (
     CONTENT,
     OTHER,
     PART_BYTES,
+    Fetched,
     Notices,
     hub,
     impatient,
@@ -208,10 +209,9 @@ async def test_what_a_killed_process_left_is_cleared_by_the_next(models: Path, i
 
 
 @pytest.mark.slow
-async def test_the_small_model_really_comes_from_the_default_mirrors(tmp_path: Path) -> None:
-    model, notices = find("fast"), Notices()
+def test_the_small_model_really_comes_from_the_default_mirrors(fetched_weights: Fetched) -> None:
+    model, (path, notices) = find("fast"), fetched_weights
     assert model in CATALOGUE
-    path = await Weights(ModelFolder(tmp_path / "models")).ensure(model, notices)
     with path.open("rb") as file:
         assert hashlib.file_digest(file, "sha256").hexdigest() == model.sha256
     assert read_gguf(path).context_length == model.context_window

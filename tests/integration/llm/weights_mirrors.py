@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from aiohttp import web
 
@@ -63,6 +64,13 @@ class Notices:
     @property
     def all(self) -> str:
         return "\n".join(self.texts)
+
+
+class Fetched(NamedTuple):
+    """A model that was not there, and what a person saw meanwhile."""
+
+    path: Path
+    notices: Notices
 
 
 def impatient(folder: Path, environ: Mapping[str, str] | None = None) -> Weights:
