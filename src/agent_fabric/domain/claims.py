@@ -54,7 +54,7 @@ class Deeds:
         return (
             left
             if any(can_be_run(path) or decides_tests(path) for path in left.paths)
-            else replace(left, tests=(), test_functions=0)
+            else replace(left, tests=(), check_scripts=(), test_functions=0)
         )
 
     @property
@@ -123,6 +123,16 @@ _SAID_DONE = re.compile(
 
 def untested(deeds: Deeds) -> Sequence[str]:
     """Return the files with tests of what was changed of which not all tests have passed after the last change."""
+    return (*_untested_files(deeds), *(each for each in deeds.to_prove.check_scripts if not _was_run(each, deeds)))
+
+
+def _was_run(script: str, deeds: Deeds) -> bool:
+    """Tell whether a program has ended well after the last change."""
+    ran = (run.proof.command for run in deeds.since_change if run.proof.kind is ProofKind.PROGRAM)
+    return any(_is_end_of(script, normpath(word)) for command in ran for word in command.split())
+
+
+def _untested_files(deeds: Deeds) -> Sequence[str]:
     tests = deeds.to_prove.tests
     if deeds.proof.kind is not ProofKind.TESTS:
         return tests

@@ -34,6 +34,11 @@ class PythonTests(NamedTuple):
     may_skip: int = 0
     """Those of the tests that say themselves when they are skipped."""
 
+    @property
+    def is_script(self) -> bool:
+        """Whether it has checks and no function that a runner would call, so that it is run as a program."""
+        return not self.tests and self.checks > 0
+
 
 def read_tests(text: str) -> PythonTests | None:
     """Return what a file of tests has; None: it is no Python."""

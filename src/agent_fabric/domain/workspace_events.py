@@ -38,6 +38,9 @@ class WorkspaceCompared:
     """Changed paths that are not listed."""
     tests: tuple[str, ...] = ()
     """Files with tests that use what was changed, or that were changed themselves."""
+    check_scripts: tuple[str, ...] = ()
+    """Files with the name of tests that use what was changed, are as they were, and hold checks that run with the file
+    itself: no runner would find a test in them."""
     test_functions: int = 0
     """Tests in those of them that are in Python: so many have to be executed at least; 0: not known."""
     beyond_unittest: tuple[str, ...] = ()

@@ -116,6 +116,19 @@ async def test_what_unittest_does_not_find_by_itself_is_told(project: Project) -
     assert found.beyond_unittest == ("checks/test_c.py", "test_d.py")
 
 
+async def test_checks_that_run_with_their_file_are_told_from_tests_unless_the_run_wrote_them(project: Project) -> None:
+    (project.folder / "calc.py").write_text("def add(a, b):\n    return a - b\n")
+    script = "from calc import add\n\nassert add(2, 3) == 5\nprint('ok')\n"
+    (project.folder / "test_calc.py").write_text(script)
+    (project.folder / "test_empty.py").write_text("from calc import add\n")
+    async with project.run() as run_id:
+        (project.folder / "calc.py").write_text("def add(a, b):\n    return a + b\n")
+        (project.folder / "test_own.py").write_text(script)
+        found = await comparison(project)(run_id, str(project.folder))
+    assert found.check_scripts == ("test_calc.py",)
+    assert found.tests == ("test_empty.py", "test_own.py")
+
+
 async def test_a_test_that_names_no_program_and_settings_that_replace_one_are_told(project: Project) -> None:
     (project.folder / "calc.py").write_text("def add(a, b):\n    return a - b\n")
     async with project.run() as run_id:

@@ -309,6 +309,17 @@ def test_tests_of_what_was_changed_want_to_be_run() -> None:
     assert untested(deeds(tested, proof=TESTED)) == ()
 
 
+def test_a_script_of_checks_wants_to_be_run_as_the_program_that_it_is() -> None:
+    scripted = WorkspaceCompared(modified=("calc.py",), check_scripts=("test_calc.py",))
+    proof = Proof(kind=ProofKind.PROGRAM, command="python3 ./test_calc.py", seq=9)
+    run = CommandRun("python3 ./test_calc.py", succeeded=True, seq=9, proof=proof)
+    assert untested(deeds(scripted, commands=[run], proof=proof)) == ()
+    assert said(deeds(scripted, commands=[run], proof=proof), summary="Fixed. test_calc.py now passes.") == []
+    other = CommandRun("python3 calc.py", succeeded=True, seq=9, proof=RAN)
+    assert untested(deeds(scripted, commands=[other], proof=RAN)) == ("test_calc.py",)
+    assert untested(deeds(scripted, commands=[replace(run, seq=4)])) == ("test_calc.py",)
+
+
 def ran(command: str, seq: int, *, failed: int = 0, at: float = 0.0) -> CommandRun:
     count = TestCount(ran=3, passed=3 - failed, failed=failed)
     proof = NO_PROOF if failed else Proof(kind=ProofKind.TESTS, command=command, seq=seq, tests=count)

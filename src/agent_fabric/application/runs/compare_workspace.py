@@ -76,12 +76,14 @@ def _told(changes: Sequence[FileChange], now: FolderSnapshot, content: _Content,
     tests = _tests_of(written, [change.path for change in changes if change.after is None], now, content)
     meant = _meant(task, {change.path for change in changes}, now)
     python_tests = {path: found for path in tests if (found := _python_tests(path, now, content)) is not None}
+    scripts = {path for path, found in python_tests.items() if found.is_script and path not in written}
     return WorkspaceCompared(
         created=tuple(_path(change) for change in shown if change.before is None),
         modified=tuple(_path(change) for change in shown if change.before is not None and change.after is not None),
         deleted=tuple(_path(change) for change in shown if change.after is None),
         more=len(changes) - len(shown),
-        tests=tuple(tests),
+        tests=tuple(path for path in tests if path not in scripts),
+        check_scripts=tuple(path for path in tests if path in scripts),
         test_functions=sum(found.tests - found.may_skip for found in python_tests.values()),
         beyond_unittest=tuple(
             path

@@ -3,7 +3,7 @@
 import json
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from posixpath import normpath, splitext
 from typing import Any
 
@@ -80,7 +80,7 @@ def _doubt(lane: Lane, payload: Mapping[str, Any], deeds: Deeds, unproven: list[
         requests.append(f"{count}. Fix what is wrong, and run them again.")
     elif tests:
         unproven.append(f"the tests of what was changed were not run: {named}")
-        requests.append(f"{named} tests what you changed. Run the tests: {how_to_run(tests[:_MAX_NAMED])}")
+        requests.append(f"{named} tests what you changed. Run the tests: {_how_to_test(tests[:_MAX_NAMED], deeds)}")
     elif others := meant_tests_not_run(deeds):
         named, about = ", ".join(others[:_MAX_NAMED]), ", ".join(deeds.compared.meant[:_MAX_NAMED])
         unproven.append(f"the tests of what the task is about were not run: {named}")
@@ -96,6 +96,12 @@ def _doubt(lane: Lane, payload: Mapping[str, Any], deeds: Deeds, unproven: list[
             requests.append(f"{_NO_PROOF[0].upper()}{_NO_PROOF[1:]}. {_how_to_prove(lane, deeds)}")
     if lane.model.compact and not requests:
         _doubt_small(lane, deeds, unproven, requests)
+
+
+def _how_to_test(files: Sequence[str], deeds: Deeds) -> str:
+    """Return what runs files of tests: a runner, or Python alone where the file itself does the checks."""
+    scripts = deeds.compared.check_scripts
+    return f"python3 {shlex.quote(files[0])}" if files[0] in scripts else how_to_run(files)
 
 
 def _write_it_down(file: str, payload: Mapping[str, Any]) -> str:

@@ -2,7 +2,7 @@
 
 import posixpath
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from agent_fabric.application.ports.sandbox import CommandOutcome, Sandbox
@@ -11,6 +11,7 @@ from agent_fabric.domain.commands.invocation import Invocation, UnparsableComman
 from agent_fabric.domain.commands.overwriting import overwritten_input
 from agent_fabric.domain.evidence import Assessment, Shown, assess, count_failed_tests, shown_by
 from agent_fabric.domain.proofs import ProofKind
+from agent_fabric.domain.python_tests import read_tests
 from agent_fabric.domain.tools import Effect, ToolContext, ToolResult, ToolSpec, object_schema
 from agent_fabric.infrastructure.tools.failing_program import failing_program
 from agent_fabric.infrastructure.tools.failures import failures_in
@@ -28,6 +29,8 @@ _Output = Mapping[str, Any]
 _LOOK_S = 10.0
 _MAX_NUMBERED_BYTES = 1_500
 """Largest program that is shown when it fails."""
+_MAX_SCRIPT_BYTES = 200_000
+"""Largest program that is looked into for checks."""
 SHELL_DEFAULT_TIMEOUT_S = 120.0
 """How long one command may take."""
 
@@ -87,6 +90,8 @@ class RunShell:
             output.setdefault("hint", hint)
         succeeded = outcome.exit_code == 0 and not outcome.timed_out
         printed = f"{output['stdout']}\n{output['stderr']}"
+        if succeeded and assessment.test_file and await self._is_script(assessment.test_file):
+            assessment = replace(assessment, test_file="")
         shown = shown_by(assessment, printed) if succeeded else Shown(tests=count_failed_tests(command, printed))
         if shown.missing:
             output["not_proven"] = await self._how_to_test(shown, assessment, context)
@@ -134,6 +139,15 @@ class RunShell:
         except OSError:
             return ""  # gone in the meantime
         return numbered(data.decode(errors="replace").splitlines()) if size <= len(data) else ""
+
+    async def _is_script(self, path: str) -> bool:
+        """Tell whether a file with the name of a test has only checks that run with it, and no tests to be called."""
+        try:
+            data, size = await self.sandbox.read_file(path, max_bytes=_MAX_SCRIPT_BYTES)
+        except OSError:
+            return False  # in another folder, or gone
+        found = read_tests(data.decode(errors="replace")) if size <= len(data) else None
+        return found is not None and found.is_script
 
     async def _how_to_test(self, shown: Shown, assessment: Assessment, context: ToolContext) -> str:
         """Say why a command that ended well is no proof, and what would be one in this box."""

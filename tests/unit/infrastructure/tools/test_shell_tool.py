@@ -35,8 +35,8 @@ class ScriptedSandbox:
         self.ran.append((command, timeout_s))
         return self.outcome
 
-    async def read_file(self, path: str, *, max_bytes: int) -> tuple[bytes, int]:
-        raise NotImplementedError
+    async def read_file(self, path: str, *, max_bytes: int) -> tuple[bytes, int]:  # noqa: ARG002 - the port's
+        raise FileNotFoundError(path)
 
     async def write_file(self, path: str, data: bytes) -> bool:
         raise NotImplementedError
@@ -103,6 +103,16 @@ async def test_a_file_of_tests_that_calls_none_is_told_with_the_command_that_wou
     assert not result.proved
     assert "no test was executed" in result.output["not_proven"]
     assert "python3 -m pytest tests/test_dates.py" in result.output["not_proven"]
+
+
+async def test_a_file_with_the_name_of_a_test_whose_checks_run_with_it_is_a_program(tmp_path: Path) -> None:
+    sandbox = UnconfinedSandbox(tmp_path, RunId("run"))
+    (tmp_path / "calc.py").write_text("def add(a, b):\n    return a + b\n")
+    (tmp_path / "test_calc.py").write_text("from calc import add\n\nassert add(2, 3) == 5\nprint('ok')\n")
+    result = await RunShell(sandbox)({"command": "python3 test_calc.py"}, CONTEXT)
+    assert (result.proved, result.proof_kind, result.tests) == ("python3 test_calc.py", ProofKind.PROGRAM, None)
+    (tmp_path / "test_calc.py").write_text("def test_it():\n    assert 1 + 1 == 3\n")
+    assert not (await RunShell(sandbox)({"command": "python3 test_calc.py"}, CONTEXT)).proved
 
 
 async def test_a_command_that_may_have_written_counts_as_a_change_however_it_ended() -> None:
