@@ -35,7 +35,7 @@ class ScriptedSandbox:
         self.ran.append((command, timeout_s))
         return self.outcome
 
-    async def read_file(self, path: str, *, max_bytes: int) -> tuple[bytes, int]:  # noqa: ARG002 - the port's
+    async def read_file(self, path: str, *, max_bytes: int) -> tuple[bytes, int]:
         raise FileNotFoundError(path)
 
     async def write_file(self, path: str, data: bytes) -> bool:
