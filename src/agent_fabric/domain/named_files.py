@@ -36,6 +36,12 @@ _SETTING = re.compile(
 """A line of settings; whoever asks for just its value does not want the line."""
 _NUMBERS = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?(?![\w.])")
 _ONE_NUMBER = re.compile(r"\s*[-+$€]?\s*\d[\d.,]*\s*[%€]?\s*")
+_EMPTY = re.compile(
+    r"\bempty (?:[\w.-]+ )?files?\b"
+    r"(?P<names>(?:(?!\b(?:with|then|that|which|containing|holding|an?|another|the)\s)[^\n;:]){1,100})",
+    re.IGNORECASE,
+)
+"""Names of files that are to be empty; another one, with something in it, may follow."""
 _LONGEST = 2_000
 
 
@@ -66,6 +72,12 @@ def not_as_asked(prompt: str, file: str, content: str) -> str:
                 return what if asked_part(what, content) else ""
             return "" if _FORMS.get(what, _ONE_NUMBER).fullmatch(content) else what
     return ""
+
+
+def wants_empty(prompt: str, file: str) -> bool:
+    """Tell whether a task asks for an empty file of this name."""
+    named = (word.strip("`'\".,") for match in _EMPTY.finditer(prompt[:_LONGEST]) for word in match["names"].split())
+    return normpath(file) in {normpath(word) for word in named if word}
 
 
 def asked_part(what: str, content: str) -> str:

@@ -1,6 +1,6 @@
 import pytest
 
-from agent_fabric.domain.named_files import asked_part, files_to_change, not_as_asked
+from agent_fabric.domain.named_files import asked_part, files_to_change, not_as_asked, wants_empty
 
 
 @pytest.mark.parametrize(
@@ -59,3 +59,19 @@ def test_the_form_that_is_asked_for() -> None:
 )
 def test_the_part_that_is_asked_for(what: str, content: str, part: str) -> None:
     assert asked_part(what, content) == part
+
+
+@pytest.mark.parametrize(
+    ("prompt", "file", "wanted"),
+    [
+        ("Create an empty file named marker.", "marker", True),
+        ("Make the empty files a.txt and b.txt.", "b.txt", True),
+        ("make an empty text file `x.txt`", "./x.txt", True),
+        ("Create an empty file a.txt and a file b.txt with the text hi", "b.txt", False),
+        ("Create an empty file marker, then write its name into log.txt", "log.txt", False),
+        ("Delete the empty lines of a.txt", "a.txt", False),
+        ("Create a file named marker.", "marker", False),
+    ],
+)
+def test_a_task_that_wants_an_empty_file_is_known(prompt: str, file: str, *, wanted: bool) -> None:
+    assert wants_empty(prompt, file) is wanted

@@ -20,7 +20,7 @@ from agent_fabric.domain.claims import (
     weakened,
 )
 from agent_fabric.domain.messages import Role
-from agent_fabric.domain.named_files import asked_part, not_as_asked
+from agent_fabric.domain.named_files import asked_part, not_as_asked, wants_empty
 from agent_fabric.domain.program_files import can_be_run, is_plain_text
 from agent_fabric.domain.related_tests import meant_tests_not_run, programs_left_untested
 from agent_fabric.domain.runs.finish import Doubts
@@ -229,6 +229,8 @@ def _json_object(text: str) -> Mapping[str, Any]:
 def _wrong_form(lane: Lane, prompt: str) -> str:
     """Say that the file which was written last has more in it than the task wants; empty: it has not."""
     for file, content in _written_last(lane).items():
+        if content.strip() and wants_empty(prompt, file):
+            return f"{file} must be empty, but it holds {content.strip()[:_MAX_QUOTED]!r}. Run: : > {shlex.quote(file)}"
         if what := not_as_asked(prompt, file, content):
             part = asked_part(what, content)
             mend = f"Run: {shlex.join(['echo', part])} > {shlex.quote(file)}" if part else "Write it again"
