@@ -302,7 +302,7 @@ class HandleInbound:
         if session is None:
             return "No conversation yet. Write something."
         doing = "An answer is under way" if session.turn is not None else "Nothing is under way"
-        waiting = f", {session.queued} messages wait" if session.queued else ""
+        waiting = f", waiting messages: {session.queued}" if session.queued else ""
         return f"{doing}{waiting}. Session {session.session_id[:8]}."
 
     async def _resend(self, place: Place) -> str:

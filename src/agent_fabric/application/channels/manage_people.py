@@ -67,14 +67,15 @@ class ManagePeople:
 
         Raises:
             Forbidden: the caller is no admin, or a run.
-            ChannelNotFound: they are paired nowhere.
+            ChannelNotFound: they are not paired there.
         """
         _require_admin(by)
         found = [
             each for each in await self.people.list() if each.user == user and channel in ("", each.sender.channel)
         ]
         if not found:
-            raise ChannelNotFound(f"{user!r} is paired nowhere", hint="See people with `fabric channels people`.")
+            where = f"not paired on {channel}" if channel else "paired nowhere"
+            raise ChannelNotFound(f"{user!r} is {where}", hint="See people with `fabric channels people`.")
         for each in found:
             detail = f"{each.sender.channel} {each.sender.id}"
             act = Act.of(by, Deed.CHANNEL_UNPAIRED, at=self.clock.now(), about=user, detail=detail)

@@ -7,9 +7,9 @@ from typing import Any, Final
 from agent_fabric.application.ports.memory import DocumentText
 from agent_fabric.domain.errors import DocumentUnreadable, MissingExtra
 from agent_fabric.infrastructure.memory.document_parser import is_plain, parse_document, type_of
+from agent_fabric.infrastructure.memory.local_documents import MAX_BYTES
 from agent_fabric.infrastructure.sandbox.confined_process import run_confined
 
-MAX_BYTES: Final = 50_000_000
 PARSE_TIMEOUT_S: Final = 60.0
 _WORKER: Final = "agent_fabric.infrastructure.memory.parse_worker"
 _MAX_ANSWER_BYTES: Final = 130_000_000
@@ -23,7 +23,8 @@ class DocumentFiles:
             raise DocumentUnreadable(f"{source} is empty")
         if len(data) > MAX_BYTES:
             raise DocumentUnreadable(
-                f"{source} has {len(data):,} bytes, and at most {MAX_BYTES:,} are read", hint="Split it into parts."
+                f"{source} is larger than {MAX_BYTES:,} bytes, and is not read",
+                hint="Split it into parts.",
             )
         kind = type_of(data, source, media_type)
         if is_plain(kind):

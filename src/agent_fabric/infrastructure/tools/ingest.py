@@ -15,9 +15,9 @@ from agent_fabric.domain.memory.ingestion import ADD_FILE, ADD_PAGE, EMBED
 from agent_fabric.domain.ownership import Visibility
 from agent_fabric.domain.tools import Effect, ToolContext, ToolResult, ToolSpec, Trust, object_schema
 from agent_fabric.infrastructure.memory.document_parser import PDF, WORD
+from agent_fabric.infrastructure.memory.local_documents import read_local_document
 from agent_fabric.infrastructure.tools.files import text_argument
 
-_MAX_BYTES: Final = 50_000_000
 _LONGEST_S: Final = 24 * 3600.0
 _COMMON: Final[Mapping[str, Any]] = {
     "labels": {"type": "array", "items": {"type": "string"}},
@@ -60,7 +60,7 @@ class AddDocuments:
         """Add the file at `path`, which a person has named."""
         path = text_argument(args, "path")
         try:
-            data = await asyncio.to_thread(_bytes_of, Path(path))
+            data = await asyncio.to_thread(read_local_document, Path(path))
         except OSError as problem:
             return ToolResult(output={"source": path, "problem": problem.strerror or str(problem)})
         return await self._add(data, path, "", args, context)
@@ -119,8 +119,3 @@ def _shown(document: Document) -> dict[str, Any]:
         "passages": document.passages,
         "notes": list(document.notes),
     }
-
-
-def _bytes_of(path: Path) -> bytes:
-    with path.open("rb") as file:
-        return file.read(_MAX_BYTES + 1)  # one more than allowed is refused by whoever reads it

@@ -180,7 +180,8 @@ def deliveries(
 
     wanted = "" if status is None else status.value
     found = _at(workspace, server, here, lambda client: client.channels.deliveries(status=wanted, limit=limit))
-    return _show_deliveries(found, as_json=as_json)
+    nothing = "Nothing went out yet." if status is None else f"No delivery is {status.value}."
+    return _show_deliveries(found, as_json=as_json, nothing=nothing)
 
 
 @app.command()
@@ -239,11 +240,11 @@ def _show_people(found: Sequence[Json], *, as_json: bool) -> int:
     return COMPLETED
 
 
-def _show_deliveries(found: Sequence[Json], *, as_json: bool) -> int:
+def _show_deliveries(found: Sequence[Json], *, as_json: bool, nothing: str = "") -> int:
     if as_json:
         print_json(found)
     else:
-        sys.stdout.write("".join(map(_delivery_line, found)) or "Nothing went out yet.\n")
+        sys.stdout.write("".join(map(_delivery_line, found)) or f"{nothing}\n")
     return COMPLETED
 
 

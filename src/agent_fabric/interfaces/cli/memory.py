@@ -10,8 +10,8 @@ import typer
 
 from agent_fabric.domain.errors import MemoryNotFound
 from agent_fabric.domain.memory.facts import FactStatus
-from agent_fabric.infrastructure.atomic_files import write_atomically
 from agent_fabric.interfaces.cli.durations import moment
+from agent_fabric.interfaces.cli.exports import write_export
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED
 from agent_fabric.interfaces.cli.memory_ingest import Sources, ingest, is_page, sources_of
@@ -290,7 +290,7 @@ def export(
     if output is None:
         sys.stdout.write(text)
     else:
-        write_atomically(output, text.encode())
+        write_export(output, text)
     return COMPLETED
 
 

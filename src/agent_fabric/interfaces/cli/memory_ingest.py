@@ -19,6 +19,7 @@ from agent_fabric.domain.memory.ingestion import ADD_FILE, ADD_PAGE, MAX_SOURCES
 from agent_fabric.domain.ownership import LOCAL_OWNER, Viewer
 from agent_fabric.domain.plural import counted
 from agent_fabric.infrastructure.memory.folder_files import files_in
+from agent_fabric.infrastructure.memory.local_documents import read_local_document
 from agent_fabric.interfaces.cli.foreground import open_fabric
 from agent_fabric.interfaces.cli.options import configuration, fabric_root
 from agent_fabric.interfaces.cli.output import plain
@@ -120,7 +121,7 @@ async def _at_server(client: "FabricClient", sources: Sources) -> Json:
     wish = {"labels": list(sources.labels), "visibility": "team" if sources.team else "private"}
     for path in sources.files:
         try:
-            added.append(await client.memory.add(str(path), await asyncio.to_thread(path.read_bytes), **wish))
+            added.append(await client.memory.add(str(path), await asyncio.to_thread(read_local_document, path), **wish))
         except (DocumentUnreadable, OSError) as problem:
             problems.append({"source": str(path), "problem": str(problem)})
         progress.count()

@@ -15,6 +15,7 @@ from agent_fabric.domain.memory.documents import Document
 from agent_fabric.domain.memory.facts import FactKind, FactStatus
 from agent_fabric.domain.memory.markdown import export_facts
 from agent_fabric.domain.ownership import LOCAL_OWNER, Viewer, Visibility
+from agent_fabric.infrastructure.memory.local_documents import read_local_document
 from agent_fabric.infrastructure.run_processes import acting_run
 from agent_fabric.interfaces.cli.options import configuration, fabric_root
 from agent_fabric.interfaces.cli.place import server_of, with_client
@@ -57,7 +58,7 @@ class LocalMemory:
             ConfigError: it cannot be opened.
         """
         try:
-            data = await asyncio.to_thread(path.read_bytes)
+            data = await asyncio.to_thread(read_local_document, path)
         except OSError as problem:
             raise ConfigError(
                 f"{path} cannot be read: {problem.strerror or problem}", hint="Name a file that exists."

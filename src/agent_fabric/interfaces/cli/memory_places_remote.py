@@ -7,6 +7,7 @@ from pathlib import Path
 from agent_fabric.client import FabricClient
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.memory.facts import FactStatus
+from agent_fabric.infrastructure.memory.local_documents import read_local_document
 from agent_fabric.wire.shape import Json
 
 
@@ -18,7 +19,7 @@ class ServerMemory:
 
     async def add(self, path: Path, labels: Sequence[str], _: Callable[[int], None], *, team: bool) -> Json:
         try:
-            data = await asyncio.to_thread(path.read_bytes)
+            data = await asyncio.to_thread(read_local_document, path)
         except OSError as problem:
             raise ConfigError(
                 f"{path} cannot be read: {problem.strerror or problem}", hint="Name a file that exists."

@@ -12,7 +12,7 @@ from agent_fabric.domain.chat import COMPLETED as ANSWERED
 from agent_fabric.domain.chat import ChatMessage, Session
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.ownership import Visibility
-from agent_fabric.infrastructure.atomic_files import write_atomically
+from agent_fabric.interfaces.cli.exports import write_export
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED
 from agent_fabric.interfaces.cli.options import AsJson, Workspace
@@ -192,7 +192,7 @@ def export(
     target = Path(to)
     refuse_if(target.exists(), f"{to} exists", hint="Name a file that does not.")
     text = whole if isinstance(whole, str) else json_text(whole, indent=1) + "\n"
-    write_atomically(target, text.encode())
+    write_export(target, text)
     sys.stderr.write(f"Written to {to}\n")
     return COMPLETED
 

@@ -8,7 +8,7 @@ from agent_fabric.domain.accounts import User, UserChange
 from agent_fabric.domain.channels.addresses import run_of_message
 from agent_fabric.domain.channels.deliveries import AnswerLost, DeliveryStatus, NotReached, Throttled
 from agent_fabric.domain.channels.inbound import MAX_WAITING, ChatMoved
-from agent_fabric.domain.errors import AccountNotFound, Forbidden, PairingNotFound
+from agent_fabric.domain.errors import AccountNotFound, ChannelNotFound, Forbidden, PairingNotFound
 from agent_fabric.domain.identity import Kind, Principal, Role, Scope, widened
 from unit.application.channels.world import GROUP, World
 
@@ -61,6 +61,8 @@ async def test_only_an_admin_pairs_and_only_with_a_user_and_a_living_code() -> N
     await world.add("eve", number="8")
     with pytest.raises(PairingNotFound):
         await world.people.pair("ZZZZZZZZ", "eve", by=ROOT)
+    with pytest.raises(ChannelNotFound, match="'eve' is not paired on discord"):
+        await world.people.unpair("eve", channel="discord", by=ROOT)
     assert [each.user for each in await world.people.unpair("eve", by=ROOT)] == ["eve"]
 
 

@@ -12,7 +12,8 @@ import pytest
 
 from agent_fabric.domain.errors import DocumentUnreadable
 from agent_fabric.infrastructure.memory import word_text as module
-from agent_fabric.infrastructure.memory.document_files import MAX_BYTES, DocumentFiles
+from agent_fabric.infrastructure.memory.document_files import DocumentFiles
+from agent_fabric.infrastructure.memory.local_documents import MAX_BYTES
 from agent_fabric.infrastructure.memory.word_text import word_text
 from agent_fabric.infrastructure.sandbox.landlock_rules import landlock_version
 from services import need

@@ -1,6 +1,7 @@
 """`fabric memory` in a folder, from the command line."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,19 @@ def test_a_document_is_added_found_shown_and_forgotten(capsys: pytest.CaptureFix
     assert [each["id"] for each in fabric(capsys, "list", "--documents")] == [added["id"]]
     assert fabric(capsys, "forget", added["id"], "--document")["status"] == "erased"
     assert fabric(capsys, "search", "pool") == []
+
+
+@pytest.mark.parametrize("name", ["pipe", "/dev/zero"])
+def test_what_never_ends_is_not_read(name: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    os.mkfifo(folder / "pipe")
+    assert invoke("memory", ["add", name]) == 2
+    assert "cannot be read: it is no regular file" in capsys.readouterr().err
+
+
+def test_an_export_into_a_missing_folder_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    fabric(capsys, "add", "--fact", "The pool opens at 9")
+    assert invoke("memory", ["export", "-o", "nowhere/facts.md"]) == 2
+    assert "nowhere/facts.md cannot be written: No such file or directory" in capsys.readouterr().err
 
 
 @pytest.mark.proves("ME-2", "ME-13")
