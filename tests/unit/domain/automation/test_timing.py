@@ -197,6 +197,7 @@ def differs(expression: str, transition: Transition) -> bool:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.proves("AU-7", "C21")
 def test_around_every_transition_of_all_zones_nothing_is_due_too_often_too_seldom_or_at_another_time() -> None:
     use_own_zones()
