@@ -21,13 +21,14 @@ from typing import Final, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from agent_fabric.application.memory.brief_run import BriefRun
 from agent_fabric.application.memory.embed_passages import EmbedPassages
 from agent_fabric.application.memory.search_memory import SearchMemory
 from agent_fabric.application.ports.embeddings import Vector
-from agent_fabric.application.ports.memory import DocumentQuery
+from agent_fabric.application.ports.memory import BriefingWish, DocumentQuery
 from agent_fabric.application.ports.storage import Storage
-from agent_fabric.bootstrap.records import open_records
-from agent_fabric.domain.ids import DocumentId
+from agent_fabric.bootstrap.records import Records, open_records
+from agent_fabric.domain.ids import DocumentId, RunId
 from agent_fabric.domain.memory.documents import Document, content_hash
 from agent_fabric.domain.memory.passages import Passage
 from agent_fabric.domain.memory.ranking import MIN_WORDS, Candidate, rank
@@ -58,8 +59,8 @@ class Pool(NamedTuple):
 class Known:
     """Embedder that knows the vectors of all questions."""
 
-    def __init__(self, encoder: SentenceEncoder, pools: Sequence[Pool]) -> None:
-        self.name, self.dimensions = encoder.name, encoder.dimensions
+    def __init__(self, name: str, dimensions: int, pools: Sequence[Pool]) -> None:
+        self.name, self.dimensions = name, dimensions
         self._vectors = {
             asked.question: vector for pool in pools for asked, vector in zip(pool.asked, pool.questions, strict=True)
         }
@@ -198,13 +199,13 @@ def half_of(asked: Sequence[Asked], half: int) -> list[Asked]:
 async def quality(pools: dict[str, Pool], embedder: Known, half: int) -> None:
     """Print what each method finds, and when ours is silent."""
     silences: list[str] = []
+    whole: list[tuple[int, Sequence[Figures]]] = []
     for name, pool in pools.items():
         with tempfile.TemporaryDirectory() as folder, open_records(Path(folder) / ".fabric") as records:
             await put(records.storage, pool, embedder.name)
             find = ours(SearchMemory(records.storage.memory, records.storage.clock, embedder))
             halves = Halves(pool, embedder)
-            first = {text.strip(): at for at, text in reversed(list(enumerate(pool.texts)))}
-            same = [first[text.strip()] for text in pool.texts]
+            same = repeated(pool.texts)
             methods = {
                 "words": halves.all_words,
                 "words ≥ 0.5": halves.words,
@@ -220,6 +221,7 @@ async def quality(pools: dict[str, Pool], embedder: Known, half: int) -> None:
                 some = [each for each in answerable if ability in ("all", each.ability)]
                 figures = [await measured(some, method, same) for method in methods.values()]
                 best = max(figures[0].recall5, figures[2].recall5)
+                whole += [(len(some), figures)] if ability == "all" else []
                 shown = " | ".join(f"{each.recall5:.2f} / {each.recall10:.2f} / {each.mrr:.2f}" for each in figures)
                 print(f"| {ability} | {len(some)} | {shown} | {figures[-1].recall5 - best:+.2f} |", flush=True)
             others = [half_of(pools[other].asked, half) for other in pools if other != name]
@@ -245,9 +247,26 @@ async def quality(pools: dict[str, Pool], embedder: Known, half: int) -> None:
                     await put_one(records.storage, pool, embedder.name, answer)
             case = "its answer was removed, all like it is there"
             silences.append(f"| {name} | {case} | {len(answerable)} | – | {gone / len(answerable):.2f} |")
+    figures = [_together([(count, each[at]) for count, each in whole]) for at in range(len(whole[0][1]))]
+    shown = " | ".join(f"{each.recall5:.3f} / {each.recall10:.3f} / {each.mrr:.3f}" for each in figures)
+    print(f"\n| overall | {sum(count for count, _ in whole)} | {shown} |")
+    by_words, by_ours = figures[0].recall5, figures[-1].recall5
+    print(f"\nours − words, overall: {by_ours - by_words:+.3f}")
     print("\nrecall@5 / recall@10 / MRR\n\n| pool | questions | n | words ≥ 0.5: silent | ours: silent |")
     print("|---|---|--:|--:|--:|")
     print("\n".join(silences))
+
+
+def repeated(texts: Sequence[str]) -> list[int]:
+    """Return for each text the first one that says the same."""
+    first = {text.strip(): at for at, text in reversed(list(enumerate(texts)))}
+    return [first[text.strip()] for text in texts]
+
+
+def _together(parts: Sequence[tuple[int, Figures]]) -> Figures:
+    """Return the figures of all questions, from those of some."""
+    count = sum(each for each, _ in parts)
+    return Figures(*(sum(many * figures[at] for many, figures in parts) / count for at in range(len(Figures._fields))))
 
 
 async def put_one(storage: Storage, pool: Pool, embedder: str, at: int) -> None:
@@ -264,7 +283,10 @@ async def put_one(storage: Storage, pool: Pool, embedder: str, at: int) -> None:
 async def query_costs(encoder: SentenceEncoder, counts: Sequence[int]) -> None:
     """Ask a store with so many passages, on SQLite, as runs do. Every passage has words of every question."""
     filler = await encoder.embed([f"Passage about topic {number} and its many remarks." for number in range(200)])
-    print("\n| passages | first query, CPU ms | query, CPU ms | wall, ms |\n|--:|--:|--:|--:|")
+    print(
+        "\n| passages | first query, CPU ms | query, CPU ms | query, wall ms | added before the model is asked, CPU ms"
+        " | the same, wall ms |\n|--:|--:|--:|--:|--:|--:|"
+    )
     for count in counts:
         with tempfile.TemporaryDirectory() as folder, open_records(Path(folder) / ".fabric") as records:
             memory, per = records.storage.memory, 1_000
@@ -293,7 +315,31 @@ async def query_costs(encoder: SentenceEncoder, counts: Sequence[int]) -> None:
                 await search(f"What is said about topic {number * 17}?", MINE)
             cpu_ms = 1_000 * (time.process_time() - before) / asked
             wall_ms = 1_000 * (time.perf_counter() - wall) / asked
-            print(f"| {count:,} | {first_ms:.0f} | {cpu_ms:.0f} | {wall_ms:.0f} |", flush=True)
+            told = await briefing_costs(records, search, asked)
+            print(f"| {count:,} | {first_ms:.0f} | {cpu_ms:.0f} | {wall_ms:.0f} | {told} |", flush=True)
+
+
+async def briefing_costs(records: Records, search: SearchMemory, asked: int) -> str:
+    """Return what a run waits for before its model is asked: median and worst, in milliseconds of CPU and wall time.
+
+    It is all that `ContextSource` does: the vector of the question, the search, the passages that are read, their
+    snapshots in the folder of the run, and the note of which run was told what.
+    """
+    memory, clock = records.storage.memory, records.storage.clock
+    brief = BriefRun(memory, search, SearchMemory(memory, clock), records.snapshots_for, clock)
+    spent: list[tuple[float, float]] = []
+    for number in range(asked):
+        wish = BriefingWish(
+            run_id=RunId(f"run-{number}"), owner="local", question=f"What is said about topic {number * 13}?"
+        )
+        records.layout.snapshots(wish.run_id).parent.mkdir(parents=True)  # as a run has it when it begins
+        cpu, wall = time.process_time(), time.perf_counter()
+        briefing = await brief(wish)
+        spent.append((1_000 * (time.process_time() - cpu), 1_000 * (time.perf_counter() - wall)))
+        if briefing.knowledge is None or not briefing.knowledge.passages:
+            raise SystemExit("nothing was told: the figures would be of something else")
+    cpus, walls = (sorted(each) for each in zip(*spent, strict=True))
+    return f"{cpus[asked // 2]:.0f} (worst {cpus[-1]:.0f}) | {walls[asked // 2]:.0f} (worst {walls[-1]:.0f})"
 
 
 async def ingest_costs(encoder: SentenceEncoder, count: int) -> None:
@@ -333,7 +379,7 @@ async def main() -> None:
     encoder = SentenceEncoder()
     if not wanted.costs_only:
         pools = await make_pools(encoder, wanted.longmemeval)
-        await quality(pools, Known(encoder, list(pools.values())), wanted.half)
+        await quality(pools, Known(encoder.name, encoder.dimensions, list(pools.values())), wanted.half)
     await query_costs(encoder, wanted.passages)
     if wanted.ingest:
         await ingest_costs(encoder, wanted.ingest)

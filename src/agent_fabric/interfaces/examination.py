@@ -60,7 +60,7 @@ def _lost_keys(contents: SealedContents, place: str) -> HealthFinding:
 _ENCRYPTED = {
     "off": "only secrets are sealed, and runs for which it is asked",
     "sessions": "chats, secrets, and runs for which it is asked are sealed; other runs are not",
-    "all": "all runs and secrets are sealed",
+    "all": "all runs and secrets are sealed; documents in memory and facts that people add are not",
 }
 
 

@@ -44,6 +44,13 @@ async def person(server: Served, name: str) -> dict[str, str]:
     return bearer((await server.fabric.identity.issue(name, by=owner_here())).token)
 
 
+async def test_where_all_runs_are_encrypted_the_answer_says_that_documents_are_not(tmp_path: Path) -> None:
+    async with served(tmp_path, also={"encryption": "all"}) as server:
+        body = {"source": "handbook.md", "text": HANDBOOK}
+        added = (await server.client.post("/api/v1/documents", json=body)).json()
+        assert added["notes"] == ["stored unencrypted: `encryption: all` seals runs, not what is added to memory"]
+
+
 async def test_documents_and_facts_belong_to_who_added_them(tmp_path: Path) -> None:
     async with served(tmp_path) as server:
         ada, eve = await person(server, "ada"), await person(server, "eve")

@@ -12,6 +12,8 @@ from agent_fabric.domain.ownership import Visibility
 ID_CHARS: Final = 16
 MAX_TITLE_CHARS: Final = 200
 MAX_LABELS: Final = 20
+UNENCRYPTED: Final = "stored unencrypted: `encryption: all` seals runs, not what is added to memory"
+"""What whoever adds something is told where they may expect otherwise."""
 _QUOTATION_MARKS: Final = str.maketrans(dict.fromkeys('"“”„‟‶″❝❞〝〞〟＂«»', "'"))
 """And what looks like them."""
 

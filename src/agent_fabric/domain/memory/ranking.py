@@ -1,8 +1,8 @@
 """Which passages answer a question: a weighted sum of words and meaning, the same for every database.
 
 A database only chooses candidates. Ranks are not fused: they say nothing about how well something fits. The share of
-the question's words that stand in a passage is squared: one shared word in five is chance, and must not outweigh
-meaning, while a passage with all of them is the one that was meant (ADR 0056).
+the question's words that stand in a passage is raised to a power: one shared word in five is chance, and must not
+outweigh meaning, while a passage with all of them is the one that was meant (ADR 0056, 0076).
 """
 
 import math
@@ -13,17 +13,26 @@ from typing import Final, NamedTuple
 from agent_fabric.domain.ids import DocumentId
 from agent_fabric.domain.memory.terms import language_of, question_terms, terms_in
 
-WORDS_WEIGHT: Final = 0.5
+WORDS_WEIGHT: Final = 0.6
 """What all words of the question are worth, if meaning is worth 1."""
+WORDS_POWER: Final = 2.5
+ABSENT_WORTH: Final = 0.3
+"""What a word of the question that stands in no candidate counts: it tells none of them apart."""
+LONG_CHARS: Final = 1_200
+"""In longer passages words count for less, in proportion: they stand there by chance more often."""
 MIN_MEANING: Final = 0.14
 """The cosine that the nearest passage has to have; below it memory has nothing: an answer without passages is better
 than one from the wrong ones."""
-MIN_MEANING_ELSEWHERE: Final = 0.2
-"""The same, if most words of the question stand nowhere, and it may be in another language than the passage."""
-MIN_MEANING_UNKNOWN: Final = 0.45
-"""The same, if they are in the same language: what is asked about is not in memory, though some name may be."""
-UNKNOWN_SHARE: Final = 0.8
-"""How much of a question has to stand nowhere for that; rare words count for more."""
+MIN_MEANING_ABSENT: Final = 0.2
+"""The same, if most words of the question stand nowhere."""
+MIN_MEANING_TRANSLATED: Final = 0.175
+"""The same, if the passage is in another language: even the right one is not very near."""
+MIN_MEANING_NAME: Final = 0.45
+"""The same, if they are in the same language and hardly more than a name is known: what is asked about is not."""
+ABSENT_SHARE: Final = 0.6
+"""How much of a question has to stand nowhere for the second threshold; rare words count for more."""
+NAME_SHARE: Final = 0.8
+"""How much for the last two."""
 MIN_OF_BEST: Final = 0.3
 """Passages that fit much less than the best one are left out."""
 MIN_WORDS: Final = 0.5
@@ -91,15 +100,17 @@ def rank(
     known = [candidate.shared(asked) for candidate in candidates]
     worth = _worth(asked, known)
     whole = sum(worth.values()) or 1.0
-    unknown = sum(worth[term] for term in asked.difference(*known)) / whole
-    is_known = _is_known(question, candidates, unknown)
+    absent = sum(worth[term] for term in asked.difference(*known)) / whole
+    is_known = _is_known(question, candidates, absent)
     found: list[Ranked] = []
     for candidate, shared in zip(candidates, known, strict=True):
         words = sum(worth[term] for term in shared) / whole
         if candidate.meaning is None:
             score, enough = words, words >= min_words
         else:
-            score, enough = (max(candidate.meaning, 0.0) + weight * words**2) / (1 + weight), is_known
+            matched = words / (1 - (1 - ABSENT_WORTH) * absent)
+            bonus = weight * matched**WORDS_POWER * min(1.0, LONG_CHARS / (len(candidate.indexed) or 1))
+            score, enough = (max(candidate.meaning, 0.0) + bonus) / (1 + weight), is_known
         if enough:
             found.append(Ranked(candidate, min(score, 1.0), words))
     least = MIN_OF_BEST * max((each.score for each in found), default=0.0)
@@ -107,22 +118,29 @@ def rank(
     return sorted(fitting, key=lambda each: (-each.score, each.candidate.document_id, each.candidate.ordinal))
 
 
-def _is_known(question: str, candidates: Sequence[Candidate], unknown: float) -> bool:
-    """Tell whether what is near has to do with the question, of which so much stands in no candidate.
-
-    Other words for the same are found by meaning alone, and so is another language, where even the right passage is not
-    very near. Within a language, a question most of whose words stand nowhere needs more than that.
-    """
+def _is_known(question: str, candidates: Sequence[Candidate], absent: float) -> bool:
+    """Tell whether what is near has to do with the question, of which so much stands in no candidate."""
     compared = [each for each in candidates if each.meaning is not None]
     if not compared:
         return True  # words decide
     nearest = max(compared, key=lambda each: each.meaning or 0.0)
-    least = MIN_MEANING
-    if unknown >= UNKNOWN_SHARE:
-        language = language_of(question)
-        is_same = bool(language) and language == language_of(nearest.indexed)
-        least = MIN_MEANING_UNKNOWN if is_same else MIN_MEANING_ELSEWHERE
-    return (nearest.meaning or 0.0) >= least
+    return (nearest.meaning or 0.0) >= _least_meaning(question, nearest.indexed, absent)
+
+
+def _least_meaning(question: str, passage: str, absent: float) -> float:
+    """Return how near a passage has to be.
+
+    Other words for the same are found by meaning alone, and so is another language. A name is near to all that was said
+    about its bearer, so a question of which only the name is known needs more than one of which nothing is known.
+    """
+    if absent < ABSENT_SHARE:
+        return MIN_MEANING
+    languages = {language_of(question), language_of(passage)}
+    if absent < NAME_SHARE or "" in languages:
+        return MIN_MEANING_ABSENT
+    if len(languages) > 1:
+        return MIN_MEANING_TRANSLATED
+    return MIN_MEANING_NAME if absent < 1 else MIN_MEANING_ABSENT
 
 
 def without_duplicates(ranked: Iterable[Ranked], *, limit: int | None = None) -> list[Ranked]:

@@ -25,6 +25,15 @@ _ENGLISH: Final = frozenset(_ENGLISH_WORDS.split())
 _GERMAN: Final = frozenset(_GERMAN_WORDS.split())
 _COMMON: Final = _ENGLISH | _GERMAN | frozenset(_WORDS_OF_BOTH.split())
 """Words that say nothing about what is meant, in English and German."""
+_MORE_ENGLISH: Final = "all any but he her his if into no now she should some up us was would"
+_MORE_GERMAN: Final = (
+    "eines waren welchen vom als auch aus bei beim bin bis da dass du durch haben hat hatte ihr ihre ihrer kann kein"
+    " keine keinen können mein meine nach noch nur ob ohne sein seine sich soll über um uns unser unsere unter viel vor"
+    " weil wenn werden wird wurde"
+)
+_TELLS_ENGLISH: Final = _ENGLISH | frozenset(_MORE_ENGLISH.split())
+_TELLS_GERMAN: Final = _GERMAN | frozenset(_MORE_GERMAN.split())
+"""Words that tell the language. They are indexed, unless they are common: `unter` or `no` may be what is asked for."""
 _ASKING: Final = frozenset("的了吗呢哪谁什么怎在のはがを")
 """Characters that ask or join, where a language has no spaces. What they stand in says nothing about what is meant."""
 
@@ -43,10 +52,15 @@ def question_terms(text: str) -> frozenset[str]:
 
 
 def language_of(text: str) -> str:
-    """Return the language that the common words of a text are of: `en`, `de`; empty: nobody can tell."""
+    """Return the language that the small words of a text are of: `en`, `de`; empty: nobody can tell.
+
+    Where a language has no spaces, its script is named instead.
+    """
     words = _PARTS.findall(text.casefold())
-    english, german = (sum(word in common for word in words) for common in (_ENGLISH, _GERMAN))
-    return "" if english == german else "en" if english > german else "de"
+    english, german = (sum(word in telling for word in words) for telling in (_TELLS_ENGLISH, _TELLS_GERMAN))
+    if english != german:
+        return "en" if english > german else "de"
+    return "without spaces" if any(map(_is_without_spaces, words)) else ""
 
 
 def fold(text: str) -> str:

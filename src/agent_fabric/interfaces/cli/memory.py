@@ -9,15 +9,23 @@ from typing import Annotated, Any
 import typer
 
 from agent_fabric.domain.errors import MemoryNotFound
+from agent_fabric.domain.memory.documents import UNENCRYPTED
 from agent_fabric.domain.memory.facts import FactStatus
 from agent_fabric.interfaces.cli.durations import moment
 from agent_fabric.interfaces.cli.exports import write_export
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED
 from agent_fabric.interfaces.cli.memory_ingest import Sources, ingest, is_page, sources_of
-from agent_fabric.interfaces.cli.memory_places import MemoryAccess, at_memory
+from agent_fabric.interfaces.cli.memory_places import MemoryAccess, at_memory, warn_if_unencrypted
 from agent_fabric.interfaces.cli.options import AsJson, Workspace, require_a_person
-from agent_fabric.interfaces.cli.output import plain, plain_lines, print_json, shortened, terminal_columns
+from agent_fabric.interfaces.cli.output import (
+    plain,
+    plain_lines,
+    print_json,
+    print_warning,
+    shortened,
+    terminal_columns,
+)
 from agent_fabric.interfaces.cli.place import Server, refuse_if
 from agent_fabric.wire.shape import Json
 
@@ -68,6 +76,7 @@ def add(  # noqa: PLR0913, PLR0917 - documents and facts are added alike
         return await memory.add(path, label or (), _print_progress, team=team)
 
     made = at_memory(workspace, server, go)
+    warn_if_unencrypted(workspace, server)
     if as_json:
         print_json(made)
     else:
@@ -77,13 +86,16 @@ def add(  # noqa: PLR0913, PLR0917 - documents and facts are added alike
 
 def _add_many(workspace: str | None, server: str | None, sources: Sources, *, as_json: bool) -> int:
     done = ingest(workspace, server, sources)
+    warn_if_unencrypted(workspace, server)
     if as_json:
         print_json(done)
         return COMPLETED
     sys.stdout.write(f"{len(done['added']):,} added or up to date\n")
     sys.stdout.writelines(f"  {plain(each['source'])}: {plain(each['problem'])}\n" for each in done["problems"])
     notes = [(each["source"], note) for each in done["added"] for note in each.get("notes", ())]
-    sys.stdout.writelines(f"  {plain(source)}: {plain(note)}\n" for source, note in notes)
+    if any(note == UNENCRYPTED for _, note in notes):
+        print_warning(UNENCRYPTED)  # once, however many a server has said it of
+    sys.stdout.writelines(f"  {plain(source)}: {plain(note)}\n" for source, note in notes if note != UNENCRYPTED)
     for each in done["gone"]:
         sys.stdout.write(f"  {'erased' if done['pruned'] else 'its file is gone'}: {plain(each['source'])}\n")
     if done["gone"] and not done["pruned"]:

@@ -11,13 +11,14 @@ from agent_fabric.application.ports.memory import DocumentQuery, FactQuery, NewD
 from agent_fabric.bootstrap.memory import Memory, open_memory
 from agent_fabric.bootstrap.records import open_records, this_person
 from agent_fabric.domain.errors import ConfigError
-from agent_fabric.domain.memory.documents import Document
+from agent_fabric.domain.memory.documents import UNENCRYPTED, Document
 from agent_fabric.domain.memory.facts import FactKind, FactStatus
 from agent_fabric.domain.memory.markdown import export_facts
 from agent_fabric.domain.ownership import LOCAL_OWNER, Viewer, Visibility
 from agent_fabric.infrastructure.memory.local_documents import read_local_document
 from agent_fabric.infrastructure.run_processes import acting_run
 from agent_fabric.interfaces.cli.options import configuration, fabric_root
+from agent_fabric.interfaces.cli.output import print_warning
 from agent_fabric.interfaces.cli.place import server_of, with_client
 from agent_fabric.wire.memory import (
     DOCUMENT,
@@ -147,6 +148,12 @@ class LocalMemory:
         """Add the facts of an export; they wait for a review, unless whoever imports them vouches for them."""
         made = await self._memory.import_facts(text, owner=LOCAL_OWNER, source=source, vouched=accept)
         return IMPORTED.dump(imported_facts(made))
+
+
+def warn_if_unencrypted(workspace: str | None, server: str | None) -> None:
+    """Say that what was added to a folder is not encrypted, where all runs are. A server says so in its answers."""
+    if server_of(workspace, server) is None and configuration(fabric_root(workspace)).config.encryption == "all":
+        print_warning(f"{UNENCRYPTED}. Use an encrypted disk, or add nothing that must not be read there.")
 
 
 def at_memory(workspace: str | None, server: str | None, work: Callable[[MemoryAccess], Awaitable[T]]) -> T:

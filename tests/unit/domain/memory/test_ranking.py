@@ -42,7 +42,9 @@ def test_words_are_folded_shortened_and_paired_where_there_are_no_spaces() -> No
 def test_the_language_of_a_question_is_told_by_its_common_words() -> None:
     assert language_of("Which dentist does Nora go to?") == "en"
     assert language_of("langsame Datensicherung in der Nacht") == "de"
-    assert language_of("make pictures smaller") == language_of("李娜的钥匙") == ""
+    assert language_of("Datenschutz bei Kundendaten") == "de"
+    assert language_of("make pictures smaller") == ""
+    assert language_of("李娜的钥匙") == language_of("東京の天気") == "without spaces"
 
 
 def test_a_paraphrase_is_found_by_its_meaning_alone() -> None:
@@ -88,6 +90,29 @@ def test_a_known_name_is_not_enough_if_nothing_else_of_the_question_is_known() -
     assert rank("Where does Nora keep the violin?", [candidate(kept, 0.38)])
     # In another language few words are known even of what is there, and it is less near.
     assert rank("Wo hat sie ihr Instrument hingelegt?", [candidate(kept, 0.25)])
+
+
+@pytest.mark.proves("ME-7")
+def test_the_less_of_a_question_is_known_the_nearer_a_passage_has_to_be() -> None:
+    offices = "It is the key of the office in Graz"
+    assert rank("What is the key of the office?", [candidate(offices, 0.15)])
+    assert rank("How do I open a bureau?", [candidate(offices, 0.19)]) == []
+    assert rank("How do I open a bureau?", [candidate(offices, 0.21)])  # no name draws it near
+    assert rank("Wie komme ich bei euch herein?", [candidate(offices, 0.18)])
+    assert rank("Wie komme ich bei euch herein?", [candidate(offices, 0.17)]) == []
+
+
+def test_a_word_that_stands_nowhere_hardly_weakens_the_others() -> None:
+    near, right = "Somebody took the folder", "Ilkay lent the tax folder to Lena"
+    found = rank("Who borrowed the tax folder from Ilkay?", [candidate(near, 0.4), candidate(right, 0.2)])
+    assert texts(found) == [right, near]
+
+
+def test_words_in_a_long_passage_count_for_less() -> None:
+    long = "print and work " + "and something else " * 200
+    found = rank("print work", [candidate(long, 0.2), candidate("A short note on print and work", 0.2)])
+    assert [each.words for each in found] == [1.0, 1.0]
+    assert found[0].score > 1.5 * found[1].score
 
 
 def test_what_fits_far_less_than_the_best_is_left_out() -> None:

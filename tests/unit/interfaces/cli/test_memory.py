@@ -99,6 +99,20 @@ def test_an_export_imports_back_and_waits_for_a_review(folder: Path, capsys: pyt
     assert (again["facts"], [each["id"] for each in again["left_out"]]) == ([], [before[0]["id"]])
 
 
+@pytest.mark.parametrize("arguments", [["add", "handbook.md"], ["add", "--fact", "The pool opens at 9"]])
+def test_where_all_runs_are_encrypted_it_is_said_that_memory_is_not(
+    arguments: list[str], folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert invoke("memory", arguments) == 0
+    assert "unencrypted" not in capsys.readouterr().err
+    monkeypatch.setenv("FABRIC_ENCRYPTION", "all")
+    load_config.cache_clear()
+    assert invoke("memory", [*arguments, "--workspace", str(folder / "other"), "--json"]) == 0
+    said = capsys.readouterr()
+    assert "warning: stored unencrypted: `encryption: all` seals runs" in said.err
+    assert json.loads(said.out)["id"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [

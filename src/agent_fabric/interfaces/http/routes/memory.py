@@ -18,7 +18,7 @@ from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.bootstrap.workflows import Workflows, open_workflows
 from agent_fabric.domain.errors import DocumentUnreadable, Forbidden, InvalidInputs
 from agent_fabric.domain.identity import Kind, Principal, Scope, widened
-from agent_fabric.domain.memory.documents import DocumentState, accept_labels
+from agent_fabric.domain.memory.documents import UNENCRYPTED, Document, DocumentState, accept_labels
 from agent_fabric.domain.memory.facts import FactKind, FactStatus
 from agent_fabric.domain.memory.ingested import outcome_of
 from agent_fabric.domain.memory.markdown import export_facts
@@ -171,7 +171,7 @@ def _add_documents(app: FastAPI, fabric: ServerFabric, lazy: LazyMemory) -> None
             visibility=Visibility(wish.visibility or Visibility.PRIVATE),
             labels=wish.labels or (),
         )
-        found = await replace(lazy.memory.add, embed=None)(new)
+        found = _with_warning(fabric, await replace(lazy.memory.add, embed=None)(new))
         if lazy.memory.add.embed is None or found.state is DocumentState.READY:
             return json_answer(DOCUMENT.dump(found), 201)
         return json_answer({**DOCUMENT.dump(found), "run_id": await lazy.vectors.ensure(by)}, 201)
@@ -360,7 +360,12 @@ async def _add_page(fabric: ServerFabric, lazy: LazyMemory, request: Request, wi
     if done["problems"]:
         raise DocumentUnreadable(str(done["problems"][0]["problem"]))
     found = await lazy.memory.store.documents.find(done["added"][0]["id"], viewer=_own(request))
-    return json_answer(DOCUMENT.dump(found), 201)
+    return json_answer(DOCUMENT.dump(_with_warning(fabric, found)), 201)
+
+
+def _with_warning(fabric: ServerFabric, added: Document) -> Document:
+    """Return a document for whoever added it, with a note if they may think that it is encrypted."""
+    return replace(added, notes=(*added.notes, UNENCRYPTED)) if fabric.config.encryption == "all" else added
 
 
 def _sound_labels(labels: Sequence[str]) -> tuple[str, ...]:
