@@ -60,7 +60,10 @@ class ReceiveWebhook:
         """
         wanted = await self._value(self.verify_token) if self.verify_token else ""
         if not wanted or not hmac.compare_digest(shown.encode(), wanted.encode()):
-            raise _not_theirs()
+            raise Unauthenticated(
+                "The verify token, which is the credential here, is missing or wrong",
+                hint="Type the same verify token on both sides: in the app's settings and for this channel.",
+            )
         return challenge
 
     async def __call__(self, headers: Mapping[str, str], body: bytes) -> Receipt:

@@ -21,7 +21,7 @@ from agent_fabric.domain.events import Event, problem_of
 from agent_fabric.domain.plural import counted
 from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.interfaces.cli.durations import moment
-from agent_fabric.interfaces.cli.hub import at_server
+from agent_fabric.interfaces.cli.hub import at_server, refuse_unknown
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
 from agent_fabric.interfaces.cli.node_audit import agrees, compared, print_compared
@@ -143,7 +143,8 @@ def verify(
     else:
         _print_report(report)
         print_compared(machines)
-    refuse_if(bool(nodes) and not machines, f"No machine fits {nodes!r}", hint="See them with: fabric nodes list")
+    if nodes:
+        refuse_unknown(nodes, machines)
     return COMPLETED if report["holds"] and all(map(agrees, machines)) else FAILED
 
 

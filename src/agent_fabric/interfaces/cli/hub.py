@@ -1,6 +1,6 @@
 """Finds the hub: the server that machines are connected to."""
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from agent_fabric.domain.errors import ConfigError
@@ -34,3 +34,13 @@ def has_hub(server: str | None) -> bool:
 
 def _hub(server: str | None) -> str | None:
     return server_of(None, server) or server_of(None, AUTO)
+
+
+def refuse_unknown(selector: str, found: Sequence[object]) -> None:
+    """Say that a selector fits no machine.
+
+    Raises:
+        ConfigError: nothing was found.
+    """
+    if not found:
+        raise ConfigError(f"No machine fits {selector!r}", hint="See them with: fabric nodes list")

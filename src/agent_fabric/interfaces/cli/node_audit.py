@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from agent_fabric.domain.errors import ConfigError, FabricError
-from agent_fabric.interfaces.cli.hub import at_server
-from agent_fabric.interfaces.cli.main import COMPLETED, FAILED, USAGE
+from agent_fabric.interfaces.cli.hub import at_server, refuse_unknown
+from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
 from agent_fabric.interfaces.cli.options import AsJson
 from agent_fabric.interfaces.cli.output import plain, print_json
 from agent_fabric.interfaces.cli.place import Server
@@ -43,9 +43,7 @@ def audit(
         print_json(found)
     else:
         print_compared(found)
-    if not found:
-        sys.stderr.write(f"No machine fits {plain(selector)}.\n")
-        return USAGE
+    refuse_unknown(selector, found)
     return COMPLETED if all(map(agrees, found)) else FAILED
 
 

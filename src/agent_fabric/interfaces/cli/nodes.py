@@ -13,9 +13,9 @@ import typer
 from agent_fabric.domain.errors import ConfigError, FabricError
 from agent_fabric.domain.fleet.binding import timeout_of
 from agent_fabric.interfaces.cli.durations import seconds_in
-from agent_fabric.interfaces.cli.hub import at_server, has_hub
+from agent_fabric.interfaces.cli.hub import at_server, has_hub, refuse_unknown
 from agent_fabric.interfaces.cli.invocation import new_app
-from agent_fabric.interfaces.cli.main import COMPLETED, FAILED, USAGE, WAITING
+from agent_fabric.interfaces.cli.main import COMPLETED, FAILED, WAITING
 from agent_fabric.interfaces.cli.node_audit import audit
 from agent_fabric.interfaces.cli.node_files import copy, output
 from agent_fabric.interfaces.cli.node_policy import policy
@@ -276,9 +276,7 @@ def label(
         ]
 
     changed = at_server(server, go)
-    if not changed:
-        sys.stderr.write(f"No machine fits {plain(selector)}.\n")
-        return USAGE
+    refuse_unknown(selector, changed)
     for node in changed:
         shown = ",".join(f"{key}={value}" for key, value in sorted(node["labels"].items()))
         sys.stdout.write(f"{plain(node['name'])}: {plain(shown)}\n")
@@ -323,9 +321,7 @@ def resolve(
 
 
 def _named(nodes: "Sequence[Json]", selector: str, what: str) -> int:
-    if not nodes:
-        sys.stderr.write(f"No machine fits {plain(selector)}.\n")
-        return USAGE
+    refuse_unknown(selector, nodes)
     for node in nodes:
         sys.stdout.write(f"{plain(node['name'])} ({node['id']}) {what}.\n")
     return COMPLETED
