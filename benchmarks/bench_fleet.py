@@ -1,13 +1,15 @@
-"""What a hub costs with many machines: memory, commands, fan-out, reconnects, silence.
+"""What a hub and its nodes cost: start and memory of a node, commands, fan-out, reconnects, silence (FL-28, FL-30).
 
-    python benchmarks/bench_fleet.py [--nodes 1000] [--commands 500] [--drops 10] [--processes 0] [--machines 0]
+    python benchmarks/bench_fleet.py [--nodes 1000] [--commands 500] [--drops 10] [--processes 200] [--machines 5]
 
-The hub is a process of its own. The nodes are light ones in this process: they have keys, show who they are, and keep
-no spool. Commands are asked for by a third process, one after the other; between two of them it asks the hub for
-something that needs neither disk nor machine, and takes the time of one fsync: the floor in the same run. Beside it: as
-many plain `websockets` connections to a plain server.
+It takes about three minutes. The hub is a process of its own. First comes one true node, started from its archive as a
+machine does it: with nothing but Python, and with what is installed here (`cryptography`). Its second and later starts
+count; the first one unpacks the archive. Then come light nodes in this process: they have keys, show who they are, and
+keep no spool. Commands are asked for by a third process, one after the other; between two of them it asks the hub for
+something that needs neither disk nor machine, takes the time of one fsync, and for a true node that of a plain process:
+the floors in the same run. Beside it: as many plain `websockets` connections to a plain server.
 
-`--processes N` starts N light nodes that are processes of their own, `--machines M` M true ones with their spools; all
+In the end, light nodes that are processes of their own (`--processes`) and true ones with their spools (`--machines`)
 are stopped (SIGSTOP) at the same moment, and it is measured until the hub shows the last of them as offline.
 """
 
@@ -23,6 +25,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -34,16 +37,28 @@ sys.path.insert(0, str(ROOT / "tests"))
 from websockets.asyncio.client import connect  # noqa: E402 - the path comes first
 from websockets.asyncio.server import serve  # noqa: E402
 
+from agent_fabric.infrastructure.fleet.node_archive import node_archive  # noqa: E402
 from agent_fabric.infrastructure.identity.local_token import local_token  # noqa: E402
 from integration.fleet.light_nodes import LightNode, light_processes  # noqa: E402
-from integration.fleet.machines import OPEN, enrol  # noqa: E402
+from integration.fleet.machines import OPEN, Machine, enrol, until_status  # noqa: E402
 
 START_TIMEOUT_S = 60.0
 BACK_TIMEOUT_S = 60.0
 NOTICED_TIMEOUT_S = 120.0
 AT_ONCE = 64
 WARM_UP = 20
+STARTS = 4
+IDLE_S = 3.0
+TRUE_NODE = "true"
+PYTHONS = {"Python alone": ("-I", "-S"), "with what is installed": ("-I",)}
+HUB_FSYNCS, NODE_FSYNCS = 2, 2
+"""On the path of a command: asked for, ended; received and begun, finished."""
 TOKEN = "BENCH_FLEET_TOKEN"
+
+
+def tell(what: str, value: str, most: str = "") -> None:
+    """Print a row at once: a run that is cut off has told what it had."""
+    print(f"| {what} | {value} | {most} |", flush=True)
 
 
 def name_of(number: int) -> str:
@@ -68,6 +83,12 @@ def cpu_ms(pid: int) -> int:
     """Return how much processor time a process has had, to ten milliseconds."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) * 1_000 // os.sysconf("SC_CLK_TCK")
+
+
+def resident_mb(pid: int) -> float:
+    """Return what a process has in memory, with what it shares."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS")) / 1024
 
 
 def timed_fsync(file: BinaryIO) -> float:
@@ -124,9 +145,9 @@ async def plain_sockets(count: int) -> float:
     return used / count / 2
 
 
-async def timed_command(client: httpx2.AsyncClient, name: str) -> float:
+async def timed_command(client: httpx2.AsyncClient, name: str, command: str = "uptime") -> float:
     """Return how long one command takes, from the question to the answer, in milliseconds."""
-    body = {"tool_name": "run_command", "arguments": {"command": "uptime"}}
+    body = {"tool_name": "run_command", "arguments": {"command": command}}
     began = time.perf_counter()
     answer = await client.post(f"/api/v1/nodes/{name}/execute", json=body)
     assert answer.status_code == 200, answer.text
@@ -140,25 +161,37 @@ async def timed_read(client: httpx2.AsyncClient) -> float:
     return (time.perf_counter() - began) * 1_000
 
 
+async def timed_process() -> float:
+    """Return how long the shell takes that a true node starts for a command, in milliseconds."""
+    began = time.perf_counter()
+    process = await asyncio.create_subprocess_exec("/bin/sh", "-c", "true", stdout=subprocess.PIPE)
+    await process.communicate()
+    return (time.perf_counter() - began) * 1_000
+
+
 async def ask_alone(options: argparse.Namespace) -> None:
     """Be the process that asks for commands; print what each of them, and of the floors, took."""
-    taken: dict[str, list[float]] = {"command": [], "read": [], "fsync": []}
+    taken: dict[str, list[float]] = {"command": [], "read": [], "fsync": [], "process": []}
     headers = {"authorization": f"Bearer {os.environ[TOKEN]}"}
     async with httpx2.AsyncClient(base_url=options.ask, timeout=120.0, headers=headers) as client:
         with (Path.cwd() / "fsync").open("wb") as file:
             for number in range(-WARM_UP, options.commands):
-                command = await timed_command(client, name_of(number % options.nodes))
+                name = TRUE_NODE if options.true_node else name_of(number % options.nodes)
+                command = await timed_command(client, name, "true" if options.true_node else "uptime")
                 read, fsync = await timed_read(client), timed_fsync(file)
+                process = await timed_process() if options.true_node else 0.0
                 if number >= 0:
+                    taken["process"].append(process)
                     taken["command"].append(command)
                     taken["read"].append(read)
                     taken["fsync"].append(fsync)
     print(json.dumps(taken))
 
 
-async def asked_alone(options: argparse.Namespace, folder: Path, url: str) -> dict[str, list[float]]:
+async def asked_alone(options: argparse.Namespace, folder: Path, url: str, *more: str) -> dict[str, list[float]]:
     """Return what commands and floors took, as a process of its own has measured it."""
-    words = (sys.executable, __file__, "--ask", url, "--commands", str(options.commands), "--nodes", str(options.nodes))
+    counts = ("--commands", str(options.commands), "--nodes", str(options.nodes))
+    words = (sys.executable, __file__, "--ask", url, *counts, *more)
     environment = {**os.environ, TOKEN: local_token(folder / ".fabric")}
     asking = await asyncio.create_subprocess_exec(*words, cwd=folder, env=environment, stdout=subprocess.PIPE)
     told, _ = await asking.communicate()
@@ -180,9 +213,69 @@ async def timed_fan_out(client: httpx2.AsyncClient, count: int) -> float:
     return min(taken)
 
 
+def tell_shares(taken: dict[str, list[float]], fsyncs: int, whose: str) -> None:
+    """Print how long commands took, and beside it how long they may."""
+    for share in (0.5, 0.9, 0.99):
+        of = {name: share_of(values, share) for name, values in taken.items()}
+        plain = f" + a process of {of['process']:.1f}" if of["process"] else ""
+        most = 10 + fsyncs * of["fsync"] + of["process"]
+        goal = f"10 + {fsyncs} fsyncs of {of['fsync']:.1f}{plain} = {most:.1f}"
+        tell(f"{whose}: command p{share * 100:.0f}, ms", f"{of['command']:.1f}", goal)
+        tell(f"  a read without disk, p{share * 100:.0f}, ms", f"{of['read']:.1f}")
+
+
+def start_archive(machine: Machine, archive: Path, options: Sequence[str]) -> int:
+    """Start a true node from its archive; return the number of its process."""
+    words = [sys.executable, *options, str(archive), "run", "--dir", str(machine.folder)]
+    with (machine.folder / "log").open("ab") as log:
+        machine.process = subprocess.Popen(words, stdout=log, stderr=log, start_new_session=True)
+    return machine.process.pid
+
+
+async def start_once(
+    client: httpx2.AsyncClient, machine: Machine, archive: Path, options: Sequence[str]
+) -> tuple[int, int]:
+    """Start a true node; return its process, and the processor time until it is online, in milliseconds."""
+    before = (await client.get(f"/api/v1/nodes/{machine.name}")).json()["generation"]
+    process = start_archive(machine, archive, options)
+    await until_status(client, machine.name, "online", after=before)
+    return process, cpu_ms(process)
+
+
+async def true_node(options: argparse.Namespace, folder: Path, pid: int, client: httpx2.AsyncClient, url: str) -> None:
+    """Print what one true node costs its machine, and how long its commands take."""
+    own, archive = 0, folder / "fabric-node.pyz"
+    archive.write_bytes(node_archive().data)
+    tell("archive of a node, KB", f"{archive.stat().st_size / 1024:.0f}", "400")
+    machine = await enrol(client, folder / TRUE_NODE, TRUE_NODE, OPEN)
+    try:
+        for what, flags in PYTHONS.items():
+            taken = []
+            for _ in range(STARTS):
+                machine.kill()
+                own, needed = await start_once(client, machine, archive, flags)
+                taken.append(needed)
+            await asyncio.sleep(IDLE_S)
+            later = sorted(taken[1:])
+            tell(f"{what}: start of a node, CPU ms", f"{later[0]} to {later[-1]}", "400")
+            tell("  the first one, which unpacks it where none has", f"{taken[0]}")
+            tell(f"{what}: idle node, resident MB", f"{resident_mb(own):.1f}", "35")
+            tell("  of that shared with nobody, MB", f"{memory_kb(own) / 1024:.1f}")
+        busy, own_busy = cpu_ms(pid), cpu_ms(own)
+        asked = await asked_alone(options, folder, url, "--true-node")
+        tell_shares(asked, HUB_FSYNCS + NODE_FSYNCS, "a true node")
+        count = options.commands + WARM_UP
+        told = f"{(cpu_ms(pid) - busy) / count:.1f} and {(cpu_ms(own) - own_busy) / count:.1f}"
+        tell("  processor of hub and node for one of each, ms", told)
+    finally:
+        machine.kill()
+
+
 async def measure(options: argparse.Namespace, folder: Path, pid: int, client: httpx2.AsyncClient, url: str) -> None:
     """Print the figures."""
-    rows: list[tuple[str, str, str]] = [("load of the machine", f"{os.getloadavg()[0]:.1f}", "")]
+    print("| | measured | at most |\n|---|--:|--:|", flush=True)
+    tell("load of the machine, at first", f"{os.getloadavg()[0]:.1f}")
+    await true_node(options, folder, pid, client, url)
     invite = {"uses": options.nodes, "expires_in_s": 3600}
     token = (await client.post("/api/v1/nodes/invites", json=invite)).json()["token"]
     nodes = [LightNode(url, token, name_of(number)) for number in range(options.nodes)]
@@ -191,22 +284,19 @@ async def measure(options: argparse.Namespace, folder: Path, pid: int, client: h
     await everybody([node.connect() for node in nodes])
     await asyncio.sleep(2.0)
     each = (memory_kb(pid) - before) / options.nodes
-    rows.append(("memory per idle node, KB", f"{each:.1f}", "40"))
-    rows.append(("  plain websockets, KB", f"{await plain_sockets(min(options.nodes, 1_000)):.1f}", ""))
+    tell("memory per idle node, KB", f"{each:.1f}", "40")
+    tell("  plain websockets, KB", f"{await plain_sockets(min(options.nodes, 1_000)):.1f}")
 
     busy = cpu_ms(pid)
     taken = await asked_alone(options, folder, url)
     busy = cpu_ms(pid) - busy
-    p50, p99 = ({name: share_of(values, share) for name, values in taken.items()} for share in (0.5, 0.99))
-    rows.append(("command p50, ms", f"{p50['command']:.1f}", f"10 + 2 fsyncs of {p50['fsync']:.1f}"))
-    rows.append(("command p99, ms", f"{p99['command']:.1f}", f"10 + 2 fsyncs of {p99['fsync']:.1f}"))
-    rows.append(("  a read without disk, p50 and p99, ms", f"{p50['read']:.1f} and {p99['read']:.1f}", ""))
-    rows.append(("  processor of the hub for one of each, ms", f"{busy / (options.commands + WARM_UP):.1f}", ""))
+    tell_shares(taken, HUB_FSYNCS, f"{options.nodes} light nodes")
+    tell("  processor of the hub for one of each, ms", f"{busy / (options.commands + WARM_UP):.1f}")
 
-    rows.append((f"fan-out to {options.nodes}, s", f"{await timed_fan_out(client, options.nodes):.2f}", "1"))
+    tell(f"fan-out to {options.nodes}, s", f"{await timed_fan_out(client, options.nodes):.2f}", "1")
     began = time.perf_counter()
     await everybody([timed_command(client, node.name) for node in nodes])
-    rows.append(("  the same as a request for each, s", f"{time.perf_counter() - began:.2f}", ""))
+    tell("  the same as a request for each, s", f"{time.perf_counter() - began:.2f}")
 
     grown, longest = memory_kb(pid), 0.0
     for _ in range(options.drops):
@@ -217,16 +307,14 @@ async def measure(options: argparse.Namespace, folder: Path, pid: int, client: h
             while await online(client) < options.nodes:  # noqa: ASYNC110 - it is another process
                 await asyncio.sleep(0.1)
         longest = max(longest, time.perf_counter() - began)
-    rows.append((f"all dropped and back, {options.drops} times: the longest, s", f"{longest:.1f}", "30"))
-    rows.append(("  growth, MB", f"{(memory_kb(pid) - grown) / 1024:.1f}", "20"))
+    tell(f"all dropped and back, {options.drops} times: the longest, s", f"{longest:.1f}", "30")
+    tell("  growth, MB", f"{(memory_kb(pid) - grown) / 1024:.1f}", "20")
     if options.processes or options.machines:
         await asyncio.gather(*(node.drop() for node in nodes))
         taken_s = await noticed(client, folder, url, options)
         what = f"{options.processes} light and {options.machines} true nodes, stopped processes: noticed, s"
-        rows.append((what, f"{taken_s[0]:.1f} to {taken_s[-1]:.1f}", "50"))
-    print("| | measured | at most |\n|---|--:|--:|")
-    for name, value, goal in rows:
-        print(f"| {name} | {value} | {goal} |")
+        tell(what, f"{taken_s[0]:.1f} to {taken_s[-1]:.1f}", "50")
+    tell("load of the machine, in the end", f"{os.getloadavg()[0]:.1f}")
 
 
 async def until_count(client: httpx2.AsyncClient, wanted: int) -> None:
@@ -292,10 +380,11 @@ def main(options: argparse.Namespace) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    counts = {"--nodes": 1_000, "--commands": 500, "--drops": 10, "--processes": 0, "--machines": 0}
+    counts = {"--nodes": 1_000, "--commands": 500, "--drops": 10, "--processes": 200, "--machines": 5}
     for option, default in counts.items():
         parser.add_argument(option, type=int, default=default)
     parser.add_argument("--ask", default="", help=argparse.SUPPRESS)
+    parser.add_argument("--true-node", action="store_true", help=argparse.SUPPRESS)
     told = parser.parse_args()
     if told.ask:
         asyncio.run(ask_alone(told))
