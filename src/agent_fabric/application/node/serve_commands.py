@@ -62,6 +62,8 @@ class ServeCommands:
     draining: bool = False
     """Whether no further calls are looked at: the hub sends them again."""
     _running: dict[str, "asyncio.Task[dict[str, Any]]"] = field(default_factory=dict)
+    _unwanted: set[str] = field(default_factory=set)
+    """Calls under way that the hub has asked to end."""
     _slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MAX_IN_FLIGHT))
 
     async def __call__(self, params: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -74,7 +76,7 @@ class ServeCommands:
         call_hash, execution_id = bound.hash, bound.execution_id
         if (running := self._running.get(execution_id)) is not None:
             self._require_same(self.spool.find(execution_id), call_hash, execution_id)
-            return await asyncio.shield(running)
+            return await self._outcome(execution_id, running)
         seen = self.spool.find(execution_id)
         if seen is not None:
             self._require_same(seen, call_hash, execution_id)
@@ -90,18 +92,36 @@ class ServeCommands:
             self._receive(bound, call_hash, params, begins=is_started)
         task = asyncio.create_task(self._run(bound, is_started=is_started))
         self._running[execution_id] = task
-        task.add_done_callback(lambda _: self._running.pop(execution_id, None))
+        task.add_done_callback(lambda done: self._let_go(execution_id, done, is_started=is_started))
+        return await self._outcome(execution_id, task)
+
+    async def _outcome(self, execution_id: str, task: "asyncio.Task[dict[str, Any]]") -> Mapping[str, Any]:
+        """Wait for a call; whoever stops waiting does not stop it."""
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
-            if not (is_started and task.cancelled()):  # then it has not begun, or goes on without whoever asked
+            seen = self.spool.find(execution_id) if task.cancelled() else None
+            if seen is None or seen.result is None:  # it has not begun, or goes on without whoever asked
                 raise
-            return self._ended(execution_id, dict(_CANCELLED))  # before its first step
+            return seen.result
 
     def cancel(self, execution_id: str) -> bool:
-        """End a call that is under way; tell whether there was one."""
+        """End a call that is under way or waits for its turn; tell whether there was one."""
         task = self._running.get(execution_id)
-        return task is not None and task.cancel()
+        if task is None:
+            return False
+        self._unwanted.add(execution_id)
+        return task.cancel()
+
+    def _let_go(self, execution_id: str, task: "asyncio.Task[dict[str, Any]]", *, is_started: bool) -> None:
+        """Forget a call that is over; one that was ended before its first step is remembered as cancelled.
+
+        One that only waited for its turn when the node stopped stays as it was received, and runs when it is sent again.
+        """
+        del self._running[execution_id]
+        if task.cancelled() and (is_started or execution_id in self._unwanted):
+            self._ended(execution_id, dict(_CANCELLED))
+        self._unwanted.discard(execution_id)
 
     async def drain(self, timeout_s: float) -> bool:
         """Take no further calls, and wait until all but one have ended; tell whether they have."""

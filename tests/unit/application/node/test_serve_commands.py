@@ -197,6 +197,23 @@ async def test_a_call_that_is_ended_before_its_first_step_is_not_in_doubt(spool:
     assert [each.kind for each in spool.entries(0, 100)] == ["received", "started", "finished"]
 
 
+async def test_a_call_that_is_ended_while_it_waits_for_its_turn_never_runs(spool: Spool) -> None:
+    tools = CountingTools(hold=asyncio.Event())
+    serve = node(spool, tools)
+    asked = [call(serve, execution_id=f"execution-{number}") for number in range(10, 11 + MAX_IN_FLIGHT)]
+    tasks = [asyncio.create_task(serve(params)) for params in (*asked, asked[-1])]
+    while len(tools.ran) < MAX_IN_FLIGHT:
+        await asyncio.sleep(0)
+    last = asked[-1]["execution_id"]
+    assert serve.cancel(last)
+    assert [(await task)["status"] for task in tasks[-2:]] == ["cancelled", "cancelled"]
+    assert tools.hold is not None
+    tools.hold.set()
+    await asyncio.gather(*tasks)
+    assert (await serve(asked[-1]))["status"] == "cancelled"
+    assert last not in tools.ran
+
+
 @pytest.mark.proves("FL-15", "FL-16", "FL-17")
 async def test_what_changes_something_needs_an_approval_of_exactly_this_call(spool: Spool) -> None:
     tools = CountingTools()
