@@ -116,7 +116,7 @@ class ServeCommands:
     def _let_go(self, execution_id: str, task: "asyncio.Task[dict[str, Any]]", *, is_started: bool) -> None:
         """Forget a call that is over; one that was ended before its first step is remembered as cancelled.
 
-        One that only waited for its turn when the node stopped stays as it was received, and runs when it is sent again.
+        One that only waited for its turn when the node stopped stays as it was received, and runs if it is sent again.
         """
         del self._running[execution_id]
         if task.cancelled() and (is_started or execution_id in self._unwanted):
