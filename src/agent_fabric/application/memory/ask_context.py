@@ -6,11 +6,11 @@ from agent_fabric.application.ports.memory import Briefing, BriefingWish, Contex
 from agent_fabric.domain.conversation import newest_words
 from agent_fabric.domain.errors import FabricError
 from agent_fabric.domain.memory.knowledge import PINNED_PREFIX
-from agent_fabric.domain.messages import Role
+from agent_fabric.domain.messages import ModelSettings, Role
 from agent_fabric.domain.runs.state import RunState
 
 
-async def ask_context(open_source: Callable[[], ContextSource], state: RunState, *, window: int | None) -> Briefing:
+async def ask_context(open_source: Callable[[], ContextSource], state: RunState, settings: ModelSettings) -> Briefing:
     """Return what is known about the task of a run; a source that fails is named, and the run goes on without it."""
     task = state.task
     assert task is not None
@@ -21,7 +21,8 @@ async def ask_context(open_source: Callable[[], ContextSource], state: RunState,
         owner=task.owner,
         question=newest_words(task.prompt if task.quotes is None else task.quotes.own_words),
         earlier=newest_words(earlier[-1]) if earlier else "",
-        window=window,
+        window=settings.context_window,
+        compact=settings.compact,
         pinned=not any((message.call_id or "").startswith(PINNED_PREFIX) for message in task.history),
         subjects=(*subjects, *([state.workspace] if task.project else [])),
         encrypted=task.encrypted,

@@ -31,6 +31,8 @@ USUAL_WINDOW: Final = 8_192
 """Tokens, where nobody knows how many the model can hold."""
 MAX_CHARS: Final = 16_000
 """Of passages, however large the window is: reading costs time before the first word of the answer."""
+MAX_COMPACT_CHARS: Final = 4_000
+"""The same for a model that is small or slow: on two cores it reads so much in half a minute."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +66,7 @@ class BriefRun:
         except ModelError as problem:
             notice = f"Memory was searched by words only: {problem.message}"
             answer = await self.by_words(wish.question, wanted, earlier=wish.earlier)
-        passages = await self._fitted(answer.passages, wish.window)
+        passages = await self._fitted(answer.passages, _room(wish))
         pinned = self._pinned(facts, wish) if wish.pinned else []
         looked_up = [
             each.fact for each in answer.facts if _concerns(each.fact, wish.subjects) and each.fact not in pinned
@@ -86,9 +88,8 @@ class BriefRun:
             await self.memory.uses.note(wish.run_id, told, at=self.clock.now(), cited=False)
         return Briefing(knowledge, notice)
 
-    async def _fitted(self, found: Sequence[FoundPassage], window: int | None) -> list[KnownPassage]:
+    async def _fitted(self, found: Sequence[FoundPassage], room: int) -> list[KnownPassage]:
         """Return the passages that fit; a document that is small enough is given as a whole."""
-        room = min(int(WHOLE_SHARE * (window or USUAL_WINDOW) * CHARS_PER_TOKEN), MAX_CHARS)
         given: list[KnownPassage] = []
         whole: set[DocumentId] = set()
         for each in found:
@@ -156,3 +157,9 @@ class BriefRun:
 
 def _concerns(fact: Fact, subjects: Sequence[str]) -> bool:
     return fact.scope is FactScope.USER or fact.subject in subjects
+
+
+def _room(wish: BriefingWish) -> int:
+    """Return how many characters of passages a run is told."""
+    share = int(WHOLE_SHARE * (wish.window or USUAL_WINDOW) * CHARS_PER_TOKEN)
+    return min(share, MAX_COMPACT_CHARS if wish.compact else MAX_CHARS)

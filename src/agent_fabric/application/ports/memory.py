@@ -409,6 +409,8 @@ class BriefingWish:
     """The question before it in a conversation."""
     window: int | None = None
     """Tokens that its model can hold; None: nobody knows."""
+    compact: bool = False
+    """Whether its model is small or slow, and should get little to read."""
     pinned: bool = True
     """Whether it has to be told the pinned facts, or the conversation has them already."""
     subjects: tuple[str, ...] = ()

@@ -20,6 +20,7 @@ from agent_fabric.domain.fleet.chosen_node import offered_about, words_about
 from agent_fabric.domain.ids import LaneId, RunId, SpecialistId
 from agent_fabric.domain.labels import WORKSPACE_FILES
 from agent_fabric.domain.memory.knowledge import MEMORY_TOOL
+from agent_fabric.domain.messages import ModelSettings
 from agent_fabric.domain.packs import FinishSpec
 from agent_fabric.domain.runs.actions import (
     Action,
@@ -225,7 +226,7 @@ class Perform:
         if node := state.task.node:
             prompt = f"{prompt}\n\n{words_about(node, tools)}"
             tools = offered_about(tools, node)
-        briefing = await self._brief(state, pack, settings.context_window)
+        briefing = await self._brief(state, pack, settings)
         return (
             PackStarted(
                 specialist_id=action.specialist_id,
@@ -241,14 +242,14 @@ class Perform:
             ),
         )
 
-    async def _brief(self, state: RunState, pack: SpecialistPack, window: int | None) -> "Briefing | None":
+    async def _brief(self, state: RunState, pack: SpecialistPack, settings: ModelSettings) -> "Briefing | None":
         """Find out what is known about the task, where a pack looks things up or a person talks; None: nobody does."""
         looks_up = any(tool.name == MEMORY_TOOL for tool in pack.tool_definitions)
         if self.context is None or not (looks_up or (state.talks and self.context_in_sessions)):
             return None
         from agent_fabric.application.memory.ask_context import ask_context  # noqa: PLC0415 - few ask
 
-        return await ask_context(self.context, state, window=window)
+        return await ask_context(self.context, state, settings)
 
     async def _reopen(self, lane: Lane, state: RunState, packs: OpenPacks) -> Sequence[Body]:
         try:

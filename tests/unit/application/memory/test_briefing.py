@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agent_fabric.application.memory.add_document import AddDocument
-from agent_fabric.application.memory.brief_run import MAX_CHARS, BriefRun
+from agent_fabric.application.memory.brief_run import MAX_CHARS, MAX_COMPACT_CHARS, BriefRun
 from agent_fabric.application.memory.propose_fact import RememberFact
 from agent_fabric.application.memory.search_memory import SearchMemory
 from agent_fabric.application.ports.memory import Briefing, BriefingWish, DocumentQuery, MemoryAnswer, NewDocument
@@ -80,6 +80,18 @@ async def test_of_a_large_one_only_the_passages_that_fit_the_model(tmp_path: Pat
     assert told.passages[0].shown.endswith(f"of {told.passages[0].of} passages")
     wide = await known(source(storage, tmp_path), replace(WISH, window=1_000_000))
     assert sum(len(each.text) for each in wide.passages) <= MAX_CHARS
+
+
+async def test_a_small_model_gets_little_to_read(tmp_path: Path) -> None:
+    storage = MemoryStorage()
+    pages = [f"## Part {number}\n\n{'Nothing to see here. ' * 60}" for number in range(5)]
+    pages[3] = "## Pool\n\nThe pool opens at nine."
+    await add(storage, "# Handbook\n\n" + "\n\n".join(pages))
+    wish = replace(WISH, window=32_768)
+    assert [each.shown for each in (await known(source(storage, tmp_path), wish)).passages] == ["whole"]
+    told = await known(source(storage, tmp_path), replace(wish, compact=True))
+    assert "pool opens at nine" in told.passages[0].text
+    assert sum(len(each.text) for each in told.passages) <= MAX_COMPACT_CHARS
 
 
 async def test_facts_are_told_to_whom_they_concern_and_pinned_ones_once(tmp_path: Path) -> None:
