@@ -21,6 +21,7 @@ from pathlib import Path
 from agent_fabric import __version__
 from agent_fabric.bootstrap.node import TOOL_PINS, NodeParts, build_node
 from agent_fabric.infrastructure.node.floor_file import FloorProblem
+from agent_fabric.infrastructure.node.freed_memory import give_back_memory
 from agent_fabric.infrastructure.node.node_folder import SPOOL, JoinRefused, NodeFolder, NotEnrolled
 from agent_fabric.infrastructure.node.spool import Spool
 from agent_fabric.infrastructure.node.upgrades import running_archive, settle_upgrade
@@ -198,6 +199,7 @@ async def _until_upgrade(session: HubSession, parts: NodeParts) -> bool:
 
 async def _end_idle(parts: NodeParts) -> None:
     while True:
+        give_back_memory()
         await asyncio.sleep(IDLE_LOOK_S)
         await parts.servers.end_idle()
         await asyncio.to_thread(parts.transfers.forget_old)
