@@ -106,8 +106,8 @@ def next_words(said: str, tool: ToolSpec | None, text: str) -> str:
         return f"You have seen this already: answer now. {wanted}"
     if PASSAGES in (_object(text) or {}):
         return (
-            "Answer now in plain words, and repeat the sentence of this that you rely on. If none answers, say that"
-            f" memory has nothing about it. {wanted}"
+            "Answer now in plain words, and quote the sentence above that answers, word for word. Only if all of it is"
+            f" about other things, say that memory has nothing about it. {wanted}"
         )
     if has_failed(text):
         return f"That failed. Do it another way, or say in plain words what you know. {wanted}"

@@ -190,7 +190,7 @@ def test_a_search_that_was_made_for_the_model_is_not_made_again(dialect: ToolDia
 def test_after_what_memory_knows_the_model_is_told_to_quote_it() -> None:
     told = json.dumps({"note": "Quoted data", "passages": [{"text": "The pool opens at nine."}], "facts": []})
     shaped = asked([*said("When does the pool open?"), *called(1, told)])
-    assert "repeat the sentence of this that you rely on" in shaped.messages[-1].content
+    assert "quote the sentence above that answers" in shaped.messages[-1].content
 
 
 def test_what_memory_has_need_not_be_looked_for_with_a_tool() -> None:
