@@ -23,6 +23,8 @@ from integration.http.served import bearer, served, task
 
 ANSWERS = Path(__file__).parents[2] / "data" / "openapi_answers.json"
 """The keys of every answer."""
+PATIENCE_S = 120
+"""For an answer; the machine may have much else to do."""
 EXAMPLES = settings(
     max_examples=effort(8, 100),
     deadline=None,
@@ -455,7 +457,7 @@ def test_every_answer_is_one_that_was_promised(
             case.path_parameters = {"response_id": f"resp_{run_id}"}
         if known and "{model}" in path:
             case.path_parameters = {"model": "pack/engineering"}
-        answer = case.call(timeout=30, headers=door.credentials)
+        answer = case.call(timeout=PATIENCE_S, headers=door.credentials)
         if mode is GenerationMode.NEGATIVE and answer.status_code == 413:
             return  # what is too long for its field may be too long for the door
         if path == "/models/pull" and answer.status_code == 503:
@@ -473,7 +475,7 @@ def test_nobody_gets_in_without_credentials_whatever_they_send(api: Any, method:
     @settings(EXAMPLES, max_examples=3)
     @given(operation.as_strategy())
     def check(case: Any) -> None:
-        answer = case.call(timeout=30)
+        answer = case.call(timeout=PATIENCE_S)
         if operation.definition.raw["x-scope"] == "public":
             assert answer.status_code < 500
         else:
