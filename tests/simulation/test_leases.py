@@ -26,7 +26,7 @@ from agent_fabric.testing.workbench import Workbench, workbench
 from effort import effort, report
 from simulation.leased_world import RUN, TTL_S, Box, Database, LeasedRuns, Process, Rules, Timeline, now
 
-HISTORIES = effort(80, 10_000)
+HISTORIES = effort(200, 10_000)
 STEPS = 8
 PROCESSES = 3
 STORM_S = 8 * TTL_S

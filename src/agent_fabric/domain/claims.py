@@ -127,9 +127,11 @@ def untested(deeds: Deeds) -> Sequence[str]:
 
 
 def _was_run(script: str, deeds: Deeds) -> bool:
-    """Tell whether a program has ended well after the last change."""
-    ran = (run.proof.command for run in deeds.since_change if run.proof.kind is ProofKind.PROGRAM)
-    return any(_is_end_of(script, normpath(word)) for command in ran for word in command.split())
+    """Tell whether a script was run and has ended well after the last change; to be named is too little."""
+    from agent_fabric.domain.evidence import assess  # noqa: PLC0415 - few workspaces have such scripts
+
+    ran = (assess(run.proof.command).test_file for run in deeds.since_change if run.proof.kind is ProofKind.PROGRAM)
+    return any(_is_end_of(script, normpath(file)) for file in ran if file)
 
 
 def _untested_files(deeds: Deeds) -> Sequence[str]:

@@ -315,8 +315,10 @@ def test_a_script_of_checks_wants_to_be_run_as_the_program_that_it_is() -> None:
     run = CommandRun("python3 ./test_calc.py", succeeded=True, seq=9, proof=proof)
     assert untested(deeds(scripted, commands=[run], proof=proof)) == ()
     assert said(deeds(scripted, commands=[run], proof=proof), summary="Fixed. test_calc.py now passes.") == []
-    other = CommandRun("python3 calc.py", succeeded=True, seq=9, proof=RAN)
-    assert untested(deeds(scripted, commands=[other], proof=RAN)) == ("test_calc.py",)
+    for command in ("python3 calc.py", "python3 calc.py test_calc.py"):
+        named = replace(RAN, command=command)
+        other = CommandRun(command, succeeded=True, seq=9, proof=named)
+        assert untested(deeds(scripted, commands=[other], proof=named)) == ("test_calc.py",)
     assert untested(deeds(scripted, commands=[replace(run, seq=4)])) == ("test_calc.py",)
 
 

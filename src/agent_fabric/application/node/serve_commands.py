@@ -119,9 +119,10 @@ class ServeCommands:
         One that only waited for its turn when the node stopped stays as it was received, and runs if it is sent again.
         """
         del self._running[execution_id]
-        if task.cancelled() and (is_started or execution_id in self._unwanted):
-            self._ended(execution_id, dict(_CANCELLED))
+        is_unwanted = execution_id in self._unwanted
         self._unwanted.discard(execution_id)
+        if task.cancelled() and (is_started or is_unwanted):
+            self._ended(execution_id, dict(_CANCELLED))
 
     async def drain(self, timeout_s: float) -> bool:
         """Take no further calls, and wait until all but one have ended; tell whether they have."""
