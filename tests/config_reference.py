@@ -85,7 +85,7 @@ def render_reference() -> str:
     """Return the page as Markdown."""
     reserved = [f"`{name}`" for name in sorted(RESERVED)]
     sections = [_INTRODUCTION + ", ".join(reserved) + ",\nand variables that a setting refers to as `env:NAME`.\n"]
-    sections += [_section(model, path) for model, path in _models_below(FabricConfig)]
+    sections += [_section(model, path) for model, path in models_below(FabricConfig)]
     sections.append(_built_in())
     return "\n".join(sections)
 
@@ -156,7 +156,7 @@ def _built_in() -> str:
     return f"## Built in\n\n```json\n{json.dumps(default_settings(), indent=2)}\n```\n"
 
 
-def _models_below(
+def models_below(
     model: type[BaseModel], path: tuple[str, ...] = ()
 ) -> Iterator[tuple[type[BaseModel], tuple[str, ...]]]:
     """Yield a model and every model in it, each with its path."""
@@ -164,11 +164,11 @@ def _models_below(
     for name, field in model.model_fields.items():
         kind = core_type(field.annotation)
         if is_model(kind):
-            yield from _models_below(kind, (*path, name))
+            yield from models_below(kind, (*path, name))
         elif get_origin(kind) is Mapping and is_model(inner := core_type(get_args(kind)[1])):
-            yield from _models_below(inner, (*path, name, "<key>"))
+            yield from models_below(inner, (*path, name, "<key>"))
         elif get_origin(kind) is tuple and is_model(inner := core_type(get_args(kind)[0])):
-            yield from _models_below(inner, (*path, name, "<item>"))
+            yield from models_below(inner, (*path, name, "<item>"))
 
 
 if __name__ == "__main__":

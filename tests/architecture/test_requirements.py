@@ -18,6 +18,10 @@ SHAPES = {
     "fleet": r"FL-\d{1,2}",
     "automation": r"AU-\d{1,2}",
     "memory": r"ME-\d{1,2}",
+    "walls-2": r"WB-\d{1,2}",
+    "daily-use-2": r"DB-\d{1,2}",
+    "page": r"PG-\d{1,2}",
+    "rooms": r"RM-\d{1,2}",
 }
 
 
