@@ -57,6 +57,7 @@ PLAN = Plan(
     created_at=1.0,
     updated_at=1.0,
     check="uptime",
+    online_when_frozen=("web",),
 )
 
 
@@ -217,6 +218,11 @@ class FleetContract:
         await plans.save(PLAN)
         read = await plans.find(PLAN.id)
         assert read == PLAN
+        waits = replace(read, online=("web",), away={"web": 2.5}, updated_at=2.5)
+        assert await plans.replace(waits, before=read)
+        assert await plans.find(PLAN.id) == waits
+        read = replace(waits, away={}, updated_at=2.5)
+        assert await plans.replace(read, before=waits)
         halted = replace(read, status=PlanStatus.HALTED, note="by ada", outcomes={"web": "success"}, updated_at=2.0)
         assert await plans.replace(halted, before=read)
         assert not await plans.replace(replace(read, wave=1), before=read)

@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from agent_fabric.application.fleet.remote_tools import RemoteTools
 from agent_fabric.application.fleet.review_link import ReviewLink
 from agent_fabric.application.fleet.roll_out_plan import FreezePlan, RollOutPlan
 from agent_fabric.application.fleet.settle_commands import SettleCommands
+from agent_fabric.application.fleet.tell_plan_owner import TellPlanOwner
 from agent_fabric.application.fleet.track_presence import TrackPresence
 from agent_fabric.application.fleet.verify_node_audit import NodeAudit, VerifyNodeAudit
 from agent_fabric.application.ports.fleet import PlanRepository
@@ -27,6 +28,7 @@ from agent_fabric.application.ports.pending_work import COMMANDS, PLANS
 from agent_fabric.application.ports.wake_ups import NODES, WakeUps
 from agent_fabric.bootstrap.cluster_keys import require_hub_key
 from agent_fabric.bootstrap.local import LocalFabric
+from agent_fabric.bootstrap.notices import notifying
 from agent_fabric.bootstrap.wake_ups import SELDOM_S
 from agent_fabric.domain.fleet.explain_policy import ExplainPolicy
 from agent_fabric.domain.fleet.nodes import Node, NodeId
@@ -121,8 +123,16 @@ class Fleet:
             link.close(1012, "the hub restarts")
 
 
-def open_fleet(root: Path, local: LocalFabric, wake_ups: WakeUps, watch: WatchPendingWork | None = None) -> Fleet:
+def open_fleet(
+    root: Path,
+    local: LocalFabric,
+    wake_ups: WakeUps,
+    watch: WatchPendingWork | None = None,
+    alert: Callable[[str, str], None] = lambda _kind, _about: None,
+) -> Fleet:
     """Join the parts; `watch` looks for plans to take up and commands to settle, where servers share the store.
+
+    `alert` hears of plans that were halted by errors or have left machines out.
 
     Raises:
         ConfigError: the hub's key cannot be used, or is not that of the other servers.
@@ -165,6 +175,8 @@ def open_fleet(root: Path, local: LocalFabric, wake_ups: WakeUps, watch: WatchPe
     tools = RemoteTools(dispatch, storage.approvals, storage.fleet_plans)
     local.fleet_door.open(tools)
     roll_out, settle = RollOutPlan(dispatch, storage.fleet_plans), SettleCommands(tools)
+    roll_out.tell = TellPlanOwner(notifying(storage))
+    roll_out.alert = lambda plan: alert(f"plan_{plan.status}", f"{plan.name} ({plan.id}): {plan.note}")
     if watch is not None:
         roll_out.look_every_s = settle.look_every_s = SELDOM_S
         watch.listen(PLANS, roll_out.wake)

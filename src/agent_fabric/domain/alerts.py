@@ -50,7 +50,7 @@ class Threshold:
 
 @dataclass(frozen=True, slots=True)
 class EventSeen:
-    """An event of a run, by its kind; or `schedule_off_cadence`, or `channel_undelivered`."""
+    """An event of a run, by its kind, or one of those in `OTHER_EVENTS`."""
 
     kind: str
 
@@ -164,6 +164,16 @@ def _well(rule: AlertRule, alert: Alert, now: float) -> AlertChange:
     return AlertChange(alert)
 
 
+OTHER_EVENTS: Final = (
+    "schedule_off_cadence",
+    "schedule_waits",
+    "channel_undelivered",
+    "plan_halted",
+    "plan_incomplete",
+    "clock_set_back",
+)
+"""Kinds of events that are no run's."""
+
 BUILT_IN: Final = (
     AlertRule(
         name="store-unavailable",
@@ -180,6 +190,10 @@ BUILT_IN: Final = (
     AlertRule(name="queue-stands-still", when=Threshold("queue_oldest_age_seconds", ">", 900), for_s=60),
     AlertRule(name="machine-absent", when=Threshold("nodes_offline", ">", 0), for_s=60),
     AlertRule(name="schedule-off-cadence", when=EventSeen("schedule_off_cadence"), for_s=900),
+    AlertRule(name="schedule-waits", when=EventSeen("schedule_waits"), for_s=900),
+    AlertRule(name="clock-set-back", when=EventSeen("clock_set_back"), for_s=900),
+    AlertRule(name="plan-halted", when=EventSeen("plan_halted"), for_s=900),
+    AlertRule(name="plan-incomplete", when=EventSeen("plan_incomplete"), for_s=900),
     AlertRule(name="channel-undelivered", when=EventSeen("channel_undelivered"), for_s=900),
 )
 """What everybody wants to know."""

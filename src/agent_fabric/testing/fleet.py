@@ -151,7 +151,7 @@ class MemoryPlans:
 
 
 def _stand(plan: Plan) -> tuple[object, ...]:
-    return plan.status, plan.wave, plan.note, dict(plan.outcomes)
+    return plan.status, plan.wave, plan.note, dict(plan.outcomes), plan.online, dict(plan.away)
 
 
 class MemoryCalls:

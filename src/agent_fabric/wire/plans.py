@@ -8,8 +8,8 @@ from agent_fabric.wire.shape import Listing, Shape
 PLANNED_CALL = Shape(PlannedCall, "node_id node execution_id policy_version bound_hash wave expires_at")
 PLAN = Shape(
     Plan,
-    "id name status hash tool_name arguments calls max_errors pause_s on_offline check wave waves errors outcomes note "
-    "signatures created_by approver run_id? created_at updated_at",
+    "id name status hash tool_name arguments calls max_errors pause_s on_offline check wave waves errors outcomes "
+    "skipped online away note signatures created_by approver run_id? created_at updated_at",
     name="FleetPlan",
     parts=[PLANNED_CALL],
 )

@@ -1,6 +1,6 @@
 """Light nodes: they have keys and show who they are, but keep no spool. In one process, or a process for each.
 
-    python light_nodes.py URL COUNT [--prefix light] [--witness FILE] [--pause-s 0]
+    python light_nodes.py URL COUNT [--prefix light] [--witness FILE] [--pause-s 0] [--again-s 0.2]
 
 Run as a program, it prints the ids of its processes as one line of JSON and ends with them. The invitation comes in the
 environment. Whatever they are told to execute they note in the witness, once for each execution id, and answer after a
@@ -44,6 +44,8 @@ class LightNode:
     name: str
     witness: Path | None = None
     pause_s: float = 0.0
+    again_s: float = AGAIN_S
+    """How long it waits at most before it connects again."""
     key: SigningKey = field(default_factory=SigningKey.new)
     agent_id: str = ""
     hub_key: str = ""
@@ -87,7 +89,7 @@ class LightNode:
             except Exception as problem:  # noqa: BLE001 - whatever a hub does that was killed
                 print(f"{self.name}: {problem!r}", file=sys.stderr)
             await self.drop()
-            await asyncio.sleep(AGAIN_S)
+            await asyncio.sleep(random.uniform(0.0, self.again_s))  # as true nodes do
 
     async def drop(self) -> None:
         """End the connection without a word."""
@@ -147,7 +149,8 @@ def be_processes(options: argparse.Namespace) -> None:
         child = os.fork()
         if not child:
             name = f"{options.prefix}-{number:04}"
-            node = LightNode(options.url, os.environ[TOKEN], name, options.witness, options.pause_s)
+            told = (options.witness, options.pause_s, options.again_s)
+            node = LightNode(options.url, os.environ[TOKEN], name, *told)
             asyncio.run(node.stay())
             os._exit(0)
         children.append(child)
@@ -163,4 +166,5 @@ if __name__ == "__main__":
     parser.add_argument("--prefix", default="light")
     parser.add_argument("--witness", type=Path)
     parser.add_argument("--pause-s", type=float, default=0.0)
+    parser.add_argument("--again-s", type=float, default=AGAIN_S)
     be_processes(parser.parse_args())

@@ -39,11 +39,12 @@ def _notice(message: Mapping[str, Any]) -> Notice:
     name, status = message["alert"], message["status"]
     value = message.get("value")
     told = f"{message['when']}" + (f", it is {value:g}" if isinstance(value, int | float) else "")
+    about = f"\n\n{message['about']}" if "about" in message else ""
     run = f"\n\nRun {message['run_id']}" if "run_id" in message else ""
     return Notice(
         source=f"alert:{name}:{status}:{message['at']:.3f}",
         kind=NoticeKind.ALERT,
-        text=f"**{name}** is {status} ({message['severity']}): {told}{run}",
+        text=f"**{name}** is {status} ({message['severity']}): {told}{about}{run}",
         is_urgent=message["severity"] == Severity.CRITICAL,
         facts=dict(message),
     )

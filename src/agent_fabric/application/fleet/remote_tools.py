@@ -8,6 +8,7 @@ from typing import Any
 from agent_fabric.application.fleet.dispatch_command import DispatchCommand, Wish
 from agent_fabric.application.fleet.fleet_policy import NODE_COMMAND, asked_of_node
 from agent_fabric.application.fleet.list_served_tools import ServedCatalogue, ServedListing
+from agent_fabric.application.fleet.roll_out_plan import machines_online
 from agent_fabric.application.ports.approvals import ApprovalCard, ApprovalRepository, ApprovalStatus
 from agent_fabric.application.ports.fleet import PlanRepository
 from agent_fabric.domain.errors import InvalidInputs, NodeUnavailable
@@ -156,7 +157,8 @@ class RemoteTools:
         if plan.status is PlanStatus.WAITING:
             await self._require_signed(plan)
             now = self.dispatch.clock.now()
-            begun = replace(plan, status=PlanStatus.RUNNING, approver=approver, updated_at=now)
+            online = await machines_online(plan, self.dispatch.nodes)
+            begun = replace(plan, status=PlanStatus.RUNNING, approver=approver, online=online, updated_at=now)
             if not await self.plans.replace(begun, before=plan):
                 raise InvalidInputs("The plan has been changed meanwhile")
             return begun

@@ -2,20 +2,31 @@
 
 import asyncio
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from agent_fabric.application.fleet.attempts import attempt
 from agent_fabric.application.fleet.dispatch_command import DispatchCommand, Wish
-from agent_fabric.application.ports.fleet import PlanRepository
+from agent_fabric.application.ports.fleet import NodeRepository, PlanRepository
 from agent_fabric.domain.errors import InvalidInputs, NodeBlocked, NodeNotFound
 from agent_fabric.domain.fleet.commands import CommandStatus, NodeCommand, bound_call
 from agent_fabric.domain.fleet.node_tools import FOR_PEOPLE
 from agent_fabric.domain.fleet.nodes import Node, NodeId, NodeStatus
 from agent_fabric.domain.fleet.plan_signatures import paths_of, signatures_for
-from agent_fabric.domain.fleet.plans import MAX_NODES, OnOffline, Plan, PlannedCall, PlanStatus, wave_sizes
+from agent_fabric.domain.fleet.plans import (
+    LEFT_OUT,
+    MAX_NODES,
+    OFFLINE,
+    SKIPPED,
+    OnOffline,
+    Plan,
+    PlannedCall,
+    PlanStatus,
+    named,
+    wave_sizes,
+)
 from agent_fabric.domain.fleet.protocol import MAX_LIFETIME_S
 from agent_fabric.domain.fleet.selectors import SelectorProblem, select_nodes
 from agent_fabric.domain.policy.calls import argument_hash
@@ -28,6 +39,25 @@ CHECK_LIFETIME_S = 600.0
 """A machine that is away for longer after the call has failed its check."""
 LOOK_S = 0.25
 """How often a plan that is under way is looked at: halting takes effect within this time."""
+RECONNECT_S = 60.0
+"""How long a plan waits for a machine that is expected back: the longest pause of a node before it connects again, and
+the time that it then takes to show who it is."""
+
+NOT_BACK = "the machine did not come back in time"
+"""Why a call that waited for its machine is cancelled."""
+
+TellPlan = Callable[[Plan], Awaitable[None]]
+"""Tells whoever made a plan how it stands; telling it again changes nothing."""
+
+
+async def _tell_nobody(_: Plan) -> None:
+    return None
+
+
+async def machines_online(plan: Plan, nodes: NodeRepository) -> tuple[str, ...]:
+    """Return the names of a plan's machines that are there now."""
+    there = {node.id for node in await nodes.list() if node.status is NodeStatus.ONLINE}
+    return tuple(call.node for call in plan.calls if call.node_id in there)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,6 +137,7 @@ class FreezePlan:
             created_by=wish.by,
             created_at=now,
             updated_at=now,
+            online_when_frozen=tuple(node.name for node in usable if node.status is NodeStatus.ONLINE),
         )
         return plan, rulings
 
@@ -145,6 +176,10 @@ class RollOutPlan:
     plans: PlanRepository
     look_every_s: float = LOOK_S
     """How often it is looked for plans to take up; seldom, where somebody calls `wake`."""
+    tell: TellPlan = _tell_nobody
+    """Hears of plans that are halted by errors or end incomplete, before that is stored: a kill cannot lose it."""
+    alert: Callable[[Plan], None] = lambda _: None
+    """Hears of them when it is stored, on the one server that has stored it."""
     _driving: dict[str, "asyncio.Task[None]"] = field(default_factory=dict)
     _woken: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -181,12 +216,22 @@ class RollOutPlan:
                 raise NodeNotFound(f"There is no plan {plan_id[:80]!r}", hint="See them with: fabric fleet list")
             if plan.status not in since:
                 raise InvalidInputs(f"The plan is {plan.status.value}")
-            changed = replace(plan, status=status, note=note, updated_at=self.dispatch.clock.now())
+            changed = replace(plan, status=status, note=note, away={}, updated_at=self.dispatch.clock.now())
+            if plan.status is PlanStatus.WAITING and status is PlanStatus.RUNNING:
+                changed = replace(changed, online=await machines_online(plan, self.dispatch.nodes))
+            elif status is PlanStatus.RUNNING:
+                changed = replace(changed, outcomes=await self._without_left_out(plan))
             if await self.plans.replace(changed, before=plan):
                 self.wake()
                 if status is PlanStatus.ABORTED:
                     await self._cancel_queued(changed)
                 return changed
+
+    async def _without_left_out(self, plan: Plan) -> dict[str, str]:
+        """Return the outcomes without those of machines that nothing was sent to: a resumed plan tries them again."""
+        left_out = [call for call in plan.calls if plan.outcomes.get(call.node) in LEFT_OUT]
+        again = {call.node for call in left_out if await self.dispatch.commands.find(call.execution_id) is None}
+        return {node: status for node, status in plan.outcomes.items() if node not in again}
 
     async def _cancel_queued(self, plan: Plan) -> None:
         """Settle what waits for machines that are not there: it must not happen when they are back."""
@@ -200,50 +245,94 @@ class RollOutPlan:
         Every note counts only if nobody has changed the plan since it was read: a person may have halted it, and all
         servers of a store drive it. Each call has the same id wherever it is made, so it is sent once.
         """
+        waits: dict[str, float] = {}
         while (plan := await self.plans.find(plan_id)) is not None and plan.status is PlanStatus.RUNNING:
-            seen = await self._look_at_wave(plan)
-            ended = all(call.node in seen.outcomes for call in seen.calls if call.wave == seen.wave)
+            seen = await self._look_at_wave(plan, waits)
+            ended = all(call.node in seen.outcomes for call in seen.calls if call.wave <= seen.wave)
             if seen.errors > seen.max_errors:
-                note = f"{seen.errors} machine(s) failed, and {seen.max_errors} may"
-                seen = replace(seen, status=PlanStatus.HALTED, note=note)
+                note = f"{seen.errors} machine(s) failed, and {seen.max_errors} may: {named(seen.failed)}"
+                seen = replace(seen, status=PlanStatus.HALTED, note=note, away={})
             elif ended and seen.wave + 1 >= seen.waves:
-                seen = replace(seen, status=PlanStatus.COMPLETED)
+                seen = seen.after_last_wave()
             elif ended and self.dispatch.clock.now() >= seen.updated_at + seen.pause_s:
                 seen = replace(seen, wave=seen.wave + 1)
+            went_wrong = seen.status in {PlanStatus.HALTED, PlanStatus.INCOMPLETE}
+            if went_wrong:
+                await self.tell(replace(seen, updated_at=plan.updated_at))
             if seen != plan:
-                await self.plans.replace(replace(seen, updated_at=self.dispatch.clock.now()), before=plan)
+                noted = replace(seen, updated_at=self.dispatch.clock.now())
+                if await self.plans.replace(noted, before=plan) and went_wrong:
+                    self.alert(noted)
             else:
                 await self.dispatch.clock.sleep(LOOK_S)
 
-    async def _look_at_wave(self, plan: Plan) -> Plan:
-        """Send what is not sent yet of the wave that is under way, and return the plan with what has ended."""
+    async def _look_at_wave(self, plan: Plan, waits: dict[str, float]) -> Plan:
+        """Send what is not sent yet of the waves so far, and return the plan with what has ended and who is away.
+
+        `waits` holds since when each machine is away, on the clock that only goes forward. It begins anew with each
+        server: after a restart no node is connected yet, however long the hub was gone.
+        """
         outcomes, new = dict(plan.outcomes), list[NodeCommand]()
         for call in plan.calls:
-            if call.wave != plan.wave or call.node in outcomes:
+            if call.wave > plan.wave or call.node in outcomes:
                 continue
-            if (status := await self._look(plan, call, new)) is not None:
+            if (status := await self._look(plan, call, new, waits)) is not None:
                 outcomes[call.node] = status
+                waits.pop(call.node, None)
         if new:  # in one transaction; each is sent only if the plan still goes on
             await self.dispatch.send(*new)
-        if outcomes == plan.outcomes:
+        now = self.dispatch.clock.now()
+        away = {node: plan.away.get(node, now) for node in waits}
+        if (outcomes, away) == (plan.outcomes, plan.away):
             return plan
-        return replace(plan, outcomes=outcomes, updated_at=self.dispatch.clock.now())
+        return replace(plan, outcomes=outcomes, away=away, updated_at=now)
 
-    async def _look(self, plan: Plan, call: PlannedCall, new: list[NodeCommand]) -> str | None:
+    async def _look(self, plan: Plan, call: PlannedCall, new: list[NodeCommand], waits: dict[str, float]) -> str | None:
         """Return how a call ended, None if it has not; one that was not sent yet is added to `new`."""
         found = await self.dispatch.commands.find(call.execution_id)
-        if found is None:
-            node = await self.dispatch.nodes.find(call.node_id)
-            online = node is not None and node.status is NodeStatus.ONLINE
-            if not online and plan.on_offline is not OnOffline.QUEUE:
-                return "skipped" if plan.on_offline is OnOffline.SKIP else "offline"
-            new.append(_command(plan, call, self.dispatch.clock.now()))
-            return None
-        if found.status is CommandStatus.QUEUED:  # the plan was halted when its turn came
-            self.dispatch.live.poke(found.agent_id)
+        if found is None or not found.status.settled:
+            return await self._look_at_open(plan, call, found, new, waits)
         if found.status is CommandStatus.SUCCESS and plan.check:
             return await self._look_at_check(plan, call, new)
-        return found.status.value if found.status.settled else None
+        if found.status is CommandStatus.CANCELLED and (found.result or {}).get("error") == NOT_BACK:
+            return _left_out(plan)
+        return found.status.value
+
+    async def _look_at_open(
+        self,
+        plan: Plan,
+        call: PlannedCall,
+        found: NodeCommand | None,
+        new: list[NodeCommand],
+        waits: dict[str, float],
+    ) -> str | None:
+        """Send a call, or wait for its machine; return the outcome of one that is not waited for any longer."""
+        is_sent = found is not None and found.status is CommandStatus.SENT
+        if is_sent and self.dispatch.live.find(NodeId(call.node_id)) is not None:
+            waits.pop(call.node, None)
+            return None
+        node = await self.dispatch.nodes.find(call.node_id)
+        if node is not None and node.status is NodeStatus.ONLINE:
+            waits.pop(call.node, None)
+            if found is None:
+                new.append(_command(plan, call, self.dispatch.clock.now()))
+            elif not is_sent:  # the plan was halted when its turn came
+                self.dispatch.live.poke(found.agent_id)
+            return None
+        since = waits.setdefault(call.node, self.dispatch.clock.monotonic())
+        if is_sent:  # it may have happened: only the machine knows
+            return None
+        if plan.on_offline is OnOffline.QUEUE:
+            if found is None:
+                new.append(_command(plan, call, self.dispatch.clock.now()))
+            return None
+        returns = node is not None and node.status is NodeStatus.OFFLINE and plan.comes_back(call.node)
+        if returns and self.dispatch.clock.monotonic() - since < RECONNECT_S:
+            return None
+        if found is None:
+            return _left_out(plan)
+        await self.dispatch.end(found.execution_id, CommandStatus.CANCELLED, NOT_BACK)
+        return None  # the next look tells what became of it: it may have been sent after all
 
     async def _look_at_check(self, plan: Plan, call: PlannedCall, new: list[NodeCommand]) -> str | None:
         """Check a machine after the call has succeeded there; return how both ended, None if they have not."""
@@ -270,6 +359,10 @@ class RollOutPlan:
             return CHECK_FAILED
         new.append(self.dispatch.command(wish, ruling, CommandStatus.QUEUED))
         return None
+
+
+def _left_out(plan: Plan) -> str:
+    return SKIPPED if plan.on_offline is OnOffline.SKIP else OFFLINE
 
 
 def _command(plan: Plan, call: PlannedCall, now: float) -> NodeCommand:

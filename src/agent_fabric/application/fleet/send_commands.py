@@ -165,7 +165,7 @@ class SendCommands:
     async def _goes_on(self, command: NodeCommand) -> bool:
         """Tell whether the plan of a command still goes on; one that is halted keeps its commands until it does."""
         status = await self.desk.plan_status(command.plan_id)
-        if status in {PlanStatus.RUNNING, PlanStatus.COMPLETED}:
+        if status in {PlanStatus.RUNNING, PlanStatus.COMPLETED, PlanStatus.INCOMPLETE}:
             return True
         if status not in {PlanStatus.HALTED, PlanStatus.WAITING}:
             why = {"status": "cancelled", "error": "the plan was aborted"}

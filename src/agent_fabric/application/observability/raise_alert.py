@@ -102,11 +102,14 @@ class RaiseAlerts(EventsOnly):
             if self._about:
                 self.happened(event.body.kind, run_id=run_id)
 
-    def happened(self, kind: str, *, run_id: RunId | None = None) -> None:
-        """Take an event, by its kind; also one that is no run's, such as `schedule_off_cadence`."""
+    def happened(self, kind: str, about: str = "", *, run_id: RunId | None = None) -> None:
+        """Take an event, by its kind; also one that is no run's, such as `schedule_off_cadence`.
+
+        `about` says in words what it is about.
+        """
         for rule in self._about.get(kind, ()):
             alert = self._alerts.get(rule.name, Alert())
-            self._note(rule, after_event(alert, self.clock.monotonic()), run_id=run_id)
+            self._note(rule, after_event(alert, self.clock.monotonic()), run_id=run_id, about=about)
 
     def standing(self) -> list[tuple[AlertRule, Alert, float | None]]:
         """Return each rule with how it stands, and when that last changed; seconds since 1970."""
@@ -122,15 +125,15 @@ class RaiseAlerts(EventsOnly):
             "model_errors_per_minute": 60 * kinds.count(ModelFailed) / WINDOW_S,
         }
 
-    def _note(self, rule: AlertRule, change: AlertChange, *, run_id: RunId | None = None) -> None:
+    def _note(self, rule: AlertRule, change: AlertChange, *, run_id: RunId | None = None, about: str = "") -> None:
         before = self._alerts.get(rule.name, Alert())
         self._alerts[rule.name] = change.alert
         if before.stage is not change.alert.stage:
             self._changed_at[rule.name] = self.clock.now()
         if change.told is not None:
-            self._tell(rule, change, run_id)
+            self._tell(rule, change, run_id, about)
 
-    def _tell(self, rule: AlertRule, change: AlertChange, run_id: RunId | None) -> None:
+    def _tell(self, rule: AlertRule, change: AlertChange, run_id: RunId | None, about: str) -> None:
         message: dict[str, Any] = {
             "alert": rule.name,
             "status": "firing" if change.told is Stage.FIRING else "resolved",
@@ -139,6 +142,7 @@ class RaiseAlerts(EventsOnly):
             "value": change.alert.value,
             "at": self.clock.now(),
             **({} if run_id is None else {"run_id": run_id}),
+            **({"about": about} if about else {}),
         }
         for each in rule.notify:
             if each == "log":

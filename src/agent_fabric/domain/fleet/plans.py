@@ -4,7 +4,7 @@ import hashlib
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Final
 
@@ -12,6 +12,12 @@ from agent_fabric.domain.fleet.protocol import canonical
 
 DEFAULT_WAVES: Final = ("10%", "50%", "100%")
 MAX_NODES: Final = 5_000
+SKIPPED: Final = "skipped"
+OFFLINE: Final = "offline"
+LEFT_OUT: Final = frozenset({SKIPPED, OFFLINE})
+"""Outcomes of machines that were away, so that nothing was sent to them."""
+MAX_NAMED: Final = 20
+"""Machines that a note names; all of them stand in the outcomes."""
 _SHARE: Final = re.compile(r"(\d{1,3})%")
 
 
@@ -24,13 +30,15 @@ class PlanStatus(StrEnum):
     HALTED = "halted"
     """Nothing more is sent until a person resumes or aborts it."""
     COMPLETED = "completed"
+    INCOMPLETE = "incomplete"
+    """All waves have ended, and machines were left out."""
     ABORTED = "aborted"
     DENIED = "denied"
 
     @property
     def settled(self) -> bool:
         """Whether nothing more will become of it."""
-        return self in {PlanStatus.COMPLETED, PlanStatus.ABORTED, PlanStatus.DENIED}
+        return self in {PlanStatus.COMPLETED, PlanStatus.INCOMPLETE, PlanStatus.ABORTED, PlanStatus.DENIED}
 
 
 class OnOffline(StrEnum):
@@ -82,6 +90,12 @@ class Plan:
     """Of approvers, for all calls together: see `plan_signatures`."""
     outcomes: Mapping[str, str] = field(default_factory=dict)
     """By node: how its command ended."""
+    online_when_frozen: tuple[str, ...] = ()
+    """Machines that were there when it was frozen."""
+    online: tuple[str, ...] = ()
+    """Machines that were there when it began; one of these that is skipped is an error."""
+    away: Mapping[str, float] = field(default_factory=dict)
+    """Machines of the wave that are waited for now, each with the time since when."""
 
     @property
     def hash(self) -> str:
@@ -105,8 +119,36 @@ class Plan:
 
     @property
     def errors(self) -> int:
-        """How many machines have failed; in doubt counts."""
-        return sum(status not in {"success", "skipped"} for status in self.outcomes.values())
+        """How many machines have failed; in doubt counts, and a skipped one that was there when the plan began."""
+        return len(self.failed)
+
+    @property
+    def failed(self) -> tuple[str, ...]:
+        """The machines that `errors` counts."""
+        tolerated = {node for node, status in self.outcomes.items() if status == SKIPPED and node not in self.online}
+        return tuple(node for node, status in self.outcomes.items() if status != "success" and node not in tolerated)
+
+    @property
+    def skipped(self) -> tuple[str, ...]:
+        """The machines that were left out: nothing was sent to them."""
+        return tuple(node for node, status in self.outcomes.items() if status in LEFT_OUT)
+
+    def comes_back(self, node: str) -> bool:
+        """Tell whether a machine that is away is expected back: it was there when the plan was made, or began."""
+        return node in self.online or node in self.online_when_frozen
+
+    def after_last_wave(self) -> "Plan":
+        """Return the plan as it ends: completed only if no machine was left out."""
+        if not self.skipped:
+            return replace(self, status=PlanStatus.COMPLETED)
+        note = f"{len(self.skipped)} machine(s) were skipped: {named(self.skipped)}"
+        return replace(self, status=PlanStatus.INCOMPLETE, note=note)
+
+
+def named(nodes: Sequence[str]) -> str:
+    """Return the names of machines for a note, the first of many."""
+    more = len(nodes) - MAX_NAMED
+    return ", ".join(nodes[:MAX_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def wave_sizes(count: int, canary: int, waves: Sequence[str]) -> list[int]:

@@ -8,7 +8,7 @@ from agent_fabric.domain.fleet.plans import OnOffline, Plan, PlannedCall, PlanSt
 from agent_fabric.infrastructure.json_codec import dump_json, load_json
 from agent_fabric.infrastructure.persistence.sql import Database, marks, storable
 
-_PROGRESS: Final = ("wave", "note", "outcomes", "signatures")
+_PROGRESS: Final = ("wave", "note", "outcomes", "signatures", "online", "away")
 _COLUMNS: Final = ("id", "name", "status", "created_by", "approver", "run_id", "created_at", "updated_at")
 _SELECT: Final = f"SELECT {', '.join(_COLUMNS)}, definition, progress FROM fleet_plans"  # noqa: S608 - names of ours
 
@@ -68,7 +68,9 @@ class SqlPlanRepository:
 def _progress(plan: Plan) -> str:
     values = {"wave": plan.wave, "note": plan.note, "outcomes": dict(plan.outcomes)}
     signed = {"signatures": [dict(each) for each in plan.signatures]} if plan.signatures else {}
-    return storable(dump_json({**values, **signed}).decode())
+    seen = {"online": list(plan.online)} if plan.online else {}
+    waits = {"away": dict(plan.away)} if plan.away else {}
+    return storable(dump_json({**values, **signed, **seen, **waits}).decode())
 
 
 def _plan(row: Sequence[Any]) -> Plan:
@@ -80,6 +82,8 @@ def _plan(row: Sequence[Any]) -> Plan:
     }
     known = {each.name for each in fields(Plan)}
     values["signatures"] = tuple(values.get("signatures", ()))
+    for name in ("online", "online_when_frozen"):
+        values[name] = tuple(values.get(name, ()))
     values["calls"] = tuple(PlannedCall(**each) for each in values["calls"])
     values["status"], values["on_offline"] = PlanStatus(values["status"]), OnOffline(values["on_offline"])
     return Plan(**{name: value for name, value in values.items() if name in known})

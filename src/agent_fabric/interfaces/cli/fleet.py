@@ -1,25 +1,32 @@
 """`fabric fleet`: plans for many machines: freeze, apply, watch, halt."""
 
+import asyncio
 import shlex
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from agent_fabric.client.errors import ServerUnreachable
+from agent_fabric.domain.acts import moment_words
 from agent_fabric.interfaces.cli.durations import seconds_in
 from agent_fabric.interfaces.cli.hub import at_server, has_hub
 from agent_fabric.interfaces.cli.invocation import new_app
-from agent_fabric.interfaces.cli.main import COMPLETED, WAITING
+from agent_fabric.interfaces.cli.main import COMPLETED, FAILED, WAITING
 from agent_fabric.interfaces.cli.nodes import Selector
 from agent_fabric.interfaces.cli.options import AsJson, require_a_person
 from agent_fabric.interfaces.cli.output import plain, print_json
 from agent_fabric.interfaces.cli.place import Server
 
 if TYPE_CHECKING:
+    from agent_fabric.client import FabricClient
     from agent_fabric.wire.shape import Json
 
 app = new_app("Roll out commands to many machines: plan, list, show, apply, halt, resume, abort.")
 
+LOOK_S: Final = 0.5
+HUB_BACK_S: Final = 60.0
+"""How long `--wait` waits for a hub that does not answer."""
 PlanId = Annotated[str, typer.Argument(metavar="PLAN", help="The id of a plan.")]
 
 
@@ -63,17 +70,46 @@ def list_(server: Server = None, as_json: AsJson = False) -> int:
         return COMPLETED
     for each in found:
         wave = f"wave {each['wave'] + 1}/{each['waves']}"
-        sys.stdout.write(f"{each['id']}  {each['status']:<9}  {wave}  {plain(each['name'])}\n")
+        sys.stdout.write(f"{each['id']}  {each['status']:<10}  {wave}  {plain(each['name'])}\n")
     if not found:
         sys.stdout.write("There are no plans yet.\n")
     return COMPLETED
 
 
 @app.command()
-def show(plan_id: PlanId, server: Server = None, as_json: AsJson = False) -> int:
-    """Show what was frozen, and how far it has come."""
-    _print(at_server(server, lambda client: client.nodes.plan(plan_id)), as_json=as_json)
-    return COMPLETED
+def show(
+    plan_id: PlanId,
+    wait: Annotated[bool, typer.Option("--wait", help="Return when it does not run any more.")] = False,
+    server: Server = None,
+    as_json: AsJson = False,
+) -> int:
+    """Show what was frozen, how far it has come, and which machines are waited for.
+
+    Exit codes: 0 it has completed or goes on, 1 it is halted, incomplete, aborted or denied, 3 --wait, and it waits for
+    a person.
+    """
+    found = at_server(server, lambda client: _until_still(client, plan_id) if wait else client.nodes.plan(plan_id))
+    _print(found, as_json=as_json)
+    if found["status"] == "waiting":
+        return WAITING if wait else COMPLETED
+    return COMPLETED if found["status"] in {"completed", "running"} else FAILED
+
+
+async def _until_still(client: "FabricClient", plan_id: str) -> "Json":
+    """Return the plan when it does not run; a hub that restarts meanwhile is waited for."""
+    failures = 0
+    while True:
+        try:
+            found = await client.nodes.plan(plan_id)
+        except ServerUnreachable:
+            failures += 1
+            if failures * LOOK_S >= HUB_BACK_S:
+                raise
+        else:
+            failures = 0
+            if found["status"] != "running":
+                return found
+        await asyncio.sleep(LOOK_S)
 
 
 @app.command()
@@ -115,6 +151,12 @@ def abort(plan_id: PlanId, server: Server = None, as_json: AsJson = False) -> in
     return COMPLETED
 
 
+def _stand(found: "Json", node: str) -> str:
+    since = found["away"].get(node)
+    away = "" if since is None else f"(away since {moment_words(since)}, waited for)"
+    return found["outcomes"].get(node, "") or away
+
+
 def _print(found: "Json", *, as_json: bool) -> None:
     if as_json:
         print_json(found)
@@ -123,7 +165,7 @@ def _print(found: "Json", *, as_json: bool) -> None:
     sys.stdout.write(f"{plain(found['id'])} {plain(found['name'])} is {plain(found['status'])}{note}\n")
     for number in range(found["waves"]):
         calls = [call for call in found["calls"] if call["wave"] == number]
-        shown = ", ".join(f"{call['node']} {found['outcomes'].get(call['node'], '')}".strip() for call in calls)
+        shown = ", ".join(f"{call['node']} {_stand(found, call['node'])}".strip() for call in calls)
         sys.stdout.write(f"  wave {number + 1}: {plain(shown)}\n")
     if found["check"]:
         sys.stdout.write(f"  check: {plain(found['check'])}\n")

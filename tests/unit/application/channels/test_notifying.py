@@ -11,11 +11,13 @@ from agent_fabric.application.channels.manage_notify import ManageNotify
 from agent_fabric.application.channels.notify_user import NotifyUser
 from agent_fabric.application.channels.post_alerts import AlertUsers
 from agent_fabric.application.channels.post_approvals import PostApprovals
+from agent_fabric.application.fleet.tell_plan_owner import TellPlanOwner
 from agent_fabric.application.ports.approvals import ApprovalStatus
 from agent_fabric.domain.accounts import User
 from agent_fabric.domain.automation.outgoing import OutgoingMessage
 from agent_fabric.domain.channels.notices import Notice, NoticeKind, NotifyPreference
 from agent_fabric.domain.errors import AccountNotFound, ChannelNotFound, Forbidden, InvalidInputs
+from agent_fabric.domain.fleet.plans import OnOffline, Plan, PlanStatus
 from agent_fabric.domain.identity import Kind, Principal, Role, Scope
 from agent_fabric.domain.ids import CallId, RunId
 from agent_fabric.domain.tools import ToolContext
@@ -211,3 +213,34 @@ async def test_a_new_user_of_an_old_name_has_no_phone() -> None:
     world.clock.time += 10
     await world.storage.users.add(User(name="ann", role=Role.ADMIN, created_at=world.clock.now()), act=None)
     assert await world.people.principal(sender) is None
+
+
+PLAN = Plan(
+    id="p1",
+    name="restart",
+    tool_name="run_command",
+    arguments={},
+    calls=(),
+    max_errors=0,
+    pause_s=0.0,
+    on_offline=OnOffline.SKIP,
+    status=PlanStatus.INCOMPLETE,
+    created_by="ann",
+    created_at=1.0,
+    updated_at=2.0,
+    note="1 machine(s) were skipped: web-1",
+)
+
+
+@pytest.mark.proves("WB-11")
+async def test_who_made_a_plan_is_told_once_which_machines_it_has_left_out() -> None:
+    world = World()
+    await world.add("ann")
+    notify, _ = _notifying(world)
+    for _ in range(2):  # by two servers, or again after a kill
+        await TellPlanOwner(notify)(PLAN)
+        await world.run.step()
+    assert world.texts == ["Plan restart is incomplete: 1 machine(s) were skipped: web-1\n\nfabric fleet show p1"]
+    await TellPlanOwner(notify)(replace(PLAN, created_by="local"))
+    await world.run.step()
+    assert len(world.texts) == 1

@@ -12,8 +12,9 @@ import { Act, Back, Dialog, Heading, problemText, RunLink, useFirstField, useLiv
 const PATH = "/api/v1/fleet/plans";
 const FAST_MS = 1000;
 const LOOK_PAUSE_MS = 250;
-const COLOUR = /** @type {Record<string, string>} */ ({ waiting: "waiting", running: "running", halted: "failed", completed: "completed", aborted: "failed", denied: "block" });
-const GOOD = new Set(["success", "skipped"]);
+const COLOUR = /** @type {Record<string, string>} */ ({ waiting: "waiting", running: "running", halted: "failed", completed: "completed", incomplete: "failed", aborted: "failed", denied: "block" });
+/** Whether an outcome is none that the plan counts as an error. @param {any} plan @param {string} node @param {string} outcome */
+const isGood = (plan, node, outcome) => outcome === "success" || (outcome === "skipped" && !plan.online.includes(node));
 
 /** @param {import("../view/app.js").Props} props */
 export function Plans({ store, actions }) {
@@ -25,7 +26,7 @@ export function Plans({ store, actions }) {
     ${value && !value.plans.length && html`<${Empty} text="No plans." hint="A plan runs one command on many machines: first on a canary, then in waves, and halts when something fails." />`}
     <ul class="rows">${shown.map((plan) => html`<li key=${plan.id}><button type="button" class="row-button" onClick=${() => actions.show("fleet", `plan/${plan.id}`)}>
       <span class="row-title">${plan.name || machineCallText(plan.tool_name, plan.arguments).split("\n")[0]}</span>
-      <span class="row-facts"><span class=${`status ${COLOUR[plan.status] ?? ""}`}>${plan.status}</span><span>${counted(plan.calls.length, "machine")}</span><span>${Object.keys(plan.outcomes).length} done</span>${plan.errors > 0 && html`<span class="status failed">${plan.errors} failed</span>`}<span>${agoText(plan.created_at, Date.now() / 1000)} by ${plan.created_by}</span></span></button></li>`)}</ul>${more}
+      <span class="row-facts"><span class=${`status ${COLOUR[plan.status] ?? ""}`}>${plan.status}</span><span>${counted(plan.calls.length, "machine")}</span><span>${Object.keys(plan.outcomes).length} done</span>${plan.errors > 0 && html`<span class="status failed">${plan.errors} failed</span>`}${plan.skipped.length > 0 && html`<span class="status failed">${plan.skipped.length} skipped</span>`}<span>${agoText(plan.created_at, Date.now() / 1000)} by ${plan.created_by}</span></span></button></li>`)}</ul>${more}
     ${making && html`<${Dialog} title="New plan" close=${() => setMaking(false)}><${PlanForm} done=${(/** @type {any} */ made) => (setMaking(false), actions.show("fleet", `plan/${made.id}`))} /><//>`}`;
 }
 
@@ -45,6 +46,7 @@ export function OnePlan({ store, actions, item }) {
     <h3>${value.name || "Plan"}</h3>
     <p class="row-facts"><span class=${`status ${COLOUR[value.status] ?? ""}`} data-test="plan-status">${value.status}</span><span>${done} of ${counted(value.calls.length, "machine")}</span><span>halts after more than ${counted(value.max_errors, "failure")}</span>${value.pause_s > 0 && html`<span>${value.pause_s} s between waves</span>`}<span>machines that are away: ${value.on_offline}</span></p>
     ${value.note && html`<p class="note warning" role="status">${value.note}</p>`}
+    ${Object.keys(value.away).length > 0 && html`<p class="note" role="status" data-test="plan-away">Waits for ${counted(Object.keys(value.away).length, "machine")} to come back: ${Object.entries(value.away).map(([node, since]) => `${node} (away since ${dateText(Number(since))})`).join(", ")}</p>`}
     <${Output} text=${machineCallText(value.tool_name, value.arguments)} />
     ${value.check && html`<p class="label">Checked afterwards by</p><${Output} text=${value.check} />`}
     ${may && html`<div class="buttons">
@@ -54,19 +56,19 @@ export function OnePlan({ store, actions, item }) {
       ${["waiting", "running", "halted"].includes(value.status) && button("abort", "Abort", "End it for good?", true)}</div>`}
     ${card && html`<${ApprovalCard} key=${card.id} id=${card.id} asked=${{ ...card, alike: card.for_run }} decision="" by="" reason="" store=${store} actions=${actions} />`}
     ${value.status === "waiting" && value.run_id && !card && html`<p class="note">It waits for somebody who may agree.</p>`}
-    <div data-test="waves">${wavesOf(value).map((wave) => html`<${Wave} key=${wave.number} wave=${wave} actions=${actions} />`)}</div>
+    <div data-test="waves">${wavesOf(value).map((wave) => html`<${Wave} key=${wave.number} wave=${wave} plan=${value} actions=${actions} />`)}</div>
     <h3>Frozen</h3>
     <dl class="facts"><div><dt>Hash</dt><dd><code>${value.hash.slice(0, 16)}…</code></dd></div><div><dt>Made</dt><dd>${dateText(value.created_at)} by ${value.created_by}</dd></div>${value.approver && html`<div><dt>Agreed by</dt><dd>${value.approver}</dd></div>`}</dl>
     ${value.run_id && html`<p><${RunLink} run=${value.run_id} actions=${actions} /></p>`}`;
 }
 
 /** @param {any} props */
-function Wave({ wave, actions }) {
-  const failed = wave.calls.filter((/** @type {any} */ call) => call.outcome && !GOOD.has(call.outcome)).length;
+function Wave({ wave, plan, actions }) {
+  const failed = wave.calls.filter((/** @type {any} */ call) => call.outcome && !isGood(plan, call.node, call.outcome)).length;
   const [shown, more] = useSome(wave.calls, 50);
   return html`<${Heading} text=${`${wave.name}: ${counted(wave.calls.length, "machine")}`}><span class="quiet">${wave.state}${failed ? `, ${failed} failed` : ""}</span><//>
     <progress max=${wave.calls.length} value=${wave.done} aria-label=${`${wave.name}: ${wave.done} of ${wave.calls.length} done`}></progress>
-    <ul class="chips">${shown.map((/** @type {any} */ call) => html`<li key=${call.node}><button type="button" class="chip" onClick=${() => actions.show("fleet", `node/${call.node}`)}>${call.node} <span class=${`status ${call.outcome ? (GOOD.has(call.outcome) ? "completed" : "failed") : ""}`}>${call.outcome.replaceAll("_", " ") || "waits"}</span></button></li>`)}</ul>${more}`;
+    <ul class="chips">${shown.map((/** @type {any} */ call) => html`<li key=${call.node}><button type="button" class="chip" onClick=${() => actions.show("fleet", `node/${call.node}`)}>${call.node} <span class=${`status ${call.outcome ? (isGood(plan, call.node, call.outcome) ? "completed" : "failed") : ""}`}>${call.outcome.replaceAll("_", " ") || (call.node in plan.away ? "away, waited for" : "waits")}</span></button></li>`)}</ul>${more}`;
 }
 
 /** @param {any} props */
