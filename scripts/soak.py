@@ -45,7 +45,7 @@ class Row(NamedTuple):
 
 PARTS: dict[str, Part] = {
     "kills": Part(("tests/e2e/kills", "tests/e2e/agents/test_task_force.py"), fresh=True),
-    "weather": Part(("tests/e2e/cluster/test_chaos.py",), fresh=True),
+    "weather": Part(("tests/e2e/cluster/test_chaos.py", "tests/e2e/cluster/test_plan_moves.py"), fresh=True),
     "automation": Part(
         # Time is simulated here; real servers that are killed around firings and deliveries belong to "kills".
         (
@@ -56,7 +56,10 @@ PARTS: dict[str, Part] = {
     ),
     "policy": Part(("tests/integration/policy/test_policy_fuzz.py", "tests/unit/domain/test_commands.py")),
     "fleet": Part(
-        tuple(f"tests/integration/fleet/test_{each}.py" for each in ("effectively_once", "operators_morning"))
+        tuple(
+            f"tests/integration/fleet/test_{each}.py"
+            for each in ("effectively_once", "operators_morning", "plan_restarts")
+        )
     ),
     "races": Part(
         ("tests/integration/sandbox/test_file_tool_races.py", "tests/unit/infrastructure/changes/test_pictures.py")

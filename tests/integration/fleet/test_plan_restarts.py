@@ -12,7 +12,7 @@ import pytest
 
 from e2e.fabric_process import Fabric, settings
 from e2e.server_process import Serving, serving
-from effort import effort, report
+from effort import SOAK, effort, report
 from integration.fleet.light_nodes import LightNode, light_processes
 from integration.fleet.rolled_plans import (
     begin,
@@ -109,15 +109,15 @@ async def test_a_plan_with_a_machine_that_is_away_ends_incomplete_and_the_comman
     ]
 
 
-@pytest.mark.soak
+@pytest.mark.skipif(not SOAK, reason="it waits for a minute")
 @pytest.mark.proves("WB-11")
 async def test_a_machine_that_is_gone_for_good_halts_the_plan_after_a_minute(tmp_path: Path) -> None:
     fabric = Fabric(tmp_path, settings("http://127.0.0.1:9/v1"))
     async with serving(fabric) as hub:
         token = (await hub.client.post("/api/v1/nodes/invites", json={"uses": 2})).json()["token"]
-        async with light_processes(hub.url, 1, token, "--prefix", "stays"):
-            async with light_processes(hub.url, 1, token, "--prefix", "goes"):
+        async with light_processes(hub.url, 1, token, "--prefix", "first"):
+            async with light_processes(hub.url, 1, token, "--prefix", "second"):
                 await until_online(hub.client, 2)
                 plan = await begin(hub.client, [1, 1], pause_s=5.0)
             ended = await until_ended(hub.client, plan)
-    assert (ended["status"], ended["errors"], ended["skipped"]) == ("halted", 1, ["goes-0000"])
+    assert (ended["status"], ended["errors"], ended["skipped"]) == ("halted", 1, ["second-0000"])
