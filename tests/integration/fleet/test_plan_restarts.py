@@ -20,6 +20,7 @@ from integration.fleet.rolled_plans import (
     lines,
     require_whole,
     until_ended,
+    until_lines,
     until_online,
 )
 
@@ -112,12 +113,13 @@ async def test_a_plan_with_a_machine_that_is_away_ends_incomplete_and_the_comman
 @pytest.mark.skipif(not SOAK, reason="it waits for a minute")
 @pytest.mark.proves("WB-11")
 async def test_a_machine_that_is_gone_for_good_halts_the_plan_after_a_minute(tmp_path: Path) -> None:
-    fabric = Fabric(tmp_path, settings("http://127.0.0.1:9/v1"))
+    fabric, witness = Fabric(tmp_path, settings("http://127.0.0.1:9/v1")), tmp_path / "witness"
     async with serving(fabric) as hub:
         token = (await hub.client.post("/api/v1/nodes/invites", json={"uses": 2})).json()["token"]
-        async with light_processes(hub.url, 1, token, "--prefix", "first"):
+        async with light_processes(hub.url, 1, token, "--prefix", "first", "--witness", str(witness)):
             async with light_processes(hub.url, 1, token, "--prefix", "second"):
                 await until_online(hub.client, 2)
                 plan = await begin(hub.client, [1, 1], pause_s=5.0)
+                await until_lines(witness, 1)
             ended = await until_ended(hub.client, plan)
     assert (ended["status"], ended["errors"], ended["skipped"]) == ("halted", 1, ["second-0000"])
