@@ -279,7 +279,7 @@ class MemoryApprovals:
         if card.expires_at <= now:
             raise ApprovalSettled(f"Approval {approval_id} has expired")
         status = ApprovalStatus.after(answer.decision)
-        self.cards[approval_id] = card.decided(status, by=answer.by, reason=answer.reason, at=now)
+        self.cards[approval_id] = card.decided(status, by=answer.by, reason=answer.reason, at=now, changed=answer.args)
         self.answered.add(approval_id)
         await self.runs.post(card.run_id, APPROVAL, answer.row(approval_id))
 

@@ -340,6 +340,7 @@ class ApprovalContract:
             private=card.private,
             policy_version="1",
             args_hash="h",
+            binding="b",
             created_at=1_001.5,
             expires_at=START + 60,
             status=ApprovalStatus.PENDING,
@@ -383,6 +384,22 @@ class ApprovalContract:
         (row,) = await held.unread()
         assert (row.kind, row.payload["approval_id"], row.payload["by"]) == (APPROVAL, "abcd1234", card.decided_by)
         await held.release()
+
+    async def test_a_card_tells_what_a_person_made_of_the_arguments(self, storage: Storage) -> None:
+        for run_id, approval in ((RUN, "abcd1234"), (OTHER, "abcd5678")):
+            await waiting(storage, run_id, asks=approval)
+        changed = {"command": "rm ä"}
+        await storage.approvals.answer("abcd1234", replace(APPROVE, args=changed))
+        await storage.approvals.answer("abcd5678", APPROVE)
+        assert (await storage.approvals.find("abcd1234")).changed == changed, "no driver has taken up the answer yet"
+        assert (await storage.approvals.find("abcd5678")).changed is None
+        held, _, _ = await storage.runs.take(RUN)
+        (row,) = await held.unread()
+        decided = ApprovalDecided(approval_id="abcd1234", decision=Decision.APPROVE, by="ada", args=changed)
+        await held.append(log(decided, first=3), consumed=(row,))
+        await held.release()
+        card = await storage.approvals.find("abcd1234")
+        assert (card.changed, card.args) == (changed, {"command": "rm é"})
 
     async def test_earlier_agreements_under_the_same_rule_are_counted(self, storage: Storage) -> None:
         for run_id, approval in ((RUN, "abcd1234"), (OTHER, "abcd5678")):

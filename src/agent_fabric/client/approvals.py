@@ -38,8 +38,11 @@ class Approvals(Resource):
         reason: str = "",
         reach: Reach = Reach.ONCE,
         args: Mapping[str, Any] | None = None,
+        binding: str = "",
     ) -> ApprovalCard:
         """Answer a question; the first answer counts, and the run continues by itself. Return it as it stands then.
+
+        `binding` is that of the question as it was shown; an answer to another call is refused.
 
         Raises:
             ApprovalNotFound: there is no such question.
@@ -47,6 +50,8 @@ class Approvals(Resource):
             ApprovalRefused: the answer does not fit the question.
         """
         said: dict[str, Any] = {"decision": decision.value, "reason": reason, "scope": reach.value}
+        if binding:
+            said["binding"] = binding
         if args is not None:
             said["args"] = dict(args)
         return await self._post(APPROVAL.load, _path(approval_id), said)

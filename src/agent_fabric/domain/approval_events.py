@@ -25,7 +25,7 @@ class ApprovalRequested:
     subject: str
     """The part of the call that the rule is about."""
     alike: str
-    """What agreeing for the whole run would cover; empty: nothing beyond this call."""
+    """What agreeing for the whole run would cover, in words; empty: nothing beyond this call."""
     agent: str
     target: str
     """Where it would happen."""

@@ -15,6 +15,10 @@ from agent_fabric.domain.ids import CallId, LaneId, RunId
 from agent_fabric.domain.policy.verdicts import Ruling
 
 ID_LENGTH = 12
+HASH_CHARS = 12
+"""Of the hash of a call, as people see it."""
+MIN_HASH_CHARS = 8
+"""Of the hash of a call, an answer has to say so much."""
 
 
 class Question(StrEnum):
@@ -78,6 +82,11 @@ def binding(
     parts = (run_id, lane, step, call_id, tool, args, target, policy_version)
     text = json.dumps(parts, sort_keys=True, ensure_ascii=False, separators=(",", ":"), default=str)
     return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
+
+
+def short_hash(bound: str) -> str:
+    """Return the hash of a call as people see it."""
+    return bound[:HASH_CHARS]
 
 
 def approval_id(bound: str, question: Question, attempt: int) -> str:

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from agent_fabric.application.ports.approvals import ApprovalCard
 from agent_fabric.domain.blast_radius import BlastRadius, blast_radius
+from agent_fabric.domain.call_text import call_text
 from agent_fabric.wire.approvals import APPROVAL
 from agent_fabric.wire.shape import Shape
 
@@ -15,11 +16,13 @@ class AskedApproval(NamedTuple):
     reach: BlastRadius
     agreed_before: int
     """How often calls of this tool were agreed to under this rule, among the newest 200 agreements."""
+    text: str
+    """The whole call as people read it, however long it is."""
 
 
 ASKED = Shape(
     AskedApproval,
-    "*card reach agreed_before",
+    "*card reach agreed_before text",
     name="AskedApproval",
     parts=[APPROVAL, Shape(BlastRadius, name="BlastRadius")],
 )
@@ -30,4 +33,4 @@ def asked(card: ApprovalCard, agreed_before: int) -> AskedApproval:
     reach = blast_radius(
         card.args, rule=card.rule, sandbox=card.sandbox, destination=card.destination, outside=card.outside
     )
-    return AskedApproval(card, reach, agreed_before)
+    return AskedApproval(card, reach, agreed_before, call_text(card.args))

@@ -1,6 +1,7 @@
 """Approvals as people meet them: at the terminal, with `fabric approvals`, over HTTP, and after a restart."""
 
 import asyncio
+import codecs
 import contextlib
 import json
 import os
@@ -13,16 +14,25 @@ from typing import Any
 
 import pytest
 
+from agent_fabric.domain.policy.calls import argument_hash
 from agent_fabric.testing.scripted_model import Call, Finish, Script, ScriptedModel
 from e2e.fabric_process import Ended, Fabric, configure, read_lines, settings
 from e2e.fork_server import start_fabric
 from e2e.inside_a_run import commands_inside_a_run
 from e2e.server_process import Serving, serving
+from long_calls import script
 
 PATIENCE_S = 60.0
 PUSH = Call("shell", {"command": "make deploy"})
 DONE = Finish(summary="all done", artifacts=[], next_steps=[], notes="")
-SCRIPT = Script(turns=(PUSH, DONE), named={"two": (PUSH, Call("shell", {"command": "make deploy STAGE=next"}), DONE)})
+LONG = Call("shell", {"command": script(5_000, "middle")})
+SCRIPT = Script(
+    turns=(PUSH, DONE),
+    named={
+        "two": (PUSH, PUSH, Call("shell", {"command": "make deploy STAGE=next"}), DONE),
+        "long": (LONG, DONE),
+    },
+)
 
 
 @contextlib.asynccontextmanager
@@ -247,17 +257,18 @@ async def at_a_terminal(fabric: Fabric, typed: str, arguments: Sequence[str] = P
     )
     os.close(theirs)
     screen, answers = "", typed.splitlines(keepends=True)
+    decoder = codecs.getincrementaldecoder("utf-8")()
     waiting = asyncio.ensure_future(process.wait())
     async with asyncio.timeout(PATIENCE_S):
         while not waiting.done():
             with contextlib.suppress(OSError):
-                screen += os.read(ours, 65_536).decode()
+                screen += decoder.decode(os.read(ours, 65_536))
             if answers and screen.rstrip().endswith(("?", "):", ".:", "instead:")):
                 os.write(ours, answers.pop(0).encode())
                 screen += "\n"
             await asyncio.sleep(0.02)
         with contextlib.suppress(OSError):
-            screen += os.read(ours, 65_536).decode()
+            screen += decoder.decode(os.read(ours, 65_536))
     os.close(ours)
     return waiting.result(), screen
 
@@ -283,12 +294,65 @@ async def test_at_a_terminal_the_person_is_asked_in_place(tmp_path: Path, typed:
         assert ended == code
 
 
-async def test_agreeing_for_the_run_asks_only_once(tmp_path: Path) -> None:
+async def test_agreeing_for_the_run_asks_once_for_what_its_words_say_and_again_for_the_rest(tmp_path: Path) -> None:
     async with waiting_fabric(tmp_path) as fabric:
         first: Ended = await fabric("run", "push it [[script=two]]")
         assert first.code == 3
         (card,) = await pending(fabric)
-        assert card["for_run"] == "make"
+        assert card["for_run"] == "exactly `make deploy`"
         assert (await fabric("approvals", "approve", card["id"], "--for-run")).code == 0
+        assert (await fabric("resume", "--last")).code == 3
+        (other,) = await pending(fabric)
+        assert other["args"] == {"command": "make deploy STAGE=next"}
+        assert kinds(fabric).count("tool_call") == 2
+        assert kinds(fabric).count("approval_requested") == 2
+
+
+LONG_RUN = ("run", "--pack", "engineering", "push it [[script=long]]")
+
+
+async def test_a_long_call_is_approved_at_a_terminal_only_after_all_of_it_was_shown(tmp_path: Path) -> None:
+    async with waiting_fabric(tmp_path) as fabric:
+        ended, screen = await at_a_terminal(fabric, "o\na\no\n", LONG_RUN)
+        folded, _, unfolded = screen.partition("Show [a]ll of it")
+        assert "  │ make deploy" not in folded
+        assert "5,000 lines" in folded
+        assert "  │ make deploy\r\n" in unfolded
+        assert unfolded.count("  │ # ") == 4_999
+        assert ended == 0
+        assert kinds(fabric).count("tool_call") == 1
+
+
+async def test_a_long_call_can_be_denied_unread_and_is_too_long_to_be_edited_at_a_terminal(tmp_path: Path) -> None:
+    async with waiting_fabric(tmp_path) as fabric:
+        ended, screen = await at_a_terminal(fabric, "d\nnot today\n", LONG_RUN)
+        assert (ended, "not today" in screen) == (0, True)
+        ended, screen = await at_a_terminal(fabric, "a\ne\nl\n", LONG_RUN)
+        assert (ended, "--args @FILE" in screen) == (3, True)
+
+
+async def test_a_long_call_is_approved_by_command_with_the_hash_that_show_prints(tmp_path: Path) -> None:
+    async with waiting_fabric(tmp_path) as fabric:
+        assert (await fabric(*LONG_RUN)).code == 3
+        (card,) = await pending(fabric)
+        assert "[5,000 lines, hash" in (await fabric("approvals", "list")).out
+        shown = (await fabric("approvals", "show", card["id"])).out
+        assert shown.count("\n  │ ") == 5_000
+        assert f"hash:  {card['binding'][:12]}, 5,000 lines" in shown
+        blind = await fabric("approvals", "approve", card["id"])
+        assert (blind.code, "approvals show" in blind.err) == (1, True), blind.err
+        wrong = await fabric("approvals", "approve", card["id"], "--hash", "0123456789ab")
+        assert (wrong.code, "not the call that was shown" in wrong.err) == (1, True), wrong.err
+        short = await fabric("approvals", "approve", card["id"], "--hash", card["binding"][:4])
+        assert (short.code, "too short" in short.err) == (1, True), short.err
+        changed = tmp_path / "changed.json"
+        changed.write_text(json.dumps({"command": script(5_000, "last").replace("make deploy", "echo edited")}))
+        assert (await fabric("approvals", "approve", card["id"], "--args", f"@{changed}")).code == 0
+        assert "  │ echo edited\n" in (await fabric("approvals", "show", card["id"])).out
         assert (await fabric("resume", "--last")).code == 0
-        assert kinds(fabric).count("approval_requested") == 1
+        (run_dir,) = fabric.run_dirs()
+        called = [line["payload"] for line in read_lines(run_dir) if line["kind"] == "tool_call"]
+        hashes = [payload["args_hash"] for payload in called if payload["tool"] == "shell"]
+        assert hashes == [argument_hash(json.loads(changed.read_text()))]
+        settled = (await fabric("approvals", "show", card["id"])).out
+        assert "instead of that, this was approved:" in settled

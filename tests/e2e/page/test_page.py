@@ -116,15 +116,18 @@ def test_whoever_reads_further_up_stays_there_while_an_answer_grows(browser: Bro
     page.get_by_role("button", name="New below").click()
     page.wait_for_timeout(300)
     assert box.evaluate(until_end) <= 64
-    page.keyboard.press("Escape")
+    for _ in range(2):
+        page.keyboard.press("Escape")
     expect(page.locator(TRANSCRIPT)).to_contain_text("Stopped")
     page.context.close()
 
 
-def test_escape_stops_an_answer_and_what_was_said_is_kept(browser: Browser, world: PageWorld) -> None:
+def test_a_second_escape_stops_an_answer_and_what_was_said_is_kept(browser: Browser, world: PageWorld) -> None:
     page = world.open(browser)
     ask(page, "Please count slowly again")
     expect(page.locator(TRANSCRIPT)).to_contain_text("1 2 3 4")
+    page.keyboard.press("Escape")
+    expect(page.locator(".toast")).to_contain_text("Press Esc once more")
     page.keyboard.press("Escape")
     expect(page.locator(TRANSCRIPT)).to_contain_text("Stopped", timeout=3000)
     expect(page.locator(TRANSCRIPT)).to_contain_text("1 2 3 4")

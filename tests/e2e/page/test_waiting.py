@@ -35,7 +35,8 @@ def test_what_is_queued_is_edited_and_withdrawn(browser: Browser, world: PageWor
     other.locator(f"{QUEUED} textarea").fill("a better thing")
     other.keyboard.press("Enter")
     expect(other.locator(QUEUED)).to_contain_text("a better thing")
-    page.keyboard.press("Escape")
+    for _ in range(2):
+        page.keyboard.press("Escape")
     expect(page.locator(TRANSCRIPT)).to_contain_text("You said: a better thing")
     assert "forget" not in page.inner_text(TRANSCRIPT)
     expect(page.locator(QUEUED)).to_have_count(0)
@@ -59,7 +60,8 @@ def test_a_turn_behind_others_says_for_which_model_it_waits(browser: Browser, tm
         for nth in (0, 1):
             page.locator("[data-test=session]", has_text=f"a lot {nth}").locator("a").click()
             expect(page.locator(TRANSCRIPT)).to_contain_text(f"a lot {nth}")
-            page.keyboard.press("Escape")
+            for _ in range(2):
+                page.keyboard.press("Escape")
             expect(page.locator(TRANSCRIPT)).to_contain_text("Stopped")
         page.locator("[data-test=session]", has_text="a lot 2").locator("a").click()
         expect(page.locator(TRANSCRIPT)).to_contain_text("1 2 3 4")

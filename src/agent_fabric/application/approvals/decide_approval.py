@@ -9,7 +9,7 @@ from agent_fabric.application.runs.fold_log import fold_log
 from agent_fabric.application.tools.call_site import CallSite, own_limits, user_scopes
 from agent_fabric.application.tools.proposed_call import proposed
 from agent_fabric.domain.approval_events import ApprovalRequested
-from agent_fabric.domain.approvals import Decision, Question, Reach
+from agent_fabric.domain.approvals import MIN_HASH_CHARS, Decision, Question, Reach, short_hash
 from agent_fabric.domain.definitions.parameters import unusable_numbers
 from agent_fabric.domain.errors import ApprovalRefused, Forbidden
 from agent_fabric.domain.identity import Principal, Scope
@@ -69,6 +69,7 @@ class DecideApproval:
                 hint="The setting `approvals.four_eyes` wants two people. You can deny it yourself.",
             )
         await self._require_as_asked(card)
+        _require_as_shown(card, answer.binding)
         _require_fitting(card, answer)
         if card.question is Question.ANSWER:
             _require_filled_in(card, answer)
@@ -161,6 +162,25 @@ def _require_filled_in(card: ApprovalCard, answer: Answer) -> None:
         raise ApprovalRefused(
             f"What is filled in does not fit the form: {'; '.join(problems)}",
             hint=f"Give one JSON object with: {', '.join(form.get('properties', {})) or 'what it asks for'}.",
+        )
+
+
+def _require_as_shown(card: ApprovalCard, binding: str) -> None:
+    """Check that an answer is about the call that the person was shown, where it says which one that was.
+
+    Raises:
+        ApprovalRefused: it is about another call, or the hash is too short to tell.
+    """
+    if not binding:
+        return
+    if len(binding) < MIN_HASH_CHARS:
+        raise ApprovalRefused(
+            f"{binding!r} is too short for the hash of a call", hint=f"Give at least {MIN_HASH_CHARS} characters of it."
+        )
+    if not card.binding.startswith(binding):
+        raise ApprovalRefused(
+            f"This is not the call that was shown: its hash is {short_hash(card.binding)}, not {short_hash(binding)}",
+            hint=f"Look at it again: fabric approvals show {card.approval_id}",
         )
 
 

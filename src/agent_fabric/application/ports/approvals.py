@@ -81,6 +81,10 @@ class ApprovalCard:
     decided_because: str = ""
     owner: str = ""
     """Whose run asks: `local`, or such as `user:ada`; empty: the run is older than 0.6."""
+    binding: str = ""
+    """Hash of the exact call: what an answer is good for. Empty: its run cannot be read here."""
+    changed: Mapping[str, Any] | None = None
+    """What the person who approved made of the arguments, or filled in; None: it ran as it was asked for."""
     damage: str = ""
     """Why it cannot be answered: its row in the store was changed or cannot be read. Empty: it is as the log says."""
 
@@ -91,9 +95,17 @@ class ApprovalCard:
         told: dict[str, Any] = {name: getattr(body, name) for name in shared}
         return cls(run_id=run_id, created_at=at, status=ApprovalStatus.PENDING, **told)
 
-    def decided(self, status: ApprovalStatus, *, by: str, reason: str, at: float | None) -> Self:
+    def decided(
+        self,
+        status: ApprovalStatus,
+        *,
+        by: str,
+        reason: str,
+        at: float | None,
+        changed: Mapping[str, Any] | None = None,
+    ) -> Self:
         """Return the card after a decision."""
-        return replace(self, status=status, decided_by=by, decided_because=reason, decided_at=at)
+        return replace(self, status=status, decided_by=by, decided_because=reason, decided_at=at, changed=changed)
 
     def undecided(self, status: ApprovalStatus = ApprovalStatus.PENDING) -> Self:
         """Return the card without an answer."""
@@ -109,7 +121,9 @@ def follow_approvals(cards: MutableMapping[str, ApprovalCard], run_id: RunId, fo
             case ApprovalDecided() as body if body.approval_id in cards:
                 status = ApprovalStatus.after(body.decision)
                 card = cards[body.approval_id]
-                cards[body.approval_id] = card.decided(status, by=body.by, reason=body.reason, at=event.ts)
+                cards[body.approval_id] = card.decided(
+                    status, by=body.by, reason=body.reason, at=event.ts, changed=body.args
+                )
             case _:
                 pass
     if following.cancel_approvals:
@@ -128,6 +142,8 @@ class Answer:
     reason: str = ""
     reach: Reach = Reach.ONCE
     args: Mapping[str, Any] | None = None
+    binding: str = ""
+    """Hash of the call that the person was shown, or how it begins; empty: nobody says what was shown."""
 
     def row(self, approval_id: str) -> dict[str, Any]:
         """Return what the run's inbox gets."""

@@ -19,7 +19,7 @@ from agent_fabric.domain.policy.outgoing_limits import USUAL_LIMITS, OutgoingLim
 from agent_fabric.domain.policy.profiles import Profile
 from agent_fabric.domain.policy.programs import DEFAULT_ALLOWED_COMMANDS
 from agent_fabric.domain.policy.rules import Fit, Rule
-from agent_fabric.domain.policy.verdicts import Ruling, Verdict
+from agent_fabric.domain.policy.verdicts import EXACTLY, Ruling, Verdict
 
 if TYPE_CHECKING:
     from agent_fabric.domain.policy.parts import Part
@@ -144,6 +144,8 @@ def strictest_part(rulings: Sequence[Ruling]) -> Ruling:
     decided = strictest(rulings)
     if decided.verdict is not Verdict.ASK:
         return decided
-    asked = [ruling for ruling in rulings if ruling.verdict is Verdict.ASK]
-    alike = " + ".join(sorted({ruling.alike for ruling in asked})) if all(ruling.alike for ruling in asked) else ""
+    asked = {ruling.alike for ruling in rulings if ruling.verdict is Verdict.ASK}
+    # Who agrees to the very same line agrees to all of it.
+    exact = {alike for alike in asked if alike.startswith(EXACTLY)}
+    alike = " and ".join(sorted(exact or asked)) if all(asked) else ""
     return Ruling(decided.verdict, decided.reason, decided.rule, decided.subject, alike)

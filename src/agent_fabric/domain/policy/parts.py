@@ -1,7 +1,7 @@
 """The parts of a call that are judged one by one: every command of a command line, or the call as a whole."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import chain
 
@@ -9,11 +9,10 @@ from agent_fabric.domain.commands.invocation import Invocation, UnparsableComman
 from agent_fabric.domain.commands.wrappers import started_by
 from agent_fabric.domain.policy.calls import ProposedCall
 from agent_fabric.domain.policy.command_tools import changes_folder
-from agent_fabric.domain.policy.dangers import hidden_program
-from agent_fabric.domain.policy.environment import changes_programs, changes_variables, poisoned, set_otherwise
+from agent_fabric.domain.policy.environment import changes_programs, changes_variables, set_otherwise
 from agent_fabric.domain.policy.hosts import host_of
 from agent_fabric.domain.policy.removals import Removal, removals_in
-from agent_fabric.domain.policy.subcommands import as_module, kind_of_command
+from agent_fabric.domain.policy.run_grants import covered_calls, covered_commands, exact_line
 
 MAX_COMMANDS = 1_000
 """In one line; nobody reads more, and each is judged."""
@@ -34,7 +33,7 @@ class Part:
     sets: str = ""
     """A variable that programs obey and that the line may set without an assignment."""
     alike: str = ""
-    """What calls of the same kind have in common."""
+    """What agreeing for the whole run would cover, in words; see `run_grants`."""
     writes: bool = False
     """A redirect of it writes a file."""
     written: tuple[str, ...] = ()
@@ -52,8 +51,10 @@ class Part:
 def parts_of(call: ProposedCall) -> tuple[Part, ...]:
     """Take a call apart; there is always at least one part."""
     if not call.command.strip():
-        return (Part(subject=_shown(call), alike=_kind(call)),)
-    return _commands(call.command)
+        parts: tuple[Part, ...] = (Part(subject=_shown(call), alike=_kind(call)),)
+    else:
+        parts = _commands(call.command)
+    return tuple(replace(part, alike=f"{part.alike} on {call.node}") for part in parts) if call.node else parts
 
 
 @lru_cache(maxsize=256)
@@ -74,6 +75,7 @@ def _commands(command: str) -> tuple[Part, ...]:
         for redirect in invocation.redirects
         if redirect.writes_file
     )
+    exactly = exact_line(command, found)
     parts = tuple(
         Part(
             left_for=left_for,
@@ -84,7 +86,7 @@ def _commands(command: str) -> tuple[Part, ...]:
             subject=_short(_text(invocation)),
             invocation=invocation,
             sets=sets,
-            alike=_kind_of(invocation),
+            alike=exactly if moved or changed else covered_commands(invocation) or exactly,
             writes=any(redirect.writes_file for redirect in invocation.redirects),
         )
         for invocation, removes in zip(found, removals_in(command, found), strict=True)
@@ -108,22 +110,6 @@ def _left_for(invocation: Invocation) -> Iterator[str]:
             yield word
 
 
-def _kind_of(invocation: Invocation) -> str:
-    """Return the kind of a command; what hides something, or writes where it likes, is one of a kind.
-
-    Options belong to it: one that was not shown may write a file or force what would be refused.
-    """
-    if (
-        any(redirect.writes_file for redirect in invocation.redirects)
-        or hidden_program(invocation)
-        or poisoned(invocation)
-    ):
-        return ""
-    kind = kind_of_command(invocation)
-    options = sorted({word for word in as_module(invocation).words[1:] if word.startswith("-") and word != "-"})
-    return " ".join([kind, *options]) if kind else ""
-
-
 def _short(text: str) -> str:
     return text if len(text) <= MAX_SHOWN_CHARS else f"{text[: MAX_SHOWN_CHARS - 1]}…"
 
@@ -144,7 +130,7 @@ def _shown(call: ProposedCall) -> str:
 
 def _kind(call: ProposedCall) -> str:
     hosts = sorted({host for url in call.urls if (host := host_of(url))})
-    return " ".join([*_named(call), *hosts])
+    return covered_calls(" ".join(_named(call)), hosts)
 
 
 def _named(call: ProposedCall) -> list[str]:

@@ -97,18 +97,3 @@ def as_module(invocation: Invocation) -> Invocation:
 def has_other_name(name: str) -> bool:
     """Tell whether a program may be another one under this name; see `as_plain`."""
     return name.startswith(("python", "pypy", "git-")) or name.partition(".")[0] in _STANDS_FOR
-
-
-def kind_of_command(invocation: Invocation) -> str:
-    """Return what commands of the same kind have in common, such as `git push`; empty if that is not known."""
-    inner = as_module(invocation)
-    if not inner.words or inner.dynamic:
-        return ""
-    name = inner.name
-    valued = VALUED.get(name)
-    if valued is None:
-        return inner.program if inner.program.startswith((".", "/")) or "/" in inner.program else name
-    said = operands(inner.words, valued)
-    if not said:
-        return name
-    return "" if said[0] in inner.unknown else f"{name} {inner.words[said[0]]}"

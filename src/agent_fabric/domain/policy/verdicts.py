@@ -3,6 +3,9 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+EXACTLY = "exactly "
+"""Begins the words for the same command line, and nothing else."""
+
 
 class Verdict(StrEnum):
     """What happens with a call; the strictest verdict on any part of it wins."""
@@ -25,5 +28,5 @@ class Ruling:
     subject: str
     """The part of the call that the rule is about."""
     alike: str = ""
-    """What calls of the same kind have in common, such as `git push`: what a person agrees to who agrees for the whole
-    run. Empty: only this very call."""
+    """What a person agrees to who agrees for the whole run, in words; calls with the same words are covered, and no
+    others. Empty: only this very call."""

@@ -18,7 +18,7 @@ from agent_fabric.domain.ownership import EVERYTHING, Viewer
 from agent_fabric.infrastructure.json_codec import dump_json, load_json
 from agent_fabric.infrastructure.persistence.event_bodies import DAMAGE, body_reader, readable
 from agent_fabric.infrastructure.persistence.event_rows import locate
-from agent_fabric.infrastructure.persistence.inbox import inbox_payload
+from agent_fabric.infrastructure.persistence.inbox import inbox_payload, unsealed_payload
 from agent_fabric.infrastructure.persistence.run_visibility import visible_to
 from agent_fabric.infrastructure.persistence.sealing import RunKeys, sealed_json, unsealed_json
 from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection, marks, storable
@@ -234,6 +234,7 @@ def _card_of_log(connection: SqlConnection, keys: RunKeys, row: tuple[Any, ...])
     asked = _asked(connection, RunId(run_id), approval_id, cipher)
     try:
         card = _card(keys, row)
+        changed = _changed(connection, card, cipher) if card.status is ApprovalStatus.APPROVED else None
     except DAMAGE as problem:
         damage = f"its row cannot be read: {problem}"
         return replace(_DAMAGED if asked is None else asked, **_names(row), owner=str(owner), damage=damage)
@@ -241,7 +242,26 @@ def _card_of_log(connection: SqlConnection, keys: RunKeys, row: tuple[Any, ...])
         return replace(_DAMAGED, **_names(row), owner=str(owner), damage="the log of its run does not have it")
     differs = [name for name in _ASKED if _plain(card, name) != _plain(asked, name)]
     damage = f"its row is not what the log says: {', '.join(differs)}" if differs else ""
-    return replace(card, **{name: getattr(asked, name) for name in _ASKED}, damage=damage)
+    of_log = {name: getattr(asked, name) for name in (*_ASKED, "binding")}
+    return replace(card, **of_log, changed=changed, damage=damage)
+
+
+def _changed(connection: SqlConnection, card: ApprovalCard, cipher: Cipher | None) -> Mapping[str, Any] | None:
+    """Return what the person who approved made of the arguments: as the log says, or an answer on its way there."""
+    number, _ = locate(connection, card.run_id)
+    read = readable(body_reader(connection, number, cipher))
+    query = "SELECT seq, kind, version, payload FROM events WHERE run = ? AND kind = ? ORDER BY seq DESC"
+    for seq, kind, version, payload in connection.execute(query, (number, ApprovalDecided.kind)):
+        body = read(seq, kind, version, payload)
+        if isinstance(body, ApprovalDecided) and body.approval_id == card.approval_id:
+            return body.args
+    query = "SELECT payload FROM inbox WHERE run = ? AND kind = ? AND created_at = ?"
+    for (payload,) in connection.execute(query, (number, APPROVAL, card.decided_at)):
+        answer = load_json(unsealed_payload(cipher, APPROVAL, payload))
+        if answer["approval_id"] == card.approval_id:
+            args: Mapping[str, Any] | None = answer["args"]
+            return args
+    return None
 
 
 def _asked(connection: SqlConnection, run_id: RunId, approval_id: str, cipher: Cipher | None) -> ApprovalCard | None:

@@ -139,8 +139,8 @@ class Projection:
                     yield f"approval {approval_id} is not what its log says: {', '.join(differs)}"
 
 
-_FIELDS = [field.name for field in fields(ApprovalCard) if field.name not in {"owner", "damage"}]
-"""The owner is the run's, and compared there; damage is what this looks for."""
+_FIELDS = [field.name for field in fields(ApprovalCard) if field.name not in {"owner", "binding", "changed", "damage"}]
+"""The owner is the run's, and compared there; two are only in the log; damage is what this looks for."""
 
 _ANSWERED = (ApprovalStatus.APPROVED, ApprovalStatus.DENIED, ApprovalStatus.DONE)
 _DECISION = ("status", "decided_by", "decided_at", "decided_because")

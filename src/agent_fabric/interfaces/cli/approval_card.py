@@ -7,16 +7,14 @@ import time
 from typing import TextIO
 
 from agent_fabric.application.ports.approvals import ApprovalCard, ApprovalStatus
-from agent_fabric.domain.approvals import Question
+from agent_fabric.domain.approvals import Question, short_hash
+from agent_fabric.domain.call_text import MAX_LINE_CHARS, MAX_LINES, call_text, is_long, size_words
 from agent_fabric.domain.labels import paths_to_vouch_for
 from agent_fabric.domain.ownership import LOCAL_OWNER
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.interfaces.approval_form import FormField, fields_of
 from agent_fabric.interfaces.cli.output import fitted, folded, plain, styled, terminal_columns
 
-_MAX_LINES = 30
-_MAX_CHARS = 1_000
-"""In a line. What is too much is left out of the middle, and is counted; the end is where surprises are."""
 _FOLD = "  ┆ "
 """Begins what a line is continued with, so that it cannot pass for a line of ours."""
 _BLANKS = re.compile(" {40,}")
@@ -34,9 +32,9 @@ _AFTER_A_CRASH = "approve: run it again; done: it has happened; deny: skip it"
 def shown_card(card: ApprovalCard, stream: TextIO, *, whole: bool = False) -> str:
     """Return the card: what would run, why it asks, where, and what the run has read before.
 
-    With `whole`, nothing is left out, however long it is.
+    What is long is folded: the middle is left out, because surprises are at the end. With `whole`, nothing is left out.
     """
-    arguments = _arguments(card)
+    arguments = _visible_lines(_text(card))
     shown = arguments if whole else _cut(arguments)
     step = step_asking(card.agent, card.call_id)
     about = f"{plain(card.tool)} · step {plain(step)}" if step else plain(card.tool)
@@ -47,6 +45,7 @@ def shown_card(card: ApprovalCard, stream: TextIO, *, whole: bool = False) -> st
         *(f"  │ {line}" for line in shown),  # so that no line of them passes for one of ours
         *([f"  {styled(HIDDEN, 'red', stream)}, shown above as escapes"] if _hides(_text(card)) else []),
         *([] if shown == arguments else [f"  {styled('not all of it:', 'red', stream)} {_see_all(card)}"]),
+        *([f"  hash:  {_size_and_hash(card)}"] if card.binding else []),
         *(f"  fill in: {described(field, stream)}" for field in fields_of(card)),
         *([] if card.question is Question.ANSWER else [f"  why:   {plain(card.reason)} (rule {plain(card.rule)})"]),
         *_where(card, stream),
@@ -63,15 +62,33 @@ def shown_card(card: ApprovalCard, stream: TextIO, *, whole: bool = False) -> st
         lines.append(f"  {styled('damaged:', 'red', stream)} {plain(card.damage)}; it cannot be answered")
     elif is_open:
         lines += [f"  answers: {_AFTER_A_CRASH}"] if card.question is Question.DID_IT_HAPPEN else []
+        lines += [f"  for this run: would cover {plain(card.alike)}"] if card.alike else []
         lines.append(f"  until: {when(card.expires_at)}")
     else:
         who = f" by {plain(card.decided_by)}" if card.decided_by else ""
         because = f": {plain(card.decided_because)}" if card.decided_because else ""
         lines.append(f"  {card.status.value}{who}{because}")
+        if card.changed is not None:
+            lines.append("  instead of that, this was approved:" if _is_call(card) else "  filled in:")
+            lines += [f"  │ {line}" for line in _visible_lines(call_text(card.changed))]
     if stream.isatty():
         width = terminal_columns()
         lines = [part for line in lines for part in folded(line, width, _FOLD, within_words=True)]
     return "\n".join(lines) + "\n"
+
+
+def is_folded(card: ApprovalCard) -> bool:
+    """Tell whether a card leaves something of its call out unless all of it is wanted."""
+    return is_long(_text(card))
+
+
+def _size_and_hash(card: ApprovalCard) -> str:
+    text = _text(card)
+    return f"{short_hash(card.binding)}, {size_words(text)}" if is_long(text) else short_hash(card.binding)
+
+
+def _is_call(card: ApprovalCard) -> bool:
+    return card.question is not Question.ANSWER
 
 
 def _how_to_vouch(card: ApprovalCard) -> list[str]:
@@ -101,6 +118,7 @@ def card_line(card: ApprovalCard, stream: TextIO) -> str:
     """Return a question as one line of a list; what would run is cut only on a terminal."""
     said = f"{card.tool} {_main(card)}"
     what = fitted(_visible(said), 70, stream) + f" [{HIDDEN}]" * (_hides(said))
+    what += f" [{size_words(_text(card))}, hash {short_hash(card.binding)}]" if is_folded(card) else ""
     what += " [outside the box]" * (card.outside is not None)
     until = when(card.expires_at)
     owner = plain(card.owner or LOCAL_OWNER)
@@ -159,19 +177,17 @@ def _main(card: ApprovalCard) -> str:
 
 
 def _see_all(card: ApprovalCard) -> str:
-    return f"see the rest before you agree, with `fabric approvals show {card.approval_id}`"
+    return f"{size_words(_text(card))}; see them before you agree, with `fabric approvals show {card.approval_id}`"
 
 
-def _arguments(card: ApprovalCard) -> list[str]:
-    return [_visible(line) for line in _text(card).split("\n")]
+def _visible_lines(text: str) -> list[str]:
+    return [_visible(line) for line in text.split("\n")]
 
 
 def _text(card: ApprovalCard) -> str:
     if card.question is Question.ANSWER:
         return str(card.args.get("message", ""))
-    if set(card.args) == {"command"}:
-        return str(card.args["command"])
-    return json.dumps(card.args, ensure_ascii=False, indent=2)
+    return call_text(card.args)
 
 
 def _hides(text: str) -> bool:
@@ -187,14 +203,14 @@ def _visible(line: str) -> str:
 
 def _cut(lines: list[str]) -> list[str]:
     """Leave out the middle of what is too long for a screen."""
-    if len(lines) > _MAX_LINES:
-        half = _MAX_LINES // 2
+    if len(lines) > MAX_LINES:
+        half = MAX_LINES // 2
         lines = [*lines[:half], f"[{len(lines) - 2 * half} lines left out]", *lines[-half:]]
     return [_cut_line(line) for line in lines]
 
 
 def _cut_line(line: str) -> str:
-    half = _MAX_CHARS // 2
-    if len(line) <= _MAX_CHARS:
+    half = MAX_LINE_CHARS // 2
+    if len(line) <= MAX_LINE_CHARS:
         return line
     return f"{line[:half]} [{len(line) - 2 * half} characters left out] {line[-half:]}"

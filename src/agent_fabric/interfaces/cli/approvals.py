@@ -3,17 +3,19 @@
 import json
 import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from agent_fabric.application.ports.approvals import Answer, ApprovalCard
+from agent_fabric.application.ports.approvals import Answer, ApprovalCard, ApprovalStatus
 from agent_fabric.bootstrap.records import this_person
 from agent_fabric.domain.approvals import Decision, Question, Reach
-from agent_fabric.domain.errors import ConfigError
+from agent_fabric.domain.call_text import call_text, size_words
+from agent_fabric.domain.errors import ApprovalRefused, ConfigError
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.interfaces.approval_form import fields_of, filled_in
-from agent_fabric.interfaces.cli.approval_card import card_line, shown_card
+from agent_fabric.interfaces.cli.approval_card import card_line, is_folded, shown_card
 from agent_fabric.interfaces.cli.approval_card import going_on as how_it_continues
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED, WAITING
@@ -86,8 +88,13 @@ def approve(  # noqa: PLR0913, PLR0917 - what an answer can hold
     for_run: Annotated[bool, typer.Option("--for-run", help="For every call of this kind until the run ends.")] = False,
     args: Annotated[
         str | None,
-        typer.Option("--args", metavar="JSON", help="Run it with these arguments instead, or fill in the form."),
+        typer.Option(
+            "--args", metavar="JSON", help="Use these arguments instead, or fill in the form. @FILE reads it."
+        ),
     ] = None,
+    shown_hash: Annotated[
+        str, typer.Option("--hash", metavar="HASH", help="Only if this is the hash of the call, as `show` prints it.")
+    ] = "",
     fill_in: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="Fill in one field of a workflow's form; @FILE reads one."),
@@ -117,6 +124,7 @@ def approve(  # noqa: PLR0913, PLR0917 - what an answer can hold
         reach=reach,
         args=_changed(args),
         fill_in=fill_in or (),
+        shown_hash=shown_hash,
     )
 
 
@@ -161,13 +169,24 @@ def _answer(  # noqa: PLR0913 - what the commands were given
     reach: Reach = Reach.ONCE,
     args: Mapping[str, Any] | None = None,
     fill_in: Sequence[str] = (),
+    shown_hash: str = "",
 ) -> int:
     require_a_person()
 
     async def go(place: RunAccess) -> Answered:
         asked = await place.question(approval)
         given = _filled_in(asked, args, fill_in) if decision is Decision.APPROVE else args
-        answer = Answer(decision=decision, by=this_person(), via="cli", reason=reason, reach=reach, args=given)
+        if decision is Decision.APPROVE and given is None and not shown_hash:
+            _require_short(asked)
+        answer = Answer(
+            decision=decision,
+            by=this_person(),
+            via="cli",
+            reason=reason,
+            reach=reach,
+            args=given,
+            binding=shown_hash or asked.binding,
+        )
         return await place.answer(asked.approval_id, answer)
 
     card, waiting = at_place(workspace, server, go)
@@ -182,6 +201,19 @@ def _answer(  # noqa: PLR0913 - what the commands were given
         )
         sys.stdout.write(f"{card.approval_id} is {card.status.value}. {follows}\n")
     return COMPLETED
+
+
+def _require_short(card: ApprovalCard) -> None:
+    """Check that a call can be taken in at a glance; of a longer one, its hash shows that somebody has looked at it.
+
+    Raises:
+        ApprovalRefused: it is longer.
+    """
+    if card.status is ApprovalStatus.PENDING and card.binding and is_folded(card):
+        raise ApprovalRefused(
+            f"This call is long: {size_words(call_text(card.args))}. Look at all of it before you approve it",
+            hint=f"See it with `fabric approvals show {card.approval_id}`, then repeat this with the --hash it prints.",
+        )
 
 
 def _filled_in(card: ApprovalCard, args: Mapping[str, Any] | None, fill_in: Sequence[str]) -> Mapping[str, Any] | None:
@@ -203,12 +235,16 @@ def _filled_in(card: ApprovalCard, args: Mapping[str, Any] | None, fill_in: Sequ
     return filled_in(card, {**(args or {}), **typed} if args is not None or typed else None)
 
 
-_EXAMPLE = """For example: --args '{"command": "ls"}'"""
+_EXAMPLE = """For example: --args '{"command": "ls"}', or --args @FILE"""
 
 
 def _changed(text: str | None) -> Mapping[str, Any] | None:
     if text is None:
         return None
+    if text.startswith("@"):
+        from agent_fabric.interfaces.cli.inputs import file_content  # noqa: PLC0415 - only answers need it
+
+        text = file_content("--args", Path(text[1:]).expanduser())
     try:
         value = json.loads(text)
     except ValueError as problem:

@@ -5,6 +5,7 @@ import json
 import sys
 import termios
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from agent_fabric.application.ports.approvals import Answer, ApprovalCard, ApprovalStatus
@@ -12,12 +13,15 @@ from agent_fabric.bootstrap.records import this_person
 from agent_fabric.domain.approvals import Decision, Question, Reach
 from agent_fabric.domain.errors import ApprovalRefused, ApprovalSettled, InvalidInputs
 from agent_fabric.interfaces.approval_form import FormField, fields_of
-from agent_fabric.interfaces.cli.approval_card import described, shown_card
+from agent_fabric.interfaces.cli.approval_card import described, is_folded, shown_card
 from agent_fabric.interfaces.cli.output import plain, plain_lines
 
 _BEFORE = ("once", "run", "edit", "deny", "later")
 _AFTER_A_CRASH = ("run", "done", "skip", "later")
 _YES_OR_NO = ("yes", "no", "later")
+_FOLDED = ("all", "deny", "later")
+MAX_TYPED_BYTES = 4_095
+"""A terminal drops what is typed behind so much of a line."""
 
 
 def is_interactive() -> bool:
@@ -36,12 +40,14 @@ async def ask_person(
         if card.status is not ApprovalStatus.PENDING:
             continue
         sys.stderr.write("\n" + shown_card(card, sys.stderr))
+        folded = is_folded(card)
         while True:
-            answer = await _answer_to(card)
+            answer = await _answer_to_folded(card) if folded else await _answer_to(card)
             if answer is None:
                 return False
+            folded = False
             try:
-                await decide(card.approval_id, answer)
+                await decide(card.approval_id, replace(answer, binding=card.binding))
             except ApprovalRefused as problem:
                 sys.stderr.write(f"  {plain_lines(problem.message)}\n  hint: {plain_lines(problem.hint)}\n")
                 continue
@@ -49,6 +55,23 @@ async def ask_person(
                 sys.stderr.write(f"  {plain_lines(problem.message)}\n")
             break
     return True
+
+
+async def _answer_to_folded(card: ApprovalCard) -> Answer | None:
+    """Return what the person says to a call of which they have not seen all: nobody agrees to what was not shown."""
+    match await _choice("Show [a]ll of it, [d]eny it, or decide [l]ater? ", _FOLDED):
+        case "all":
+            sys.stderr.write("\n" + shown_card(card, sys.stderr, whole=True))
+            return await _answer_to(card)
+        case "deny":
+            return await _denied(this_person())
+        case _:
+            return None
+
+
+async def _denied(by: str) -> Answer:
+    reason = await _line("Why? The model is told (Enter: no reason): ") or ""
+    return Answer(decision=Decision.DENY, by=by, via="terminal", reason=reason.strip())
 
 
 async def _answer_to(card: ApprovalCard) -> Answer | None:
@@ -66,7 +89,7 @@ async def _answer_to(card: ApprovalCard) -> Answer | None:
                 return Answer(decision=Decision.DENY, by=by, via="terminal")
             case _:
                 return None
-    alike = f", for this [r]un (every `{plain(card.alike)}`)" if card.alike else ""
+    alike = ", for this [r]un" if card.alike else ""
     words = [word for word in _BEFORE if card.alike or word != "run"]
     match await _choice(f"Allow it [o]nce{alike}, [e]dit it, [d]eny it, or decide [l]ater? ", words):
         case "once":
@@ -79,8 +102,7 @@ async def _answer_to(card: ApprovalCard) -> Answer | None:
                 return await _answer_to(card)
             return Answer(decision=Decision.APPROVE, by=by, via="terminal", args=args)
         case "deny":
-            reason = await _line("Why? The model is told (Enter: no reason): ") or ""
-            return Answer(decision=Decision.DENY, by=by, via="terminal", reason=reason.strip())
+            return await _denied(by)
         case _:
             return None
 
@@ -142,9 +164,20 @@ async def _edited(card: ApprovalCard) -> Mapping[str, Any] | None:
     command = str(card.args["command"]) if set(card.args) == {"command"} else ""
     only_command = command.isprintable() and bool(command)  # one that has several lines cannot be typed on one
     question = "Run this instead: " if only_command else "All arguments, as JSON on one line: "
+    text = command if only_command else json.dumps(dict(card.args))
+    if len(text.encode(errors="surrogatepass")) >= MAX_TYPED_BYTES:
+        sys.stderr.write(
+            "  It is too long to be typed at a terminal. Take `args` of `fabric approvals show "
+            f"{card.approval_id} --json`,\n  change them in a file, and decide later: "
+            f"fabric approvals approve {card.approval_id} --args @FILE\n"
+        )
+        return None
     # The terminal reads whole lines, so what is there cannot be put into the line that is typed.
-    sys.stderr.write(f"Copy it and change it:\n{command if only_command else json.dumps(dict(card.args))}\n")
+    sys.stderr.write(f"Copy it and change it:\n{text}\n")
     while line := (await _line(question) or "").strip():
+        if len(line.encode(errors="surrogatepass")) >= MAX_TYPED_BYTES:
+            sys.stderr.write(f"  The terminal has cut this line at {MAX_TYPED_BYTES:,} bytes, so it is not run.\n")
+            continue
         if only_command:
             return {"command": line}
         try:

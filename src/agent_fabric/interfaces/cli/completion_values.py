@@ -37,6 +37,7 @@ VALUED = frozenset(
             "--visibility",
             "--reason",
             "--args",
+            "--hash",
             "--set",
             "--sign",
             "--node",

@@ -40,11 +40,16 @@ def _with_content(pair: str) -> str:
     if text.startswith("@@"):
         text = text[1:]
     elif text.startswith("@"):
-        text = _content(name, Path(text[1:]).expanduser())
+        text = file_content(name, Path(text[1:]).expanduser())
     return f"{name}{equals}{text}"
 
 
-def _content(name: str, path: Path) -> str:
+def file_content(name: str, path: Path) -> str:
+    """Return the text of a file that stands for a value; `name` says which one.
+
+    Raises:
+        InvalidInputs: it cannot be read, is larger than 10 MiB, or is not UTF-8 text.
+    """
     try:
         with path.open("rb") as file:
             data = file.read(MAX_BYTES + 1)

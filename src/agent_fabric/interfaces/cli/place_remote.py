@@ -62,7 +62,12 @@ class ServerRuns:
 
     async def answer(self, approval_id: str, answer: Answer) -> Answered:
         card = await self.client.approvals.answer(
-            approval_id, answer.decision, reason=answer.reason, reach=answer.reach, args=answer.args
+            approval_id,
+            answer.decision,
+            reason=answer.reason,
+            reach=answer.reach,
+            args=answer.args,
+            binding=answer.binding,
         )
         return Answered(card, None)  # the server goes on with the run
 

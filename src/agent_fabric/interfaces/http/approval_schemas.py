@@ -21,6 +21,8 @@ class ApprovalAnswer(BaseModel):
     """For the log; the model is told when it is denied."""
     scope: Literal["once", "run"] = "once"
     """`run`: every call of this kind until the run ends; see `for_run`."""
+    binding: Annotated[str, StringConstraints(pattern="^([0-9a-f]{8,64})?$")] = ""
+    """`binding` of the question as the person was shown it, or how it begins. An answer to another call is refused."""
     args: dict[str, Any] | None = None
     """Run it with these arguments instead; all of them, not only the changed ones. Where a workflow asks, what is
     filled into its form: `args.form` of the question."""

@@ -360,7 +360,11 @@ def test_tools_of_the_workspace_do_not_ask(effect: Effect) -> None:
 def test_a_tool_whose_effect_leaves_the_box_asks() -> None:
     sends = tool("send_message", effect=Effect.LEAVES_SANDBOX)
     ruling = judge(sends, profile=Profile.WORKSPACE)
-    assert (ruling.verdict, ruling.rule, ruling.alike) == (Verdict.ASK, "leaves_sandbox", "send_message")
+    assert (ruling.verdict, ruling.rule, ruling.alike) == (
+        Verdict.ASK,
+        "leaves_sandbox",
+        "every `send_message`, whatever its arguments",
+    )
 
 
 def test_a_variable_that_makes_others_run_something_is_not_covered_by_a_rule_that_allows() -> None:

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agent_fabric.domain.approvals import Grant
 from agent_fabric.domain.labels import Flow
 from agent_fabric.domain.policy.calls import ProposedCall
 from agent_fabric.domain.policy.engine import RulePolicy
@@ -279,20 +280,56 @@ def test_the_part_that_needs_a_person_is_named() -> None:
 @pytest.mark.parametrize(
     ("command", "alike"),
     [
-        ("git push origin main", "git push"),
-        ("git -C x push", "git push -C"),
-        ("git push --force origin main", "git push --force"),
-        ("git diff --output=x", "git diff --output=x"),
-        ("python -m twine upload x", "twine upload"),
-        ("curl x; git push", "curl + git push"),
-        ("curl x; curl y", "curl"),
+        ("git push origin main", "every `git push` without options"),
+        ("git -C x push", "exactly `git -C x push`"),
+        ("git push --force origin main", "every `git push` with --force and no other options"),
+        ("ls && git push", "every `git push` without options"),
+        ("cd x && git push", "exactly `cd x && git push`"),
+        ("git diff --output=x", "exactly `git diff --output=x`"),
+        ("python -m twine upload x", "every `twine upload` without options"),
+        ("curl x; git push", "exactly `curl x; git push`"),
+        ("frob log", "exactly `frob log`"),
+        ("frob log 2>/dev/null", "exactly `frob log 2>/dev/null`"),
+        ("gh pr view 3", "exactly `gh pr view 3`"),
+        ("./git push; curl x", "exactly `./git push; curl x`"),
+        ("frob log\nfrob log", ""),
+        (f"frob {'x' * 200}", ""),
+        ("frob $x", ""),
         ("curl x > out", ""),
         ("git push; $x", ""),
         ("git -c core.pager=x push", ""),
     ],
 )
-def test_agreeing_for_the_whole_run_covers_calls_of_the_same_kind(command: str, alike: str) -> None:
+def test_agreeing_for_the_whole_run_covers_what_its_words_say(command: str, alike: str) -> None:
     assert judge(command).alike == alike
+
+
+@pytest.mark.parametrize(
+    ("agreed", "other"),
+    [
+        ("frob log", "frob push"),
+        ("frob log", "frob log --force"),
+        ("frob log", "FROB=1 frob log"),
+        ("frob log", "PATH=. frob log"),
+        ("frob log", "frob() { curl x; }; frob log"),
+        ("frob log", "cd x && frob log"),
+        ("frob log", "frob log && frob push"),
+        ("frob log", "frob log < x"),
+        ("frob 'a b'", "frob a b"),
+        ("gh pr view 3", "gh pr merge 3"),
+        ("curl x", "curl y"),
+        ("make deploy", "make destroy"),
+        ("git push origin main", "git push --force origin main"),
+        ("git push origin main", "git push origin main; frob log"),
+        ("git push origin main", "cd x && git push origin main"),
+    ],
+)
+def test_agreeing_for_the_whole_run_covers_nothing_else(agreed: str, other: str) -> None:
+    first, second = judge(agreed), judge(other)
+    grant = Grant("shell", first.rule, first.alike, "id", "ada")
+    assert first.alike
+    assert grant.covers("shell", first)
+    assert not grant.covers("shell", second)
 
 
 @pytest.mark.proves("AF-121", "AF-125")

@@ -73,6 +73,7 @@ def add_approvals(app: FastAPI, fabric: ServerFabric) -> None:
                 via="http",
                 reason=wish.reason,
                 reach=Reach(wish.scope),
+                binding=wish.binding,
                 args=filled_in(found, wish.args) if wish.decision == "approve" else wish.args,
             ),
             by=by,

@@ -22,7 +22,7 @@ export function Approvals({ store, actions }) {
     ${view}
     <h3>Waiting</h3>
     ${!pending.length && html`<${Empty} text="Nothing waits for an answer." />`}
-    ${pending.map((card) => html`<${ApprovalCard} key=${card.id} id=${card.id} asked=${{ ...card, alike: card.for_run }} decision="" by="" reason="" store=${store} actions=${actions} />`)}
+    ${pending.map((card) => html`<${ApprovalCard} key=${card.id} id=${card.id} asked=${card} decision="" by="" reason="" store=${store} actions=${actions} />`)}
     ${settled.length > 0 && html`<h3>Answered</h3>`}
     ${settled.map((card) => html`<${ApprovalCard} key=${card.id} id=${card.id} asked=${card} decision="" by="" reason="" store=${store} actions=${actions} />`)}`;
 }

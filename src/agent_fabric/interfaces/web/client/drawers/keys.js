@@ -5,7 +5,8 @@ import { html } from "../vendor/htm-preact.js";
 const KEYS = [
   ["Enter", "Send"],
   ["Shift+Enter", "A new line"],
-  ["Esc", "Close a drawer, or stop the answer"],
+  ["Esc", "Close what is open"],
+  ["Esc Esc", "Stop the answer"],
   ["Ctrl+K", "Search sessions"],
   ["Ctrl+Shift+O", "New chat"],
   ["?", "This list"],

@@ -63,7 +63,7 @@ function Told({ told, store, actions, path }) {
   useStore(store, (all) => all.approvals.get(told.approval_id)?.status);
   if (told.approval_id) {
     const card = store.approvals.get(told.approval_id);
-    if (card) return html`<${ApprovalCard} key=${card.id} id=${card.id} asked=${{ ...card, alike: card.for_run }} decision="" by="" reason="" store=${store} actions=${actions} />`;
+    if (card) return html`<${ApprovalCard} key=${card.id} id=${card.id} asked=${card} decision="" by="" reason="" store=${store} actions=${actions} />`;
     return html`<p class="note">A person has to agree. ${told.reason}</p>`;
   }
   if (told.result) return html`<${Result} command=${told} path=${path} actions=${actions} />`;

@@ -86,7 +86,7 @@ function Transfer({ wish, store, actions, path, again }) {
   const card = asked && store.approvals.get(asked.approval_id);
   const over = ended || problem;
   return html`<div data-test="transfer"><p><code>${wish.arguments.path}</code></p>
-    ${card && html`<${ApprovalCard} key=${card.id} id=${card.id} asked=${{ ...card, alike: card.for_run }} decision="" by="" reason="" store=${store} actions=${actions} />`}
+    ${card && html`<${ApprovalCard} key=${card.id} id=${card.id} asked=${card} decision="" by="" reason="" store=${store} actions=${actions} />`}
     ${!over && (done || !asked?.approval_id) && html`<p role="status"><progress max=${size || 1} value=${done}></progress> ${sizeText(done)}${size ? ` of ${sizeText(size)}` : ""}</p>`}
     ${ended && html`<p class="note" role="status">${ended}</p>`}
     ${problem && html`<p class="note warning" role="alert">${problem}</p>`}

@@ -29,7 +29,7 @@ export function Shell({ store, actions, path }) {
     ${!asked && html`<p class="quiet">Each session is agreed to by itself, and what it prints is recorded on the machine. Programs that paint the screen need <code>fabric nodes shell</code>.</p>
       <div class="buttons"><button type="button" data-test="open-shell" onClick=${open}>Open a shell</button></div>`}
     ${problem && html`<p class="note warning" role="alert">${problem}</p>`}
-    ${card && html`<${ApprovalCard} key=${card.id} id=${card.id} asked=${{ ...card, alike: card.for_run }} decision="" by="" reason="" store=${store} actions=${actions} />`}
+    ${card && html`<${ApprovalCard} key=${card.id} id=${card.id} asked=${card} decision="" by="" reason="" store=${store} actions=${actions} />`}
     ${asked && html`<${Terminal} key=${asked.execution_id} path=${`${path}/commands/${asked.execution_id}`} actions=${actions} again=${() => setAsked(null)} />`}`;
 }
 

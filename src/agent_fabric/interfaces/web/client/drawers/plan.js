@@ -54,7 +54,7 @@ export function OnePlan({ store, actions, item }) {
       ${value.status === "running" && button("halt", "Halt", undefined, true)}
       ${value.status === "halted" && button("resume", "Resume")}
       ${["waiting", "running", "halted"].includes(value.status) && button("abort", "Abort", "End it for good?", true)}</div>`}
-    ${card && html`<${ApprovalCard} key=${card.id} id=${card.id} asked=${{ ...card, alike: card.for_run }} decision="" by="" reason="" store=${store} actions=${actions} />`}
+    ${card && html`<${ApprovalCard} key=${card.id} id=${card.id} asked=${card} decision="" by="" reason="" store=${store} actions=${actions} />`}
     ${value.status === "waiting" && value.run_id && !card && html`<p class="note">It waits for somebody who may agree.</p>`}
     <div data-test="waves">${wavesOf(value).map((wave) => html`<${Wave} key=${wave.number} wave=${wave} plan=${value} actions=${actions} />`)}</div>
     <h3>Frozen</h3>

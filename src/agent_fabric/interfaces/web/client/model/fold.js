@@ -7,7 +7,8 @@
  * @typedef {{kind: "tool", seq: number, lane: string, callId: string, tool: string, args: Record<string, any>,
  *   state: "running" | "done" | "failed", result: any, error: string, origin: string, seconds: number,
  *   resultSeq: number, cut: boolean, approvedBy: string, signals: any[]}} ToolItem
- * @typedef {{kind: "approval", seq: number, id: string, asked: Record<string, any>, decision: string, by: string, reason: string}} ApprovalItem
+ * @typedef {{kind: "approval", seq: number, id: string, asked: Record<string, any>, decision: string, by: string, reason: string,
+ *   changed: Record<string, any> | null}} ApprovalItem
  * @typedef {{kind: "note", seq: number, text: string, tone: "plain" | "warning"}} NoteItem
  * @typedef {TextItem | ToolItem | ApprovalItem | NoteItem} Item
  * @typedef {{
@@ -109,7 +110,7 @@ export function evolve(run, event) {
       result(run, event, said);
       break;
     case "approval_requested":
-      run.items.push({ kind: "approval", seq: event.seq, id: said.approval_id, asked: said, decision: "", by: "", reason: "" });
+      run.items.push({ kind: "approval", seq: event.seq, id: said.approval_id, asked: said, decision: "", by: "", reason: "", changed: null });
       break;
     case "approval_decided":
       for (const item of run.items)
@@ -117,6 +118,7 @@ export function evolve(run, event) {
           item.decision = said.decision ?? "approve";
           item.by = said.by ?? "";
           item.reason = said.reason ?? "";
+          item.changed = said.args ?? null;
         }
       break;
     case "security_event":

@@ -11,3 +11,7 @@ export const visible = (text) => text.replace(HIDDEN, escaped);
 
 /** Tell whether something of a text would not be seen. @param {string} text */
 export const hides = (text) => visible(text) !== text;
+
+/** Return JSON in which nothing hides: what would not be seen is written as the escape that JSON has for it. @param {string} json */
+export const hiddenAsJson = (json) =>
+  json.replace(HIDDEN, (character) => (character === "\n" ? character : [...Array(character.length).keys()].map((at) => `\\u${character.charCodeAt(at).toString(16).padStart(4, "0")}`).join("")));

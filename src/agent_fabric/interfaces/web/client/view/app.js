@@ -66,13 +66,27 @@ function focusComposer(event) {
   document.getElementById("composer")?.focus();
 }
 
+const TWICE_MS = 3000;
+
 /**
- * Keys that work everywhere.
+ * Keys that work everywhere. Esc closes what is nearest and never throws away what was written: a run is stopped by the
+ * second one, after a hint. While a word is being composed, Esc belongs to the input method.
  *
  * @param {Props["store"]} store
  * @param {Props["actions"]} actions
  */
 function listenToKeys(store, actions) {
+  let escapedAt = -TWICE_MS;
+  /** @param {KeyboardEvent} event */
+  const leaveToInputMethod = (event) => {
+    if (event.key === "Escape" && (event.isComposing || event.keyCode === 229)) event.stopImmediatePropagation();
+  };
+  const stopAtSecond = () => {
+    const first = performance.now() - escapedAt > TWICE_MS;
+    escapedAt = first ? performance.now() : -TWICE_MS;
+    if (first) actions.say("Press Esc once more to stop the answer.");
+    else actions.stop(store.current).catch((error) => actions.tell(error));
+  };
   /** @param {KeyboardEvent} event */
   const hear = (event) => {
     if (document.querySelector("dialog[open]")) return; // its own keys count
@@ -90,9 +104,14 @@ function listenToKeys(store, actions) {
       const turn = store.current && store.sessions.get(store.current)?.turn;
       if (store.drawer) actions.show("");
       else if (store.sidebar) store.set({ sidebar: false });
-      else if (turn) actions.stop(store.current).catch((error) => actions.tell(error));
+      else if (typing && event.target !== document.getElementById("composer")) focusComposer(); // a field is left first
+      else if (turn) stopAtSecond();
     } else if (event.key === "?" && !typing && !command) actions.show("keys");
   };
+  document.addEventListener("keydown", leaveToInputMethod, true);
   document.addEventListener("keydown", hear);
-  return () => document.removeEventListener("keydown", hear);
+  return () => {
+    document.removeEventListener("keydown", leaveToInputMethod, true);
+    document.removeEventListener("keydown", hear);
+  };
 }

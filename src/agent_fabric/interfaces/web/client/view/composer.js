@@ -71,7 +71,7 @@ export function Composer({ store, actions }) {
       <label class="hidden" for="composer">Message</label>
       <textarea id="composer" ref=${box} data-test="composer" rows="1" placeholder=${busy ? "Queue what comes next" : "Ask, or give a task"} value=${text}
         maxlength="200000" onInput=${(/** @type {any} */ event) => write(event.target.value)} onKeyDown=${key}></textarea>
-      ${busy && html`<${IconButton} icon="stop" label="Stop (Esc)" class="icon-button stop" data-test="stop" onClick=${stop} />`}
+      ${busy && html`<${IconButton} icon="stop" label="Stop (Esc twice)" class="icon-button stop" data-test="stop" onClick=${stop} />`}
       <button type="submit" class="send" aria-label="Send" title="Send (Enter)" disabled=${!text.trim()} data-test="send"><svg class="icon" viewBox="0 0 24 24" aria-hidden="true"><path d="M12 19V5M6 11l6-6 6 6" /></svg></button>
     </div>
   </form>`;

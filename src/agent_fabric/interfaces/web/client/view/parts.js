@@ -97,10 +97,11 @@ export function useSheet(close) {
   }, []);
   /** @param {KeyboardEvent} event */
   const onKeyDown = (event) => {
-    if (event.key === "Escape") {
-      event.stopPropagation();
-      close();
-    }
+    if (event.key !== "Escape") return;
+    event.stopPropagation();
+    const field = /** @type {any} */ (event.target);
+    if (field.matches?.("input, textarea") && field.value && field.value !== field.defaultValue) place.current?.focus(); // what was written there stays
+    else close();
   };
   return { ref: place, onKeyDown, tabIndex: -1 };
 }

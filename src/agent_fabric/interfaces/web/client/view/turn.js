@@ -115,7 +115,7 @@ function Step({ item, run, store, actions }) {
     case "tool":
       return html`<${ToolLine} item=${item} run=${run} actions=${actions} />`;
     case "approval":
-      return html`<${Later} load=${() => import("./approval.js")} name="ApprovalCard" id=${item.id} asked=${item.asked} decision=${item.decision} by=${item.by} reason=${item.reason} store=${store} actions=${actions} />`;
+      return html`<${Later} load=${() => import("./approval.js")} name="ApprovalCard" id=${item.id} asked=${item.asked} decision=${item.decision} by=${item.by} reason=${item.reason} changed=${item.changed} store=${store} actions=${actions} />`;
     case "text":
       return html`<div class="aside"><${Markdown} text=${item.text} done=${true} /></div>`;
     default:

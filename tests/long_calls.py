@@ -1,0 +1,12 @@
+"""Calls of many lengths whose danger stands where it is easily overlooked."""
+
+from typing import Final
+
+DANGER: Final = "make deploy"
+PLACES: Final = ("first", "middle", "last")
+
+
+def script(lines: int, place: str) -> str:
+    """Return a command of so many lines; all but one of them do nothing."""
+    at = {"first": 0, "middle": lines // 2, "last": lines - 1}[place]
+    return "\n".join(DANGER if number == at else f"# {number}" for number in range(lines))
