@@ -320,7 +320,7 @@ async def test_a_long_call_is_approved_at_a_terminal_only_after_all_of_it_was_sh
         assert "  │ make deploy\r\n" in unfolded
         assert unfolded.count("  │ # ") == 4_999
         assert ended == 0
-        assert kinds(fabric).count("tool_call") == 1
+        assert kinds(fabric).count("tool_call") == 2, "the command, and the end"
 
 
 async def test_a_long_call_can_be_denied_unread_and_is_too_long_to_be_edited_at_a_terminal(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ _REPEATABLE: Final = {
     **dict.fromkeys(("twine",), names("upload")),
     **dict.fromkeys(("gem",), names("push")),
 }
-"""Subcommands whose further words only say what they are about. With others, or programs that nobody knows, the next word
+"""Subcommands whose further words only say what they are about. With others, or unknown programs, the next word
 may be another deed: `gh pr view` and `gh pr merge`, `frob log` and `frob push`."""
 
 
