@@ -1,7 +1,7 @@
 """What a command line consists of: invocations, their redirects, and how they are joined."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 MAX_NESTING = 50
@@ -78,6 +78,8 @@ class Invocation:
     """The function that it defines."""
     nested: bool = False
     """It stands inside something else, so its status does not simply decide that of the line."""
+    fed_by: "tuple[Invocation, ...]" = field(default=(), compare=False, repr=False)
+    """Commands of the line whose output it may take. Known for those that `started_by` returns."""
 
     @property
     def program(self) -> str:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import TypedDict
 
 from agent_fabric.domain.commands.deferred_code import runs_later
+from agent_fabric.domain.commands.feeds import with_feeds
 from agent_fabric.domain.commands.grammar import parse_command
 from agent_fabric.domain.commands.invocation import MAX_NESTING, Invocation, UnparsableCommand
 from agent_fabric.domain.commands.option_programs import OptionProgram, option_programs
@@ -28,7 +29,8 @@ def started_by(text: str) -> tuple[Invocation, ...]:
     Raises:
         UnparsableCommand: as for `parse_command`, also for the text inside a wrapper.
     """
-    found = (inner for invocation in with_pipes(parse_command(text)) for inner in unwrap(invocation))
+    whole = with_feeds(tuple(with_pipes(parse_command(text))))
+    found = (inner for invocation in whole for inner in unwrap(invocation))
     return tuple(each for invocation in found for each in (invocation, *script_of(invocation)))
 
 
@@ -41,7 +43,7 @@ def unwrap(invocation: Invocation, *, depth: int = 0) -> Iterator[Invocation]:
     if depth > MAX_NESTING:
         raise UnparsableCommand(f"more than {MAX_NESTING} commands start each other")
     yield invocation
-    for inner in wrapped(invocation):
+    for inner in with_feeds(wrapped(invocation), invocation.fed_by):
         yield from unwrap(inner, depth=depth + 1)
 
 

@@ -103,6 +103,8 @@ def rules_of(document: Mapping[str, Any], origin: str) -> RulePolicy:
     ]
     if len(rules) > MAX_RULES:
         raise PolicyProblem(f"{origin} has more than {MAX_RULES} rules")
+    if broken := next((rule.pipe_problem for rule in rules if rule.pipe_problem), ""):
+        raise PolicyProblem(f"{origin} {broken}")
     names = [rule.id for rule in rules]
     if doubles := sorted({name for name in names if names.count(name) > 1}):
         raise PolicyProblem(f"{origin} has two rules called {doubles[0]!r}")

@@ -105,7 +105,7 @@ class Use(NamedTuple):
 
 def use_of(invocation: Invocation) -> Use:
     """Return what a command does to files, including its redirects."""
-    found = list(_operands(invocation))
+    found = list(file_words(invocation))
     tools = set(_TOOLS.get(invocation.name, _SHELL)) if found or invocation.name in _NETWORK else set[str]()
     if found and edits_in_place(invocation):
         tools |= _EDIT
@@ -115,6 +115,11 @@ def use_of(invocation: Invocation) -> Use:
     paths = tuple(path for path, unknown in found if not unknown or _is_pattern(path))
     hidden = any(unknown and not _is_pattern(path) for path, unknown in found)
     return Use(frozenset(tools) or RUN_COMMAND, paths, hidden)
+
+
+def tools_of(invocation: Invocation) -> frozenset[str]:
+    """Return the internal tools that do what a program does with the files that it names."""
+    return _TOOLS.get(invocation.name, _SHELL)
 
 
 def hosts_of(invocation: Invocation) -> tuple[list[str], bool]:
@@ -158,7 +163,7 @@ def folders_read(invocation: Invocation) -> tuple[str, ...]:
         return (".",) if {"grep", "archive"} & set(words) else ()
     option = _GOES_BELOW_WITH.get(name)
     below = name in _GOES_BELOW or (option is not None and any(map(option.fullmatch, words[1:])))
-    return tuple(path for path, _ in _operands(invocation)) if below else ()
+    return tuple(path for path, _ in file_words(invocation)) if below else ()
 
 
 def named_in(invocation: Invocation) -> Iterator[str]:
@@ -173,7 +178,7 @@ def named_in(invocation: Invocation) -> Iterator[str]:
         yield from _PIECES.findall(word)
 
 
-def _operands(invocation: Invocation) -> Iterator[tuple[str, bool]]:
+def file_words(invocation: Invocation) -> Iterator[tuple[str, bool]]:
     """Yield the words that are paths, and whether each is only known at run time."""
     words, name = invocation.words, invocation.name
     if "/" in invocation.program and not invocation.program.startswith("/"):

@@ -4,7 +4,9 @@ Two kinds of built-in ruling. A *floor* holds whatever the rules say. A *default
 part.
 """
 
+import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 from agent_fabric.domain.commands.invocation import Invocation
 from agent_fabric.domain.policy.calls import ProposedCall
@@ -47,6 +49,9 @@ def floors(
     if reason := catastrophe(invocation):
         yield Ruling(Verdict.BLOCK, f"{subject!r} is never run: {reason}.", "catastrophe", subject)
     yield from _removal_floors(profile, call, part)
+    if part.runs_download:
+        reason = f"{subject!r} runs what the line downloads: {_AGREE}. Save it, read it, then run it."
+        yield Ruling(Verdict.ASK, reason, "downloaded_code", subject)
     if invocation.dynamic:
         reason = f"Which program runs is only known at run time: {invocation.program}. {_PLAINLY}"
         yield Ruling(Verdict.ASK, reason, "dynamic_program", subject)
@@ -67,7 +72,7 @@ def unboxed(call: ProposedCall, part: Part) -> Iterator[Ruling]:
     Tools that only touch files below the workspace have a wall of their own. Machines of the fleet have none at all,
     and are judged by a profile that asks by itself: there a rule that allows was written for exactly that.
     """
-    if part.invocation is None or part.problem or call.node or call.sandbox in BOXES:
+    if (part.invocation is None and not part.problem) or call.node or call.sandbox in BOXES:
         return
     if call.by_itself:
         reason = (
@@ -75,10 +80,14 @@ def unboxed(call: ProposedCall, part: Part) -> Iterator[Ruling]:
         )
         yield Ruling(Verdict.BLOCK, f"{reason} by itself: it has no shell.", "unattended_shell", part.subject)
         return
-    if _reads(call, part, part.invocation):
-        return
-    reason = f"There is no wall around commands here (level {call.sandbox}), and {part.subject!r} may do more than read"
-    yield Ruling(Verdict.ASK, f"{reason}: {_AGREE}.", "no_sandbox", part.subject, part.alike)
+    if part.invocation is None:
+        return  # not understood, which asks by itself
+    no_wall = f"There is no wall around commands here (level {call.sandbox}), and"
+    if not _reads(call, part, part.invocation):
+        reason = f"{no_wall} {part.subject!r} may do more than read: {_AGREE}."
+        yield Ruling(Verdict.ASK, reason, "no_sandbox", part.subject, part.alike)
+    elif doubt := _doubtful_reading(call, part):
+        yield Ruling(Verdict.ASK, f"{no_wall} {doubt.reason}", doubt.rule, part.subject)
 
 
 def _removal_floors(profile: Profile, call: ProposedCall, part: Part) -> Iterator[Ruling]:
@@ -94,6 +103,9 @@ def _removal_floors(profile: Profile, call: ProposedCall, part: Part) -> Iterato
             if not place.startswith("/tmp/"):  # noqa: S108 - anybody's
                 reason = f"{subject!r} would remove {shown!r}, which is not in the workspace. Use paths inside of it."
                 yield Ruling(Verdict.BLOCK, reason, "removes_outside", subject)
+        elif removal.tree and removal.verb == "remove" and _holds_workspace(call, absolute.place if climbs else place):
+            reason = f"{subject!r} would remove {shown!r}, a folder that the workspace lies in: {_AGREE}."
+            yield Ruling(Verdict.ASK, reason, "removes_parent", subject)
         elif removal.unclear:
             unknown = f"What {subject!r} would {removal.verb} is only known at run time"
             reason = f"{unknown}: {_AGREE}. Name it, or begin it with a folder."
@@ -103,6 +115,15 @@ def _removal_floors(profile: Profile, call: ProposedCall, part: Part) -> Iterato
                 f"{subject!r} would {removal.verb} the repository's own folder, which undo cannot restore: {_AGREE}."
             )
             yield Ruling(Verdict.ASK, reason, "not_undoable", subject)
+
+
+def _holds_workspace(call: ProposedCall, place: str) -> bool:
+    """Tell whether the workspace lies in a folder, or, seen from outside, is it."""
+    folder = re.sub(r"(?:/[.?*!\[\]]*\*)+$", "", place) or "/"
+    if folder.startswith(".."):
+        return not folder.strip("./")  # where the workspace is, is not known
+    root = call.workspace.rstrip("/")
+    return bool(root) and folder.startswith("/") and (f"{root}/".startswith(f"{folder.rstrip('/')}/"))
 
 
 def _git_floors(call: ProposedCall, part: Part) -> Iterator[Ruling]:
@@ -162,8 +183,31 @@ def _reads(call: ProposedCall, part: Part, invocation: Invocation) -> bool:
     return only_reads(invocation, call.altered | {"git"} if part.moved or call.node else call.altered)
 
 
+def _doubtful_reading(call: ProposedCall, part: Part) -> Ruling | None:
+    """Return why what a command reads without a wall around it has to be asked about; None: it need not.
+
+    A machine of the fleet has no workspace: there only keys, and what is known at run time only, are in doubt.
+    """
+    for reading in part.reads:
+        place, subject = call.from_workspace(reading.place), part.subject
+        if not reading.content or reading.public:
+            continue
+        if reading.unclear:
+            reason = f"what {subject!r} reads is only known at run time: {_AGREE}. Name the file."
+            return Ruling(Verdict.ASK, reason, "unclear_reading", subject)
+        if reading.secret:
+            reason = f"{subject!r} reads {reading.shown!r}, which may hold keys or passwords: {_AGREE}."
+            return Ruling(Verdict.ASK, reason, "reads_secret", subject)
+        if not call.node and place.startswith(("/", "~", "..")):
+            reason = f"{subject!r} reads {reading.shown!r}, which is not in the workspace: {_AGREE}."
+            return Ruling(Verdict.ASK, reason, "reads_outside", subject)
+    return None
+
+
 def _node_default(call: ProposedCall, part: Part, invocation: Invocation) -> Ruling:
     if _reads(call, part, invocation):
+        if call.node and (doubt := _doubtful_reading(call, part)):
+            return replace(doubt, reason=doubt.reason[0].upper() + doubt.reason[1:])
         return Ruling(Verdict.ALLOW, f"{part.subject!r} only reads.", "read_only", part.subject, part.alike)
     reason = f"{part.subject!r} may change something: {_AGREE}."
     return Ruling(Verdict.ASK, reason, "not_read_only", part.subject, part.alike)

@@ -89,9 +89,7 @@ class RulePolicy:
         lists = self.limits_of(call.agent, call.limits)
         fixed = floors(profile, call, part, self.outgoing, self._trusted_domains())
         said = [*limits, *refuse_unlisted(call, part, lists), *fixed]
-        ruled = (
-            [] if part.problem else [ruling for rule in self.rules for ruling in _by_rule(rule, profile, call, part)]
-        )
+        ruled = [ruling for rule in self.rules for ruling in _by_rule(rule, profile, call, part)]
         if not ruled and not part.problem:
             ruled = [default(profile, call, part, self.allowed_commands)]
         said += [*ruled, *unboxed(call, part)]
@@ -109,6 +107,9 @@ def _limits(call: ProposedCall, capabilities: Mapping[str, frozenset[str]]) -> I
 
 
 def _by_rule(rule: Rule, profile: Profile, call: ProposedCall, part: "Part") -> Iterator[Ruling]:
+    if part.problem:
+        yield from _by_rule_unread(rule, call, part)
+        return
     if rule.allows and rule.commands and part.changed:
         # With another PATH, or as a function, the program of the rule may be something else.
         return
@@ -127,6 +128,13 @@ def _by_rule(rule: Rule, profile: Profile, call: ProposedCall, part: "Part") -> 
         return
     reason = rule.reason or f"The rule {rule.id!r} says {rule.verdict.value}."
     yield Ruling(rule.verdict, reason, rule.id, part.subject, part.alike)
+
+
+def _by_rule_unread(rule: Rule, call: ProposedCall, part: "Part") -> Iterator[Ruling]:
+    """Yield what a rule says about a command line that is not understood."""
+    if rule.fit_unread(call) is Fit.YES:
+        reason = rule.reason or f"The rule {rule.id!r} says {rule.verdict.value}."
+        yield Ruling(rule.verdict, f"{reason} (The command is not understood: {part.problem}.)", rule.id, part.subject)
 
 
 def _lies_outside(call: ProposedCall, path: str) -> bool:

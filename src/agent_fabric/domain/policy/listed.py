@@ -19,7 +19,10 @@ _UNKNOWN = "is only known at run time, and the {kind} allowlist of {owner} limit
 def refuse_unlisted(call: ProposedCall, part: Part, limits: Sequence[Allowlists]) -> Iterator[Ruling]:
     """Yield a ruling for everything in a part of a call that is not on an allowlist."""
     invocation = part.invocation
-    if not limits or part.problem:
+    if not limits:
+        return
+    if part.problem:
+        yield from _refuse(COMMANDS, part, (_refuse_unread(each, part) for each in limits if each.commands))
         return
     if invocation is None:
         yield from _refuse(PATHS, part, (refuse_path(limits, call.from_workspace(path)) for path in call.paths))
@@ -50,6 +53,11 @@ def _refuse_command(limit: Allowlists, invocation: Invocation) -> str:
         return ""  # a program that is only known at run time asks anyway
     listed = ", ".join(limit.commands[:10])
     return f"{name!r} is not on the command allowlist of {limit.owner}: {listed}. Use only what is on it."
+
+
+def _refuse_unread(limit: Allowlists, part: Part) -> str:
+    reason = f"The command is not understood ({part.problem}), so it is not on the command allowlist of {limit.owner}."
+    return f"{reason} Write it plainly."
 
 
 def _refuse_operand(limits: Sequence[Allowlists], call: ProposedCall, part: Part, path: str) -> str:

@@ -1,6 +1,6 @@
 """The parts of a call that are judged one by one: every command of a command line, or the call as a whole."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import chain
@@ -9,9 +9,12 @@ from agent_fabric.domain.commands.invocation import Invocation, UnparsableComman
 from agent_fabric.domain.commands.wrappers import started_by
 from agent_fabric.domain.policy.calls import ProposedCall
 from agent_fabric.domain.policy.command_tools import changes_folder
+from agent_fabric.domain.policy.downloads import runs_download
 from agent_fabric.domain.policy.environment import changes_programs, changes_variables, set_otherwise
+from agent_fabric.domain.policy.followed_line import FollowedLine
 from agent_fabric.domain.policy.hosts import host_of
-from agent_fabric.domain.policy.removals import Removal, removals_in
+from agent_fabric.domain.policy.readings import Reading, read_by
+from agent_fabric.domain.policy.removals import Removal, removed_by
 from agent_fabric.domain.policy.run_grants import covered_calls, covered_commands, exact_line
 
 MAX_COMMANDS = 1_000
@@ -46,6 +49,10 @@ class Part:
     """The line can change what its programs do: by a variable such as PATH, a function or an alias."""
     removes: tuple[Removal, ...] = ()
     """What it removes, as far as its words tell."""
+    runs_download: bool = False
+    """It runs something that the line downloads."""
+    reads: tuple[Reading, ...] = ()
+    """What it reads, as far as its words tell."""
 
 
 def parts_of(call: ProposedCall) -> tuple[Part, ...]:
@@ -83,16 +90,26 @@ def _commands(command: str) -> tuple[Part, ...]:
             changed=changed,
             written=written,
             removes=removes,
+            reads=reads,
+            runs_download=runs_download(invocation, found),
             subject=_short(_text(invocation)),
             invocation=invocation,
             sets=sets,
             alike=exactly if moved or changed else covered_commands(invocation) or exactly,
             writes=any(redirect.writes_file for redirect in invocation.redirects),
         )
-        for invocation, removes in zip(found, removals_in(command, found), strict=True)
+        for invocation, (removes, reads) in zip(found, _effects(command, found), strict=True)
         if invocation.words or invocation.assignments or invocation.redirects
     )
     return parts or (Part(subject=command, invocation=Invocation()),)
+
+
+def _effects(text: str, found: Sequence[Invocation]) -> Iterator[tuple[tuple[Removal, ...], tuple[Reading, ...]]]:
+    """Yield for each command of a line what it removes, and what it reads."""
+    line = FollowedLine(text, found)
+    for invocation in found:
+        folders = line.follow(invocation)
+        yield tuple(removed_by(line, invocation, folders)), tuple(read_by(line, invocation, folders))
 
 
 def _left_for(invocation: Invocation) -> Iterator[str]:

@@ -20,6 +20,33 @@ _QUIET_DEVICES = re.compile(
     re.DOTALL,
 )
 """In `/dev`: what loses nothing when it is written to. All else may hold a disk, or the memory of the machine."""
+_SECRETS = re.compile(
+    r"(?:^|[/=~])(?:\.ssh|\.gnupg|\.aws|\.azure|\.kube|\.netrc|\.pgpass|\.docker/config\.json|\.config/gcloud|\.fabric"
+    r"|\.git-credentials|\.npmrc|\.pypirc)(?:/|$)|^/etc/(?:shadow|gshadow|sudoers)|/proc/[^/]+/(?:environ|mem|maps)|^/dev/"
+)
+_SECRET_NAMES = names(
+    ".ssh .gnupg .aws .azure .kube .netrc .pgpass .docker .config .fabric .git-credentials .npmrc .pypirc"
+)
+_SECRET_FILES = ("/etc/shadow", "/etc/gshadow", "/etc/sudoers")
+_HOLDS_HOMES = re.compile(r"/|~[\w-]*|/root|/home(?:/[^/]+)?|/Users(?:/[^/]+)?")
+_PATTERN = frozenset("*?[")
+MAX_PATH_CHARS: Final = 4_096
+"""The longest path that systems take."""
+
+
+def is_secret(path: str, *, below: bool = False) -> bool:
+    """Tell whether a path, perhaps with patterns, is where keys and passwords are kept; `below`: also what it holds."""
+    if _SECRETS.search(path) or (below and _HOLDS_HOMES.fullmatch(path)):
+        return True
+    if not _PATTERN.intersection(path):
+        return False
+    if len(path) > MAX_PATH_CHARS:
+        return True
+    # As in bash, a pattern fits a name with a dot only if it begins with one.
+    hidden = [part for part in path.split("/") if part.startswith(".") and _PATTERN.intersection(part)]
+    return any(fnmatchcase(secret, path) for secret in _SECRET_FILES) or any(
+        fnmatchcase(secret, part) for part in hidden for secret in _SECRET_NAMES
+    )
 
 
 def is_vital(path: str) -> bool:

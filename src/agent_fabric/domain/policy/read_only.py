@@ -12,14 +12,11 @@ from agent_fabric.domain.commands.invocation import Invocation, Redirect, Unpars
 from agent_fabric.domain.commands.names import names
 from agent_fabric.domain.commands.wrappers import wrapped
 from agent_fabric.domain.policy.environment import changes_programs, poisoned
+from agent_fabric.domain.policy.places import is_secret
 from agent_fabric.domain.policy.read_only_git import git_only_reads
 from agent_fabric.domain.policy.read_only_options import ReadingOptions, reading
 
 _QUIET_TARGETS = frozenset({"/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty"})
-_SECRETS = re.compile(
-    r"(?:^|[/=~])(?:\.ssh|\.gnupg|\.aws|\.azure|\.kube|\.netrc|\.pgpass|\.docker/config\.json|\.config/gcloud|\.fabric"
-    r"|\.git-credentials|\.npmrc|\.pypirc)(?:/|$)|^/etc/(?:shadow|gshadow|sudoers)|/proc/[^/]+/(?:environ|mem|maps)|^/dev/"
-)
 _SHELL_LETTERS = frozenset("ceux")
 
 
@@ -37,7 +34,7 @@ def only_reads(invocation: Invocation, altered: frozenset[str] = frozenset()) ->
         # Another folder may hold another program of the same name.
         return False
     name = invocation.name
-    if name in altered or any(_SECRETS.search(word) for word in words[1:]):
+    if name in altered or any(map(is_secret, words[1:])):
         return False
     if words[1:] in {("--version",), ("--help",)} and (name in _VERSIONED or name in _CHECKS):
         return True
@@ -56,7 +53,7 @@ def _is_quiet(redirect: Redirect) -> bool:
     if redirect.unknown:
         return False
     if redirect.operator == "<":
-        return redirect.target == "/dev/null" or not _SECRETS.search(redirect.target)
+        return redirect.target == "/dev/null" or not is_secret(redirect.target)
     if redirect.operator in {">&", "<&"}:
         return redirect.target.rstrip("-").isdigit() or redirect.target == "-"
     return redirect.target in _QUIET_TARGETS

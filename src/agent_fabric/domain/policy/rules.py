@@ -4,8 +4,9 @@ Rules that forbid or ask fit when *any* part of a call fits; rules that allow on
 in reading a call ends in a question, not in a surprise.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from fnmatch import fnmatchcase
 from functools import lru_cache
@@ -41,7 +42,7 @@ class CommandPattern:
     """Which commands a rule is about."""
 
     text: str
-    """As written: `curl`, `git push`, `rm -r`, `terraform plan *`, or a regular expression."""
+    """As written: `curl`, `git push`, `rm -r`, `terraform plan *`, `curl | sh`, or a regular expression."""
     expression: Matcher | None = None
     """The regular expression, made ready; without it `text` is a program and what must stand behind it."""
     whole: Matcher | None = None
@@ -49,10 +50,34 @@ class CommandPattern:
 
     def fit(self, invocation: Invocation, *, allows: bool) -> Fit:
         """Tell whether a command is one of these; `allows` asks for more."""
+        if self.is_pipe:
+            return Fit.NO if allows else self._fit_pipe(invocation)
         if not invocation.words or self._is_plainly_another(invocation):
             return Fit.NO
         forms = (invocation,) if allows else (invocation, as_plain(invocation))
         return max(self._fit(form, allows=allows) for form in forms)
+
+    @property
+    def is_pipe(self) -> bool:
+        """It is about a command that takes the output of another one: `curl | sh`."""
+        return self.expression is None and "|" in self.text
+
+    def named_in(self, text: str) -> bool:
+        """Tell whether a text that is not understood names one of these commands."""
+        if self.expression is not None:
+            return self.expression(text)
+        words = _TOKENS.findall(text)
+        plain = [word.rpartition("/")[2] for word in words]
+        stages = (_split(text.strip().removesuffix(" *")) for text in self.text.split("|"))
+        wanted = [word for stage in stages for word in stage if not word.startswith("-")]
+        return all(any(fnmatchcase(word, each) for word in (*words, *plain)) for each in wanted)
+
+    def _fit_pipe(self, invocation: Invocation) -> Fit:
+        """Compare the last command with this one, and the others with those whose output it takes."""
+        *feeds, last = (CommandPattern(text=text) for text in self.text.split("|"))
+        fits = [last.fit(invocation, allows=False)]
+        fits += [max((feed.fit(each, allows=False) for each in invocation.fed_by), default=Fit.NO) for feed in feeds]
+        return min(fits)
 
     def _is_plainly_another(self, invocation: Invocation) -> bool:
         """Tell quickly that the program is another one: there may be many rules."""
@@ -65,7 +90,7 @@ class CommandPattern:
         if self.expression is not None and self.whole is not None:
             if allows:
                 return Fit.YES if not invocation.unknown and self.whole(" ".join(invocation.words)) else Fit.NO
-            if self.expression(" ".join(invocation.words)):
+            if any(map(self.expression, _texts(invocation))):
                 return Fit.YES
             return Fit.MAYBE if invocation.dynamic else Fit.NO
         if allows:
@@ -97,6 +122,17 @@ class CommandPattern:
         if invocation.words[1 : 1 + len(wanted)] != wanted:
             return False
         return anything or not any(map(_is_option, invocation.words[1 + len(wanted) :])) or only_reads(invocation)
+
+
+_TOKENS = re.compile(r"""[^\s'"`;&|()<>$={}]+""")
+
+
+def _texts(invocation: Invocation) -> Iterator[str]:
+    """Yield a command as a text, and the pipe that ends with it."""
+    text = " ".join(invocation.words)
+    yield text
+    if invocation.fed_by:
+        yield " | ".join([*(" ".join(each.words) for each in invocation.fed_by), text])
 
 
 _SYSTEM_FOLDERS = ("/bin/", "/usr/bin/", "/usr/local/bin/")
@@ -206,6 +242,16 @@ class Rule:
         return self.verdict is Verdict.ALLOW
 
     @property
+    def pipe_problem(self) -> str:
+        """What is wrong with a pipe among its commands; empty: nothing."""
+        pipes = [pattern.text for pattern in self.commands if pattern.is_pipe]
+        if pipes and self.allows:
+            return f"allows the pipe {pipes[0]!r}; a rule that allows names each command by itself"
+        if broken := [text for text in pipes if not all(map(str.strip, text.split("|")))]:
+            return f"has the pipe {broken[0]!r}, in which a command is missing"
+        return ""
+
+    @property
     def conditions(self) -> dict[str, list[str]]:
         """The conditions that are set, as a policy file names them."""
         known = {
@@ -251,6 +297,26 @@ class Rule:
         if self.domains:
             fit = min(fit, self._domains_fit(call, invocation, as_tool=as_tool))
         return fit
+
+    def fit_unread(self, call: ProposedCall) -> Fit:
+        """Tell whether the rule is about a command line that is not understood: its text names all that the rule does.
+
+        A rule that allows never is.
+        """
+        whole = replace(self, commands=(), paths=(), domains=())
+        stands_for = bool(self.paths) and any(any_name(self.tools, tool) for tool in _FILE_TOOLS)
+        if self.allows or (replace(whole, tools=()) if stands_for else whole).fit(call) is Fit.NO:
+            return Fit.NO
+        words = _TOKENS.findall(call.command)
+        named = (
+            (not self.commands or any(pattern.named_in(call.command) for pattern in self.commands))
+            and (not self.paths or any(self._path_fits(call.from_workspace(word)) for word in words))
+            and (
+                not self.domains
+                or any(domain_fits(pattern, each) for pattern in self.domains for each in hosts_in(words))
+            )
+        )
+        return Fit.YES if named else Fit.NO
 
     def _may_stand_for(self, invocation: Invocation) -> bool:
         """Tell whether a command does what one of the rule's tools does, or may do it with a file that it names."""

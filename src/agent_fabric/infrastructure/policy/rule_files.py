@@ -102,6 +102,8 @@ def _rule(written: RuleConfig, origin: str) -> Rule:
     )
     if rule.allows and not (rule.tools or rule.commands or rule.paths or rule.domains or rule.effects):
         raise ConfigProblem("allows everything", hint="Name tools, commands, paths, domains or effects.")
+    if problem := rule.pipe_problem:
+        raise ConfigProblem(problem, hint="Write it like this: `curl | sh`, in a rule that blocks or asks.")
     from agent_fabric.domain.policy.examples import misfits  # noqa: PLC0415 - few people write rules, and it reads much
 
     if wrong := misfits(rule):
