@@ -90,7 +90,7 @@ def build_node(folder: NodeFolder, floor_path: Path | None = None) -> NodeParts:
         spool=spool,
         toolbox=toolbox,
         check_approval=floor.check_approval,
-        policy=node_policy(floor.document, hub_document),
+        policy=node_policy(floor.document, hub_document, floor.roots),
         sign=key.sign,
     )
     program = running_archive()

@@ -63,12 +63,29 @@ async def test_a_machine_takes_files_gives_files_and_long_outputs_and_asks_its_t
             assert "hidden-value" not in json.dumps(found)
             assert {"file_put", "file_get", "mcp_proxy"} <= set(found["supported_tools"])
             await put_and_get(hub.client, root)
+            await stay_below_roots(hub, root)
             await fetch_long_output(hub)
             await ask_tool_server(hub)
             await let_an_agent_ask_it(hub)
             await use_the_terminal(hub, tmp_path)
         finally:
             machine.kill()
+
+
+async def stay_below_roots(hub: Served, root: Path) -> None:
+    """A command that only reads runs below the roots of the machine's own file, and asks elsewhere."""
+    (root / "a.txt").write_text("below\n")
+    inside = (await execute(hub.client, "web", f"cat < {root}/a.txt")).json()
+    assert inside["result"]["stdout"] == "below\n", inside
+    for command in ("cat /etc/hosts", "cat < /etc/hosts", f"cat {root}/../x", "cat $X", "cat hosts"):
+        asked = await execute(hub.client, "web", command)
+        assert asked.status_code == 202, (command, asked.text)
+    body = {"tool_name": "run_command", "arguments": {"command": "cat /etc/hosts"}}
+    why = (await hub.client.post("/api/v1/nodes/web/policy/check", json=body)).json()
+    assert (why["verdict"], why["rule"]) == ("ask", "outside_roots")
+    assert [each["source"] for each in why["said"] if each["rule"] == "outside_roots"] == ["floor"]
+    shown = (await hub.client.get("/api/v1/nodes/web/policy")).json()["rules"]
+    assert [each["about"] for each in shown if each["id"] == "outside_roots"] == [[str(root)]]
 
 
 async def fetch_long_output(hub: Served) -> None:

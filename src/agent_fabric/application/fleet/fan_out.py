@@ -77,7 +77,12 @@ class FanOutCommand:
             queue=wanted.queue,
         )
         # Most machines of a fleet have the same policies, and then the same is said about the same command.
-        alike = (node.policy.version, node.supported_tools, node.name if self.dispatch.hub_names_nodes else "")
+        alike = (
+            node.policy.version,
+            node.roots,
+            node.supported_tools,
+            node.name if self.dispatch.hub_names_nodes else "",
+        )
         said = known.get(alike)
         if said is None:
             try:

@@ -240,6 +240,7 @@ def _reported(params: Mapping[str, Any], told: Mapping[str, Any]) -> dict[str, A
         "floor": dict(floor) if isinstance(floor, Mapping) and len(str(floor)) <= _MAX_FLOOR_TEXT else {},
         "approvals": "signed" if told.get("approvals") == "signed" else "hub",
         "approvers": [str(each)[:100] for each in told.get("approvers") or ()][:100],
+        "roots": [str(each)[:4095] for each in told.get("roots") or ()][:100],
         "quorum": told.get("quorum") if isinstance(told.get("quorum"), int) else 1,
         "file_transfer": flags.get("file_transfer") is True,
         "pty_support": flags.get("pty_support") is True,

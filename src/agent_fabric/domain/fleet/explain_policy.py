@@ -15,6 +15,7 @@ from agent_fabric.domain.policy.calls import ProposedCall
 from agent_fabric.domain.policy.engine import RulePolicy, strictest
 from agent_fabric.domain.policy.globs import any_name
 from agent_fabric.domain.policy.profiles import Profile
+from agent_fabric.domain.policy.rule_names import OUTSIDE_ROOTS
 from agent_fabric.domain.policy.rules import Rule
 from agent_fabric.domain.policy.verdicts import Ruling, Verdict
 
@@ -93,6 +94,9 @@ class ExplainPolicy:
     def rules(self) -> tuple[ExplainedRule, ...]:
         """All rules, the strictest first."""
         found = [self._explained(rule, source) for source, rule in self._rules()]
+        if roots := self.in_force.floor.roots:
+            reason = "commands that name what lies outside of these folders ask"
+            found.append(ExplainedRule(OUTSIDE_ROOTS, PolicySource.FLOOR, Verdict.ASK, roots, reason, True, ""))
         return tuple(sorted(found, key=lambda each: _ORDER.index(each.verdict)))
 
     def said_about(self, call: ProposedCall, decided: Ruling) -> tuple[SaidAboutCall, ...]:

@@ -6,7 +6,7 @@ seed's fields (`hitl_enabled`, `blocked_commands`, `requires_approval_for`) and,
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from agent_fabric.domain.fleet.node_tools import NODE_TOOLS, SHELL
@@ -62,14 +62,18 @@ class NodePolicy:
         return (*self.floor.explain(call), *self.hub.explain(call))
 
 
-def node_policy(floor: Mapping[str, Any], hub: Mapping[str, Any] = NO_DOCUMENT) -> NodePolicy:
-    """Join the two documents.
+def node_policy(
+    floor: Mapping[str, Any], hub: Mapping[str, Any] = NO_DOCUMENT, roots: Sequence[str] = ()
+) -> NodePolicy:
+    """Join the two documents; `roots` are the folders that the node's own file names.
+
+    They are no part of the version: a hub that does not know of them sends what the node then refuses.
 
     Raises:
         PolicyProblem: one of them cannot be used.
     """
     return NodePolicy(
-        rules_of(floor, "the node's floor"),
+        replace(rules_of(floor, "the node's floor"), roots=() if "/" in roots else tuple(roots)),
         rules_of(hub, "the hub's policy for the node"),
         version_in_force(floor, hub),
         (floor, hub),
@@ -209,6 +213,7 @@ def proposed_call(spec: ToolSpec, arguments: Mapping[str, Any], node: str) -> Pr
         command=str(arguments.get(spec.command_argument, "")) if spec.command_argument else "",
         paths=tuple(paths),
         node=node,
+        folder=str(arguments.get("cwd") or ""),
     )
 
 

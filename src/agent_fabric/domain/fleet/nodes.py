@@ -91,6 +91,11 @@ class Node:
         return found if isinstance(found, int) and found > 0 else 1
 
     @property
+    def roots(self) -> tuple[str, ...]:
+        """The folders that its own file names; empty: it names none."""
+        return tuple(str(each) for each in self.reported.get("roots") or ())
+
+    @property
     def policy(self) -> NodePolicy:
         """What is in force on it: the stricter of its floor and the hub's policy for it.
 
@@ -98,9 +103,9 @@ class Node:
         """
         hub = canonical(dict(self.security_policy_json))
         try:
-            return _policy_of(canonical(dict(self.floor)), hub)
+            return _policy_of(canonical(dict(self.floor)), hub, self.roots)
         except PolicyProblem:
-            return _policy_of(b"{}", hub)
+            return _policy_of(b"{}", hub, self.roots)
 
     @property
     def facts(self) -> dict[str, str]:
@@ -110,9 +115,9 @@ class Node:
 
 
 @lru_cache(maxsize=256)
-def _policy_of(floor: bytes, hub: bytes) -> NodePolicy:
+def _policy_of(floor: bytes, hub: bytes, roots: tuple[str, ...]) -> NodePolicy:
     """Return the policy of two documents; most machines of a fleet have the same, and each command needs it twice."""
-    return node_policy(json.loads(floor), json.loads(hub))
+    return node_policy(json.loads(floor), json.loads(hub), roots)
 
 
 def node_name(name: str) -> str:

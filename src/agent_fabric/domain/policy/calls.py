@@ -55,6 +55,8 @@ class ProposedCall:
     """The hosts that a command in its box may reach; empty: none."""
     workspace: str = ""
     """The folder that relative paths begin at."""
+    folder: str = ""
+    """On a machine of the fleet: the folder that a command begins in; empty: its user's home folder."""
     altered: frozenset[str] = frozenset()
     """Programs that files of the workspace can make do something else than their name says."""
     limits: tuple[Allowlists, ...] = ()

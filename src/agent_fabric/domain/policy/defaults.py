@@ -5,7 +5,7 @@ part.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from agent_fabric.domain.commands.invocation import Invocation
@@ -17,11 +17,12 @@ from agent_fabric.domain.policy.outgoing import rule_command, rule_outgoing
 from agent_fabric.domain.policy.outgoing_limits import OutgoingLimits
 from agent_fabric.domain.policy.outward import outward_effect, sends
 from agent_fabric.domain.policy.parts import Part
-from agent_fabric.domain.policy.places import joined
+from agent_fabric.domain.policy.places import UNKNOWN, is_quiet_device, joined, plain_place
 from agent_fabric.domain.policy.profiles import Profile
 from agent_fabric.domain.policy.programs import BECOMES_SOMEBODY_ELSE, BOXES, SHELL_BUILTINS
 from agent_fabric.domain.policy.read_only import only_reads
 from agent_fabric.domain.policy.removals import Removal, names_catastrophe
+from agent_fabric.domain.policy.rule_names import OUTSIDE_ROOTS
 from agent_fabric.domain.policy.verdicts import Ruling, Verdict
 from agent_fabric.domain.protected import is_obeyed_later
 from agent_fabric.domain.tools import Effect
@@ -88,6 +89,27 @@ def unboxed(call: ProposedCall, part: Part) -> Iterator[Ruling]:
         yield Ruling(Verdict.ASK, reason, "no_sandbox", part.subject, part.alike)
     elif doubt := _doubtful_reading(call, part):
         yield Ruling(Verdict.ASK, f"{no_wall} {doubt.reason}", doubt.rule, part.subject)
+
+
+def outside_roots(call: ProposedCall, part: Part, roots: Sequence[str]) -> Iterator[Ruling]:
+    """Yield what holds for a command that names something outside of the folders that it may use."""
+    if not roots or part.invocation is None:
+        return
+    named = [(each.place, each.shown) for each in (*part.reads, *part.removes)]
+    named += [("~", "a redirect")] if "~" in part.written else []
+    for place, shown in named:
+        absolute = plain_place(joined(call.folder or "~", place))
+        if not is_quiet_device(absolute) and not any(_lies_in(absolute, root) for root in roots):
+            reason = f"{part.subject!r} names {shown!r}, which may lie outside of the roots of this machine: {_AGREE}."
+            yield Ruling(
+                Verdict.ASK, f"{reason} Use absolute paths below {', '.join(roots)}.", OUTSIDE_ROOTS, part.subject
+            )
+            return
+
+
+def _lies_in(place: str, root: str) -> bool:
+    top = root.rstrip("/")
+    return UNKNOWN not in place and (place == top or place.startswith(f"{top}/"))
 
 
 def _removal_floors(profile: Profile, call: ProposedCall, part: Part) -> Iterator[Ruling]:
@@ -188,7 +210,8 @@ def _doubtful_reading(call: ProposedCall, part: Part) -> Ruling | None:
 
     A machine of the fleet has no workspace: there only keys, and what is known at run time only, are in doubt.
     """
-    for reading in part.reads:
+    begins = call.folder or "."
+    for reading in (each._replace(place=joined(begins, each.place)) for each in part.reads):
         place, subject = call.from_workspace(reading.place), part.subject
         if not reading.content or reading.public:
             continue

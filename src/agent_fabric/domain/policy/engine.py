@@ -53,6 +53,8 @@ class RulePolicy:
     agent_allowlists: Mapping[str, Allowlists] = field(default_factory=dict)
     """By agent; they narrow the floor, and never widen it."""
 
+    roots: tuple[str, ...] = ()
+    """Folders that commands may use unasked, as far as their words tell; empty: all."""
     outgoing: OutgoingLimits = USUAL_LIMITS
     """What a run that is exposed and private may still send unasked."""
 
@@ -83,12 +85,12 @@ class RulePolicy:
         return tuple(self._part(profile, call, part, limits) for part in parts_of(call))
 
     def _part(self, profile: Profile, call: ProposedCall, part: "Part", limits: tuple[Ruling, ...]) -> Judgement:
-        from agent_fabric.domain.policy.defaults import default, floors, unboxed  # noqa: PLC0415 - see above
+        from agent_fabric.domain.policy.defaults import default, floors, outside_roots, unboxed  # noqa: PLC0415 - see above
         from agent_fabric.domain.policy.listed import refuse_unlisted  # noqa: PLC0415 - see above
 
         lists = self.limits_of(call.agent, call.limits)
         fixed = floors(profile, call, part, self.outgoing, self._trusted_domains())
-        said = [*limits, *refuse_unlisted(call, part, lists), *fixed]
+        said = [*limits, *refuse_unlisted(call, part, lists), *fixed, *outside_roots(call, part, self.roots)]
         ruled = [ruling for rule in self.rules for ruling in _by_rule(rule, profile, call, part)]
         if not ruled and not part.problem:
             ruled = [default(profile, call, part, self.allowed_commands)]

@@ -63,9 +63,10 @@ class FollowedLine:
 
     def follow(self, invocation: Invocation) -> tuple[str, ...]:
         """Go on to the next command; return the folders that it may work in."""
-        self.current = invocation
+        self.current = None
         for name, value in assigned(invocation):
             self._learn(name, self._given(invocation, value))
+        self.current = invocation
         words, name = invocation.words, invocation.name
         if name == "set" and "--" in words:
             given = words[words.index("--") + 1 :]

@@ -71,6 +71,11 @@ def is_disk(place: str) -> bool:
     return place.startswith(_DEVICES) and not _QUIET_DEVICES.fullmatch(place[len(_DEVICES) :])
 
 
+def is_quiet_device(place: str) -> bool:
+    """Tell whether a path is a device that neither holds nor loses anything."""
+    return place.startswith(_DEVICES) and _QUIET_DEVICES.fullmatch(place[len(_DEVICES) :]) is not None
+
+
 def may_be_device(place: str) -> bool:
     """Tell whether a path may turn out to lie in `/dev`."""
     return UNKNOWN in place and _DEVICES.startswith(place.partition(UNKNOWN)[0])

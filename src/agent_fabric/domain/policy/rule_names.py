@@ -1,4 +1,4 @@
-"""Names of built-in rules that a run's log counts."""
+"""Names of built-in rules that are used elsewhere: a run's log counts most of them."""
 
 from typing import Final
 
@@ -10,3 +10,5 @@ ARGUMENTS_IN_TASK: Final = "arguments_in_task"
 """A call with arguments that stand in the task went to a tool server, while it was."""
 SEARCHED: Final = "search_while_private"
 """A search went unasked while it was."""
+OUTSIDE_ROOTS: Final = "outside_roots"
+"""A command names what lies outside of the folders that a node's own file names."""

@@ -229,6 +229,7 @@ class HubSession:
                 "approvals": "signed" if self.floor.signed else "hub",
                 "approvers": sorted(self.floor.approvers),
                 "quorum": self.floor.quorum,
+                "roots": list(self.floor.roots),
             },
         }
 
@@ -315,7 +316,7 @@ class HubSession:
         return self.serve.policy.version
 
     def _use_policy(self, document: Mapping[str, Any]) -> None:
-        policy = node_policy(self.floor.document, document)
+        policy = node_policy(self.floor.document, document, self.floor.roots)
         if policy.version != self.serve.policy.version:
             self.spool.keep(HUB_POLICY, dict(document))
             self.spool.note("policy", "", {"version": policy.version})

@@ -50,6 +50,108 @@ def test_the_stricter_of_both_decides(
     assert ruled(command, floor, hub) == verdict
 
 
+ROOTS = ("/srv", "/var/log")
+
+
+def ruled_below_roots(command: str, document: Mapping[str, Any], cwd: str = "") -> str:
+    call = proposed_call(NODE_TOOLS["run_command"], {"command": command, "cwd": cwd}, "web-1")
+    return node_policy(document, document, ROOTS).judge(call).verdict.value
+
+
+EVERYTHING = {"profile": "open", "rules": [{"id": "all", "verdict": "allow", "commands": ["*"]}]}
+
+
+@pytest.mark.parametrize("document", [{}, OPEN, EVERYTHING], ids=["node", "open", "all allowed"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        *(
+            "cat /etc/hosts",
+            "cat < /etc/hosts",
+            "x=$(< /etc/hosts)",
+            "cat /srv/../etc/hosts",
+            "cd /etc && cat hosts",
+            "ls /etc",
+        ),
+        *("cat hosts", "ls", "cat ~/x", "grep -r x /", "tail -f /var/logs/x", "cat /srvx/a", "cat $X", "cat /srv/$X"),
+        *(
+            "cat list | xargs cat",
+            "find / -name x",
+            "find /etc -exec cat {} +",
+            "f=/etc/x; cat $f",
+            "cat /s*/x",
+            "ls /srv /etc",
+        ),
+        *(
+            "cp /srv/a /tmp/b",
+            "echo x > /tmp/b",
+            "echo x > $X",
+            "tee /tmp/x < /srv/a",
+            "rm /tmp/x",
+            "tar cf /srv/a.tar /etc",
+        ),
+        *(
+            "python3 /opt/x.py",
+            "some-tool --config=/etc/x",
+            "timeout 5 cat /etc/hosts",
+            "bash -c 'cat /etc/hosts'",
+            "du -s ~",
+        ),
+    ],
+)
+def test_a_command_that_names_what_lies_outside_of_the_roots_asks(command: str, document: Mapping[str, Any]) -> None:
+    assert ruled_below_roots(command, document) == "ask"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *(
+            "cat /srv/a",
+            "tail -n 5 /var/log/syslog",
+            "ls /srv",
+            "cd /srv && cat a",
+            "grep -r x /srv/app",
+            "cat < /srv/a",
+        ),
+        *(
+            "for f in /srv/a /srv/b; do cat $f; done",
+            "cat /srv/*.conf",
+            "uptime",
+            "df -h",
+            "ps aux",
+            "systemctl status nginx",
+        ),
+        *(
+            "cat /srv/a 2>/dev/null",
+            "echo x",
+            "journalctl -u nginx -n 50",
+            "cat /srv/a | wc -l",
+            "find /var/log -name '*.gz'",
+        ),
+    ],
+)
+def test_below_the_roots_and_without_files_nothing_more_asks(command: str) -> None:
+    assert ruled_below_roots(command, {}) == "allow"
+
+
+def test_relative_paths_begin_at_the_folder_of_the_call() -> None:
+    assert ruled_below_roots("cat a", {}, cwd="/srv/app") == "allow"
+    assert ruled_below_roots("cat ../../etc/hosts", {}, cwd="/srv/app") == "ask"
+    assert ruled_below_roots("cat a", {}, cwd="/etc") == "ask"
+    key = proposed_call(NODE_TOOLS["run_command"], {"command": "cat id_ed25519", "cwd": "/home/ada/.ssh"}, "web-1")
+    assert node_policy({}).judge(key).rule == "reads_secret"
+
+
+def test_the_root_of_all_binds_nothing_and_roots_change_no_version() -> None:
+    call = proposed_call(NODE_TOOLS["run_command"], {"command": "cat /etc/hosts"}, "web-1")
+    assert node_policy({}, {}, ("/",)).judge(call).verdict is Verdict.ALLOW
+    assert node_policy({}, {}, ROOTS).version == node_policy({}).version
+    asked = node_policy({}, {}, ROOTS).judge(call)
+    assert (asked.rule, asked.alike) == ("outside_roots", "")
+    assert "below /srv, /var/log" in asked.reason
+
+
 def test_files_are_read_unasked_and_written_with_an_approval() -> None:
     assert ruled("/etc/hosts", {}, {}, "read_file") == "allow"
     assert ruled("/etc/hosts", {}, {}, "write_file") == "ask"
