@@ -95,7 +95,7 @@ def outside_roots(call: ProposedCall, part: Part, roots: Sequence[str]) -> Itera
     """Yield what holds for a command that names something outside of the folders that it may use."""
     if not roots or part.invocation is None:
         return
-    named = [(each.place, each.shown) for each in (*part.reads, *part.removes)]
+    named = [(each.place, each.shown) for each in part.reads] + [(each.place, each.shown) for each in part.removes]
     named += [("~", "a redirect")] if "~" in part.written else []
     for place, shown in named:
         absolute = plain_place(joined(call.folder or "~", place))
