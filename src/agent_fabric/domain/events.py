@@ -205,7 +205,7 @@ class ModelAnswered:
     tool_dialect: str = "native"
     """How the model calls tools: `native`, `schema` or `text`."""
     problem: str = ""
-    """What is wrong with a tool call that it tried to make; the model is told once."""
+    """What is wrong with a tool call that it tried to make, or that the answer was cut; the model is told."""
     cost: float | None = None
     """Price of this answer; None when no price is configured."""
     egress: str = ""
@@ -214,6 +214,8 @@ class ModelAnswered:
     """By which the answer is found when the same is asked again; empty: it is not used again."""
     reused: str = ""
     """The run, and the number of the event in its log, that the answer is from; empty: the model was asked."""
+    cut: int = 0
+    """Characters after which the answer was cut, because no more are taken; 0: it is whole."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -333,7 +335,7 @@ class GuidanceGiven:
 
     kind: ClassVar = "guidance"
 
-    reason: Literal["empty_answer", "no_tool_use", "unproven", "tool_call_unusable"]
+    reason: Literal["empty_answer", "no_tool_use", "unproven", "tool_call_unusable", "answer_cut"]
     message: str
 
 

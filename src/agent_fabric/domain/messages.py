@@ -7,6 +7,10 @@ from enum import StrEnum
 from agent_fabric.domain.addresses import is_local_url
 from agent_fabric.domain.ids import CallId
 
+DEFAULT_ANSWER_CHARS = 128_000
+"""Of one answer, unless `max_tokens` means more: ten times what most answers may have."""
+CHARS_PER_TOKEN = 8
+"""Twice what a token of prose has: an answer that keeps to `max_tokens` is not cut."""
 _HOSTED = (":cloud", "-cloud")
 """How the names of models end that Ollama itself asks for elsewhere."""
 
@@ -116,6 +120,8 @@ class LLMResponse:
     """Set when another model than the one asked for was asked as well."""
     cost: float | None = None
     """Price of the answer when its client knows it better than the model's settings do."""
+    cut: int = 0
+    """Characters after which it was cut, because no more are taken; 0: it is whole. See `cut_answer`."""
 
     @property
     def prompt_tokens(self) -> int:
@@ -161,6 +167,13 @@ class ModelSettings:
     """The server passes requests on to another machine, as Ollama does for models of its cloud."""
     builder: str = ""
     """What builds the client of a backend that is none of ours: `module:function`."""
+    max_answer_chars: int | None = None
+    """Characters that are taken of one answer; None: see `answer_chars`."""
+
+    @property
+    def answer_chars(self) -> int:
+        """Characters of text, thoughts and arguments that are taken of one answer."""
+        return self.max_answer_chars or max(DEFAULT_ANSWER_CHARS, CHARS_PER_TOKEN * self.max_tokens)
 
     @property
     def is_ours(self) -> bool:

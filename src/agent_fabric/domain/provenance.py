@@ -8,6 +8,8 @@ from agent_fabric.domain.runs.state import Observation
 from agent_fabric.domain.statements import FlatText, facts_in
 
 MAX_SENTENCES: Final = 200
+MAX_TRACED: Final = 32_000
+"""Characters of an answer that are looked at: more than so many sentences have, and others wait meanwhile."""
 MAX_EVENTS: Final = 3
 """Events that are named for one sentence."""
 _MIN_WORDS: Final = 4
@@ -68,7 +70,7 @@ def sentence_objects(sentences: Sequence[Sentence]) -> list[dict[str, Any]]:
 
 def _sentences(answer: str) -> Iterator[tuple[int, int]]:
     """Return where sentences begin and end; code is none."""
-    blank = _CODE.sub(lambda code: re.sub(r"[^\n]", " ", code[0]), answer)
+    blank = _CODE.sub(lambda code: re.sub(r"[^\n]", " ", code[0]), answer[:MAX_TRACED])
     for match in _SENTENCE.finditer(blank):
         text = match[0]
         if text.strip():

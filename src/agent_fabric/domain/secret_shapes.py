@@ -4,7 +4,7 @@ They are hidden as configured secrets are: a model that never sees one cannot be
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple, TypeVar, cast
 
 T = TypeVar("T")
@@ -80,13 +80,31 @@ _KEY_LINES: Final = re.compile(
 _KEY_PART: Final = re.compile(rf"{_NUMBER}[A-Za-z0-9+/=]{{4,128}}\s{{0,4}}")
 """A line of a private key whose first line was not read, or stands in another text."""
 _KEY_END: Final = re.compile(rf"-----END {_MARK}")
+_UNSEEN: Final = (
+    "\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b-\u200f\u202a-\u202e"
+    "\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\U000e0000-\U000e01ef"
+)
+_SEQUENCE: Final = r"(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]{0,500}(?:\x07|\x1b\\)|[@-Z\\^_])?"
 INVISIBLE: Final = re.compile(
-    r"(?:\x1b|\\{1,4}(?:u001b|x1b|033|e(?=\[)))(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]{0,500}(?:\x07|\x1b\\)|[@-Z\\^_])?"
-    "|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b-\u200f\u202a-\u202e"
-    "\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\U000e0000-\U000e01ef]"
-    r"|\\{1,4}u(?i:00(?:0[0-8]|ad)|034f|061c|180e|200[b-f]|202[a-e]|206[0-9]|fe0[0-9a-f]|feff)"
+    # All begin with one of a set of characters: whatever else a long text has is passed over quickly.
+    rf"[{_UNSEEN}\\](?:(?<=\x1b){_SEQUENCE}|(?<=[{_UNSEEN}])"
+    rf"|(?<=\\)\\{{0,3}}(?:(?:u001b|x1b|033|e(?=\[)){_SEQUENCE}"
+    r"|u(?i:00(?:0[0-8]|ad)|034f|061c|180e|200[b-f]|202[a-e]|206[0-9]|fe0[0-9a-f]|feff)))"
 )
 """What a terminal does not show, as it is or as JSON escapes it: sequences of control, characters without a width."""
+
+MAX_SCANNED: Final = 16_000
+"""Characters of a text that are looked at in one go, where others have to wait for it."""
+_LETTERS: Final = "a-z\u00df-\u00f6\u00f8-\u024f\u03b1-\u03c9\u0430-\u045f"
+_CJK: Final = "\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7a3"
+_SEAM: Final = re.compile(
+    rf"(?<=[{_LETTERS}][{_LETTERS},.;:])[ ](?=[A-Z{_LETTERS}])|(?<=[{_CJK}])(?=[{_CJK}])", re.UNICODE
+)
+"""Between two words of a sentence: no secret goes on there but a private key that has begun."""
+_SIGNS_OF_CONTROL: Final = ("-----", "\x1b", "u001b", "\\x1b", "\\033", "\\e[")
+_LONGEST_CONTROL: Final = 600
+"""Characters that one of these may still mean something for."""
+_KEY_BEGIN: Final = re.compile(rf"-----BEGIN {_MARK}")
 
 _REST: Final = re.compile(rf"(\[secret: token\])(?:(?:{INVISIBLE.pattern})+[\w.-]+)+")
 
@@ -96,6 +114,39 @@ def hide_shapes(value: T) -> T:
     if not value or value.__class__ is str:  # most values: this is done several times for every call
         return cast("T", _hide_pieces(value)) if isinstance(value, str) else value
     return cast("T", _Walk().hide(value))
+
+
+def scannable_parts(text: str) -> Iterator[str]:
+    """Give a long text in parts of which none has half a secret, each about as long as is looked at in one go.
+
+    A text without sentences, or with a private key that does not end, is one part.
+    """
+    first = 0
+    while len(text) - first > MAX_SCANNED:
+        end = _end_of_part(text, first)
+        yield text[first:end]
+        first = end
+    yield text[first:]
+
+
+def _end_of_part(text: str, first: int) -> int:
+    end, looked_at = _seam(text, first + MAX_SCANNED), first
+    while (begun := _KEY_BEGIN.search(text, looked_at, end)) is not None:
+        closed = _KEY_END.search(text, begun.end())
+        if closed is None:
+            return len(text)
+        looked_at = closed.end()
+        if looked_at > end:
+            end = _seam(text, looked_at)
+    return end
+
+
+def _seam(text: str, after: int) -> int:
+    for seam in _SEAM.finditer(text, after):
+        around = text[max(seam.end() - _LONGEST_CONTROL, 0) : seam.end() + 100]
+        if not any(sign in around for sign in _SIGNS_OF_CONTROL):
+            return seam.end()
+    return len(text)
 
 
 def placeholder_in(text: str) -> str:

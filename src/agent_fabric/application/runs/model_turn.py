@@ -3,11 +3,12 @@
 import asyncio
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.llm import ChatClient, ChatClients, Notice, OnDelta
+from agent_fabric.domain.answer_limit import cut_answer
 from agent_fabric.domain.context_events import ContextCompacted, ContextTruncated
 from agent_fabric.domain.errors import FabricError, ModelError, ModelTimedOut
 from agent_fabric.domain.events import Body, ModelAnswered, ModelFailed
@@ -26,7 +27,7 @@ from agent_fabric.domain.runs.compaction import digest, instruction, summary_mes
 from agent_fabric.domain.runs.context_window import truncation_of
 from agent_fabric.domain.runs.state import Lane
 from agent_fabric.domain.runs.task import Priority
-from agent_fabric.domain.secret_shapes import hide_shapes
+from agent_fabric.domain.secret_shapes import MAX_SCANNED, hide_shapes, scannable_parts
 from agent_fabric.domain.tools import FINISH_TASK, ToolSpec
 
 
@@ -36,6 +37,8 @@ class ModelTurn:
 
     clients: ChatClients
     clock: Clock
+    scanning: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held while a long answer is looked at: one of them at a time."""
 
     async def __call__(
         self,
@@ -85,7 +88,7 @@ class ModelTurn:
         answer, _ = await self._attempt(asked, 1, time_left_s, priority, notice, None)
         if isinstance(answer, ModelAnswered):  # else the list of what was done stands in; by_model says so
             usage = answer.usage
-            if answer.content.strip():
+            if answer.content.strip() and not answer.cut:
                 summary, by_model = answer.content.strip(), True
         return (
             ContextCompacted(
@@ -112,14 +115,14 @@ class ModelTurn:
             async with self.clients.turn(asked.model, priority=priority, notice=notice) as client:
                 started = self.clock.monotonic()  # waiting for our turn, or for a download, is not working
                 egress = _egress(asked.model)
-                response = await _ask(client, asked, time_left_s, on_delta)
+                response = cut_answer(await _ask(client, asked, time_left_s, on_delta), asked.model.answer_chars)
         except FabricError as problem:
             return failed(problem, number, self.clock.monotonic() - started, egress), None
         usage = response.usage or _estimated(asked.messages, response)
         price = asked.model.price
         return ModelAnswered(
-            content=hide_shapes(response.content),
-            tool_calls=tuple(map(_without_secrets, response.tool_calls)),
+            content=await self._without_shapes(response.content),
+            tool_calls=tuple([await self._without_secrets(call) for call in response.tool_calls]),
             usage=usage,
             usage_estimated=response.usage is None,
             model=response.model,
@@ -129,20 +132,31 @@ class ModelTurn:
             problem=response.problem,
             cost=response.cost if response.cost is not None or price is None else price.of(usage),
             egress=egress,
+            cut=response.cut,
         ), response
 
+    async def _without_secrets(self, call: ToolCallRequest) -> ToolCallRequest:
+        arguments = await self._without_shapes(call.arguments)
+        if "\\u" in arguments:  # letters may be escaped, too
+            try:
+                given = json.loads(arguments)
+            except ValueError:
+                given = None  # it is no call either, and refused as such
+            hidden = hide_shapes(given)
+            if hidden is not given:
+                arguments = json.dumps(hidden, ensure_ascii=False)
+        return call if arguments == call.arguments else replace(call, arguments=arguments)
 
-def _without_secrets(call: ToolCallRequest) -> ToolCallRequest:
-    arguments = hide_shapes(call.arguments)
-    if "\\u" in arguments:  # letters may be escaped, too
-        try:
-            given = json.loads(arguments)
-        except ValueError:
-            given = None  # it is no call either, and refused as such
-        hidden = hide_shapes(given)
-        if hidden is not given:
-            arguments = json.dumps(hidden, ensure_ascii=False)
-    return call if arguments == call.arguments else replace(call, arguments=arguments)
+    async def _without_shapes(self, text: str) -> str:
+        """Return a text in which nothing looks like a secret; a long one is looked at in parts, others in between."""
+        if len(text) <= MAX_SCANNED:
+            return hide_shapes(text)
+        hidden: list[str] = []
+        async with self.scanning:
+            for part in scannable_parts(text):
+                hidden.append(hide_shapes(part))
+                await asyncio.sleep(0)
+        return "".join(hidden)
 
 
 class _Question(NamedTuple):
@@ -233,6 +247,8 @@ def failed(problem: FabricError, attempt: int, duration_s: float, egress: str = 
 
 def _estimated(messages: Sequence[Message], response: LLMResponse) -> Usage:
     asked = sum(estimate_tokens(message.content) for message in messages)
+    if response.cut:
+        return Usage(asked, response.cut // 4)  # of which the text may be the smaller part
     written = estimate_tokens(response.content) + sum(estimate_tokens(call.arguments) for call in response.tool_calls)
     return Usage(asked, written)
 

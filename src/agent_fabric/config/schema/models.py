@@ -52,6 +52,10 @@ class ModelConfig(Settings):
     """The share of likely words that the model chooses from."""
     max_tokens: int = Field(default=2048, ge=1)
     """The longest answer the model may give, in tokens."""
+    max_answer_chars: int | None = Field(default=None, ge=1_000, le=16_000_000)
+    """How many characters of one answer are taken: text, thoughts and the arguments of calls together. A longer one is
+    cut there, its connection is closed, and the model is told. Not set: 128,000, or 8 for each token of `max_tokens` if
+    that is more."""
     timeout_s: float = Field(default=600.0, gt=0, le=86_400)
     """How long one answer may take; a local model may have to be loaded first."""
     connect_timeout_s: float = Field(default=2.5, gt=0, le=86_400)

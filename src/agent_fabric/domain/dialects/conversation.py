@@ -38,6 +38,8 @@ _QUESTION_OF_HOW = r"(?i)\s*(?:how (?:do|can|would|should) (?:i|you|we|one)\b|ex
 _CALL_LIKE = ("{", "`", "<")
 """What answers begin with that may be calls; such are shown when they are whole."""
 _BEGINNING = rf'\s*\{{\s*"name"\s*:\s*"{_REPLY}"\s*,\s*"arguments"\s*:\s*\{{\s*"text"\s*:\s*"'
+_LONGEST_BEGINNING = 1_000
+"""Characters after which an answer that is no reply will not become one."""
 _WHOLE = r'(?:[^"\\]|\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[0-9a-fA-F]{4}|u(?![dD][89abAB])[0-9a-fA-F]{4}|[^u]))*'
 """As much of a string as has whole letters: half an escape, or half of a pair, may still be on its way."""
 _KNOWS = f'"{PASSAGES}": [{{'
@@ -80,29 +82,59 @@ def needs_a_look(said: str) -> bool:
 def reply_so_far(written: str) -> str | None:
     """Return what a model has said through `reply` until now; None: what it writes is not, or not yet, a reply."""
     begun = re.match(_BEGINNING, written)
-    if begun is None:
-        return None
-    whole = re.match(_WHOLE, written[begun.end() :])
+    return None if begun is None else _whole_letters(written[begun.end() :])[0]
+
+
+def _whole_letters(written: str) -> tuple[str, str]:
+    """Return as much of a JSON string as has whole letters, read, and what is left behind it."""
+    whole = re.match(_WHOLE, written)
     assert whole is not None  # it matches nothing at all, too
     try:
-        return str(json.loads(f'"{whole[0]}"', strict=False))
+        said = str(json.loads(f'"{whole[0]}"', strict=False))
     except ValueError:  # an escape that JSON does not have
-        return whole[0]
+        said = whole[0]
+    return said, written[whole.end() :]
 
 
 def spoken(on_delta: Callable[[str], None]) -> Callable[[str], None]:
     """Return a listener for pieces of an answer that passes on what is said to the person, and no calls."""
-    written, said = "", 0
+    return _Listener(on_delta)
 
-    def hear(piece: str) -> None:
-        nonlocal written, said
-        written += piece
-        text = reply_so_far(written) if written.lstrip().startswith(_CALL_LIKE) else written
-        if text is not None and len(text) > said:
-            on_delta(text[said:])
-            said = len(text)
 
-    return hear
+class _Listener:
+    """Finds out what an answer is, then reads on from where it was: an answer may be long, and have many pieces."""
+
+    def __init__(self, on_delta: Callable[[str], None]) -> None:
+        self._on_delta = on_delta
+        self._hear = self._find_out
+        self._unread = ""
+
+    def __call__(self, piece: str) -> None:
+        self._hear(piece)
+
+    def _find_out(self, piece: str) -> None:
+        written = self._unread = self._unread + piece
+        if not (begins := written.lstrip()):
+            return
+        if not begins.startswith(_CALL_LIKE):
+            self._hear = self._on_delta
+            self._on_delta(written)
+        elif begun := re.match(_BEGINNING, written):
+            self._hear, self._unread = self._reply, ""
+            self._reply(written[begun.end() :])
+        elif len(begins) > _LONGEST_BEGINNING:
+            self._hear, self._unread = _say_nothing, ""
+
+    def _reply(self, piece: str) -> None:
+        said, self._unread = _whole_letters(self._unread + piece)
+        if said:
+            self._on_delta(said)
+        if self._unread.startswith('"'):  # the words have ended
+            self._hear, self._unread = _say_nothing, ""
+
+
+def _say_nothing(piece: str) -> None:
+    """Take a piece of a call."""
 
 
 def _of_this_turn(messages: Sequence[Message]) -> Sequence[Message]:

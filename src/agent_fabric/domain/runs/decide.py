@@ -243,6 +243,8 @@ def _ask_model(state: RunState, lane: Lane) -> Action:
 def _judge_answer(state: RunState, lane: Lane) -> Action:
     """Decide about text without a tool call."""
     assert state.task is not None
+    if lane.answer_cut:
+        return _ask_for_less(state, lane)
     if lane.answer_problem:
         if not lane.repaired:
             return Record(lane.lane_id, (GuidanceGiven(reason="tool_call_unusable", message=lane.answer_problem),))
@@ -280,6 +282,22 @@ def _judge_answer(state: RunState, lane: Lane) -> Action:
     if doubts.ask_for and not lane.sent_back_unproven:
         return Record(lane.lane_id, (GuidanceGiven(reason="unproven", message=doubts.ask_for),))
     return Record(lane.lane_id, (PlainAnswerAccepted(payload=plain_payload(lane, payload, doubts)),))
+
+
+def _ask_for_less(state: RunState, lane: Lane) -> Record:
+    """Tell a model that its answer was cut; one that goes on and on is given up."""
+    if lane.asked_again < MAX_ASKED_AGAIN:
+        return Record(lane.lane_id, (GuidanceGiven(reason="answer_cut", message=lane.answer_problem),))
+    most = lane.model.answer_chars
+    return _give_up(
+        state,
+        lane,
+        code="model_answer_too_long",
+        message=f"The model {lane.model.model!r} gave {counted(lane.asked_again + 1, 'answer')} in a row that had more "
+        f"than {most:,} characters",
+        hint="Try another model with --model-key, or allow longer answers with `max_answer_chars` of the model; "
+        "`fabric logs show` has how these began.",
+    )
 
 
 def _ask_for_outputs(state: RunState, lane: Lane, missing: Sequence[str]) -> Record:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, assert_never
 
+from agent_fabric.domain.answer_limit import shown_of_cut
 from agent_fabric.domain.approval_events import ApprovalDecided, ApprovalRequested
 from agent_fabric.domain.approvals import Decision, Grant, Question, Reach
 from agent_fabric.domain.context_events import ContextCompacted, ContextTruncated
@@ -320,7 +321,7 @@ def _take_guidance(lane: Lane, body: GuidanceGiven) -> None:
             lane.sent_back_unproven = lane.idle_since_sent_back = True
         case "tool_call_unusable":
             lane.repaired = True
-        case "empty_answer" | "no_tool_use":
+        case "empty_answer" | "no_tool_use" | "answer_cut":
             lane.asked_again += 1
         case unknown:
             assert_never(unknown)
@@ -369,7 +370,8 @@ def _take_answer(state: RunState, lane: Lane, body: ModelAnswered) -> None:
     lane.last_failure = None
     lane.context_tokens = body.usage.prompt_tokens + body.usage.completion_tokens
     if body.content or body.tool_calls:
-        lane.messages.append(Message(Role.ASSISTANT, body.content, body.tool_calls))
+        content = shown_of_cut(body.content, body.cut) if body.cut else body.content
+        lane.messages.append(Message(Role.ASSISTANT, content, body.tool_calls))
     if body.tool_calls:
         lane.asked_again = 0
         lane.repaired = False
@@ -377,7 +379,7 @@ def _take_answer(state: RunState, lane: Lane, body: ModelAnswered) -> None:
         lane.pending = sorted(body.tool_calls, key=lambda call: call.tool == FINISH_TASK)
         lane.phase = LanePhase.TOOLS_DUE
     else:
-        lane.answer, lane.answer_problem = body.content, body.problem
+        lane.answer, lane.answer_problem, lane.answer_cut = body.content, body.problem, body.cut > 0
         lane.phase = LanePhase.ANSWERED
 
 

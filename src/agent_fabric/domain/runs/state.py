@@ -98,6 +98,8 @@ class Lane:
     passages: list[Mapping[str, Any]] = field(default_factory=list)
     """Passages of documents that it was told, or has looked up; only in a turn of a session."""
     answer_problem: str = ""
+    answer_cut: bool = False
+    """That answer was longer than answers may be, and is not whole."""
     """What is wrong with a tool call that this answer tried to make."""
     repaired: bool = False
     """The model was told once what was wrong with its call, and has not made a sound one since."""

@@ -256,6 +256,7 @@ def _settings(
         slots=slots or config.slots or (_OLLAMA_SLOTS if backend == "ollama" else None),
         remote=card.remote,
         builder=config.builder or "",
+        max_answer_chars=config.max_answer_chars,
         price=None
         if config.price is None
         else ModelPrice(

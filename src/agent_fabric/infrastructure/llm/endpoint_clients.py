@@ -16,11 +16,11 @@ class EndpointClients:
 
     def __init__(self, session: HttpSession) -> None:
         self._session = session
-        self._clients: dict[tuple[Endpoint, str, bool], OpenAICompatibleClient] = {}
+        self._clients: dict[tuple[Endpoint, str, bool, int], OpenAICompatibleClient] = {}
 
     def at(self, endpoint: Endpoint, settings: ModelSettings) -> OpenAICompatibleClient:
         """Return the client of a server that runs."""
-        key = (endpoint, str(settings.dialect), settings.strict_native)
+        key = (endpoint, str(settings.dialect), settings.strict_native, settings.answer_chars)
         if key not in self._clients:
             address = ServerAddress(
                 base_url=endpoint.base_url, secret=endpoint.api_key, connect_timeout_s=_CONNECT_TIMEOUT_S

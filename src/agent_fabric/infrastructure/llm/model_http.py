@@ -14,7 +14,6 @@ from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 
-from agent_fabric.application.ports.llm import OnDelta
 from agent_fabric.application.ports.secrets import Resolve
 from agent_fabric.config.secret_references import SecretReference, reference_in
 from agent_fabric.domain.addresses import is_loopback
@@ -27,12 +26,13 @@ from agent_fabric.domain.errors import (
     ModelRefused,
     ModelUnreachable,
 )
-from agent_fabric.domain.messages import LLMResponse, ModelSettings
-from agent_fabric.infrastructure.llm.ollama.chat_wire import StreamedChat
-from agent_fabric.infrastructure.llm.openai_wire import StreamedAnswer, error_text
+from agent_fabric.domain.messages import ModelSettings
+from agent_fabric.infrastructure.llm.openai_wire import error_text
 from agent_fabric.infrastructure.web.connection_failures import reason_of, tls_failure
 
 MAX_ANSWER_BYTES = 64 * 1024 * 1024
+MAX_REFUSAL_BYTES = 65_536
+"""Of an answer that says why there is none."""
 NO_TOOLS = "does not support tools"
 """What Ollama says about a model that cannot call them."""
 _LARGE = 1_000_000
@@ -157,7 +157,7 @@ class ModelHttp:
                 allow_redirects=False,
             ) as response:
                 if response.status != 200:
-                    said = self._without_secrets(await whole_body(response))
+                    said = self._without_secrets(await beginning_of(response, MAX_REFUSAL_BYTES))
                     raise refusal(response.status, said, response.headers, model, self.base_url)
                 return await read(response)
         except ModelError as problem:  # whoever reads the answer may quote it
@@ -266,16 +266,14 @@ async def lines_of(response: aiohttp.ClientResponse, most_bytes: int = MAX_ANSWE
     yield b"".join(rest)
 
 
-async def read_stream(
-    response: aiohttp.ClientResponse, reader: StreamedAnswer | StreamedChat, on_delta: OnDelta
-) -> LLMResponse:
-    """Read an answer as it comes; `on_delta` gets its text."""
-    async for line in lines_of(response):
-        if text := reader.feed(line):
-            on_delta(text)
-        if reader.done:
+async def beginning_of(response: aiohttp.ClientResponse, most_bytes: int) -> bytes:
+    """Read the first bytes of an answer; the rest is left."""
+    data = bytearray()
+    async for piece in response.content.iter_any():
+        data += piece
+        if len(data) >= most_bytes:
             break
-    return reader.answer()
+    return bytes(data[:most_bytes])
 
 
 def refusal(status: int, data: bytes, headers: Mapping[str, str], model: str, base_url: str) -> ModelError:

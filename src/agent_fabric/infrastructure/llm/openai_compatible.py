@@ -4,6 +4,7 @@ One session for all servers and runs: measured, aiohttp costs 0.5 ms of CPU a tu
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import aiohttp
 
@@ -15,15 +16,14 @@ from agent_fabric.domain.dialects.conversation import spoken
 from agent_fabric.domain.dialects.request_shape import shape_request
 from agent_fabric.domain.dialects.whole_files import file_from
 from agent_fabric.domain.errors import ConfigError, ModelError
-from agent_fabric.domain.messages import LLMResponse, Message, ModelSettings, ToolDialect, Usage
+from agent_fabric.domain.messages import DEFAULT_ANSWER_CHARS, LLMResponse, Message, ModelSettings, ToolDialect, Usage
 from agent_fabric.domain.models import ModelCard
 from agent_fabric.domain.tools import ToolSpec
+from agent_fabric.infrastructure.llm.answer_reader import read_stream, read_whole
 from agent_fabric.infrastructure.llm.model_http import (
     ModelHttp,
     ServerAddress,
     environment_only,
-    read_stream,
-    whole_body,
 )
 from agent_fabric.infrastructure.llm.openai_wire import (
     StreamedAnswer,
@@ -68,7 +68,7 @@ class OpenAICompatibleBackend:
     def __init__(self, session: HttpSession, resolve: Resolve = environment_only) -> None:
         self._session = session
         self._resolve = resolve
-        self._clients: dict[tuple[ServerAddress, str, bool], OpenAICompatibleClient] = {}
+        self._clients: dict[tuple[ServerAddress, str, bool, int], OpenAICompatibleClient] = {}
 
     async def ready(self, settings: ModelSettings, notice: Notice) -> "OpenAICompatibleClient":  # noqa: ARG002 - as every backend
         return self.client_for(settings)
@@ -79,11 +79,11 @@ class OpenAICompatibleBackend:
         Raises:
             ConfigError: a key or a certificate that the settings name does not exist.
         """
-        key = (ServerAddress.of(settings), settings.dialect, settings.strict_native)
+        key = (ServerAddress.of(settings), str(settings.dialect), settings.strict_native, settings.answer_chars)
         client = self._clients.get(key)
         if client is None:
             http = ModelHttp(self._session(), key[0], self._resolve)
-            client = self._clients[key] = OpenAICompatibleClient(http, settings.dialect, settings.strict_native)
+            client = self._clients[key] = OpenAICompatibleClient(http, *key[1:])
         return client
 
     async def listed(self, address: ServerAddress) -> Sequence[ModelCard] | None:
@@ -99,11 +99,18 @@ class OpenAICompatibleBackend:
 class OpenAICompatibleClient:
     """ChatClient of one server."""
 
-    def __init__(self, http: ModelHttp, dialect: str = ToolDialect.NATIVE, strict_native: bool = False) -> None:
+    def __init__(
+        self,
+        http: ModelHttp,
+        dialect: str = ToolDialect.NATIVE,
+        strict_native: bool = False,
+        answer_chars: int = DEFAULT_ANSWER_CHARS,
+    ) -> None:
         self._http = http
         self._url = http.base_url.rstrip("/") + "/chat/completions"
         self._dialect = ToolDialect(dialect)
         self._strict_native = strict_native
+        self._answer_chars = answer_chars
 
     async def chat(
         self,
@@ -135,10 +142,12 @@ class OpenAICompatibleClient:
 
         async def read(response: aiohttp.ClientResponse) -> LLMResponse:
             if on_delta is not None and "event-stream" in response.headers.get("content-type", ""):
-                return await read_stream(response, StreamedAnswer(), on_delta)
-            return parse_response(await whole_body(response))
+                return await read_stream(response, StreamedAnswer(), on_delta, self._answer_chars)
+            return await read_whole(response, parse_response, self._answer_chars)
 
         answer = await self._http.post(self._url, data, read, model=model)
+        if answer.cut:
+            return replace(answer, dialect=self._dialect)
         if shaped.writes_file:
             return file_from(self._dialect, answer, shaped.writes_file)
         return parse_answer(self._dialect, answer, tools, strict_native=self._strict_native)

@@ -16,6 +16,7 @@ from agent_fabric.domain.messages import LLMResponse, Message, Role, Usage
 from agent_fabric.domain.models import ModelCard, is_no_chat_model, parameters_from, parameters_in_name
 from agent_fabric.domain.tools import ToolSpec
 from agent_fabric.infrastructure.llm.wire_values import (
+    CHARS_PER_CALL,
     call_of,
     is_count,
     json_of,
@@ -26,6 +27,9 @@ from agent_fabric.infrastructure.llm.wire_values import (
     unusable,
     with_ids,
 )
+
+_THOUGHTS = ("reasoning_content", "reasoning")
+"""Where servers put what a model thinks before it answers."""
 
 
 def encode_request(
@@ -109,6 +113,8 @@ class StreamedAnswer:
         self._usage: Usage | None = None
         self._model = ""
         self._finish_reason = ""
+        self.size = 0
+        """Characters so far: text, thoughts and arguments."""
         self.done = False
         """The server has said that nothing follows."""
 
@@ -139,7 +145,12 @@ class StreamedAnswer:
             self._add_call(object_of(part, "a tool call"))
         text = text_of(delta.get("content"), "content")
         self._content.append(text)
+        self.size += len(text) + sum(len(optional_text(delta.get(key))) for key in _THOUGHTS)
         return text
+
+    def beginning(self) -> LLMResponse:
+        """Return the text that has come, of an answer whose rest is not wanted."""
+        return LLMResponse(content="".join(self._content), model=self._model)
 
     def answer(self) -> LLMResponse:
         """Return the whole.
@@ -166,8 +177,11 @@ class StreamedAnswer:
         if not isinstance(index, int) or isinstance(index, bool):
             raise unusable("a tool call has no proper index")
         function = object_of(part.get("function") or {}, "a tool call's function")
+        if index not in self._calls:
+            self.size += CHARS_PER_CALL
         call_id, name, arguments = self._calls.get(index, ("", "", []))
         arguments.append(text_of(function.get("arguments"), "arguments"))
+        self.size += len(arguments[-1])
         self._calls[index] = (
             call_id or text_of(part.get("id"), "a tool call's id"),
             name or text_of(function.get("name"), "a tool's name"),

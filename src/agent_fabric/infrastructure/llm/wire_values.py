@@ -14,6 +14,9 @@ from agent_fabric.domain.ids import CallId
 from agent_fabric.domain.json_schema import too_deep
 from agent_fabric.domain.messages import ToolCallRequest
 
+CHARS_PER_CALL = 64
+"""What a call without arguments counts as, so that calls are not for nothing."""
+
 
 def json_of(data: bytes) -> Any:
     """Read JSON, in which half a character (a lone surrogate, escaped) may stand: some models cut emoji in two."""

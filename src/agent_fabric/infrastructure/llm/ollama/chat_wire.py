@@ -15,6 +15,7 @@ from agent_fabric.domain.dialects.request_shape import ShapedRequest
 from agent_fabric.domain.messages import LLMResponse, Message, Role, ToolCallRequest, Usage
 from agent_fabric.domain.tools import BadArguments, arguments_from
 from agent_fabric.infrastructure.llm.wire_values import (
+    CHARS_PER_CALL,
     call_of,
     is_count,
     json_of,
@@ -122,6 +123,8 @@ class StreamedChat:
         self._usage: Usage | None = None
         self._model = ""
         self._finish_reason = ""
+        self.size = 0
+        """Characters so far: text, thoughts and arguments."""
         self.done = False
         """The server has said that nothing follows."""
 
@@ -139,15 +142,23 @@ class StreamedChat:
         message = object_of(part.get("message") or {}, "the message")
         if "message" not in part and "done" not in part:
             raise unusable("there is no message in it")
-        self._calls.extend(call_of(call) for call in list_of(message.get("tool_calls"), "tool_calls"))
+        for each in list_of(message.get("tool_calls"), "tool_calls"):
+            call = call_of(each)
+            self._calls.append(call)
+            self.size += len(call.arguments) + CHARS_PER_CALL
         text = text_of(message.get("content"), "content")
         self._content.append(text)
+        self.size += len(text) + len(optional_text(message.get("thinking")))
         self._model = optional_text(part.get("model")) or self._model
         if part.get("done") is True:
             self.done = True
             self._finish_reason = optional_text(part.get("done_reason"))
             self._usage = _usage(part)
         return text
+
+    def beginning(self) -> LLMResponse:
+        """Return the text that has come, of an answer whose rest is not wanted."""
+        return LLMResponse(content="".join(self._content), model=self._model)
 
     def answer(self) -> LLMResponse:
         """Return the whole.

@@ -1,7 +1,7 @@
 """ChatClients of one Ollama server: by `/v1/chat/completions`, or by `/api/chat` where the window must be set."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Unpack
 
 import aiohttp
@@ -14,7 +14,8 @@ from agent_fabric.domain.dialects.whole_files import file_from
 from agent_fabric.domain.errors import ContextExceeded, ModelAnswerUnusable, ModelRefused, ModelUnreachable
 from agent_fabric.domain.messages import LLMResponse, Message, ModelSettings, ToolDialect
 from agent_fabric.domain.tools import ToolSpec
-from agent_fabric.infrastructure.llm.model_http import NO_TOOLS, ModelHttp, read_stream, whole_body
+from agent_fabric.infrastructure.llm.answer_reader import read_stream, read_whole
+from agent_fabric.infrastructure.llm.model_http import NO_TOOLS, ModelHttp
 from agent_fabric.infrastructure.llm.ollama.chat_wire import OllamaOptions, StreamedChat, encode_chat, parse_chat
 from agent_fabric.infrastructure.llm.ollama.server import native_root
 
@@ -29,6 +30,7 @@ class OllamaChatClient:
         self._strict_native = settings.strict_native
         self._window = settings.context_window
         self._keep_alive = keep_alive
+        self._answer_chars = settings.answer_chars
 
     async def chat(
         self,
@@ -55,6 +57,8 @@ class OllamaChatClient:
         on_delta = spoken(on_delta) if on_delta is not None and shaped.talks else on_delta
         data = encode_chat(shaped, model, options, stream=on_delta is not None)
         answer = await self._post(data, model, on_delta)
+        if answer.cut:
+            return replace(answer, dialect=self._dialect)
         if shaped.writes_file:
             return file_from(self._dialect, answer, shaped.writes_file)
         return parse_answer(self._dialect, answer, tools, strict_native=self._strict_native)
@@ -62,8 +66,8 @@ class OllamaChatClient:
     async def _post(self, data: bytes, model: str, on_delta: OnDelta | None) -> LLMResponse:
         async def read(response: aiohttp.ClientResponse) -> LLMResponse:
             if on_delta is None:
-                return parse_chat(await whole_body(response))
-            return await read_stream(response, StreamedChat(), on_delta)
+                return await read_whole(response, parse_chat, self._answer_chars)
+            return await read_stream(response, StreamedChat(), on_delta, self._answer_chars)
 
         return await self._http.post(self._url, data, read, model=model)
 
