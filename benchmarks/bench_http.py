@@ -115,6 +115,11 @@ class Server:
         """A one-step run of ours."""
         return post(b"/run", ONE_STEP_OURS, self.token)
 
+    def peak_mb(self) -> float:
+        """Memory at its most."""
+        lines = Path(f"/proc/{self.process.pid}/status").read_text().splitlines()
+        return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1000
+
     def cpu_s(self) -> float:
         fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

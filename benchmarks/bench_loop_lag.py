@@ -1,11 +1,15 @@
-"""Event-loop lag of a server during runs, searches, a resume, an audit and a backup.
+"""Event-loop lag of a server during runs, searches, a resume, an audit, a backup and answers that do not end.
 
     python benchmarks/bench_loop_lag.py [--runs 20000] [--events 10000] [--at-once 50] [--model-ms 500] [--seconds 5]
+                                        [--long 10] [--long-mb 30] [--only-long]
 
 A probe inside the server sleeps 5 ms again and again and notes how much later it wakes. The store holds `--runs`
 settled runs and one of `--events` events that was interrupted. `--at-once` runs of ten turns are always in flight,
 begun one after another; the mock model takes `--model-ms` for an answer (a small local model takes longer).
 Beside each figure stands the lag of an idle process at the same time: what the machine itself adds.
+
+Then `--long` runs at a time ask a model whose answers have `--long-mb` megabytes (`agent_fabric.testing.long_answers`),
+and `/health` is asked beside them, one request after another. The floor is the same question to the server at rest.
 """
 
 import argparse
@@ -190,6 +194,65 @@ async def measure(server: Server, sampled: tuple[Path, Path], long: str, options
         await asyncio.gather(going, return_exceptions=True)
 
 
+FORMS = {
+    "text": "/run/stream?deltas=true",
+    "arguments": "/run/stream?deltas=true",
+    "reasoning": "/run/stream?deltas=true",
+    "text, in one piece": "/run",
+}
+"""Answers, and the door through which a model is asked for them: streamed, or not."""
+
+
+async def measure_long(server: Server, options: argparse.Namespace) -> None:
+    """Ask for answers that do not end, and `/health` beside them."""
+    headers = {"Authorization": f"Bearer {server.token}"}
+    timeout, url = aiohttp.ClientTimeout(total=600), f"http://127.0.0.1:{server.port}"
+    connector = aiohttp.TCPConnector(limit=0)
+    async with aiohttp.ClientSession(url, headers=headers, timeout=timeout, connector=connector) as session:
+
+        async def ask_health(into: list[float]) -> None:
+            while True:
+                before = time.monotonic()
+                async with session.get("/health") as answer:
+                    await answer.read()
+                into.append(1000 * (time.monotonic() - before))
+                await asyncio.sleep(PAUSE_S)
+
+        async def beside(work: Awaitable[object]) -> list[float]:
+            found: list[float] = []
+            asking = asyncio.create_task(ask_health(found))
+            await work
+            asking.cancel()
+            await asyncio.gather(asking, return_exceptions=True)
+            return sorted(found)
+
+        async def run(form: str) -> None:
+            task = f"[long={1000 * options.long_mb}] [as={form.partition(',')[0]}] go on"
+            async with session.post(
+                FORMS[form], json={"prompt": task, "pack": "adding", "model_key": "long"}
+            ) as answer:
+                body = await answer.read()
+                if answer.status >= 400 or b"All of it is done" not in body:
+                    raise SystemExit(f"{form}: {answer.status} {body[-300:]!r}")
+
+        print(
+            f"\n| {options.long} answers of {options.long_mb} MB | s | /health p50 ms | p99 | max "
+            "| at rest p50 | p99 | max | ratio of p99 | peak MB |"
+        )
+        print("|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|")
+        for form in FORMS:
+            await run(form)  # what is loaded when it is first needed is no part of it
+            rest = await beside(asyncio.sleep(options.seconds))
+            since = time.monotonic()
+            found = await beside(asyncio.gather(*(run(form) for _ in range(options.long))))
+            took = time.monotonic() - since
+            ratio = found[int(0.99 * len(found))] / rest[int(0.99 * len(rest))]
+            line = (
+                f"| {form} | {took:.2f} | {figures(found)} | {figures(rest)} | {ratio:.1f} | {server.peak_mb():.0f} |"
+            )
+            print(line, flush=True)
+
+
 async def prepare(server: Server) -> str:
     """Do one short run, which also starts the probe; return its id."""
     headers = {"Authorization": f"Bearer {server.token}"}
@@ -208,12 +271,21 @@ def main() -> None:
     parser.add_argument("--at-once", type=int, default=50)
     parser.add_argument("--model-ms", type=int, default=500)
     parser.add_argument("--seconds", type=float, default=5.0)
+    parser.add_argument("--long", type=int, default=10)
+    parser.add_argument("--long-mb", type=int, default=30)
+    parser.add_argument("--only-long", action="store_true")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         root, sampled = Path(folder, ".fabric"), (Path(folder, "server.lag"), Path(folder, "machine.lag"))
         model = subprocess.Popen([sys.executable, str(HERE / "mock_model.py")], stdout=subprocess.PIPE, text=True)
+        serving = [sys.executable, "-m", "agent_fabric.testing.long_answers"]
+        long_model = subprocess.Popen(serving, stdout=subprocess.PIPE, text=True)
         assert model.stdout is not None
+        assert long_model.stdout is not None
         environment = {
+            "FABRIC_MODELS__LONG__BASE_URL": f"{long_model.stdout.readline().strip()}/v1",
+            "FABRIC_MODELS__LONG__BACKEND": "generic",
+            "FABRIC_MODELS__LONG__MODEL": "long",
             "FABRIC_MODELS__QUALITY__BASE_URL": model.stdout.readline().strip(),
             "FABRIC_MODELS__QUALITY__BACKEND": "generic",
             "FABRIC_SPECIALISTS__ADDING__BUILDER": "bench_loop_lag:build",
@@ -237,17 +309,20 @@ def main() -> None:
         try:
             server = serve()
             short = asyncio.run(prepare(server))
-            server.stop()
-            asyncio.run(fill(root, options.runs))
-            long = asyncio.run(lengthen(root, short, options.events))
-            server = serve()
-            asyncio.run(prepare(server))
+            if not options.only_long:
+                server.stop()
+                asyncio.run(fill(root, options.runs))
+                long = asyncio.run(lengthen(root, short, options.events))
+                server = serve()
+                asyncio.run(prepare(server))
             print(f"{platform.machine()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
-            asyncio.run(measure(server, sampled, long, options))
+            if not options.only_long:
+                asyncio.run(measure(server, sampled, long, options))
+            asyncio.run(measure_long(server, options))
         finally:
             if server is not None:
                 server.stop()
-            for process in (machine, model):
+            for process in (machine, model, long_model):
                 process.terminate()
                 process.wait()
 

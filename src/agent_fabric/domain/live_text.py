@@ -8,7 +8,7 @@ from agent_fabric.domain.secrets import KnownSecrets
 
 _GAPS: Final = " \n\t\r"
 _ENDED: Final = re.compile("-----END [A-Z0-9 ]+-----")
-_OFTEN_LOOKED_AT: Final = 4_096
+_OFTEN_LOOKED_AT: Final = 1_024
 """Characters; what is longer is looked at again only when it has grown by a quarter, so that no text takes for ever."""
 
 

@@ -126,7 +126,8 @@ def scannable_parts(text: str) -> Iterator[str]:
         end = _end_of_part(text, first)
         yield text[first:end]
         first = end
-    yield text[first:]
+    if first < len(text):
+        yield text[first:]
 
 
 def _end_of_part(text: str, first: int) -> int:

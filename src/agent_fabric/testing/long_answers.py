@@ -2,7 +2,9 @@
 
 A request says in its task how much it gets and in which form: `[long=KB]` `[as=text|arguments|reasoning|word]`; a word
 has no spaces. Streams come in pieces as a model writes them, as fast as the reader takes them. When the model was told
-something after the task, or has been asked nothing of the kind, its answer is short.
+something after the task, or has been asked nothing of the kind, its answer is short. As a process:
+
+    python -m agent_fabric.testing.long_answers
 """
 
 import asyncio
@@ -75,13 +77,23 @@ class LongAnswers:
     """The server, and what it has sent."""
 
     def __init__(self) -> None:
+        self.port = 0
         self.sent = 0
         self.cut = 0
         """Answers whose reader closed the connection before their end."""
+        self._under_way = 0
+        self._idle = asyncio.Event()
+
+    async def idle(self) -> None:
+        """Wait until no answer is under way."""
+        async with asyncio.timeout(30):
+            await self._idle.wait()
 
     async def serve(self) -> asyncio.Server:
         """Listen on a free port of loopback."""
-        return await asyncio.start_server(self._connected, "127.0.0.1", 0, backlog=1024)
+        server = await asyncio.start_server(self._connected, "127.0.0.1", 0, backlog=1024)
+        self.port = server.sockets[0].getsockname()[1]
+        return server
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(asyncio.IncompleteReadError, ConnectionError):
@@ -89,11 +101,17 @@ class LongAnswers:
                 head = await reader.readuntil(b"\r\n\r\n")
                 match = re.search(rb"content-length: *(\d+)", head, re.IGNORECASE)
                 body = await reader.readexactly(int(match[1]) if match else 0)
+                self._under_way += 1
+                self._idle.clear()
                 try:
                     await self._answer(head, body, writer)
                 except ConnectionError:
                     self.cut += 1
                     raise
+                finally:
+                    self._under_way -= 1
+                    if not self._under_way:
+                        self._idle.set()
         writer.close()
 
     async def _answer(self, head: bytes, body: bytes, writer: asyncio.StreamWriter) -> None:
@@ -144,8 +162,10 @@ class LongAnswers:
 
 
 async def main() -> None:
-    server = await LongAnswers().serve()
-    sys.stdout.write(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}\n")
+    """Serve, and say where."""
+    model = LongAnswers()
+    server = await model.serve()
+    sys.stdout.write(f"http://127.0.0.1:{model.port}\n")
     sys.stdout.flush()
     await server.serve_forever()
 

@@ -43,3 +43,22 @@ def test_configured_secrets_are_held_back_too_with_spaces_or_without(size: int) 
 def test_words_are_shown_as_soon_as_they_are_complete() -> None:
     live = LiveText()
     assert [live.add("Hel"), live.add("lo "), live.add("you, the"), live.end()] == ["", "Hello ", "you, ", "the"]
+
+
+class Counted(KnownSecrets):
+    """Counts the characters that are looked at."""
+
+    looked_at = 0
+
+    def hide(self, value: str) -> str:  # type: ignore[override]  # texts only, as here
+        self.looked_at += len(value)
+        return super().hide(value)
+
+
+@pytest.mark.parametrize("known", [["hunter2hunter2"], ["correct horse battery"]], ids=["a-word", "with-gaps"])
+@pytest.mark.parametrize("text", ["x" * 60_000, f"{KEY[:70]}\n" + "a line of it\n" * 5_000, "words and more " * 4_000])
+def test_a_long_text_is_looked_at_a_few_times_however_many_pieces_it_has(known: list[str], text: str) -> None:
+    secrets = Counted(known)
+    pieces = shown(text, 5, secrets)
+    assert "".join(pieces) == hide_shapes(text)
+    assert secrets.looked_at < 16 * len(text)

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from agent_fabric.domain.secret_shapes import hide_shapes, placeholder_in
+from agent_fabric.domain.secret_shapes import MAX_SCANNED, hide_shapes, placeholder_in, scannable_parts
 
 KEY = "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjEAAAAABG5vbmU\n-----END OPENSSH PRIVATE KEY-----"
 STRIPE = "sk_" + "live_" + "51Hq" * 8
@@ -128,3 +128,41 @@ def test_no_text_takes_long(unit: str) -> None:
     started = time.process_time()
     hide_shapes(text)
     assert time.process_time() - started < 5
+
+
+PROSE = "The build was run again, and what it said is in the log of that day.\n"
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        f"see {STRIPE} there",
+        KEY,
+        f"{KEY[:60]}\n" + "a line of it that is not base64 at all\n" * 2_000 + "-----END OPENSSH PRIVATE KEY-----",
+        f"ghp_{'a1B2' * 4}\x1b[0m{'c3D4' * 5}",
+        f"{BODY[0]}\n{BODY[0]}\n{BODY[1]}\n-----END OPENSSH PRIVATE KEY-----",
+        "postgres://me:hunter2@db.corp/x",
+    ],
+    ids=["token", "key", "long-key", "in-pieces", "end-of-a-key", "password"],
+)
+@pytest.mark.parametrize("before", range(15_000, 17_000, 97))
+def test_no_part_of_a_long_text_has_half_a_secret(secret: str, before: int) -> None:
+    text = f"{(PROSE * 300)[:before]} and {secret} and then {PROSE * 400}"
+    parts = list(scannable_parts(text))
+    assert "".join(parts) == text
+    assert "".join(map(hide_shapes, parts)).replace("\x1b[0m", "") == hide_shapes(text)
+
+
+def test_parts_of_a_long_text_are_short() -> None:
+    for sentence in (
+        PROSE,
+        "Die Größe der Prüfsumme wäre über alle Maßen schön. ",
+        "Это было сделано снова. ",
+        "日本語です。",
+    ):
+        parts = list(scannable_parts(sentence * (200_000 // len(sentence))))
+        assert max(map(len, parts)) < MAX_SCANNED + 1_000
+
+
+def test_a_text_without_sentences_is_one_part() -> None:
+    assert list(map(len, scannable_parts("x" * 100_000))) == [100_000]

@@ -106,7 +106,7 @@ class _Listener:
 
     def __init__(self, on_delta: Callable[[str], None]) -> None:
         self._on_delta = on_delta
-        self._hear = self._find_out
+        self._hear: Callable[[str], None] = self._find_out
         self._unread = ""
 
     def __call__(self, piece: str) -> None:

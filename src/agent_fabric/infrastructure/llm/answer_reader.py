@@ -37,10 +37,10 @@ async def read_stream(
     shown = 0
     try:
         async for lines in _batches(response, _bytes_for(most)):
-            text = _feed(reader, lines, most)
-            if text and shown < most:
-                on_delta(text[: most - shown])
-                shown += len(text)
+            for text in _feed(reader, lines, most):
+                if shown < most:
+                    on_delta(text[: most - shown])
+                    shown += len(text)
             if reader.size > most:
                 raise _TooLong
             if reader.done:
@@ -71,14 +71,18 @@ def _bytes_for(most: int) -> int:
     return BYTES_PER_CHAR * most + ROOM
 
 
-def _feed(reader: StreamedAnswer | StreamedChat, lines: Sequence[bytes], most: int) -> str:
-    """Take in lines until the answer is complete or too long; return the text that they added."""
+def _feed(reader: StreamedAnswer | StreamedChat, lines: Sequence[bytes], most: int) -> list[str]:
+    """Take in lines until the answer is complete or too long; return the pieces of text that they added.
+
+    Where a server sends faster than it is read, they are one piece: whoever watches cannot follow them anyway.
+    """
     said = []
     for line in lines:
-        said.append(reader.feed(line))
+        if text := reader.feed(line):
+            said.append(text)
         if reader.done or reader.size > most:
             break
-    return "".join(said)
+    return ["".join(said)] if len(lines) == LINES_AT_ONCE and said else said
 
 
 async def _batches(response: aiohttp.ClientResponse, longest: int) -> AsyncIterator[list[bytes]]:
