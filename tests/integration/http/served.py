@@ -22,7 +22,7 @@ from agent_fabric.config.loader import read_config
 from agent_fabric.infrastructure.identity import argon2_passwords
 from agent_fabric.infrastructure.identity.local_token import local_token
 from agent_fabric.interfaces.http.app import create_app
-from agent_fabric.interfaces.http.connection import SOCKETS, Connection
+from agent_fabric.interfaces.http.connection import HEADERS, SOCKETS, Connection
 from agent_fabric.interfaces.http.live import LiveRuns
 from agent_fabric.interfaces.http.names import names_of
 from agent_fabric.interfaces.http.server import open_listener
@@ -177,7 +177,13 @@ async def served(
             app = create_app(fabric, live, hosts=names_of("127.0.0.1", port, ()), own_url=f"http://127.0.0.1:{port}")
             server = _Server(
                 uvicorn.Config(
-                    app, http=connection, lifespan="on", log_config=None, timeout_graceful_shutdown=1, **SOCKETS
+                    app,
+                    http=connection,
+                    lifespan="on",
+                    log_config=None,
+                    timeout_graceful_shutdown=1,
+                    headers=HEADERS,
+                    **SOCKETS,
                 )
             )
             serving = asyncio.create_task(server.serve(sockets=[listener]))

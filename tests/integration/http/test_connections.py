@@ -49,6 +49,21 @@ async def test_whoever_does_not_say_what_they_want_is_sent_away(tmp_path: Path, 
         assert (status, problem["code"]) == (408, "request_too_slow")
 
 
+async def test_no_answer_is_taken_for_something_else_than_it_says_it_is(tmp_path: Path) -> None:
+    async with served(tmp_path, connection=Hasty) as server:
+        paths = ("/openapi.json", "/runs", "/health", "/api/v1/sessions", "/docs", "/", "/nowhere", "/metrics")
+        for path in paths:
+            for headers in ({}, {"Authorization": "Bearer wrong"}, {"Host": "elsewhere.example"}):
+                answer = await server.client.get(path, headers=headers)
+                assert answer.headers.get_list("x-content-type-options") == ["nosniff"], (path, answer.status_code)
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+        async with asyncio.timeout(PATIENCE_S):
+            refused = await reader.read()
+        writer.close()
+        assert refused.startswith(b"HTTP/1.1 408 ")
+        assert refused.lower().count(b"x-content-type-options: nosniff") == 1
+
+
 async def test_whoever_has_said_it_may_wait_for_the_answer_and_come_back_later(tmp_path: Path) -> None:
     async with served(tmp_path, connection=Hasty) as server:
         reader, writer = await asyncio.open_connection("127.0.0.1", server.port)

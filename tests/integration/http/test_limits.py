@@ -154,6 +154,29 @@ async def test_many_logins_that_fail_have_to_wait_and_those_that_succeed_do_not_
         assert await log_in(ada["password"], "198.51.100.7") == 200, "elsewhere nobody is locked out"
 
 
+@pytest.mark.parametrize("address", ["", "203.0.113.5"])
+async def test_whoever_guesses_passwords_does_not_lock_out_the_code_of_the_owner(tmp_path: Path, address: str) -> None:
+    limits = {"login": "10/minute", "failures": "20/minute"}
+    async with served(tmp_path, trusted_proxies=["127.0.0.1"], also={"limits": limits}) as server:
+        ada = {"name": "ada", "password": "correct horse battery staple", "role": "viewer"}
+        assert (await server.client.post("/api/v1/users", json=ada)).status_code in {200, 201}
+        there = {"X-Forwarded-For": address} if address else {}
+
+        async def open_page(**wish: str) -> int:
+            return (await server.client.post("/api/v1/web/session", json=wish, headers=there)).status_code
+
+        guesses = [await open_page(username="ada", password=f"a wrong guess {n}") for n in range(12)]
+        assert guesses == [401] * 10 + [429] * 2
+        for number in range(15):  # more wrong credentials than one address may show
+            await server.client.get("/runs", headers={**there, **bearer(f"guess-{number}")})
+        assert await open_page(username="ada", password=ada["password"]) == 429
+        code = (await server.client.post("/api/v1/web/codes")).json()["code"]
+        # The code of the local owner counts on the server's own machine only.
+        assert await open_page(code=code) == (401 if address else 200)
+        wrong = [await open_page(code=f"guess-{number}") for number in range(12)]
+        assert wrong[-1] == 429, "codes are not guessed faster than passwords"
+
+
 async def test_forgetting_credentials_is_not_guessing(tmp_path: Path) -> None:
     async with served(tmp_path, also={"limits": {"local": True, "failures": "2/minute"}}) as server:
         del server.client.headers["Authorization"]

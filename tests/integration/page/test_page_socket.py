@@ -3,14 +3,17 @@
 import asyncio
 import json
 import random
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 from websockets.exceptions import ConnectionClosed
 
+from agent_fabric.interfaces.http.connection import LINGER_S
+from agent_fabric.interfaces.http.node_socket import PROVE_TIMEOUT_S
 from agent_fabric.interfaces.http.page.messages import MISUSED, InvalidMessage, Ping, read_message
-from agent_fabric.interfaces.http.page.socket import MAX_INVALID
+from agent_fabric.interfaces.http.page.socket import HELLO_TIMEOUT_S, MAX_INVALID
 from agent_fabric.interfaces.http.page.sockets import MAX_SOCKETS
 from agent_fabric.testing.scripted_model import Call, Say, Script
 from effort import effort, report
@@ -128,6 +131,27 @@ async def test_one_person_has_a_limited_number_of_sockets(tmp_path: Path) -> Non
             await one_more.say(type="hello", page_token=person.page_token)
             assert (await one_more.hear())["code"] == 4429
         done.set()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("path", "silence_s"), [("/api/v1/web/ws", HELLO_TIMEOUT_S), ("/api/v1/ws", PROVE_TIMEOUT_S)])
+async def test_a_socket_that_says_nothing_at_all_ends_when_the_guide_says_so(
+    tmp_path: Path, path: str, silence_s: float
+) -> None:
+    async with served(tmp_path) as server:
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+        origin = f"Origin: http://127.0.0.1:{server.port}\r\n" if "web" in path else ""
+        head = (
+            f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\n{origin}Upgrade: websocket\r\n"
+            "Connection: Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
+        )
+        writer.write(head.encode())
+        async with asyncio.timeout(PATIENCE_S):
+            assert b" 101 " in await reader.readline()
+            since = time.monotonic()
+            await reader.read()  # to the end of the connection; no goodbye is answered
+        assert silence_s - 1 < time.monotonic() - since < silence_s + LINGER_S + 3
+        writer.close()
 
 
 @pytest.mark.slow

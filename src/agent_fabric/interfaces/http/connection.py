@@ -30,6 +30,8 @@ WRAPPED = 16
 """Each byte of a body allows so many bytes around it: some clients send a body in very small chunks."""
 LINGER_S = 1.0
 """How long a refused client may go on sending: a connection closed at once would lose it the answer."""
+HEADERS: Final = [("x-content-type-options", "nosniff")]
+"""Sent with every answer: no browser may take it for something else than it says it is."""
 _END_OF_HEAD = b"\n\r\n"
 """Ends every head, and every body in chunks. Nothing else lets the parser come to the next request."""
 
@@ -244,6 +246,9 @@ class Connection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]  # chosen 
             self.config = _for_nodes(self.config)
             self.app_state = {**self.app_state, _TRANSPORT: self.transport}
         super().handle_websocket_upgrade()
+        opened = self.transport.get_protocol()
+        if hasattr(opened, "close_timeout"):
+            opened.close_timeout = LINGER_S  # a client that does not say goodbye is not waited for
         self.parser = None  # it refers to us, and nothing is parsed any more: both are freed at once
 
     def on_body(self, body: bytes) -> None:

@@ -11,7 +11,7 @@ from agent_fabric.bootstrap.server import build_server
 from agent_fabric.config.loader import Loaded
 from agent_fabric.domain.errors import StoreUnavailable
 from agent_fabric.interfaces.http.app import create_app
-from agent_fabric.interfaces.http.connection import Connection
+from agent_fabric.interfaces.http.connection import HEADERS, Connection
 from agent_fabric.interfaces.http.live import LiveRuns
 from agent_fabric.interfaces.http.names import names_of, url_of
 from agent_fabric.interfaces.http.server import open_listener
@@ -43,6 +43,7 @@ async def serving_inside(root: Path, loaded: Loaded) -> AsyncIterator[str]:
                 access_log=False,
                 proxy_headers=False,
                 server_header=False,
+                headers=HEADERS,
                 timeout_graceful_shutdown=1,
             )
         )

@@ -17,6 +17,7 @@ from agent_fabric.bootstrap.limits import Limits
 from agent_fabric.domain.errors import TooManyRequests
 from agent_fabric.domain.identity import Principal
 from agent_fabric.domain.plural import counted
+from agent_fabric.infrastructure.json_codec import load_json
 from agent_fabric.interfaces.http.addresses import Addresses
 from agent_fabric.interfaces.http.errors import problem
 from agent_fabric.interfaces.http.gate import PAGE_LOGIN, PUBLIC_PATHS, PUBLIC_PREFIXES, canonical, is_signed_path
@@ -54,7 +55,8 @@ class FailureLimit:
             return
         key = f"failures {source}"
         standing = await self._limits.strangers.look(key, rate)
-        if not standing.allowed:
+        # The page has limits of its own: whoever guesses passwords must not lock out the owner, who shows a code.
+        if not standing.allowed and canonical(scope["path"]) != PAGE_LOGIN:
             message = "Too many wrong credentials have come from this address"
             await _refuse(message, "failures", standing, scope, receive, send)
             return
@@ -99,12 +101,19 @@ class Limiting:
             await self._app(scope, receive, send)
 
     async def _log_in(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Limit logins. An attempt counts before it is made, so that concurrent ones count, too."""
+        """Limit logins. An attempt counts before it is made, so that concurrent ones count, too.
+
+        Codes that open the page are counted apart from passwords: those who guess one must not lock out the other.
+        """
         rate = self._limits.login
         if rate is None or scope["path"] not in LOGINS or scope["method"] != "POST":
             await self._app(scope, receive, send)
             return
-        key = f"login {self._addresses.source(scope)}"
+        shows_code = False
+        if scope["path"] == PAGE_LOGIN:
+            message = await receive()  # all of it: the gate has read it
+            shows_code, receive = _shows_code(message.get("body", b"")), _once_more(message, receive)
+        key = f"{'code' if shows_code else 'login'} {self._addresses.source(scope)}"
         standing = await self._limits.strangers.hit(key, rate)
         if not standing.allowed:
             message = "Too many logins have failed from this address"
@@ -190,6 +199,25 @@ def _nothing_to_guess(path: str) -> bool:
 def _shows_something(scope: Scope) -> bool:
     """Return whether a refused request carried credentials."""
     return scope["path"] in LOGINS or any(name in _CREDENTIALS for name, _ in scope["headers"])
+
+
+def _shows_code(body: bytes) -> bool:
+    """Return whether a login of the page is by a code, not by a password."""
+    try:
+        wish = load_json(body)
+    except ValueError:
+        return False
+    return isinstance(wish, dict) and bool(wish.get("code"))
+
+
+def _once_more(message: Message, receive: Receive) -> Receive:
+    """Let a message be received again."""
+    waiting = [message]
+
+    async def received() -> Message:
+        return waiting.pop() if waiting else await receive()
+
+    return received
 
 
 def _group_of(method: str) -> str:

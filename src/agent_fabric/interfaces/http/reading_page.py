@@ -91,7 +91,6 @@ HEADERS: Final = {
         f"default-src 'none'; connect-src 'self'; script-src {_hash(_PROGRAM)}; style-src {_hash(_STYLE)}; "
         "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
     ),
-    "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
 }
 """Let a browser run this program, and nothing else."""

@@ -26,7 +26,7 @@ from agent_fabric.domain.cluster import Role
 from agent_fabric.domain.errors import ConfigError, StoreUnavailable
 from agent_fabric.interfaces.http.access_log import AccessLog
 from agent_fabric.interfaces.http.app import create_app
-from agent_fabric.interfaces.http.connection import SEND_BUFFER_BYTES, SOCKETS, Connection
+from agent_fabric.interfaces.http.connection import HEADERS, SEND_BUFFER_BYTES, SOCKETS, Connection
 from agent_fabric.interfaces.http.live import LiveRuns
 from agent_fabric.interfaces.http.names import is_loopback, names_of, seen_from_here, url_of
 
@@ -182,6 +182,7 @@ class _Server(uvicorn.Server):
                 access_log=False,
                 proxy_headers=False,
                 server_header=False,
+                headers=HEADERS,
                 timeout_graceful_shutdown=max(1, int(0.2 * timeout_s)),
                 ssl_context_factory=None if tls is None else lambda *_: tls,
                 **SOCKETS,

@@ -73,7 +73,6 @@ class FileAnswer(Response):
             {
                 "content-length": str(opened.size),
                 "content-disposition": f"attachment; filename*=UTF-8''{quote(name, safe='')}",
-                "x-content-type-options": "nosniff",
                 "cache-control": "no-store",
             }
         )
