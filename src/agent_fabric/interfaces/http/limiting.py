@@ -111,8 +111,8 @@ class Limiting:
             return
         shows_code = False
         if scope["path"] == PAGE_LOGIN:
-            message = await receive()  # all of it: the gate has read it
-            shows_code, receive = _shows_code(message.get("body", b"")), _once_more(message, receive)
+            wish = await receive()  # all of it: the gate has read it
+            shows_code, receive = _shows_code(wish.get("body", b"")), _once_more(wish, receive)
         key = f"{'code' if shows_code else 'login'} {self._addresses.source(scope)}"
         standing = await self._limits.strangers.hit(key, rate)
         if not standing.allowed:
