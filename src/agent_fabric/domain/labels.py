@@ -14,6 +14,10 @@ from urllib.parse import urlsplit
 WORKSPACE_FILES: Final = "files of the workspace"
 NO_BOX: Final = "commands without a box"
 OTHER_RUNS: Final = "other runs"
+MACHINES: Final = "the list of machines"
+"""Names and labels of the fleet. The world must not have them; machines of the fleet may know of each other."""
+_MACHINE: Final = "node: "
+"""Begins the name of a machine of the fleet, as a source and as a destination."""
 DESCRIPTIONS: Final = "descriptions of tools of "
 """Begins the name of a source: what a tool server says about its tools."""
 
@@ -48,7 +52,9 @@ class Flow:
     searches: int = 0
     """Searches that went unasked while both labels held."""
     task_calls: int = 0
-    """Calls with addresses or arguments of the task that went unasked while both labels held."""
+    """Calls with addresses or arguments of the task, or of earlier calls, that went unasked while both labels held."""
+    sent: Collection[str] = frozenset()
+    """Calls to machines, each without its machine, that were made before the run had read anything private."""
 
     @property
     def results(self) -> Sequence[str]:
@@ -57,10 +63,16 @@ class Flow:
 
     def private_beside(self, destination: str) -> Sequence[str]:
         """Return the sources of private data, but for the destination itself: it knows what it said."""
-        return [source for source in self.private if source != destination]
+        known = {destination, MACHINES} if destination.startswith(_MACHINE) else {destination}
+        return [source for source in self.private if source not in known]
 
 
 NOTHING_READ: Final = Flow()
+
+
+def machine_source(name: str) -> str:
+    """Name a machine of the fleet as a source of untrusted text and private data, and as a destination of calls."""
+    return f"{_MACHINE}{name}"
 
 
 def file_written(path: str, run_id: str) -> str:

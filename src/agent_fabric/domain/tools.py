@@ -125,6 +125,8 @@ class ToolResult:
     """Where strangers' text in it came from, though the tool's own text is vouched for; empty: there is none."""
     private: str = ""
     """Where it read what the world must not have, apart from the workspace; empty: nowhere."""
+    vouched_for: bool = False
+    """An admin has said that whoever wrote it gives no orders, though its tool brings the text of others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -109,7 +109,7 @@ async def test_a_file_comes_in_an_answer_grows_and_a_file_goes_out(tmp_path: Pat
         created = (await server.fabric.reader.page(run["run_id"], after=-1, limit=1))[0].body
         assert isinstance(created, RunCreated)
         assert created.quotes is not None
-        assert created.quotes.untrusted == ("files sent on telegram",)
+        assert created.quotes.untrusted == created.quotes.private == ("files sent on telegram",)
         assert created.quotes.own_words == "Make it large."
         listed = (await server.client.get(f"/runs/{run['run_id']}/files")).json()["files"]
         assert [each["path"].partition("-")[2] for each in listed if each["path"].startswith("inbox/")] == ["to_be.txt"]

@@ -244,8 +244,8 @@ class HandleInbound:
         text = said.text
         if fetched.files:
             await self.store.files.put(run_id, fetched.files, now=self.clock.now())
-            untrusted = (*said.untrusted, f"files sent on {place.channel}")
-            quotes = Quoted(own_words=said.own_words, untrusted=untrusted)
+            sent = f"files sent on {place.channel}"  # whoever wrote them, the world must not have them
+            quotes = Quoted(own_words=said.own_words, untrusted=(*said.untrusted, sent), private=(sent,))
             text = "\n\n".join(filter(None, (text, files_note(fetched.files))))
         try:
             await self.send(

@@ -177,4 +177,7 @@ class BeginTurn:
 
 def _quoted(told: Mapping[str, Any] | None) -> Quoted | None:
     """Return which words of a message are its owner's; None: all of them are."""
-    return None if told is None else Quoted(own_words=str(told["own_words"]), untrusted=tuple(told["untrusted"]))
+    if told is None:
+        return None
+    private = tuple(told.get("private", ()))
+    return Quoted(own_words=str(told["own_words"]), untrusted=tuple(told["untrusted"]), private=private)

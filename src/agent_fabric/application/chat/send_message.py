@@ -91,7 +91,7 @@ class SendMessage:
                 "owner": owner_of(by),
                 "scopes": sorted(by.scopes),
                 "limited": limited,
-                **({"quotes": {"own_words": quotes.own_words, "untrusted": list(quotes.untrusted)}} if quotes else {}),
+                **({"quotes": _told(quotes)} if quotes else {}),
                 **({"has_files": True} if has_files else {}),
                 "by_itself": by_itself,
             },
@@ -126,6 +126,12 @@ class SendMessage:
         """
         require_owner(session, by)
         await self.queue.withdraw(SessionId(session.session_id), message_id)
+
+
+def _told(quotes: Quoted) -> dict[str, object]:
+    """Return which words of a message are its owner's, as the queue keeps it."""
+    private = {"private": list(quotes.private)} if quotes.private else {}
+    return {"own_words": quotes.own_words, "untrusted": list(quotes.untrusted), **private}
 
 
 def require_owner(session: Session, by: Principal) -> None:

@@ -13,7 +13,7 @@ from agent_fabric.domain import ed25519
 from agent_fabric.domain.acts import Act, Deed
 from agent_fabric.domain.errors import InvalidInputs, Unauthenticated
 from agent_fabric.domain.fleet.commands import Invite
-from agent_fabric.domain.fleet.nodes import Node, NodeId, labels_from, node_name, plain_name
+from agent_fabric.domain.fleet.nodes import TRUSTED, Node, NodeId, labels_from, node_name, plain_name
 from agent_fabric.domain.fleet.protocol import INVITE_PREFIX
 from agent_fabric.domain.identity import Kind, Principal
 
@@ -56,6 +56,10 @@ class InviteNode:
             kept = labels_from(labels or {})
         except ValueError as problem:
             raise InvalidInputs(f"{problem}") from None
+        if TRUSTED in kept:
+            raise InvalidInputs(
+                "An invitation trusts no machine", hint=f"When it has joined: fabric nodes label NAME {TRUSTED}=true"
+            )
         if not 1 <= uses <= MAX_USES or not 0 < lifetime_s <= MAX_LIFETIME_S:
             raise InvalidInputs(f"An invitation has 1 to {MAX_USES:,} uses, and lasts up to 30 days")
         now, token = self.clock.now(), f"{INVITE_PREFIX}{secrets.token_urlsafe(32)}"

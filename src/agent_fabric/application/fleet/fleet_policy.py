@@ -1,7 +1,7 @@
 """How calls to nodes are judged inside runs, and where node tools find the fleet. Light: every run imports it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from agent_fabric.domain.errors import FabricError, NodeUnavailable
@@ -9,12 +9,14 @@ from agent_fabric.domain.fleet.chosen_node import NODE_PREFIX
 from agent_fabric.domain.fleet.served_tools import MCP_PROXY, proxied_arguments, served_name
 from agent_fabric.domain.identity import Scope, holds_scope
 from agent_fabric.domain.policy.access import lacks_scope
-from agent_fabric.domain.policy.calls import Policy, ProposedCall
+from agent_fabric.domain.policy.calls import ProposedCall
+from agent_fabric.domain.policy.engine import RulePolicy
 from agent_fabric.domain.policy.verdicts import Ruling, Verdict
-from agent_fabric.domain.tools import Trust
+from agent_fabric.domain.tools import Effect, Trust
 
 if TYPE_CHECKING:
     from agent_fabric.application.fleet.remote_tools import RemoteTools
+    from agent_fabric.domain.fleet.nodes import Node
 
 NODE_COMMAND = "node-command"
 """The action of a workflow that carries out one command which was asked for from outside of a run."""
@@ -55,12 +57,14 @@ class FleetDoor:
 
 @dataclass(frozen=True, slots=True)
 class FleetPolicy:
-    """A `Policy` that judges calls to nodes by what is in force on the node, and all others as before.
+    """A `Policy` that judges calls to nodes by what is in force on the node and by what the run has read.
+
+    All other calls are judged as before.
 
     What a person may not do themselves, their runs may not do for them: calls to nodes need their scope `nodes`.
     """
 
-    inner: Policy
+    inner: RulePolicy
     door: FleetDoor
 
     @property
@@ -88,9 +92,32 @@ class FleetPolicy:
                 return Ruling(Verdict.ALLOW, f"There is no node {which!r}.", "unknown_node", call.tool)
             from agent_fabric.application.fleet.dispatch_command import Wish  # noqa: PLC0415 - only for nodes
 
-            return dispatch.judge(Wish(node=node, tool_name=tool_name, arguments=arguments, by=""))
+            ruling = dispatch.judge(Wish(node=node, tool_name=tool_name, arguments=arguments, by=""))
+            return _stricter(ruling, self._judge_sending(call, node, tool_name, arguments))
         except FabricError as problem:  # the tool says the same
             return Ruling(Verdict.ALLOW, problem.message, "unusable_node", call.tool)
+
+    def _judge_sending(
+        self, call: ProposedCall, node: "Node", tool_name: str, arguments: Mapping[str, Any]
+    ) -> Ruling | None:
+        """Decide whether a call may carry out what it carries: a machine is outside, as a tool server is."""
+        from agent_fabric.domain.fleet.read_back import surely_reads  # noqa: PLC0415 - only for nodes
+
+        effect = Effect.READS if surely_reads(tool_name, arguments) else Effect.LEAVES_SANDBOX
+        flow = replace(call.flow, private=()) if node.is_trusted_with_data else call.flow
+        return self.inner.judge_sending(replace(call, effect=effect, flow=flow))
+
+
+def _stricter(ruling: Ruling, sending: Ruling | None) -> Ruling:
+    """Return the stricter of what a machine's policies say about a call and what the labels of its run say.
+
+    An allowance of the labels is counted, so it is what the log names. If both ask, one answer covers one call.
+    """
+    if sending is None or ruling.verdict is Verdict.BLOCK:
+        return ruling
+    if sending.verdict is not Verdict.ASK or ruling.verdict is not Verdict.ASK:
+        return ruling if ruling.verdict is Verdict.ASK else sending
+    return Ruling(Verdict.ASK, f"{sending.reason} {ruling.reason}", sending.rule, ruling.subject)
 
 
 def may_operate(scopes: frozenset[str]) -> bool:

@@ -13,13 +13,13 @@ from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.fleet import CommandRepository, NodeRepository
 from agent_fabric.domain import ed25519
 from agent_fabric.domain.acts import Act, Deed
-from agent_fabric.domain.errors import InvalidInputs, NodeNotFound, NodeUnavailable
+from agent_fabric.domain.errors import Forbidden, InvalidInputs, NodeNotFound, NodeUnavailable
 from agent_fabric.domain.fleet.commands import CommandStatus
 from agent_fabric.domain.fleet.handshake import rotation_message
 from agent_fabric.domain.fleet.node_policy import PolicyProblem, node_policy
-from agent_fabric.domain.fleet.nodes import Node, NodeId, NodeStatus, labels_from, node_name
+from agent_fabric.domain.fleet.nodes import TRUSTED, Node, NodeId, NodeStatus, labels_from, node_name
 from agent_fabric.domain.fleet.protocol import CloseCode, Method
-from agent_fabric.domain.identity import Principal
+from agent_fabric.domain.identity import Principal, Scope
 
 ANSWER_TIMEOUT_S = 20.0
 
@@ -59,14 +59,21 @@ class OperateNodes:
         return await self._change(node, changes, by, Deed.NODE_CHANGED, f"name {name}")
 
     async def label(self, which: str, changes: Mapping[str, str | None], *, by: Principal) -> Node:
-        """Set labels, or remove those whose value is None."""
+        """Set labels, or remove those whose value is None.
+
+        Raises:
+            Forbidden: the label `trusted`, and whoever sets it is no admin, or is a run.
+        """
+        if changes.get(TRUSTED) is not None:
+            _require_admin(by)
         node = await self.find(which)
         labels = {key: value for key, value in {**node.labels, **changes}.items() if value is not None}
         try:
             kept = labels_from(labels)
         except ValueError as problem:
             raise InvalidInputs(str(problem)) from None
-        return await self._change(node, {"labels": kept}, by, Deed.NODE_CHANGED, "labels")
+        trust = f", {TRUSTED}={kept.get(TRUSTED, 'no')}" if TRUSTED in changes else ""
+        return await self._change(node, {"labels": kept}, by, Deed.NODE_CHANGED, f"labels{trust}")
 
     async def set_policy(self, which: str, document: Mapping[str, Any], *, by: Principal) -> Node:
         """Set the hub's policy for a node, and sync it; its own floor stays as it is (FC-032).
@@ -178,3 +185,10 @@ class OperateNodes:
         if changed is None:
             raise NodeUnavailable(f"{node.name} is revoked")
         return changed
+
+
+def _require_admin(by: Principal) -> None:
+    if by.run:
+        raise Forbidden("A run cannot trust a machine", hint="An admin does that, in a terminal of their own.")
+    if not by.may(Scope.ADMIN):
+        raise Forbidden(f"{by.name} may not trust a machine: it needs the scope 'admin'")

@@ -37,6 +37,11 @@ class RemoteTools:
         """Return the machines."""
         return await self.dispatch.nodes.list()
 
+    def vouches_for(self, which: str) -> bool:
+        """Tell whether an admin has said that what a machine says counts as the owner's words."""
+        node = self.dispatch.nodes.find_now(which)
+        return node is not None and node.is_vouched_for
+
     async def served(self, by: str) -> Sequence[ServedListing]:
         """Return the tools of MCP servers on all machines that are online."""
         return await self.catalogue.everywhere(self.dispatch, by)

@@ -118,4 +118,6 @@ def quoted_labels(run_id: RunId, left: Quoted, owner: str, task: Task) -> Quoted
         left,
         own_words="\n".join(filter(None, words)),
         untrusted=(*left.untrusted, *said.untrusted, *(() if own else (f"run {run_id} of {owner}",))),
+        private=(*left.private, *said.private),
+        addresses=(*left.addresses, *said.addresses),
     )

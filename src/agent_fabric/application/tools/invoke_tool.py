@@ -34,7 +34,7 @@ from agent_fabric.domain.policy.programs import BOXES
 from agent_fabric.domain.policy.verdicts import Ruling, Verdict
 from agent_fabric.domain.secret_shapes import hide_shapes, placeholder_in
 from agent_fabric.domain.secrets import KnownSecrets, defused, secrets_in
-from agent_fabric.domain.tools import BadArguments, Effect, ToolContext, ToolResult, ToolSpec, arguments_from
+from agent_fabric.domain.tools import BadArguments, Effect, ToolContext, ToolResult, ToolSpec, Trust, arguments_from
 
 if TYPE_CHECKING:  # what reads command lines takes its time
     from agent_fabric.domain.policy.outside import OutsideCall
@@ -275,15 +275,15 @@ class InvokeTool:
         def exposes() -> str:
             return noted or (self._fetched_by_commands(site) if spec.command_argument else "")
 
-        def erred(error_type: str, message: str) -> ToolErred:
+        def erred(error_type: str, message: str, *, vouched_for: bool = False) -> ToolErred:
             return ToolErred(
                 tool=call.tool,
                 error_type=error_type,
                 error_message=hide_shapes(message),
                 call_id=call.call_id,
                 changed=spec.effect is Effect.CHANGES_WORKSPACE,
-                origin=_origin(spec, exposes()),
-                private=_private(spec, boxed=boxed),
+                origin="" if vouched_for else _origin(spec, judged, exposes()),
+                private=_private(spec, judged, boxed=boxed),
                 duration_s=self.clock.monotonic() - started,
             )
 
@@ -299,13 +299,14 @@ class InvokeTool:
                     result = await _executor_of(pack).execute_tool(call.tool, given, context)
             result = shown.result(result)
             if not result.success:
-                return (erred("ToolFailed", result.error[:limit_chars] or "it gave no reason"),)
+                said = result.error[:limit_chars] or "it gave no reason"
+                return (erred("ToolFailed", said, vouched_for=result.vouched_for),)
             if edited:
                 result = replace(result, output={CHANGED_BY_PERSON: dict(args), **result.output})
             took_s = self.clock.monotonic() - started
             if not result.exposes and (exposed := exposes()):
                 result = replace(result, exposes=exposed)
-            return (await self._returned(call, spec, result, took_s, limit_chars, boxed=boxed),)
+            return (await self._returned(call, spec, result, took_s, terms),)
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if task is None or task.cancelling():
@@ -362,12 +363,12 @@ class InvokeTool:
         spec: ToolSpec,
         result: ToolResult,
         duration_s: float,
-        limit_chars: int,
-        *,
-        boxed: bool,
+        terms: "_Terms",
     ) -> ToolReturned:
+        judged = terms.judged
         output, text = plain(hide_shapes(result.output))
-        shown, whole = fit(output, text, limit_chars)
+        shown, whole = fit(output, text, terms.limit_chars)
+        origin = "" if result.vouched_for else _origin(spec, judged, result.exposes, result.origin)
         return ToolReturned(
             tool=call.tool,
             result=shown,
@@ -381,9 +382,9 @@ class InvokeTool:
             wrote=hide_shapes(result.wrote),
             cites=hide_shapes(result.cites),
             trust=spec.trust,
-            origin=hide_shapes(_origin(spec, result.exposes, result.origin)),
-            from_outside=not spec.trust.vouched_for and (not spec.server or bool(spec.sends_to)),
-            private=result.private or _private(spec, boxed=boxed),
+            origin=hide_shapes(origin),
+            from_outside=_is_from_outside(spec),
+            private=result.private or _private(spec, judged, boxed=terms.boxed),
             signals=tuple(sorted({*await self._signs_in(words_in(output)), *await self._signs_in(result.unread)})),
             duration_s=duration_s,
         )
@@ -419,13 +420,24 @@ class _Shown:
         return replace(result, output=defused(result.output), error=self.text(result.error))
 
 
-def _origin(spec: ToolSpec, exposes: str, origin: str = "") -> str:
+def _origin(spec: ToolSpec, judged: ProposedCall, exposes: str, origin: str = "") -> str:
     """Say where text came from that nobody vouches for; empty: the owner or the workspace wrote it."""
+    if spec.trust is Trust.NODE and judged.server:
+        return judged.server
     return exposes if spec.trust.vouched_for else f"{spec.trust.value}: {spec.server or origin or spec.name}"
 
 
-def _private(spec: ToolSpec, *, boxed: bool) -> str:
+def _is_from_outside(spec: ToolSpec) -> bool:
+    """Tell whether addresses in a result count as read; a machine prints what a command of the model made."""
+    if spec.trust.vouched_for or spec.trust is Trust.NODE:
+        return False
+    return not spec.server or bool(spec.sends_to)
+
+
+def _private(spec: ToolSpec, judged: ProposedCall, *, boxed: bool) -> str:
     """Say where a call has read what the world must not have, apart from the workspace."""
+    if spec.trust is Trust.NODE and judged.server:
+        return judged.server
     if spec.server and spec.private:
         return f"{spec.trust.value}: {spec.server}"
     return NO_BOX if spec.command_argument and not boxed else ""

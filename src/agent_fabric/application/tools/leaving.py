@@ -23,8 +23,8 @@ def command_that_leaves(call: ProposedCall, site: CallSite) -> "OutsideCall | No
     Raises:
         CannotRunOutside: it needs the outside, and cannot run there.
     """
-    if not site.outside_allowed or not call.command or secrets_in(call.args):
-        return None
+    if not site.outside_allowed or not call.command or call.sends_to or secrets_in(call.args):
+        return None  # what goes to a machine of the fleet runs there
     from agent_fabric.domain.policy.outside import outside_call  # noqa: PLC0415 - see above
 
     try:

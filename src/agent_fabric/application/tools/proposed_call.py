@@ -4,7 +4,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from agent_fabric.application.tools.call_site import CallSite
-from agent_fabric.domain.labels import values_stand_in
+from agent_fabric.domain.fleet.chosen_node import machine_of, sent_key, without_machine
+from agent_fabric.domain.labels import machine_source, values_stand_in
 from agent_fabric.domain.policy.calls import ProposedCall
 from agent_fabric.domain.policy.programs import BOXES
 from agent_fabric.domain.tools import Effect, ToolSpec
@@ -26,6 +27,8 @@ def proposed(
     known = (spec.parameters.get("properties") or {}).keys()
     local = {spec.url_argument, *spec.local_arguments}
     carried = {name: value for name, value in args.items() if name not in local}
+    machine = machine_of(spec, args)
+    told = without_machine(args) if machine else args
     return ProposedCall(
         tool=spec.name,
         args=args,
@@ -39,15 +42,23 @@ def proposed(
         by_itself=site.by_itself,
         scopes=site.scopes,
         flow=flow,
-        server=f"{spec.trust.value}: {spec.server}" if spec.server else "",
-        sends_to=spec.sends_to,
-        from_task=guarded and values_stand_in(flow.task, args, known),
+        server=_carried_out_by(spec, machine),
+        sends_to=f"the machine {machine}" if machine and not spec.server else spec.sends_to,
+        from_task=guarded and values_stand_in(flow.task, told, known),
+        sent_before=guarded and bool(machine) and sent_key(spec.name, args) in flow.sent,
         only_address=not guarded or values_stand_in(flow.task, carried, known),
         reads_once=spec.reads_once,
         commands_reach=commands_reach if spec.command_argument and sandbox in BOXES else "",
         workspace=site.target,
         limits=site.limits,
     )
+
+
+def _carried_out_by(spec: ToolSpec, machine: str) -> str:
+    """Name who carries a call out; a tool server on a machine is the machine."""
+    if machine:
+        return machine_source(machine)
+    return f"{spec.trust.value}: {spec.server}" if spec.server else ""
 
 
 def _path_arguments(spec: ToolSpec, args: Mapping[str, Any]) -> Iterator[str]:

@@ -1,6 +1,7 @@
 """The machine that a run is about: what its model is told, and what its calls to machines mean. Light and pure."""
 
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
@@ -10,12 +11,40 @@ from agent_fabric.domain.tools import ToolSpec, Trust, object_schema
 NODE_PREFIX: Final = "node_"
 """What the tools of agents on nodes are called: `node_run_command`."""
 NODE_ARGUMENT: Final = "node"
+A_MACHINE: Final = "a machine of the fleet"
+"""Where the arguments of a tool go that names its machine with each call."""
+MAX_KEY_CHARS: Final = 4_000
+"""Of a call that is remembered."""
 
 
 def goes_to_node(spec: ToolSpec) -> bool:
     """Tell whether calls of a tool go to a machine that they name."""
     named = NODE_ARGUMENT in spec.parameters.get("properties", {})
     return named and spec.trust is Trust.NODE and spec.name.startswith(NODE_PREFIX)
+
+
+def machine_of(spec: ToolSpec, args: Mapping[str, Any]) -> str:
+    """Return the machine that a call goes to, as the call names it; empty: to none, or it names none."""
+    if spec.trust is not Trust.NODE:
+        return ""
+    served = served_name(spec.name)
+    if served is not None:
+        return served.node
+    named = args.get(NODE_ARGUMENT) if NODE_ARGUMENT in spec.parameters.get("properties", {}) else None
+    return named if isinstance(named, str) else ""
+
+
+def without_machine(args: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a call tells its machine: everything but which one it is."""
+    return {name: value for name, value in args.items() if name != NODE_ARGUMENT}
+
+
+def sent_key(tool: str, args: Mapping[str, Any]) -> str:
+    """Return what identifies a call to machines, whichever it goes to; empty: it is none, or too long to remember."""
+    if not tool.startswith(NODE_PREFIX) or NODE_ARGUMENT not in args:
+        return ""
+    key = json.dumps([tool, without_machine(args)], sort_keys=True, ensure_ascii=False, default=str)
+    return key if len(key) <= MAX_KEY_CHARS else ""
 
 
 def offered_about(tools: Iterable[ToolSpec], node: str) -> tuple[ToolSpec, ...]:

@@ -20,6 +20,18 @@ _VALUE: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,126})?")
 FACTS: Final = "fact."
 """Labels that a node reports itself begin so. They never select policy."""
 MAX_LABELS: Final = 64
+TRUSTED: Final = "trusted"
+"""The label by which an admin trusts a machine; one of `TrustedFor`."""
+
+
+class TrustedFor(StrEnum):
+    """What a machine is trusted with; without the label, with nothing."""
+
+    TEXT = "text"
+    """What it says counts as the owner's words: nobody else can write into its logs and files."""
+    DATA = "data"
+    """Private data may go there without a question."""
+    BOTH = "true"
 
 
 class NodeStatus(StrEnum):
@@ -61,6 +73,16 @@ class Node:
     """Why it is in conflict, or the code that two people compare while it is pending."""
     reported: Mapping[str, Any] = field(default_factory=dict)
     """What it said when it connected last: floor, uid, version, capabilities, tool servers."""
+
+    @property
+    def is_trusted_with_data(self) -> bool:
+        """Whether private data that a run has read elsewhere may go there without a question."""
+        return self.labels.get(TRUSTED) in {TrustedFor.DATA, TrustedFor.BOTH}
+
+    @property
+    def is_vouched_for(self) -> bool:
+        """Whether what it says counts as the owner's words."""
+        return self.labels.get(TRUSTED) in {TrustedFor.TEXT, TrustedFor.BOTH}
 
     @property
     def floor(self) -> Mapping[str, Any]:
@@ -146,6 +168,8 @@ def labels_from(pairs: Mapping[str, str]) -> dict[str, str]:
     for name, value in pairs.items():
         if not _LABEL.fullmatch(name) or name.startswith(FACTS) or not _VALUE.fullmatch(value):
             raise ValueError(f"{name[:80]}={value[:80]} cannot be a label: write name=value, without {FACTS}")
+    if pairs.get(TRUSTED, TrustedFor.BOTH) not in list(TrustedFor):
+        raise ValueError(f"{TRUSTED} is `true`, or only `text` or `data`; {TRUSTED}- takes the trust away")
     if len(pairs) > MAX_LABELS:
         raise ValueError(f"a node has at most {MAX_LABELS} labels")
     return dict(pairs)

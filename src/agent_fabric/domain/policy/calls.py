@@ -42,11 +42,14 @@ class ProposedCall:
     flow: Flow = NOTHING_READ
     """What the run has read so far, and sent unasked."""
     server: str = ""
-    """The tool server that carries it out, as `Flow` names it as a source."""
+    """The tool server or the machine that carries it out, as `Flow` names it as a source."""
     sends_to: str = ""
-    """Where its arguments go outside this machine: a tool server, the search engine. Empty: nowhere, or to `urls`."""
+    """Where its arguments go outside this machine: a tool server, a machine of the fleet, the search engine. Empty:
+    nowhere, or to `urls`."""
     from_task: bool = False
     """Every value of its arguments stands verbatim in the task."""
+    sent_before: bool = False
+    """The same was sent to another machine before the run had read anything private."""
     only_address: bool = True
     """Nothing but its address leaves the machine, apart from values that stand in the task."""
     reads_once: bool = False

@@ -65,6 +65,8 @@ def floors(
     if profile is Profile.WORKSPACE:
         yield from _workspace_floors(call, invocation, part)
     yield from rule_command(call, part, only_reads=only_reads(invocation), effect=sends(invocation))
+    if call.sends_to:
+        yield from rule_outgoing(call, part, outgoing, trusted_domains)
 
 
 def unboxed(call: ProposedCall, part: Part) -> Iterator[Ruling]:

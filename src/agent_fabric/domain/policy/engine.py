@@ -24,6 +24,8 @@ from agent_fabric.domain.policy.verdicts import EXACTLY, Ruling, Verdict
 if TYPE_CHECKING:
     from agent_fabric.domain.policy.parts import Part
 
+MAX_SUBJECT_CHARS = 500
+"""Of a command, in the reason why it asks; the call itself is shown whole."""
 _STRICTNESS = {Verdict.ALLOW: 0, Verdict.ASK: 1, Verdict.BLOCK: 2}
 
 
@@ -83,6 +85,16 @@ class RulePolicy:
         profile = self.profile.for_call(call)
         limits = tuple(_limits(call, self.capabilities))
         return tuple(self._part(profile, call, part, limits) for part in parts_of(call))
+
+    def judge_sending(self, call: ProposedCall) -> Ruling | None:
+        """Decide whether a call may carry out what it carries, whatever it does there; None: nothing is against it."""
+        from agent_fabric.domain.policy.outgoing import rule_outgoing  # noqa: PLC0415 - see above
+        from agent_fabric.domain.policy.parts import Part  # noqa: PLC0415 - see above
+
+        subject = call.command[:MAX_SUBJECT_CHARS] or call.tool
+        part = Part(subject=subject, alike=f"{call.tool} to {call.destination}")
+        said = list(rule_outgoing(call, part, self.outgoing, self._trusted_domains()))
+        return strictest(said) if said else None
 
     def _part(self, profile: Profile, call: ProposedCall, part: "Part", limits: tuple[Ruling, ...]) -> Judgement:
         from agent_fabric.domain.policy.defaults import default, floors, outside_roots, unboxed  # noqa: PLC0415 - see above

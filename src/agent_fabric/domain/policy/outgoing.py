@@ -1,9 +1,9 @@
 """What may leave the machine unasked: the one rule over the two labels of `labels`.
 
 While a run is exposed and private, an outgoing call goes unasked only if it cannot carry data: its address stood
-verbatim in the task or in what was read, or its arguments stood in the task; each a bounded number of times, since
-choosing among them can spell. Everything that the model composed asks. What a call would *do* outside asks as soon as
-the run is exposed.
+verbatim in the task or in what was read, or its arguments stood in the task or were sent before anything private was
+read; each a bounded number of times, since choosing among them can spell. Everything that the model composed asks. What
+a call would *do* outside asks as soon as the run is exposed.
 """
 
 import re
@@ -16,7 +16,13 @@ from agent_fabric.domain.policy.globs import domain_fits
 from agent_fabric.domain.policy.hosts import host_of
 from agent_fabric.domain.policy.outgoing_limits import OutgoingLimits
 from agent_fabric.domain.policy.parts import Part
-from agent_fabric.domain.policy.rule_names import ADDRESS_IN_TASK, ADDRESS_READ, ARGUMENTS_IN_TASK, SEARCHED
+from agent_fabric.domain.policy.rule_names import (
+    ADDRESS_IN_TASK,
+    ADDRESS_READ,
+    ARGUMENTS_IN_TASK,
+    ARGUMENTS_SENT_BEFORE,
+    SEARCHED,
+)
 from agent_fabric.domain.policy.verdicts import Ruling, Verdict
 from agent_fabric.domain.tools import SEARCH_ENGINE, Effect
 
@@ -84,6 +90,11 @@ def _rule_on_data(call: ProposedCall, part: Part, limits: OutgoingLimits) -> Rul
         if call.effect is Effect.READS and call.from_task:
             allowed = Ruling(Verdict.ALLOW, "Its arguments stand in the task.", ARGUMENTS_IN_TASK, part.subject)
             return _within_task_calls(allowed, call, part, limits)
+        if call.effect is Effect.READS and call.sent_before:
+            reason = "The same was sent before the run had read private data."
+            return _within_task_calls(
+                Ruling(Verdict.ALLOW, reason, ARGUMENTS_SENT_BEFORE, part.subject), call, part, limits
+            )
         return _asking(part, f"{part.subject!r} would send what the model wrote to {call.sends_to}. {_read(call)}")
     if call.urls and not call.sends:
         return _rule_on_addresses(call, part, limits)

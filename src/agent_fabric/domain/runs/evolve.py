@@ -205,7 +205,7 @@ def _evolve_workflow(state: RunState, workflow: "WorkflowState", event: Event) -
         _evolve_run(state, event)
     match event.body:
         case ToolCalled() as body:
-            note_call(state, body.rule)
+            note_call(state, body)
         case ToolReturned() | ToolErred() as body:
             state.seconds += body.duration_s
             step = workflow.steps.get(event.lane) if event.lane is not None else None
@@ -250,7 +250,7 @@ def _evolve_lane(state: RunState, lane: Lane, event: Event) -> None:
             lane.began_with = body.args
             lane.began_outside = body.outside is not None
             lane.worked = lane.worked or body.tool != FINISH_TASK
-            note_call(state, body.rule)
+            note_call(state, body)
         case ToolReturned() as body:
             _take_result(state, lane, body, event)
         case ToolErred() as body:

@@ -3,11 +3,13 @@
 import json
 from collections.abc import Iterable, Mapping
 from itertools import islice
-from typing import Any
+from typing import Any, Final
 
-from agent_fabric.domain.events import RunCreated, ToolErred, ToolReturned
+from agent_fabric.domain.events import RunCreated, ToolCalled, ToolErred, ToolReturned
+from agent_fabric.domain.fleet.chosen_node import sent_key
 from agent_fabric.domain.labels import (
     DESCRIPTIONS,
+    MACHINES,
     MAX_ADDRESSES,
     WORKSPACE_FILES,
     Flow,
@@ -16,10 +18,20 @@ from agent_fabric.domain.labels import (
     addresses_written,
 )
 from agent_fabric.domain.memory.knowledge import PRIVATE, Knowledge
-from agent_fabric.domain.policy.rule_names import ADDRESS_IN_TASK, ADDRESS_READ, ARGUMENTS_IN_TASK, SEARCHED
+from agent_fabric.domain.policy.rule_names import (
+    ADDRESS_IN_TASK,
+    ADDRESS_READ,
+    ARGUMENTS_IN_TASK,
+    ARGUMENTS_SENT_BEFORE,
+    SEARCHED,
+)
 from agent_fabric.domain.runs.state import RunState
 from agent_fabric.domain.runs.task import Quoted
 from agent_fabric.domain.tools import ToolSpec
+
+MAX_SENT: Final = 200
+"""Calls to machines that a run remembers; later ones count as composed by the model."""
+_TASK_CALLS: Final = frozenset({ADDRESS_IN_TASK, ARGUMENTS_IN_TASK, ARGUMENTS_SENT_BEFORE})
 
 
 def begin_labels(state: RunState, body: RunCreated) -> None:
@@ -70,11 +82,15 @@ def note_knowledge(state: RunState, known: Knowledge | None) -> None:
         note_private(state, (PRIVATE,))
 
 
-def note_call(state: RunState, rule: str) -> None:
-    """Count a call that went unasked because of an allowance."""
+def note_call(state: RunState, body: ToolCalled) -> None:
+    """Count a call that went unasked because of an allowance, and remember one that cannot hold private data."""
+    rule = body.rule
     state.fetches += rule == ADDRESS_READ
     state.searches += rule == SEARCHED
-    state.task_calls += rule in {ADDRESS_IN_TASK, ARGUMENTS_IN_TASK}
+    state.task_calls += rule in _TASK_CALLS
+    harmless = len(state.sent) < MAX_SENT and all(source == MACHINES for source in state.private)
+    if harmless and (key := sent_key(body.tool, body.args)):
+        state.sent.add(key)
 
 
 def note_exposed(state: RunState, sources: Iterable[str]) -> None:
@@ -123,6 +139,7 @@ def flow_of(state: RunState) -> Flow:
         fetches=state.fetches,
         searches=state.searches,
         task_calls=state.task_calls,
+        sent=state.sent,
     )
 
 

@@ -197,7 +197,9 @@ class RunState:
     searches: int = 0
     """Searches that went unasked while it was."""
     task_calls: int = 0
-    """Calls with addresses or arguments of the task that went unasked while it was."""
+    """Calls with addresses or arguments of the task, or of earlier calls, that went unasked while it was."""
+    sent: set[str] = field(default_factory=set)
+    """Calls to machines, each without its machine, that were made before the run had read anything private."""
     steps: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0

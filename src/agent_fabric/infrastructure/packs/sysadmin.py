@@ -6,11 +6,12 @@ from typing import Any, Final
 
 from agent_fabric.application.fleet.fleet_policy import FLEET_PLAN, NODE_COMMAND, NODE_RUN, FleetDoor
 from agent_fabric.domain.errors import FabricError
-from agent_fabric.domain.fleet.chosen_node import NODE_ARGUMENT, NODE_PREFIX
+from agent_fabric.domain.fleet.chosen_node import A_MACHINE, NODE_ARGUMENT, NODE_PREFIX
 from agent_fabric.domain.fleet.commands import CommandStatus, NodeCommand
 from agent_fabric.domain.fleet.node_tools import NODE_TOOLS, NOT_FOR_AGENTS
 from agent_fabric.domain.fleet.read_back import may_have_happened, surely_reads
 from agent_fabric.domain.fleet.served_tools import MCP_PROXY, ServedTool, proxied_arguments, served_name
+from agent_fabric.domain.labels import MACHINES
 from agent_fabric.domain.proofs import ProofKind
 from agent_fabric.domain.tools import Effect, ToolContext, ToolResult, ToolSpec, Trust, object_schema
 from agent_fabric.infrastructure.mcp.results import answer_from
@@ -25,6 +26,8 @@ MAX_OFFERED: Final = 48
 _MAX_TIMEOUT_S: Final = 3600.0
 _KEPT: Final = frozenset({"execution_id", "node", "duration_ms", "not_read_back"})
 """Of a result of `mcp_proxy`, beside what the server has answered."""
+_PLATFORMS: Final = frozenset({"linux", "darwin", "windows", "freebsd", "openbsd", "netbsd"})
+"""A machine reports it: any other word is not shown to a model as the hub's."""
 _SAID_CHARS = 500
 """Of what a command said that has failed."""
 _NODE: Final[Mapping[str, Any]] = {"type": "string", "description": "The name of the machine; see node_list."}
@@ -99,7 +102,7 @@ def _node_list(door: FleetDoor) -> tuple[ToolSpec, ToolFunction]:
         description="List the machines of the fleet: name, status, labels, platform, tools of MCP servers there.",
         parameters=object_schema({}),
         effect=Effect.READS,
-        trust=Trust.NODE,
+        trust=Trust.OWNER,  # names and labels are the hub's own
     )
 
     async def call(args: Mapping[str, Any], context: ToolContext) -> ToolResult:  # noqa: ARG001 - as every tool
@@ -113,12 +116,14 @@ def _node_list(door: FleetDoor) -> tuple[ToolSpec, ToolFunction]:
                 "name": node.name,
                 "status": node.status.value,
                 "labels": dict(node.labels),
-                "platform": node.platform,
+                "platform": node.platform if node.platform.lower() in _PLATFORMS else "other",
                 **({"tools": served[node.name]} if served.get(node.name) else {}),
             }
             for node in nodes
         ]
-        return ToolResult(output={"nodes": listed})
+        # What servers on machines call their tools, nobody here has written.
+        said = "names of tools on machines" if any("tools" in each for each in listed) else ""
+        return ToolResult(output={"nodes": listed}, exposes=said, private=MACHINES)
 
     return spec, call
 
@@ -130,6 +135,7 @@ def _node_tool(door: FleetDoor, spec: ToolSpec) -> tuple[ToolSpec, ToolFunction]
         name=f"{NODE_PREFIX}{spec.name}",
         parameters=object_schema(properties, ("node", *spec.parameters.get("required", ()))),
         timeout_s=_MAX_TIMEOUT_S,
+        sends_to=A_MACHINE,
     )
 
     async def call(args: Mapping[str, Any], context: ToolContext) -> ToolResult:
@@ -152,7 +158,7 @@ async def _execute(
         )
     except FabricError as problem:
         return ToolResult(success=False, error=_said(problem))
-    result = _result(command, node)
+    result = replace(_result(command, node), vouched_for=tools.vouches_for(node))
     return _with_proof(result, command, node, left, await tools.not_read_back(context.run_id))
 
 
@@ -215,6 +221,7 @@ def node_command_tool(door: FleetDoor) -> tuple[ToolSpec, ToolFunction]:
         ),
         effect=Effect.LEAVES_SANDBOX,
         timeout_s=24 * 3600.0,
+        sends_to=A_MACHINE,
         trust=Trust.NODE,
     )
 
@@ -241,6 +248,7 @@ def node_run_tool(door: FleetDoor) -> tuple[ToolSpec, ToolFunction]:
         ),
         effect=Effect.LEAVES_SANDBOX,
         timeout_s=_MAX_TIMEOUT_S,
+        sends_to=A_MACHINE,
         trust=Trust.NODE,
     )
 
@@ -282,6 +290,7 @@ def fleet_plan_tool(door: FleetDoor) -> tuple[ToolSpec, ToolFunction]:
         description="Roll out a plan to machines of the fleet.",
         parameters=object_schema(properties, tuple(properties)),
         effect=Effect.LEAVES_SANDBOX,
+        sends_to="machines of the fleet",
         trust=Trust.NODE,
     )
 

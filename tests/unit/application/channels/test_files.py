@@ -38,7 +38,8 @@ async def test_a_photo_becomes_a_file_of_the_session_and_its_turn_is_labelled() 
     held = await world.store.conversations.find(said.place)
     assert held is not None
     [message] = await world.storage.message_queue.list(held.session_id)
-    assert message.asked["quotes"] == {"own_words": "What is this?", "untrusted": ["files sent on scripted"]}
+    sent = ["files sent on scripted"]
+    assert message.asked["quotes"] == {"own_words": "What is this?", "untrusted": sent, "private": sent}
     assert message.asked["has_files"] is True
 
 

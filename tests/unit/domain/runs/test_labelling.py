@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from agent_fabric.domain.events import Event, RunCreated, ToolErred, ToolReturned
+from agent_fabric.domain.events import Event, RunCreated, ToolCalled, ToolErred, ToolReturned
 from agent_fabric.domain.ids import CallId, RunId
 from agent_fabric.domain.labels import WORKSPACE_FILES
 from agent_fabric.domain.runs.evolve import fold
@@ -85,6 +85,6 @@ def test_calls_that_went_unasked_are_counted_by_what_let_them_pass() -> None:
     state = created(project=True, started_by="other")
     rules = ("address_in_task", "arguments_in_task", "address_read", "search_while_private", "page_kept", "tools")
     for rule in (*rules, "address_in_task"):
-        note_call(state, rule)
+        note_call(state, ToolCalled(tool="fetch_url", args={}, call_id=CallId("c"), rule=rule))
     flow = flow_of(state)
     assert (flow.task_calls, flow.fetches, flow.searches) == (3, 1, 1)
