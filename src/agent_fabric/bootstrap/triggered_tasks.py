@@ -15,13 +15,22 @@ from agent_fabric.domain.runs.task import Priority, Task
 
 @dataclass(frozen=True, slots=True)
 class TriggeredTasks:
-    """Makes tasks of workflows for deliveries and happenings, whose text nobody here vouches for."""
+    """Makes tasks of workflows for deliveries and happenings.
+
+    Nobody here vouches for their text, and the world must not have it unless the configuration says so.
+    """
 
     workflows: Workflows
     home: Path
     """The project beside the fabric folder."""
     caps: RunCaps | None = None
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    @property
+    def _public(self) -> frozenset[str]:
+        """The senders whose deliveries the world may have."""
+        configured = self.workflows.config.webhooks.items()
+        return frozenset(f"webhook {name}" for name, each in configured if not each.private)
 
     async def __call__(self, source: str, workflow: str, offered: Mapping[str, Any]) -> Task:
         """Return the task to carry out a workflow with those of the offered inputs that it takes.
@@ -40,5 +49,7 @@ class TriggeredTasks:
         task = self.workflows.tasks.of_workflow(workflow, taken, like)
         assert task.workflow is not None
         sender = Principal(source, Kind.EXTERNAL, widened((Scope.WORKFLOWS,)))
-        task = replace(task.asked_by(sender), workflow=replace(task.workflow, untrusted=(source,)))
+        private = () if source in self._public else (source,)
+        frozen = replace(task.workflow, untrusted=(source,), private=private)
+        task = replace(task.asked_by(sender), workflow=frozen)
         return task if self.caps is None else replace(task, budget=self.caps.lowered(task.budget))

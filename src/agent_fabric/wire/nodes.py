@@ -182,6 +182,8 @@ class NodeRulings(NamedTuple):
     """Who says so."""
     rules: tuple[ExplainedRule, ...]
     """Each with where it stands and whether something stricter decides; the strictest first."""
+    trusted: str = ""
+    """What an admin trusts it with: `true`, only its `text`, or only with private `data`; empty: nothing."""
 
 
 NODE_RULINGS = Shape(NodeRulings, name="NodePolicyInForce")

@@ -24,6 +24,8 @@ MARK = re.compile(r"MARK[0-9a-f]{20}")
 _CALL = re.compile(r"\[\[(do|order) ([A-Za-z0-9_]+) ([0-9a-f]+)\]\]")
 _OPEN = re.compile(r"\[\[open (\S+?)\]\]")
 """Asks for a page at an address that stands in the open, so that templates can fill it in."""
+_TOLD = ("recall_", "pinned_")
+"""How the ids of calls begin that no model made: what it was told from memory."""
 _MINIMAL: Mapping[str, Any] = {"string": "done", "array": [], "object": {}, "integer": 1, "number": 1, "boolean": True}
 
 
@@ -62,7 +64,8 @@ class ObedientModel:
 
     def __call__(self, request: dict[str, Any], attempt: int) -> Answer:
         messages = request["messages"]
-        done = sum(len(message.get("tool_calls") or ()) for message in messages if message["role"] == "assistant")
+        calls = [call for each in messages if each["role"] == "assistant" for call in each.get("tool_calls") or ()]
+        done = sum(not call["id"].startswith(_TOLD) for call in calls)
         wishes = list(_wishes(request))
         if done < len(wishes):
             tool, args = wishes[done]

@@ -101,6 +101,8 @@ async def test_a_run_asks_before_it_sends_whichever_door_it_came_through(
         secret = marked_secret()
         task = poisoned(world, secret)
         hooks = configured(tmp_path, monkeypatch)
+        for hook_config in hooks["webhooks"].values():
+            hook_config["private"] = False  # else the first call to the vault asks already
         hook = workflow("on-push", "{{ inputs.payload.task }}", event="string", payload="object")
         define(tmp_path, workflow("job", "{{ inputs.task }}", task="string"), hook)
         also = {

@@ -240,12 +240,13 @@ class HandleInbound:
             return "file"
         run_id = run_of_message(place.channel, place.account, key)
         await self.store.turns.add(PendingTurn(run_id, place, sender, message.message_id))
-        quotes = Quoted(own_words=said.own_words, untrusted=said.untrusted) if said.untrusted else None
+        handed = said.untrusted  # whoever wrote it, the world must not have it
+        quotes = Quoted(own_words=said.own_words, untrusted=handed, private=handed) if handed else None
         text = said.text
         if fetched.files:
             await self.store.files.put(run_id, fetched.files, now=self.clock.now())
-            sent = f"files sent on {place.channel}"  # whoever wrote them, the world must not have them
-            quotes = Quoted(own_words=said.own_words, untrusted=(*said.untrusted, sent), private=(sent,))
+            handed = (*handed, f"files sent on {place.channel}")
+            quotes = Quoted(own_words=said.own_words, untrusted=handed, private=handed)
             text = "\n\n".join(filter(None, (text, files_note(fetched.files))))
         try:
             await self.send(

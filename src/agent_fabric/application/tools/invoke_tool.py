@@ -18,6 +18,7 @@ from agent_fabric.application.tools.call_site import CallSite
 from agent_fabric.application.tools.fit_output import fit, plain, words_in
 from agent_fabric.application.tools.leaving import as_shown, command_that_leaves, run_outside
 from agent_fabric.application.tools.proposed_call import proposed
+from agent_fabric.application.tools.result_labels import is_from_outside, origin_of, private_source
 from agent_fabric.application.tools.seek_agreement import Agreement, seek_agreement
 from agent_fabric.domain.allowlists import NO_ALLOWLISTS, Allowlists
 from agent_fabric.domain.approval_events import ApprovalRequested
@@ -26,7 +27,7 @@ from agent_fabric.domain.events import Body, SecurityViolated, ToolCalled, ToolE
 from agent_fabric.domain.fleet.chosen_node import named_call
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.json_schema import problems_with
-from agent_fabric.domain.labels import NO_BOX, WORKSPACE_FILES
+from agent_fabric.domain.labels import WORKSPACE_FILES
 from agent_fabric.domain.messages import ToolCallRequest
 from agent_fabric.domain.outside import CannotRunOutside, NothingToPush
 from agent_fabric.domain.policy.calls import Policy, ProposedCall, argument_hash
@@ -34,7 +35,7 @@ from agent_fabric.domain.policy.programs import BOXES
 from agent_fabric.domain.policy.verdicts import Ruling, Verdict
 from agent_fabric.domain.secret_shapes import hide_shapes, placeholder_in
 from agent_fabric.domain.secrets import KnownSecrets, defused, secrets_in
-from agent_fabric.domain.tools import BadArguments, Effect, ToolContext, ToolResult, ToolSpec, Trust, arguments_from
+from agent_fabric.domain.tools import BadArguments, Effect, ToolContext, ToolResult, ToolSpec, arguments_from
 
 if TYPE_CHECKING:  # what reads command lines takes its time
     from agent_fabric.domain.policy.outside import OutsideCall
@@ -282,8 +283,8 @@ class InvokeTool:
                 error_message=hide_shapes(message),
                 call_id=call.call_id,
                 changed=spec.effect is Effect.CHANGES_WORKSPACE,
-                origin="" if vouched_for else _origin(spec, judged, exposes()),
-                private=_private(spec, judged, boxed=boxed),
+                origin="" if vouched_for else origin_of(spec, judged, exposes()),
+                private=private_source(spec, judged, boxed=boxed),
                 duration_s=self.clock.monotonic() - started,
             )
 
@@ -368,7 +369,7 @@ class InvokeTool:
         judged = terms.judged
         output, text = plain(hide_shapes(result.output))
         shown, whole = fit(output, text, terms.limit_chars)
-        origin = "" if result.vouched_for else _origin(spec, judged, result.exposes, result.origin)
+        origin = "" if result.vouched_for else origin_of(spec, judged, result.exposes, result.origin)
         return ToolReturned(
             tool=call.tool,
             result=shown,
@@ -383,8 +384,8 @@ class InvokeTool:
             cites=hide_shapes(result.cites),
             trust=spec.trust,
             origin=hide_shapes(origin),
-            from_outside=_is_from_outside(spec),
-            private=result.private or _private(spec, judged, boxed=terms.boxed),
+            from_outside=is_from_outside(spec),
+            private=result.private or private_source(spec, judged, boxed=terms.boxed),
             signals=tuple(sorted({*await self._signs_in(words_in(output)), *await self._signs_in(result.unread)})),
             duration_s=duration_s,
         )
@@ -418,29 +419,6 @@ class _Shown:
             return result
         result = self.hides.hide(replace(result, output=plain(result.output)[0]))
         return replace(result, output=defused(result.output), error=self.text(result.error))
-
-
-def _origin(spec: ToolSpec, judged: ProposedCall, exposes: str, origin: str = "") -> str:
-    """Say where text came from that nobody vouches for; empty: the owner or the workspace wrote it."""
-    if spec.trust is Trust.NODE and judged.server:
-        return judged.server
-    return exposes if spec.trust.vouched_for else f"{spec.trust.value}: {spec.server or origin or spec.name}"
-
-
-def _is_from_outside(spec: ToolSpec) -> bool:
-    """Tell whether addresses in a result count as read; a machine prints what a command of the model made."""
-    if spec.trust.vouched_for or spec.trust is Trust.NODE:
-        return False
-    return not spec.server or bool(spec.sends_to)
-
-
-def _private(spec: ToolSpec, judged: ProposedCall, *, boxed: bool) -> str:
-    """Say where a call has read what the world must not have, apart from the workspace."""
-    if spec.trust is Trust.NODE and judged.server:
-        return judged.server
-    if spec.server and spec.private:
-        return f"{spec.trust.value}: {spec.server}"
-    return NO_BOX if spec.command_argument and not boxed else ""
 
 
 def _agreed_to(site: CallSite) -> dict[str, Any] | None:

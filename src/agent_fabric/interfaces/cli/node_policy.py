@@ -24,6 +24,14 @@ _PROFILES = {
     "open": "nothing is asked about, except catastrophes",
 }
 
+TRUST_WORDS = {
+    "": "no; what it says is untrusted and private, and private data goes there only after a question",
+    "text": "what it says counts as yours, though strangers may write into its logs and files",
+    "data": "private data that runs have read goes there without a question",
+    "true": "what it says counts as yours, and private data goes there without a question",
+}
+"""What the label `trusted` of a machine means."""
+
 
 def policy(
     node: Annotated[str, typer.Argument(metavar="NODE", help="The name of a node, or its id.")],
@@ -69,6 +77,7 @@ def _print_policy(found: "Json") -> None:
         where = f"{_SOURCES[rule['source']]}, {rule['id']}"
         sys.stdout.write(f"{rule['verdict']:<6} {plain(about)}  [{plain(where)}]{plain(note)}\n")
     sys.stdout.write(f"otherwise: {_PROFILES[found['otherwise']]} [{by}]\n")
+    sys.stdout.write(f"trusted: {TRUST_WORDS.get(found.get('trusted', ''), TRUST_WORDS[''])}\n")
 
 
 def _print_checked(found: "Json") -> None:

@@ -18,7 +18,7 @@ from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED, WAITING
 from agent_fabric.interfaces.cli.node_audit import audit
 from agent_fabric.interfaces.cli.node_files import copy, output
-from agent_fabric.interfaces.cli.node_policy import policy
+from agent_fabric.interfaces.cli.node_policy import TRUST_WORDS, policy
 from agent_fabric.interfaces.cli.node_shell import shell
 from agent_fabric.interfaces.cli.node_tools import call, tools
 from agent_fabric.interfaces.cli.node_upgrade import release, upgrade
@@ -262,13 +262,18 @@ def rename(node: NodeArgument, name: Annotated[str, typer.Argument(metavar="NAME
 def label(
     selector: Selector,
     labels: Annotated[list[str], typer.Argument(metavar="K=V…", help="Labels to set; K- removes one.")],
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Trust machines without being asked again.")] = False,
     server: Server = None,
 ) -> int:
-    """Set and remove labels of machines."""
+    """Set and remove labels of machines. `trusted=true` (or `text`, `data`) is for admins and asks again."""
     removed = {each[:-1]: None for each in labels if each.endswith("-") and "=" not in each}
     changes = {**_labels([each for each in labels if "=" in each]), **removed}
     if len(changes) != len(labels):
         raise ConfigError("A label is name=value; name- removes one", hint="For example: role=web env=prod old-")
+
+    if changes.get("trusted") is not None and not _trusts(server, selector, str(changes["trusted"]), yes=yes):
+        sys.stderr.write("Nothing was changed.\n")
+        return FAILED
 
     async def go(client: "FabricClient") -> "list[Json]":
         return [
@@ -281,6 +286,18 @@ def label(
         shown = ",".join(f"{key}={value}" for key, value in sorted(node["labels"].items()))
         sys.stdout.write(f"{plain(node['name'])}: {plain(shown)}\n")
     return COMPLETED
+
+
+def _trusts(server: str | None, selector: str, what: str, *, yes: bool) -> bool:
+    """Show which machines would be trusted with what, and ask whether that is meant."""
+    require_a_person()
+    if what not in TRUST_WORDS or not what:
+        raise ConfigError(f"trusted={what} means nothing", hint="Write trusted=true, trusted=text or trusted=data.")
+    names = [plain(node["name"]) for node in _listed(server, selector, revoked=False)]
+    sys.stderr.write(f"Trust {', '.join(names) or 'no machine'}: {TRUST_WORDS[what]}.\n")
+    if not yes and not sys.stdin.isatty():
+        raise ConfigError("This needs confirmation; add --yes.", hint="Add it if you trust these machines.")
+    return yes or typer.confirm("Trust them?", err=True)
 
 
 @app.command()

@@ -15,7 +15,7 @@ from agent_fabric.domain.fleet.commands import NodeCommand
 from agent_fabric.domain.fleet.handshake import join_message
 from agent_fabric.domain.fleet.node_policy import proposed_call
 from agent_fabric.domain.fleet.node_tools import NODE_TOOLS
-from agent_fabric.domain.fleet.nodes import NodeStatus
+from agent_fabric.domain.fleet.nodes import TRUSTED, NodeStatus
 from agent_fabric.domain.fleet.protocol import ARCHIVE_PATH, JOIN_PATH
 from agent_fabric.domain.fleet.selectors import SelectorProblem, select_nodes
 from agent_fabric.domain.fleet.served_tools import node_call
@@ -210,7 +210,14 @@ def _add_looking(app: FastAPI, fleet: Fleet) -> None:
         """Each rule of the node's own file and of the hub, and whether something stricter decides."""
         found = await fleet.operate.find(node)
         why = fleet.explain(found)
-        told = NodeRulings(why.in_force.version, *why.in_force.documents, why.otherwise, why.otherwise_by, why.rules)
+        told = NodeRulings(
+            why.in_force.version,
+            *why.in_force.documents,
+            why.otherwise,
+            why.otherwise_by,
+            why.rules,
+            found.labels.get(TRUSTED, ""),
+        )
         return json_answer(NODE_RULINGS.dump(told))
 
     @app.post(
@@ -273,7 +280,10 @@ def _add_changing(app: FastAPI, fleet: Fleet) -> None:
         **operation("nodes", Scope.NODES, "Rename or label a node", NODE, body=takes(NodeUpdate), fails=fails),
     )
     async def change(node: NodePath, request: Request) -> Response:
-        """Labels select nodes for commands and plans. What a node reports itself is `fact.…`, and stays its own."""
+        """Labels select nodes for commands and plans. What a node reports itself is `fact.…`, and stays its own.
+
+        The label `trusted` is for admins: what a node says then counts as yours, or private data may go there unasked.
+        """
         wish, by = await body_of(request, NodeUpdate), who_asks(request)
         found = await fleet.operate.find(node)
         if wish.labels is not None:
