@@ -14,6 +14,7 @@ from agent_fabric.testing.scripted_model import Answer, Call, Say, ScriptedModel
 from e2e.fabric_process import Ended, Fabric, settings
 from e2e.fork_server import start_fabric
 from e2e.server_process import serving
+from long_calls import script
 
 PATIENCE_S = 60.0
 REPORT = "The report counts 4711 apples. It was sent to 815 people."
@@ -32,6 +33,8 @@ def answering(request: dict[str, Any], _: int) -> Answer:
         return Say("I have looked.")
     if "look" in words:
         return Call("list_files", {"path": "."})
+    if "long" in words:
+        return Call("shell", {"command": script(300, "middle")})
     if "deploy" in words:
         return Call("shell", {"command": "make deploy"})
     if "slowly" in words:
@@ -144,6 +147,16 @@ async def test_a_terminal_without_a_server_asks_stops_forks_and_goes_on_after_a_
         await terminal.until("Why?")
         terminal.type("not today")
         await terminal.until("I have looked.")
+        terminal.type("do the long thing")
+        await terminal.until("300 lines")
+        await terminal.until("Show [a]ll of it")
+        terminal.type("o")  # not before all of it was shown
+        await terminal.until("Show [a]ll of it")
+        terminal.type("a")
+        await terminal.until("│ make deploy")
+        await terminal.until("Allow it [o]nce")
+        terminal.type("o")
+        await terminal.until("I have looked.")
         terminal.type("slowly")
         await terminal.until("one two")
         terminal.process.send_signal(signal.SIGINT)
@@ -162,6 +175,7 @@ async def test_a_terminal_without_a_server_asks_stops_forks_and_goes_on_after_a_
         assert [each["parent_session"] for each in listed] == [listed[1]["id"], None]
         shown = (await fabric("sessions", "show", "--last", "--json")).json["messages"]
         assert [each["metadata"].get("status") for each in shown if each["role"] == "assistant"] == [
+            "completed",
             "completed",
             "stopped",
             "completed",

@@ -45,6 +45,7 @@ from integration.http.served import LOOK, PATIENCE_S, Served, bearer, served
 from integration.http.test_agents import write as write_agent
 from integration.http.test_openai import prompts_of
 from integration.http.test_workflows import define
+from long_calls import script
 
 DONE = Finish(summary="Grüße, 世界 👋", artifacts=["hello.py"], next_steps=[], notes="")
 SCRIPT = Script(
@@ -274,6 +275,21 @@ async def test_a_task_that_waits_for_a_person_is_answered_by_a_message(tmp_path:
         answer = {"approval": card["id"], "decision": "approve", "args": {"count": 1}}
         events = await collected(client.send_message(gives(answer, task_id=events[0].task.id)))
         assert events[-1].status_update.status.state == COMPLETED
+
+
+async def test_words_approve_only_what_the_words_showed(tmp_path: Path) -> None:
+    turns = (Call("shell", {"command": script(403, "middle")}), DONE)
+    async with served(tmp_path, Script(turns=turns)) as server, client_of(server) as client:
+        task = await task_for(client, said("push"))
+        assert "403 lines, hash" in words(task)
+        (card,) = get_data_parts(task.status.message.parts)[0]["approvals"]
+        assert card["args"]["command"] == script(403, "middle")
+        with pytest.raises(InvalidParamsError, match="did not show all"):
+            await task_for(client, said("approve", task_id=task.id))
+        answer = {"approval": card["id"], "decision": "approve", "binding": card["binding"]}
+        with pytest.raises(InvalidParamsError, match="not the call"):
+            await task_for(client, gives({**answer, "binding": "0" * 64}, task_id=task.id))
+        assert (await task_for(client, gives(answer, task_id=task.id))).status.state == COMPLETED
 
 
 async def test_a_question_of_a_run_below_a_workflow_is_answered_through_the_workflow(tmp_path: Path) -> None:

@@ -88,7 +88,11 @@ async def answers_through(server: Served, key: str) -> None:
         assert asked["status"] == "waiting"
         (card,) = (await called(client, "list_approvals"))["approvals"]
         assert card["id"] in asked["approvals"]
-        answered = await called(client, "answer_approval", approval_id=card["id"], decision="deny")
+        other = {"approval_id": card["id"], "decision": "approve", "binding": "0" * 64}
+        assert "not the call that was shown" in await refused(client, "answer_approval", **other)
+        answered = await called(
+            client, "answer_approval", approval_id=card["id"], decision="deny", binding=card["binding"]
+        )
         assert answered["status"] == "denied"
         assert "already" in await refused(client, "answer_approval", approval_id=card["id"], decision="approve")
         followed = await called(client, "follow_run", run_id=asked["run_id"])

@@ -171,7 +171,7 @@ def _require_as_shown(card: ApprovalCard, binding: str) -> None:
     Raises:
         ApprovalRefused: it is about another call, or the hash is too short to tell.
     """
-    if not binding:
+    if binding in {"", card.binding}:
         return
     if len(binding) < MIN_HASH_CHARS:
         raise ApprovalRefused(

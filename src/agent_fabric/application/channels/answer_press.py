@@ -43,9 +43,10 @@ class AnswerPress:
             return "unknown"
         by = await self.people.principal(press.sender)
         asked = await self._asked(pressed, by)
+        card = await self._card(press, pressed)
         verdict = judge_press(
             pressed,
-            await self._card(press, pressed),
+            card,
             place=press.place,
             may_answer=asked is not None,
             args_hash=asked.args_hash if asked is not None else "",
@@ -54,7 +55,8 @@ class AnswerPress:
         match verdict:
             case PressVerdict.GOOD:
                 assert by is not None
-                return await self._decide(channel, press, pressed, by)
+                assert card is not None
+                return await self._decide(channel, press, pressed, by, str(card.facts.get("binding", "")))
             case PressVerdict.STALE:
                 await channel.answer(press, "This was answered, has expired, or is another call by now.")
             case PressVerdict.NOT_YOURS | PressVerdict.FORGED:
@@ -91,8 +93,10 @@ class AnswerPress:
         lacks_nodes = bool(named_machines(found)) and not by.may(Scope.NODES)
         return found if found.approval_id == pressed.approval_id and not lacks_nodes else None
 
-    async def _decide(self, channel: Channel, press: ButtonPress, pressed: PressedButton, by: Principal) -> str:
-        answer = Answer(decision=pressed.decision, by=by.name, via=press.place.channel)
+    async def _decide(
+        self, channel: Channel, press: ButtonPress, pressed: PressedButton, by: Principal, binding: str
+    ) -> str:
+        answer = Answer(decision=pressed.decision, by=by.name, via=press.place.channel, binding=binding)
         try:
             await self.decide(pressed.approval_id, answer, by=by)
         except (ApprovalSettled, ApprovalRefused, ApprovalNotFound, Forbidden) as problem:

@@ -11,6 +11,7 @@ from agent_fabric.application.channels.replies import plain_part
 from agent_fabric.application.ports.approvals import ApprovalCard, ApprovalRepository, ApprovalStatus
 from agent_fabric.application.ports.channels import Channel, ChannelStore
 from agent_fabric.application.ports.clock import Clock
+from agent_fabric.domain.approvals import Question
 from agent_fabric.domain.channels.addresses import Place
 from agent_fabric.domain.channels.cards import (
     CARD_LIMITS,
@@ -101,6 +102,7 @@ class SendCards:
                 look=self.page_url,
             )
             facts = {"approval_id": asked.approval_id, "nonce": nonce, "args_hash": asked.args_hash}
+            facts["binding"] = asked.binding
             part = plain_part(card_source(asked.approval_id), place, card.text, at=now)
             parts.append(replace(part, kind=PartKind.CARD, buttons=card.buttons, facts=facts))
         if parts:
@@ -172,6 +174,7 @@ class SendCards:
             at=decided.decided_at if decided.decided_at is not None else now,
             limit=CARD_LIMITS.get(card.place.channel, DEFAULT_CARD_LIMIT),
             size=channel.rendering.literal_size,
+            changed=decided.changed if decided.question is not Question.ANSWER else None,
         )
         edit = plain_part(card.source, card.place, text, at=now, seq=1)
         return replace(edit, kind=PartKind.EDIT, edits=card.message_id)
@@ -196,6 +199,7 @@ def shown(asked: ApprovalCard, machines: Sequence[Machine] = ()) -> CallShown:
         private=asked.private,
         destination=asked.destination,
         outside=_outside(asked.outside) if asked.outside is not None else "",
+        binding=asked.binding,
     )
 
 

@@ -13,7 +13,8 @@ from enum import StrEnum
 from typing import Any, Final
 
 from agent_fabric.domain.acts import moment_words
-from agent_fabric.domain.approvals import Decision, Question
+from agent_fabric.domain.approvals import Decision, Question, short_hash
+from agent_fabric.domain.call_text import call_text, size_words
 from agent_fabric.domain.channels.addresses import Place
 from agent_fabric.domain.channels.deliveries import CARDS, Button, Part
 from agent_fabric.domain.channels.graphemes import utf16_units
@@ -22,6 +23,8 @@ NONCE_BYTES: Final = 9
 """72 bits, 12 characters of base64."""
 CARD_LIMITS: Final[Mapping[str, int]] = {"telegram": 4_096, "discord": 2_000, "slack": 3_000, "whatsapp": 1_024}
 DEFAULT_CARD_LIMIT: Final = 1_000
+MAX_CHANGED_CHARS: Final = 300
+"""Of a call that ran instead of the one on the card; of a longer one, its length is told."""
 _PRESSED: Final = {"a": Decision.APPROVE, "d": Decision.DENY, "n": Decision.DONE}
 _LETTERS: Final = {decision: letter for letter, decision in _PRESSED.items()}
 
@@ -54,6 +57,8 @@ class CallShown:
     destination: str = ""
     outside: str = ""
     """What would run outside of the box; empty: nothing."""
+    binding: str = ""
+    """Hash of the exact call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +99,7 @@ def make_card(
     head = _head(shown)
     call = _call_text(shown)
     tail = f"Expires {moment_words(shown.expires_at)}. Silence means no."
+    tail += f" Hash {short_hash(shown.binding)}." if shown.binding else ""
     whole = "\n\n".join((head, call, tail))
     can_be_shown = size(whole) <= limit and not _hides(whole)
     if can_be_shown and shown.question is not Question.ANSWER and not only_notifies:
@@ -103,15 +109,31 @@ def make_card(
         note = f"{why}: {where}"
         if size(f"{whole}\n\n{note}") <= limit:
             return Card(f"{whole}\n\n{note}", (), is_whole=True)
-    note = f"The call does not fit here whole, so it cannot be approved here. Look at: {where}"
+    note = f"The call ({size_words(call)}) does not fit here whole, so it cannot be approved here. Look at: {where}"
     text = _fitted(head, f"{note}\n\n{tail}", limit, size)
     deny = () if only_notifies else (Button("Deny", _data(Decision.DENY, shown.approval_id, nonce)),)
     return Card(text, deny, is_whole=False)
 
 
-def decided_text(text: str, *, decision: str, by: str, at: float, limit: int, size: Measure = utf16_units) -> str:
-    """Return a card after it was decided: who, when; its buttons are gone."""
+def decided_text(
+    text: str,
+    *,
+    decision: str,
+    by: str,
+    at: float,
+    limit: int,
+    size: Measure = utf16_units,
+    changed: Mapping[str, Any] | None = None,
+) -> str:
+    """Return a card after it was decided: who, when, and with which arguments if not those that it shows.
+
+    Its buttons are gone.
+    """
     note = f"{decision} by {by}, {moment_words(at)}" if by else f"{decision}, {moment_words(at)}"
+    if changed is not None:
+        call = call_text(changed)
+        fits = len(call) <= MAX_CHANGED_CHARS and not _hides(call)
+        note += f", not as asked but with:\n{_indented(call)}" if fits else f", other arguments: {size_words(call)}"
     return _fitted(text, note, limit, size)
 
 
@@ -201,7 +223,8 @@ def _head(shown: CallShown) -> str:
     lines = [f"{asks}  {shown.tool} on {where}"]
     lines += [f"Why it asks: {shown.reason}"] if shown.reason else []
     lines += [f"Rule: {shown.rule}"] if shown.rule else []
-    lines += [f"Asked by {shown.agent}, sandbox {shown.sandbox or 'none'}"]
+    box = "to run outside of the box" if shown.outside else f"sandbox {shown.sandbox or 'none'}"
+    lines += [f"Asked by {shown.agent}, {box}"]
     lines += [f"Goes to: {shown.destination}"] if shown.destination else []
     lines += [f"Has read untrusted text from: {', '.join(shown.untrusted)}"] if shown.untrusted else []
     lines += [f"Has read private things: {', '.join(shown.private)}"] if shown.private else []

@@ -127,10 +127,11 @@ def _add_answering(server: "MCPServer[Any]", connect: Connect) -> None:
         approval_id: Annotated[str, Field(description="The approval's id, or how it begins.")],
         decision: Literal["approve", "deny"],
         reason: str = "",
+        binding: Annotated[str, Field(description="That of the approval as the person was shown it, whole.")] = "",
     ) -> dict[str, Any]:
         """Answer a question of a run, because a person said so. The first answer counts; the run then goes on."""
         async with _explained(connect, context) as fabric:
-            card = await fabric.approvals.answer(approval_id, Decision(decision), reason=reason)
+            card = await fabric.approvals.answer(approval_id, Decision(decision), reason=reason, binding=binding)
             return APPROVAL.dump(card)
 
 

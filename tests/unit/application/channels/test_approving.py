@@ -12,6 +12,8 @@ from agent_fabric.domain.channels.addresses import Place
 from agent_fabric.domain.channels.deliveries import AnswerLost, DeliveryStatus, PartKind, Throttled
 from agent_fabric.domain.errors import InvalidInputs
 from agent_fabric.domain.identity import Role
+from agent_fabric.domain.policy.calls import argument_hash
+from long_calls import PLACES, script
 from unit.application.channels.test_talking import ROOT
 from unit.application.channels.world import World
 
@@ -129,3 +131,38 @@ async def test_who_may_not_answer_is_not_asked() -> None:
     await world.add("bob", Role.MEMBER, number="8")
     await world.asks(ID)
     assert world.texts == []
+
+
+@pytest.mark.parametrize("place", PLACES)
+async def test_a_call_that_a_chat_cannot_show_is_denied_there_and_approved_elsewhere(place: str) -> None:
+    world = World()
+    await world.add("ann")
+    args = {"command": script(100_000, place)}
+    await world.asks(ID, args=args, args_hash=argument_hash(args), binding="b" * 64)
+    [card] = world.channel.sent
+    assert [each.label for each in card.buttons] == ["Deny"]
+    assert "100,001 lines" in card.text
+    await world.press(card, card.buttons[0].data.replace("v1.d.", "v1.a."))
+    assert world.storage.approvals.cards[ID].status is ApprovalStatus.PENDING, (
+        "a button that was made up counts for nothing"
+    )
+    await world.press(card, "Deny")
+    assert world.storage.approvals.cards[ID].status is ApprovalStatus.DENIED
+
+
+async def test_a_card_shows_the_call_that_ran_after_an_edit_elsewhere() -> None:
+    world = await _asked()
+    changed = Answer(decision=Decision.APPROVE, by="ann", via="page", args={"command": "rm ö"})
+    await world.handle.press.decide(ID, changed, by=ROOT)
+    await world.run.step()
+    assert "not as asked but with:\n  rm ö" in world.channel.sent[-1].text
+
+
+async def test_a_press_below_another_call_than_the_one_that_was_shown_is_refused() -> None:
+    world = await _asked()
+    [card] = world.channel.sent
+    shown = world.storage.approvals.cards[ID]
+    world.storage.approvals.cards[ID] = replace(shown, binding="c" * 64)
+    await world.press(card, "Approve")
+    assert world.storage.approvals.cards[ID].status is ApprovalStatus.PENDING
+    assert "hash" in world.channel.answers[-1][1]

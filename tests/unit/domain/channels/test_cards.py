@@ -19,6 +19,7 @@ from agent_fabric.domain.channels.cards import (
 )
 from agent_fabric.domain.channels.deliveries import Part, PartKind
 from agent_fabric.domain.channels.graphemes import utf16_units
+from long_calls import PLACES, script
 
 PLACE = Place("telegram", "42", "7")
 CALL = CallShown(
@@ -122,3 +123,29 @@ def test_a_decided_card_says_who_and_when() -> None:
     assert decided_text(CARD.text, decision="approved", by="ann", at=0.0, limit=4_096).endswith(
         "approved by ann, 1970-01-01 00:00 UTC"
     )
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("lines", [1, 12, 403, 100_000])
+@pytest.mark.parametrize("limit", CARD_LIMITS.values())
+def test_a_danger_is_on_the_card_or_cannot_be_approved_there(limit: int, lines: int, place: str) -> None:
+    card = make_card(replace(CALL, args={"command": script(lines, place)}), "nonce", limit=limit)
+    assert card.is_whole == ("Approve" in [each.label for each in card.buttons])
+    if card.is_whole:
+        assert "\n".join(f"  {line}" for line in script(lines, place).split("\n")) in card.text
+    assert card.is_whole or lines > 12
+    assert not card.is_whole or lines < 100_000
+
+
+def test_a_card_does_not_say_box_and_outside_at_once() -> None:
+    card = make_card(replace(CALL, outside="git push as me"), "nonce", limit=4_096)
+    assert "outside of the box" in card.text
+    assert "sandbox" not in card.text
+
+
+def test_a_decided_card_names_the_call_that_ran_instead() -> None:
+    decide = {"decision": "approved", "by": "ann", "at": 0.0, "limit": 4_096}
+    edited = decided_text(CARD.text, **decide, changed={"command": "systemctl status nginx"})  # type: ignore[arg-type] # of several types
+    assert "not as asked but with:\n  systemctl status nginx" in edited
+    long = decided_text(CARD.text, **decide, changed={"command": script(403, "last")})  # type: ignore[arg-type] # as above
+    assert long.endswith("other arguments: 403 lines")

@@ -8,7 +8,7 @@ from fastapi import Request
 
 from agent_fabric.application.ports.approvals import Answer, ApprovalCard
 from agent_fabric.bootstrap.server import ServerFabric
-from agent_fabric.domain.approvals import Decision
+from agent_fabric.domain.approvals import Decision, short_hash
 from agent_fabric.domain.conversation import Asked, Turn, turns_of
 from agent_fabric.domain.errors import FabricError, RunNotFound
 from agent_fabric.domain.identity import Principal, Scope
@@ -26,7 +26,7 @@ from agent_fabric.interfaces.http.a2a.replies import Reply, reply_in, says_go_on
 from agent_fabric.interfaces.http.a2a.standing import context_of
 from agent_fabric.interfaces.http.a2a.tasks import Tasks
 from agent_fabric.interfaces.http.locks import must_be_allowed, who_answers, who_asks
-from agent_fabric.interfaces.http.openai.answers import told
+from agent_fabric.interfaces.http.openai.answers import is_told_whole, told
 from agent_fabric.interfaces.http.openai.job import Job, with_visibility
 from agent_fabric.interfaces.http.openai.models import CHOOSES, Models, model_of, right_for
 from agent_fabric.interfaces.http.openai.quotes import with_quotes
@@ -139,7 +139,16 @@ class Messages:
         card = await self._asked(reply, (await told(self.fabric, view.result)).approvals)
         args = filled_in(card, reply.args) if reply.decision is Decision.APPROVE else reply.args
         by = await who_answers(request)
-        answer = Answer(decision=reply.decision, by=by.name, via="a2a", reason=reply.reason, args=args)
+        if reply.decision is Decision.APPROVE and args is None and not reply.binding and not is_told_whole(card):
+            raise RpcError(
+                INVALID_PARAMS,
+                "The message did not show all of this call, so words cannot approve it",
+                hint=f'All of it is in the data of the question. Give data: {{"approval": "{card.approval_id}", '
+                f'"decision": "approve", "binding": "{short_hash(card.binding)}"}}',
+            )
+        answer = Answer(
+            decision=reply.decision, by=by.name, via="a2a", reason=reply.reason, args=args, binding=reply.binding
+        )
         await self.fabric.decide_approval(card.approval_id, answer, by=by)
         started = None
         if card.run_id == run_id:

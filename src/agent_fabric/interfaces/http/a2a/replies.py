@@ -10,7 +10,7 @@ from agent_fabric.interfaces.http.a2a.error_shape import INVALID_PARAMS, RpcErro
 GO_ON = frozenset({"resume", "continue", "go on"})
 HOW = (
     "Send a message to this task that says approve or deny, or give data: "
-    '{"approval": ID, "decision": "approve", "args": {…}}.'
+    '{"approval": ID, "decision": "approve", "binding": HASH, "args": {…}}.'
 )
 _WORDS: Mapping[str, Decision] = {
     "approve": Decision.APPROVE,
@@ -33,6 +33,8 @@ class Reply:
     args: Mapping[str, Any] | None = None
     approval: str = ""
     """Which question is meant; empty: the only one."""
+    binding: str = ""
+    """Hash of the call that was shown; empty: it is not said."""
 
 
 def reply_in(text: str, data: Mapping[str, Any] | None) -> Reply:
@@ -46,12 +48,13 @@ def reply_in(text: str, data: Mapping[str, Any] | None) -> Reply:
     if "decision" not in data:
         return Reply(Decision.APPROVE, args=data)  # a form, filled in
     decision, reason = data["decision"], data.get("reason", "")
-    args, approval = data.get("args"), data.get("approval", "")
+    args, approval, binding = data.get("args"), data.get("approval", ""), data.get("binding", "")
     known = isinstance(decision, str) and decision in {"approve", "deny", "done"}
-    fits = isinstance(reason, str) and isinstance(approval, str) and (args is None or isinstance(args, dict))
+    texts = all(isinstance(each, str) for each in (reason, approval, binding))
+    fits = texts and (args is None or isinstance(args, dict))
     if not known or not fits:
         raise RpcError(INVALID_PARAMS, "The answer is not understood", hint=HOW)
-    return Reply(Decision(decision), reason, args, approval)
+    return Reply(Decision(decision), reason, args, approval, binding)
 
 
 def says_go_on(text: str) -> bool:

@@ -8,7 +8,8 @@ from typing import Any
 
 from agent_fabric.application.ports.approvals import ApprovalCard
 from agent_fabric.bootstrap.server import ServerFabric
-from agent_fabric.domain.approvals import Question
+from agent_fabric.domain.approvals import Question, short_hash
+from agent_fabric.domain.call_text import call_text, size_words
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.messages import Usage
 from agent_fabric.domain.proofs import UNPROVEN
@@ -66,7 +67,9 @@ def waiting_text(run_id: RunId, cards: Sequence[ApprovalCard], waits: Sequence[M
     lines = ["This run waits for a person." if cards else "This run waits.", ""]
     for card in cards:
         why = "" if card.question is Question.ANSWER or not card.reason else f" ({card.reason})"
-        lines.append(f"- {card.tool}: {_shortened(_about(card))}{why}")
+        about = _shortened(_about(card))
+        size = "" if is_told_whole(card) else f" [{size_words(call_text(card.args))}, hash {short_hash(card.binding)}]"
+        lines.append(f"- {card.tool}: {about}{size}{why}")
         fields = [f" --set {field.name}=…" for field in fields_of(card) if not field.has_default]
         words = "approve|done|deny" if card.question is Question.DID_IT_HAPPEN else "approve|deny"
         lines.append(f"  All of it: `fabric approvals show {card.approval_id}`, or GET /approvals/{card.approval_id}")
@@ -84,6 +87,14 @@ def waiting_text(run_id: RunId, cards: Sequence[ApprovalCard], waits: Sequence[M
             lines.append(f"- time: the step {each['step_id']!r} continues by itself")
     lines += ["", f"Then it continues by itself. Its result: {_where(run_id)}"]
     return "\n".join(lines)
+
+
+def is_told_whole(card: ApprovalCard) -> bool:
+    """Tell whether the words for a question show all of its call, each character as it is."""
+    about = _about(card)
+    if card.question is Question.ANSWER:
+        return len(about) <= MAX_CHARS
+    return _shortened(about) == about and (len(card.args) == 1 or about == _compact(dict(card.args)))
 
 
 async def _waits(fabric: ServerFabric, result: RunResult) -> tuple[Sequence[Mapping[str, Any]], Sequence[str]]:
