@@ -1,13 +1,15 @@
 """A conversation with a person: sessions and their messages."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final
 
 from agent_fabric.domain.events import Event, RunCancelled, RunCompleted, RunCreated, RunFailed
 from agent_fabric.domain.ids import RunId, SessionId
 from agent_fabric.domain.ownership import Visibility
 from agent_fabric.domain.runs.answer import answer_in
+from agent_fabric.domain.runs.effect_lines import BEFORE_ANSWER, marked, warning
+from agent_fabric.domain.runs.effects import Outcome
 
 TITLE_CHARS: Final = 60
 MAX_MESSAGE_CHARS: Final = 200_000
@@ -130,9 +132,7 @@ def message_from(run_id: RunId, created: RunCreated, event: Event) -> ChatMessag
         case RunCreated() as body:
             return _message(created, event, question_id(run_id), "user", body.prompt, {"run_id": run_id})
         case RunCompleted() as body:
-            more = {key: value for key, value in body.payload.items() if key in _SHOWN}
-            metadata = {"run_id": run_id, "status": COMPLETED, "specialist_ids": [*body.specialist_ids], **more}
-            return _message(created, event, answer_id(run_id), "assistant", answer_in(body.payload), metadata)
+            return _answer(run_id, created, event, body)
         case RunFailed() as body:
             error = {"code": body.code, "message": body.message, "hint": body.hint}
             metadata = {"run_id": run_id, "status": FAILED, "error": error}
@@ -142,6 +142,26 @@ def message_from(run_id: RunId, created: RunCreated, event: Event) -> ChatMessag
             return _message(created, event, answer_id(run_id), "assistant", body.said, metadata)
         case _:
             return None
+
+
+def _answer(run_id: RunId, created: RunCreated, event: Event, body: RunCompleted) -> ChatMessage:
+    """Return what a turn has answered, below what contradicts it."""
+    more = {key: value for key, value in body.payload.items() if key in _SHOWN}
+    metadata = {"run_id": run_id, "status": COMPLETED, "specialist_ids": [*body.specialist_ids], **more}
+    text = answer_in(body.payload)
+    if body.effects is not None:
+        if told := warning(body.effects, body.outcome):
+            text = marked(text, body.effects, body.outcome)
+            metadata |= _moved(metadata, len(told) + len(BEFORE_ANSWER))
+        metadata |= {"outcome": str(body.outcome or Outcome.DONE), "effects": asdict(body.effects)}
+    return _message(created, event, answer_id(run_id), "assistant", text, metadata)
+
+
+def _moved(metadata: Mapping[str, Any], by: int) -> dict[str, Any]:
+    """Return where sentences stand once something stands above them."""
+    sentences = metadata.get("sentences") or ()
+    moved = [{**each, "start": each["start"] + by, "end": each["end"] + by} for each in sentences]
+    return {"sentences": moved} if moved else {}
 
 
 _SHOWN = ("sentences", "passages", "proposed_actions")

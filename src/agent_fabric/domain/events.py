@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 from agent_fabric.domain.agents.brief import AgentBrief
 from agent_fabric.domain.approval_events import ApprovalDecided, ApprovalRequested
+from agent_fabric.domain.budget_events import BudgetExhausted
 from agent_fabric.domain.context_events import ContextCompacted, ContextTruncated
 from agent_fabric.domain.ids import CallId, LaneId, RunId, SpecialistId
 from agent_fabric.domain.memory.knowledge import Knowledge
@@ -19,6 +20,7 @@ from agent_fabric.domain.outside import Outside
 from agent_fabric.domain.ownership import LOCAL_OWNER, Visibility
 from agent_fabric.domain.packs import FinishSpec
 from agent_fabric.domain.proofs import ProofKind
+from agent_fabric.domain.runs.effects import Effects, Outcome
 from agent_fabric.domain.runs.task import Budget, FrozenWorkflow, Parent, Priority, Profile, Quoted, Task, TaskForceMode
 from agent_fabric.domain.sources import Source
 from agent_fabric.domain.task_force_events import PackFailed, TaskForceStarted
@@ -255,6 +257,8 @@ class ToolCalled:
     approved_by: str = ""
     outside: Outside | None = None
     """What runs outside the box; None: it runs in the box."""
+    leaves: str = ""
+    """Where it acts outside this machine: a host, a machine, a tool server; empty: nowhere, or an older log."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -349,17 +353,6 @@ class PlainAnswerAccepted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BudgetExhausted:
-    """The run has used what it may use."""
-
-    kind: ClassVar = "budget_exhausted"
-
-    resource: Literal["steps", "tokens", "seconds"]
-    limit: float
-    used: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RunWaited:
     """No lane can move until something from outside arrives."""
 
@@ -395,6 +388,10 @@ class RunCompleted:
     specialist_ids: tuple[SpecialistId, ...]
     task_force_mode: str
     payload: Mapping[str, Any]
+    effects: Effects | None = None
+    """What was denied, failed, left and changed, and is in doubt; None: nothing, or an older log."""
+    outcome: Outcome | None = None
+    """What it came to; None: an older log, which the events before tell."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -408,6 +405,8 @@ class RunFailed:
     hint: str
     payload: Mapping[str, Any] = field(default_factory=dict)
     """What those specialists did who finished."""
+    effects: Effects | None = None
+    """What was denied, failed, left and changed, and is in doubt; None: nothing, or an older log."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

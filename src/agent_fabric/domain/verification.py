@@ -14,7 +14,9 @@ from agent_fabric.domain.ids import CallId, LaneId
 from agent_fabric.domain.packs import CHANGED, CHECKED
 from agent_fabric.domain.proofs import UNPROVEN, ProofKind
 from agent_fabric.domain.research import EVIDENCE_COLUMNS, EVIDENCE_TABLE, moment, table_rows
-from agent_fabric.domain.runs.state import Lane, RunState
+from agent_fabric.domain.runs.effects import Effects
+from agent_fabric.domain.runs.state import Lane, RunState, effects_of
+from agent_fabric.domain.runs.task_point import is_told
 from agent_fabric.domain.runs.work_doubts import counts_of, deeds_of
 from agent_fabric.domain.sources import Source
 from agent_fabric.domain.statements import unsupported
@@ -171,9 +173,45 @@ def claims_about_work(state: RunState, lane: Lane, events: Sequence[Event]) -> I
     yield from (fails(about, str(claim)) for claim in wrong)
     if not wrong and deeds.compared.known:
         changed = _count(len(deeds.compared.paths) + deeds.compared.more, "path", "paths")
-        yield holds(about, f"{changed} changed in this run, and nothing is said that it has not done")
+        yield holds(about, f"{changed} changed; the files, commands, commits and tests that it names agree with that")
     for missing in unsupported(str(payload.get("summary") or ""), _seen(lane.lane_id, state, events), counts_of(lane)):
         yield CheckedClaim(about, ClaimStatus.OPEN, f"{_short(missing)!r} stands in no result")
+
+
+def claims_about_effects(state: RunState, answer: str) -> Iterator[CheckedClaim]:
+    """Check that an answer tells of every call that was denied, failed or is in doubt, and say what else calls did."""
+    effects = effects_of(state)
+    for kind, calls in (("denied", effects.denied), ("failed", effects.failed), ("in doubt", effects.in_doubt)):
+        for call in calls:
+            told = f"{_short(call.what)}, event {call.seq}{f' of run {call.run_id}' if call.run_id else ''}"
+            if is_told(answer, call):
+                yield holds(kind, f"{told}: the answer says so")
+            else:
+                why = f" ({_short(call.why)})" if call.why else ""
+                yield fails(kind, f"{told}{why}: the answer does not say so")
+    for kind in ("denied", "failed", "in_doubt"):
+        if count := effects.more.get(kind):
+            yield fails(kind.replace("_", " "), f"{count:,} more, of which the answer was not checked")
+    if not effects.open:
+        yield holds("calls", "none that acts was denied, failed without being done again, or is in doubt")
+    yield holds("outside", "; ".join(_left(effects)) or "no call acted outside this machine")
+
+
+def _left(effects: Effects) -> Iterator[str]:
+    for call in effects.left:
+        yield f"{_short(call.what)} (event {call.seq})"
+    if count := effects.more.get("left"):
+        yield f"and {count:,} more"
+
+
+def claim_about_words() -> CheckedClaim:
+    """Say what no check can know."""
+    return CheckedClaim(
+        "words",
+        ClaimStatus.OPEN,
+        "compared are the calls, files, commands, tests, numbers, quotes and addresses that it names; what its "
+        "sentences mean, and whether the task was understood, nobody but a reader can tell",
+    )
 
 
 def _seen(lane: LaneId, state: RunState, events: Sequence[Event]) -> Iterator[str]:

@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Any, ClassVar, Literal
 
 from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.runs.effects import Effects
 
 
 class StepStatus(StrEnum):
@@ -136,3 +137,5 @@ class ChildFinished:
     """What it has read that the world must not have."""
     addresses: tuple[str, ...] = ()
     """Addresses in its result that it has read, or its owner wrote."""
+    effects: Effects | None = None
+    """What it was denied, what failed, left and changed, and is in doubt; None: nothing, or an older log."""

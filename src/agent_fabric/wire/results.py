@@ -6,17 +6,28 @@ from typing import Annotated, Any
 from agent_fabric.domain.errors import FabricError, Interrupted
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.proofs import Proof, ProofKind
+from agent_fabric.domain.runs.effects import Changed, Effects, NotedCall
 from agent_fabric.domain.runs.task import RunError, RunResult, RunStatus
 from agent_fabric.wire.shape import Json, Shape
 
 _RUN = "d36e91a5-7d1d-4cc0-9f1c-0a4a5f1f9a3b"
 _DIR: dict[str, Any] = {"run_dir": Annotated[str, "The run's folder, with its log."]}
 META_KEYS = (
-    "run_id status workspace specialist_ids routing_method? model steps usage cost egress duration_s proof sent_back"
+    "run_id status workspace specialist_ids routing_method? model steps usage cost egress duration_s proof outcome"
+    " effects sent_back"
     " idle_since_sent_back approvals=waiting_for continues node?"
 )
 PROOF = Shape(Proof)
-META = Shape(RunResult, META_KEYS, name="Meta", about="What is known about a run, besides its result.", also=_DIR)
+_CALL = Shape(NotedCall, name="NotedCall")
+EFFECTS = Shape(Effects, name="Effects", parts=[_CALL, Shape(Changed, name="Changed")])
+META = Shape(
+    RunResult,
+    META_KEYS,
+    name="Meta",
+    about="What is known about a run, besides its result.",
+    also=_DIR,
+    parts=[EFFECTS],
+)
 ERROR = Shape(RunError, name="ErrorInfo")
 
 
@@ -25,6 +36,7 @@ _DETAILS_META = Shape(
     META_KEYS,
     name="RunDetailsMeta",
     about="The same, with what was asked for.",
+    parts=[EFFECTS],
     also={
         **_DIR,
         "prompt": str,
@@ -68,6 +80,15 @@ RESULT = Shape(
                     "own_tests": False,
                     "changed_tests": [],
                     "printed": "2\n3\n5",
+                },
+                "outcome": "done",
+                "effects": {
+                    "denied": [],
+                    "failed": [],
+                    "in_doubt": [],
+                    "left": [],
+                    "changed": {"files": ["hello.py"], "commits": [], "machines": []},
+                    "more": {},
                 },
                 "sent_back": False,
                 "idle_since_sent_back": False,

@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple, Protocol, Self
 from agent_fabric.domain.events import Event, RunCompleted, RunCreated, RunFailed, SpecialistsRecruited, UnknownEvent
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.ownership import EVERYTHING, LOCAL_OWNER, OwnedRun, Viewer, Visibility, is_owner
+from agent_fabric.domain.runs.effect_lines import marked_line
 from agent_fabric.domain.runs.task import RunStatus
 
 CANCEL = "cancel"
@@ -245,7 +246,8 @@ class RunRecord:
                 case SpecialistsRecruited() as body:
                     told["specialist_ids"] = body.specialist_ids
                 case RunCompleted() as body:
-                    told["summary"] = str(body.payload.get("summary", ""))
+                    said = str(body.payload.get("summary", ""))
+                    told["summary"] = marked_line(said, body.effects, body.outcome)
                 case RunFailed() as body:
                     told["summary"] = body.message
                 case UnknownEvent() as body if body.problem:

@@ -17,6 +17,7 @@ from agent_fabric.domain.packs import texts_under
 from agent_fabric.domain.plural import counted
 from agent_fabric.domain.proofs import UNPROVEN
 from agent_fabric.domain.research import EVIDENCE_TABLE, KEPT_BY_TOOLS
+from agent_fabric.domain.runs.answer import answer_in
 from agent_fabric.domain.runs.merge import FILE_LISTS
 from agent_fabric.domain.runs.state import Lane, RunState
 from agent_fabric.domain.runs.task import RunStatus
@@ -26,7 +27,9 @@ from agent_fabric.domain.verification import (
     claim_about_machines,
     claim_about_page,
     claim_about_proof,
+    claim_about_words,
     claims_about_citations,
+    claims_about_effects,
     claims_about_evidence,
     claims_about_mentions,
     claims_about_work,
@@ -95,6 +98,8 @@ class VerifyRun:
 
     async def _claims(self, state: RunState, events: Sequence[Event]) -> AsyncIterator[CheckedClaim]:
         pages = ReadPages(state.sources)
+        for claim in claims_about_effects(state, answer_in(state.payload or {})):
+            yield claim
         for lane in state.lanes.values():
             payload = lane.payload or {}
             if payload.get(UNPROVEN):
@@ -122,6 +127,7 @@ class VerifyRun:
         snapshots = self.snapshots_for(state.run_id)
         for source in {(source.sha256, source.text): source for source in state.sources}.values():
             yield claim_about_page(source, await snapshots.damage_to(source))
+        yield claim_about_words()
 
 
 def _claim_about_log(log: LogCondition, state: RunState) -> CheckedClaim:

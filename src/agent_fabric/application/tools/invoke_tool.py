@@ -16,7 +16,7 @@ from agent_fabric.application.runs.prepared import Prepared
 from agent_fabric.application.tools.call_files import note_files
 from agent_fabric.application.tools.call_site import CallSite
 from agent_fabric.application.tools.fit_output import fit, plain, words_in
-from agent_fabric.application.tools.leaving import as_shown, command_that_leaves, run_outside
+from agent_fabric.application.tools.leaving import acts_at, as_shown, command_that_leaves, run_outside
 from agent_fabric.application.tools.proposed_call import proposed
 from agent_fabric.application.tools.result_labels import is_from_outside, origin_of, private_source
 from agent_fabric.application.tools.seek_agreement import Agreement, seek_agreement
@@ -162,6 +162,7 @@ class InvokeTool:
             approval_id=agreement.approval_id if agreement else "",
             approved_by=agreement.by if agreement else "",
             outside=site.outside,
+            leaves=acts_at(judged, site.outside, args, boxed=sandbox in BOXES),
         )
         return Prepared((called,), effect)
 

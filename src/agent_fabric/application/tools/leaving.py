@@ -1,17 +1,17 @@
 """Commands that leave the box: which they are, and what of a person's answers counts for them."""
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from agent_fabric.application.ports.outside import OutsideCommands
 from agent_fabric.application.tools.call_site import CallSite
-from agent_fabric.domain.outside import CannotRunOutside
+from agent_fabric.domain.outside import CannotRunOutside, Outside
 from agent_fabric.domain.policy.calls import ProposedCall
 from agent_fabric.domain.policy.programs import BOXES
 from agent_fabric.domain.secrets import secrets_in
-from agent_fabric.domain.tools import ToolContext, ToolResult
+from agent_fabric.domain.tools import Effect, ToolContext, ToolResult
 
 if TYPE_CHECKING:  # what reads command lines takes its time
     from agent_fabric.domain.policy.outside import OutsideCall
@@ -53,3 +53,17 @@ def run_outside(
     if site.outside is None:
         return None
     return partial(outside.run, site.outside, call, site.run_id, site.target, timeout_s=context.timeout_s)
+
+
+def acts_at(judged: ProposedCall, outside: Outside | None, args: Mapping[str, Any], *, boxed: bool) -> str:
+    """Say where a call acts outside this machine; empty: nowhere that is known."""
+    if outside is not None:
+        return outside.goes_to or outside.words[0]
+    if judged.effect is Effect.LEAVES_SANDBOX or (judged.sends_to and judged.effect is not Effect.READS):
+        return judged.destination or str(args.get("node") or judged.server or judged.tool)
+    if not judged.command or (boxed and not judged.commands_reach):
+        return ""
+    from agent_fabric.domain.runs.done_again import outward_effect_of  # noqa: PLC0415 - boxes seldom let out
+
+    effect = outward_effect_of(judged.command)
+    return judged.commands_reach or effect if effect else ""

@@ -136,6 +136,7 @@ def _finished(step_id: str, state: RunState) -> ChildFinished:
         untrusted=result.untrusted,
         private=result.private,
         addresses=addresses_handed_on(state, result.payload),
+        effects=result.effects or None,
     )
 
 

@@ -5,6 +5,8 @@ from typing import Any, Final, NamedTuple
 
 from agent_fabric.domain.events import Event, RunCancelled, RunCompleted, RunCreated, RunFailed
 from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.runs.effect_lines import open_lines
+from agent_fabric.domain.runs.effects import Effects, Outcome
 from agent_fabric.domain.workflow_events import StepStarted
 
 WORKFLOW_STARTED: Final = "agent33.workflow.started"
@@ -21,6 +23,11 @@ class Announcement(NamedTuple):
     seq: int
     subject: str
     payload: Mapping[str, Any]
+
+    def with_outcome(self, outcome: Outcome, effects: Effects | None, discreet: bool) -> "Announcement":
+        """Return the same with what the run came to, and what it was kept from doing."""
+        not_done = [] if effects is None or discreet else [*open_lines(effects)]
+        return self._replace(payload={**self.payload, "outcome": outcome.value, "not_done": not_done})
 
 
 def is_announced(event: Event, *, of_workflow: bool) -> bool:
@@ -49,8 +56,9 @@ def announcements(run_id: RunId, events: Sequence[Event], *, discreet: bool) -> 
                 told = {"run_id": run_id, "step_id": step.step_id, "attempt": step.attempt}
                 told |= {"child_run_id": step.child_run_id, "at": event.ts}
                 yield Announcement(event.seq, AGENT_INVOKED, told)
-            case RunCompleted(payload=payload):
-                yield _ended(run_id, event, payload, str(payload.get("status", "success")))
+            case RunCompleted(payload=payload) as body:
+                ended = _ended(run_id, event, payload, str(payload.get("status", "success")))
+                yield ended if body.outcome is None else ended.with_outcome(body.outcome, body.effects, discreet)
             case RunFailed(payload=payload, message=message):
                 error = "" if discreet else message
                 yield _ended(run_id, event, payload, str(payload.get("status", "failed")), error)

@@ -1,14 +1,15 @@
 """What happens next: pure. Given the same state, always the same actions."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, assert_never
 
 from agent_fabric.domain.approval_events import ApprovalDecided
 from agent_fabric.domain.approvals import Decision, Question
+from agent_fabric.domain.budget_events import BudgetExhausted
 from agent_fabric.domain.events import (
     Body,
-    BudgetExhausted,
     GuidanceGiven,
     PlainAnswerAccepted,
     RunCompleted,
@@ -35,7 +36,8 @@ from agent_fabric.domain.runs.actions import (
     Recruit,
 )
 from agent_fabric.domain.runs.compaction import compactable, near_window
-from agent_fabric.domain.runs.evolve import IN_DOUBT, TOO_MANY_CALLS
+from agent_fabric.domain.runs.effects import Effects, Outcome
+from agent_fabric.domain.runs.evolve import TOO_MANY_CALLS
 from agent_fabric.domain.runs.finish import (
     SentBack,
     doubts_about,
@@ -45,9 +47,10 @@ from agent_fabric.domain.runs.finish import (
     said_in_words,
     spoken_payload,
 )
+from agent_fabric.domain.runs.ledger import APPROVAL_EXPIRED, DENIED, IN_DOUBT
 from agent_fabric.domain.runs.merge import merged_payload
 from agent_fabric.domain.runs.retries import delay_before_retry
-from agent_fabric.domain.runs.state import Lane, LanePhase, RunState
+from agent_fabric.domain.runs.state import Lane, LanePhase, RunState, effects_of, outcome_of
 from agent_fabric.domain.runs.task import RunStatus, TaskForceMode
 from agent_fabric.domain.task_force_events import PackFailed
 from agent_fabric.domain.tools import FINISH_TASK, BadArguments, Effect, arguments_from
@@ -58,10 +61,6 @@ if TYPE_CHECKING:  # most runs have none
 MAX_TAKEOVERS = 3
 """Times a server may take a run over without achieving anything; then a person must resume it."""
 MAX_ASKED_AGAIN = 2
-DENIED = "Denied"
-"""Error type of a call that a person has refused."""
-APPROVAL_EXPIRED = "ApprovalExpired"
-"""Error type of a call that nobody agreed to in time."""
 MAX_REPEATS = 2
 """Exact repeats of a call that are answered from memory before the model must finish."""
 
@@ -74,18 +73,38 @@ def decide(state: RunState) -> tuple[Action, ...]:
         reason = f"taken over {counted(state.takeovers, 'time')} without any progress"
         return (Record(None, (RunInterrupted(reason=reason),)),)
     if state.workflow is not None:
-        return _workflow_decision()(state.workflow)
+        return _with_effects(state, _workflow_decision()(state.workflow))
     if not state.specialist_ids:
         return (Recruit(),)
     left = [who for who in state.specialist_ids if not _is_done(state, who)]
     if not left:
-        return (Record(None, (_ending(state),)),)
+        return _with_effects(state, (Record(None, (_ending(state),)),))
     spent = _spent_budget(state)
     if spent is not None:
-        return (_out_of_budget(state, spent),)
+        return _with_effects(state, (_out_of_budget(state, spent),))
     if _out_of_time(state):
         return ()  # nothing more is begun while what is under way comes to its end
     return _actions(state, left) or _wait(state)
+
+
+def _with_effects(state: RunState, actions: tuple[Action, ...]) -> tuple[Action, ...]:
+    """Let the event that ends a run say what it did to the world: who reads no other event is not misled."""
+    if not any(isinstance(each, Record) and isinstance(each.bodies[-1], RunCompleted | RunFailed) for each in actions):
+        return actions
+    effects = effects_of(state)
+    outcome = outcome_of(state, effects)
+    return tuple(_telling(each, effects, outcome) if isinstance(each, Record) else each for each in actions)
+
+
+def _telling(record: Record, effects: Effects, outcome: Outcome) -> Record:
+    *before, last = record.bodies
+    match last:
+        case RunCompleted():
+            return Record(record.lane, (*before, replace(last, effects=effects or None, outcome=outcome)))
+        case RunFailed():
+            return Record(record.lane, (*before, replace(last, effects=effects or None)))
+        case _:
+            return record
 
 
 @cache

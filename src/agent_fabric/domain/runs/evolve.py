@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, assert_never
 from agent_fabric.domain.answer_limit import shown_of_cut
 from agent_fabric.domain.approval_events import ApprovalDecided, ApprovalRequested
 from agent_fabric.domain.approvals import Decision, Grant, Question, Reach
+from agent_fabric.domain.budget_events import BudgetExhausted
 from agent_fabric.domain.context_events import ContextCompacted, ContextTruncated
 from agent_fabric.domain.events import (
-    BudgetExhausted,
     Event,
     GuidanceGiven,
     ModelAnswered,
@@ -50,6 +50,7 @@ from agent_fabric.domain.runs.labelling import (
     note_result,
     note_tools,
 )
+from agent_fabric.domain.runs.ledger import IN_DOUBT, Ledger
 from agent_fabric.domain.runs.opened_lane import open_lane
 from agent_fabric.domain.runs.state import FinishedCall, Lane, LanePhase, Observation, RunState
 from agent_fabric.domain.runs.task import FrozenWorkflow, RunError, RunStatus
@@ -61,6 +62,7 @@ from agent_fabric.domain.workflow_events import (
     StepFinished,
     StepRetried,
     StepStarted,
+    StepStatus,
     StepWaited,
     TimerFired,
 )
@@ -71,8 +73,6 @@ if TYPE_CHECKING:  # most runs have none
 
 TOO_MANY_CALLS = "TooManyCalls"
 """Error type of the calls of an answer that are more than a turn may have."""
-IN_DOUBT = "InDoubt"
-"""Error type of a call that a crash left without a result."""
 NO_WORK_DONE = "NoWorkDone"
 """Error type of a finish that was sent back because no other tool was used before."""
 _UNTRUSTED = "data, not instructions; from"
@@ -206,7 +206,9 @@ def _evolve_workflow(state: RunState, workflow: "WorkflowState", event: Event) -
     match event.body:
         case ToolCalled() as body:
             note_call(state, body)
+            state.ledger.begin(event.lane, event.seq, body)
         case ToolReturned() | ToolErred() as body:
+            state.ledger.end_step_call(event.lane, event.seq, body)
             state.seconds += body.duration_s
             step = workflow.steps.get(event.lane) if event.lane is not None else None
             note_result(state, body, step.began_with if step is not None else {})
@@ -218,6 +220,9 @@ def _evolve_workflow(state: RunState, workflow: "WorkflowState", event: Event) -
             note_exposed(state, body.untrusted)
             note_private(state, body.private)
             note_addresses(state, body.addresses)
+            state.ledger.end_child(body.child_run_id, body.effects)
+        case StepFinished(status=status) if status is not StepStatus.SUCCESS:
+            _note_step_end()(state.ledger, workflow, event)
         case ApprovalDecided() as body:
             asked = next((each for each in workflow.asked if each.approval_id == body.approval_id), None)
             if asked is not None:
@@ -227,6 +232,13 @@ def _evolve_workflow(state: RunState, workflow: "WorkflowState", event: Event) -
     if event.lane is not None and not isinstance(event.body, StepStarted | ToolCalled):
         state.takeovers = 0  # something was achieved, not only begun
     _workflow_evolution()(workflow, event)
+
+
+@cache
+def _note_step_end() -> "Callable[[Ledger, WorkflowState, Event], None]":
+    from agent_fabric.domain.workflows.step_effects import note_step_end  # noqa: PLC0415 - few steps fail
+
+    return note_step_end
 
 
 @cache
@@ -251,9 +263,12 @@ def _evolve_lane(state: RunState, lane: Lane, event: Event) -> None:
             lane.began_outside = body.outside is not None
             lane.worked = lane.worked or body.tool != FINISH_TASK
             note_call(state, body)
+            state.ledger.begin(lane.lane_id, event.seq, body, lane.tools.get(body.tool))
         case ToolReturned() as body:
+            state.ledger.end(lane.lane_id, event.seq, body, lane.asked, lane.decided)
             _take_result(state, lane, body, event)
         case ToolErred() as body:
+            state.ledger.end(lane.lane_id, event.seq, body, lane.asked, lane.decided)
             _take_tool_error(state, lane, body, event.seq)
         case ModelFailed() as body:
             _take_failure(state, lane, body)

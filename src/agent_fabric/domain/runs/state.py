@@ -12,6 +12,8 @@ from agent_fabric.domain.messages import Message, ModelSettings, ToolCallRequest
 from agent_fabric.domain.packs import FinishSpec
 from agent_fabric.domain.program_files import can_be_run
 from agent_fabric.domain.proofs import NO_PROOF, UNPROVEN, CommandRun, Proof, strongest
+from agent_fabric.domain.runs.effects import Effects, Outcome
+from agent_fabric.domain.runs.ledger import Ledger
 from agent_fabric.domain.runs.task import Profile, RunError, RunResult, RunStatus, Task, TaskForceMode
 from agent_fabric.domain.sources import Source
 from agent_fabric.domain.tools import ToolSpec
@@ -200,6 +202,8 @@ class RunState:
     """Calls with addresses or arguments of the task, or of earlier calls, that went unasked while it was."""
     sent: set[str] = field(default_factory=set)
     """Calls to machines, each without its machine, that were made before the run had read anything private."""
+    ledger: Ledger = field(default_factory=Ledger)
+    """What its calls came to."""
     steps: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
@@ -259,6 +263,7 @@ class RunState:
 def result_of(state: RunState) -> RunResult:
     """Sum a run up for whoever asked for it."""
     lanes = list(state.lanes.values())
+    effects = effects_of(state)
     return RunResult(
         run_id=state.run_id,
         status=state.status,
@@ -272,6 +277,8 @@ def result_of(state: RunState) -> RunResult:
         egress=tuple(state.egress),
         duration_s=round(state.seconds, 3),
         proof=strongest(lane.proof for lane in lanes if _bears_out(state, lane)),
+        outcome=outcome_of(state, effects) if state.status is RunStatus.COMPLETED else None,
+        effects=effects,
         sent_back=any(lane.sent_back_unproven for lane in lanes),
         idle_since_sent_back=any(lane.idle_since_sent_back for lane in lanes),
         workspace=state.workspace,
@@ -282,6 +289,27 @@ def result_of(state: RunState) -> RunResult:
         continues=None if state.task is None else state.task.continues,
         node="" if state.task is None else state.task.node,
     )
+
+
+def effects_of(state: RunState) -> Effects:
+    """Return what a run has done to the world, and was kept from, as far as its events tell."""
+    files = (path for lane in state.lanes.values() for path in _changed_by(lane))
+    return state.ledger.effects(files, stopped=state.status is not RunStatus.RUNNING)
+
+
+def outcome_of(state: RunState, effects: Effects) -> Outcome:
+    """Return what a run comes to that completes with these effects."""
+    if not effects.open:
+        return Outcome.DONE
+    from agent_fabric.domain.runs.task_point import is_point_refused  # noqa: PLC0415 - in most runs nothing is
+
+    prompt = "" if state.task is None else state.task.prompt
+    return Outcome.REFUSED if is_point_refused(prompt, effects) else Outcome.INCOMPLETE
+
+
+def _changed_by(lane: Lane) -> Sequence[str]:
+    compared = lane.compared
+    return compared.paths if compared is not None and compared.known else sorted(lane.wrote)
 
 
 def _bears_out(state: RunState, lane: Lane) -> bool:

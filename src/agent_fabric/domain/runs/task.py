@@ -11,6 +11,7 @@ from agent_fabric.domain.ids import LaneId, RunId, SpecialistId
 from agent_fabric.domain.messages import Message, Usage
 from agent_fabric.domain.ownership import LOCAL_OWNER, Visibility, owner_of
 from agent_fabric.domain.proofs import Proof
+from agent_fabric.domain.runs.effects import NO_EFFECTS, Effects, Outcome
 
 
 class Profile(StrEnum):
@@ -268,6 +269,10 @@ class RunResult:
     """Time spent in model and tool calls."""
     proof: Proof
     """What bears the result out."""
+    outcome: Outcome | None = None
+    """What a completed run came to; null: it has not completed."""
+    effects: Effects = NO_EFFECTS
+    """What was denied, failed, left and changed, and is in doubt, as the events tell."""
     sent_back: bool = False
     """A result of it was sent back once, because something in it did not hold."""
     idle_since_sent_back: bool = False

@@ -101,7 +101,7 @@ def _evolve_step(wf: WorkflowState, step: StepState, event: Event) -> None:
             finish_step(wf, step, body, event.ts)
         case ToolCalled() as body:
             step.calls += 1
-            step.began_with = body.args
+            step.began_with, step.went_to = body.args, body.leaves
             put(wf, step, StepPhase.CALLED)
         case ToolReturned() | ToolErred() | ChildFinished() as body:
             _set_outcome(wf, step, body)

@@ -94,6 +94,8 @@ class StepState:
     """How often this attempt's tool was begun."""
     began_with: Mapping[str, Any] = field(default_factory=dict)
     """Arguments of the newest call that was begun, as they were executed."""
+    went_to: str = ""
+    """Where that call acts outside this machine; empty: nowhere."""
     child_run_id: RunId | None = None
     child_asks: tuple[str, ...] = ()
     """Questions that the child waits for."""

@@ -22,9 +22,9 @@ from prometheus_client.core import GaugeMetricFamily
 from agent_fabric import __version__
 from agent_fabric.application.ports.events import EventsOnly
 from agent_fabric.domain.approval_events import ApprovalDecided
+from agent_fabric.domain.budget_events import BudgetExhausted
 from agent_fabric.domain.context_events import ContextCompacted
 from agent_fabric.domain.events import (
-    BudgetExhausted,
     Event,
     ModelAnswered,
     ModelFailed,

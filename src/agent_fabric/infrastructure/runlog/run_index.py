@@ -8,6 +8,7 @@ from agent_fabric.application.ports.encryption import ENCRYPTED
 from agent_fabric.domain.errors import FolderLinked
 from agent_fabric.domain.events import Event, RunCancelled, RunCompleted, RunCreated, RunFailed, SpecialistsRecruited
 from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.runs.effect_lines import marked_line
 from agent_fabric.infrastructure.atomic_files import write_atomically
 from agent_fabric.infrastructure.json_codec import dump_json, load_json
 from agent_fabric.infrastructure.runlog.layout import Layout
@@ -76,7 +77,8 @@ def _entry(run_id: RunId, outline: Sequence[Event], newest: Event) -> dict[str, 
     """Return a settled run's line; None for one that has not settled."""
     match newest.body:
         case RunCompleted() as body:
-            outcome = {"status": "completed", "summary": body.payload.get("summary", ""), "payload": dict(body.payload)}
+            said = marked_line(str(body.payload.get("summary", "")), body.effects, body.outcome)
+            outcome = {"status": "completed", "summary": said, "payload": dict(body.payload)}
         case RunFailed() as body:
             outcome = {"status": "failed", "summary": body.message}
         case RunCancelled() as body:

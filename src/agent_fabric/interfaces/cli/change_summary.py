@@ -7,6 +7,7 @@ from typing import Final
 from agent_fabric.application.runs.diff_run import RunDiff
 from agent_fabric.domain.changes import FileChange
 from agent_fabric.domain.unified_diff import FileDiff, quoted
+from agent_fabric.interfaces.cli.foreground import NOTHING
 from agent_fabric.interfaces.cli.output import styled
 
 MAX_NAMED: Final = 10
@@ -19,7 +20,7 @@ def change_summary(found: RunDiff, compare: Callable[[FileChange], FileDiff]) ->
     """Return the number of changed files and lines, the files, and the commands to see and revert the changes."""
     changes = found.changes
     if not changes:
-        return "changed: nothing\n"
+        return NOTHING
     files = f"{len(changes):,} {'file' if len(changes) == 1 else 'files'}"
     if len(changes) > MAX_COMPARED:
         lines = [f"changed: {files}"]

@@ -13,13 +13,14 @@ from agent_fabric.interfaces.cli.ask_approval import is_interactive
 from agent_fabric.interfaces.cli.chat_loop import ChatLoop, Presses, obeying
 from agent_fabric.interfaces.cli.chat_places import Start, Talk, local_talk
 from agent_fabric.interfaces.cli.chat_view import ChatView
-from agent_fabric.interfaces.cli.driving import EXIT_CODES
+from agent_fabric.interfaces.cli.driving import exit_code
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import FAILED
 from agent_fabric.interfaces.cli.options import AsJson, Here, Workspace, configuration, fabric_root
 from agent_fabric.interfaces.cli.output import plain_lines, print_json
 from agent_fabric.interfaces.cli.place import Server, refuse_if, server_of
 from agent_fabric.wire.chat import SESSION, message_object
+from agent_fabric.wire.results import EFFECTS
 
 app = new_app("Talk with an agent.")
 
@@ -103,6 +104,8 @@ async def _say_once(talk: Talk, start: Start, view: ChatView, presses: Presses, 
                 "run_id": result.run_id,
                 "message_id": answer_id(result.run_id) if message is not None else None,
                 "status": result.status.value,
+                "outcome": None if result.outcome is None else result.outcome.value,
+                "effects": EFFECTS.dump(result.effects),
                 "content": "" if message is None else message.content,
                 "message": None if message is None else message_object(message),
                 "waiting_for": [*result.waiting_for],
@@ -113,7 +116,7 @@ async def _say_once(talk: Talk, start: Start, view: ChatView, presses: Presses, 
     elif result.status is RunStatus.WAITING:
         sys.stderr.write(f"Run {result.run_id} waits for an answer: fabric approvals list --run {result.run_id}\n")
     stopped = message is not None and message.metadata.get("status") == STOPPED
-    return FAILED if stopped else EXIT_CODES[result.status]
+    return FAILED if stopped else exit_code(result)
 
 
 def _standard_input() -> str:

@@ -5,8 +5,18 @@ from collections.abc import Sequence
 from typing import TextIO
 
 from agent_fabric.domain.approval_events import ApprovalRequested
-from agent_fabric.domain.events import Event, ModelAnswered, ModelFailed, RunFailed, ToolCalled, ToolErred, ToolReturned
+from agent_fabric.domain.events import (
+    Event,
+    ModelAnswered,
+    ModelFailed,
+    RunCompleted,
+    RunFailed,
+    ToolCalled,
+    ToolErred,
+    ToolReturned,
+)
 from agent_fabric.domain.ids import LaneId, RunId
+from agent_fabric.interfaces.cli.effect_texts import warning_lines
 from agent_fabric.interfaces.cli.output import json_text, plain, plain_lines, shortened, styled, terminal_columns
 
 
@@ -80,6 +90,10 @@ class ChatView:
                 )
             case ApprovalRequested() as body:
                 self._aside(f"  needs your agreement: {plain(body.subject)}")
+            case RunCompleted() as body if body.effects is not None and body.effects.open:
+                # The words stand there already, as they came; what contradicts them is what is read last.
+                self.end_line()
+                self._say("".join(f"{line}\n" for line in warning_lines(body.effects, body.outcome, sys.stdout)))
             case RunFailed() as body:
                 self._aside(f"{styled('failed:', 'red', sys.stderr)} {plain_lines(body.message)}")
                 if body.hint:

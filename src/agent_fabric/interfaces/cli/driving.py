@@ -10,12 +10,14 @@ from agent_fabric.client.errors import ServerTimedOut, ServerUnreachable
 from agent_fabric.domain.approvals import Question
 from agent_fabric.domain.errors import Interrupted, StoreUnavailable
 from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.runs.effects import Outcome
 from agent_fabric.domain.runs.evolve import fold
 from agent_fabric.domain.runs.state import RunState
 from agent_fabric.domain.runs.task import RunResult, RunStatus
 from agent_fabric.interfaces.cli.ask_approval import ask_person, is_interactive
-from agent_fabric.interfaces.cli.foreground import Foreground, Job, OnCreated, Ready
-from agent_fabric.interfaces.cli.main import COMPLETED, FAILED, INTERRUPTED, WAITING
+from agent_fabric.interfaces.cli.effect_texts import closing_lines
+from agent_fabric.interfaces.cli.foreground import NOTHING, Foreground, Job, OnCreated, Ready
+from agent_fabric.interfaces.cli.main import COMPLETED, FAILED, INTERRUPTED, REFUSED, WAITING
 from agent_fabric.interfaces.cli.output import print_error, print_json
 from agent_fabric.interfaces.cli.stopping import StopSignals
 from agent_fabric.interfaces.cli.view import LiveView, summary
@@ -29,6 +31,11 @@ EXIT_CODES = {
     RunStatus.INTERRUPTED: INTERRUPTED,
     RunStatus.RUNNING: INTERRUPTED,
 }
+
+
+def exit_code(result: RunResult) -> int:
+    """Return the exit code for how a run stands: that of its status, unless what it was for was refused."""
+    return REFUSED if result.outcome is Outcome.REFUSED else EXIT_CODES[result.status]
 
 
 def drive_in_foreground(job: Job, *, verbose: bool, as_json: bool, explain_routing: bool = False) -> int:
@@ -83,7 +90,7 @@ def drive_in_foreground(job: Job, *, verbose: bool, as_json: bool, explain_routi
             if view is not None:
                 view.finish()
         _present(outcome, as_json=as_json)
-        return EXIT_CODES[outcome.result.status]
+        return exit_code(outcome.result)
 
 
 class _Outcome(NamedTuple):
@@ -165,5 +172,15 @@ def _present(outcome: _Outcome, *, as_json: bool) -> None:
         print_json(result_object(outcome.result, outcome.run_dir))
     else:
         sys.stdout.write(summary(outcome.result, outcome.in_doubt, served=outcome.served, who_may=outcome.who_may))
-    sys.stdout.write(outcome.changes)
+    sys.stdout.write(_changes_with_commits(outcome))
+    if not as_json:
+        sys.stdout.writelines(
+            f"{line}\n" for line in closing_lines(outcome.result.effects, outcome.result.outcome, sys.stdout)
+        )
     sys.stdout.flush()
+
+
+def _changes_with_commits(outcome: _Outcome) -> str:
+    """Return what a run changed in a project; after a commit that is not nothing, though no file is different."""
+    committed = outcome.result.effects.changed.commits
+    return "" if committed and outcome.changes == NOTHING else outcome.changes

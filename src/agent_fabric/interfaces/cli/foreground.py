@@ -23,6 +23,8 @@ from agent_fabric.interfaces.cli.nearby_server import mention_server
 if TYPE_CHECKING:
     from agent_fabric.interfaces.cli.foreground_remote import RemoteForeground
 
+NOTHING = "changed: nothing\n"
+"""What is said of a run that changed no file of a project."""
 OnCreated = Callable[[RunId], None]
 """Told a run's id as soon as it has one."""
 

@@ -20,6 +20,7 @@ from agent_fabric.infrastructure.runlog.jsonl_log import JsonlRunLog
 from agent_fabric.infrastructure.runlog.lines import line_of
 from agent_fabric.infrastructure.runlog.run_index import RunIndex
 from agent_fabric.interfaces.cli.durations import moment_in
+from agent_fabric.interfaces.cli.effect_texts import closing_lines, effect_texts, warning_lines
 from agent_fabric.interfaces.cli.evidence_lines import evidence_lines
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
@@ -193,7 +194,11 @@ class _Reading:
                 await asyncio.to_thread(_write_lines, out, lines)
         _write_lines(out, transcript.rest())
         if (result := await self._completed(place, status)) is not None and not self._wanted:
-            _write_lines(out, (f"{INDENT}{line}" for line in evidence_lines(result, sys.stdout)))
+            closing = [*evidence_lines(result, sys.stdout), *effect_texts(result.effects, sys.stdout, files=True)]
+            if not transcript.has_warned:  # an older log
+                closing += warning_lines(result.effects, result.outcome, sys.stdout)
+            closing += closing_lines(result.effects, result.outcome, sys.stdout)
+            _write_lines(out, (f"{INDENT}{line}" for line in closing))
 
     async def _completed(self, place: RunAccess, status: RunStatus) -> RunResult | None:
         """Return what came of a run that completed, and what bears it out, unless its log cannot tell."""

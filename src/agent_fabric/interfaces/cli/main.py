@@ -13,7 +13,7 @@ from typing import TextIO
 
 from agent_fabric import __version__
 
-COMPLETED, FAILED, USAGE, WAITING, INTERRUPTED = 0, 1, 2, 3, 130
+COMPLETED, FAILED, USAGE, WAITING, REFUSED, INTERRUPTED = 0, 1, 2, 3, 4, 130
 
 COMMANDS = {
     "run": "Run a task.",

@@ -1,6 +1,7 @@
 """A run's log as a transcript: what was said, called, returned and agreed to, with times and costs."""
 
 import json
+import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
@@ -8,10 +9,10 @@ from typing import Any, Final
 
 from agent_fabric.domain.approval_events import ApprovalDecided, ApprovalRequested
 from agent_fabric.domain.approvals import Reach
+from agent_fabric.domain.budget_events import BudgetExhausted
 from agent_fabric.domain.context_events import ContextCompacted, ContextTruncated
 from agent_fabric.domain.events import (
     Body,
-    BudgetExhausted,
     Event,
     GuidanceGiven,
     ModelAnswered,
@@ -49,6 +50,7 @@ from agent_fabric.domain.workflow_events import (
 )
 from agent_fabric.domain.workspace_events import WorkspaceCompared, WorkspaceSaved
 from agent_fabric.interfaces.cli.durations import moment
+from agent_fabric.interfaces.cli.effect_texts import warning_lines
 from agent_fabric.interfaces.cli.output import paint, plain
 from agent_fabric.interfaces.cli.step_lines import seconds
 
@@ -85,6 +87,8 @@ class Transcript:
         """Arguments of the calls in the last answer of each lane, until the call is shown."""
         self._asking: dict[LaneId | None, ModelCalled] = {}
         """Models that have not answered yet."""
+        self.has_warned = False
+        """It was said that not all is done."""
 
     def lines(self, event: Event) -> Iterator[str]:
         """Yield the lines for an event."""
@@ -243,6 +247,9 @@ class Transcript:
                 yield self._head(event, "resumed", "bold", f"by a {body.by}")
             case RunCompleted():
                 yield self._head(event, "completed", "green", self._totals(body.payload))
+                if body.effects is not None and body.effects.open:
+                    self.has_warned = True
+                    yield from (INDENT + line for line in warning_lines(body.effects, body.outcome, sys.stdout))
                 yield from self._values(_told_once(body.payload))
             case RunFailed():
                 yield self._head(event, "failed", "red", f"{plain(body.code)} · {self._totals(body.payload)}")

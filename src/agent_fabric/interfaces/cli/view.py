@@ -48,6 +48,7 @@ from agent_fabric.domain.workflow_events import (
 from agent_fabric.domain.workspace_events import WorkspaceCompared, WorkspaceSaved
 from agent_fabric.interfaces.cli.approval_card import going_on, how_to_answer, step_asking
 from agent_fabric.interfaces.cli.call_remarks import call_remarks
+from agent_fabric.interfaces.cli.effect_texts import effect_texts, warning_lines
 from agent_fabric.interfaces.cli.evidence_lines import changed_lines, evidence_lines
 from agent_fabric.interfaces.cli.notices import progress_line
 from agent_fabric.interfaces.cli.output import (
@@ -365,17 +366,20 @@ def summary(result: RunResult, in_doubt: Collection[str] = (), *, served: bool =
     if result.cost is not None:
         used += f", cost {result.cost:.6f}".rstrip("0").rstrip(".")
     match result.status:
+        case RunStatus.COMPLETED if result.effects.open:
+            head = f"{styled(f'completed, {result.outcome}', 'red', out)} · {used}"
         case RunStatus.COMPLETED:
             head = f"{styled('completed', 'green', out)} · {used}"
         case RunStatus.FAILED | RunStatus.CANCELLED:
             head = f"{styled(result.status.value, 'red', out)} · {used}"
         case _:
             head = f"{styled(result.status.value, 'yellow', out)} · {used}"
-    lines = ["", head]
+    lines = ["", head, *warning_lines(result.effects, result.outcome, out)]
     text = str(result.payload.get("summary", "")).strip()
     if text:
         lines += ["", plain_lines(text)]
     lines += changed_lines(result)
+    lines += effect_texts(result.effects, out, files=False)
     for key in ("deliverables", "next_steps"):
         value = result.payload.get(key)
         if isinstance(value, list) and value:

@@ -5,11 +5,14 @@ import sys
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, TextIO
 
+from agent_fabric.domain.runs.effects import NO_EFFECTS, Outcome
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.interfaces.cli.approval_card import going_on, how_to_answer
 from agent_fabric.interfaces.cli.durations import moment
+from agent_fabric.interfaces.cli.effect_texts import effect_texts, warning_lines
 from agent_fabric.interfaces.cli.output import fitted, laid_out, one_line, plain, plain_lines, print_json, styled
 from agent_fabric.interfaces.cli.step_lines import seconds
+from agent_fabric.wire.results import EFFECTS
 
 _WIDTH = 100
 _MAX_LINES = 20
@@ -48,9 +51,14 @@ def workflow_summary(
     """Say in a few lines how a workflow ended, or what it waits for."""
     meta = shown["_meta"]
     status = str(shown["status"] if meta["status"] != "cancelled" else "cancelled")
+    effects = EFFECTS.load(meta["effects"]) if meta.get("effects") else NO_EFFECTS
+    outcome = Outcome(meta["outcome"]) if meta.get("outcome") else None
     lines = ["", f"{styled(status, _STYLES.get(status, 'yellow'), stream)} · {_counts(shown)}"]
+    lines += warning_lines(effects, outcome, stream)
     lines += _values(shown, stream)
-    failed = [each for each in shown["step_results"] if each["status"] == "failed"]
+    lines += effect_texts(effects, stream, files=True)
+    told = {call.what.partition("'")[2].partition("'")[0] for call in effects.open if call.what.startswith("step '")}
+    failed = [each for each in shown["step_results"] if each["status"] == "failed" and str(each["step_id"]) not in told]
     lines += [
         laid_out(
             f"{styled('failed:', 'red', stream)} {plain(each['step_id'])}: {one_line(each['error'] or '')}",

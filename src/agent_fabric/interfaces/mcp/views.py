@@ -4,8 +4,9 @@ from typing import Any
 
 from agent_fabric.application.ports.runs import RunRecord
 from agent_fabric.domain.events import Event, ToolCalled, ToolReturned
+from agent_fabric.domain.runs.effect_lines import warning
 from agent_fabric.domain.runs.task import RunResult, RunStatus
-from agent_fabric.wire.results import PROOF
+from agent_fabric.wire.results import EFFECTS, PROOF
 
 MAX_CHARS = 2_000
 """Longer texts of events are cut: `fabric logs show` has them whole."""
@@ -13,7 +14,9 @@ MAX_CHARS = 2_000
 
 def ended(result: RunResult) -> dict[str, Any]:
     """Return how a run stands, and what came of it as far as it has ended."""
+    told = warning(result.effects, result.outcome) if result.status is RunStatus.COMPLETED else ""
     shown: dict[str, Any] = {
+        **({"warning": told} if told else {}),  # first: what is read first is believed
         "run_id": result.run_id,
         "status": result.status.value,
         "result": dict(result.payload),
@@ -21,6 +24,9 @@ def ended(result: RunResult) -> dict[str, Any]:
     }
     if result.status is RunStatus.COMPLETED:
         shown["proof"] = PROOF.dump(result.proof)
+        shown["outcome"] = result.outcome
+    if result.effects:
+        shown["effects"] = EFFECTS.dump(result.effects)
     if result.error is not None:
         shown["error"] = {"code": result.error.code, "message": result.error.message, "hint": result.error.hint}
     if result.waiting_for:

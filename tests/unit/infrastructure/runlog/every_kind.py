@@ -5,10 +5,10 @@ from dataclasses import replace
 
 from agent_fabric.domain.approval_events import ApprovalDecided, ApprovalRequested
 from agent_fabric.domain.approvals import Decision, Question, Reach
+from agent_fabric.domain.budget_events import BudgetExhausted
 from agent_fabric.domain.context_events import ContextCompacted, ContextTruncated
 from agent_fabric.domain.events import (
     Body,
-    BudgetExhausted,
     Event,
     GuidanceGiven,
     ModelAnswered,

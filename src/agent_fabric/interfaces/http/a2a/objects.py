@@ -46,6 +46,9 @@ class Shown:
     """What came of it, for programs."""
     proof: Mapping[str, Any] | None = None
     """What bears it out."""
+    outcome: str = ""
+    effects: Mapping[str, Any] | None = None
+    """What was denied, failed, left and changed, and is in doubt."""
     prompt: str = ""
 
 
@@ -81,7 +84,10 @@ def artifact_object(shown: Shown) -> dict[str, Any]:
     if shown.payload is not None:
         parts.append({"data": dict(shown.payload), "mediaType": "application/json"})
     artifact = {"artifactId": f"{shown.run_id}-{ANSWER}", "name": ANSWER, "parts": parts}
-    return artifact if shown.proof is None else {**artifact, "metadata": {"proof": dict(shown.proof)}}
+    if shown.proof is None:
+        return artifact
+    effects = {} if shown.effects is None else {"outcome": shown.outcome, "effects": dict(shown.effects)}
+    return {**artifact, "metadata": {"proof": dict(shown.proof), **effects}}
 
 
 def status_update(shown: Shown, progress: str = "") -> dict[str, Any]:

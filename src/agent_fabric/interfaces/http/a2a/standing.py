@@ -8,6 +8,7 @@ from agent_fabric.application.ports.runs import RunRecord
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.conversation import turns_of
 from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.runs.effect_lines import warning
 from agent_fabric.domain.runs.task import RunResult, RunStatus, Task
 from agent_fabric.interfaces.http.a2a.error_shape import sentences
 from agent_fabric.interfaces.http.a2a.objects import Shown
@@ -16,7 +17,7 @@ from agent_fabric.interfaces.http.openai.answers import Told, told
 from agent_fabric.interfaces.http.openai.models import model_of
 from agent_fabric.interfaces.http.views import RunView, look_at
 from agent_fabric.wire.approvals import APPROVAL
-from agent_fabric.wire.results import PROOF
+from agent_fabric.wire.results import EFFECTS, PROOF
 
 INTERRUPTED = "This run was interrupted. Send a message to this task that says: resume"
 
@@ -46,7 +47,15 @@ def told_as(shown: Shown, told: Told, *, at: float, asked: Sequence[Mapping[str,
     match result.status:
         case RunStatus.COMPLETED:
             payload = {name: value for name, value in result.payload.items() if name != "action"}
-            return replace(changed, answer=told.text, payload=payload, proof=PROOF.dump(result.proof))
+            return replace(
+                changed,
+                answer=told.text,
+                payload=payload,
+                proof=PROOF.dump(result.proof),
+                outcome=result.outcome or "",
+                effects=EFFECTS.dump(result.effects),
+                said=warning(result.effects, result.outcome),
+            )
         case RunStatus.WAITING:
             questions = [{"id": each} for each in told.approvals] if asked is None else asked
             said = f"{told.text}\n\n{HOW}" if told.approvals else told.text

@@ -14,11 +14,12 @@ from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.messages import Usage
 from agent_fabric.domain.proofs import UNPROVEN
 from agent_fabric.domain.runs.answer import answer_in
+from agent_fabric.domain.runs.effect_lines import marked
 from agent_fabric.domain.runs.task import RunResult, RunStatus
 from agent_fabric.interfaces.approval_form import fields_of
 from agent_fabric.interfaces.http.views import state_of
 from agent_fabric.interfaces.workflow_result import workflow_object
-from agent_fabric.wire.results import PROOF
+from agent_fabric.wire.results import EFFECTS, PROOF
 
 MAX_CHARS = 500
 """Of what a question is about."""
@@ -39,6 +40,9 @@ class Told:
         shown: dict[str, Any] = {"run_id": self.result.run_id, "status": self.result.status.value}
         if self.result.status is RunStatus.COMPLETED:
             shown["proof"] = PROOF.dump(self.result.proof)
+            shown["outcome"] = self.result.outcome
+        if self.result.effects:
+            shown["effects"] = EFFECTS.dump(self.result.effects)
         if unproven := self.result.payload.get(UNPROVEN):
             shown["unproven"] = unproven
         return {**shown, "approvals": list(self.approvals)} if self.approvals else shown
@@ -53,7 +57,7 @@ def marked_answer(payload: Mapping[str, Any]) -> str:
 async def told(fabric: ServerFabric, result: RunResult) -> Told:
     """Return what a run that completed gave, or what one that has not ended waits for."""
     if result.status is RunStatus.COMPLETED:
-        return Told(result, marked_answer(result.payload))
+        return Told(result, marked(marked_answer(result.payload), result.effects, result.outcome))
     if result.status is not RunStatus.WAITING:
         going_on = result.status in (RunStatus.RUNNING, RunStatus.INTERRUPTED)
         return Told(result, f"This run has not ended. See it: {_where(result.run_id)}" if going_on else "")

@@ -1,0 +1,139 @@
+"""What a run did to the world, and what it was kept from doing: told by its events, never by its words."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any, Final, TypeVar
+
+from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.outside import Outside
+
+T = TypeVar("T")
+MAX_LISTED: Final = 20
+"""Calls of each kind, and paths, that are listed; of the others there is a number."""
+MAX_CHARS: Final = 300
+"""Of what a call was about, and of why it came to nothing."""
+
+
+class Outcome(StrEnum):
+    """What a completed run came to."""
+
+    DONE = "done"
+    INCOMPLETE = "incomplete"
+    """A call was denied, failed and was not done again, or is in doubt; it was not what the task is about."""
+    REFUSED = "refused"
+    """What the task is about was denied, or failed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotedCall:
+    """One call that a result has to tell of."""
+
+    what: str
+    """The command, the address or the arguments, in one line."""
+    tool: str = ""
+    why: str = ""
+    """Why it was denied or failed, or is in doubt."""
+    by: str = ""
+    """Who denied it, or agreed to it: a person, `policy`, `sandbox`, `nobody` (no answer came in time)."""
+    to: str = ""
+    """Where it goes outside this machine; empty: nowhere."""
+    seq: int = -1
+    """The event that says so."""
+    run_id: RunId | None = None
+    """The run that made it, if a run below made it; null: this one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changed:
+    """What is different since."""
+
+    files: tuple[str, ...] = ()
+    commits: tuple[str, ...] = ()
+    """Commits in a repository, with the beginning of their hash where git has said it."""
+    machines: tuple[str, ...] = ()
+    """Machines of the fleet on which something was changed."""
+
+    def __bool__(self) -> bool:
+        """Tell whether anything is."""
+        return bool(self.files or self.commits or self.machines)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effects:
+    """What a result has to tell, whatever the model says."""
+
+    denied: tuple[NotedCall, ...] = ()
+    """Calls that a person, the policy or the sandbox refused, and that were not made later."""
+    failed: tuple[NotedCall, ...] = ()
+    """Calls that failed and were not done again successfully; looking is no call."""
+    in_doubt: tuple[NotedCall, ...] = ()
+    """Calls that may have happened."""
+    left: tuple[NotedCall, ...] = ()
+    """Calls that acted outside this machine: pushes, messages, commands on machines, requests that send."""
+    changed: Changed = field(default_factory=Changed)
+    more: Mapping[str, int] = field(default_factory=dict)
+    """How many of a kind are not listed."""
+
+    @property
+    def open(self) -> tuple[NotedCall, ...]:
+        """What contradicts that all is done."""
+        return (*self.denied, *self.failed, *self.in_doubt)
+
+    def __bool__(self) -> bool:
+        """Tell whether there is anything to tell."""
+        return bool(self.open or self.left or self.changed)
+
+
+NO_EFFECTS: Final = Effects()
+_LISTS: Final = ("denied", "failed", "in_doubt", "left")
+
+
+def joined(own: Effects, below: Iterable[tuple[RunId, Effects]]) -> Effects:
+    """Return the effects of a run with those of the runs that worked for it."""
+    lists: dict[str, list[NotedCall]] = {name: [*getattr(own, name)] for name in _LISTS}
+    more = dict(own.more)
+    files, commits, machines = [*own.changed.files], [*own.changed.commits], [*own.changed.machines]
+    for run_id, effects in below:
+        for name, calls in lists.items():
+            calls += [each if each.run_id else replace(each, run_id=run_id) for each in getattr(effects, name)]
+        for name, count in effects.more.items():
+            more[name] = more.get(name, 0) + count
+        files += effects.changed.files
+        commits += effects.changed.commits
+        machines += effects.changed.machines
+    shown = {name: listed(calls, name, more) for name, calls in lists.items()}
+    changed = Changed(
+        files=listed(dict.fromkeys(files), "files", more),
+        commits=listed(commits, "commits", more),
+        machines=listed(dict.fromkeys(machines), "machines", more),
+    )
+    return Effects(**shown, changed=changed, more=more)
+
+
+def listed(items: Iterable[T], name: str, more: dict[str, int]) -> tuple[T, ...]:
+    """Return as many as are listed, and count the others under a name."""
+    found = tuple(items)
+    if len(found) > MAX_LISTED:
+        more[name] = more.get(name, 0) + len(found) - MAX_LISTED
+    return found[:MAX_LISTED]
+
+
+def subject_of(tool: str, args: Mapping[str, Any], outside: Outside | None = None) -> str:
+    """Say in one line what a call is about: its command, its address, or its arguments."""
+    if outside is not None:
+        return one_line(" ".join(outside.words))
+    inner = args.get("arguments")
+    args = {**args, **inner} if isinstance(inner, Mapping) else args
+    named = [str(args[key]) for key in ("method", "command", "url", "path", "to", "subject") if args.get(key)]
+    about = " ".join(named) or ", ".join(f"{key}={value}" for key, value in list(args.items())[:4])
+    node = args.get("node")
+    if isinstance(node, str) and node:
+        return one_line(f"{node}: {about if named else tool}")
+    return one_line(about if "command" in args else f"{tool} {about}")
+
+
+def one_line(text: str, limit: int = MAX_CHARS) -> str:
+    """Return the beginning of a text as one line."""
+    line = " ".join(text[: 4 * limit].split())
+    return line if len(line) <= limit and len(text) <= 4 * limit else f"{line[: limit - 1]}…"
