@@ -181,7 +181,8 @@ def claims_about_work(state: RunState, lane: Lane, events: Sequence[Event]) -> I
 def claims_about_effects(state: RunState, answer: str) -> Iterator[CheckedClaim]:
     """Check that an answer tells of every call that was denied, failed or is in doubt, and say what else calls did."""
     effects = effects_of(state)
-    for kind, calls in (("denied", effects.denied), ("failed", effects.failed), ("in doubt", effects.in_doubt)):
+    kinds = {"denied": effects.denied, "failed": effects.failed, "in doubt": effects.in_doubt, "edited": effects.edited}
+    for kind, calls in kinds.items():
         for call in calls:
             told = f"{_short(call.what)}, event {call.seq}{f' of run {call.run_id}' if call.run_id else ''}"
             if is_told(answer, call):
@@ -189,7 +190,7 @@ def claims_about_effects(state: RunState, answer: str) -> Iterator[CheckedClaim]
             else:
                 why = f" ({_short(call.why)})" if call.why else ""
                 yield fails(kind, f"{told}{why}: the answer does not say so")
-    for kind in ("denied", "failed", "in_doubt"):
+    for kind in ("denied", "failed", "in_doubt", "edited"):
         if count := effects.more.get(kind):
             yield fails(kind.replace("_", " "), f"{count:,} more, of which the answer was not checked")
     if not effects.open:

@@ -86,6 +86,7 @@ RESULT = Shape(
                     "denied": [],
                     "failed": [],
                     "in_doubt": [],
+                    "edited": [],
                     "left": [],
                     "changed": {"files": ["hello.py"], "commits": [], "machines": []},
                     "more": {},

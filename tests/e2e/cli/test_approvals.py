@@ -108,7 +108,9 @@ async def test_an_answer_without_a_server_tells_how_to_go_on(tmp_path: Path) -> 
         assert f"fabric resume {card['run_id']}" in denied.out
         assert await pending(fabric) == []
         resumed = await fabric("resume", "--last")
-        assert resumed.code == 0, resumed.err
+        assert resumed.code == 4, resumed.err
+        assert resumed.out.index("denied by") < resumed.out.index("files:")
+        assert resumed.out.splitlines()[-1].startswith("refused: denied by ")
         (run_dir,) = fabric.run_dirs()
         (erred,) = [line["payload"] for line in read_lines(run_dir) if line["kind"] == "tool_error"]
         assert "never on a Friday" in erred["error_message"]
@@ -276,12 +278,12 @@ async def at_a_terminal(fabric: Fabric, typed: str, arguments: Sequence[str] = P
 @pytest.mark.parametrize(
     ("typed", "code", "expected"),
     [
-        ("d\nnot today\n", 0, "not today"),
+        ("d\nnot today\n", 4, "not today"),
         ("e\necho instead\n", 0, "exit 0"),
         ("e\necho instead\n", 0, "Copy it and change it:\r\nmake deploy\r\nRun this instead: "),
         ("l\n", 3, "fabric approvals show"),
-        ("x\nd\n\n", 0, "refused this call"),
-        ("refuse\nd\n\n", 0, "refused this call"),  # not [r]un
+        ("x\nd\n\n", 4, "refused this call"),
+        ("refuse\nd\n\n", 4, "refused this call"),  # not [r]un
         ("e\n\nl\n", 3, "fabric approvals show"),
     ],
 )
@@ -319,14 +321,14 @@ async def test_a_long_call_is_approved_at_a_terminal_only_after_all_of_it_was_sh
         assert "5,000 lines" in folded
         assert "  │ make deploy\r\n" in unfolded
         assert unfolded.count("  │ # ") == 4_999
-        assert ended == 0
+        assert ended == 4, "there is nothing to deploy"
         assert kinds(fabric).count("tool_call") == 2, "the command, and the end"
 
 
 async def test_a_long_call_can_be_denied_unread_and_is_too_long_to_be_edited_at_a_terminal(tmp_path: Path) -> None:
     async with waiting_fabric(tmp_path) as fabric:
         ended, screen = await at_a_terminal(fabric, "d\nnot today\n", LONG_RUN)
-        assert (ended, "not today" in screen) == (0, True)
+        assert (ended, "not today" in screen) == (4, True)
         ended, screen = await at_a_terminal(fabric, "a\ne\nl\n", LONG_RUN)
         assert (ended, "--args @FILE" in screen) == (3, True)
 

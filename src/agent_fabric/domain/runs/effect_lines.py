@@ -25,6 +25,9 @@ def open_lines(effects: Effects) -> Iterator[str]:
     for call in effects.in_doubt:
         yield f"in doubt: {_told(call)}"
     yield from _rest(effects, "in_doubt")
+    for call in effects.edited:
+        yield f"changed by {call.by}: {_told(call)}"
+    yield from _rest(effects, "edited")
 
 
 def done_lines(effects: Effects, *, files: bool = True) -> Iterator[str]:

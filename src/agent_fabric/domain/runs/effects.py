@@ -69,6 +69,8 @@ class Effects:
     """Calls that failed and were not done again successfully; looking is no call."""
     in_doubt: tuple[NotedCall, ...] = ()
     """Calls that may have happened."""
+    edited: tuple[NotedCall, ...] = ()
+    """Calls that a person changed before they ran: `what` was asked for, `why` has what ran instead."""
     left: tuple[NotedCall, ...] = ()
     """Calls that acted outside this machine: pushes, messages, commands on machines, requests that send."""
     changed: Changed = field(default_factory=Changed)
@@ -78,7 +80,7 @@ class Effects:
     @property
     def open(self) -> tuple[NotedCall, ...]:
         """What contradicts that all is done."""
-        return (*self.denied, *self.failed, *self.in_doubt)
+        return (*self.denied, *self.failed, *self.in_doubt, *self.edited)
 
     def __bool__(self) -> bool:
         """Tell whether there is anything to tell."""
@@ -86,7 +88,7 @@ class Effects:
 
 
 NO_EFFECTS: Final = Effects()
-_LISTS: Final = ("denied", "failed", "in_doubt", "left")
+_LISTS: Final = ("denied", "failed", "in_doubt", "edited", "left")
 
 
 def joined(own: Effects, below: Iterable[tuple[RunId, Effects]]) -> Effects:

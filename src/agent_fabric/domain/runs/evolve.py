@@ -208,9 +208,10 @@ def _evolve_workflow(state: RunState, workflow: "WorkflowState", event: Event) -
             note_call(state, body)
             state.ledger.begin(event.lane, event.seq, body)
         case ToolReturned() | ToolErred() as body:
-            state.ledger.end_step_call(event.lane, event.seq, body)
             state.seconds += body.duration_s
             step = workflow.steps.get(event.lane) if event.lane is not None else None
+            if step is not None:
+                state.ledger.end_step_call(event.lane, event.seq, body, step.asked, step.decided)
             note_result(state, body, step.began_with if step is not None else {})
         case ChildFinished() as body:
             state.prompt_tokens += body.prompt_tokens

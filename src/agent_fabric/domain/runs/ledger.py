@@ -42,7 +42,7 @@ _COMMITTED: Final = re.compile(r"^\[[^\]\n]{1,200} ([0-9a-f]{7,40})\] (.{0,200})
 """What git prints about a commit that it has made."""
 _READ_METHODS: Final = frozenset({"", "GET", "HEAD", "OPTIONS"})
 
-Kind = Literal["denied", "failed", "in_doubt"]
+Kind = Literal["denied", "failed", "in_doubt", "edited"]
 
 
 class _Begun(NamedTuple):
@@ -97,6 +97,7 @@ class Ledger:
             problem = problem_of(body)
             if problem is None:
                 self._succeeded(begun, body, seq)
+                self._note_edit(begun, seq, asked, decided)
                 return
             kind: Kind = "in_doubt" if body.result.get("status") == "in_doubt" else "failed"
             by, no_answer = "", bool(body.result.get("timed_out"))
@@ -120,7 +121,14 @@ class Ledger:
         malformed = isinstance(body, ToolErred) and body.error_type == _MALFORMED
         self._keep(kind, noted, _wanted(begun, malformed=malformed))
 
-    def end_step_call(self, lane: LaneId | None, seq: int, body: ToolReturned | ToolErred) -> None:
+    def end_step_call(
+        self,
+        lane: LaneId | None,
+        seq: int,
+        body: ToolReturned | ToolErred,
+        asked: ApprovalRequested | None = None,
+        decided: ApprovalDecided | None = None,
+    ) -> None:
         """A call of a workflow's step has ended; how the step ends tells whether it failed."""
         begun = self.under_way.pop((lane, body.call_id), None)
         if begun is None or isinstance(body, ToolErred):
@@ -129,6 +137,7 @@ class Ledger:
         self._note_commits(begun, body)
         if problem_of(body) is None:
             self._note_left(begun, body, seq)
+        self._note_edit(begun, seq, asked, decided)
 
     def end_step(self, kind: Kind, noted: NotedCall) -> None:
         """A step of a workflow was denied, has failed for good, or was given up in doubt."""
@@ -148,7 +157,7 @@ class Ledger:
         else:
             files = (*lane_files, *self.files)
         more = dict(self.more)
-        calls: dict[Kind, list[NotedCall]] = {"denied": [], "failed": [], "in_doubt": []}
+        calls: dict[Kind, list[NotedCall]] = {"denied": [], "failed": [], "in_doubt": [], "edited": []}
         for each in self.open.values():
             calls[each.kind].append(each.call)
         if stopped:
@@ -157,6 +166,7 @@ class Ledger:
             denied=listed(calls["denied"], "denied", more),
             failed=listed(calls["failed"], "failed", more),
             in_doubt=listed(calls["in_doubt"], "in_doubt", more),
+            edited=listed(calls["edited"], "edited", more),
             left=listed(self.left, "left", more),
             changed=Changed(
                 files=listed(dict.fromkeys(files), "files", more),
@@ -199,6 +209,21 @@ class Ledger:
             self.left.append(noted)
         else:
             self.more["left"] = self.more.get("left", 0) + 1
+
+    def _note_edit(
+        self, begun: _Begun, seq: int, asked: ApprovalRequested | None, decided: ApprovalDecided | None
+    ) -> None:
+        if asked is None or decided is None or decided.args is None or dict(decided.args) == dict(asked.args):
+            return
+        call = begun.body
+        noted = NotedCall(
+            what=subject_of(asked.tool, asked.args),
+            tool=asked.tool,
+            why=f"it ran as: {subject_of(call.tool, call.args)}",
+            by=decided.by,
+            seq=seq,
+        )
+        self._keep("edited", noted, _wanted(begun._replace(body=replace(call, args=asked.args))))
 
     def _note_commits(self, begun: _Begun, body: ToolReturned) -> None:
         command = begun.body.args.get("command")

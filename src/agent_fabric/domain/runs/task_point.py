@@ -80,7 +80,7 @@ _SENTENCE: Final = re.compile(r"[^.!?\n;]+(?:[.!?](?=\S)[^.!?\n;]*)*")
 _TOLD: Final = re.compile(
     r"\b(?:den(?:ied|y)|refus\w*|reject\w*|declin\w*|fail\w*|block\w*|not\s+(?:allowed|done|made|run|sent|able|pushed|"
     r"deployed|succe\w*|complet\w*|happen\w*|go\s+through)|could\s?n.t|could\s+not|cannot|can.t|was\s?n.t|was\s+not|did\s?n.t|did\s+not|"
-    r"has\s?n.t|has\s+not|unable|error\w*|timed?\s+out|in\s+doubt|unclear|unknown|may\s+have|"
+    r"has\s?n.t|has\s+not|unable|instead|edited|error\w*|timed?\s+out|in\s+doubt|unclear|unknown|may\s+have|"
     r"abgelehnt|verweigert|fehlgeschlagen|nicht|konnte\s+nicht|gescheitert|"
     r"refusée?|rejetée?|échoué\w*|n.a\s+pas|impossible|"
     r"rechazad[oa]|denegad[oa]|falló|no\s+se|no\s+pud[eo]|"

@@ -427,6 +427,23 @@ def test_many_failures_are_counted_and_the_first_are_listed() -> None:
     assert effects.more["failed"] == MAX_KEPT + 50 - MAX_LISTED
 
 
+def test_a_call_that_a_person_changed_is_told_as_what_ran() -> None:
+    question, answer, *_ = asked("shell", {"command": "make deploy"}, Decision.APPROVE)
+    assert isinstance(answer, ApprovalDecided)
+    changed = {"command": "echo instead"}
+    question = replace(question, call_id=CallId("e"))
+    call = (
+        question,
+        replace(answer, args=changed),
+        ToolCalled(tool="shell", args=changed, call_id=CallId("e"), approved_by="ada"),
+        ToolReturned(tool="shell", result={"exit_code": 0}, call_id=CallId("e")),
+    )
+    result = result_after(call, prompt="Deploy it")
+    shown = marked(SAID, result.effects, result.outcome)
+    assert "changed by ada: make deploy (it ran as: echo instead)" in shown
+    assert result.outcome is Outcome.INCOMPLETE
+
+
 def test_a_repeat_that_was_not_run_again_does_not_count() -> None:
     call = _id()
     again = (
