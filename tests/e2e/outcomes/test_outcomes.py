@@ -643,7 +643,7 @@ async def test_what_nobody_agrees_to_in_time_is_not_run_but_proposed_in_the_resu
         (asked,) = [line["payload"] for line in read_lines(run_dir) if line["kind"] == "approval_requested"]
         await until(lambda: time.time() > asked["expires_at"], "the question has expired")
         resumed = await fabric("resume", run_dir.name, "--json")
-    assert (resumed.code, resumed.json["proposed_actions"]) == (0, ["make deploy"])
+    assert (resumed.code, resumed.json["proposed_actions"]) == (4, ["make deploy"])
     (erred,) = [line["payload"] for line in read_lines(run_dir) if line["kind"] == "tool_error"]
     assert erred["error_type"] == "ApprovalExpired"
     assert "Nobody agreed to this call in time" in model.requests[1].body["messages"][-1]["content"]

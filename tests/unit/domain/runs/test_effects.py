@@ -431,6 +431,7 @@ def test_a_call_that_a_person_changed_is_told_as_what_ran() -> None:
     question, answer, *_ = asked("shell", {"command": "make deploy"}, Decision.APPROVE)
     assert isinstance(answer, ApprovalDecided)
     changed = {"command": "echo instead"}
+    assert isinstance(question, ApprovalRequested)
     question = replace(question, call_id=CallId("e"))
     call = (
         question,
