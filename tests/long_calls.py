@@ -4,6 +4,8 @@ from typing import Final
 
 DANGER: Final = "make deploy"
 PLACES: Final = ("first", "middle", "last")
+TALKATIVE: Final = {"max_answer_chars": 16_000_000}
+"""Settings of a model whose answers may hold the longest of them."""
 
 
 def script(lines: int, place: str) -> str:

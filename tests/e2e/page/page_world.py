@@ -133,6 +133,7 @@ def page_world(
     *,
     configured: Mapping[str, Any] | None = None,
     slots: int | None = None,
+    model_settings: Mapping[str, Any] | None = None,
     port: int = 0,
 ) -> Iterator[PageWorld]:
     """Serve the page; the model answers as many at a time as it has slots."""
@@ -143,6 +144,7 @@ def page_world(
             "model": "paper",
             "backend": "generic",
             **({"slots": slots} if slots else {}),
+            **(model_settings or {}),
         }
         settings = {
             "models": {"quality": quality, "fast": quality},

@@ -9,7 +9,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 
 from e2e.page.page_model import Written
 from e2e.page.page_world import PageWorld, page_world
-from long_calls import DANGER, PLACES, script
+from long_calls import DANGER, PLACES, TALKATIVE, script
 
 pytestmark = pytest.mark.slow
 
@@ -29,7 +29,7 @@ def answers(question: str, results: int, messages: list[dict[str, Any]]) -> Writ
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PageWorld]:
-    with page_world(tmp_path_factory.mktemp("calls"), answers) as served:
+    with page_world(tmp_path_factory.mktemp("calls"), answers, model_settings=TALKATIVE) as served:
         yield served
 
 

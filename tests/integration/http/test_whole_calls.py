@@ -10,7 +10,7 @@ import pytest
 from agent_fabric.domain.policy.calls import argument_hash
 from agent_fabric.testing.scripted_model import Call, Script
 from integration.http.served import DONE, Served, served, task
-from long_calls import DANGER, PLACES, script
+from long_calls import DANGER, PLACES, TALKATIVE, script
 
 SIZES = (1, 403, 100_000)
 SCRIPTS = {
@@ -20,7 +20,9 @@ SCRIPTS = {
 
 @asynccontextmanager
 async def serving(folder: Path) -> AsyncIterator[Served]:
-    async with served(folder, Script(turns=(DONE,), named=SCRIPTS), max_body_bytes=50_000_000) as server:
+    async with served(
+        folder, Script(turns=(DONE,), named=SCRIPTS), also={"model": TALKATIVE}, max_body_bytes=50_000_000
+    ) as server:
         yield server
 
 
