@@ -55,7 +55,9 @@ def test_rules_come_from_the_user_the_named_files_and_the_configuration_together
     )
     policy = load(folder, files=["team.json"], rules=[{"id": "jq", "verdict": "ask", "commands": ["jq"]}])
     assert [rule.id for rule in policy.rules] == ["no-curl", "no-wget", "jq"]
-    assert judge(policy, "curl x") == Ruling(Verdict.BLOCK, "Use the fetch tool.", "no-curl", "curl x", "curl")
+    assert judge(policy, "curl x") == Ruling(
+        Verdict.BLOCK, "Use the fetch tool.", "no-curl", "curl x", "exactly `curl x`"
+    )
     assert judge(policy, "ls | wget x").rule == "no-wget"
     assert judge(policy, "jq . a").verdict is Verdict.ASK
     assert judge(policy, "ls").verdict is Verdict.ALLOW
