@@ -13,10 +13,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from agent_fabric.application.automation.explain_schedule import ExplainSchedule
 from agent_fabric.application.automation.fire_schedules import FireSchedules
 from agent_fabric.application.automation.watch_sensors import ArmedSensor, WatchSensors
 from agent_fabric.application.runs.cancel_run import CancelRun
+from agent_fabric.bootstrap.automation import explain_schedule
 from agent_fabric.domain.automation.schedule import Rule, Schedule
 from agent_fabric.domain.events import Event, RunCreated
 from agent_fabric.domain.ids import RunId
@@ -153,7 +153,7 @@ async def ask_why(storage: Any) -> None:
         lives = [(f"life-{at:.0f}", "tick", at, at) for at in instants[::2]]
         query = "INSERT INTO firing_processes (id, server, since, until_at) VALUES (?, ?, ?, ?)"
         await tables.write(lambda connection, query=query, rows=lives: connection.executemany(query, rows))
-    explain, chance = ExplainSchedule(storage.automation.history, read_cron, SystemClock()), random.Random(1)
+    explain, chance = explain_schedule(storage), random.Random(1)
     took: list[float] = []
     for _ in range(300):
         at = rule.anchor + chance.randrange(ROWS) * 60 + chance.choice((0, 30))

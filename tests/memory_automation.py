@@ -14,13 +14,14 @@ from agent_fabric.application.ports.automation import (
     Turn,
 )
 from agent_fabric.application.ports.sensors import NewNoticed, Noticed, SensorState
-from agent_fabric.domain.automation.firing import Firing, FiringStatus, Reason, jitter
+from agent_fabric.domain.approval_events import ApprovalDecided, ApprovalRequested
+from agent_fabric.domain.automation.firing import AskedPerson, Firing, FiringStatus, Reason, jitter
 from agent_fabric.domain.automation.outgoing import OutgoingMessage, Subscription
 from agent_fabric.domain.automation.schedule import RuleVersion, Schedule
 from agent_fabric.domain.automation.sensing import Look
 from agent_fabric.domain.automation.why import Life
 from agent_fabric.domain.errors import DeadLetterNotFound, NameTaken, ScheduleNotFound
-from agent_fabric.domain.events import Event
+from agent_fabric.domain.events import Event, RunCreated
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.testing.fakes import MemoryRuns
@@ -241,6 +242,43 @@ class MemoryOverview:
     async def waiting(self, triggers: Sequence[str]) -> Mapping[str, int]:
         counted = {name: len(self.tables.queued(name)) for name in triggers}
         return {name: count for name, count in counted.items() if count}
+
+    async def asked(self, triggers: Sequence[str] | None = None) -> Mapping[str, AskedPerson]:
+        found: dict[str, AskedPerson] = {}
+        for trigger, keys in self.tables.unsettled.items():
+            runs = [self.tables.firings[key].run_id for key in sorted(keys)]
+            pending = [
+                question
+                for run_id in runs
+                if run_id is not None
+                for question, is_open in self._questions(run_id, run_id)
+                if is_open
+            ]
+            if pending and (triggers is None or trigger in triggers):
+                found[trigger] = min(pending, key=lambda each: each.since)
+        return found
+
+    async def questions(self, run_id: RunId) -> Sequence[AskedPerson]:
+        return sorted((each for each, _ in self._questions(run_id, run_id)), key=lambda each: each.since)
+
+    def _questions(self, top: RunId, run_id: RunId) -> list[tuple[AskedPerson, bool]]:
+        logs, found = self.tables.runs.logs, dict[str, tuple[AskedPerson, bool]]()
+        for event in logs.get(run_id, ()):
+            match event.body:
+                case ApprovalRequested() as body:
+                    found[body.approval_id] = AskedPerson(top, body.approval_id, event.ts, body.expires_at), True
+                case ApprovalDecided() as body if body.approval_id in found:
+                    asked = found[body.approval_id][0]
+                    found[body.approval_id] = asked._replace(decided_at=event.ts, decided_by=body.by), False
+        below = [
+            each
+            for each, log in logs.items()
+            if log
+            and isinstance(log[0].body, RunCreated)
+            and log[0].body.parent
+            and log[0].body.parent.run_id == run_id
+        ]
+        return [*found.values(), *(question for each in below for question in self._questions(top, each))]
 
 
 @dataclass

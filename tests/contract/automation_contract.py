@@ -7,15 +7,18 @@ from typing import Any
 import pytest
 
 from agent_fabric.application.ports.automation import DeadLetter, LetterKind, NewFiring, ScheduleQuery, Turn
+from agent_fabric.application.ports.runs import NewRun
 from agent_fabric.application.ports.sensors import NewNoticed, Noticed
 from agent_fabric.application.ports.storage import Storage
+from agent_fabric.domain.approval_events import ApprovalDecided, ApprovalRequested
+from agent_fabric.domain.approvals import Decision, Question
 from agent_fabric.domain.automation.firing import Firing, FiringStatus, Reason, run_of_firing
 from agent_fabric.domain.automation.outgoing import OutgoingMessage, Subscription
 from agent_fabric.domain.automation.schedule import Rule, Schedule, TargetKind
 from agent_fabric.domain.automation.sensing import Look, run_of_happening
 from agent_fabric.domain.errors import NameTaken, ScheduleNotFound
-from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.runs.task import RunStatus
+from agent_fabric.domain.ids import CallId, LaneId, RunId
+from agent_fabric.domain.runs.task import Parent, RunStatus
 from contract.run_repository_contract import completed, log, run_created
 
 AT = 1_000_000.0
@@ -53,6 +56,36 @@ def a_turn(schedule: Schedule, *firings: Firing) -> Turn:
     new = [NewFiring(firing=each, created=created if each.run_id else None) for each in firings]
     following = (schedule.next_at or 0.0) + 60
     return Turn(schedule=schedule, next_at=following, look_at=following, firings=new)
+
+
+async def _prepared() -> bool:
+    return True
+
+
+async def _nothing() -> None:
+    return None
+
+
+def a_question(approval_id: str) -> ApprovalRequested:
+    return ApprovalRequested(
+        approval_id=approval_id,
+        call_id=CallId(f"call-{approval_id}"),
+        tool="shell",
+        args={"command": "deploy"},
+        question=Question.DID_IT_HAPPEN,
+        reason="It was cut off.",
+        rule="in_doubt",
+        subject="deploy",
+        alike="",
+        agent="workflow:triage",
+        target="/nowhere",
+        sandbox="none",
+        untrusted=(),
+        policy_version="1",
+        binding="b",
+        args_hash="h",
+        expires_at=AT * 10_000,
+    )
 
 
 class AutomationContract:
@@ -175,6 +208,38 @@ class AutomationContract:
         await automation.queue.commit([a_turn(night, a_firing(name="night"), a_firing(AT + 60, name="night"))])
         newest = await automation.overview.newest(["night", "noon", "none"])
         assert {name: each.due_at for name, each in newest.items()} == {"night": AT + 60}
+
+    @pytest.mark.proves("WB-12")
+    async def test_what_runs_of_a_schedule_ask_a_person_is_known_also_if_a_run_below_asks(
+        self, storage: Storage
+    ) -> None:
+        automation, schedule, run_id = storage.automation, a_schedule(), run_of_firing("nightly", AT)
+        await automation.schedules.add(schedule, by="ada")
+        await automation.schedules.add(a_schedule("quiet", number=2), by="ada")
+        await automation.queue.commit([a_turn(schedule, a_firing())])
+        assert await automation.overview.asked() == await automation.overview.asked(["nightly"]) == {}
+        below = replace(run_created(), parent=Parent(run_id=run_id, lane=LaneId("ask")))
+        taken, below_id = await storage.runs.take(run_id), RunId("run-below")
+        (question,) = log(a_question("second"), first=1)
+        child = NewRun(run_id=below_id, created=log(below)[0], prepare=_prepared, discard=_nothing)
+        await taken.held.append([question._replace(ts=question.ts + 1)], children=[child])
+        asking = await storage.runs.take(below_id)
+        await asking.held.append(log(a_question("first"), first=1))
+        await asking.held.release()
+        open_now = await automation.overview.asked()
+        assert open_now == await automation.overview.asked(["quiet", "nightly"])
+        assert await automation.overview.asked(["quiet"]) == {}
+        asked = open_now["nightly"]
+        assert (asked.run_id, asked.approval_id, asked.decided_at) == (run_id, "first", None)
+        assert asked.is_open_at(asked.since)
+        assert not asked.is_open_at(asked.expires_at)
+        assert [each.approval_id for each in await automation.overview.questions(run_id)] == ["first", "second"]
+        decided = ApprovalDecided(approval_id="second", decision=Decision.DONE, by="ada", via="test", reason="")
+        (event,) = log(decided, first=2)
+        await taken.held.append([event])
+        (_, answered) = await automation.overview.questions(run_id)
+        assert (answered.decided_by, answered.decided_at) == ("ada", event.ts)
+        await taken.held.release()
 
     @pytest.mark.proves("AU-12")
     async def test_what_is_made_up_for_waits_beside_what_is_due_and_can_be_taken_back(self, storage: Storage) -> None:

@@ -16,6 +16,7 @@ from agent_fabric.application.automation.import_crontab import ImportCrontab
 from agent_fabric.application.automation.manage_schedules import ManageSchedules
 from agent_fabric.application.automation.replay_letter import BusLetters, ReplayTrigger, SettleLetters
 from agent_fabric.application.automation.send_messages import SendMessages
+from agent_fabric.application.automation.tell_waiting import TellWaiting
 from agent_fabric.application.automation.watch_sensors import WatchSensors
 from agent_fabric.application.cluster.watch_pending_work import WatchPendingWork
 from agent_fabric.application.ports import pending_work
@@ -28,6 +29,7 @@ from agent_fabric.application.runs.dispatch_runs import DispatchRuns
 from agent_fabric.application.runs.resume_run import ResumeRun
 from agent_fabric.bootstrap.limits import Limits
 from agent_fabric.bootstrap.local import LocalFabric
+from agent_fabric.bootstrap.notices import notifying
 from agent_fabric.bootstrap.scheduled_tasks import ScheduledTasks
 from agent_fabric.bootstrap.triggered_tasks import TriggeredTasks
 from agent_fabric.bootstrap.wake_ups import SELDOM_S, watched_pause
@@ -179,7 +181,7 @@ def build_automation(  # noqa: PLR0913 - each is a part that only some callers j
     starts_runs: RunStarter | None = None,
     say: Say | None = None,
     waking: Waking = _ALONE,
-    alert: Callable[[str], None] = lambda _: None,
+    alert: Callable[..., None] = lambda *_: None,
 ) -> Automation:
     """Join the parts; `begin` gets the runs that are created."""
     zones, log = use_own_zones(), operations_log("automation")
@@ -247,6 +249,13 @@ def build_automation(  # noqa: PLR0913 - each is a part that only some callers j
             model_is_free=local.models.is_free,
             say=say,
             alert=alert,
+            tell_waiting=TellWaiting(
+                store.overview,
+                local.records.storage.approvals,
+                store.schedules,
+                notifying(local.records.storage),
+                alert,
+            ),
             pause=waking.firing,
             look_every_s=waking.look_every_s,
         ),
@@ -295,7 +304,7 @@ def serve_automation(  # noqa: PLR0913 - as above
     wake_ups: WakeUps,
     watch: WatchPendingWork | None,
     say: Say,
-    alert: Callable[[str], None],
+    alert: Callable[..., None],
 ) -> Automation:
     """Join the parts for a server: alone it drives what it creates; of several, one claims it."""
     build = partial(
@@ -362,4 +371,4 @@ def _why_not_by_itself(local: LocalFabric, home: Path, job: CrontabJob) -> str:
 
 def explain_schedule(storage: Storage) -> ExplainSchedule:
     """Return the use case that explains; it needs no configuration."""
-    return ExplainSchedule(storage.automation.history, read_cron, SystemClock())
+    return ExplainSchedule(storage.automation.history, read_cron, SystemClock(), storage.automation.overview)

@@ -8,11 +8,13 @@ from typing import Any, Final, assert_never
 
 from agent_fabric.application.agents.agent_task import task_for_agent
 from agent_fabric.application.agents.brief_agent import brief_for
+from agent_fabric.application.automation.retryable_tasks import require_retryable
 from agent_fabric.application.fleet.fleet_policy import NODE_RUN
 from agent_fabric.application.ports.workflows import SoundWorkflow
 from agent_fabric.application.runs.new_task import task_from
 from agent_fabric.bootstrap.workflows import Workflows
 from agent_fabric.domain.agents.definition import agent_from
+from agent_fabric.domain.approvals import OnDoubt
 from agent_fabric.domain.automation.schedule import Schedule, TargetKind
 from agent_fabric.domain.errors import ConfigError, DefinitionNotFound, NodeNotFound
 from agent_fabric.domain.fleet.node_tools import RUN_COMMAND
@@ -133,7 +135,15 @@ class ScheduledTasks:
 
     def _owned(self, schedule: Schedule, task: Task) -> Task:
         """Return the task as that of the schedule's owner, with the rights that they had when they made it."""
-        task = replace(task, owner=schedule.owner, requested_by=schedule.requested_by, user_scopes=schedule.user_scopes)
+        if schedule.on_doubt is OnDoubt.RETRY:
+            require_retryable(task)
+        task = replace(
+            task,
+            owner=schedule.owner,
+            requested_by=schedule.requested_by,
+            user_scopes=schedule.user_scopes,
+            on_doubt=schedule.on_doubt,
+        )
         if self.caps is None or schedule.owner == LOCAL_OWNER:
             return task
         return replace(task, budget=self.caps.lowered(task.budget))

@@ -17,8 +17,10 @@ from agent_fabric.application.ports.clock import Clock
 from agent_fabric.bootstrap.plugins import open_sensor
 from agent_fabric.bootstrap.workflows import Workflows
 from agent_fabric.config.schema.sensors import SensorConfig
+from agent_fabric.domain.approvals import OnDoubt
 from agent_fabric.domain.automation.schedule import FILE_PREFIX, Rule, Schedule, TargetKind
 from agent_fabric.domain.errors import ConfigError, FabricError, NameTaken
+from agent_fabric.domain.workflows.definition import Triggers
 from agent_fabric.infrastructure.automation.file_sensors import FileChangeSensor, FreshnessSensor
 from agent_fabric.infrastructure.workflows.definition_files import WorkflowFile
 
@@ -45,7 +47,7 @@ class ArmTriggers:
     clock: Clock
     changed: Callable[[], None] = lambda: None
     """Called after a schedule was added or changed."""
-    _declared: dict[str, tuple[str, str]] | None = None
+    _declared: dict[str, tuple[Triggers, str]] | None = None
     """What the files declared when the store was last compared with them."""
     _compared_at: float = 0.0
     _ends: dict[str, Callable[[], None]] = field(default_factory=dict)
@@ -93,7 +95,7 @@ class ArmTriggers:
     async def _arm_schedules(self, files: list[WorkflowFile]) -> None:
         origin, now = f"{socket.gethostname()}:", self.clock.now()
         declared = {
-            f"{FILE_PREFIX}{each.name}": (each.definition.triggers.schedule, f"{origin}{each.path}")
+            f"{FILE_PREFIX}{each.name}": (each.definition.triggers, f"{origin}{each.path}")
             for each in files
             if each.definition is not None and each.definition.triggers.schedule
         }
@@ -102,13 +104,16 @@ class ArmTriggers:
         self._declared = None  # until all of it is done
         zone = self.workflows.config.automation.timezone
         armed = {each.name: each for each in await self.store.schedules.list(ScheduleQuery(declared=True))}
-        for name, (cron, source) in declared.items():
-            rule = Rule(cron_expression=cron, timezone=zone)
+        for name, (triggers, source) in declared.items():
+            rule, on_doubt = Rule(cron_expression=triggers.schedule, timezone=zone), OnDoubt(triggers.on_doubt)
             known = armed.get(name)
             if known is None:
-                await self._add(name, rule, source, now)
-            elif (known.rule.cron_expression, known.rule.timezone) != (cron, zone):
-                changed = replace(known, rule=rule, source=source, revision=known.revision + 1)
+                await self._add(name, rule, on_doubt, source, now)
+            elif (known.rule.cron_expression, known.rule.timezone, known.on_doubt) != (
+                *(triggers.schedule, zone),
+                on_doubt,
+            ):
+                changed = replace(known, rule=rule, on_doubt=on_doubt, source=source, revision=known.revision + 1)
                 changed = changed.after_change(self.read_cron, now)
                 await self.store.schedules.change(known, changed, by=source, now=now)
                 self.changed()
@@ -117,13 +122,14 @@ class ArmTriggers:
                 await self.store.schedules.remove(each, by="its file", now=now)
         self._declared, self._compared_at = declared, self.clock.monotonic()
 
-    async def _add(self, name: str, rule: Rule, source: str, now: float) -> None:
+    async def _add(self, name: str, rule: Rule, on_doubt: OnDoubt, source: str, now: float) -> None:
         schedule = Schedule(
             id=str(uuid.uuid5(uuid.NAMESPACE_URL, f"{name} {now}")),
             name=name,
             target_kind=TargetKind.WORKFLOW,
             target=name.removeprefix(FILE_PREFIX),
             rule=rule,
+            on_doubt=on_doubt,
             source=source,
             created_at=now,
         )

@@ -21,6 +21,17 @@ MIN_HASH_CHARS = 8
 """Of the hash of a call, an answer has to say so much."""
 
 
+class OnDoubt(StrEnum):
+    """What becomes of a call that a crash has cut off, if only a person can tell whether it has happened."""
+
+    ASK = "ask"
+    """A person is asked, and the run waits."""
+    SKIP = "skip"
+    """It is left as it is, and the run goes on without it."""
+    RETRY = "retry"
+    """Nothing of the run needs a person: every step says that twice is the same as once."""
+
+
 class Question(StrEnum):
     """What a person is asked."""
 

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 from agent_fabric.domain.agents.brief import AgentBrief
 from agent_fabric.domain.approval_events import ApprovalDecided, ApprovalRequested
+from agent_fabric.domain.approvals import OnDoubt
 from agent_fabric.domain.budget_events import BudgetExhausted
 from agent_fabric.domain.context_events import ContextCompacted, ContextTruncated
 from agent_fabric.domain.ids import CallId, LaneId, RunId, SpecialistId
@@ -103,6 +104,8 @@ class RunCreated:
     """The workers that may drive it, where several share a store; empty: those of the default pool."""
     node: str = ""
     """The machine of the fleet that it is about; empty, as in older logs: none was chosen."""
+    on_doubt: OnDoubt = OnDoubt.ASK
+    """What becomes of a call that a crash has cut off and that only a person can judge."""
 
     @property
     def task(self) -> Task:
@@ -134,6 +137,7 @@ class RunCreated:
             history=self.history,
             pool=self.pool,
             node=self.node,
+            on_doubt=self.on_doubt,
         )
 
 

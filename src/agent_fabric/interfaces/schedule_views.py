@@ -9,7 +9,7 @@ from agent_fabric.application.ports.automation import FiringOverview
 from agent_fabric.domain.automation.schedule import Rule, Schedule
 from agent_fabric.domain.automation.timing import next_after
 from agent_fabric.infrastructure.automation.cronsim_walls import read_cron
-from agent_fabric.wire.automation import FIRING, PLANNED, SCHEDULE
+from agent_fabric.wire.automation import ASKED_PERSON, FIRING, PLANNED, SCHEDULE
 
 SHOWN_NEXT = 5
 YEAR_S = 366 * 86_400.0
@@ -23,13 +23,14 @@ async def schedule_object(schedule: Schedule, overview: FiringOverview) -> dict[
 async def schedule_objects(schedules: Sequence[Schedule], overview: FiringOverview) -> list[dict[str, Any]]:
     """Return everything about schedules; the store is asked once for all of them."""
     names = [each.name for each in schedules]
-    newest, waiting = await overview.newest(names), await overview.waiting(names)
+    newest, waiting, asked = await overview.newest(names), await overview.waiting(names), await overview.asked(names)
     return [
         {
             **SCHEDULE.dump(each),
             "next": next_firings(each),
             "last": FIRING.dump(newest[each.name]) if each.name in newest else None,
             "queued": waiting.get(each.name, 0),
+            "waits": ASKED_PERSON.dump(asked[each.name]) if each.name in asked else None,
         }
         for each in schedules
     ]

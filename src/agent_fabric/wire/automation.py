@@ -10,7 +10,7 @@ from agent_fabric.application.ports.automation import DeadLetter
 from agent_fabric.application.ports.sensors import Noticed
 from agent_fabric.application.ports.subscriptions import SendOutcome
 from agent_fabric.domain.automation.crontab import CrontabProblem
-from agent_fabric.domain.automation.firing import Firing
+from agent_fabric.domain.automation.firing import AskedPerson, Firing
 from agent_fabric.domain.automation.outgoing import Subscription
 from agent_fabric.domain.automation.schedule import Schedule
 from agent_fabric.domain.automation.why import Explanation
@@ -54,27 +54,34 @@ FIRING = Shape(
 )
 FIRINGS = Listing("firings", FIRING, name="FiringList", about="Firings, the newest first.")
 PLANNED = Shape(PlannedFiring, "at local note?", name="PlannedFiring", about="An instant at which it will be due.")
+ASKED_PERSON = Shape(
+    AskedPerson,
+    "run_id approval_id since expires_at decided_at decided_by?",
+    name="ScheduleQuestion",
+    about="What a run of a schedule asks a person. Answer it with `fabric approvals`, or under `/approvals/ID`.",
+)
 PLAN = Listing("planned", PLANNED, name="SchedulePlan", about="When it will be due, oldest first.")
 SCHEDULE = Shape(
     Schedule,
     "id name target_kind target? inputs task_instruction? agent_id? required_model?"
     " cron_expression=rule.cron_expression? every=rule.every_s timezone=rule.timezone starts_at=rule.starts_at"
-    " ends_at=rule.ends_at misfire overlap max_late_s max_catch_up jitter_s pause_after_failures daily_runs is_active"
-    " paused_by? use_persistent_chat chat_session_id? owner created_at revision next_at",
+    " ends_at=rule.ends_at misfire overlap on_doubt max_late_s max_catch_up jitter_s pause_after_failures daily_runs"
+    " is_active paused_by? use_persistent_chat chat_session_id? owner created_at revision next_at",
     name="ScheduleDetails",
     about="A schedule. Times are seconds since 1970.",
     also={
         "next?": Annotated[list[PlannedFiring], "The next five instants at which it is due."],
         "last?": Annotated[dict[str, Any] | None, "Its newest firing."],
         "queued?": Annotated[int, "Firings that wait: for the run before, for a model, or to be made up for."],
+        "waits?": Annotated[AskedPerson | None, "What its run under way asks a person; null: nothing."],
     },
-    parts=[PLANNED],
+    parts=[PLANNED, ASKED_PERSON],
 )
 SCHEDULES = Shape(ScheduleList, parts=[SCHEDULE])
 EXPLANATION = Shape(
     Explanation,
     "answer at text due_at reason? run_id fired_at late_s server? about? by? dead_from dead_until before after rule?"
-    " revision",
+    " revision approval_id? waits_since",
     name="ScheduleExplanation",
     about="Why a schedule did or did not do something at a time.",
 )

@@ -7,13 +7,17 @@ from itertools import islice
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
-from agent_fabric.application.ports.automation import FiringHistory, ReadCron
+from agent_fabric.application.ports.automation import FiringHistory, FiringOverview, ReadCron
 from agent_fabric.application.ports.clock import Clock
+from agent_fabric.domain.automation.firing import FiringStatus, Reason
 from agent_fabric.domain.automation.schedule import Rule, zone_of
 from agent_fabric.domain.automation.timing import WallTimes, due_between, names_hours, place
-from agent_fabric.domain.automation.why import SAME_S, Explain, Explanation, History, asked_time
+from agent_fabric.domain.automation.why import SAME_S, Explain, Explanation, History, Verdict, asked_time
 from agent_fabric.domain.errors import InvalidInputs, ScheduleNotFound
+from agent_fabric.domain.ids import RunId
 
+_IN_THE_WAY = frozenset({Reason.OVERLAP.value, Reason.QUEUE_FULL.value, FiringStatus.QUEUED.value})
+"""Reasons that are about a run under way."""
 MAX_SHOWN = 20_000
 """Instants of one simulation."""
 
@@ -25,6 +29,7 @@ class ExplainSchedule:
     history: FiringHistory
     read_cron: ReadCron
     clock: Clock
+    overview: FiringOverview
 
     async def __call__(self, name: str, at: str, *, timezone: str = "") -> Explanation:
         """Explain a time: ISO 8601; without an offset, a time of the schedule's zone.
@@ -46,7 +51,18 @@ class ExplainSchedule:
             lives=await self.history.lives(asked.instant),
             now=self.clock.now(),
         )
-        return Explain(history, self.read_cron)(asked)
+        return await self._with_question(name, Explain(history, self.read_cron)(asked), history.now)
+
+    async def _with_question(self, name: str, found: Explanation, now: float) -> Explanation:
+        """Return an explanation with the question that the run in its way had asked, or that is asked now."""
+        if found.reason in _IN_THE_WAY and found.about:
+            at = found.at if found.fired_at is None else found.fired_at
+            waited = [each for each in await self.overview.questions(RunId(found.about)) if each.is_open_at(at)]
+            return found.waiting_for(waited[0], now=now) if waited else found
+        open_now = (await self.overview.asked([name])).get(name)
+        if open_now is None or found.answer is Verdict.MOVED or found.at < open_now.since:
+            return found
+        return found.waiting_for(open_now, now=now)
 
 
 class PlannedFiring(NamedTuple):

@@ -86,6 +86,8 @@ class FireSchedules:
     """Says what schedules for chats are to say."""
     alert: Callable[[str], None] = lambda _: None
     """Hears of events that alerts may be about, by their kind."""
+    tell_waiting: Callable[[], Awaitable[None]] | None = None
+    """Tells people of runs that wait for one of them; with each sign of life."""
     pause: Callable[[float], Awaitable[bool | None]] = asyncio.sleep
     """Ends early when schedules were changed, and then returns True."""
     look_every_s: float = LOOK_EVERY_S
@@ -104,7 +106,8 @@ class FireSchedules:
         woken: bool | None = True
         while True:
             try:
-                await self.beat()
+                if await self.beat() and self.tell_waiting is not None:
+                    await self.tell_waiting()
                 if woken or self._is_due():
                     await self.tick()
                     self._looked_at = self.clock.monotonic()
@@ -131,15 +134,16 @@ class FireSchedules:
             waits.append(self.look_every_s)
         return max(MIN_PAUSE_S, min(waits))
 
-    async def beat(self) -> None:
-        """Note that this process is alive, now and then."""
+    async def beat(self) -> bool:
+        """Note that this process is alive, now and then; tell whether that was due."""
         now, passed = self.clock.now(), self.clock.monotonic()
         if self._since is None:
             self._since = now
         elif passed - self._beaten_at < HEARTBEAT_S:
-            return
+            return False
         self._beaten_at = passed
         await self.store.heartbeats.beat(self._life, self.server, self._since, now)
+        return True
 
     async def tick(self) -> Sequence[RunId]:
         """Fire everything that is due now; return the runs that were created."""

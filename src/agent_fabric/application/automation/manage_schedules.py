@@ -15,6 +15,7 @@ from agent_fabric.application.ports.automation import (
     Say,
 )
 from agent_fabric.application.ports.clock import Clock
+from agent_fabric.domain.approvals import OnDoubt
 from agent_fabric.domain.automation.firing import Firing, FiringStatus, Reason, run_of_firing
 from agent_fabric.domain.automation.schedule import (
     Misfire,
@@ -202,6 +203,8 @@ class ManageSchedules:
             schedule = replace(schedule, misfire=_choice(Misfire, wish["misfire"], "misfire"))
         if wish.get("overlap"):
             schedule = replace(schedule, overlap=_choice(Overlap, wish["overlap"], "overlap"))
+        if wish.get("on_doubt"):
+            schedule = replace(schedule, on_doubt=_choice(OnDoubt, wish["on_doubt"], "on_doubt"))
         if wish.get("is_active") is not None:
             schedule = replace(schedule, is_active=bool(wish["is_active"]))
         _require_target(schedule)
@@ -248,6 +251,11 @@ def _require_target(schedule: Schedule) -> None:
         raise InvalidInputs(f"A schedule for a {schedule.target_kind.value} needs a target", hint="Name it.")
     if schedule.is_said and not schedule.task_instruction:
         raise InvalidInputs("A schedule for a chat needs a task_instruction", hint="Say what is to be said.")
+    if schedule.is_said and schedule.on_doubt is not OnDoubt.ASK:
+        raise InvalidInputs(
+            "on_doubt is for runs of their own: in a chat, a person is asked",
+            hint="Leave it out, or start a workflow or an agent instead.",
+        )
     if schedule.target_kind is TargetKind.AGENT and not (schedule.task_instruction or schedule.target):
         raise InvalidInputs(
             "A schedule needs a task_instruction, or a target", hint='Such as: --do "Summarize the log of today".'

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Protocol
 
 from agent_fabric.application.ports.sensors import SensorStore
 from agent_fabric.application.ports.subscriptions import OutgoingQueue, SubscriptionStore
-from agent_fabric.domain.automation.firing import Firing
+from agent_fabric.domain.automation.firing import AskedPerson, Firing
 from agent_fabric.domain.automation.schedule import RuleVersion, Schedule
 from agent_fabric.domain.automation.timing import WallTimes
 from agent_fabric.domain.automation.why import Life
@@ -226,6 +226,14 @@ class FiringOverview(Protocol):
 
     async def waiting(self, triggers: Sequence[str]) -> Mapping[str, int]:
         """Return how many firings of each schedule wait, if any."""
+        ...
+
+    async def asked(self, triggers: Sequence[str] | None = None) -> Mapping[str, AskedPerson]:
+        """Return the oldest question that runs under way of each schedule ask now; None: of all schedules."""
+        ...
+
+    async def questions(self, run_id: RunId) -> Sequence[AskedPerson]:
+        """Return what a run and those that work for it have asked so far, oldest first."""
         ...
 
 

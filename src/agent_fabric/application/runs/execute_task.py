@@ -139,6 +139,7 @@ class ExecuteTask:
                 model_key=task.model_key,
                 network_allowed=task.network_allowed,
                 outside_allowed=task.outside_allowed,
+                on_doubt=task.on_doubt,
                 profile=task.profile,
                 budget=task.budget,
                 priority=task.priority,

@@ -173,6 +173,23 @@ def jitter(trigger: str, due_at: float, most_s: float) -> float:
     return most_s * int.from_bytes(digest[:8]) / 2**64
 
 
+class AskedPerson(NamedTuple):
+    """What the run of a firing, or a run that works for it, has asked a person."""
+
+    run_id: RunId
+    """The run that was fired."""
+    approval_id: str
+    since: float
+    expires_at: float
+    decided_at: float | None = None
+    """When it was answered; None: not yet, or nobody will any more."""
+    decided_by: str = ""
+
+    def is_open_at(self, instant: float) -> bool:
+        """Tell whether the run waited for the answer at an instant."""
+        return self.since <= instant < (self.expires_at if self.decided_at is None else self.decided_at)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Firing:
     """The record of a due instant, or of several in a row that were skipped."""

@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Any, Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from agent_fabric.domain.approvals import OnDoubt
 from agent_fabric.domain.automation.timing import BoundedTiming, CronTiming, EveryTiming, Timing, WallTimes, names_hours
 from agent_fabric.domain.errors import ConfigError, InvalidInputs
 from agent_fabric.domain.ownership import LOCAL_OWNER
@@ -108,6 +109,8 @@ class Schedule:
     rule: Rule
     misfire: Misfire = Misfire.ONCE
     overlap: Overlap = Overlap.SKIP
+    on_doubt: OnDoubt = OnDoubt.ASK
+    """What its runs do about a step that a crash has cut off: ask a person, skip it, or never have to ask."""
     max_late_s: float = DEFAULT_MAX_LATE_S
     max_catch_up: int = DEFAULT_MAX_CATCH_UP
     jitter_s: float = 0.0

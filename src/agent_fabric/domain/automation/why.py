@@ -1,12 +1,12 @@
 """Why a schedule did or did not do something at some time. Pure, over what was recorded: rules, firings, processes."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-from agent_fabric.domain.automation.firing import Firing, FiringStatus, Reason
+from agent_fabric.domain.automation.firing import AskedPerson, Firing, FiringStatus, Reason
 from agent_fabric.domain.automation.schedule import RuleVersion, zone_of
 from agent_fabric.domain.automation.timing import Timing, WallTimes, due_between, iso_utc, names_hours, place
 from agent_fabric.domain.ids import RunId
@@ -75,6 +75,23 @@ class Explanation:
     rule: str = ""
     """The rule as it was then."""
     revision: int | None = None
+    approval_id: str = ""
+    """What a person has to answer before it goes on; empty: nothing."""
+    waits_since: float | None = None
+    """Since when a person is asked."""
+
+    def waiting_for(self, asked: AskedPerson, *, now: float) -> "Explanation":
+        """Return the same, and that the run in its way waited for a person then, or that its run does so now."""
+        approval, since = asked.approval_id, iso_utc(asked.since)
+        if asked.decided_at is not None:
+            by = asked.decided_by or "nobody in time"
+            said = f"That run waited for a person from {since} to {iso_utc(asked.decided_at)}, answered by {by}"
+        elif now < asked.expires_at:
+            said = f"Run {asked.run_id} waits for a person since {since}"
+        else:
+            said = f"That run waited for a person from {since} to {iso_utc(asked.expires_at)}, and nobody answered"
+        text = f"{self.text} {said} (fabric approvals show {approval})."
+        return replace(self, text=text, approval_id=approval, waits_since=asked.since)
 
 
 class AskedTime(NamedTuple):

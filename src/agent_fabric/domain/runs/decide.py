@@ -6,7 +6,7 @@ from functools import cache
 from typing import TYPE_CHECKING, assert_never
 
 from agent_fabric.domain.approval_events import ApprovalDecided
-from agent_fabric.domain.approvals import Decision, Question
+from agent_fabric.domain.approvals import Decision, OnDoubt, Question
 from agent_fabric.domain.budget_events import BudgetExhausted
 from agent_fabric.domain.events import (
     Body,
@@ -229,7 +229,7 @@ def _lane_action(state: RunState, lane: Lane) -> Action | None:
         case LanePhase.TOOLS_DUE:
             return _next_call(state, lane, lane.pending[0])
         case LanePhase.TOOL_IN_DOUBT:
-            return _resolve_doubt(lane, lane.pending[0])
+            return _resolve_doubt(lane, lane.pending[0], OnDoubt.ASK if state.task is None else state.task.on_doubt)
         case LanePhase.MODEL_CALLED | LanePhase.TOOL_CALLED | LanePhase.APPROVAL_DUE | LanePhase.DONE:
             return None
         case unknown:
@@ -407,15 +407,15 @@ def _answer_refusal(lane: Lane, call: ToolCallRequest, decided: ApprovalDecided)
     return Record(lane.lane_id, (called, erred))
 
 
-def _resolve_doubt(lane: Lane, call: ToolCallRequest) -> Action:
+def _resolve_doubt(lane: Lane, call: ToolCallRequest, on_doubt: OnDoubt) -> Action:
     """Go on after a crash in the middle of a call: look again, but never change anything twice by ourselves."""
     if lane.began_outside:
-        return _resolve_outside_doubt(lane, call)
+        return _resolve_outside_doubt(lane, call, on_doubt)
     spec = lane.tools.get(call.tool)
     if spec is None or spec.effect in (Effect.READS, Effect.IDEMPOTENT):
         return CallTool(lane.lane_id, call, lane.attempt + 1)
     if spec.effect is Effect.LEAVES_SANDBOX:
-        return _resolve_outside_doubt(lane, call)
+        return _resolve_outside_doubt(lane, call, on_doubt)
     erred = ToolErred(
         tool=call.tool,
         error_type=IN_DOUBT,
@@ -429,9 +429,13 @@ def _resolve_doubt(lane: Lane, call: ToolCallRequest) -> Action:
     return Record(lane.lane_id, (erred,))
 
 
-def _resolve_outside_doubt(lane: Lane, call: ToolCallRequest) -> Action:
-    """What may have reached the world outside is for a person to judge."""
+def _resolve_outside_doubt(lane: Lane, call: ToolCallRequest, on_doubt: OnDoubt) -> Action:
+    """What may have reached the world outside is for a person to judge, or is left as it is if the task says so."""
     decided = lane.decided if lane.asked and lane.asked.question is Question.DID_IT_HAPPEN else None
+    if decided is None and on_doubt is OnDoubt.SKIP:
+        message = "The program was stopped during it, so it may have happened. It is left as it is: on_doubt is skip."
+        erred = ToolErred(tool=call.tool, error_type=IN_DOUBT, error_message=message, call_id=call.call_id)
+        return Record(lane.lane_id, (erred,))
     if decided is None:
         return AskWhatHappened(lane.lane_id, call)
     match decided.decision:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, assert_never
 
 from agent_fabric.domain.answer_limit import shown_of_cut
 from agent_fabric.domain.approval_events import ApprovalDecided, ApprovalRequested
-from agent_fabric.domain.approvals import Decision, Grant, Question, Reach
+from agent_fabric.domain.approvals import Decision, Grant, OnDoubt, Question, Reach
 from agent_fabric.domain.budget_events import BudgetExhausted
 from agent_fabric.domain.context_events import ContextCompacted, ContextTruncated
 from agent_fabric.domain.events import (
@@ -187,15 +187,19 @@ def _begin(state: RunState, body: RunCreated) -> None:
     state.task_force_mode = body.task_force_mode
     begin_labels(state, body)
     if body.workflow is not None:
-        state.workflow = _begin_workflow(state.run_id, body.workflow)
+        state.workflow = _begin_workflow(state.run_id, body.workflow, body.on_doubt)
 
 
-def _begin_workflow(run_id: RunId, frozen: FrozenWorkflow) -> "WorkflowState":
+def _begin_workflow(run_id: RunId, frozen: FrozenWorkflow, on_doubt: OnDoubt) -> "WorkflowState":
     from agent_fabric.domain.workflows.definition import definition_from  # noqa: PLC0415 - most runs have none
     from agent_fabric.domain.workflows.evolve import initial_workflow_state  # noqa: PLC0415 - as above
 
     return initial_workflow_state(
-        definition_from(frozen.definition), frozen.inputs, run_id=run_id, exclusive=frozenset(frozen.exclusive)
+        definition_from(frozen.definition),
+        frozen.inputs,
+        run_id=run_id,
+        exclusive=frozenset(frozen.exclusive),
+        on_doubt=on_doubt,
     )
 
 

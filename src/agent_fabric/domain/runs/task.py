@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Any, Self
 
 from agent_fabric.domain.agents.brief import AgentBrief
+from agent_fabric.domain.approvals import OnDoubt
 from agent_fabric.domain.identity import Principal
 from agent_fabric.domain.ids import LaneId, RunId, SpecialistId
 from agent_fabric.domain.messages import Message, Usage
@@ -211,6 +212,8 @@ class Task:
     """Whether nothing of it is to be kept in the clear. Once it is, so is whatever comes of it."""
     outside_allowed: bool = True
     """Whether a command that a person agrees to may run outside the box."""
+    on_doubt: OnDoubt = OnDoubt.ASK
+    """What becomes of a call that a crash has cut off."""
 
     def asked_by(self, principal: Principal) -> Self:
         """Return the same task as somebody's own."""
@@ -236,6 +239,7 @@ class Task:
             pool=above.pool,
             encrypted=self.encrypted or above.encrypted,
             outside_allowed=self.outside_allowed and above.outside_allowed,
+            on_doubt=above.on_doubt,
         )
 
 

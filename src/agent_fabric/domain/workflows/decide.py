@@ -5,10 +5,12 @@ Only the front of each queue is read, never all steps: the cost grows linearly w
 
 from itertools import islice
 
+from agent_fabric.domain.approvals import OnDoubt
 from agent_fabric.domain.runs.actions import Record
+from agent_fabric.domain.workflow_events import StepStatus
 from agent_fabric.domain.workflows.actions import AskAboutStep, CallStepTool, StepAction, StopStep, Wait
 from agent_fabric.domain.workflows.attempt_events import end_event, settled_event
-from agent_fabric.domain.workflows.attempt_result import EXPRESSION_ERROR, failure
+from agent_fabric.domain.workflows.attempt_result import EXPRESSION_ERROR, AttemptResult, failure
 from agent_fabric.domain.workflows.plan import StepKind
 from agent_fabric.domain.workflows.result import end_of_workflow
 from agent_fabric.domain.workflows.scheduling import is_over
@@ -19,6 +21,7 @@ from agent_fabric.domain.workflows.step_state import StepPhase, StepState
 
 _MAX_OFFERED = 8
 """Steps to be settled that are offered at once: some lanes may still be busy."""
+LEFT_IN_DOUBT = "the program was stopped during it, so it may have happened; skipped, as on_doubt says"
 
 
 def decide_workflow(wf: WorkflowState) -> tuple[Record | StepAction, ...]:
@@ -69,6 +72,8 @@ def _settle(wf: WorkflowState, step: StepState) -> Record | StepAction | None:
             again = _call_again(wf, step)
             if step.node.is_idempotent or isinstance(again, Record):
                 return again
+            if wf.on_doubt is OnDoubt.SKIP:
+                return Record(step.lane, (end_event(wf, step, AttemptResult(StepStatus.SKIPPED, error=LEFT_IN_DOUBT)),))
             return AskAboutStep(step.lane, step.node.step, again.call)
         case _:
             return None  # settled since

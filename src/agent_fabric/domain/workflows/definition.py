@@ -137,6 +137,8 @@ class Triggers:
     on_event: tuple[str, ...] = ()
     webhook: tuple[str, ...] = ()
     """Configured webhooks whose deliveries start it."""
+    on_doubt: str = "ask"
+    """What runs of `schedule` do about a step that a crash has cut off: see `OnDoubt`."""
     here: bool = False
     """Whether runs that these start work on the project, and not in a workspace of their own."""
 

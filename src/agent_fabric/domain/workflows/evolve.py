@@ -6,7 +6,7 @@ from heapq import heappop
 from typing import Any
 
 from agent_fabric.domain.approval_events import ApprovalDecided, ApprovalRequested
-from agent_fabric.domain.approvals import Decision, Question
+from agent_fabric.domain.approvals import Decision, OnDoubt, Question
 from agent_fabric.domain.events import (
     Event,
     RunCancelled,
@@ -43,10 +43,11 @@ def initial_workflow_state(
     inputs: Mapping[str, Any],
     run_id: RunId,
     exclusive: frozenset[str] = frozenset(),
+    on_doubt: OnDoubt = OnDoubt.ASK,
 ) -> WorkflowState:
     """Return the state of a workflow that is about to start; of each agent in `exclusive` only one works at a time."""
     plan = Plan(definition)
-    wf = WorkflowState(run_id, plan, inputs, exclusive, Block(plan.root, None, None, {}))
+    wf = WorkflowState(run_id, plan, inputs, exclusive, Block(plan.root, None, None, {}), on_doubt=on_doubt)
     if not definition.execution.dry_run:
         start_block(wf, wf.root)
     return wf

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agent_fabric.domain.approval_events import ApprovalRequested
+from agent_fabric.domain.approvals import OnDoubt
 from agent_fabric.domain.ids import LaneId, RunId
 from agent_fabric.domain.workflow_events import SignalReceived, StepFinished, StepStatus, TimerFired
 from agent_fabric.domain.workflows.definition import WorkflowDefinition
@@ -61,6 +62,8 @@ class WorkflowState:
     moves: list[tuple[float, int, StepState, int, str]] = field(default_factory=list)
     """Those of them at which a step goes on by itself: heap of its own."""
     timers_made: int = 0
+    on_doubt: OnDoubt = OnDoubt.ASK
+    """What becomes of a step that a crash has cut off and that only a person can judge."""
 
     executed: list[LaneId] = field(default_factory=list)
     """Steps that came to an end here, in that order, without those that were skipped or taken over."""

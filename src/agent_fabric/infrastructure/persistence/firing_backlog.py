@@ -1,8 +1,10 @@
 """Many firings at once: what a list of schedules shows, and what is to be made up for."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
-from agent_fabric.domain.automation.firing import Firing, Reason
+from agent_fabric.domain.automation.firing import AskedPerson, Firing, Reason
+from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.persistence.firing_rows import FIRING_COLUMNS, add_firing, firing_from, make_room
 from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection, marks, storable
 
@@ -54,6 +56,42 @@ class SqlFiringOverview:
 
     async def waiting(self, triggers: Sequence[str]) -> Mapping[str, int]:
         return await self._database.read(lambda connection: count_queued(connection, triggers))
+
+    async def asked(self, triggers: Sequence[str] | None = None) -> Mapping[str, AskedPerson]:
+        def read(connection: SqlConnection) -> dict[str, AskedPerson]:
+            found: dict[str, AskedPerson] = {}
+            for names in [()] if triggers is None else chunks(triggers):
+                which = "" if triggers is None else f" AND trigger_name IN ({marks(names)})"
+                under_way = f"firings.status = 'fired' AND firings.outcome = ''{which}"
+                query = _QUESTIONS.format(top=under_way) + " WHERE asked.status = 'pending'" + _OLDEST_FIRST
+                for trigger, *question in connection.execute(query, names).fetchall():
+                    found.setdefault(str(trigger), _asked(question))
+            return found
+
+        return await self._database.read(read)
+
+    async def questions(self, run_id: RunId) -> Sequence[AskedPerson]:
+        query = _QUESTIONS.format(top="firings.run_id = ?") + _OLDEST_FIRST
+        rows = await self._database.read(lambda connection: connection.execute(query, (storable(run_id),)).fetchall())
+        return [_asked(question) for _, *question in rows]
+
+
+_QUESTIONS = (
+    "WITH RECURSIVE below (trigger_name, run_id, number) AS ("
+    "SELECT firings.trigger_name, firings.run_id, runs.number FROM firings"
+    " JOIN runs ON runs.run_id = firings.run_id WHERE {top}"
+    " UNION ALL SELECT below.trigger_name, below.run_id, runs.number FROM below"
+    " JOIN runs ON runs.parent = below.number)"
+    " SELECT below.trigger_name, below.run_id, asked.id, asked.created_at, asked.expires_at, asked.decided_at,"
+    " asked.decided_by FROM below JOIN pending_approvals AS asked ON asked.run = below.number"
+)
+_OLDEST_FIRST = " ORDER BY asked.created_at, asked.id"
+
+
+def _asked(row: Sequence[Any]) -> AskedPerson:
+    run_id, approval_id, since, expires_at, decided_at, decided_by = row
+    at = None if decided_at is None else float(decided_at)
+    return AskedPerson(RunId(str(run_id)), str(approval_id), float(since), float(expires_at), at, str(decided_by))
 
 
 class SqlBacklog:

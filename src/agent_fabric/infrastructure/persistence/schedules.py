@@ -6,6 +6,7 @@ from dataclasses import fields
 from typing import Any
 
 from agent_fabric.application.ports.automation import EVERY_SCHEDULE, ScheduleQuery
+from agent_fabric.domain.approvals import OnDoubt
 from agent_fabric.domain.automation.firing import Firing, FiringStatus, Reason, jitter
 from agent_fabric.domain.automation.schedule import Misfire, Overlap, Rule, RuleVersion, Schedule, TargetKind
 from agent_fabric.domain.errors import NameTaken, ScheduleNotFound
@@ -222,6 +223,7 @@ def schedule_from(row: Sequence[Any]) -> Schedule:
         "target_kind": TargetKind(own["target_kind"]),
         "misfire": Misfire(own["misfire"]),
         "overlap": Overlap(own["overlap"]),
+        "on_doubt": OnDoubt(own["on_doubt"]),
         "inputs": load_json(own["inputs"]),
         "user_scopes": tuple(json.loads(own["user_scopes"])),
         "is_active": bool(own["is_active"]),

@@ -37,3 +37,4 @@ FIRING_INDEXES: Final = """
     CREATE INDEX firing_processes_long ON firing_processes (until_at) WHERE until_at > since;
     """
 """So that a question about one instant reads a few rows, however long the history is."""
+ON_DOUBT: Final = "ALTER TABLE schedules ADD COLUMN on_doubt TEXT NOT NULL DEFAULT 'ask';"

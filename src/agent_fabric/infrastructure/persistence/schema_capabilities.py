@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from agent_fabric.infrastructure.persistence.schema_automation import FIRING_INDEXES
+from agent_fabric.infrastructure.persistence.schema_automation import FIRING_INDEXES, ON_DOUBT
 from agent_fabric.infrastructure.persistence.schema_channels import CHANNEL_FILES, CHANNELS
 from agent_fabric.infrastructure.persistence.schema_fleet import FLEET, FLEET_CALLS, FLEET_HOLDERS
 from agent_fabric.infrastructure.persistence.schema_memory import (
@@ -14,5 +14,5 @@ from agent_fabric.infrastructure.persistence.schema_memory import (
 
 CAPABILITIES: Final = (
     *(FLEET, CHANNELS, FIRING_INDEXES, MEMORY, FLEET_CALLS, CHANNEL_FILES),
-    *(DOCUMENT_REVISIONS, RESPONSES, VECTORS_BY_HASH, FLEET_HOLDERS),
+    *(DOCUMENT_REVISIONS, RESPONSES, VECTORS_BY_HASH, FLEET_HOLDERS, ON_DOUBT),
 )

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
+from agent_fabric.domain.acts import moment_words
 from agent_fabric.domain.automation.schedule import shown_interval
 from agent_fabric.domain.automation.why import asked_time
 from agent_fabric.domain.errors import ConfigError
@@ -17,7 +18,7 @@ from agent_fabric.wire.shape import Json
 
 _NUMBERS = frozenset({"max_catch_up", "pause_after_failures", "daily_runs"})
 _TIMES = frozenset({"max_late_s", "jitter_s"})
-_WORDS = frozenset({"misfire", "overlap", "required_model"})
+_WORDS = frozenset({"misfire", "overlap", "on_doubt", "required_model"})
 _MOMENTS = frozenset({"starts_at", "ends_at"})
 _CLEARED = _MOMENTS | {"daily_runs"}
 """Settings that a schedule may do without: `ends_at=` takes one away."""
@@ -143,7 +144,15 @@ def line(schedule: Json) -> str:
     last = schedule.get("last")
     outcome = f"  last {last['status']}{' ' + last['reason'] if last['reason'] else ''}" if last else ""
     waits = f"  {schedule['queued']} waiting" if schedule.get("queued") else ""
-    return f"{plain(schedule['name'])}  {plain(rule)}  {plain(state)}{plain(outcome)}{waits}  {plain(what[:60])}\n"
+    said = f"{plain(schedule['name'])}  {plain(rule)}  {plain(state)}{plain(outcome)}{waits}  {plain(what[:60])}\n"
+    return said + (_question(asked, schedule["overlap"]) if (asked := schedule.get("waits")) else "")
+
+
+def _question(asked: Json, overlap: str) -> str:
+    """Return the line that says that a person is asked, and how to answer."""
+    since, approval = moment_words(asked["since"]), plain(asked["approval_id"])
+    holds = "" if overlap == "cancel" else ", and starts nothing before"
+    return f"  waits for a person since {since}{holds}: fabric approvals show {approval}\n"
 
 
 def told_firing(planned: Json) -> str:
@@ -154,7 +163,10 @@ def told_firing(planned: Json) -> str:
 def shown_in_full(schedule: Json, firings: Sequence[Json]) -> str:
     """Return everything about a schedule."""
     lines = [line(schedule)]
-    keys = ("id", "owner", "target_kind", "misfire", "overlap", "max_late_s", "jitter_s", "required_model", "revision")
+    keys = (
+        *("id", "owner", "target_kind", "misfire", "overlap", "on_doubt", "max_late_s", "jitter_s"),
+        *("required_model", "revision"),
+    )
     lines += [f"  {key}: {plain(str(schedule[key]))}\n" for key in keys if schedule[key] not in (None, "")]
     lines += ["next:\n", *(told_firing(each) for each in schedule.get("next", ()))]
     lines += ["last:\n"] if firings else []

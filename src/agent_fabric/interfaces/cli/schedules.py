@@ -1,6 +1,7 @@
 """`fabric schedules`: what is started by itself, and why it was or was not."""
 
 import sys
+import time
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Annotated, Any
@@ -47,7 +48,7 @@ More = Annotated[
     typer.Option(
         "--with",
         metavar="KEY=VALUE",
-        help="Another setting: misfire, overlap, max_late_s, max_catch_up, jitter_s, required_model, "
+        help="Another setting: misfire, overlap, on_doubt, max_late_s, max_catch_up, jitter_s, required_model, "
         "pause_after_failures, daily_runs, starts_at, ends_at. Repeatable.",
     ),
 ]
@@ -235,14 +236,17 @@ def _withdraw(name: str, workspace: str | None, server: str | None, *, as_json: 
 @app.command()
 def why(
     name: Name,
-    at: Annotated[str, typer.Option("--at", metavar="TIME", help="2026-11-17T03:00: in the schedule's zone.")],
+    at: Annotated[
+        str, typer.Option("--at", metavar="TIME", help="2026-11-17T03:00: in the schedule's zone; now, if not given.")
+    ] = "",
     workspace: Workspace = None,
     server: Server = None,
     as_json: AsJson = False,
 ) -> int:
     """Say why a schedule did or did not do something at a time, from what was recorded."""
+    when = at or str(time.time())
     found = at_schedules(
-        workspace, server, lambda place: place.why(name, at), lambda client: client.schedules.why(name, at)
+        workspace, server, lambda place: place.why(name, when), lambda client: client.schedules.why(name, when)
     )
     if as_json:
         print_json(found)

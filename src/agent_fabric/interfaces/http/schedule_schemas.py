@@ -38,6 +38,9 @@ class ScheduleChange(RequestBody, json_schema_extra={"examples": [{"cron_express
     """What becomes of missed instants: `skip`, `once` (the usual) or `all`."""
     overlap: Name | None = None
     """What happens while the run before is under way: `skip` (the usual), `queue` or `cancel`."""
+    on_doubt: Name | None = None
+    """What its runs do about a step that a crash has cut off: `ask` a person (the usual), `skip` it, or `retry`, for
+    which every step of its workflow has to be idempotent."""
     max_late_s: Seconds | None = None
     """How late a missed instant may be made up for."""
     max_catch_up: Annotated[int, Field(ge=1, le=1_000), WHOLE] | None = None

@@ -9,8 +9,8 @@ import pytest
 
 from agent_fabric.application.ports.runs import APPROVAL
 from agent_fabric.domain.approval_events import ApprovalDecided, ApprovalRequested
-from agent_fabric.domain.approvals import Decision, Question, Reach
-from agent_fabric.domain.events import Body, RunWaited, ToolCalled, ToolErred
+from agent_fabric.domain.approvals import Decision, OnDoubt, Question, Reach
+from agent_fabric.domain.events import Body, RunCreated, RunWaited, ToolCalled, ToolErred
 from agent_fabric.domain.ids import LaneId, RunId
 from agent_fabric.domain.messages import Role
 from agent_fabric.domain.runs.evolve import fold
@@ -281,6 +281,18 @@ async def test_what_may_have_left_the_box_before_a_crash_is_for_a_person_to_judg
     result = await answer(bench, decision)
     assert result.status is RunStatus.COMPLETED
     assert outside.sent == sent
+
+
+@pytest.mark.proves("WB-12")
+async def test_what_may_have_left_the_box_before_a_crash_is_left_as_it_is_if_the_task_says_so() -> None:
+    outside = Outside()
+    bench = await crashed_while_sending(outside)
+    created = bench.runs.logs[RUN][0]
+    assert isinstance(created.body, RunCreated)
+    bench.runs.logs[RUN][0] = created._replace(body=replace(created.body, on_doubt=OnDoubt.SKIP))
+    result = await bench.resume_run(RUN)
+    assert (result.status, outside.sent) == (RunStatus.COMPLETED, ["hi"])
+    assert "may have happened" in last(bench, ToolErred).error_message
 
 
 async def test_after_a_crash_the_question_is_about_what_a_person_had_changed_and_so_is_the_second_attempt() -> None:

@@ -84,7 +84,7 @@ class World:
 
     @property
     def explain(self) -> ExplainSchedule:
-        return ExplainSchedule(self.store.history, read_cron, self.clock)
+        return ExplainSchedule(self.store.history, read_cron, self.clock, self.store.overview)
 
     async def add(self, **wish: Any) -> Schedule:
         return await self.manage.add({"name": "job", "task_instruction": "do it", **wish}, by=ADA)

@@ -1,10 +1,12 @@
 """Approvals, alerts and messages arrive where a person wants them (issue 22, point 2; CH-15)."""
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
 
+from agent_fabric.application.automation.tell_waiting import TellWaiting
 from agent_fabric.application.channels.answer_press import NOT_YOURS
 from agent_fabric.application.channels.machine_calls import Machine
 from agent_fabric.application.channels.manage_notify import ManageNotify
@@ -14,6 +16,8 @@ from agent_fabric.application.channels.post_approvals import PostApprovals
 from agent_fabric.application.fleet.tell_plan_owner import TellPlanOwner
 from agent_fabric.application.ports.approvals import ApprovalStatus
 from agent_fabric.domain.accounts import User
+from agent_fabric.domain.approvals import Question
+from agent_fabric.domain.automation.firing import run_of_firing
 from agent_fabric.domain.automation.outgoing import OutgoingMessage
 from agent_fabric.domain.channels.notices import Notice, NoticeKind, NotifyPreference
 from agent_fabric.domain.errors import AccountNotFound, ChannelNotFound, Forbidden, InvalidInputs
@@ -22,6 +26,8 @@ from agent_fabric.domain.identity import Kind, Principal, Role, Scope
 from agent_fabric.domain.ids import CallId, RunId
 from agent_fabric.domain.tools import ToolContext
 from agent_fabric.infrastructure.tools.send_message import SendMessage
+from contract.automation_contract import AT, a_firing, a_question, a_schedule, a_turn
+from contract.run_repository_contract import log
 from unit.application.channels.test_talking import ROOT
 from unit.application.channels.world import World
 
@@ -244,3 +250,29 @@ async def test_who_made_a_plan_is_told_once_which_machines_it_has_left_out() -> 
     await TellPlanOwner(notify)(replace(PLAN, created_by="local"))
     await world.run.step()
     assert len(world.texts) == 1
+
+
+@pytest.mark.proves("WB-12")
+async def test_whose_schedule_waits_after_a_crash_is_told_at_once_and_once() -> None:
+    world, alerts = World(), list[tuple[str, str]]()
+    await world.add("ann")
+    notify, _ = _notifying(world)
+    storage, clock = world.storage, world.clock
+    schedules = [replace(a_schedule(name, number=nth), requested_by="ann") for nth, name in enumerate(("cut", "usual"))]
+    for schedule in schedules:
+        await storage.automation.schedules.add(schedule, by="ann")
+        await storage.automation.queue.commit([a_turn(schedule, a_firing(name=schedule.name))])
+        taken = await storage.runs.take(run_of_firing(schedule.name, AT))
+        question = replace(a_question(f"asked-by-{schedule.name}"), expires_at=clock.now() + 60)
+        if schedule.name == "usual":
+            question = replace(question, question=Question.MAY_IT_RUN)
+        await taken.held.append(log(question, first=1))
+    tell = partial(TellWaiting, storage.automation.overview, storage.approvals, storage.automation.schedules, notify)
+    for server in [tell(lambda *told: alerts.append(told)) for _ in range(2)]:
+        for _ in range(2):
+            await server()
+            await world.run.step()
+    (text,) = [each for each in world.texts if "schedule" in each]
+    assert text.startswith("The schedule cut waits for you")
+    assert "fabric approvals show asked-by-cut" in text
+    assert [kind for kind, _ in alerts] == ["schedule_waits"] * 2, "each of two servers has its own alerts"

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from agent_fabric.domain.approval_events import ApprovalDecided
-from agent_fabric.domain.approvals import Decision, Question
+from agent_fabric.domain.approvals import Decision, OnDoubt, Question
 from agent_fabric.domain.events import RunFailed, RunResumed, RunWaited, ToolCalled
 from agent_fabric.domain.ids import LaneId, RunId
 from agent_fabric.domain.workflow_events import (
@@ -185,6 +185,16 @@ def test_a_call_in_doubt_is_made_again_only_if_that_does_no_harm() -> None:
     (action,) = decide_workflow(in_doubt().wf)
     assert isinstance(action, AskAboutStep)
     assert action.call.arguments == '{"n": 1}'
+
+
+@pytest.mark.proves("WB-12")
+def test_a_call_in_doubt_is_skipped_if_its_run_was_told_so() -> None:
+    world = in_doubt()
+    world.wf.on_doubt = OnDoubt.SKIP
+    got = of(world.run())
+    assert (got["a"]["status"], got["b"]["status"]) == ("skipped", "success")
+    assert "may have happened" in got["a"]["error"]
+    assert (world.wf.asked, len(world.bodies(ToolCalled))) == ([], 2)
 
 
 def test_a_person_can_have_it_made_again_count_it_as_done_or_skip_it() -> None:

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from agent_fabric.domain.approvals import OnDoubt
 from agent_fabric.domain.definitions.declarations import PARAMETER, PARAMETERS
 from agent_fabric.domain.definitions.fields import (
     ANYTHING,
@@ -200,6 +201,12 @@ TRIGGERS: Final = Group(
             kind=text_or_texts("event names", "on_event: [release.published]"),
             doc="Events that start it, such as `workflow.completed`.",
             nullable=True,
+        ),
+        "on_doubt": Field(
+            kind=one_of([each.value for each in OnDoubt]),
+            doc="What runs of `schedule` do about a step that a crash has cut off: `ask` a person, `skip` it, or "
+            "`retry`, for which all steps have to be idempotent.",
+            default="ask",
         ),
         "here": Field(
             kind=FLAG,

@@ -56,6 +56,7 @@ SCHEDULES = Table(
     real("look_at", null=True),
     number("failures", default="0"),
     words("source", default="''"),
+    words("on_doubt", default="'ask'"),
 )
 Index("schedules_due", SCHEDULES.c.look_at, postgresql_where=text("look_at IS NOT NULL"))
 FIRING_PROCESSES = Table(

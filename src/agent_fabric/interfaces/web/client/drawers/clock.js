@@ -68,6 +68,7 @@ function Line({ schedule, now, actions, few }) {
 
 /** Whether it fires. @param {any} props */
 export function State({ schedule }) {
+  if (schedule.waits) return html`<span class="status ask">waits for a person</span>`;
   if (schedule.is_active) return html`<span class=${`status ${schedule.next_at ? "ready" : ""}`}>${schedule.next_at ? "on" : "over"}</span>`;
   return html`<span class="status waiting">paused${schedule.paused_by ? ` by ${schedule.paused_by}` : ""}</span>`;
 }

@@ -35,6 +35,7 @@ export function OneSchedule({ store, actions, item }) {
         <${Act} label="Remove" danger=${true} sure="Remove this schedule? What it has started goes on." actions=${actions} act=${() => request("DELETE", path)} after=${() => actions.show("clock")} />`}
     </div>`}
     ${value.queued > 0 && html`<p class="row-facts"><span>${value.queued} waiting to be started</span>${mine && html`<${Act} label="Take back what is made up for" actions=${actions} act=${() => request("DELETE", `${path}/backfill`)} after=${(/** @type {any} */ told) => (actions.say(`${told.withdrawn} taken back.`), again())} />`}</p>`}
+    ${value.waits && html`<p class="note warning" role="status" data-test="schedule-waits">It waits for a person since ${dateText(value.waits.since)}${value.overlap === "cancel" ? "." : ", and starts nothing before."} <button type="button" class="quiet-button" onClick=${() => actions.show("approvals", value.waits.approval_id)}>Show the question</button></p>`}
     <h3>Next</h3>
     <${Planned} planned=${value.next ?? []} zone=${value.timezone} seconds=${value.every < 60} now=${now} none=${value.is_active ? "It is not due any more." : "It is paused: nothing is due."} />
     <${Why} path=${path} asked=${asked} zone=${value.timezone} actions=${actions} />

@@ -150,6 +150,7 @@ function Otherwise({ fields, on, store }) {
     <label>When it was missed <select value=${fields.misfire} onChange=${on("misfire")}><option value="once">make up for the newest</option><option value="all">make up for each</option><option value="skip">leave it</option></select></label>
     <label>Made up for, if not later than (minutes) <input type="number" min="0" step="any" required value=${fields.maxLate} onInput=${on("maxLate")} /></label>
     <label>While the run before is under way <select value=${fields.overlap} onChange=${on("overlap")}><option value="skip">leave it</option><option value="queue">wait</option><option value="cancel">cancel the run before</option></select></label>
+    <label>If the server was stopped in the middle of a step <select value=${fields.doubt} onChange=${on("doubt")}><option value="ask">ask a person whether it has happened</option><option value="skip">leave the step as it is, and go on</option><option value="retry">do it again (all steps have to be idempotent)</option></select></label>
     <label>Pause after so many failures in a row (0: never) <input type="number" min="0" max="1000" step="1" required value=${fields.failures} onInput=${on("failures")} /></label>
     <label>Most runs on one day <input type="number" min="1" max="100000" step="1" placeholder="no limit" value=${fields.daily} onInput=${on("daily")} /></label>
     <label>Delay each by up to (seconds) <input type="number" min="0" step="any" required value=${fields.jitter} onInput=${on("jitter")} /></label>

@@ -2,7 +2,7 @@
 
 /**
  * @typedef {{name: string, timing: string, cron: string, every: string, unit: string, zone: string, kind: string, instruction: string,
- *   pack: string, target: string, persistent: boolean, session: string, model: string, misfire: string, overlap: string,
+ *   pack: string, target: string, persistent: boolean, session: string, model: string, misfire: string, overlap: string, doubt: string,
  *   maxLate: string, failures: string, daily: string, jitter: string}} ScheduleFields
  */
 
@@ -116,7 +116,7 @@ export function firingText(firing) {
 export function emptyFields(zone) {
   return {
     ...{ name: "", timing: "cron", cron: "0 3 * * *", every: "15", unit: "m", zone, kind: "task", instruction: "", pack: "", target: "" },
-    ...{ persistent: false, session: "", model: "", misfire: "once", overlap: "skip", maxLate: "1440", failures: "5", daily: "", jitter: "0" },
+    ...{ persistent: false, session: "", model: "", misfire: "once", overlap: "skip", doubt: "ask", maxLate: "1440", failures: "5", daily: "", jitter: "0" },
   };
 }
 
@@ -139,6 +139,7 @@ export function fieldsOf(schedule) {
     model: schedule.required_model ?? "",
     misfire: schedule.misfire,
     overlap: schedule.overlap,
+    doubt: schedule.on_doubt,
     maxLate: String(schedule.max_late_s / 60),
     failures: String(schedule.pause_after_failures),
     daily: schedule.daily_runs ? String(schedule.daily_runs) : "",
@@ -172,6 +173,7 @@ export function wishOf(fields, inputs) {
     required_model: fields.model,
     misfire: fields.misfire,
     overlap: fields.overlap,
+    on_doubt: ["chat", "channel"].includes(fields.kind) ? "ask" : fields.doubt,
     max_late_s: Number(fields.maxLate) * 60,
     pause_after_failures: Number(fields.failures),
     daily_runs: fields.daily === "" ? null : Number(fields.daily),
