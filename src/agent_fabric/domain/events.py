@@ -16,7 +16,7 @@ from agent_fabric.domain.context_events import ContextCompacted, ContextTruncate
 from agent_fabric.domain.ids import CallId, LaneId, RunId, SpecialistId
 from agent_fabric.domain.memory.knowledge import Knowledge
 from agent_fabric.domain.messages import Message, ModelSettings, ToolCallRequest, Usage
-from agent_fabric.domain.model_events import CloudFallbackUsed, ToolCallRecovered
+from agent_fabric.domain.model_events import CloudFallbackUsed, PlainAnswerAccepted, ToolCallRecovered
 from agent_fabric.domain.outside import Outside
 from agent_fabric.domain.ownership import LOCAL_OWNER, Visibility
 from agent_fabric.domain.packs import FinishSpec
@@ -345,15 +345,6 @@ class GuidanceGiven:
 
     reason: Literal["empty_answer", "no_tool_use", "unproven", "tool_call_unusable", "answer_cut"]
     message: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlainAnswerAccepted:
-    """A specialist ended with plain text instead of `finish_task`."""
-
-    kind: ClassVar = "plain_answer_accepted"
-
-    payload: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,8 @@
 """What is remarkable about a model's answer; see `events` for the contract."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,3 +28,12 @@ class CloudFallbackUsed:
     """Where the second model is; empty when nothing was sent there."""
     error: str = ""
     """Why the second model gave no answer, so that the local one's stands; empty when it gave one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlainAnswerAccepted:
+    """A specialist ended with plain text instead of `finish_task`."""
+
+    kind: ClassVar = "plain_answer_accepted"
+
+    payload: Mapping[str, Any]

@@ -9,17 +9,11 @@ from agent_fabric.config.schema.chat import ChatConfig
 from agent_fabric.domain.chat import message_from, title_from
 from agent_fabric.domain.chat_history import MAX_CHARS, history_after
 from agent_fabric.domain.context_events import ContextCompacted
-from agent_fabric.domain.events import (
-    PlainAnswerAccepted,
-    RunCancelled,
-    RunCompleted,
-    RunCreated,
-    RunFailed,
-    ToolReturned,
-)
+from agent_fabric.domain.events import RunCancelled, RunCompleted, RunCreated, RunFailed, ToolReturned
 from agent_fabric.domain.ids import CallId
 from agent_fabric.domain.irreversible import sent_away
 from agent_fabric.domain.messages import Message, Role, ToolCallRequest, Usage
+from agent_fabric.domain.model_events import PlainAnswerAccepted
 from agent_fabric.domain.outside import Outside
 from agent_fabric.domain.runs.actions import CallModel, Compact, Record
 from agent_fabric.domain.runs.evolve import evolve

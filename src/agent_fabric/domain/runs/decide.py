@@ -11,7 +11,6 @@ from agent_fabric.domain.budget_events import BudgetExhausted
 from agent_fabric.domain.events import (
     Body,
     GuidanceGiven,
-    PlainAnswerAccepted,
     RunCompleted,
     RunFailed,
     RunInterrupted,
@@ -23,6 +22,7 @@ from agent_fabric.domain.events import (
 from agent_fabric.domain.ids import LaneId, SpecialistId
 from agent_fabric.domain.json_schema import problems_with
 from agent_fabric.domain.messages import ToolCallRequest
+from agent_fabric.domain.model_events import PlainAnswerAccepted
 from agent_fabric.domain.plural import counted
 from agent_fabric.domain.runs.actions import (
     Action,

@@ -16,7 +16,6 @@ from agent_fabric.domain.events import (
     ModelCalled,
     ModelFailed,
     PackStarted,
-    PlainAnswerAccepted,
     RunCancelled,
     RunCompleted,
     RunCreated,
@@ -34,7 +33,7 @@ from agent_fabric.domain.events import (
 from agent_fabric.domain.ids import CallId, RunId
 from agent_fabric.domain.memory.knowledge import MEMORY_TOOL, PASSAGES
 from agent_fabric.domain.messages import Message, Role
-from agent_fabric.domain.model_events import CloudFallbackUsed, ToolCallRecovered
+from agent_fabric.domain.model_events import CloudFallbackUsed, PlainAnswerAccepted, ToolCallRecovered
 from agent_fabric.domain.models import host_elsewhere
 from agent_fabric.domain.proofs import NO_PROOF, ProofKind, strongest
 from agent_fabric.domain.runs.context_window import Truncation, estimated_tokens, window_after

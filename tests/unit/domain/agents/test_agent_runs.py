@@ -14,7 +14,6 @@ from agent_fabric.domain.events import (
     GuidanceGiven,
     ModelAnswered,
     PackStarted,
-    PlainAnswerAccepted,
     RunCreated,
     RunFailed,
     SpecialistsRecruited,
@@ -23,6 +22,7 @@ from agent_fabric.domain.events import (
 )
 from agent_fabric.domain.ids import CallId, LaneId, RunId, SpecialistId
 from agent_fabric.domain.messages import ToolCallRequest, Usage
+from agent_fabric.domain.model_events import PlainAnswerAccepted
 from agent_fabric.domain.packs import FinishSpec
 from agent_fabric.domain.runs.actions import Record
 from agent_fabric.domain.runs.decide import decide

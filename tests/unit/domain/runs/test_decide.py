@@ -13,7 +13,6 @@ from agent_fabric.domain.events import (
     ModelCalled,
     ModelFailed,
     PackStarted,
-    PlainAnswerAccepted,
     RunCompleted,
     RunCreated,
     RunFailed,
@@ -28,6 +27,7 @@ from agent_fabric.domain.events import (
 )
 from agent_fabric.domain.ids import CallId, LaneId, RunId, SpecialistId
 from agent_fabric.domain.messages import Role, ToolCallRequest, Usage
+from agent_fabric.domain.model_events import PlainAnswerAccepted
 from agent_fabric.domain.packs import FinishSpec
 from agent_fabric.domain.proofs import NO_PROOF
 from agent_fabric.domain.runs.actions import CallModel, CallTool, Compact, LookAtChanges, OpenLane, Record, Recruit

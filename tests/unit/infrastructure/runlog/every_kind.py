@@ -15,7 +15,6 @@ from agent_fabric.domain.events import (
     ModelCalled,
     ModelFailed,
     PackStarted,
-    PlainAnswerAccepted,
     RunCancelled,
     RunCompleted,
     RunCreated,
@@ -31,7 +30,7 @@ from agent_fabric.domain.events import (
 )
 from agent_fabric.domain.ids import CallId, LaneId, RunId, SpecialistId
 from agent_fabric.domain.messages import ModelPrice, ModelSettings, ToolCallRequest, Usage
-from agent_fabric.domain.model_events import CloudFallbackUsed, ToolCallRecovered
+from agent_fabric.domain.model_events import CloudFallbackUsed, PlainAnswerAccepted, ToolCallRecovered
 from agent_fabric.domain.packs import FinishSpec
 from agent_fabric.domain.runs.task import Budget, Priority, Profile, TaskForceMode
 from agent_fabric.domain.sources import Source
