@@ -453,6 +453,9 @@ async def test_a_push_makes_no_file_of_the_project_a_strangers_text(project: Pro
     async with project.fabric("git push origin main") as runs:
         result = await runs.answer(await runs.start())
         assert result.status is RunStatus.COMPLETED, await runs.told(result.run_id)
+        said = [each for each in result.untrusted if each.startswith("outside: ")]
+        assert said, "what the other side of the push says is a stranger's text"
+        assert set(said) <= set(result.private)
     async with project.fabric("git log -1 --format=%s") as runs:
         result = await runs.start()
         assert not result.untrusted, "a push writes nothing but what was pushed"

@@ -176,9 +176,9 @@ OUT: dict[str, tuple[WayOut, Callable[[Place], tuple[str, dict[str, Any]]]]] = {
 }
 ELSEWHERE = {
     WayOut.FORM: "test_obedient_browser.py",
-    WayOut.MESSAGE: "test_obedient_workflows.py",
+    WayOut.MESSAGE: "test_labels_of_ways.py",
     WayOut.COMMAND: "test_obedient_commands.py",
-    WayOut.ACTION: "test_obedient_workflows.py",
+    WayOut.ACTION: "test_labels_of_ways.py",
 }
 """Ways out that the labels judge, and that need more than a pack."""
 SCENES = [

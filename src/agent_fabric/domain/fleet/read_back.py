@@ -12,12 +12,14 @@ from agent_fabric.domain.policy.verdicts import Verdict
 
 _PLAIN: Final[NodePolicy] = node_policy({})
 """Without rules, only what surely reads is allowed."""
+_ANY: Final = "any machine"
+"""A call without a machine would be judged as one of this machine, whose files are another matter."""
 
 
 def surely_reads(tool_name: str, arguments: Mapping[str, Any]) -> bool:
     """Tell whether a call changes nothing on the machine, whatever policies say about it."""
     spec = NODE_TOOLS.get(tool_name)
-    return spec is not None and _PLAIN.judge(proposed_call(spec, arguments, "")).verdict is Verdict.ALLOW
+    return spec is not None and _PLAIN.judge(proposed_call(spec, arguments, _ANY)).verdict is Verdict.ALLOW
 
 
 def may_have_happened(command: NodeCommand) -> bool:

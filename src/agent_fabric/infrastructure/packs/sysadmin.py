@@ -264,11 +264,11 @@ def node_run_tool(door: FleetDoor) -> tuple[ToolSpec, ToolFunction]:
             )
         except FabricError as problem:
             return ToolResult(success=False, error=_said(problem))
-        result = _result(command, str(args["node"]))
+        result = replace(_result(command, str(args["node"])), vouched_for=door.tools.vouches_for(str(args["node"])))
         if result.success and result.output.get("exit_code"):  # nobody reads on: the step has failed
             said = str(result.output.get("stderr") or result.output.get("stdout") or "").strip()[-_SAID_CHARS:]
             error = f"The command ended with exit code {result.output['exit_code']}: {said}"
-            return ToolResult(output=result.output, success=False, error=error, origin=result.origin)
+            return replace(result, success=False, error=error)
         return result
 
     return spec, call

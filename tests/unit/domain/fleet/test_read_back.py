@@ -63,6 +63,7 @@ def test_what_may_have_happened_counts_and_what_was_refused_does_not() -> None:
 def test_reading_is_what_changes_nothing() -> None:
     assert surely_reads("system_info", {})
     assert surely_reads("run_command", {"command": "df -h"})
+    assert surely_reads("run_command", {"command": "cat /etc/nginx/nginx.conf"})
     assert not surely_reads("run_command", {"command": "df -h > /etc/passwd"})
     assert not surely_reads("write_file", {"path": "/a", "content": ""})
     assert not surely_reads("unknown", {})
