@@ -12,6 +12,7 @@ from agent_fabric.bootstrap.secrets import stored_secrets
 from agent_fabric.config.schema.browser import BROWSER
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.domain.errors import FabricError
+from agent_fabric.domain.policy.engine import RulePolicy
 from agent_fabric.infrastructure.machine import ThisMachine
 from agent_fabric.infrastructure.sandbox.levels import choose_level
 from agent_fabric.infrastructure.secrets.keyring import open_keyring
@@ -62,6 +63,20 @@ _ENCRYPTED = {
     "sessions": "chats, secrets, and runs for which it is asked are sealed; other runs are not",
     "all": "all runs and secrets are sealed; documents in memory and facts that people add are not",
 }
+
+
+def policy_findings(policy: RulePolicy) -> list[HealthFinding]:
+    """Warn of rules that allow without an end."""
+    return [
+        HealthFinding(
+            about="policy",
+            level=Level.WARN,
+            text=f"the rule {rule.id} {rule.warning} ({rule.origin})",
+            fix="Name the commands, tools or hosts that are meant. `fabric policy check` shows what a rule allows.",
+        )
+        for rule in policy.rules
+        if rule.warning
+    ]
 
 
 async def model_findings(

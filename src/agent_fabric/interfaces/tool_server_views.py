@@ -1,6 +1,6 @@
 """Tool servers (MCP) as JSON objects: the same for the command line and for HTTP."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +9,7 @@ from agent_fabric.config.schema.mcp import MCPServerConfig
 from agent_fabric.config.show import show_server
 from agent_fabric.domain.errors import ConfigError, DefinitionNotFound
 from agent_fabric.infrastructure.mcp.lazy_servers import LazyToolServers
-from agent_fabric.infrastructure.mcp.tool_conversion import tool_name
+from agent_fabric.infrastructure.mcp.tool_conversion import ListedTool, tool_name
 from agent_fabric.wire.tool_servers import (
     INSPECTED_TOOL_SERVER,
     TOOL_SERVERS,
@@ -64,6 +64,27 @@ def listed_object(config: FabricConfig, servers: LazyToolServers) -> dict[str, A
     return TOOL_SERVERS.dump(_line(known, servers) for known in tool_servers_in(config))
 
 
+def signals_of(tool: ListedTool) -> tuple[str, ...]:
+    """Name the signs that a tool's own words give instructions to models."""
+    from agent_fabric.domain.injection.scan import signals_in  # noqa: PLC0415 - its words take their time
+
+    found = {*signals_in(f"{tool.name}\n{tool.description}"), *signals_in("\n".join(_texts_in(tool.schema)))}
+    return tuple(sorted(found))
+
+
+def _texts_in(value: Any) -> Iterator[str]:
+    """Return every text in a schema: models read names, titles, defaults and examples as well as descriptions."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for name, item in value.items():
+            yield str(name)
+            yield from _texts_in(item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _texts_in(item)
+
+
 def _line(known: KnownServer, servers: LazyToolServers) -> ToolServerLine:
     server = known.server
     shown = show_server(server)
@@ -103,6 +124,7 @@ def inspected_object(known: KnownServer, found: "Inspected") -> dict[str, Any]:
             schema=tool.schema,
             digest=tool.digest,
             state="not_pinned" if checked.first_use else checked.states[tool.name].value,
+            signals=signals_of(tool),
         )
         for tool in found.tools
     ]

@@ -44,7 +44,7 @@ POLICY = Shape(
         ),
         Shape(
             Rule,
-            "id verdict reason origin *conditions",
+            "id verdict reason origin warning *conditions",
             name="RuleInForce",
             about="One rule, with the conditions that it has: `tools`, `commands`, `paths`, `domains`, and others.",
         ),

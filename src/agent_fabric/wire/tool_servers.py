@@ -36,6 +36,8 @@ class OfferedTool(NamedTuple):
     digest: str
     state: str
     """How it stands to what was trusted."""
+    signals: Sequence[str] = ()
+    """Signs that its description gives instructions to models, such as `override`; empty: none was found."""
 
 
 class InspectedToolServer(NamedTuple):

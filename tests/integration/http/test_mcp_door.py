@@ -123,3 +123,15 @@ async def test_nobody_gets_in_without_credentials(tmp_path: Path) -> None:
             for body in bodies:
                 answer = await client.post("/mcp", json=body, headers=bearer(server.token))
                 assert answer.status_code < 500, answer.text
+
+
+@pytest.mark.parametrize("wrong", [{}, {"a": 1}, [], [1], True, None, 1.5])
+async def test_a_call_whose_id_cannot_be_repeated_is_invalid_at_every_door(tmp_path: Path, wrong: Any) -> None:
+    async with served(tmp_path) as server:
+        for path, method in (("/mcp", "ping"), ("/a2a", "GetTask")):
+            call = {"jsonrpc": "2.0", "id": wrong, "method": method, "params": {}}
+            accepted = {"Accept": "application/json, text/event-stream"}
+            answer = (await server.client.post(path, json=call, headers=accepted)).json()
+            assert (answer["id"], answer["error"]["code"]) == (None, -32600), path
+        ping = {"jsonrpc": "2.0", "id": "p", "method": "ping"}
+        assert '"id":"p"' in (await server.client.post("/mcp", json=ping, headers=accepted)).text

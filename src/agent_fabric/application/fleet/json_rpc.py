@@ -84,6 +84,9 @@ class RpcPeer:
         params = message.get("params", {})
         if not isinstance(method, str) or not isinstance(params, dict):
             raise RpcFailed(RpcCode.INVALID, "a call has a method and parameters by name")
+        if not isinstance(message.get("id"), str | int | float | None) or isinstance(message.get("id"), bool):
+            await self._fail(None, RpcFailed(RpcCode.INVALID, "the id of a call is a text or a number"))
+            return
         if len(self._handling) >= self._max_handling:
             if "id" in message:
                 await self._fail(message["id"], RpcFailed(RpcCode.BUSY, "too many calls are under way"))

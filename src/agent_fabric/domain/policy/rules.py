@@ -62,6 +62,13 @@ class CommandPattern:
         """It is about a command that takes the output of another one: `curl | sh`."""
         return self.expression is None and "|" in self.text
 
+    @property
+    def is_everything(self) -> bool:
+        """It is about every program."""
+        if self.expression is not None:
+            return _EVERYTHING.fullmatch(self.text) is not None
+        return self.text.split()[:1] == ["*"]
+
     def named_in(self, text: str) -> bool:
         """Tell whether a text that is not understood names one of these commands."""
         if self.expression is not None:
@@ -210,6 +217,10 @@ def _operands_fit(invocation: Invocation, wanted: Sequence[str]) -> Fit:
     return best
 
 
+_EVERYTHING = re.compile(r"(?:\\A|\^)?\(?(?:\?:)?(?:\.|\[\\s\\S\]|\[\\S\\s\])[*+]\??\)?(?:\\Z|\$)?")
+"""An expression that leaves no command out."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
     """A verdict on calls; every condition that is set must hold."""
@@ -250,6 +261,20 @@ class Rule:
         if broken := [text for text in pipes if not all(map(str.strip, text.split("|")))]:
             return f"has the pipe {broken[0]!r}, in which a command is missing"
         return ""
+
+    @property
+    def warning(self) -> str:
+        """What is risky about a rule that allows: that there is no end to it; empty: nothing."""
+        if not self.allows:
+            return ""
+        what = {
+            "command": any(pattern.is_everything for pattern in self.commands),
+            "host": "*" in self.domains,
+            "path of the machine": not {"/", "/*", "/**"}.isdisjoint(self.paths),
+        }
+        if not (self.commands or self.domains or self.paths or self.effects) and (not self.tools or "*" in self.tools):
+            return "allows every call without a question"
+        return "; ".join(f"allows every {each} without a question" for each, is_so in what.items() if is_so)
 
     @property
     def conditions(self) -> dict[str, list[str]]:

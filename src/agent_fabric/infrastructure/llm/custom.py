@@ -2,7 +2,7 @@
 
 import importlib
 import inspect
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,11 +70,32 @@ def _refused_extras(client: ChatClient) -> frozenset[str]:
     return _EXTRAS.difference(taken)
 
 
+def _declared(build: Any) -> Callable[[ModelSettings], Any]:
+    """Return what is named as a builder if it says that it is one; nothing else is ever called.
+
+    Raises:
+        TypeError: it is something else, such as `os.system`.
+    """
+    found: Callable[[ModelSettings], Any] = build
+    if isinstance(build, type) and (hasattr(build, "chat") or hasattr(build, "complete")):
+        return found
+    try:
+        taken = next(iter(inspect.signature(build).parameters.values()), None)
+    except ValueError:  # of built-in functions, some have none
+        taken = None
+    if taken is None or (taken.name.strip("_") != "settings" and "ModelSettings" not in str(taken.annotation)):
+        raise TypeError(
+            "it is not declared as a builder of model clients: its first parameter is neither named `settings` nor "
+            "annotated as ModelSettings; it was not called"
+        )
+    return found
+
+
 def _built(settings: ModelSettings) -> ChatClient:
     module, _, name = settings.builder.partition(":")
     which = f"The builder {settings.builder!r} of the model {settings.key!r}"
     try:
-        client: Any = getattr(importlib.import_module(module), name)(settings)
+        client: Any = _declared(getattr(importlib.import_module(module), name))(settings)
     except (Exception, SystemExit) as problem:
         raise ConfigError(
             f"{which} failed: {type(problem).__name__}: {problem}",

@@ -42,10 +42,10 @@ def build_imported(
     `run_id`, and a fourth, get what their name says.
 
     Raises:
-        PackBroken: it cannot be imported, fails, or returns something else than a pack.
+        PackBroken: it cannot be imported, is not declared as a builder, fails, or returns something else than a pack.
     """
     try:
-        build = imported(builder)
+        build = _declared(imported(builder))
         offered = {"sandbox": sandbox, "run_id": run_id}
         return _checked(build(workspace, network_allowed, **{name: offered[name] for name in _asked_for(build)}))
     except (Exception, SystemExit) as problem:
@@ -53,6 +53,32 @@ def build_imported(
             f"The builder {builder!r} of pack {specialist_id!r} failed: {type(problem).__name__}: {problem}",
             hint="It must be importable and take (workspace_path, network_allowed); sandbox and run_id are optional.",
         ) from problem
+
+
+def _declared(build: Any) -> Callable[..., Any]:
+    """Return what is named as a builder if its signature says that it is one; nothing else is ever called.
+
+    Raises:
+        TypeError: it is something else, such as `os.system`.
+    """
+    if not callable(build) or not _says_that_it_builds(build):
+        raise TypeError(
+            "it is not declared as a builder of packs: its second parameter is not `network_allowed`, and it is not "
+            "annotated to return a pack; it was not called"
+        )
+    return cast("Callable[..., Any]", build)
+
+
+@lru_cache
+def _says_that_it_builds(build: Callable[..., Any]) -> bool:
+    try:
+        signature = inspect.signature(build)
+    except ValueError:  # of built-in functions, some have none
+        return False
+    names = [name.strip("_") for name in signature.parameters]
+    returns = signature.return_annotation
+    named = returns if isinstance(returns, str) else getattr(returns, "__name__", "")
+    return names[1:2] == ["network_allowed"] or "Pack" in named
 
 
 @lru_cache

@@ -21,6 +21,7 @@ from agent_fabric.config.problems import ConfigProblem
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.domain.errors import ConfigError, FabricError, Forbidden
 from agent_fabric.domain.plural import counted
+from agent_fabric.infrastructure.policy.load import policy_from
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
 from agent_fabric.interfaces.cli.options import AsJson, Workspace, configuration, fabric_root
@@ -29,6 +30,7 @@ from agent_fabric.interfaces.cli.place import Server, server_of, with_client
 from agent_fabric.interfaces.examination import (
     encryption_finding,
     model_findings,
+    policy_findings,
     python_finding,
 )
 from agent_fabric.wire.operations import DIAGNOSIS, Diagnosis
@@ -67,6 +69,9 @@ def _examine(workspace: str | None) -> list[HealthFinding]:
         root = fabric_root(workspace)
         loaded = configuration(root)
         findings.append(HealthFinding(about=about, level=Level.OK, text=_origins(loaded)))
+        about = "policy"
+        config = loaded.config
+        findings += policy_findings(policy_from(config.policy, config.shell, config.web, folder=root))
         about = "store"
         findings += store_findings(root, configured_address(loaded.config.store, os.environ))
         if not can_run(findings):

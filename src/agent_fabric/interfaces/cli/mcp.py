@@ -3,7 +3,7 @@
 import asyncio
 import os
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -23,7 +23,7 @@ from agent_fabric.interfaces.cli.mcp_serve import serve
 from agent_fabric.interfaces.cli.options import AsJson, Workspace, configuration, fabric_root, require_a_person
 from agent_fabric.interfaces.cli.output import fitted, json_text, plain, plain_lines, print_json, styled
 from agent_fabric.interfaces.cli.place import Server, server_of, with_client
-from agent_fabric.interfaces.tool_server_views import inspected_object, listed_object, tool_server_named
+from agent_fabric.interfaces.tool_server_views import inspected_object, listed_object, signals_of, tool_server_named
 from agent_fabric.wire.shape import Json
 
 T = TypeVar("T")
@@ -107,6 +107,7 @@ def inspect(name: Name, workspace: Workspace = None, server: Server = None, as_j
         mark = "" if tool["state"] in _QUIET else f" [{plain(tool['state'])}]"
         out.append(f"  {plain(tool['name'])}{mark}  {plain(tool['digest'][:12])}")
         out += [f"    {plain(line)}".rstrip() for line in tool["description"].splitlines()]
+        out += [f"    {_warning(tool['signals'])}"] if tool.get("signals") else []
     out += [f"  {plain(gone)} is gone" for gone in found["gone"]]
     out.append(_verdict(found))
     sys.stdout.write("\n".join(out) + "\n")
@@ -154,6 +155,9 @@ def trust(
         changes = servers.pins.differences(known.server, found.tools)
         for line in changes:
             _say(as_json, line)
+        for tool in found.tools:
+            if signals := signals_of(tool):
+                _say(as_json, f"{tool.name}: {_warning(signals)}")
         if changes and not _agreed("Offer these tools to models as they are now?", yes=yes):
             return {"server": known.server.name, "trusted": False, "changes": changes}
         servers.pins.trust(known.server, found.tools)
@@ -185,6 +189,13 @@ async def _with_servers(root: Path, loaded: Loaded, use: Callable[[LazyToolServe
 
 def _pinned_words(count: int | None) -> str:
     return "its tools are pinned at its first use" if count is None else f"{counted(count, 'tool')} pinned"
+
+
+def _warning(signals: Sequence[str]) -> str:
+    text = (
+        f"warning: this reads like instructions to a model ({', '.join(map(plain, signals))}); read it before you trust"
+    )
+    return styled(text, "yellow", sys.stdout)
 
 
 def _verdict(found: Json) -> str:

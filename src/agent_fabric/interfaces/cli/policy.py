@@ -49,7 +49,7 @@ _WITHOUT_RULE = {
     Profile.NODE: "If no rule matches: what certainly only reads runs without a question; everything else asks.",
     Profile.OPEN: "If no rule matches: everything runs except destructive commands; what may be destructive asks.",
 }
-_FACTS = frozenset({"id", "verdict", "reason", "origin"})
+_FACTS = frozenset({"id", "verdict", "reason", "origin", "warning"})
 """What a rule has beside its conditions."""
 
 
@@ -117,6 +117,8 @@ def show(workspace: Workspace = None, server: Server = None, as_json: AsJson = F
             f"{_verdict(rule)} {plain(rule['id'])}  [{plain(rule['origin'])}]\n"
             f"      {fitted(conditions, 200, sys.stdout)}\n"
         )
+        if rule.get("warning"):
+            sys.stdout.write(styled(f"      warning: {plain(rule['warning'])}", "yellow", sys.stdout) + "\n")
     if not shown["rules"]:
         sys.stdout.write("No rules besides the built-in ones.\n")
     sys.stdout.write(_WITHOUT_RULE[Profile(shown["profile"])].format(programs=len(shown["allowed_commands"])) + "\n")

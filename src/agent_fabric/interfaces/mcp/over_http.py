@@ -6,10 +6,12 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 from mcp.server.mcpserver import Context
+from mcp.types import INVALID_REQUEST
 
 from agent_fabric.client.fabric_client import FabricClient
 from agent_fabric.domain.errors import Forbidden, Unauthenticated
 from agent_fabric.infrastructure.identity.local_token import LOCAL_PREFIX
+from agent_fabric.infrastructure.json_codec import dump_json, load_json
 from agent_fabric.infrastructure.run_processes import UNKNOWN, run_at_other_end
 from agent_fabric.interfaces.mcp.tools import announced_run, fabric_tools
 
@@ -40,7 +42,45 @@ def tools_over_http(own_url: str) -> tuple[Application, AbstractAsyncContextMana
     # It makes the manager. Names and origins are the gate's business, so no host is told.
     tools.streamable_http_app(stateless_http=True, host="")
     manager = tools.session_manager
-    return manager.handle_request, manager.run()
+    return _with_usable_ids(manager.handle_request), manager.run()
+
+
+def _with_usable_ids(application: Application) -> Application:
+    """Refuse calls whose id is neither a text nor a whole number: the library takes them for notices, unanswered."""
+
+    async def checked(scope: Any, receive: Any, send: Any) -> None:
+        if scope["method"] != "POST":
+            await application(scope, receive, send)
+            return
+        waiting = [await receive()]  # all of it: the gate has read it
+        if not _is_id_usable(waiting[0].get("body", b"")):
+            await _refuse_id(send)
+            return
+
+        async def again() -> Any:
+            return waiting.pop() if waiting else await receive()
+
+        await application(scope, again, send)
+
+    return checked
+
+
+def _is_id_usable(body: bytes) -> bool:
+    try:
+        call = load_json(body)
+    except ValueError:
+        return True  # it is no call at all, which the library says
+    if not isinstance(call, dict) or "method" not in call or "id" not in call:
+        return True
+    return isinstance(call["id"], str | int) and not isinstance(call["id"], bool)
+
+
+async def _refuse_id(send: Any) -> None:
+    error = {"code": INVALID_REQUEST, "message": "The id of a call must be a text or a whole number"}
+    body = dump_json({"jsonrpc": "2.0", "id": None, "error": error})
+    headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
+    await send({"type": "http.response.start", "status": 400, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
 
 
 def run_in(context: "Context[Any, Any]") -> str:

@@ -528,3 +528,45 @@ def test_another_program_around_a_command_does_not_loosen(
     bare = judge(shell(command, level=level), *rules, profile=profile).verdict
     around = judge(shell(wrapped, level=level), *rules, profile=profile).verdict
     assert STRICTNESS[around] >= min(STRICTNESS[bare], 1), wrapped
+
+
+@pytest.mark.parametrize(
+    ("written", "warning"),
+    [
+        (rule(Verdict.ALLOW), "allows every call without a question"),
+        (rule(Verdict.ALLOW, tools=("*",)), "allows every call without a question"),
+        (rule(Verdict.ALLOW, agents=("helper",)), "allows every call without a question"),
+        (rule(Verdict.ALLOW, "*"), "allows every command without a question"),
+        (rule(Verdict.ALLOW, "ls", "* --force *"), "allows every command without a question"),
+        (rule(Verdict.ALLOW, domains=("*",)), "allows every host without a question"),
+        (rule(Verdict.ALLOW, tools=("write_file",), paths=("/**",)), "allows every path of the machine"),
+        (rule(Verdict.ALLOW, "ss *"), ""),
+        (rule(Verdict.ALLOW, "terraform plan *"), ""),
+        (rule(Verdict.ALLOW, tools=("mcp__files__*",)), ""),
+        (rule(Verdict.ALLOW, domains=("*.example.org",)), ""),
+        (rule(Verdict.ALLOW, tools=("read_file",), paths=("**",)), ""),
+        (Rule(id="reads", verdict=Verdict.ALLOW, effects=frozenset({Effect.READS})), ""),
+        (rule(Verdict.ASK, "*"), ""),
+        (rule(Verdict.BLOCK), ""),
+    ],
+    ids=str,
+)
+def test_a_rule_that_allows_without_an_end_carries_a_warning(written: Rule, warning: str) -> None:
+    assert written.warning.startswith(warning)
+    assert bool(written.warning) == bool(warning)
+
+
+@pytest.mark.parametrize(
+    ("text", "is_everything"),
+    [
+        (".*", True),
+        ("^.*$", True),
+        (".+", True),
+        (r"[\s\S]*", True),
+        ("(?:.*)", True),
+        ("git .*", False),
+        (r"\w+", False),
+    ],
+)
+def test_an_expression_that_leaves_no_command_out_is_known(text: str, is_everything: bool) -> None:
+    assert CommandPattern(text=text, expression=lambda _: True).is_everything is is_everything

@@ -83,3 +83,9 @@ async def test_a_provider_that_is_none_is_explained(function: str, why: str) -> 
     with pytest.raises(ConfigError, match=why) as caught:
         await CustomBackend().ready(named(function), quiet)
     assert caught.value.hint
+
+
+@pytest.mark.parametrize("builder", ["os:system", "os:remove", "builtins:print", "shutil:rmtree", f"{HERE}:HERE"])
+async def test_what_is_no_builder_is_never_called(builder: str) -> None:
+    with pytest.raises(ConfigError, match=r"it was not called|is not a callable object"):
+        await CustomBackend().ready(replace(named("Parrot"), builder=builder), quiet)

@@ -1,5 +1,7 @@
 """Tools and packs that others wrote, joined with ours."""
 
+import os
+import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -283,7 +285,12 @@ def leaves(workspace: str, network_allowed: bool) -> None:
         (twice, "ValueError: more than one tool is named 'finish_task', 'own'"),
         (bad, "missing 1 required keyword-only argument: 'database'"),
         (leaves, "SystemExit: no licence"),
-        (lambda: None, "TypeError"),
+        (lambda: None, "not declared as a builder"),
+        (os.system, "not declared as a builder"),
+        (os.rename, "not declared as a builder"),
+        (shutil.rmtree, "not declared as a builder"),
+        (print, "not declared as a builder"),
+        ("build", "not declared as a builder"),
     ],
 )
 def test_a_builder_that_gives_no_pack_is_named_with_the_reason(
@@ -294,6 +301,18 @@ def test_a_builder_that_gives_no_pack_is_named_with_the_reason(
         build_imported(ME, "somebodys:build", "/w", True, sandbox=UnconfinedSandbox(tmp_path, RUN), run_id=RUN)
     assert "somebodys:build" in caught.value.message
     assert reason in caught.value.message
+
+
+def test_what_is_no_builder_is_never_called(tmp_path: Path, module: ModuleType) -> None:
+    called: list[object] = []
+
+    def delete(path: object, ignore_errors: bool = False) -> None:
+        called.append(path)
+
+    vars(module)["build"] = delete
+    with pytest.raises(RecruitError, match="it was not called"):
+        build_imported(ME, "somebodys:build", "/w", True, sandbox=UnconfinedSandbox(tmp_path, RUN), run_id=RUN)
+    assert called == []
 
 
 class OldPack:

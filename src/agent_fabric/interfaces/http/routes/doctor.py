@@ -7,6 +7,7 @@ from fastapi import FastAPI
 from starlette.responses import Response
 
 from agent_fabric.application.models.check_health import HealthFinding, Level, can_run
+from agent_fabric.bootstrap.local import policy_of
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.bootstrap.services import service_findings
 from agent_fabric.bootstrap.store_place import configured_address
@@ -31,6 +32,7 @@ def add_doctor(app: FastAPI, fabric: ServerFabric) -> None:
         findings = [
             await asyncio.to_thread(look.python_finding),
             HealthFinding(about="configuration", level=Level.OK, text="valid; as it was when the server started"),
+            *look.policy_findings(policy_of(fabric.records, config)),
             *await asyncio.to_thread(store_findings, root, configured_address(config.store, os.environ)),
             await asyncio.to_thread(look.encryption_finding, root, config),
             *await fabric.find_missing_prerequisites(),
