@@ -74,7 +74,7 @@ def _declared(build: Any) -> Callable[[ModelSettings], Any]:
     """Return what is named as a builder if it says that it is one; nothing else is ever called.
 
     Raises:
-        TypeError: it is something else, such as `os.system`.
+        TypeError: it is something else, such as a function that runs commands.
     """
     found: Callable[[ModelSettings], Any] = build
     if isinstance(build, type) and (hasattr(build, "chat") or hasattr(build, "complete")):

@@ -59,7 +59,7 @@ def _declared(build: Any) -> Callable[..., Any]:
     """Return what is named as a builder if its signature says that it is one; nothing else is ever called.
 
     Raises:
-        TypeError: it is something else, such as `os.system`.
+        TypeError: it is something else, such as a function that runs commands.
     """
     if not callable(build) or not _says_that_it_builds(build):
         raise TypeError(
