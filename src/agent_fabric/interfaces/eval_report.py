@@ -51,6 +51,7 @@ def _lines(summary: EvalSummary, compared: Sequence[Comparison] | None) -> Itera
         yield from _comparisons(compared)
     yield from _cases(summary)
     yield from _named("Wrong, but proven", wrong_but_proven(summary))
+    yield from _named("Completed, but not all was done", not_all_done(summary))
     yield from _named("Could not be tried", summary.failures)
     yield "The share is over cases, each counting alike; the interval is for tasks like these, with cases as its unit."
 
@@ -98,7 +99,8 @@ def _named(title: str, trials: Sequence[TrialOutcome]) -> Iterator[str]:
     yield f"## {title}"
     yield ""
     for each in trials[:MAX_LISTED]:
-        reason = f": {_cell(' '.join(each.reason.split()))}" if each.reason else ""
+        said = "; ".join((*each.not_done, *filter(None, (" ".join(each.reason.split()),))))
+        reason = f": {_cell(said)}" if said else ""
         yield f"- {_cell(each.trial.case_id)}, {_cell(each.trial.arm.label)}, run `{each.run_id}`{reason}"
     if len(trials) > MAX_LISTED:
         yield f"- and {len(trials) - MAX_LISTED} more"
@@ -108,6 +110,11 @@ def _named(title: str, trials: Sequence[TrialOutcome]) -> Iterator[str]:
 def wrong_but_proven(summary: EvalSummary) -> tuple[TrialOutcome, ...]:
     """Return the trials that had a proof and were wrong all the same."""
     return tuple(each for each in summary.trials if each.grade is Grade.WRONG and each.evidence is Evidence.PROVEN)
+
+
+def not_all_done(summary: EvalSummary) -> tuple[TrialOutcome, ...]:
+    """Return the trials whose run completed though something was denied, failed or is in doubt."""
+    return tuple(each for each in summary.trials if each.not_done)
 
 
 def evidence_table(arms: Sequence[ArmResult]) -> Iterator[Sequence[str]]:

@@ -31,8 +31,8 @@ _RESULT = Shape(
 )
 _TRIAL = Shape(
     TrialOutcome,
-    "*trial run_id grade evidence sent_back already_right reason? status seconds steps prompt_tokens cached_tokens"
-    " completion_tokens cost retry",
+    "*trial run_id grade evidence sent_back outcome? not_done already_right reason? status seconds steps"
+    " prompt_tokens cached_tokens completion_tokens cost retry",
     name="EvalTrial",
     parts=[Shape(Trial, "case_id *arm attempt", name="EvalTrialKey", parts=[_ARM])],
 )

@@ -6,12 +6,16 @@ from typing import Annotated, Any
 from agent_fabric.domain.errors import FabricError, Interrupted
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.proofs import Proof, ProofKind
+from agent_fabric.domain.runs.effect_lines import open_lines
 from agent_fabric.domain.runs.effects import Changed, Effects, NotedCall
 from agent_fabric.domain.runs.task import RunError, RunResult, RunStatus
 from agent_fabric.wire.shape import Json, Shape
 
 _RUN = "d36e91a5-7d1d-4cc0-9f1c-0a4a5f1f9a3b"
-_DIR: dict[str, Any] = {"run_dir": Annotated[str, "The run's folder, with its log."]}
+_DIR: dict[str, Any] = {
+    "run_dir": Annotated[str, "The run's folder, with its log."],
+    "not_done?": Annotated[list[str], "What was denied, failed or is in doubt, in words; missing: nothing."],
+}
 META_KEYS = (
     "run_id status workspace specialist_ids routing_method? model steps usage cost egress duration_s proof outcome"
     " effects sent_back"
@@ -114,7 +118,10 @@ def result_object(result: RunResult, run_dir: str) -> dict[str, Any]:
     A run that completed says `"action": "final"`, which the seeds' clients look for, unless its pack says otherwise.
     """
     final = {"action": "final"} if result.status is RunStatus.COMPLETED else {}
-    shown: dict[str, Any] = {**final, **result.payload, "_meta": {**META.dump(result), "run_dir": run_dir}}
+    meta = {**META.dump(result), "run_dir": run_dir}
+    if result.effects.open:
+        meta["not_done"] = [*open_lines(result.effects)]
+    shown: dict[str, Any] = {**final, **result.payload, "_meta": meta}
     shown.pop("error", None)
     if result.error is not None:
         shown["error"] = ERROR.dump(result.error)

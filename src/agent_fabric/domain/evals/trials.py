@@ -5,14 +5,19 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import islice
 from typing import Final, NamedTuple
 
 from agent_fabric.domain.evals.definition import EvalDefinition
 from agent_fabric.domain.ids import EvalId, RunId
 from agent_fabric.domain.proofs import UNPROVEN, ProofKind
+from agent_fabric.domain.runs.effect_lines import open_lines
+from agent_fabric.domain.runs.effects import Outcome
 from agent_fabric.domain.runs.task import RunResult, RunStatus
 
 MAX_REASON_CHARS: Final = 2_000
+MAX_NOT_DONE: Final = 5
+"""Calls of a trial that are told."""
 
 
 class Arm(NamedTuple):
@@ -68,6 +73,10 @@ class TrialOutcome:
     """The run's result was sent back once, because something in it did not hold."""
     already_right: bool | None = None
     """The check was right on the files of the case before anything was done, so it says nothing; None: not known."""
+    outcome: str = ""
+    """What a run that completed came to: `done`, `incomplete` or `refused`; empty: it did not, or is not known."""
+    not_done: tuple[str, ...] = ()
+    """What was denied, failed or is in doubt though the run completed, in words."""
     reason: str = ""
     """Why it could not be tried; or the end of what a check printed that said no."""
     status: RunStatus
@@ -133,6 +142,8 @@ def evidence_of(result: RunResult) -> Evidence:
     """Say what a run has shown for its result."""
     if result.status is not RunStatus.COMPLETED or not result.proof or result.payload.get(UNPROVEN):
         return Evidence.UNPROVEN
+    if result.outcome is Outcome.REFUSED:
+        return Evidence.UNPROVEN  # what the task is about was not done, whatever else was shown
     return Evidence.RUNS if result.proof.kind is ProofKind.PROGRAM else Evidence.PROVEN
 
 
@@ -144,6 +155,8 @@ def outcome_of(trial: Trial, result: RunResult, grade: Grade, *, reason: str = "
         grade=grade,
         evidence=evidence_of(result),
         sent_back=result.sent_back,
+        outcome=result.outcome.value if result.outcome is not None else "",
+        not_done=tuple(islice(open_lines(result.effects), MAX_NOT_DONE)) if result.outcome is not None else (),
         reason=reason[:MAX_REASON_CHARS],
         status=result.status,
         seconds=result.duration_s,

@@ -51,7 +51,7 @@ def warning(effects: Effects | None, outcome: Outcome | None) -> str:
     """Return what contradicts that all is done, as a text of its own; empty: nothing does."""
     if effects is None or not effects.open:
         return ""
-    return "\n".join([HEADS[_not_done(outcome)], *(f"- {line}" for line in open_lines(effects))])
+    return "\n".join([HEADS[_not_done(outcome)], "", *(f"- {_as_code(line)}" for line in open_lines(effects))])
 
 
 def marked(answer: str, effects: Effects | None, outcome: Outcome | None) -> str:
@@ -67,6 +67,11 @@ def marked_line(summary: str, effects: Effects | None, outcome: Outcome | None) 
     if effects is None or not effects.open:
         return summary
     return f"{HEADS[_not_done(outcome)]} {'; '.join(open_lines(effects))}. It says: {summary}"
+
+
+def _as_code(line: str) -> str:
+    """Return a line in which no markup counts: commands and messages of programs may hold anything."""
+    return f"`{line.replace('`', chr(39))}`"
 
 
 def _not_done(outcome: Outcome | None) -> Outcome:

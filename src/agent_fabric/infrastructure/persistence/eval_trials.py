@@ -15,6 +15,8 @@ _NUMBER: Final = "(SELECT number FROM evals WHERE eval_id = ?)"
 _FIGURES: Final = (
     "evidence",
     "sent_back",
+    "outcome",
+    "not_done",
     "already_right",
     "reason",
     "seconds",
@@ -92,7 +94,11 @@ def _outcome(row: Sequence[Any]) -> TrialOutcome:
         grade=Grade(grade),
         status=RunStatus(told["status"]),
         retry=retry,
-        **{**{name: told[name] for name in _FIGURES if name in told}, "evidence": _evidence(told)},
+        **{
+            **{name: told[name] for name in _FIGURES if name in told},
+            "evidence": _evidence(told),
+            "not_done": tuple(told.get("not_done") or ()),
+        },
     )
 
 

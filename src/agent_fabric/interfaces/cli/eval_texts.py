@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TextIO
 
 from agent_fabric.application.ports.evals import EvalRecord
@@ -16,6 +17,7 @@ from agent_fabric.interfaces.eval_report import (
     comparison_words,
     evidence_table,
     interval_words,
+    not_all_done,
     percent,
     tally_words,
     wrong_but_proven,
@@ -62,6 +64,10 @@ def _lines(summary: EvalSummary, compared: Sequence[Comparison] | None, out: Tex
         yield ""
         yield styled(f"wrong but proven: {len(proven_wrong)}", "red", out)
         yield from _named(proven_wrong, out)
+    if undone := not_all_done(summary):
+        yield ""
+        yield styled(f"completed, but not all was done: {len(undone)}", "yellow", out)
+        yield from _named([replace(each, reason="; ".join(each.not_done)) for each in undone], out)
     if summary.failures:
         yield ""
         yield styled(f"could not be tried: {len(summary.failures)}", "yellow", out)

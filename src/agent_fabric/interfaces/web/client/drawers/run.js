@@ -55,6 +55,7 @@ export function Run({ store, actions, run, seq, asked }) {
       <span>${meta.specialist_ids.join(", ")}</span>${meta.node && html`<span data-test="run-machine">machine ${meta.node}</span>`}<span>${meta.model}</span><span>${counted(meta.steps, "step")}</span>
       <span>${durationText(meta.duration_s ?? 0)}</span><span>${(meta.usage.prompt_tokens + meta.usage.completion_tokens).toLocaleString()} tokens</span></p>
     ${known && activity(known) && html`<p class="quiet">${activity(known)}</p>`}
+    <${Effects} meta=${meta} />
     ${meta.status === "completed" && html`<${Evidence} details=${details} />`}
     <${Badge} run=${meta.run_id} settled=${settled} />
     <div class="buttons">
@@ -65,6 +66,18 @@ export function Run({ store, actions, run, seq, asked }) {
     ${tab === "timeline" && html`<${Timeline} events=${events} chosen=${chosen} choose=${choose} run=${meta.run_id} actions=${actions} />`}
     ${tab === "files" && html`<${Files} run=${meta.run_id} actions=${actions} />`}
     ${tab === "changes" && html`<${Changes} run=${meta.run_id} actions=${actions} settled=${settled} />`}`;
+}
+
+/** What was denied, failed or is in doubt, what left this machine, and what changed. @param {any} props */
+function Effects({ meta }) {
+  const { left, changed } = meta.effects ?? { left: [], changed: { commits: [], machines: [] } };
+  const undone = meta.not_done ?? [];
+  return html`${undone.length > 0 && html`<div class="failed" role="alert" data-test="not-done"><strong>${meta.outcome === "refused" ? "This was not done." : "Not all of this was done."}</strong>
+      <ul>${undone.map((/** @type {string} */ line) => html`<li key=${line}>${line}</li>`)}</ul></div>`}
+    ${(left.length > 0 || changed.commits.length > 0 || changed.machines.length > 0) && html`<ul class="rows" data-test="effects">
+      ${left.map((/** @type {any} */ call) => html`<li key=${`l${call.run_id}${call.seq}`} class="row-facts"><span>left this machine</span><code>${call.what}</code><span>${call.to}</span></li>`)}
+      ${changed.commits.map((/** @type {string} */ commit) => html`<li key=${commit} class="row-facts"><span>committed</span><code>${commit}</code></li>`)}
+      ${changed.machines.map((/** @type {string} */ machine) => html`<li key=${machine} class="row-facts"><span>changed on</span><code>${machine}</code></li>`)}</ul>`}`;
 }
 
 /** What bears the result out, or why nothing does. @param {any} props */

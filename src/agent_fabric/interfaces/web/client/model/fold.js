@@ -16,6 +16,7 @@
  *   sandbox: string, items: Item[], partial: Record<string, string>, partialLength: Record<string, number>,
  *   thinking: boolean, notice: string, progress: boolean, error: {code: string, message: string, hint: string} | null,
  *   tokens: number, startedAt: number, endedAt: number, version: number, knowledge: Record<string, any> | null,
+ *   outcome: string,
  * }} RunView
  */
 
@@ -38,6 +39,7 @@ export function newRun(id) {
     progress: false,
     error: null,
     knowledge: null,
+    outcome: "",
     tokens: 0,
     startedAt: 0,
     endedAt: 0,
@@ -143,6 +145,7 @@ export function evolve(run, event) {
       run.status = "running";
       break;
     case "run_complete":
+      run.outcome = said.outcome ?? "";
       end(run, event, "completed");
       break;
     case "run_failed":

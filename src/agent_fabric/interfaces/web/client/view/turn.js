@@ -48,6 +48,7 @@ function Kept({ turn, actions }) {
   return html`<div class="answer">
     <button type="button" class="steps-toggle" onClick=${() => actions.loadRun(turn.run).catch((/** @type {any} */ error) => actions.tell(error))}><${Icon} name="chevron" /> Steps</button>
     <${Ending} answer=${turn.answer} />
+    <${NotDone} outcome=${turn.answer.metadata.outcome} />
     <${Markdown} text=${turn.answer.content} done=${true} sources=${sourcesOf(turn.answer, actions)} />
   </div>`;
 }
@@ -74,6 +75,12 @@ function Ending({ answer }) {
   return null;
 }
 
+/** Above the words that the log contradicts; what it has to say stands at the beginning of the answer. @param {{outcome: string | undefined}} props */
+function NotDone({ outcome }) {
+  if (outcome !== "refused" && outcome !== "incomplete") return null;
+  return html`<div class="failed" role="alert" data-test="not-done"><strong>${outcome === "refused" ? "This was not done." : "Not all of this was done."}</strong> The log says otherwise than the answer.</div>`;
+}
+
 /** A turn as its log tells it. @param {any} props */
 function Live({ run, answer, last, store, actions }) {
   const { steps, answer: text, writing } = partsOf(run);
@@ -89,6 +96,7 @@ function Live({ run, answer, last, store, actions }) {
   return html`<div class="answer">
     ${steps.length > 0 && html`<${Steps} run=${run} steps=${steps} open=${!settled || last} store=${store} actions=${actions} />`}
     ${answer ? html`<${Ending} answer=${answer} />` : run.error && html`<div class="failed"><strong>${run.error.message}</strong> ${run.error.hint} <span class="quiet">${run.error.code}</span></div>`}
+    <${NotDone} outcome=${answer ? answer.metadata.outcome : run.outcome} />
     ${shown && html`<${Markdown} text=${text?.cut && !answer && whole ? whole : shown} done=${!writing || Boolean(answer)} sources=${sourcesOf(answer, actions)} />`}
     ${(recalled.length > 0 || run.knowledge) && settled && html`<${Later} load=${() => import("./passages.js")} name="Passages" items=${recalled} answer=${shown} run=${run} store=${store} actions=${actions} />`}
     ${doing && html`<p class="doing" data-test="activity"><span class="spinner small"></span> ${doing}${run.progress ? "" : "…"}</p>`}
