@@ -58,6 +58,7 @@ class EventList(NamedTuple):
 
 _RUN_KEYS = (
     "run_id status created_at updated_at specialist_ids prompt summary owner visibility unreadable? continues trial_of?"
+    " outcome?"
 )
 RUN_LINE = Shape(RunRecord, _RUN_KEYS, name="RunLine")
 RUN_LIST = Shape(RunList, parts=[RUN_LINE])

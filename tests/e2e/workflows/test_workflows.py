@@ -101,6 +101,8 @@ CALLS: Mapping[str, Any] = {
 META = {
     "run_id",
     "idle_since_sent_back",
+    "outcome",
+    "effects",
     "sent_back",
     "status",
     "run_dir",

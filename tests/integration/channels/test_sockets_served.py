@@ -52,7 +52,7 @@ async def test_from_a_strangers_first_word_to_an_approved_command(
             await slack.press("U9", card, "Approve")
             await _until(lambda: [each for each in slack.whispers if "not yours" in each["text"]])
             await slack.press("U7", card, "Approve")
-            await _until(lambda: "*done*" in slack.texts("D7"))
+            await _until(lambda: any("*done*" in each and "make deploy" in each for each in slack.texts("D7")))
             await _until(lambda: "approved by ann" in card["text"] and not slack.buttons(card))
             await discord.write("8", "/new")
             await discord.write("8", "deploy it")

@@ -85,7 +85,12 @@ async def test_deliveries_are_taken_once_and_spoofed_ones_are_refused(
             card = await _until(lambda: _card(telegram, 7))
             telegram.press(7, card, "Approve")
             assert await _deliver(server, TELEGRAM, telegram.deliveries()) == [200]
-            await _until(lambda: "approved by ann" in card.text and "done" in telegram.texts(7))
+            await _until(
+                lambda: (
+                    "approved by ann" in card.text
+                    and any("failed: make deploy" in each and "done" in each for each in telegram.texts(7))
+                )
+            )
             asked = await _until(lambda: next((each for each in slack.messages if slack.buttons(each)), None))
             await slack.press("U7", asked, "Deny")
             assert await _deliver(server, SLACK, slack.deliveries()) == [200]

@@ -228,6 +228,8 @@ class RunRecord:
     """The run that it follows up."""
     trial_of: str = ""
     """The evaluation that it is a trial of; empty: none."""
+    outcome: str = ""
+    """What it came to if it completed: `done`, `incomplete` or `refused`; empty: it has not, or is not known."""
     matched: str = ""
     """One line around the first word that a search has found in it; empty: nothing was searched for."""
 
@@ -248,6 +250,7 @@ class RunRecord:
                 case RunCompleted() as body:
                     said = str(body.payload.get("summary", ""))
                     told["summary"] = marked_line(said, body.effects, body.outcome)
+                    told["outcome"] = body.outcome or ""
                 case RunFailed() as body:
                     told["summary"] = body.message
                 case UnknownEvent() as body if body.problem:

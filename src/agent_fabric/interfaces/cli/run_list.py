@@ -8,6 +8,7 @@ from typing import TextIO
 from agent_fabric.application.ports.runs import RunRecord
 from agent_fabric.domain.conversation import newest_words
 from agent_fabric.domain.ownership import LOCAL_OWNER, Visibility
+from agent_fabric.domain.runs.effects import Outcome
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.interfaces.cli.output import fitted, one_line, plain, shortened, styled
 
@@ -17,6 +18,17 @@ _SHORT_ID = 8
 _SHORTEST_TASK = 20
 _PIPED_TASK = 60
 _STYLES = {RunStatus.COMPLETED: "green", RunStatus.FAILED: "red", RunStatus.CANCELLED: "red"}
+
+
+def _standing(run: RunRecord) -> str:
+    """Return how a run stands: its status, unless it completed and what it was for was not done."""
+    return run.outcome if run.outcome in (Outcome.REFUSED, Outcome.INCOMPLETE) else run.status.value
+
+
+def _style(run: RunRecord) -> str:
+    if run.outcome == Outcome.REFUSED:
+        return "red"
+    return "yellow" if run.outcome == Outcome.INCOMPLETE else _STYLES.get(run.status, "yellow")
 
 
 def run_lines(runs: Sequence[RunRecord], stream: TextIO, *, scores: Sequence[float] = ()) -> Iterator[str]:
@@ -34,11 +46,11 @@ def run_lines(runs: Sequence[RunRecord], stream: TextIO, *, scores: Sequence[flo
     owners = max((len(_owner(run)) for run in runs), default=0)
     for place, run in enumerate(runs):
         score = f"{scores[place]:5.2f}  " if scores else ""
-        status = styled(f"{run.status.value:<11}", _STYLES.get(run.status, "yellow"), stream)
+        status = styled(f"{_standing(run):<11}", _style(run), stream)
         who = f"{_specialists(run):<12}  " if columns >= _WIDE else ""
         owner = f"{_owner(run):<{owners}}  " if shows_owner else ""
         before, behind = f"{score}{run.run_id[:length]}  {_when(run)}  ", f"  {who}{owner}"
-        room = max(_SHORTEST_TASK, columns - len(before) - len(f"{run.status.value:<11}") - len(behind))
+        room = max(_SHORTEST_TASK, columns - len(before) - len(f"{_standing(run):<11}") - len(behind))
         task = shortened(_belongs_to(run) + newest_words(run.prompt), room)
         yield f"{before}{status}{behind}{task}"
         if (matched := one_line(run.matched)) and matched.strip("… ") not in task:
@@ -48,7 +60,7 @@ def run_lines(runs: Sequence[RunRecord], stream: TextIO, *, scores: Sequence[flo
 def _whole(run: RunRecord, stream: TextIO) -> str:
     created = time.strftime("%Y-%m-%d %H:%M", time.localtime(run.created_at))
     owner = plain(run.owner) + " (private)" * (run.visibility is Visibility.PRIVATE)
-    line = f"{run.run_id}  {created}  {run.status.value:<11}  {_specialists(run):<12}  {owner:<12}  {_belongs_to(run)}"
+    line = f"{run.run_id}  {created}  {_standing(run):<11}  {_specialists(run):<12}  {owner:<12}  {_belongs_to(run)}"
     return line + fitted(newest_words(run.prompt), _PIPED_TASK, stream)
 
 

@@ -29,7 +29,7 @@ function List({ actions }) {
     ${value && !runs.length && html`<${Empty} text="No runs." hint="Every task and every turn of a chat is a run." />`}
     <ul class="rows">${runs.map((run) => html`<li key=${run.run_id}><button type="button" class="row-button" onClick=${() => actions.show("runs", run.run_id)}>
       <span class="row-title">${run.prompt.slice(0, 140) || "(no words)"}</span>
-      <span class="row-facts"><span class=${`status ${run.status}`}>${run.status}</span><span>${run.specialist_ids.join(", ")}</span><span>${agoText(run.created_at, Date.now() / 1000)}</span><span>${run.owner}</span></span>
+      <span class="row-facts"><span class=${`status ${run.outcome === "refused" ? "failed" : run.status}`}>${["refused", "incomplete"].includes(run.outcome) ? run.outcome : run.status}</span><span>${run.specialist_ids.join(", ")}</span><span>${agoText(run.created_at, Date.now() / 1000)}</span><span>${run.owner}</span></span>
     </button></li>`)}</ul>
     ${last?.next && html`<button type="button" class="quiet-button" onClick=${more}>Older runs</button>`}
     <button type="button" class="quiet-button" onClick=${again}>Refresh</button>`;
