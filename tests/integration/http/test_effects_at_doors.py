@@ -60,7 +60,7 @@ def is_marked(text: str) -> bool:
 
 
 def tells(meta: Mapping[str, Any]) -> bool:
-    return meta["outcome"] == "refused" and meta["effects"]["denied"][0]["by"] == "policy"
+    return bool(meta["outcome"] == "refused" and meta["effects"]["denied"][0]["by"] == "policy")
 
 
 async def test_http_results_streams_lists_and_checks_tell_it(tmp_path: Path) -> None:
