@@ -14,6 +14,7 @@ from agent_fabric.application.automation.explain_schedule import ExplainSchedule
 from agent_fabric.application.automation.fire_schedules import LOOK_EVERY_S, FireSchedules
 from agent_fabric.application.automation.import_crontab import ImportCrontab
 from agent_fabric.application.automation.manage_schedules import ManageSchedules
+from agent_fabric.application.automation.rearm_intervals import RearmIntervals
 from agent_fabric.application.automation.replay_letter import BusLetters, ReplayTrigger, SettleLetters
 from agent_fabric.application.automation.send_messages import SendMessages
 from agent_fabric.application.automation.tell_waiting import TellWaiting
@@ -249,6 +250,7 @@ def build_automation(  # noqa: PLR0913 - each is a part that only some callers j
             model_is_free=local.models.is_free,
             say=say,
             alert=alert,
+            rearm=RearmIntervals(store, read_cron, clock, alert),
             tell_waiting=TellWaiting(
                 store.overview,
                 local.records.storage.approvals,

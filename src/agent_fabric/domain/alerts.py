@@ -50,7 +50,7 @@ class Threshold:
 
 @dataclass(frozen=True, slots=True)
 class EventSeen:
-    """An event of a run, by its kind, or one of those in `OTHER_EVENTS`."""
+    """An event of a run, by its kind; or one that is no run's, such as `schedule_off_cadence` or `plan_incomplete`."""
 
     kind: str
 
@@ -163,16 +163,6 @@ def _well(rule: AlertRule, alert: Alert, now: float) -> AlertChange:
         return AlertChange(Alert(Stage.QUIET, now, alert.value), Stage.QUIET)
     return AlertChange(alert)
 
-
-OTHER_EVENTS: Final = (
-    "schedule_off_cadence",
-    "schedule_waits",
-    "channel_undelivered",
-    "plan_halted",
-    "plan_incomplete",
-    "clock_set_back",
-)
-"""Kinds of events that are no run's."""
 
 BUILT_IN: Final = (
     AlertRule(

@@ -86,6 +86,8 @@ class FireSchedules:
     """Says what schedules for chats are to say."""
     alert: Callable[[str], None] = lambda _: None
     """Hears of events that alerts may be about, by their kind."""
+    rearm: Callable[[], Awaitable[float]] | None = None
+    """Lets intervals go on after the clock was set back; returns by how much it was."""
     tell_waiting: Callable[[], Awaitable[None]] | None = None
     """Tells people of runs that wait for one of them; with each sign of life."""
     pause: Callable[[float], Awaitable[bool | None]] = asyncio.sleep
@@ -106,6 +108,9 @@ class FireSchedules:
         woken: bool | None = True
         while True:
             try:
+                if self.rearm is not None and (back_s := await self.rearm()):
+                    self._begin_life(back_s)
+                    woken = True
                 if await self.beat() and self.tell_waiting is not None:
                     await self.tell_waiting()
                 if woken or self._is_due():
@@ -118,6 +123,12 @@ class FireSchedules:
                 self._next_at = self.clock.now() + LOOK_EVERY_S
                 _log.exception("Schedules could not be looked at")
             woken = await self.pause(self._pause_s())
+
+    def _begin_life(self, back_s: float) -> None:
+        """Begin to be alive anew, by a clock that was set back: what was noted before lies ahead of it."""
+        self._life, self._since = str(uuid.uuid4()), None
+        self.log.warning("clock_set_back", seconds=round(back_s))
+        self.bus.publish(f"{SUBJECT}.clock_set_back", {"seconds": round(back_s), "server": self.server})
 
     def _is_due(self) -> bool:
         """Tell whether it is time for a look, although nobody has woken us."""

@@ -20,6 +20,8 @@ MAX_QUEUED: Final = 10
 """Firings of one schedule that wait for the run before."""
 FILE_PREFIX: Final = "workflow:"
 """Begins the names of schedules that files of workflows declare."""
+SET_BACK: Final = "clock set back"
+"""Begins who changed a rule whose interval counts anew, because the clock was set back."""
 _NAME: Final = re.compile(r"(?:workflow:)?[A-Za-z0-9][A-Za-z0-9_.-]{0,79}")
 _EVERY: Final = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(s|m|h|d|w)?\s*", re.ASCII)
 _UNITS: Final = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0, "w": 604_800.0}

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 from agent_fabric.domain.automation.firing import AskedPerson, Firing, FiringStatus, Reason
-from agent_fabric.domain.automation.schedule import RuleVersion, zone_of
+from agent_fabric.domain.automation.schedule import SET_BACK, RuleVersion, zone_of
 from agent_fabric.domain.automation.timing import Timing, WallTimes, due_between, iso_utc, names_hours, place
 from agent_fabric.domain.ids import RunId
 
@@ -80,6 +80,12 @@ class Explanation:
     waits_since: float | None = None
     """Since when a person is asked."""
 
+    def after_set_back(self, version: RuleVersion) -> "Explanation":
+        """Return the same, and that the interval counts anew since the clock was set back."""
+        by = version.changed_by.removeprefix(SET_BACK)
+        text = f"{self.text} The clock was set back{by} at {iso_utc(version.since)}, and the interval counts from then."
+        return replace(self, text=text)
+
     def waiting_for(self, asked: AskedPerson, *, now: float) -> "Explanation":
         """Return the same, and that the run in its way waited for a person then, or that its run does so now."""
         approval, since = asked.approval_id, iso_utc(asked.since)
@@ -127,6 +133,12 @@ class Explain:
 
     def __call__(self, asked: AskedTime) -> Explanation:
         """Say what happened at a time, and why."""
+        version = self._version(asked.instant)
+        found = self._explain(asked)
+        counts_anew = version is not None and version.changed_by.startswith(SET_BACK)
+        return found.after_set_back(version) if counts_anew and version is not None else found
+
+    def _explain(self, asked: AskedTime) -> Explanation:
         at = asked.instant
         version = self._version(at)
         moved = None if version is None else self._moved(version, asked)
