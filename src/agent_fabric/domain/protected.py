@@ -93,7 +93,7 @@ def is_protected(path: str) -> bool:
     """Tell whether a run must not write here; the path is from the project's folder on, with slashes.
 
     Upper and lower case are the same, since some file systems say so. `.git` itself is protected as a file: a file of
-    that name points git to another folder.
+    that name points git to another folder. So is `HEAD`, which makes the folder around it a bare repository of its own.
     """
     names = [name for name in path.casefold().split("/") if name not in {"", "."}]
     for nth, name in enumerate(names):
@@ -103,7 +103,8 @@ def is_protected(path: str) -> bool:
             return True
         if nth + 1 < len(names) and names[nth + 1] in PROTECTED_INSIDE.get(name, ()):
             return True
-    return bool(names) and names[-1] in PROTECTED_NAMES
+    makes_repository = path.endswith("HEAD") and names[-1:] == ["head"] and GIT_FOLDER not in names
+    return makes_repository or (bool(names) and names[-1] in PROTECTED_NAMES)
 
 
 def is_obeyed_later(path: str) -> bool:

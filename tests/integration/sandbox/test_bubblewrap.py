@@ -13,6 +13,7 @@ from uuid import uuid4
 import pytest
 
 from agent_fabric.application.ports.sandbox import Sandbox
+from agent_fabric.config.schema.sandbox import SandboxLimits
 from agent_fabric.infrastructure.sandbox.bubblewrap import BubblewrapSandbox
 from contract.sandbox_contract import SandboxContract, Witness, names
 from integration.sandbox.boxes import box, said
@@ -141,10 +142,9 @@ async def test_closing_ends_what_runs(workspace: Path, witness: Witness) -> None
 @pytest.mark.parametrize(
     "attack",
     [
-        pytest.param("kill -9 2", id="the worker"),
         pytest.param("kill -9 $PPID", id="its keeper"),
         pytest.param("kill -9 -1", id="everything"),
-        pytest.param("kill -STOP 2; kill -STOP $PPID", id="stopping both"),
+        pytest.param("kill -STOP $PPID", id="stopping its keeper"),
     ],
 )
 async def test_who_kills_the_processes_of_its_box_ends_only_the_box(
@@ -161,10 +161,20 @@ async def test_who_kills_the_processes_of_its_box_ends_only_the_box(
 
 async def test_a_command_cannot_look_into_the_worker(workspace: Path) -> None:
     async with box(workspace) as sandbox:
-        for look in ("cat /proc/2/mem", "cat /proc/2/environ", "ls /proc/2/fd/", "ls /proc/2/root/"):
-            outcome = await sandbox.run_command(look, timeout_s=60)
-            assert outcome.exit_code != 0
-            assert b"Permission denied" in outcome.stderr
+        for process in ("1", "$PPID"):
+            for look in ("cat {}/mem", "cat {}/environ", "ls {}/fd/", "ls {}/root/", "exec 3<>{}/mem"):
+                outcome = await sandbox.run_command(look.format(f"/proc/{process}"), timeout_s=60)
+                assert outcome.exit_code != 0
+                assert b"Permission denied" in outcome.stderr
+
+
+async def test_the_first_process_of_a_box_is_the_worker_which_has_the_limits_and_which_no_command_can_end(
+    workspace: Path,
+) -> None:
+    async with box(workspace, limits=SandboxLimits(file_size_mb=4)) as sandbox:
+        await said(sandbox, "touch /tmp/of-the-first-box; kill -9 1; kill -STOP 1; kill -SEGV 1")
+        look = "ls /tmp/of-the-first-box; grep -c '^Max file size *4194304 *4194304' /proc/1/limits"
+        assert await said(sandbox, look) == "/tmp/of-the-first-box\n1"
 
 
 async def test_a_command_inherits_no_open_file(workspace: Path) -> None:
@@ -213,7 +223,7 @@ async def test_no_file_stays_open_after_boxes(workspace: Path) -> None:
         async with box(workspace) as sandbox:
             await sandbox.run_command("true", timeout_s=60)
             await sandbox.run_command("sleep 60", timeout_s=0.01)
-            await sandbox.run_command("kill -9 2", timeout_s=1)
+            await sandbox.run_command("kill -9 $PPID", timeout_s=1)
             await sandbox.write_file("a/b", b"")
     assert len(names(Path("/dev/fd"))) == before
 

@@ -101,6 +101,18 @@ async def test_files_without_a_name_count(workspace: Path) -> None:
         assert b"more than 8 MB of disk in all" in outcome.stderr
 
 
+async def test_files_without_a_name_count_even_if_their_process_hides_them(workspace: Path) -> None:
+    hidden = (
+        "import ctypes, os, time\nctypes.CDLL(None).prctl(4, 0, 0, 0, 0)\nfor nth in range(6):\n"
+        "    file = os.open('.', os.O_TMPFILE | os.O_WRONLY)\n    os.write(file, bytes(3 << 20))\ntime.sleep(20)\n"
+    )
+    (workspace / "hidden.py").write_text(hidden)
+    async with box(workspace, limits=SandboxLimits(file_size_mb=4, total_disk_mb=8)) as sandbox:
+        outcome = await sandbox.run_command("/usr/bin/python3 hidden.py", timeout_s=20)
+        assert not outcome.timed_out
+        assert b"sandbox.limits.total_disk_mb" in outcome.stderr
+
+
 @pytest.mark.proves("AF-120")
 async def test_private_folders_in_memory_are_limited(workspace: Path) -> None:
     async with box(workspace, limits=SandboxLimits(total_disk_mb=8)) as sandbox:

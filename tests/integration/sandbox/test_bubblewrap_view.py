@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import socket
 import venv
 from pathlib import Path
 
@@ -99,7 +100,7 @@ async def test_who_ends_its_box_after_making_a_protected_file_does_not_get_it_th
     async with box(workspace) as sandbox:
         await said(sandbox, "true")
         for nth in range(5):
-            evil = sandbox.run_command(f"echo {nth} > .envrc; kill -9 2; sleep 5", timeout_s=2)
+            evil = sandbox.run_command(f"echo {nth} > .envrc; kill -9 $PPID; sleep 5", timeout_s=2)
             others = [sandbox.run_command("sleep 0.05; true", timeout_s=60) for _ in range(3)]
             await asyncio.gather(evil, *others)
             assert not (workspace / ".envrc").exists()
@@ -158,6 +159,20 @@ async def test_in_a_repository_a_command_can_commit(workspace: Path) -> None:
 # What is hidden
 
 
+async def test_a_command_makes_no_bare_repository_of_the_project_itself(workspace: Path) -> None:
+    async with box(workspace) as sandbox:
+        outcome = await sandbox.run_command("git init -q --bare x; mv x/* .; rmdir x", timeout_s=30)
+        assert b"[undone: 'HEAD' is protected]" in outcome.stderr
+        assert {"HEAD.refused", "config", "objects", "refs"} <= set(names(workspace))
+        assert "HEAD" not in names(workspace)
+        with pytest.raises(PermissionError, match="protected"):
+            await sandbox.write_file("HEAD", b"ref: refs/heads/main\n")
+    (workspace / "HEAD.refused").rename(workspace / "HEAD")  # a person wants it
+    async with box(workspace) as sandbox:
+        assert await said(sandbox, "git --git-dir=. rev-parse --is-bare-repository") == "true"
+    assert "HEAD" in names(workspace)
+
+
 @pytest.mark.proves("AF-120")
 @pytest.mark.parametrize("name", [".fabric", "records"])
 async def test_fabrics_own_folder_is_invisible_to_commands_and_file_tools(workspace: Path, name: str) -> None:
@@ -178,6 +193,56 @@ async def test_a_workspace_inside_fabrics_folder_sees_nothing_of_it(tmp_path: Pa
     (tmp_path / ".fabric" / "token").write_text("secret")
     async with box(workspace, hidden=tmp_path / ".fabric") as sandbox:
         assert await said(sandbox, f"find {tmp_path} -type f; pwd") == str(workspace)
+
+
+async def test_fabrics_own_folder_is_empty_where_what_is_around_it_is_shown(workspace: Path, tmp_path: Path) -> None:
+    fabric = tmp_path / "programs" / ".fabric"
+    fabric.mkdir(parents=True)
+    for path in (fabric / "token", tmp_path / "programs" / "tool"):
+        path.write_text("text")
+    async with box(workspace, hidden=fabric, environment={"PATH": f"/usr/bin:{fabric.parent}"}) as sandbox:
+        assert (
+            await said(sandbox, f"cat {fabric.parent}/tool; ls -A {fabric}; touch {fabric}/x 2>/dev/null || true")
+            == "text"
+        )
+
+
+# Sockets of others
+
+
+@pytest.mark.proves("AF-120")
+async def test_a_socket_that_another_program_keeps_in_the_project_is_out_of_reach(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connect = "import socket, sys; one = socket.socket(socket.AF_UNIX); one.connect(sys.argv[1]); print(one.recv(9))"
+    tries = f"for each in app.sock sub/app.sock; do /usr/bin/python3 -c '{connect}' $each; done"
+    (workspace / "sub").mkdir()
+    monkeypatch.chdir(workspace)
+    with socket.socket(socket.AF_UNIX) as one, socket.socket(socket.AF_UNIX) as other:
+        one.bind("app.sock")  # as the kernel then lists it
+        one.listen()
+        async with box(workspace) as sandbox:
+            outcome = await sandbox.run_command(tries, timeout_s=30)
+            assert outcome.stderr.count(b"refused") == 1, outcome
+            other.bind(str(workspace / "sub" / "app.sock"))
+            other.listen()
+            outcome = await sandbox.run_command(tries, timeout_s=30)
+            assert outcome.stderr.count(b"Connection refused") == 2, outcome
+            (workspace / "sub" / "app.sock").unlink()
+            with socket.socket(socket.AF_UNIX) as anew:
+                anew.bind(str(workspace / "sub" / "app.sock"))
+                anew.listen()
+                outcome = await sandbox.run_command(tries, timeout_s=30)
+                assert outcome.stderr.count(b"Connection refused") == 2, outcome
+            serve = (
+                "import socket; one = socket.socket(socket.AF_UNIX); one.bind('own.sock'); one.listen();"
+                " c = socket.socket(socket.AF_UNIX); c.connect('own.sock'); print('reached')"
+            )
+            assert await said(sandbox, f'/usr/bin/python3 -c "{serve}"') == "reached"
+        for listener in (one, other):
+            listener.setblocking(False)
+            with pytest.raises(BlockingIOError):
+                listener.accept()
 
 
 async def test_a_fabric_folder_deep_in_the_workspace_is_refused(workspace: Path) -> None:

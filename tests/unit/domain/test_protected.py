@@ -31,6 +31,7 @@ from agent_fabric.domain.protected import (
         *(".config/git/config", "dotfiles/.config/git/config", ".config/fish/config.fish", ".ssh/config", ".netrc"),
         *(".vimrc", ".tmux.conf", ".rprofile", ".Renviron", ".aider.conf.yml"),
         *("sub/fabric.yaml", "FABRIC.JSON", ".vscode/tasks.json", ".vscode", "a/.idea/x/y", ".fabric/fabric.db"),
+        *("HEAD", "sub/HEAD"),
     ],
 )
 def test_what_other_programs_take_as_orders_is_protected(path: str) -> None:
@@ -50,6 +51,7 @@ def test_what_other_programs_take_as_orders_is_protected(path: str) -> None:
         ),
         *(".yarn/cache/x.zip", "package.json", "pyproject.toml", "Cargo.toml", "cargo/config", "gradle.properties"),
         *("git/hooks/x", "docs/config", "src/hooks/use.ts", "bashrc", "fabric.py", "vscode/tasks.json"),
+        *("head", "bin/head", "HEAD.md", "OVERHEAD", "HEAD/x"),
     ],
 )
 def test_the_rest_of_a_project_is_not(path: str) -> None:

@@ -32,6 +32,7 @@ from agent_fabric.infrastructure.sandbox.limits import LOOK_EVERY_S, Watch
 from agent_fabric.infrastructure.sandbox.limits_cgroup import ControlGroup, make_control_group, remove_left_groups
 from agent_fabric.infrastructure.sandbox.marked import entry, kill_marked
 from agent_fabric.infrastructure.sandbox.mounts_protected import ProtectedPaths
+from agent_fabric.infrastructure.sandbox.mounts_sockets import Known, sockets_in
 from agent_fabric.infrastructure.sandbox.own_program import covers_of, own_program
 from agent_fabric.infrastructure.sandbox.uncancelled import finish
 from agent_fabric.infrastructure.sandbox.worker_link import Ending, WorkerLink
@@ -97,6 +98,7 @@ class BubblewrapSandbox(WorkspaceFiles):
         self._running = 0
         self._was_remade = False
         self._is_mapped = False
+        self._sockets: Known = frozenset()
         self._undone_meanwhile: list[str] = []
 
     # A box is made for every run, and many runs use only a part of it: so each part when it is first needed.
@@ -178,7 +180,9 @@ class BubblewrapSandbox(WorkspaceFiles):
         with suppress(OSError):  # gone; making a new box will tell
             if self._is_mapped != needs_mapping(self._workspace):
                 return None
-        return box if self._running or not self._protected.is_changed() else None
+        if self._running:
+            return box
+        return None if self._protected.is_changed() or sockets_in(self._workspace) - self._sockets else box
 
     async def _closed(self) -> None:
         async with self._starting:
@@ -236,6 +240,7 @@ class BubblewrapSandbox(WorkspaceFiles):
             self._undone_meanwhile += self._protected.undo(has_ended=True)
         self._is_mapped = needs_mapping(self._workspace)
         hidden = [self._workspace / name for name in self._hidden_names]
+        self._sockets = sockets_in(self._workspace)
         self._group = make_control_group(self._run_id, self._mark, self._limits)
         return build(
             BoxPlan(
@@ -249,7 +254,9 @@ class BubblewrapSandbox(WorkspaceFiles):
                     *covers_of(self._workspace, self._own_program),
                     *(cover for cover in self._protected.cover() if cover[0] not in hidden),
                 ],
+                masked=sorted(path for path, _ in self._sockets),
                 hidden=[path for path in hidden if path.is_dir() and not path.is_symlink()],
+                fabric=None if self._hidden is None or not self._hidden.is_dir() else self._hidden.resolve(),
                 egress_socket=self._egress_socket,
                 waits=self._group is not None,
                 environment=os.environ if self._given_environment is None else self._given_environment,

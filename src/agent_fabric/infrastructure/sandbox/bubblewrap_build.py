@@ -33,7 +33,8 @@ BOX, BOX_OF = "FABRIC_BOX", "FABRIC_BOX_OF"
 
 _ISOLATED = (
     *("--unshare-all", "--unshare-user", "--disable-userns", "--die-with-parent", "--new-session", "--clearenv"),
-    *("--hostname", "box", "--cap-drop", "ALL"),
+    # Bubblewrap's own first process would be without limits, and open to commands: so the worker is the first one.
+    *("--hostname", "box", "--cap-drop", "ALL", "--as-pid-1"),
 )
 _REST_OF_HEADER = 12
 _WORKER, _BRIDGE, _EGRESS = f"{OWN}/worker.pyc", f"{OWN}/bridge.pyc", f"{OWN}/egress"
@@ -52,8 +53,12 @@ class BoxPlan:
     """Whether the workspace is root's, to be seen as the owner's."""
     limits: SandboxLimits
     covers: Sequence[tuple[Path, bool]]
+    masked: Sequence[Path]
+    """Sockets in the workspace that commands must not reach."""
     hidden: Sequence[Path]
     """Folders in the workspace that commands must not see."""
+    fabric: Path | None
+    """Fabric's own folder, which they must not see wherever it lies."""
     egress_socket: Path | None
     waits: bool
     """Whether its worker starts only when it is told to."""
@@ -160,7 +165,9 @@ def _view(plan: BoxPlan, found: Sequence[Path]) -> View:
         mapped=plan.mapped,
         toolchains=found,
         covers=plan.covers,
+        masked=plan.masked,
         hidden=plan.hidden,
+        closed=[] if plan.fabric is None or not within(plan.fabric, [*SYSTEM, *found]) else [plan.fabric],
         sockets=[(plan.egress_socket, _EGRESS)] if plan.egress_socket is not None else [],
         private_mb=plan.limits.total_disk_mb // 2,
     )

@@ -13,15 +13,22 @@ PLACES = frozenset(
     )
 )
 """Variables that name one file or folder."""
+_LOCALE = (
+    *("ALL", "ADDRESS", "COLLATE", "CTYPE", "IDENTIFICATION", "MEASUREMENT", "MESSAGES", "MONETARY", "NAME", "NUMERIC"),
+    *("PAPER", "TELEPHONE", "TIME"),
+)
 PASSED_ON = frozenset(
     (
         *("PATH", "HOME", "USER", "LOGNAME", "LANG", "LANGUAGE", "TZ", "TMPDIR"),
+        *(f"LC_{name}" for name in _LOCALE),
         *PLACES,
         *PROXIES,
         *(name.upper() for name in PROXIES),
     )
 )
-"""Variables a command may see, besides LC_*. A proxy whose address holds a password is left out."""
+"""Variables a command may see. A proxy whose address holds a password is left out.
+
+Other names that begin with LC_ are none of a locale: ssh passes on whatever people call so."""
 
 _PYTHON = {"PYTHONDONTWRITEBYTECODE": "1"}
 """Bytecode is told from its source by second and size: after an edit within a second, tests would run the old code."""
@@ -42,7 +49,7 @@ def allowed(environment: Mapping[str, str]) -> dict[str, str]:
     seen = {
         name: value
         for name, value in environment.items()
-        if (name in PASSED_ON or name.startswith("LC_")) and not (name.lower() in PROXIES and "@" in value)
+        if name in PASSED_ON and not (name.lower() in PROXIES and "@" in value)
     }
     path = os.pathsep.join(entry for entry in seen.get("PATH", "").split(os.pathsep) if entry.startswith("/"))
     return seen | SET | {"PATH": path or os.defpath, "TERM": "dumb"}

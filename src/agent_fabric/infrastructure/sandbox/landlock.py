@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, suppress
 from functools import cached_property
 from pathlib import Path
@@ -146,7 +146,7 @@ class LandlockSandbox(WorkspaceFiles):
 
     @cached_property
     def _protected(self) -> ProtectedPaths:
-        return ProtectedPaths(self._workspace.resolve(), PROTECTED_AT_TOP)
+        return ProtectedPaths(self._workspace.resolve(), (*PROTECTED_AT_TOP, *map(os.fsdecode, HIDDEN)))
 
     async def run_command(
         self, command: str, *, timeout_s: float, environment: Mapping[str, str] | None = None
@@ -265,11 +265,22 @@ class LandlockSandbox(WorkspaceFiles):
             "limits": self._limits.model_dump(),
             "environment": {**allowed(given), RUN: self._run_id},
             "git_settings": git_identity(given),
-            "seccomp": [seccomp.filter_bytes(sockets="none").hex(), setid_filter().hex()],
-            "read": [*READABLE, *self._readable, *map(str, toolchains(given, self._workspace))],
+            "seccomp": [seccomp.filter_bytes(sockets="none", among_others=True).hex(), setid_filter().hex()],
+            "read": list(self._shown([*READABLE, *self._readable, *map(str, toolchains(given, self._workspace))])),
             "write": [SHARED_MEMORY],
         }
         return _Helper(setup, temporary)
+
+    def _shown(self, folders: Iterable[str]) -> Iterator[str]:
+        """Give these folders; of one that is around fabric's own, all that is in it but that one."""
+        own = None if self._hidden is None else self._hidden.resolve()
+        for folder in folders:
+            real = Path(folder).resolve()
+            if own is None or not own.is_relative_to(real):
+                yield folder
+            elif own != real:
+                with suppress(OSError):
+                    yield from self._shown([str(one) for one in real.iterdir()])
 
 
 class _ViewRefused(Exception):

@@ -19,6 +19,7 @@ import time
 from contextlib import suppress
 from typing import Any, NoReturn
 
+from agent_fabric.infrastructure.sandbox import landlock_attributes
 from agent_fabric.infrastructure.sandbox.command_line import BASH
 from agent_fabric.infrastructure.sandbox.landlock_root import become
 from agent_fabric.infrastructure.sandbox.landlock_rules import Allowed, Ruleset
@@ -61,9 +62,8 @@ class Box:
         """Those of one command; set in the process that keeps it."""
         self.limits: dict[str, int] = setup["limits"]
         self.filters = [bytes.fromhex(text) for text in setup["seccomp"]]
-        self.ruleset = Ruleset(
-            Allowed(read=tuple(setup["read"]), write=(place.workspace, place.temporary, *setup["write"]))
-        )
+        self.writable: tuple[str, ...] = (place.workspace, place.temporary, *setup["write"])
+        self.ruleset = Ruleset(Allowed(read=tuple(setup["read"]), write=self.writable))
         self._others, self._counted = 0, 0.0
         self.watch = Watch(self.limits, (place.workspace, place.temporary))
 
@@ -72,8 +72,8 @@ class Box:
         if time.monotonic() - self._counted > _COUNT_EVERY_S:
             self._others, self._counted = tasks_of_user(), time.monotonic()
 
-    def close_doors(self) -> None:
-        """Confine this process and all it starts."""
+    def close_doors(self) -> int | None:
+        """Confine this process and all it starts; return where its changes of attributes arrive, if they do."""
         for kind, value in self._rlimits().items():
             _, hard = resource.getrlimit(kind)
             most = value if hard == resource.RLIM_INFINITY else min(value, hard)
@@ -83,6 +83,7 @@ class Box:
             program = _Program(len(text) // 8, text)
             if _libc.prctl(_PR_SET_SECCOMP, ctypes.c_ulong(_FILTER), ctypes.byref(program), 0, 0):
                 raise OSError(ctypes.get_errno(), "seccomp was refused")
+        return landlock_attributes.hand_over()
 
     def _rlimits(self) -> dict[int, int]:
         megabyte = 1 << 20
@@ -172,11 +173,15 @@ def _keep(box: Box, order: int, out: int, err: int, line: int) -> None:
         box.limits["file_size_mb"] = 1
     news, tell = os.pipe()
     hear, command_guard = os.pipe()
+    attributes, send_there = socket.socketpair()
     guard = os.fork()
     if not guard:
+        attributes.close()
         for fd in (line, news, command_guard):
             os.close(fd)
-        _as_program(lambda: _guard(box, keeper, mark, arguments, (out, err), (tell, hear)))
+        _as_program(lambda: _guard(box, keeper, mark, arguments, (out, err), (tell, hear), send_there))
+    send_there.close()
+    landlock_attributes.serve(attributes, box.writable)
     for fd in (order, out, err, tell, hear):
         os.close(fd)
     watch_over(box.watch, driver, news)
@@ -227,7 +232,13 @@ def _pass_on(watch: Watch, driver: socket.socket, news: int) -> None:
 
 
 def _guard(
-    box: Box, keeper: int, mark: bytes, arguments: list[bytes], outputs: tuple[int, int], line: tuple[int, int]
+    box: Box,
+    keeper: int,
+    mark: bytes,
+    arguments: list[bytes],
+    outputs: tuple[int, int],
+    line: tuple[int, int],
+    attributes: socket.socket,
 ) -> None:
     """Go inside the walls, start the command there, and end everything inside when told to.
 
@@ -237,7 +248,10 @@ def _guard(
     tell, hear = line
     try:
         os.chdir(box.workspace)
-        box.close_doors()
+        if (asked_at := box.close_doors()) is not None:
+            socket.send_fds(attributes, [b"a"], [asked_at])
+            os.close(asked_at)
+        attributes.close()
         command = os.fork()
     except OSError as error:
         os.write(tell, b"%b%d\n" % (NOT_STARTED, error.errno or 0))

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from agent_fabric.infrastructure.sandbox.idmapped import NO_VIEW, Mapping, own_mounts
 
 _MS_NOSUID, _MS_NODEV, _MS_BIND, _MS_REC = 2, 4, 4096, 16384
+_PR_SET_DUMPABLE = 4
 CLOSED = "lies in a folder that is closed to the user who runs the commands"
 """How a message ends that tells what they cannot get to."""
 _STAGES = ("/mnt", "/media", "/srv", "/opt")
@@ -50,6 +51,8 @@ def become(setup: dict[str, Any]) -> Place:
         os.setgroups([])
         os.setresgid(gid, gid, gid)
         os.setresuid(uid, uid, uid)
+        # As for any other process of this user: who watches over a command must see the files of all its processes.
+        _libc.prctl(_PR_SET_DUMPABLE, ctypes.c_ulong(1), 0, 0, 0)
         for what, folder in (("the workspace", workspace), ("the folder for temporary files", temporary)):
             if not os.access(folder, os.X_OK):
                 raise PermissionError(13, f"{what} {CLOSED}")

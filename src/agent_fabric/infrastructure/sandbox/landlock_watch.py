@@ -4,7 +4,7 @@ import os
 import time
 from contextlib import suppress
 
-from agent_fabric.infrastructure.sandbox.disk_use import OverLimit, written_since
+from agent_fabric.infrastructure.sandbox.disk_use import OverLimit, open_but_removed, written_since
 from agent_fabric.infrastructure.sandbox.process_use import parent_of, read_bytes, use_more_memory
 
 _LOOK_EVERY_S = 0.1
@@ -82,6 +82,8 @@ class Watch:
         written = sum(
             written_since(folder, self._since, files=self._files, depth=self._depth) for folder in self._folders
         )
+        if lost > self._disk:
+            written += open_but_removed(_below(os.getpid()), self._folders)
         took = time.monotonic() - now
         self._whole_look_at = time.monotonic() + max(_WHOLE_LOOK_EVERY_S, 50 * took)
         return written

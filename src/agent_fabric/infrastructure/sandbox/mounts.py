@@ -59,6 +59,10 @@ class View:
     """Paths in the workspace that are mounted over themselves, and whether they may be written."""
     hidden: Sequence[Path] = ()
     """Folders in the workspace that look empty."""
+    closed: Sequence[Path] = ()
+    """Folders in what is shown of the system and of toolchains that look empty, but for the workspace."""
+    masked: Sequence[Path] = ()
+    """Sockets in the workspace that are none in the box."""
     sockets: Sequence[tuple[Path, str]] = ()
     """Unix sockets of ours, and where the box sees them."""
     private_mb: int
@@ -76,10 +80,12 @@ def mount_arguments(view: View, source: Source) -> list[str]:
         *("--dir", "/var", "--symlink", "../tmp", "/var/tmp"),  # noqa: S108 - the box's own
         *_memory(HOME, view.private_mb, "0700"),
         *_binds("--ro-bind", view.toolchains, source),
+        *(part for path in view.closed for part in _emptied(path)),
         *("--bind", str(workspace), str(view.workspace)),
         *(part for path, writable in view.covers for part in _cover(view.workspace, path, writable, workspace)),
-        *(part for path in view.hidden for part in ("--perms", "0555", "--size", "4096", "--tmpfs", str(path))),
-        *(part for path in view.hidden for part in ("--remount-ro", str(path))),
+        *(part for path in view.masked for part in ("--ro-bind", "/dev/null", str(path))),
+        *(part for path in view.hidden for part in _emptied(path)),
+        *(part for path in (*view.closed, *view.hidden) for part in ("--remount-ro", str(path))),
         *(part for path, place in view.sockets for part in ("--bind", str(source(path, as_own=True)), place)),
     ]
 
@@ -126,6 +132,10 @@ def _system() -> list[str]:
 
 def _memory(place: str, size_mb: int, mode: str) -> tuple[str, ...]:
     return ("--perms", mode, "--size", str(size_mb * _MEGABYTE), "--tmpfs", place)
+
+
+def _emptied(path: Path) -> tuple[str, ...]:
+    return ("--perms", "0555", "--size", "4096", "--tmpfs", str(path))
 
 
 def _binds(option: str, paths: Iterable[Path], source: Source) -> list[str]:

@@ -39,6 +39,12 @@ def put_aside_orders(folder: int, put_aside: PutAside) -> list[str]:
     return [name for name in names if put_aside(folder, name)]
 
 
+def is_repository(folder: int) -> bool:
+    """Whether git takes this folder itself for a repository and obeys its settings, as it does with a bare one."""
+    has = {name for name in ("HEAD", "objects", "refs", "commondir") if _exists(folder, name)}
+    return has >= {"HEAD", "objects", "refs"} or has >= {"HEAD", "commondir"}
+
+
 def is_harmless(text: str | None) -> bool:
     """Whether git's settings only say who and where, and start nothing. What cannot be read for sure does not pass."""
     if text is None:

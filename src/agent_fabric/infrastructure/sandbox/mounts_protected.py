@@ -13,10 +13,12 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from agent_fabric.domain.protected import GIT_FOLDER
-from agent_fabric.infrastructure.sandbox.mounts_git import put_aside_orders
+from agent_fabric.infrastructure.sandbox.mounts_git import is_repository, put_aside_orders
 
 _ASIDE = ".refused"
 _MAX_ASIDE = 100
+_HEAD = "HEAD"
+"""Without it git takes no folder for a repository."""
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -38,6 +40,8 @@ class ProtectedPaths:
         """Those that are links, which cannot be mounted over, and what they say."""
         self._new_around: set[str] = set()
         """Folders around names that were not there when a box was made."""
+        self._was_repository = False
+        """Whether the workspace itself was one, without a `.git`, when a box was made."""
 
     def cover(self) -> Iterator[tuple[Path, bool]]:
         """Yield what to mount over itself, outer ones first, and whether it may be written.
@@ -49,6 +53,7 @@ class ProtectedPaths:
         self._links = {}
         with self._opened("") as top:
             around = {folder: _kind(top, folder) for folder in self._around}
+            self._was_repository = is_repository(top)
         self._new_around = {folder for folder, kind in around.items() if not kind}
         for folder, kind in around.items():
             if kind in {stat.S_IFREG, stat.S_IFDIR}:  # a file `.git` says where the real one is
@@ -84,6 +89,8 @@ class ProtectedPaths:
                     undone.append(name)
         with self._opened("") as top:
             undone += [folder for folder in self._new_links() if _put_aside(top, folder)]
+            if has_ended and not self._was_repository and is_repository(top) and _put_aside(top, _HEAD):
+                undone.append(_HEAD)
         if self._is_git_new and has_ended:
             undone += self._look_at_new_git()
         return undone

@@ -12,6 +12,11 @@ def use_more_memory(pids: Sequence[int], limit: int) -> bool:
     return sum(map(_resident, pids)) > limit and sum(map(_proportional, pids)) > limit
 
 
+def uses_memory(pid: int) -> bool:
+    """Tell whether a process is alive: one that has ended, and waits to be cleared away, has no memory."""
+    return _resident(pid) > 0
+
+
 def parent_of(pid: int | str) -> int:
     """Return who started a process, or has it now.
 

@@ -94,6 +94,59 @@ _REFUSED: dict[str, tuple[int | None, int | None]] = {
     "ioperm": (173, None),
     "vhangup": (153, 58),
 }
+_ABSENT_AMONG_OTHERS: dict[str, tuple[int | None, int | None]] = {
+    # System V objects and message queues: they have no path, belong to every program of the user, and outlive commands.
+    "shmget": (29, 194),
+    "shmat": (30, 196),
+    "shmctl": (31, 195),
+    "semget": (64, 190),
+    "semop": (65, 193),
+    "semctl": (66, 191),
+    "semtimedop": (220, 192),
+    "msgget": (68, 186),
+    "msgsnd": (69, 189),
+    "msgrcv": (70, 188),
+    "msgctl": (71, 187),
+    "mq_open": (240, 180),
+    "mq_unlink": (241, 181),
+    # what is told of files that cannot be opened: the names of what others make, and handles
+    "inotify_init": (253, None),
+    "inotify_init1": (294, 26),
+    "name_to_handle_at": (303, 264),
+    # newer ways to what is in the next table; programs fall back to the older ones
+    "setxattrat": (463, 463),
+    "getxattrat": (464, 464),
+    "listxattrat": (465, 465),
+    "removexattrat": (466, 466),
+    "file_getattr": (468, 468),
+    "file_setattr": (469, 469),
+}
+"""Where a box is among the user's other programs and files, as if the kernel did not have them."""
+_UNSUPPORTED_AMONG_OTHERS: dict[str, tuple[int, int]] = {
+    "setxattr": (188, 5),
+    "lsetxattr": (189, 6),
+    "fsetxattr": (190, 7),
+    "getxattr": (191, 8),
+    "lgetxattr": (192, 9),
+    "fgetxattr": (193, 10),
+    "listxattr": (194, 11),
+    "llistxattr": (195, 12),
+    "flistxattr": (196, 13),
+    "removexattr": (197, 14),
+    "lremovexattr": (198, 15),
+    "fremovexattr": (199, 16),
+}
+"""Likewise, as on a file system without extended attributes: those of files that cannot be opened could be used."""
+_ITSELF_AMONG_OTHERS: tuple[tuple[int, int], ...] = (
+    (302, 261),  # prlimit64
+    (203, 122),  # sched_setaffinity
+    (144, 119),  # sched_setscheduler
+    (142, 118),  # sched_setparam
+    (314, 274),  # sched_setattr
+)
+"""Likewise, only with 0, the caller itself, as their first argument: a process. A limit can end another one."""
+_GROUP_AMONG_OTHERS: tuple[tuple[int, int, int], ...] = ((141, 140, 2), (251, 30, 3))
+"""`setpriority` and `ioprio_set`, only for the caller or its group; the last number stands for all of the user's."""
 REFUSED = frozenset(_REFUSED)
 """Refused whatever their arguments are; so are `clone3`, `openat2` and `memfd_*`, and others in part."""
 
@@ -101,6 +154,9 @@ _CLONE, _CLONE3 = (56, 220), (435, 435)
 _MEMFD_CREATE, _MEMFD_SECRET = (319, 279), (447, 447)
 _SOCKET, _SOCKETPAIR, _IOCTL = (41, 198), (53, 199), (16, 29)
 _OPENAT2 = (437, 437)
+_FALLOCATE = (285, 47)
+_BEYOND_THE_END = (0x01, 0x11)
+"""Modes of `fallocate` that take room on the disk and leave a file's size, which the limit on one file looks at."""
 _MODE_AT: tuple[tuple[int | None, int | None, int], ...] = (
     (90, None, 1),  # chmod
     (91, 52, 1),  # fchmod
@@ -135,8 +191,13 @@ def supported(machine: str | None = None) -> bool:
     return sys.platform == "linux" and (machine or platform.machine()) in _MACHINES
 
 
-def filter_bytes(*, sockets: Sockets = "any", machine: str | None = None) -> bytes:
+def filter_bytes(*, sockets: Sockets = "any", among_others: bool = False, machine: str | None = None) -> bytes:
     """Return the filter as an array of `struct sock_filter`, for `bwrap --seccomp` or prctl.
+
+    Args:
+        sockets: which can be made.
+        among_others: whether the box shares process numbers, System V objects and paths with the user's other programs.
+        machine: another kind than this one.
 
     Raises:
         KeyError: there is no filter for this kind of machine; see `supported`.
@@ -154,7 +215,9 @@ def filter_bytes(*, sockets: Sockets = "any", machine: str | None = None) -> byt
     lines += _when(
         _CLONE[column], [_load_argument(0), _and(_NEW_NAMESPACES), _if_equal(0, 1), _refuse(), _give(_ALLOW)]
     )
-    lines += _when(_IOCTL[column], [_load_argument(1), *_refuse_any((_TIOCSTI, _TIOCLINUX)), _give(_ALLOW)])
+    lines += _when(
+        _IOCTL[column], [_load_argument(1), *_answer_any((_TIOCSTI, _TIOCLINUX), errno.EPERM), _give(_ALLOW)]
+    )
     # What a box makes lies on the real disk, where others may run it: never as the box's user.
     for *numbers, nth in _MODE_AT:
         if (number := numbers[column]) is not None:
@@ -163,12 +226,32 @@ def filter_bytes(*, sockets: Sockets = "any", machine: str | None = None) -> byt
         if (number := numbers[column]) is not None:
             asked = [_load_argument(nth), _and(_MAKES_FILE), _line(_EQUAL, 0, 0, 1), _give(_ALLOW)]
             lines += _when(number, [*asked, *_without_bits(nth + 1)])
+    room = [_load_argument(1), *_answer_any(_BEYOND_THE_END, errno.EOPNOTSUPP), _give(_ALLOW)]
+    lines += _when(_FALLOCATE[column], room)
+    if among_others:
+        lines += _apart(column)
     lines += _when(_SOCKET[column], _only_sockets(sockets))
     lines += _when(_SOCKETPAIR[column], [_load_argument(0), _if_equal(_AF_UNIX, 1), _refuse(), _give(_ALLOW)])
     refused = sorted(number for both in _REFUSED.values() if (number := both[column]) is not None)
     for place, number in enumerate(refused):
         lines.append(_line(_EQUAL, number, len(refused) - place, 0))
     return b"".join((*lines, _give(_ALLOW), _refuse()))
+
+
+def _apart(column: int) -> list[bytes]:
+    """Keep a box that is among other programs of the same user away from them."""
+    lines: list[bytes] = []
+    for absent in _ABSENT_AMONG_OTHERS.values():
+        if (number := absent[column]) is not None:
+            lines += _when(number, [_give(_ERRNO | errno.ENOSYS)])
+    for unsupported in _UNSUPPORTED_AMONG_OTHERS.values():
+        lines += _when(unsupported[column], [_give(_ERRNO | errno.EOPNOTSUPP)])
+    for itself in _ITSELF_AMONG_OTHERS:
+        lines += _when(itself[column], [_load_argument(0), _if_equal(0, 1), _refuse(), _give(_ALLOW)])
+    for *numbers, of_the_user in _GROUP_AMONG_OTHERS:
+        whom = [_load_argument(0), *_answer_any((of_the_user,), errno.EPERM), _load_argument(1)]
+        lines += _when(numbers[column], [*whom, _if_equal(0, 1), _refuse(), _give(_ALLOW)])
+    return lines
 
 
 def _only_sockets(sockets: Sockets) -> list[bytes]:
@@ -191,8 +274,9 @@ def _pass_one_of(values: tuple[int, ...]) -> list[bytes]:
     return [*(_line(_EQUAL, value, len(values) - place, 0) for place, value in enumerate(values)), _refuse()]
 
 
-def _refuse_any(values: tuple[int, ...]) -> list[bytes]:
-    return [line for value in values for line in (_line(_EQUAL, value, 0, 1), _refuse())]
+def _answer_any(values: tuple[int, ...], error: int) -> list[bytes]:
+    """Fail with an error if the loaded value is one of these; go on otherwise."""
+    return [line for value in values for line in (_line(_EQUAL, value, 0, 1), _give(_ERRNO | error))]
 
 
 def _when(number: int, then: list[bytes]) -> list[bytes]:

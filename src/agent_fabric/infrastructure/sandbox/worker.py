@@ -9,8 +9,8 @@ can end them all, whatever they do.
 On its line a keeper says how the command ended (`REPORT`) and, by closing it, that nothing of it is left. The caller
 asks it to send SIGTERM by one byte, and to end everything by closing its own half; its death does the same.
 
-Whatever runs in the box may kill this program and its keepers: the same user owns them. It gains nothing by that, and
-the caller then ends the whole box.
+It is the first process of the box, which the kernel lets nobody in there signal. Its keepers may be killed by whatever
+runs in the box: the same user owns them. Nothing is gained by that, and the caller then ends the whole box.
 """
 
 import _ctypes
