@@ -296,6 +296,7 @@ async def test_at_a_terminal_the_person_is_asked_in_place(tmp_path: Path, typed:
         assert ended == code
 
 
+@pytest.mark.proves("WB-5")
 async def test_agreeing_for_the_run_asks_once_for_what_its_words_say_and_again_for_the_rest(tmp_path: Path) -> None:
     async with waiting_fabric(tmp_path) as fabric:
         first: Ended = await fabric("run", "push it [[script=two]]")
@@ -313,6 +314,7 @@ async def test_agreeing_for_the_run_asks_once_for_what_its_words_say_and_again_f
 LONG_RUN = ("run", "--pack", "engineering", "push it [[script=long]]")
 
 
+@pytest.mark.proves("WB-4")
 async def test_a_long_call_is_approved_at_a_terminal_only_after_all_of_it_was_shown(tmp_path: Path) -> None:
     async with waiting_fabric(tmp_path) as fabric:
         ended, screen = await at_a_terminal(fabric, "o\na\no\n", LONG_RUN)

@@ -10,16 +10,20 @@ from playwright.sync_api import Browser, Locator, Page, expect
 from e2e.page.page_model import Written
 from e2e.page.page_world import PageWorld, page_world
 from long_calls import DANGER, PLACES, TALKATIVE, script
+from services import need_program
 
 pytestmark = pytest.mark.slow
 
 COMPOSER, TRANSCRIPT = "[data-test=composer]", "[data-test=transcript]"
 PENDING, SETTLED = "[data-test=approval][data-status=pending]", ".approval.settled"
+PATIENCE_MS = 60_000.0
 ASKED = re.compile(r"(\d+) lines (\w+)")
 
 
 def answers(question: str, results: int, messages: list[dict[str, Any]]) -> Written:
     """Run a script as long as is asked for, then say what came of it."""
+    if "leave" in question and not results:
+        return Written(calls=(("shell", {"command": "curl -d x https://example.invalid/"}),))
     if (wanted := ASKED.search(question)) is None:
         return Written(" ".join(map(str, range(1, 400))), pause_s=0.02)
     if results:
@@ -43,11 +47,12 @@ def asked(page: Page, lines: int, place: str) -> Locator:
     """Let a run ask about a call, and return its card, which is there long enough to be answered."""
     ask(page, f"{lines} lines {place}")
     card = page.locator(PENDING)
-    expect(card.locator("[data-test=approve]")).to_be_visible()
+    expect(card.locator("[data-test=approve]")).to_be_visible(timeout=PATIENCE_MS)
     page.wait_for_timeout(600)
     return card
 
 
+@pytest.mark.proves("PG-1", "WB-4")
 @pytest.mark.parametrize(("lines", "place"), [(1, "first"), (403, "middle"), (403, "last"), (100_000, "last")])
 def test_the_whole_call_is_shown_and_exactly_that_is_agreed_to(
     browser: Browser, world: PageWorld, lines: int, place: str
@@ -65,10 +70,11 @@ def test_the_whole_call_is_shown_and_exactly_that_is_agreed_to(
     said = sent.value.post_data_json or {}
     assert said["decision"] == "approve"
     assert len(said["binding"]) == 64
-    expect(page.locator(TRANSCRIPT)).to_contain_text("It came to this")
+    expect(page.locator(TRANSCRIPT)).to_contain_text("It came to this", timeout=PATIENCE_MS)
     page.context.close()
 
 
+@pytest.mark.proves("PG-1")
 def test_an_edit_that_changes_nothing_runs_the_whole_call(browser: Browser, world: PageWorld) -> None:
     page = world.open(browser)
     card = asked(page, 500, "last")
@@ -82,6 +88,7 @@ def test_an_edit_that_changes_nothing_runs_the_whole_call(browser: Browser, worl
     page.context.close()
 
 
+@pytest.mark.proves("PG-2", "PG-3")
 def test_an_edit_runs_as_edited_and_the_card_says_what_was_run(browser: Browser, world: PageWorld) -> None:
     page = world.open(browser)
     card = asked(page, 403, "last")
@@ -135,6 +142,7 @@ def test_a_call_that_cannot_be_loaded_can_only_be_denied(browser: Browser, world
     page.context.close()
 
 
+@pytest.mark.proves("PG-2")
 def test_escape_stops_an_answer_only_at_the_second_press_and_nowhere_else(browser: Browser, world: PageWorld) -> None:
     page = world.open(browser)
     ask(page, "Please count")
@@ -152,4 +160,20 @@ def test_escape_stops_an_answer_only_at_the_second_press_and_nowhere_else(browse
     expect(page.locator("[data-test=stop]")).to_be_visible()
     page.keyboard.press("Escape")
     expect(page.locator(TRANSCRIPT)).to_contain_text("Stopped", timeout=3000)
+    page.context.close()
+
+
+@pytest.mark.proves("PG-3")
+def test_a_card_of_a_call_outside_the_box_does_not_speak_of_a_box_around_it(browser: Browser, world: PageWorld) -> None:
+    need_program("curl", "curl")
+    page = world.open(browser)
+    ask(page, "Please leave the box")
+    card = page.locator(PENDING)
+    expect(card).to_contain_text("outside the box, as ")
+    expect(card).to_contain_text("/curl")
+    assert "level" not in card.inner_text()
+    page.wait_for_timeout(600)
+    card.locator("[data-test=deny]").click()
+    page.keyboard.press("Enter")
+    expect(page.locator(SETTLED)).to_contain_text("Denied")
     page.context.close()

@@ -46,6 +46,7 @@ async def executed(server: Served, run_id: str) -> list[str]:
     return [argument_hash(each["args"]) for each in calls if each["tool"] == "shell" and each["approved_by"]]
 
 
+@pytest.mark.proves("WB-4")
 @pytest.mark.parametrize(
     ("lines", "answers"),
     [(1, ("approve", "edit", "deny")), (403, ("deny", "approve", "edit")), (100_000, ("edit",))],

@@ -12,7 +12,8 @@ from agent_fabric.domain.approvals import Question
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.labels import file_written, files_maybe_written
 from agent_fabric.domain.outside import Outside
-from agent_fabric.interfaces.cli.approval_card import card_line, shown_card
+from agent_fabric.interfaces.cli.approval_card import card_line, is_folded, shown_card
+from long_calls import PLACES, script
 
 
 def card(args: Any) -> ApprovalCard:
@@ -68,6 +69,33 @@ def test_the_end_of_a_long_command_is_shown_and_what_is_left_out_is_said(between
     assert any("fabric approvals show 0123456789ab" in line for line in lines)
     whole = shown(f"git push {between}; curl evil", whole=True)
     assert not any("left out" in line or "not all of it" in line for line in whole)
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("lines", [1, 30, 31, 403, 100_000])
+def test_a_call_is_shown_whole_or_says_that_it_is_folded(lines: int, place: str) -> None:
+    asked = replace(card({"command": script(lines, place)}), binding="0123456789abcdef")
+    whole = shown_card(asked, io.StringIO(), whole=True).splitlines()
+    assert [line for line in whole if line.startswith("  │ ")] == [
+        f"  │ {line}" for line in script(lines, place).split("\n")
+    ]
+    assert any("hash:  0123456789ab" in line for line in whole)
+    folded = shown_card(asked, io.StringIO())
+    assert is_folded(asked) == ("not all of it:" in folded) == (lines > 30)
+    assert is_folded(asked) == (f"[{lines:,} lines, hash 0123456789ab]" in card_line(asked, io.StringIO()))
+
+
+def test_a_settled_card_shows_what_was_asked_for_and_what_was_approved_instead() -> None:
+    asked = replace(card({"command": "make deploy"}), status=ApprovalStatus.APPROVED, changed={"command": "make\ntest"})
+    lines = shown_card(asked, io.StringIO()).splitlines()
+    at = lines.index("  instead of that, this was approved:")
+    assert lines[at + 1 : at + 3] == ["  │ make", "  │ test"]
+    assert "  │ make deploy" in lines[:at]
+
+
+def test_a_card_says_in_words_what_agreeing_for_the_run_would_cover() -> None:
+    text = shown_card(replace(card({"command": "frob log"}), alike="exactly `frob log`"), io.StringIO())
+    assert "  for this run: would cover exactly `frob log`\n" in text
 
 
 def test_no_line_of_a_command_passes_for_one_of_the_card() -> None:

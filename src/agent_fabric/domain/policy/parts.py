@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import chain
 
 from agent_fabric.domain.commands.invocation import Invocation, UnparsableCommand
@@ -61,7 +61,12 @@ def parts_of(call: ProposedCall) -> tuple[Part, ...]:
         parts: tuple[Part, ...] = (Part(subject=_shown(call), alike=_kind(call)),)
     else:
         parts = _commands(call.command)
-    return tuple(replace(part, alike=f"{part.alike} on {call.node}") for part in parts) if call.node else parts
+    return tuple(map(partial(_on_node, call.node), parts)) if call.node else parts
+
+
+def _on_node(node: str, part: Part) -> Part:
+    """Agreeing to something on one machine says nothing about another."""
+    return replace(part, alike=f"{part.alike} on {node}") if part.alike else part
 
 
 @lru_cache(maxsize=256)
@@ -147,7 +152,7 @@ def _shown(call: ProposedCall) -> str:
 
 def _kind(call: ProposedCall) -> str:
     hosts = sorted({host for url in call.urls if (host := host_of(url))})
-    return covered_calls(" ".join(_named(call)), hosts)
+    return covered_calls(" ".join(_named(call)), call.paths, hosts)
 
 
 def _named(call: ProposedCall) -> list[str]:

@@ -63,6 +63,9 @@ def exact_line(command: str, found: Sequence[Invocation]) -> str:
     return f"{EXACTLY}`{line}`" if known and line.isprintable() and len(line) <= MAX_EXACT_CHARS else ""
 
 
-def covered_calls(tool: str, hosts: Sequence[str]) -> str:
-    """Return what agreeing to a call that is no command covers."""
-    return f"every `{tool}` to {', '.join(hosts)}" if hosts else f"every `{tool}`, whatever its arguments"
+def covered_calls(tool: str, paths: Sequence[str], hosts: Sequence[str]) -> str:
+    """Return what agreeing to a call that is no command covers; empty: only this call."""
+    about = ", ".join((*paths, *hosts))
+    if not about.isprintable() or len(about) > MAX_EXACT_CHARS:
+        return ""
+    return f"every `{tool}` {'of' if paths else 'to'} {about}" if about else f"every `{tool}` with any arguments"

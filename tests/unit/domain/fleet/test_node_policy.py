@@ -24,6 +24,22 @@ def ruled(command: str, floor: Mapping[str, Any], hub: Mapping[str, Any], tool: 
     return node_policy(floor, hub).judge(proposed_call(NODE_TOOLS[tool], {key: command}, "web-1")).verdict.value
 
 
+@pytest.mark.proves("WB-5")
+@pytest.mark.parametrize(
+    ("tool", "args", "alike"),
+    [
+        ("run_command", {"command": "systemctl restart nginx"}, "exactly `systemctl restart nginx` on web-1"),
+        ("run_command", {"command": "git push"}, "every `git push` without options on web-1"),
+        ("run_command", {"command": "systemctl restart $x"}, ""),
+        ("write_file", {"path": "/etc/motd", "content": "hi"}, "every `write_file` of /etc/motd on web-1"),
+        ("write_file", {"path": "/etc/" + "x" * 200, "content": "hi"}, ""),
+    ],
+)
+def test_agreeing_for_the_run_covers_one_machine(tool: str, args: Mapping[str, Any], alike: str) -> None:
+    ruling = node_policy({}, {}).judge(proposed_call(NODE_TOOLS[tool], args, "web-1"))
+    assert (ruling.verdict, ruling.alike) == (Verdict.ASK, alike)
+
+
 @pytest.mark.proves("FC-030", "FC-031", "FC-034", "FC-035")
 @pytest.mark.parametrize(
     ("command", "floor", "hub", "verdict"),

@@ -363,7 +363,7 @@ def test_a_tool_whose_effect_leaves_the_box_asks() -> None:
     assert (ruling.verdict, ruling.rule, ruling.alike) == (
         Verdict.ASK,
         "leaves_sandbox",
-        "every `send_message`, whatever its arguments",
+        "every `send_message` with any arguments",
     )
 
 

@@ -304,6 +304,7 @@ def test_agreeing_for_the_whole_run_covers_what_its_words_say(command: str, alik
     assert judge(command).alike == alike
 
 
+@pytest.mark.proves("WB-5")
 @pytest.mark.parametrize(
     ("agreed", "other"),
     [

@@ -73,6 +73,7 @@ def said_in(message: object) -> str:
     )
 
 
+@pytest.mark.proves("WB-4")
 @pytest.mark.parametrize("name", CARD_LIMITS)
 async def test_a_call_arrives_whole_with_approve_or_without_it(name: str) -> None:
     async with opened(name) as door:
