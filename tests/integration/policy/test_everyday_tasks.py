@@ -1,7 +1,7 @@
 """Everyday research and coding finishes, and asks no more than a table says."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from agent_fabric.bootstrap.local import LocalFabric
 from agent_fabric.bootstrap.records import owner_here
 from agent_fabric.config.loader import read_config
 from agent_fabric.domain.approvals import Decision, Reach
-from agent_fabric.domain.runs.task import RunResult, RunStatus, Task
+from agent_fabric.domain.runs.task import Quoted, RunResult, RunStatus, Task
 from agent_fabric.testing.scripted_model import Call, Finish, Script
 from integration.policy.place import NOTES, Place, place
 from services import need
@@ -35,6 +35,8 @@ class Everyday:
     earlier: Calls | None = None
     """What another run did in the same place before."""
     servers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    handed_over: str = ""
+    """What a person has sent on a channel beside their words."""
     before: int = 0
     """Questions that 0.5 asked."""
     now: int = 0
@@ -202,6 +204,25 @@ TASKS: dict[str, Everyday] = {
         earlier=reported,
         calls=lambda at: (Call("cross_run_search", {"query": "otters"}), search("otters"), fetch(f"{at}/a")),
     ),
+    "on a channel: a file, then the web": Everyday(
+        task="Is this true?",
+        here=False,
+        handed_over="files sent on telegram",
+        calls=lambda at: (search("otters"), fetch(f"{at}/a"), search("otters that hold hands")),
+    ),
+    "on a channel: a file, then an address that the model knows": Everyday(
+        task="Is this true?",
+        here=False,
+        handed_over="files sent on telegram",
+        calls=lambda at: (search("otters"), fetch(f"{at}/known?year=2026")),
+        now=1,
+    ),
+    "on a channel: a forwarded message, then the web": Everyday(
+        task="Is this true?",
+        here=False,
+        handed_over="a forwarded message on telegram",
+        calls=lambda at: (search("otters"), fetch(f"{at}/a")),
+    ),
     "here: documentation looked up in the words of the task": Everyday(
         task="How does one install it?", servers=DOCS, calls=fixed(ask("docs", "look", query="install"), read())
     ),
@@ -259,6 +280,9 @@ async def test_an_everyday_task_finishes_with_no_more_questions_than_the_table_s
             config = read_config({}, overrides=configured).config
             prompt = each.task.replace("WEB", at.outside.url(""))
             task = task_from(config, prompt, pack=each.pack, project=at.project if each.here else None)
+            if each.handed_over:
+                handed = (each.handed_over,)
+                task = replace(task, quotes=Quoted(own_words=prompt, untrusted=handed, private=handed))
             result, questions = await finish(fabric, task)
         assert result.status is RunStatus.COMPLETED, result.error
         assert len(questions) == each.now, questions

@@ -22,7 +22,7 @@ class WebhookConfig(Settings):
     timestamp_header: HeaderName | None = None
     """With `hmac-sha256`: a header with the time in seconds, if the signature is made over `TIME.BODY`."""
     private: bool = True
-    """Whether what arrives must not reach the world: mail, tickets, orders. `false` for what everybody may read, such
+    """Whether what arrives must not reach the world: mail, tickets, orders. `false` for what everyone may read, such
     as notices of a public repository: then it does not make other calls ask."""
     rate: RateText | None = "120/minute"
     """How many deliveries are taken; null: any number."""
