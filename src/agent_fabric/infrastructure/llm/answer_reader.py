@@ -6,8 +6,10 @@ with a turn for everybody else between them; at its limit the connection is clos
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Final
+from weakref import WeakKeyDictionary
 
 import aiohttp
 
@@ -26,6 +28,14 @@ ROOM: Final = 65_536
 """Bytes around the text of an answer: names, ids, counts."""
 
 
+_turns: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
+
+
+def _turn() -> asyncio.Lock:
+    """Return what is held while a full batch is looked at: one in each round of the event loop, of whichever answer."""
+    return _turns.setdefault(asyncio.get_running_loop(), asyncio.Lock())
+
+
 class _TooLong(Exception):
     """No more of an answer is wanted."""
 
@@ -37,10 +47,11 @@ async def read_stream(
     shown = 0
     try:
         async for lines in _batches(response, _bytes_for(most)):
-            for text in _feed(reader, lines, most):
-                if shown < most:
-                    on_delta(text[: most - shown])
-                    shown += len(text)
+            async with _turn() if len(lines) == LINES_AT_ONCE else nullcontext():
+                for text in _feed(reader, lines, most):
+                    if shown < most:
+                        on_delta(text[: most - shown])
+                        shown += len(text)
             if reader.size > most:
                 raise _TooLong
             if reader.done:
