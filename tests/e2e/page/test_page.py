@@ -80,6 +80,28 @@ def test_a_person_asks_watches_a_tool_agrees_and_finds_it_again(browser: Browser
     other.context.close()
 
 
+def test_an_answer_stands_below_what_a_person_has_denied(browser: Browser, world: PageWorld) -> None:
+    page = world.open(browser)
+    wrong = watched(page)
+    ask(page, "Please deploy it")
+    card = page.locator(f"{APPROVAL}[data-status=pending]")
+    expect(card).to_contain_text("make deploy")
+    page.wait_for_timeout(600)
+    card.locator("[data-test=deny]").click()
+    warning = page.locator("[data-test=not-done]")
+    expect(warning).to_contain_text("This was not done.")
+    answer = page.locator(".answer .markdown").last
+    expect(answer).to_contain_text("handled as you said")
+    expect(answer).to_contain_text(re.compile(r"denied by .*: make deploy"))
+    text = answer.inner_text()
+    assert text.index("make deploy") < text.index("handled as you said") < text.index("see above")
+    assert warning.bounding_box()["y"] < answer.bounding_box()["y"]  # type: ignore[index] # both are shown
+    page.reload()
+    expect(page.locator("[data-test=not-done]")).to_be_visible()
+    assert wrong == []
+    page.context.close()
+
+
 @pytest.mark.proves("FC-051", "FC-052")
 def test_a_generation_stays_in_its_session_and_leaves_a_dot_elsewhere(browser: Browser, world: PageWorld) -> None:
     page = world.open(browser)

@@ -43,7 +43,13 @@ class Part:
         if not any(map(_is_path, other.operands)) and (other.tests or not other.operands):
             # A part of the tests is not all of them, and `make clean` is not `make`.
             return self.operands <= other.operands or self.program in _INTERPRETERS
+        if not self.tests:
+            return other.operands <= self.operands
         return all(any(_covers(mine, wanted) for mine in self.operands) for wanted in other.operands)
+
+    def may_stand_in(self, command: str) -> bool:
+        """Tell whether a command line is worth reading, which takes its time."""
+        return self.program in command and (self.tests or all(word in command for word in self.operands))
 
 
 @dataclass(slots=True)
@@ -72,7 +78,7 @@ class Wanted:
             return False
         if command == self.command:
             return True
-        if not self.parts or not any(part.program in command for part in self.parts):
+        if not any(part.may_stand_in(command) for part in self.parts):
             return False
         done = tuple(implied_parts(command))
         self.parts = [part for part in self.parts if not any(each.does(part) for each in done)]

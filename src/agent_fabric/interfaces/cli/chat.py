@@ -46,7 +46,8 @@ def chat(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
 
     In a pipe, what is read is one message: echo "…" | fabric chat --json
 
-    Exit codes: 0 left or answered, 1 failed or stopped, 2 wrong usage, 3 waiting for input, 130 interrupted.
+    Exit codes: 0 left or answered, 1 failed or stopped, 2 wrong usage, 3 waiting for input, 4 what was asked for was
+    denied or failed, 130 interrupted.
     """
     refuse_if((session is not None) + last + new > 1, "Name one session", hint="--session ID, --last or --new.")
     chosen = session is not None or last

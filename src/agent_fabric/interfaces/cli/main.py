@@ -78,7 +78,8 @@ Options:
   --install-completion [SHELL]  Install completion for a shell; by default for this one.
   --show-completion [SHELL]     Print the completion script.
 
-Exit codes: 0 completed, 1 failed, 2 wrong usage or configuration, 3 waiting for input, 130 interrupted.
+Exit codes: 0 completed, 1 failed, 2 wrong usage or configuration, 3 waiting for input, 4 refused,
+130 interrupted.
 Start here: fabric run "Write hello.py that prints the first ten primes, and run it."
 """
 

@@ -87,7 +87,8 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
 ) -> int:
     """Run a task with a specialist, in a workspace of its own. The run is durable: it can be resumed after any crash.
 
-    Exit codes: 0 completed, 1 failed, 2 wrong usage or configuration, 3 waiting for input, 130 interrupted.
+    Exit codes: 0 completed, 1 failed, 2 wrong usage or configuration, 3 waiting for input, 4 what the task is about was
+    denied or failed, 130 interrupted.
     """
     chosen, prompt = _follow_up(words, continues=continues, last=last)
     refuse_if(chosen is not None and here, "--continue works where the earlier run did", hint="Leave out --here.")

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import count
 from typing import Any
 
 import pytest
@@ -63,7 +64,7 @@ PUSHED = Outside(
 SAID = "All done. I have pushed main and deployed the site."
 
 Call = Sequence[Body]
-_numbers = iter(range(10_000))
+_numbers = count()
 
 
 def _id() -> CallId:
