@@ -88,6 +88,7 @@ def test_an_answer_stands_below_what_a_person_has_denied(browser: Browser, world
     expect(card).to_contain_text("make deploy")
     page.wait_for_timeout(600)
     card.locator("[data-test=deny]").click()
+    card.get_by_role("button", name="Deny").click()
     warning = page.locator("[data-test=not-done]")
     expect(warning).to_contain_text("This was not done.")
     answer = page.locator(".answer .markdown").last

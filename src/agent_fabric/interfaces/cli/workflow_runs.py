@@ -79,8 +79,8 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
 ) -> int:
     """Run a workflow, as a durable run. A server runs its own workflows, by name.
 
-    Exit codes: 0 success, 1 failed or partial, 2 wrong usage, inputs or definition, 3 waiting for input, 4 what it was for
-    was denied or failed, 130 interrupted.
+    Exit codes: 0 success, 1 failed or partial, 2 wrong usage, inputs or definition, 3 waiting for input,
+    4 what it was for was denied or failed, 130 interrupted.
 
     \b
     Examples:
