@@ -88,8 +88,9 @@ STORIES: dict[str, Story] = {
     "docs/guides/agents.md": Story(before={"curl": ("fabric serve &",)}),
     "docs/guides/approvals.md": Story(
         ids={"3f9a": "approval"},
-        exits={"fabric run": 3},
+        exits={"fabric run": 3, "fabric approvals approve 3f9a --hash": 1},  # it is not the hash of this call
         before={
+            "fabric approvals approve 3f9a --hash": (RUN_ASKING,),
             "fabric approvals approve 3f9a --for-run": (RUN_ASKING,),
             "fabric approvals approve 3f9a --args": (RUN_ASKING,),
             "fabric approvals deny": (RUN_ASKING,),
