@@ -34,6 +34,8 @@ HELD_BY: Mapping[str, Mapping[str, tuple[str, ...]]] = {
             f"{_ESCAPES}::test_nothing_gets_out_and_what_people_need_works",
             f"{_ESCAPES}::test_nothing_gets_out_of_a_container",
             f"{_ESCAPES}::test_nor_where_root_has_only_the_rights_it_has_in_a_container",
+            "integration/sandbox/test_fresh_attempts.py::"
+            "test_a_box_holds_against_fresh_attempts_but_for_the_gaps_that_the_page_names",
             "integration/egress/test_proxy.py::test_the_loopback_port_wants_its_password",
         ),
     },

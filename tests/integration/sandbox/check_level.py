@@ -12,7 +12,7 @@ from agent_fabric.infrastructure.sandbox.levels_boxes import Level, Surroundings
 from integration.sandbox.outside import Outside
 
 
-async def main(level: Level) -> None:
+async def main(level: Level, *, fresh: bool) -> None:
     with (
         tempfile.TemporaryDirectory(dir="/var/tmp", ignore_cleanup_errors=True) as folder,
         Outside(Path(folder)) as outside,
@@ -22,10 +22,10 @@ async def main(level: Level) -> None:
         around = Surroundings(hidden=Path(folder))
         box = make_box(level, outside.workspace, "escape-checks", SandboxConfig(), around)
         try:
-            results = await outside.check(box)
+            results = await (outside.attempt(box) if fresh else outside.check(box))
         finally:
             await box.aclose()
         print(json.dumps({"uid": os.getuid(), "results": results, "effects": outside.effects()}))
 
 
-asyncio.run(main("A" if sys.argv[1] == "A" else "B"))
+asyncio.run(main("A" if sys.argv[1] == "A" else "B", fresh=sys.argv[2:] == ["fresh"]))

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from agent_fabric.application.ports.sandbox import Sandbox
-from integration.sandbox import escape_checks
+from integration.sandbox import escape_checks, fresh_attempts
 
 POWERFUL_WORD = "FABRIC_TEST_SECRET"
 
@@ -96,6 +96,14 @@ class Outside:
             if name.startswith("daemon"):
                 results[name] = "held" if await self._lock_is_free() else "escaped: the daemon lives on"
         return results
+
+    async def attempt(self, box: Sandbox, python: str = "/usr/bin/python3") -> dict[str, str]:
+        """Make the fresh attempts in the box; return the outcome of each, with its detail."""
+        shutil.copy(fresh_attempts.__file__, self.workspace / "fresh_attempts.py")
+        outcome = await box.run_command(f"{python} fresh_attempts.py facts.json", timeout_s=90)
+        assert outcome.stdout, outcome
+        answers: dict[str, Any] = json.loads(outcome.stdout)
+        return {name: self._verdict(name, **answer) for name, answer in answers.items()}
 
     def effects(self) -> list[str]:
         """Return what is seen from out here of tries that succeeded."""

@@ -29,7 +29,7 @@ _TOOLS: Final[Mapping[str, frozenset[str]]] = {
             "join comm diff sdiff colordiff cmp md5sum sha1sum sha224sum sha256sum sha384sum sha512sum cksum b2sum sum "
             "base64 base32 rev fold fmt pr expand unexpand column zcat zless zmore bzcat xzcat gunzip jq yq awk gawk "
             "mawk nawk sed source . file stat readlink realpath iconv shuf tsort look pv xmllint zdiff zcmp zstdcat "
-            "lz4cat b3sum hexyl nm objdump readelf size"
+            "lz4cat b3sum hexyl nm objdump readelf size zipinfo"
         ),
         _READ,
     ),

@@ -44,7 +44,8 @@ def is_secret(path: str, *, below: bool = False) -> bool:
         return True
     # As in bash, a pattern fits a name with a dot only if it begins with one.
     hidden = [part for part in path.split("/") if part.startswith(".") and _PATTERN.intersection(part)]
-    return any(fnmatchcase(secret, path) for secret in _SECRET_FILES) or any(
+    deep = path.startswith("/") and path.count("/") == 2
+    return (deep and any(fnmatchcase(secret, path) for secret in _SECRET_FILES)) or any(
         fnmatchcase(secret, part) for part in hidden for secret in _SECRET_NAMES
     )
 

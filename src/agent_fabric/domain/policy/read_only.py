@@ -7,6 +7,7 @@ list that a file, an option or a variable can make start another program. When i
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 
 from agent_fabric.domain.commands.invocation import Invocation, Redirect, UnparsableCommand
 from agent_fabric.domain.commands.names import names
@@ -93,7 +94,7 @@ ANY_OPTION = names(
     # text and files
     "b2sum basename cal cat cksum cmp column comm cut df dirname du egrep expand expr factor fgrep fmt fold "
     "free grep groups head hexdump id join jq ls lsblk lscpu md5sum nl nproc numfmt od paste pathchk pgrep pidof pr "
-    "printenv ps readlink realpath rev seq sha1sum sha224sum sha256sum sha384sum sha512sum sleep stat sum tac tail tr "
+    "printenv readlink realpath rev seq sha1sum sha224sum sha256sum sha384sum sha512sum sleep stat sum tac tail tr "
     "tsort tty uname unexpand uptime users vdir vmstat w wc which who whoami"
 )
 """Programs none of whose options writes a file or starts a program, so that words may be known at run time only."""
@@ -138,6 +139,19 @@ def _date(invocation: Invocation) -> bool:
     return operands is not None and all(
         word.text.startswith("+") or invocation.words[word.at - 1] in {"--date", "--reference"} for word in operands
     )
+
+
+_PS_VALUED = names("-C -p -q -u -U -g -G -o -O -t -s --sort --format --pid --ppid --user --User --group --Group --tty")
+_PS_SHOWS_VARIABLES = re.compile(r"[A-Za-z]*[eE][A-Za-z]*|-[A-Za-z]*E[A-Za-z]*|-(?=[A-Za-z]*[uxU])[A-Za-z]*e[A-Za-z]*")
+"""`ps e`, `ps auxe`, and `ps -auxe`, which is taken for the same: with the variables of every process."""
+
+
+def _ps(invocation: Invocation) -> bool:
+    words = invocation.words
+    asked = [word for before, word in pairwise(words) if before not in _PS_VALUED]
+    shows = any(map(_PS_SHOWS_VARIABLES.fullmatch, asked)) or any("environ" in word for word in words)
+    known = all(words[at - 1] in _PS_VALUED and at not in invocation.splits for at in invocation.unknown)
+    return not shows and known
 
 
 def _printf(invocation: Invocation) -> bool:
@@ -251,6 +265,7 @@ _CHECKS: dict[str, Callable[[Invocation], bool]] = {
     "pip3": _PIP,
     "podman": _CONTAINERS,
     "printf": _printf,
+    "ps": _ps,
     "rg": reading(
         "abce:E:FhHiIlLm:nNoPqr:sSuUvwxA:B:C:g:t:T:d:f:j:M:0.",
         "after-context before-context context count count-matches case-sensitive smart-case ignore-case column "

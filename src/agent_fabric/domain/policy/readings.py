@@ -2,19 +2,22 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from fnmatch import fnmatchcase
 from typing import Final, NamedTuple
 
 from agent_fabric.domain.commands.invocation import Invocation
 from agent_fabric.domain.commands.names import names
 from agent_fabric.domain.policy.command_tools import file_words, folders_read, tools_of
 from agent_fabric.domain.policy.followed_line import FollowedLine
-from agent_fabric.domain.policy.places import UNKNOWN, is_secret, joined, plain_place
+from agent_fabric.domain.policy.places import MAX_PATH_CHARS, UNKNOWN, is_secret, joined, plain_place
 
 _SHOWS_NO_CONTENT: Final = names("stat readlink realpath touch cd pushd")
 _FILE_OPTION: Final = re.compile(r"--[a-z0-9-]*(?:file|from)[a-z0-9-]*=(?P<value>.+)", re.DOTALL)
 """An option that names a file to read: `grep --file=x`, `wc --files0-from=x`."""
 _LIST_OPTION: Final = re.compile(r"-[A-Za-z]*f(?P<value>.+)", re.DOTALL)
 _GREP: Final = names("grep egrep fgrep zgrep")
+_ARGUMENT_FILE: Final = re.compile(r"-[0rtpxo]*a(?P<value>.*)|--a[a-z-]*(?:=(?P<long>.*))?", re.DOTALL)
+_PATTERN: Final = frozenset("*?[")
 _SUBSTITUTED: Final = ("<(", ">(")
 """What is read there is said by a command, which is judged by itself."""
 _PUBLIC: Final = re.compile(
@@ -67,6 +70,15 @@ def read_by(line: FollowedLine, invocation: Invocation, folders: Sequence[str]) 
         yield from _places(line, folders, word, unknown=unknown, content=True)
 
 
+def _climbing(path: str) -> str:
+    """Return a path in which patterns that fit `..` are taken for it: `.?/x`, `grep -r x .*`."""
+    if not _PATTERN.intersection(path) or len(path) > MAX_PATH_CHARS:
+        return path
+    return "/".join(
+        ".." if part.startswith(".") and part != "." and fnmatchcase("..", part) else part for part in path.split("/")
+    )
+
+
 def _places(
     line: FollowedLine, folders: Sequence[str], word: str, *, unknown: bool, content: bool
 ) -> Iterator[Reading]:
@@ -74,14 +86,30 @@ def _places(
         return
     for found in line.expand(word, unknown=unknown):
         for folder in folders:
-            yield Reading(joined(folder, line.through_link(found)), word, content)
+            yield Reading(joined(folder, line.through_link(_climbing(found))), word, content)
 
 
 def _by_options(invocation: Invocation) -> Iterator[tuple[str, bool]]:
     words = invocation.words
+    if invocation.name == "xargs":
+        yield from _argument_files(invocation)
     for at, word in enumerate(words[1:], start=1):
         match = _FILE_OPTION.fullmatch(word) or (invocation.name in _GREP and _LIST_OPTION.fullmatch(word))
         if match:
             yield match["value"], at in invocation.unknown
     if invocation.name == "git" and "--no-index" in words:
         yield from ((word, at in invocation.unknown) for at, word in enumerate(words) if at > 1 and word[:1] != "-")
+
+
+def _argument_files(invocation: Invocation) -> Iterator[tuple[str, bool]]:
+    """Yield the file whose lines xargs hands to a command: `xargs -a FILE echo`."""
+    words = invocation.words
+    for at, word in enumerate(words[1:], start=1):
+        if match := _ARGUMENT_FILE.fullmatch(word):
+            value = match["value"] or match["long"]
+            if value:
+                yield value, at in invocation.unknown
+            elif at + 1 < len(words):
+                yield words[at + 1], at + 1 in invocation.unknown
+        elif not word.startswith("-"):
+            return

@@ -75,6 +75,46 @@ BY_OTHERS = (
 )
 
 
+BY_OTHER_MEANS = (
+    *(
+        "xargs -a ../x echo",
+        "xargs -a../x echo",
+        "xargs -0a ../x echo",
+        "xargs --arg-file=/etc/x printf",
+        "zipinfo ../x.zip",
+    ),
+    *(
+        "cat .?/x",
+        "cat .[.]/x",
+        "grep -r word .?",
+        "head .*/x",
+        "cat {..,.}/x",
+        "cat ../{x,y}",
+        "cat .\\./x",
+        "cat $'../x'",
+    ),
+    *(
+        "ps auxe",
+        "ps eww",
+        "ps e",
+        "ps -auxe",
+        "ps axeww",
+        "ps -o pid,environ",
+        "ps -p $(echo 1 e)",
+        "cat /proc/self/root/etc/x",
+    ),
+    *("f() { cat ../x; }; f", "a=(../x); cat ${a[@]}", "printf -v f ../x; cat $f", "cat $(echo Li4veA== | base64 -d)"),
+    *(
+        "cat /proc/self/environ",
+        "cat /proc/$$/environ",
+        "cat /proc/1/cmdline",
+        "coproc cat ../x",
+        "jq -n --rawfile a ../x '$a'",
+    ),
+)
+"""What got through, or might have, when the page was attacked at level C."""
+
+
 def outside() -> Iterator[str]:
     for form, place in product((*READERS, *BY_VARIABLE), OUTSIDE):
         if "'" not in form or "'" not in place:
@@ -83,6 +123,7 @@ def outside() -> Iterator[str]:
         if not ("'" in form and "'" in place) and not ('"' in form and '"' in place):
             yield form.format(place)
     yield from BY_OTHERS
+    yield from BY_OTHER_MEANS
 
 
 @pytest.mark.parametrize("profile", list(Profile))
@@ -145,6 +186,13 @@ INSIDE = (
         "basename $X",
         "which python3",
         "ps aux",
+        "ps -ef",
+        "ps -eo pid,cmd",
+        "ps -C node",
+        "ps -p $$",
+        "cat *",
+        "cat ./*",
+        "xargs -a list echo",
         'cat "log-$(date +%F)"',
         "sort a | uniq -c",
         "wc -l < a",
