@@ -39,7 +39,7 @@ from agent_fabric.bootstrap.workflows import open_workflows
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.domain.automation.crontab import CrontabJob, script_of
 from agent_fabric.domain.automation.schedule import Schedule
-from agent_fabric.domain.errors import FabricError, FolderHeld, RunHeld, ServerStopping
+from agent_fabric.domain.errors import FabricError, FolderHeld, RunHeld, ServerStopping, StoreUnavailable
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.ownership import LOCAL_OWNER
 from agent_fabric.domain.policy.calls import ProposedCall
@@ -165,6 +165,8 @@ class RunStarter:
             except FolderHeld:
                 self.take_later(run_id, new=new)
             except FabricError as problem:
+                if isinstance(problem, StoreUnavailable) and self.dispatch.on_store_lost is not None:
+                    self.dispatch.on_store_lost(run_id)
                 _log.warning("Run %s was not started: %s", run_id, problem.message)
             except Exception:  # noqa: BLE001 - one that fails must not keep the others from being started
                 _log.exception("Run %s was not started", run_id)

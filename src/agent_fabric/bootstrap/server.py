@@ -34,6 +34,7 @@ from agent_fabric.application.runs.follow_run import FollowRun
 from agent_fabric.application.runs.new_task import task_from
 from agent_fabric.application.runs.resume_run import ResumeRun
 from agent_fabric.application.runs.resume_unfinished_runs import RecoverRuns, ResumeUnfinishedRuns
+from agent_fabric.application.runs.retry_stopped_runs import RetryStoppedRuns
 from agent_fabric.application.webhooks.receive_delivery import ReceiveDelivery
 from agent_fabric.bootstrap.agents import open_agents
 from agent_fabric.bootstrap.automation import Automation, keep_bus_letters, serve_automation
@@ -104,6 +105,8 @@ class ServerFabric:
     tool_servers: "LazyToolServers | None"
     dispatch: DispatchRuns
     recover_runs: RecoverRuns
+    retry_stopped_runs: RetryStoppedRuns | None
+    """Takes up runs that a full disk has stopped; None: they are claimed like all others."""
     wake_answered_runs: WakeAnsweredRuns
     claim_runs: ClaimRuns | None
     """Takes up runs without a driver all the time; None: the store is a file, or this is only a door."""
@@ -277,6 +280,8 @@ class ServerFabric:
         if not self.drives:
             return watching
         claiming = [] if self.claim_runs is None else [self.claim_runs()]
+        if self.retry_stopped_runs is not None:
+            claiming.append(self.retry_stopped_runs())
         return [self.wake_answered_runs(), self.chat.turns(), *claiming, *watching]
 
     async def stop(self) -> None:
@@ -390,8 +395,15 @@ def build_server(
     )
     starter = automation.starts_runs
     resume_unfinished_runs = ResumeUnfinishedRuns(
-        local.resume_run, dispatch, None if starter is None else starter.take_later
+        local.resume_run,
+        dispatch,
+        None if starter is None else starter.take_later,
+        lambda run_id: None if retry_stopped_runs is None else retry_stopped_runs.stopped(run_id),
     )
+    retry_stopped_runs = None
+    if storage.cluster is None:  # else it is claimed, by any server
+        retry_stopped_runs = RetryStoppedRuns(storage.gauge, resume_unfinished_runs, SystemClock())
+        dispatch.on_store_lost = retry_stopped_runs.stopped
     webhooks = build_webhooks(root, config, local, dispatch, limits, begin=automation.watch.begin, tell=outgoing.tell)
     keep_bus_letters(automation, outgoing.durable)
     return ServerFabric(
@@ -407,6 +419,7 @@ def build_server(
         tool_servers=local.tool_servers,
         dispatch=dispatch,
         recover_runs=RecoverRuns(storage.mirrors, resume_unfinished_runs, storage.catalogue),
+        retry_stopped_runs=retry_stopped_runs,
         wake_answered_runs=WakeAnsweredRuns(
             storage.queue,
             dispatch,

@@ -12,7 +12,7 @@ from agent_fabric.application.ports.runs import CANCEL, HeldRun, InboxRow, NewRu
 from agent_fabric.application.runs.cancel_run import CancelRun
 from agent_fabric.application.runs.claimed_run import ClaimedRun
 from agent_fabric.application.runs.drive_run import DriveRun
-from agent_fabric.domain.errors import FabricError, ServerBusy, ServerStopping
+from agent_fabric.domain.errors import FabricError, ServerBusy, ServerStopping, StoreUnavailable
 from agent_fabric.domain.events import Event
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.state import result_of
@@ -55,6 +55,8 @@ class DispatchRuns:
     """Which new runs this process drives although others could; None: where others do, none of them."""
     on_room: Callable[[], None] | None = None
     """Called when one more could be driven than before."""
+    on_store_lost: Callable[[RunId], None] | None = None
+    """Called with a run that has stopped because the store could not be written."""
     running: int = 0
     """How many are being driven."""
     _line: "deque[_Place]" = field(default_factory=deque)
@@ -314,6 +316,8 @@ class DispatchRuns:
         if drive.outcome.cancelled():
             return
         problem = drive.outcome.exception()
+        if isinstance(problem, StoreUnavailable) and self.on_store_lost is not None:
+            self.on_store_lost(drive.run_id)
         if isinstance(problem, FabricError):
             _log.warning("Run %s stopped: %s", drive.run_id, problem.message)
         elif problem is not None:

@@ -9,7 +9,7 @@ from agent_fabric.application.ports.events import LogMirrors
 from agent_fabric.application.ports.runs import RunListing
 from agent_fabric.application.runs.dispatch_runs import DispatchRuns
 from agent_fabric.application.runs.resume_run import ResumeRun
-from agent_fabric.domain.errors import FabricError, FolderHeld, RunHeld, ServerStopping
+from agent_fabric.domain.errors import FabricError, FolderHeld, RunHeld, ServerStopping, StoreUnavailable
 from agent_fabric.domain.ids import RunId
 
 _log = logging.getLogger(__name__)
@@ -23,6 +23,8 @@ class ResumeUnfinishedRuns:
     dispatch: DispatchRuns
     take_later: Callable[[RunId], None] | None = None
     """Takes up a run whose folder another one has, when that may be free."""
+    on_store_lost: Callable[[RunId], None] | None = None
+    """Called with a run that could not be taken up because the store could not be written."""
 
     async def __call__(self, run_ids: Iterable[RunId]) -> Sequence[RunId]:
         """Resume the runs one after another, each in its turn; return those that cannot be resumed."""
@@ -41,6 +43,8 @@ class ResumeUnfinishedRuns:
                 else:
                     self.take_later(run_id)
             except FabricError as problem:
+                if isinstance(problem, StoreUnavailable) and self.on_store_lost is not None:
+                    self.on_store_lost(run_id)
                 _log.warning("Run %s was not resumed: %s", run_id, problem.message)
                 left.append(run_id)
             except Exception:  # noqa: BLE001 - one that fails must not keep the others from being resumed
