@@ -8,11 +8,11 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple
 
+from agent_fabric.application.approvals.machine_calls import Machine
 from agent_fabric.application.channels.answer_press import AnswerPress
 from agent_fabric.application.channels.conversations import Conversations
 from agent_fabric.application.channels.deliver_parts import DeliverParts
 from agent_fabric.application.channels.handle_inbound import HandleInbound
-from agent_fabric.application.channels.machine_calls import Machine
 from agent_fabric.application.channels.manage_people import ManagePeople
 from agent_fabric.application.channels.post_approvals import PostApprovals
 from agent_fabric.application.channels.preview_turns import PreviewTurns, Streaming

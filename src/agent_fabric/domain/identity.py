@@ -162,6 +162,8 @@ class Principal:
     """The run that uses the credential; empty: a person, or a program of theirs."""
     expires_at: float | None = field(default=None, compare=False)
     """When the credential expires; None: never."""
+    login: str = field(default="", compare=False)
+    """The login that the credential belongs to; empty: a token that was issued for a script, a key, the local token."""
 
     def acting_for(self, run: str) -> Self:
         """Return the same caller as one that a run acts through: no run agrees to anything or administers anything."""

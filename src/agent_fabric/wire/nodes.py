@@ -23,7 +23,7 @@ NODES = Listing("nodes", NODE, name="NodeList", about="Machines, by name.")
 COMMAND = Shape(
     NodeCommand,
     "execution_id agent_id tool_name arguments status result created_at completed_at expires_at requested_by approver "
-    "rule args_hash bound_hash policy_version signatures run_id? plan_id?",
+    "rule args_hash bound_hash policy_version signatures run_id? plan_id? withheld?",
     name="NodeCommandDetails",
     about="A command for a machine.",
 )

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from agent_fabric.application.approvals.machine_calls import named_machines
 from agent_fabric.application.ports.approvals import Answer, ApprovalCard, ApprovalRepository
 from agent_fabric.application.ports.runs import RunRepository
 from agent_fabric.application.runs.fold_log import fold_log
@@ -56,13 +57,19 @@ class DecideApproval:
         """Settle the question and return it as it was asked.
 
         Raises:
-            Forbidden: a run asks, or a caller without the scope `approvals`, or one who would agree with themselves.
+            Forbidden: a run asks, or a caller without the scope `approvals`, or one who would agree with themselves,
+                or who agrees to what happens on machines without the scope `nodes`.
             ApprovalNotFound: there is no such question, or more than one begins so.
             ApprovalSettled: it has been answered already, or time has run out.
             ApprovalRefused: the answer does not fit the question.
         """
         require_approver(by)
         card = await self.book.find(prefix, viewer=Viewer.of(by))
+        if answer.decision is not Decision.DENY and named_machines(card) and not by.may(Scope.NODES):
+            raise Forbidden(
+                f"{by.name} may not agree to what happens on machines: it needs the scope 'nodes' as well",
+                hint="Someone with the role operator can, or an admin. You can deny it.",
+            )
         if answer.decision is not Decision.DENY and owner_of(by) == card.owner and self.four_eyes():
             raise Forbidden(
                 f"{by.name} asks for this, so someone else has to approve it",

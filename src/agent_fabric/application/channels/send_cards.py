@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from agent_fabric.application.channels.machine_calls import FindMachine, Machine, named_machines, unknown_machine
+from agent_fabric.application.approvals.machine_calls import FindMachine, Machine, named_machines, unknown_machine
 from agent_fabric.application.channels.manage_people import ManagePeople
 from agent_fabric.application.channels.replies import plain_part
 from agent_fabric.application.ports.approvals import ApprovalCard, ApprovalRepository, ApprovalStatus

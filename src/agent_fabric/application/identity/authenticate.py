@@ -78,4 +78,4 @@ class Authenticate:
         if payload.login and await self.ended_logins.has(payload.login):
             raise invalid_credentials()
         scopes = narrow_scopes(widened(payload.scopes), user.scopes)
-        return Principal(user.name, Kind.USER, scopes, expires_at=payload.exp)
+        return Principal(user.name, Kind.USER, scopes, expires_at=payload.exp, login=payload.login)

@@ -109,11 +109,13 @@ class ManageUsers:
         """Let somebody choose a new password. Their tokens count no more.
 
         Raises:
-            Forbidden: they are no user.
+            Forbidden: they have not logged in: a program, or a token that was issued for a script.
             Unauthenticated: the old one is wrong.
             InvalidInputs: the new one cannot be used.
         """
         user = await self._user_behind(who)
+        if not who.login:
+            raise Forbidden("A token for scripts changes no password", hint="Log in with it first: fabric login")
         if not await self.passwords.match(user.password, old):
             raise invalid_credentials()
         return await self._put_password(user.name, new, who)

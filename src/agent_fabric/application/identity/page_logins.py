@@ -115,7 +115,7 @@ class PageLogins:
         user = await self.users.find(said["name"])
         if user is None or user.disabled or said["iat"] < user.tokens_after:
             raise invalid_credentials()
-        return Principal(user.name, Kind.USER, user.scopes, expires_at=said["exp"])
+        return Principal(user.name, Kind.USER, user.scopes, expires_at=said["exp"], login=said["id"])
 
     def _said(self, cookie: str) -> dict[str, Any] | None:
         """Return what a cookie says if we have signed it."""
@@ -142,12 +142,16 @@ class LoginCodes:
     _waiting: OrderedDict[str, tuple[Principal, float]] = field(default_factory=OrderedDict)
 
     def issue(self, principal: Principal) -> str:
-        """Return a code for whoever asked.
+        """Return a code for whoever asked. The page that it opens may all that the user may.
 
         Raises:
-            Forbidden: it is a run or a program.
+            Forbidden: it is a run or a program, or a token that was issued for a script, which may allow less.
         """
         require_page_user(principal)
+        if principal.kind is Kind.USER and not principal.login:
+            raise Forbidden(
+                "A token for scripts does not open the page", hint="Log in with a name and a password: fabric login"
+            )
         code = secrets.token_urlsafe(CODE_BYTES)
         self._waiting[code] = principal, self.monotonic() + CODE_LIFETIME_S
         while len(self._waiting) > MAX_CODES:

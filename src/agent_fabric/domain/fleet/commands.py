@@ -60,6 +60,8 @@ class NodeCommand:
     signatures: tuple[Mapping[str, Any], ...] = ()
     result: Mapping[str, Any] | None = None
     completed_at: float | None = None
+    withheld: bool = False
+    """Whether arguments and result are left out: a private run of somebody else asked for it."""
 
     @property
     def method(self) -> Method:

@@ -237,8 +237,9 @@ class _Server:
                 self._process = await self._commands.start_server(
                     [self._entry.command, *self._entry.args], {**self._entry.env, MARK: self._mark}, MAX_LINE_BYTES
                 )
-            except OSError as problem:
-                raise ServerProblem(f"{self._entry.name} could not be started: {problem}") from None
+            except OSError as problem:  # without its file: how a server is started is not the hub's business
+                why = problem.strerror or type(problem).__name__
+                raise ServerProblem(f"{self._entry.name} could not be started ({why}): see mcp_config.json") from None
             self._reading = asyncio.create_task(self._read(self._process))
             about = {
                 "protocolVersion": PROTOCOL,

@@ -242,7 +242,8 @@ def queue(
         print_json(found)
         return COMPLETED
     for each in found:
-        about = plain(str(each["arguments"].get("command") or each["arguments"].get("path") or ""))
+        said = each["arguments"].get("command") or each["arguments"].get("path") or ""
+        about = f"(private, of {plain(each['requested_by'])})" if each.get("withheld") else plain(str(said))
         moment = _moment(each["created_at"])
         sys.stdout.write(f"{each['execution_id']}  {each['status']:<9}  {moment}  {each['tool_name']}  {about}\n")
     if not found:

@@ -85,6 +85,7 @@ def create_app(
         addresses=addresses,
         authenticate=fabric.authenticate,
         authenticate_page=fabric.identity.page_logins.read,
+        find=fabric.find,
         max_body_bytes=fabric.settings.max_body_bytes,
     )
     app = DescribedApp(

@@ -2,20 +2,22 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from time import monotonic
+from typing import Any, Protocol
 
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agent_fabric.application.ports.identity import Authenticator, PageAuthenticator
-from agent_fabric.domain.errors import FabricError, ServerBusy, ServerStopping, Unauthenticated
+from agent_fabric.domain.errors import FabricError, RunNotFound, ServerBusy, ServerStopping, Unauthenticated
 from agent_fabric.domain.fleet.protocol import ARCHIVE_PATH, JOIN_PATH
 from agent_fabric.domain.fleet.protocol import SOCKET_PATH as NODE_SOCKET
 from agent_fabric.domain.identity import RUN_HEADER, Principal
+from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.run_processes import UNKNOWN
 from agent_fabric.interfaces.http.addresses import Addresses
 from agent_fabric.interfaces.http.errors import problem as answer
@@ -57,7 +59,9 @@ MAX_HELD_BYTES_OF_CALLER = 16 * 1024 * 1024
 MAX_PAGE_COOKIES = 16
 """Cookies of servers on this machine that are tried."""
 RECHECK_S = 5.0
-"""How often the credentials of a running stream are checked again: revoked ones must end it."""
+"""How often it is checked again whether a running stream may go on: a credential can be revoked, a run made private."""
+SHOWN_RUN = "shown_run"
+"""Names, in the state of a request, the run that its stream shows."""
 _RUN_HEADER = RUN_HEADER.lower().encode()
 MAX_RUN_CHARS = 64
 _NOT_KEPT = (b"cache-control", b"no-store")
@@ -67,6 +71,18 @@ PAGE_HEADER = "X-Fabric-Page"
 """Carries the page token: the second half of a login in the browser, beside its cookie."""
 _PAGE_HEADER = PAGE_HEADER.lower().encode()
 _HOW = "Send `Authorization: Bearer TOKEN` or `X-API-Key: KEY`. On the server itself, .fabric/token has one."
+
+
+class RunFinder(Protocol):
+    """Finds the runs that a caller may see."""
+
+    async def __call__(self, prefix: str, *, by: Principal) -> RunId:
+        """Return the run.
+
+        Raises:
+            RunNotFound: for this caller there is none.
+        """
+        ...
 
 
 class Gate:
@@ -89,6 +105,7 @@ class Gate:
         addresses: Addresses,
         authenticate: Authenticator,
         authenticate_page: PageAuthenticator,
+        find: RunFinder,
         max_body_bytes: int,
         recheck_s: float = RECHECK_S,
     ) -> None:
@@ -98,6 +115,7 @@ class Gate:
         self._addresses = addresses
         self._authenticate = authenticate
         self._authenticate_page = authenticate_page
+        self._find = find
         self._max_body_bytes = max_body_bytes
         self._recheck_s = recheck_s
         self._held = _HeldBodies(max(MAX_HELD_BYTES, max_body_bytes), max(MAX_HELD_BYTES_OF_CALLER, max_body_bytes))
@@ -130,8 +148,8 @@ class Gate:
         if "user" not in state:
             await self._app(scope, receive, send)
             return
-        again = partial(self._who, asked, from_here=from_here)
-        answering = _Answering(send, state["user"], again, self._recheck_s)
+        again = partial(self._still_may, asked, state, from_here=from_here)
+        answering = _Answering(send, again, self._recheck_s)
         try:
             await self._app(scope, receive, answering)
         except Exception:
@@ -203,6 +221,19 @@ class Gate:
             principal = await self._authenticate(asked.credential, is_key=asked.is_key, from_here=from_here)
         return principal.acting_for(asked.run) if asked.run else principal
 
+    async def _still_may(self, asked: "_Asked", state: Mapping[str, Any], *, from_here: bool) -> bool:
+        """Tell whether whoever gets a stream is still who they were, and still sees the run that it shows."""
+        try:
+            if await self._who(asked, from_here=from_here) != state["user"]:
+                return False
+            if SHOWN_RUN in state:
+                await self._find(state[SHOWN_RUN], by=state["user"])
+        except (Unauthenticated, RunNotFound):
+            return False
+        except FabricError:  # we cannot tell now, and they could when it began
+            return True
+        return True
+
     def _refusal(self, hosts: Sequence[bytes], origins: Sequence[bytes]) -> Response | None:
         if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
             return refusal(
@@ -222,14 +253,11 @@ class Gate:
 class _Answering:
     """Sends an answer, and ends it as soon as whoever gets it may not have it any more."""
 
-    __slots__ = ("_again_at", "_every_s", "_principal", "_send", "_who", "is_over")
+    __slots__ = ("_again_at", "_every_s", "_send", "_still_may", "is_over")
 
-    def __init__(
-        self, send: Send, principal: Principal, who: Callable[[], Awaitable[Principal]], every_s: float
-    ) -> None:
+    def __init__(self, send: Send, still_may: Callable[[], Awaitable[bool]], every_s: float) -> None:
         self._send = send
-        self._principal = principal
-        self._who = who
+        self._still_may = still_may
         self._every_s = every_s
         self._again_at = monotonic() + every_s
         self.is_over = False
@@ -240,20 +268,13 @@ class _Answering:
             headers = message["headers"] = list(message.get("headers", ()))
             if not any(name == b"cache-control" for name, _ in headers):
                 headers.append(_NOT_KEPT)
-        elif monotonic() >= self._again_at and message.get("more_body", False) and not await self._still_may():
-            self.is_over = True
-            await self._send({"type": "http.response.body", "body": b""})
-            raise _NoLonger
+        elif monotonic() >= self._again_at and message.get("more_body", False):
+            self._again_at = monotonic() + self._every_s
+            if not await self._still_may():
+                self.is_over = True
+                await self._send({"type": "http.response.body", "body": b""})
+                raise _NoLonger
         await self._send(message)
-
-    async def _still_may(self) -> bool:
-        self._again_at = monotonic() + self._every_s
-        try:
-            return await self._who() == self._principal
-        except Unauthenticated:
-            return False
-        except FabricError:  # we cannot tell now, and they could when it began
-            return True
 
 
 class _TooMany(Exception):

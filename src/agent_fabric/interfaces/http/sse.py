@@ -17,6 +17,7 @@ from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunResult, RunStatus
 from agent_fabric.infrastructure.json_codec import dump_json
 from agent_fabric.interfaces.http.errors import InternalError
+from agent_fabric.interfaces.http.gate import SHOWN_RUN
 from agent_fabric.interfaces.http.live import Feed, LiveRuns, Waiter
 from agent_fabric.interfaces.http.views import look_at
 from agent_fabric.wire.results import error_object, result_object
@@ -189,7 +190,8 @@ class EventStream(Response):
             }
         )
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - ASGI's
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        scope["state"][SHOWN_RUN] = self._reader.run_id
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
         gone = asyncio.ensure_future(disconnected(receive))
         gone.add_done_callback(self._reader.leave)

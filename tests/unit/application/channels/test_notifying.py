@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from agent_fabric.application.approvals.machine_calls import Machine
 from agent_fabric.application.automation.tell_waiting import TellWaiting
 from agent_fabric.application.channels.answer_press import NOT_YOURS
-from agent_fabric.application.channels.machine_calls import Machine
 from agent_fabric.application.channels.manage_notify import ManageNotify
 from agent_fabric.application.channels.notify_user import NotifyUser
 from agent_fabric.application.channels.post_alerts import AlertUsers

@@ -6,11 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 from agent_fabric.application.approvals.decide_approval import DecideApproval
+from agent_fabric.application.approvals.machine_calls import Machine
 from agent_fabric.application.channels.answer_press import AnswerPress
 from agent_fabric.application.channels.conversations import Conversations
 from agent_fabric.application.channels.deliver_parts import DeliverParts
 from agent_fabric.application.channels.handle_inbound import HandleInbound
-from agent_fabric.application.channels.machine_calls import Machine
 from agent_fabric.application.channels.manage_people import ManagePeople
 from agent_fabric.application.channels.preview_turns import PreviewTurns, Streaming
 from agent_fabric.application.channels.receive_files import ReceiveFiles

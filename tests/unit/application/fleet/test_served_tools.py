@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from agent_fabric.application.channels.machine_calls import named_machines
+from agent_fabric.application.approvals.machine_calls import named_machines
 from agent_fabric.application.fleet.dispatch_command import DispatchCommand
 from agent_fabric.application.fleet.fleet_policy import FleetDoor, FleetPolicy
 from agent_fabric.application.fleet.live_nodes import LiveNodes

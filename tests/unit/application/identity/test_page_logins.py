@@ -100,6 +100,13 @@ def test_a_code_counts_once_and_for_a_minute() -> None:
         codes.redeem(late)
 
 
+def test_a_token_for_scripts_gets_no_code_since_the_page_may_more_than_the_token() -> None:
+    script = Principal("bob", Kind.USER, widened((Scope.RUNS_READ,)))
+    with pytest.raises(Forbidden):
+        LoginCodes(lambda: 0.0).issue(script)
+    assert LoginCodes(lambda: 0.0).issue(replace(script, login="one"))
+
+
 @pytest.mark.parametrize(
     "principal", [OWNER.acting_for("some-run"), replace(OWNER, kind=Kind.KEY), replace(OWNER, kind=Kind.EXTERNAL)]
 )

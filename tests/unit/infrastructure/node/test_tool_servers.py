@@ -109,6 +109,18 @@ async def test_an_unknown_server_or_tool_is_named() -> None:
     await found.close()
 
 
+async def test_a_server_that_cannot_be_started_does_not_tell_the_hub_how_it_would_have_been() -> None:
+    class Failing(StubCommands):
+        async def start_server(self, words: Sequence[str], _: Mapping[str, str], __: int) -> StubProcess:
+            raise FileNotFoundError(2, "No such file or directory", words[0])
+
+    found = servers(Failing(), {})
+    with pytest.raises(ServerProblem, match=r"calc could not be started \(No such file or directory\)") as problem:
+        await found.request("calc", LIST, 5.0)
+    assert "calc-server" not in str(problem.value)
+    await found.close()
+
+
 def test_what_the_hub_is_told_holds_nothing_of_the_environment() -> None:
     assert servers(StubCommands(), {}).reported() == [{"name": "calc", "transport": "stdio"}]
 

@@ -6,11 +6,12 @@ from typing import Any
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
-from agent_fabric.domain.errors import ConfigError, StoreUnavailable, Unauthenticated
+from agent_fabric.domain.errors import ConfigError, RunNotFound, StoreUnavailable, Unauthenticated
 from agent_fabric.domain.identity import Kind, Principal
 from agent_fabric.domain.identity import Scope as Right
+from agent_fabric.domain.ids import RunId
 from agent_fabric.interfaces.http.addresses import Addresses
-from agent_fabric.interfaces.http.gate import Gate, _HeldBodies, _TooMany, canonical
+from agent_fabric.interfaces.http.gate import SHOWN_RUN, Gate, _HeldBodies, _TooMany, canonical
 from agent_fabric.interfaces.http.names import is_loopback, names_of
 
 PORT = 8787
@@ -24,6 +25,10 @@ async def authenticate(credential: str, *, is_key: bool, from_here: bool) -> Pri
 
 async def no_page(cookies: Any, page_token: str, *, from_here: bool) -> Principal:
     raise Unauthenticated("Invalid authentication credentials")
+
+
+async def any_run(prefix: str, *, by: Principal) -> RunId:
+    return RunId(prefix)
 
 
 async def answer(headers: dict[str, str], *more: tuple[str, str], method: str = "GET", path: str = "/health") -> int:
@@ -56,6 +61,7 @@ async def answer(headers: dict[str, str], *more: tuple[str, str], method: str = 
         addresses=Addresses(()),
         authenticate=authenticate,
         authenticate_page=no_page,
+        find=any_run,
         max_body_bytes=10,
     )
     await gate(scope, receive, send)
@@ -226,14 +232,16 @@ def test_a_server_is_called_as_it_was_told_and_by_its_address() -> None:
 class Streaming:
     """Sends pieces for ever, through a gate that asks again before each."""
 
-    def __init__(self, authenticate: Any) -> None:
+    def __init__(self, authenticate: Any, find: Any = None, run_id: str = "") -> None:
         self.sent: list[Message] = []
+        self._run_id = run_id
         self._gate = Gate(
             self._inside,
             hosts=names_of("127.0.0.1", PORT, ()),
             addresses=Addresses(()),
             authenticate=authenticate,
             authenticate_page=no_page,
+            find=find or any_run,
             max_body_bytes=10,
             recheck_s=0.0,
         )
@@ -249,6 +257,8 @@ class Streaming:
         return self.sent
 
     async def _inside(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._run_id:
+            scope["state"][SHOWN_RUN] = self._run_id
         await send({"type": "http.response.start", "status": 200, "headers": []})
         while len(self.sent) < 100:
             await send({"type": "http.response.body", "body": b"more", "more_body": True})
@@ -271,6 +281,26 @@ async def test_an_answer_ends_as_soon_as_whoever_gets_it_may_less(becomes: Princ
 
     start, *pieces, last = await Streaming(authenticate)()
     assert start["status"] == 200
+    assert [piece["body"] for piece in pieces] == [b"more"] * 2
+    assert last == {"type": "http.response.body", "body": b""}
+
+
+async def test_a_stream_ends_as_soon_as_its_run_does_not_exist_for_whoever_gets_it() -> None:
+    ann = Principal("ann", Kind.KEY, frozenset({Right.RUNS_READ}))
+    left = 2
+
+    async def authenticate(credential: str, *, is_key: bool, from_here: bool) -> Principal:
+        return ann
+
+    async def find(prefix: str, *, by: Principal) -> RunId:
+        nonlocal left
+        assert (prefix, by) == ("a-run", ann)
+        left -= 1
+        if left < 0:
+            raise RunNotFound("There is no run 'a-run'")
+        return RunId(prefix)
+
+    _, *pieces, last = await Streaming(authenticate, find, "a-run")()
     assert [piece["body"] for piece in pieces] == [b"more"] * 2
     assert last == {"type": "http.response.body", "body": b""}
 

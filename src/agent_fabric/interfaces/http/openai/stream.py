@@ -12,6 +12,7 @@ from starlette.types import Receive, Scope, Send
 from agent_fabric.domain.errors import FabricError
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.interfaces.http.errors import AboutRun, InternalError, ProblemAnswer, failed_run, problem
+from agent_fabric.interfaces.http.gate import SHOWN_RUN
 from agent_fabric.interfaces.http.live import LiveRuns
 from agent_fabric.interfaces.http.openai.answers import Told
 from agent_fabric.interfaces.http.openai.error_shape import RUN_ID_HEADER
@@ -58,7 +59,8 @@ class AnswerStream(Response):
         self._left = False
         self.init_headers({"cache-control": "no-cache", "x-accel-buffering": "no", RUN_ID_HEADER: job.run_id})
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - ASGI's
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        scope["state"][SHOWN_RUN] = self._job.run_id
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
         gone = asyncio.ensure_future(_disconnected(receive))
         gone.add_done_callback(self._leave)

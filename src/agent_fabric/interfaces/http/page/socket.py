@@ -34,7 +34,8 @@ from agent_fabric.wire.chat import SESSION
 
 HELLO_TIMEOUT_S = 5.0
 RECHECK_S = 2.0
-"""How often a login is checked again: one that is over must close its sockets within five seconds."""
+"""How often a login is checked again: one that is over must close its sockets within five seconds. So is whether its
+page may still see the runs that it follows."""
 LOOK_EVERY_S = 0.5
 """How often a session is looked at: another process may drive its turns."""
 MAX_FOLLOWED = 64
@@ -161,8 +162,17 @@ class _Talk:
                 del self.followed[key]
 
     async def _follow_run(self, prefix: str, after: int) -> None:
-        run_id = await self.door.fabric.find(prefix, by=self.principal)
-        await RunFeed(self.door.live, self.door.fabric.reader, self._send).follow(run_id, after)
+        find, again_at = self.door.fabric.find, monotonic() + RECHECK_S
+        run_id = await find(prefix, by=self.principal)
+
+        async def send(text: str) -> None:
+            nonlocal again_at
+            if monotonic() >= again_at:  # it may have been made private
+                again_at = monotonic() + RECHECK_S
+                await find(run_id, by=self.principal)
+            await self._send(text)
+
+        await RunFeed(self.door.live, self.door.fabric.reader, send).follow(run_id, after)
 
     async def _follow_session(self, prefix: str) -> None:
         """Tell how a session stands whenever that changes, and follow each of its turns from its beginning."""

@@ -7,11 +7,14 @@ from typing import Annotated, Any
 from fastapi import FastAPI, Path, Query, Request
 from starlette.responses import Response
 
+from agent_fabric.application.chat.send_message import require_owner
 from agent_fabric.application.runs.diff_run import DiffRun, RunDiff
 from agent_fabric.bootstrap.changes import diff_run, undo_run
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.changes import FileChange
-from agent_fabric.domain.identity import Scope
+from agent_fabric.domain.events import RunCreated
+from agent_fabric.domain.identity import Principal, Scope
+from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.unified_diff import FileDiff, file_diff
 from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.bodies import body_of
@@ -58,21 +61,33 @@ def add_changes(app: FastAPI, fabric: ServerFabric) -> None:
             "Take back what a run changed",
             UNDONE,
             body=takes(UndoRequest, required=False),
-            fails=[404, 409, 503, 507],
+            fails=[403, 404, 409, 503, 507],
         ),
     )
     async def undo(
         run_id: RunIdPath, request: Request, exact: Annotated[bool, Query(description=EXACT)] = False
     ) -> Response:
-        """If a file was edited since, nothing is touched, and `refused` names it."""
+        """If a file was edited since, nothing is touched, and `refused` names it. Turns: the session's owner only."""
         wish = await body_of(request, UndoRequest, absent=UndoRequest())
         by = who_asks(request)
         found = await fabric.find(run_id, by=by)
+        await _require_own_turn(fabric, found, by)
         with about(found):
             undone = await take_back(
                 found, by=by.name, paths=wish.paths, redo=wish.redo, dry=wish.dry_run, force=wish.force
             )
         return json_answer(undo_object(undone, exact=exact))
+
+
+async def _require_own_turn(fabric: ServerFabric, run_id: RunId, by: Principal) -> None:
+    """Check that files of a session are taken back by its owner, as where a session itself is asked.
+
+    Raises:
+        Forbidden: the run is a turn of somebody else's session.
+    """
+    [created] = await fabric.reader.page(run_id, after=-1, limit=1)
+    if isinstance(created.body, RunCreated) and created.body.session:
+        require_owner(await fabric.chat.chat.find(created.body.session, by=by), by)
 
 
 def _described(look: DiffRun, found: RunDiff, contents: bool, exact: bool) -> dict[str, Any]:

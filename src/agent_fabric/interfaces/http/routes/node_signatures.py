@@ -7,6 +7,7 @@ from typing import Annotated, Any, Final
 from fastapi import FastAPI, Path, Request
 from starlette.responses import Response
 
+from agent_fabric.application.fleet.show_commands import ShowCommands
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.errors import InvalidInputs, NodeNotFound
 from agent_fabric.domain.fleet.commands import CommandStatus
@@ -71,7 +72,8 @@ def add_node_signatures(app: FastAPI, fabric: ServerFabric) -> None:
         )
         if moved is None:
             raise InvalidInputs(f"The command is {found.status.value} already")
-        return json_answer(COMMAND.dump(moved))
+        [told] = await ShowCommands(fabric.find)([moved], by=who_asks(request))
+        return json_answer(COMMAND.dump(told))
 
     @app.post(
         PLAN_SIGNATURES,

@@ -8,6 +8,7 @@ from fastapi import FastAPI, Path, Query, Request
 from starlette.responses import Response
 
 from agent_fabric.application.fleet.dispatch_command import Wish
+from agent_fabric.application.fleet.show_commands import ShowCommands
 from agent_fabric.bootstrap.fleet import Fleet
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.errors import InvalidInputs, NodeNotFound
@@ -65,9 +66,10 @@ def add_nodes(app: FastAPI, fabric: ServerFabric, *, own_url: str) -> None:
     """Add the routes. Each calls one use case, the same that the command line calls."""
     fleet = fabric.fleet
     _add_joining(app, fleet, own_url)
-    _add_looking(app, fleet)
+    shown = ShowCommands(fabric.find)
+    _add_looking(app, fleet, shown)
     _add_changing(app, fleet)
-    _add_settling(app, fleet)
+    _add_settling(app, fleet, shown)
 
 
 def _add_joining(app: FastAPI, fleet: Fleet, own_url: str) -> None:
@@ -164,7 +166,7 @@ def _seen_as(request: Request, own_url: str) -> str:
     return f"{scheme}://{host}" if host else own_url
 
 
-def _add_looking(app: FastAPI, fleet: Fleet) -> None:
+def _add_looking(app: FastAPI, fleet: Fleet, shown: ShowCommands) -> None:
     @app.get(BASE, **operation("nodes", Scope.RUNS_READ, "List nodes", NODES))
     async def nodes(
         selector: Annotated[
@@ -187,20 +189,26 @@ def _add_looking(app: FastAPI, fleet: Fleet) -> None:
     @app.get(f"{BASE}/{{node}}/commands", **operation("nodes", Scope.RUNS_READ, "List commands", COMMANDS, fails=[404]))
     async def commands(
         node: NodePath,
+        request: Request,
         open_only: Annotated[bool, Query(description="Only those that are not settled.")] = False,
         limit: Annotated[int, Query(ge=1, le=1_000)] = 100,
     ) -> Response:
-        """Commands of a machine, the newest first: what waits, what was sent, what came of it."""
+        """Commands of a machine, the newest first: what waits, what was sent, what came of it.
+
+        Of those that a private run of somebody else asked for, arguments and result are `withheld`.
+        """
         found = await fleet.operate.find(node)
-        return json_answer(COMMANDS.dump(await fleet.desk.commands.list(found.id, open_only=open_only, limit=limit)))
+        kept = await fleet.desk.commands.list(found.id, open_only=open_only, limit=limit)
+        return json_answer(COMMANDS.dump(await shown(kept, by=who_asks(request))))
 
     @app.get(
         f"{BASE}/{{node}}/commands/{{execution_id}}",
         **operation("nodes", Scope.RUNS_READ, "Show a command", COMMAND, fails=[404]),
     )
-    async def command(node: NodePath, execution_id: Annotated[str, Path(max_length=64)]) -> Response:
+    async def command(node: NodePath, execution_id: Annotated[str, Path(max_length=64)], request: Request) -> Response:
         """What came of it, if it is settled."""
-        return json_answer(COMMAND.dump(await _command(fleet, node, execution_id)))
+        [told] = await shown([await _command(fleet, node, execution_id)], by=who_asks(request))
+        return json_answer(COMMAND.dump(told))
 
     @app.get(
         f"{BASE}/{{node}}/policy",
@@ -333,13 +341,14 @@ def _add_changing(app: FastAPI, fleet: Fleet) -> None:
         return json_answer(NODE.dump(await fleet.operate.revoke(node, by=who_asks(request))))
 
 
-def _add_settling(app: FastAPI, fleet: Fleet) -> None:
+def _add_settling(app: FastAPI, fleet: Fleet, shown: ShowCommands) -> None:
     @app.delete(
         f"{BASE}/{{node}}/commands/{{execution_id}}",
         **operation("nodes", Scope.NODES, "Cancel a command", COMMAND, fails=[404, 409, 503, 507]),
     )
-    async def cancel(node: NodePath, execution_id: Annotated[str, Path(max_length=64)]) -> Response:
+    async def cancel(node: NodePath, execution_id: Annotated[str, Path(max_length=64)], request: Request) -> Response:
         """One that waits is not sent; one that is under way is ended on the node."""
         await _command(fleet, node, execution_id)
         await fleet.operate.cancel(execution_id)
-        return json_answer(COMMAND.dump(await _command(fleet, node, execution_id)))
+        [told] = await shown([await _command(fleet, node, execution_id)], by=who_asks(request))
+        return json_answer(COMMAND.dump(told))

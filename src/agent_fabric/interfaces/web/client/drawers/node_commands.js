@@ -125,7 +125,7 @@ function Command({ command, now, store, actions, path, again }) {
   const [shown, show] = useState(false);
   const open = OPEN.has(command.status);
   const facts = /** @type {[string, any][]} */ ([["Rule", command.rule], ["Asked for by", command.requested_by], ["Agreed by", command.approver], ["Asked for", dateText(command.created_at)], ["Ended", command.completed_at && dateText(command.completed_at)], ["Expires", open && dateText(command.expires_at)], ["Execution", command.execution_id]]);
-  return html`<li><button type="button" class="row-button" aria-expanded=${shown} onClick=${() => show(!shown)}><span class="row-title"><code>${machineCallText(command.tool_name, command.arguments).split("\n")[0]}</code></span>
+  return html`<li><button type="button" class="row-button" aria-expanded=${shown} onClick=${() => show(!shown)}><span class="row-title"><code>${command.withheld ? "(private)" : machineCallText(command.tool_name, command.arguments).split("\n")[0]}</code></span>
       <span class="row-facts"><span class=${`status ${COLOUR[command.status] ?? ""}`}>${command.status.replaceAll("_", " ")}</span><span>${agoText(command.created_at, now)}</span><span>${command.requested_by}</span></span></button>
     ${open && store.may("nodes") && html`<div class="buttons small"><${Act} label="Cancel" sure="Cancel it?" actions=${actions} act=${() => request("DELETE", `${path}/commands/${command.execution_id}`)} after=${again} /></div>`}
     ${shown && html`<dl class="facts">${facts.filter(([, each]) => each).map(([name, each]) => html`<div key=${name}><dt>${name}</dt><dd>${each}</dd></div>`)}</dl>
