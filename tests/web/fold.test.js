@@ -93,3 +93,8 @@ test("an answer that was stopped keeps what was said", () => {
   assert.equal(run.status, "cancelled");
   assert.equal(partsOf(run).answer?.text, "Half of");
 });
+
+test("an answer that was cut says so", () => {
+  const run = folded([...BEGINNING, ["llm_response", { content: "and so on", cut: 128000 }]]);
+  assert.match(JSON.stringify(run), /cut after 128,000 characters/);
+});

@@ -72,6 +72,9 @@ class ChatView:
                 if not self._written.pop((run_id, event.lane), False) and body.content.strip():
                     self._say(plain_lines(body.content))
                 self.end_line()
+                if body.cut:
+                    told = f"  cut after {body.cut:,} characters; the model was told to answer shorter"
+                    self._aside(styled(told, "yellow", sys.stderr))
             case ModelFailed() as body:
                 self._written.pop((run_id, event.lane), None)
                 self._aside(styled(f"  model: {plain(body.error_message)}", "yellow", sys.stderr))

@@ -18,9 +18,9 @@ OURS, THEIRS = RunId("ours"), RunId("theirs")
 LANE = LaneId("assistant")
 
 
-def answered(seq: int, text: str) -> Event:
+def answered(seq: int, text: str, *, cut: int = 0) -> Event:
     body = ModelAnswered(
-        content=text, tool_calls=(), usage=Usage(1, 1), model="m", finish_reason="stop", duration_s=0.1
+        content=text, tool_calls=(), usage=Usage(1, 1), model="m", finish_reason="stop", duration_s=0.1, cut=cut
     )
     return Event(seq, 0.0, LANE, "step_0", body)
 
@@ -36,6 +36,14 @@ def test_an_event_is_shown_once_whoever_drives_the_turn() -> None:
     view.publish(OURS, [answered(3, "Hello."), answered(5, "And more.")])  # read again from the log
     view.publish(THEIRS, [answered(9, "not ours")])
     assert said.getvalue() == "Hello.\nAnd more.\n"
+
+
+def test_an_answer_that_was_cut_says_so() -> None:
+    beside = io.StringIO()
+    view = ChatView(io.StringIO(), beside)
+    view.turn = OURS
+    view.publish(OURS, [answered(3, "and so on", cut=128_000)])
+    assert "cut after 128,000 characters" in beside.getvalue()
 
 
 def waiting(**metadata: str) -> ChatMessage:

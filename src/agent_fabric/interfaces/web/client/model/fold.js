@@ -96,6 +96,7 @@ export function evolve(run, event) {
     case "llm_response":
       run.thinking = false;
       if (said.content) answered(run, event, lane);
+      if (said.cut) note(run, event.seq, `This answer was cut after ${said.cut.toLocaleString("en")} characters. The model was told to answer shorter.`, "warning");
       forget(run, lane);
       run.tokens += (said.usage?.prompt_tokens ?? 0) + (said.usage?.completion_tokens ?? 0);
       break;
