@@ -19,7 +19,7 @@ _TIMES = frozenset(
     | {"completed_at", "until"}
     | {"prompt_tokens", "tokens"}  # they depend on the place, which the model is told
 )
-_HASHES = frozenset({"last_hash", "args_hash", "policy_version", "digest", "head"})
+_HASHES = frozenset({"last_hash", "args_hash", "binding", "policy_version", "digest", "head"})
 _ASKERS = frozenset({"requested_by", "user_scopes"})
 """Who asked: a server knows it, a folder has nobody to ask."""
 _WORDS: Sequence[tuple[str, str]] = (
@@ -121,7 +121,7 @@ async def taken(fabric: Fabric, steps: Sequence[Step]) -> list[tuple[int, Any, s
 
 def told(out: str, seen: Seen, folder: str) -> Any:
     """Return what was printed: JSON as a value, lines of JSON as a list, anything else as text."""
-    text = seen.without(out, folder)
+    text = re.sub(r"(hash:  |hash )[0-9a-f]{12}\b", r"\1<hash>", seen.without(out, folder))
     with contextlib.suppress(ValueError):
         return _alike(json.loads(text))
     lines = text.splitlines()

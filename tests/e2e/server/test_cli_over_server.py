@@ -160,7 +160,7 @@ async def test_a_server_that_is_killed_and_started_anew_is_waited_for(tmp_path: 
 
 
 @pytest.mark.parametrize(
-    ("typed", "code", "expected"), [("d\nnot today\n", 0, "not today"), ("l\n", 3, "approvals show")]
+    ("typed", "code", "expected"), [("d\nnot today\n", 4, "not today"), ("l\n", 3, "approvals show")]
 )
 async def test_at_a_terminal_the_person_is_asked_for_the_servers_run(
     tmp_path: Path, typed: str, code: int, expected: str

@@ -9,6 +9,7 @@ from typing import TextIO
 from agent_fabric.application.ports.approvals import ApprovalCard, ApprovalStatus
 from agent_fabric.domain.approvals import Question, short_hash
 from agent_fabric.domain.call_text import MAX_LINE_CHARS, MAX_LINES, call_text, is_long, size_words
+from agent_fabric.domain.errors import ApprovalRefused
 from agent_fabric.domain.labels import paths_to_vouch_for
 from agent_fabric.domain.ownership import LOCAL_OWNER
 from agent_fabric.domain.runs.task import RunStatus
@@ -80,6 +81,26 @@ def shown_card(card: ApprovalCard, stream: TextIO, *, whole: bool = False) -> st
 def is_folded(card: ApprovalCard) -> bool:
     """Tell whether a card leaves something of its call out unless all of it is wanted."""
     return is_long(_text(card))
+
+
+def require_read(card: ApprovalCard, shown_hash: str) -> None:
+    """Check that somebody has looked at a call before they approve it: of a long one, they know the hash.
+
+    Raises:
+        ApprovalRefused: it is long and no hash is given, or the hash is that of another call.
+    """
+    if card.status is not ApprovalStatus.PENDING or not card.binding:
+        return
+    if not shown_hash and is_folded(card):
+        raise ApprovalRefused(
+            f"This call is long: {size_words(_text(card))}. Look at all of it before you approve it",
+            hint=f"See it with `fabric approvals show {card.approval_id}`, then repeat this with the --hash it prints.",
+        )
+    if not card.binding.startswith(shown_hash):
+        raise ApprovalRefused(
+            f"This is not the call that was shown: its hash is {short_hash(card.binding)}, not {plain(shown_hash)}",
+            hint=f"Look at it again: fabric approvals show {card.approval_id}",
+        )
 
 
 def _size_and_hash(card: ApprovalCard) -> str:

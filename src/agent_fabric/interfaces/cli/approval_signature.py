@@ -16,6 +16,7 @@ from agent_fabric.domain.fleet.binding import BoundCall, approval_message
 from agent_fabric.domain.fleet.plan_signatures import plan_message, root_of
 from agent_fabric.domain.ids import CallId
 from agent_fabric.infrastructure.fleet.approval_keys import approval_signer
+from agent_fabric.interfaces.cli.approval_card import require_read
 
 if TYPE_CHECKING:
     from agent_fabric.application.ports.approvals import ApprovalCard
@@ -37,14 +38,17 @@ class Signed:
         return self.count >= self.quorum
 
 
-async def add_signature(client: "FabricClient", approval: str, given: str) -> Signed:
+async def add_signature(client: "FabricClient", approval: str, given: str, shown_hash: str = "") -> Signed:
     """Sign what an approval shows, with `[NAME=]KEYFILE`, and send the signature.
+
+    `shown_hash` is the hash of the call that the person was shown; a long one is not signed without it.
 
     Raises:
         ConfigError: the key cannot be used, or it is not clear whose it is.
         ApprovalRefused: it is no command for a node, or the hub wants a signature for something else.
     """
     card = await client.approvals.show(approval)
+    require_read(card, shown_hash)
     name, _, path = given.rpartition("=")
     if card.tool == FLEET_PLAN:
         return await _sign_plan(client, card, name, Path(path))

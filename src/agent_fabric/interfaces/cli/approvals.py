@@ -8,14 +8,13 @@ from typing import Annotated, Any
 
 import typer
 
-from agent_fabric.application.ports.approvals import Answer, ApprovalCard, ApprovalStatus
+from agent_fabric.application.ports.approvals import Answer, ApprovalCard
 from agent_fabric.bootstrap.records import this_person
 from agent_fabric.domain.approvals import Decision, Question, Reach
-from agent_fabric.domain.call_text import call_text, size_words
-from agent_fabric.domain.errors import ApprovalRefused, ConfigError
+from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.interfaces.approval_form import fields_of, filled_in
-from agent_fabric.interfaces.cli.approval_card import card_line, is_folded, shown_card
+from agent_fabric.interfaces.cli.approval_card import card_line, require_read, shown_card
 from agent_fabric.interfaces.cli.approval_card import going_on as how_it_continues
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED, WAITING
@@ -111,7 +110,7 @@ def approve(  # noqa: PLR0913, PLR0917 - what an answer can hold
 
     Exit codes: 0 approved, 3 other approvers have to sign, too.
     """
-    if sign is not None and not _is_signed(server, approval, sign):
+    if sign is not None and not _is_signed(server, approval, sign, shown_hash):
         return WAITING
     reach = Reach.RUN if for_run else Reach.ONCE
     return _answer(
@@ -128,13 +127,13 @@ def approve(  # noqa: PLR0913, PLR0917 - what an answer can hold
     )
 
 
-def _is_signed(server: str | None, approval: str, given: str) -> bool:
+def _is_signed(server: str | None, approval: str, given: str, shown_hash: str) -> bool:
     """Add a signature; tell whether there are as many as the machine wants."""
     from agent_fabric.interfaces.cli.approval_signature import add_signature  # noqa: PLC0415 - few sign
     from agent_fabric.interfaces.cli.hub import at_server  # noqa: PLC0415 - as above
 
     require_a_person()
-    signed = at_server(server, lambda client: add_signature(client, approval, given))
+    signed = at_server(server, lambda client: add_signature(client, approval, given, shown_hash))
     if not signed.is_enough:
         sys.stdout.write(
             f"Signed as {signed.approver}. {signed.quorum - signed.count} more approver(s) have to sign.\n"
@@ -176,8 +175,8 @@ def _answer(  # noqa: PLR0913 - what the commands were given
     async def go(place: RunAccess) -> Answered:
         asked = await place.question(approval)
         given = _filled_in(asked, args, fill_in) if decision is Decision.APPROVE else args
-        if decision is Decision.APPROVE and given is None and not shown_hash:
-            _require_short(asked)
+        if decision is Decision.APPROVE and given is None:
+            require_read(asked, shown_hash)
         answer = Answer(
             decision=decision,
             by=this_person(),
@@ -201,19 +200,6 @@ def _answer(  # noqa: PLR0913 - what the commands were given
         )
         sys.stdout.write(f"{card.approval_id} is {card.status.value}. {follows}\n")
     return COMPLETED
-
-
-def _require_short(card: ApprovalCard) -> None:
-    """Check that a call can be taken in at a glance; of a longer one, its hash shows that somebody has looked at it.
-
-    Raises:
-        ApprovalRefused: it is longer.
-    """
-    if card.status is ApprovalStatus.PENDING and card.binding and is_folded(card):
-        raise ApprovalRefused(
-            f"This call is long: {size_words(call_text(card.args))}. Look at all of it before you approve it",
-            hint=f"See it with `fabric approvals show {card.approval_id}`, then repeat this with the --hash it prints.",
-        )
 
 
 def _filled_in(card: ApprovalCard, args: Mapping[str, Any] | None, fill_in: Sequence[str]) -> Mapping[str, Any] | None:

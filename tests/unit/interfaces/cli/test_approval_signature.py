@@ -8,14 +8,16 @@ import pytest
 
 from agent_fabric.application.fleet.fleet_policy import FLEET_PLAN, NODE_COMMAND
 from agent_fabric.application.fleet.remote_tools import execution_id_of_call
-from agent_fabric.application.ports.approvals import ApprovalCard
+from agent_fabric.application.ports.approvals import ApprovalCard, ApprovalStatus
 from agent_fabric.client.fabric_client import FabricClient
+from agent_fabric.domain.approvals import Question
 from agent_fabric.domain.errors import ApprovalRefused, ConfigError
 from agent_fabric.domain.fleet.binding import BoundCall, approval_message
 from agent_fabric.domain.fleet.plan_signatures import plan_message, root_of
 from agent_fabric.domain.ids import CallId, RunId
 from agent_fabric.infrastructure.fleet.signing import SigningKey, is_signed
 from agent_fabric.interfaces.cli.approval_signature import add_signature
+from long_calls import script
 
 ADA = SigningKey.of(bytes(range(32)))
 SHOWN = {"node": "web-1", "tool_name": "run_command", "arguments": {"command": "uptime"}, "execution_id": "execution-1"}
@@ -51,7 +53,8 @@ class StubHub:
     def client(self) -> FabricClient:
         async def show(_: str) -> ApprovalCard:
             shown = {"tool": self.tool, "args": self.args, "run_id": "run-1", "call_id": "c1", "approval_id": "a1"}
-            return cast("ApprovalCard", SimpleNamespace(**shown))
+            standing = {"status": ApprovalStatus.PENDING, "question": Question.MAY_IT_RUN, "binding": "ab" * 32}
+            return cast("ApprovalCard", SimpleNamespace(**shown, **standing))
 
         async def node(_: str) -> Any:
             return self.node
@@ -101,6 +104,18 @@ async def test_what_is_shown_is_signed(key: Path) -> None:
     assert signed.is_enough
     assert hub.kept[0]["approver"] == "ada"
     assert is_signed(ADA.public, approval_message(BOUND), hub.kept[0]["signature"])
+
+
+@pytest.mark.proves("WB-4")
+async def test_a_long_call_is_signed_only_with_the_hash_of_what_was_shown(key: Path) -> None:
+    hub = StubHub()
+    hub.args = {**SHOWN, "arguments": {"command": script(403, "middle")}}
+    for wrong, why in (("", "4[0-9]+ lines"), ("cd" * 6, "not the call that was shown")):
+        with pytest.raises(ApprovalRefused, match=why):
+            await add_signature(hub.client, "a1", str(key), wrong)
+    with pytest.raises(ApprovalRefused, match="something else"):  # it is read, and not what the hub wants signed
+        await add_signature(hub.client, "a1", str(key), "ab" * 6)
+    assert hub.kept == []
 
 
 @pytest.mark.proves("FL-18", "FL-19")
