@@ -85,6 +85,8 @@ class ToolSpec:
     """Arguments that never leave this machine, though others do."""
     sends_to: str = ""
     """Where its arguments go outside this machine; empty: nowhere, or to its address."""
+    receiver_argument: str = ""
+    """The argument that names who gets them there; empty: always the same."""
     server: str = ""
     """The tool server that carries it out: its name and address, as the configuration has them."""
     described_elsewhere: bool = False

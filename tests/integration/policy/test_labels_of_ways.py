@@ -261,5 +261,9 @@ async def test_each_way_out_that_the_labels_judge_asks_once_both_hold(tmp_path: 
                 call = proposed(spec, args, _site(both), "A", commands_reach="a.example")
                 assert policy.judge(call).verdict is Verdict.ASK, (way, spec.name)
                 assert way_out_of(spec) is way or way is WayOut.ADDRESS
+        messages = [proposed(SEND_MESSAGE, {"to": to, "text": "x"}, _site(both), "A") for to in ("ann", "bob")]
+        assert [policy.judge(each).alike for each in messages] == [
+            f"every `send_message` to {to}, also after untrusted text" for to in ("ann", "bob")
+        ], "who agrees that Ann is told has not agreed that Bob is"
     played = {WayOut.HOST_NAME, WayOut.TOOL_SERVER, WayOut.MACHINE}  # in the scenes
     assert played | SENDING.keys() == {way for way in WayOut if way.value.judged is Judged.BY_LABELS}

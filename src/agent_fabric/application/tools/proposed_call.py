@@ -44,6 +44,7 @@ def proposed(
         flow=flow,
         server=_carried_out_by(spec, machine),
         sends_to=f"the machine {machine}" if machine and not spec.server else spec.sends_to,
+        receiver=str(args.get(spec.receiver_argument, "")) if spec.receiver_argument else "",
         from_task=guarded and values_stand_in(flow.task, told, known),
         sent_before=guarded and bool(machine) and sent_key(spec.name, args) in flow.sent,
         only_address=not guarded or values_stand_in(flow.task, carried, known),

@@ -46,6 +46,8 @@ class ProposedCall:
     sends_to: str = ""
     """Where its arguments go outside this machine: a tool server, a machine of the fleet, the search engine. Empty:
     nowhere, or to `urls`."""
+    receiver: str = ""
+    """Who gets them there, if calls of the tool go to several."""
     from_task: bool = False
     """Every value of its arguments stands verbatim in the task."""
     sent_before: bool = False
@@ -68,6 +70,8 @@ class ProposedCall:
     @property
     def destination(self) -> str:
         """Where the call would go outside this machine, for people."""
+        if self.receiver:
+            return f"{self.receiver}, {self.sends_to}"
         return self.sends_to or ", ".join(dict.fromkeys(filter(None, map(host_of, self.urls)))) or self.commands_reach
 
     def from_workspace(self, path: str) -> str:

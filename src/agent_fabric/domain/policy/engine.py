@@ -90,9 +90,10 @@ class RulePolicy:
         """Decide whether a call may carry out what it carries, whatever it does there; None: nothing is against it."""
         from agent_fabric.domain.policy.outgoing import rule_outgoing  # noqa: PLC0415 - see above
         from agent_fabric.domain.policy.parts import Part  # noqa: PLC0415 - see above
+        from agent_fabric.domain.policy.run_grants import covered_calls  # noqa: PLC0415 - see above
 
         subject = call.command[:MAX_SUBJECT_CHARS] or call.tool
-        part = Part(subject=subject, alike=f"{call.tool} to {call.destination}")
+        part = Part(subject=subject, alike=covered_calls(call.tool, (), (call.destination,)))
         said = list(rule_outgoing(call, part, self.outgoing, self._trusted_domains()))
         return strictest(said) if said else None
 

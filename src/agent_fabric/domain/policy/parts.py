@@ -152,7 +152,8 @@ def _shown(call: ProposedCall) -> str:
 
 def _kind(call: ProposedCall) -> str:
     hosts = sorted({host for url in call.urls if (host := host_of(url))})
-    return covered_calls(" ".join(_named(call)), call.paths, hosts)
+    receivers = [call.receiver] if call.receiver else hosts
+    return covered_calls(" ".join(_named(call)), call.paths, receivers)
 
 
 def _named(call: ProposedCall) -> list[str]:

@@ -23,6 +23,7 @@ SEND_MESSAGE: Final = ToolSpec(
     ),
     effect=Effect.IDEMPOTENT,  # the outbox knows the call that it comes from
     sends_to="a person on a channel",
+    receiver_argument="to",
     trust=Trust.OWNER,
 )
 

@@ -76,7 +76,7 @@ def test_a_reading_command_with_private_data_of_elsewhere_asks(private: str) -> 
     assert (ruling.verdict, ruling.rule) == (Verdict.ASK, "private_data")
     assert private in ruling.reason
     assert "the machine web-1" in ruling.reason
-    assert ruling.alike == "node_run_command to the machine web-1, also after untrusted text"
+    assert ruling.alike == "every `node_run_command` to the machine web-1, also after untrusted text"
     assert judge(read(WEB_1, private), "node_read_file", path="/etc/hosts").verdict is Verdict.ASK
     assert judge(read(WEB_1, private), SERVED.name, text="x").verdict is Verdict.ASK
 
