@@ -186,3 +186,39 @@ async def test_a_chat_in_the_terminal_tells_it(tmp_path: Path) -> None:
         ended = await piped(server.command, TASK, "--pack", "engineering")
         assert ended.code == 4, ended.err
         assert is_marked(ended.out)
+
+
+STEPS = {
+    "name": "steps",
+    "version": "1.0.0",
+    "execution": {"continue_on_error": True},
+    "steps": [
+        {"id": "boot", "action": "run-command", "command": "sudo reboot"},
+        {"id": "build", "action": "run-command", "command": "make nothing"},
+        {"id": "say", "action": "run-command", "command": "echo rebooted"},
+    ],
+}
+
+
+async def test_steps_of_a_workflow_that_were_refused_or_failed_are_told(tmp_path: Path) -> None:
+    define(tmp_path, STEPS)
+    async with served(tmp_path, SCRIPT) as server:
+        shown = (await server.client.post(f"{WORKFLOWS}/steps/execute", json={}, timeout=PATIENCE_S)).json()
+        effects = shown["_meta"]["effects"]
+        assert [(each["what"], each["by"]) for each in effects["denied"]] == [("step 'boot': sudo reboot", "policy")]
+        assert [each["what"] for each in effects["failed"]] == ["step 'build': make nothing"]
+        assert effects["failed"][0]["why"].startswith("exit code 2")
+
+
+async def test_an_evaluation_tells_which_trials_were_not_done(tmp_path: Path) -> None:
+    case = {"id": "boot", "prompt": TASK, "check": "true"}
+    definition = {"name": "boots", "models": ["quality"], "packs": ["engineering"], "cases": [case]}
+    file = tmp_path / "boots.json"
+    file.write_text(json.dumps(definition))
+    async with served(tmp_path, SCRIPT) as server:
+        ended = await in_the_terminal(server, "eval", "run", str(file))
+        assert "completed, but not all was done: 1" in ended.out, ended.out + ended.err
+        assert LINE in ended.out
+        asked = await in_the_terminal(server, "eval", "show", "--last", "--json")
+        (trial,) = json.loads(asked.out)["trials"]
+        assert (trial["outcome"], trial["evidence"]) == ("refused", "unproven")

@@ -16,6 +16,7 @@ from agent_fabric.domain.messages import Message, Role, ToolCallRequest, Usage
 from agent_fabric.domain.model_events import PlainAnswerAccepted
 from agent_fabric.domain.outside import Outside
 from agent_fabric.domain.runs.actions import CallModel, Compact, Record
+from agent_fabric.domain.runs.effects import Effects, NotedCall, Outcome
 from agent_fabric.domain.runs.evolve import evolve
 from agent_fabric.domain.runs.state import RunState
 from agent_fabric.domain.runs.task import Profile, RunStatus
@@ -137,6 +138,29 @@ def test_a_turn_becomes_messages_and_other_runs_do_not() -> None:
         ("run-2", "assistant", "hi"),
     ]
     assert message_from(RUN, replace(created, session=""), turn.log[0]) is None
+
+
+def test_a_message_has_what_contradicts_it_above_its_words_and_its_sentences_in_their_new_places() -> None:
+    turn = end(Turn().begin().answer(text="hi"), said="I have pushed 12 commits.")
+    created, last = turn.log[0].body, turn.log[-1]
+    assert isinstance(created, RunCreated)
+    assert isinstance(last.body, RunCompleted)
+    said = "I have pushed 12 commits."
+    sentence = {"start": 0, "end": len(said), "events": [], "missing": ["12"]}
+    denied = NotedCall(what="git push `rm` **x**", by="ada", why="not today")
+    body = replace(
+        last.body,
+        payload={"summary": said, "sentences": [sentence]},
+        effects=Effects(denied=(denied,)),
+        outcome=Outcome.REFUSED,
+    )
+    message = message_from(RUN, created, last._replace(body=body))
+    assert message is not None
+    assert message.content.startswith("Not done:\n\n- `denied by ada: git push 'rm' **x** (not today)`")
+    (moved,) = message.metadata["sentences"]
+    assert message.content[moved["start"] : moved["end"]] == said
+    assert message.metadata["outcome"] == "refused"
+    assert message.metadata["effects"]["denied"][0]["by"] == "ada"
 
 
 def test_titles_have_sixty_characters_at_most() -> None:
