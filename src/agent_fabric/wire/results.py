@@ -119,7 +119,7 @@ def result_object(result: RunResult, run_dir: str) -> dict[str, Any]:
     """
     final = {"action": "final"} if result.status is RunStatus.COMPLETED else {}
     meta = {**META.dump(result), "run_dir": run_dir}
-    if result.effects.open:
+    if result.effects.open and result.status.settled:  # else it may still be done
         meta["not_done"] = [*open_lines(result.effects)]
     shown: dict[str, Any] = {**final, **result.payload, "_meta": meta}
     shown.pop("error", None)

@@ -374,7 +374,9 @@ def summary(result: RunResult, in_doubt: Collection[str] = (), *, served: bool =
             head = f"{styled(result.status.value, 'red', out)} · {used}"
         case _:
             head = f"{styled(result.status.value, 'yellow', out)} · {used}"
-    lines = ["", head, *warning_lines(result.effects, result.outcome, out)]
+    lines = ["", head]
+    if result.status.settled:  # else it may still be done
+        lines += warning_lines(result.effects, result.outcome, out)
     text = str(result.payload.get("summary", "")).strip()
     if text:
         lines += ["", plain_lines(text)]

@@ -54,7 +54,8 @@ def workflow_summary(
     effects = EFFECTS.load(meta["effects"]) if meta.get("effects") else NO_EFFECTS
     outcome = Outcome(meta["outcome"]) if meta.get("outcome") else None
     lines = ["", f"{styled(status, _STYLES.get(status, 'yellow'), stream)} · {_counts(shown)}"]
-    lines += warning_lines(effects, outcome, stream)
+    if RunStatus(meta["status"]).settled:
+        lines += warning_lines(effects, outcome, stream)
     lines += _values(shown, stream)
     lines += effect_texts(effects, stream, files=True)
     told = {call.what.partition("'")[2].partition("'")[0] for call in effects.open if call.what.startswith("step '")}
