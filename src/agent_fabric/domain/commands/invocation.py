@@ -80,16 +80,17 @@ class Invocation:
     """It stands inside something else, so its status does not simply decide that of the line."""
     fed_by: "tuple[Invocation, ...]" = field(default=(), compare=False, repr=False)
     """Commands of the line whose output it may take. Known for those that `started_by` returns."""
+    name: str = field(init=False, compare=False, repr=False)
+    """The program without its folder."""
+
+    def __post_init__(self) -> None:
+        # Every table of the policy asks for it.
+        object.__setattr__(self, "name", self.program.rpartition("/")[2])
 
     @property
     def program(self) -> str:
         """The first word as written, with its folder if it has one; empty if there is none."""
         return self.words[0] if self.words else ""
-
-    @property
-    def name(self) -> str:
-        """The program without its folder."""
-        return self.program.rpartition("/")[2]
 
     @property
     def dynamic(self) -> bool:

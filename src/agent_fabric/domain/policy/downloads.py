@@ -21,9 +21,14 @@ _SUBSTITUTION: Final = ("$(", "`", "<(", "/dev/stdin", "/dev/fd/", "/proc/self/f
 _SAVES: Final = re.compile(r"-[A-Za-z]*[oO](?P<value>.*)|--output(?:-document)?(?:=(?P<long>.*))?", re.DOTALL)
 
 
+def downloads_in(found: Sequence[Invocation]) -> list[Invocation]:
+    """Return the commands of a line that download something."""
+    return [each for each in found if each.name in _DOWNLOADS]
+
+
 def runs_download(invocation: Invocation, found: Sequence[Invocation]) -> bool:
     """Tell whether a command runs something that another one of its line downloads."""
-    downloads = [each for each in found if each.name in _DOWNLOADS]
+    downloads = downloads_in(found)
     if not downloads or not invocation.words or invocation.name in _DOWNLOADS:
         return False
     passed_on = [each for each in found if any(feed.name in _DOWNLOADS for feed in each.fed_by)]

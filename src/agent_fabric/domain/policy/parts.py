@@ -9,7 +9,7 @@ from agent_fabric.domain.commands.invocation import Invocation, UnparsableComman
 from agent_fabric.domain.commands.wrappers import started_by
 from agent_fabric.domain.policy.calls import ProposedCall
 from agent_fabric.domain.policy.command_tools import changes_folder
-from agent_fabric.domain.policy.downloads import runs_download
+from agent_fabric.domain.policy.downloads import downloads_in, runs_download
 from agent_fabric.domain.policy.environment import changes_programs, changes_variables, set_otherwise
 from agent_fabric.domain.policy.followed_line import FollowedLine
 from agent_fabric.domain.policy.hosts import host_of
@@ -88,6 +88,7 @@ def _commands(command: str) -> tuple[Part, ...]:
         if redirect.writes_file
     )
     exactly = exact_line(command, found)
+    loads = bool(downloads_in(found))
     parts = tuple(
         Part(
             left_for=left_for,
@@ -96,7 +97,7 @@ def _commands(command: str) -> tuple[Part, ...]:
             written=written,
             removes=removes,
             reads=reads,
-            runs_download=runs_download(invocation, found),
+            runs_download=loads and runs_download(invocation, found),
             subject=_short(_text(invocation)),
             invocation=invocation,
             sets=sets,
