@@ -3,9 +3,10 @@
 import json
 import sys
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TextIO
 
-from agent_fabric.domain.runs.effects import NO_EFFECTS, Outcome
+from agent_fabric.domain.runs.effects import NO_EFFECTS, Effects, Outcome
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.interfaces.cli.approval_card import going_on, how_to_answer
 from agent_fabric.interfaces.cli.durations import moment
@@ -55,11 +56,10 @@ def workflow_summary(
     outcome = Outcome(meta["outcome"]) if meta.get("outcome") else None
     lines = ["", f"{styled(status, _STYLES.get(status, 'yellow'), stream)} · {_counts(shown)}"]
     if RunStatus(meta["status"]).settled:
-        lines += warning_lines(effects, outcome, stream)
+        lines += warning_lines(_not_of_steps(effects), outcome, stream)
     lines += _values(shown, stream)
     lines += effect_texts(effects, stream, files=True)
-    told = {call.what.partition("'")[2].partition("'")[0] for call in effects.open if call.what.startswith("step '")}
-    failed = [each for each in shown["step_results"] if each["status"] == "failed" and str(each["step_id"]) not in told]
+    failed = [each for each in shown["step_results"] if each["status"] == "failed"]
     lines += [
         laid_out(
             f"{styled('failed:', 'red', stream)} {plain(each['step_id'])}: {one_line(each['error'] or '')}",
@@ -77,6 +77,11 @@ def workflow_summary(
     files = f"fabric files {meta['run_id']}" if served else plain(meta["workspace"])
     lines += [f"files: {files}", f"log:   fabric logs show {meta['run_id']}"]
     return "\n".join(lines) + "\n"
+
+
+def _not_of_steps(effects: Effects) -> Effects:
+    """Return the effects without failures of the workflow's own steps: each of these has a line of its own."""
+    return replace(effects, failed=tuple(call for call in effects.failed if call.run_id is not None))
 
 
 def how_to_go_on(
