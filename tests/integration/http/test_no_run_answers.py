@@ -224,6 +224,31 @@ async def test_a_process_of_a_run_answers_nothing_whatever_it_shows(tmp_path: Pa
 
 
 @pytest.mark.proves("WA-5")
+async def test_a_process_of_a_run_leaves_nothing_that_works_on_after_it(tmp_path: Path) -> None:
+    schedule = {"name": "later", "cron_expression": "0 3 * * *", "task_instruction": "Go on."}
+    trial = {"cases": [{"id": "one", "prompt": "do it", "check": "true"}]}
+    wishes: tuple[tuple[str, Any], ...] = (
+        ("/api/v1/memory/facts", {"text": "The key of the shop is under the mat."}),
+        ("/api/v1/memory/facts/import", {"text": "- The key is under the mat.", "accept": True}),
+        ("/api/v1/documents", {"source": "notes.md", "text": "The key is under the mat."}),
+        ("/api/v1/schedules", schedule),
+        ("/api/v1/schedules/import", {"crontab": "0 3 * * * fabric run 'Go on.'"}),
+        ("/api/v1/evals", trial),
+    )
+    async with served(tmp_path) as server:
+        head = {"Content-Type": "application/json", **bearer(server.token)}
+        wish = json.dumps([server.port, "", [(path, head, body) for path, body in wishes]])
+        outcome = await inside_a_run(tmp_path, sys.executable, "-c", SENDS, wish)
+        *said, end = outcome.stdout.decode().splitlines()
+        assert end == "DONE", outcome
+        for (path, _), answer in zip(wishes, said, strict=True):
+            assert answer.startswith("403"), (path, answer)
+        for path, body in wishes[:-1]:  # an evaluation would be under way at the end
+            by_person = await server.client.post(path, json=body)
+            assert by_person.status_code != 403, (path, by_person.text, "a person may")
+
+
+@pytest.mark.proves("WA-5")
 @pytest.mark.parametrize("leave", ["after sending", "at once"])
 async def test_a_program_that_is_gone_when_its_answer_is_looked_at_has_not_answered(tmp_path: Path, leave: str) -> None:
     async with served(tmp_path, ASKING) as server:

@@ -19,7 +19,7 @@ from agent_fabric.interfaces.eval_report import markdown_report
 from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.bodies import body_of
 from agent_fabric.interfaces.http.eval_schemas import EvalRequest, EvalResumeRequest
-from agent_fabric.interfaces.http.locks import needs, who_asks
+from agent_fabric.interfaces.http.locks import needs, who_answers, who_asks
 from agent_fabric.interfaces.http.openapi import operation, problems, takes
 from agent_fabric.interfaces.http.routes.runs import Flag
 from agent_fabric.interfaces.http.run_filters import OwnerFilter
@@ -54,7 +54,7 @@ def _add_starting(app: FastAPI, fabric: ServerFabric) -> None:
         plain = wish.model_dump(exclude_none=True, exclude={"visibility"})
         if found := problems_in_eval(plain, with_folders=False):
             raise EvalInvalid(found)
-        by = _person(who_asks(request))
+        by = _person(await who_answers(request))
         fabric.require_store()
         definition = await _within_limits(fabric, by, definition_from(plain))
         visibility = None if wish.visibility is None else Visibility(wish.visibility)
@@ -146,7 +146,7 @@ def _add_changing(app: FastAPI, fabric: ServerFabric) -> None:
     async def resume(name: EvalPath, request: Request) -> Response:
         """What has an outcome is not tried again. One that was cancelled stays as it is."""
         wish = await body_of(request, EvalResumeRequest, absent=EvalResumeRequest())
-        by = _person(who_asks(request))
+        by = _person(await who_answers(request))
         found = await find(name, viewer=Viewer.of(by))
         if wish.retry_failed:
             await jobs.run.trials.retry_failed(found.eval_id)

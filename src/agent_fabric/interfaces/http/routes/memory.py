@@ -27,7 +27,7 @@ from agent_fabric.domain.runs.task import RunResult, Task
 from agent_fabric.infrastructure.observability.operations_log import operations_log
 from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.bodies import body_of
-from agent_fabric.interfaces.http.locks import needs, who_asks
+from agent_fabric.interfaces.http.locks import needs, who_answers, who_asks
 from agent_fabric.interfaces.http.memory_schemas import (
     DocumentRequest,
     FactChange,
@@ -157,7 +157,7 @@ def _add_documents(app: FastAPI, fabric: ServerFabric, lazy: LazyMemory) -> None
         It is found by its words at once. A run, which the answer names, makes its vectors; `state` says how far it is.
         """
         wish = await body_of(request, DocumentRequest)
-        by = who_asks(request)
+        by = await who_answers(request)
         require_person(by)
         if wish.url is not None:
             return await _add_page(fabric, lazy, request, wish)
@@ -193,7 +193,7 @@ def _add_documents(app: FastAPI, fabric: ServerFabric, lazy: LazyMemory) -> None
     )
     async def erase(document_id: DocumentPath, request: Request, runs: WithRuns = False) -> Response:
         """Text, words and vectors are erased; only its owner can do that. Says which logs still hold passages."""
-        owner = _person(request)
+        owner = await _person(request)
         done = await lazy.memory.forget_document(document_id, by=owner, viewer=_own(request))
         if runs:
             left = await lazy.memory.remove_remains(done.left, owner=owner, by=who_asks(request).name)
@@ -257,7 +257,7 @@ def _add_changes_of_facts(app: FastAPI, lazy: LazyMemory) -> None:
     async def remember(request: Request) -> Response:
         """On the word of the person who asks. Runs cannot do this: they propose."""
         wish = await body_of(request, FactRequest)
-        owner, kind = _person(request), FactKind(wish.kind or FactKind.FACT)
+        owner, kind = await _person(request), FactKind(wish.kind or FactKind.FACT)
         return json_answer(
             FACT.dump(await lazy.memory.remember(wish.text, by=owner, kind=kind, pinned=wish.pinned)), 201
         )
@@ -270,7 +270,7 @@ def _add_changes_of_facts(app: FastAPI, lazy: LazyMemory) -> None:
         """What was in use waits for a review, unless `accept` vouches for the file. Doing it again changes nothing."""
         wish = await body_of(request, FactsImport)
         made = await lazy.memory.import_facts(
-            wish.text, owner=_person(request), source=wish.source or "an import", vouched=wish.accept
+            wish.text, owner=await _person(request), source=wish.source or "an import", vouched=wish.accept
         )
         return json_answer(IMPORTED.dump(imported_facts(made)))
 
@@ -281,7 +281,7 @@ def _add_changes_of_facts(app: FastAPI, lazy: LazyMemory) -> None:
     async def review(fact_id: FactPath, request: Request) -> Response:
         """Accept or reject what a run proposes, or say that a fact still holds."""
         wish = await body_of(request, FactReview)
-        owner, viewer = _person(request), _own(request)
+        owner, viewer = await _person(request), _own(request)
         match wish.decision:
             case "accept":
                 fact = await lazy.memory.review.accept(fact_id, by=owner, viewer=viewer, replaces=wish.replaces or "")
@@ -300,7 +300,7 @@ def _add_changes_of_facts(app: FastAPI, lazy: LazyMemory) -> None:
     async def change(fact_id: FactPath, request: Request) -> Response:
         """A new text makes a new fact, which replaces the old one."""
         wish = await body_of(request, FactChange)
-        owner, viewer = _person(request), _own(request)
+        owner, viewer = await _person(request), _own(request)
         fact = await lazy.memory.store.facts.find(fact_id, viewer=viewer)
         if wish.text is not None:
             fact = await lazy.memory.remember(
@@ -329,7 +329,7 @@ def _add_changes_of_facts(app: FastAPI, lazy: LazyMemory) -> None:
         runs: WithRuns = False,
     ) -> Response:
         """Says which answers rest on it, and which logs still hold it."""
-        owner = _person(request)
+        owner = await _person(request)
         if runs and not erase:
             raise InvalidInputs("Runs are deleted only for a fact that is erased", hint="Add `erase=true`.")
         done = await lazy.memory.review.forget(fact_id, by=owner, viewer=_own(request), erase=erase)
@@ -391,13 +391,13 @@ def require_person(by: Principal) -> None:
         )
 
 
-def _person(request: Request) -> str:
+async def _person(request: Request) -> str:
     """Return the person who asks.
 
     Raises:
-        Forbidden: a run does.
+        Forbidden: a run does, or a program that it has started.
     """
-    by = who_asks(request)
+    by = await who_answers(request)
     require_person(by)
     return owner_of(by)
 

@@ -15,7 +15,7 @@ from agent_fabric.domain.ownership import Viewer, Visibility
 from agent_fabric.infrastructure.automation.cronsim_walls import read_cron
 from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.bodies import body_of
-from agent_fabric.interfaces.http.locks import who_asks
+from agent_fabric.interfaces.http.locks import who_answers, who_asks
 from agent_fabric.interfaces.http.openapi import operation, takes
 from agent_fabric.interfaces.http.schedule_schemas import (
     BackfillRequest,
@@ -147,7 +147,7 @@ def _add_changing(app: FastAPI, fabric: ServerFabric) -> None:
         """It fires from now on. Its runs belong to the caller, with the rights that the caller has now."""
         wish = await body_of(request, ScheduleRequest)
         fabric.require_store()
-        made = await manage.add(wish.model_dump(exclude_unset=True), by=who_asks(request))
+        made = await manage.add(wish.model_dump(exclude_unset=True), by=await who_answers(request))
         return json_answer(await schedule_object(made, store.overview), 201, {"location": f"{BASE}/{made.id}"})
 
     @app.post(
@@ -168,7 +168,7 @@ def _add_changing(app: FastAPI, fabric: ServerFabric) -> None:
         fabric.require_store()
         done = await fabric.automation.import_crontab(
             wish.crontab,
-            by=who_asks(request),
+            by=await who_answers(request),
             timezone=wish.timezone or "",
             system=wish.system,
             dry_run=wish.dry_run,
@@ -176,7 +176,7 @@ def _add_changing(app: FastAPI, fabric: ServerFabric) -> None:
         return json_answer(CRONTAB.dump(done), 201)
 
     async def change(request: Request, name: str, wish: dict[str, Any]) -> Response:
-        who = who_asks(request)
+        who = await who_answers(request)
         found = await _found(fabric, who, name)
         changed = await manage.change(found, wish, by=who)
         return json_answer(await schedule_object(changed, store.overview))
@@ -212,7 +212,7 @@ def _add_changing(app: FastAPI, fabric: ServerFabric) -> None:
     @app.delete(ONE, **operation("schedules", Scope.RUNS, "Remove a schedule", SCHEDULE, fails=[404, 503, 507]))
     async def remove(name: NamePath, request: Request) -> Response:
         """What it has started goes on. Its firings stay."""
-        who = who_asks(request)
+        who = await who_answers(request)
         found = await _found(fabric, who, name)
         await manage.remove(found, by=who)
         return json_answer(SCHEDULE.dump(found))
@@ -225,7 +225,7 @@ def _add_firing(app: FastAPI, fabric: ServerFabric) -> None:
     )
     async def fire(name: NamePath, request: Request) -> Response:
         """Whatever its rule says, and also while it is paused."""
-        who = who_asks(request)
+        who = await who_answers(request)
         found = await _found(fabric, who, name)
         await _count_start(fabric, who)
         run_id = await fabric.automation.manage.fire(found, by=who)
@@ -245,7 +245,7 @@ def _add_firing(app: FastAPI, fabric: ServerFabric) -> None:
     )
     async def backfill(name: NamePath, request: Request) -> Response:
         """Queue every instant of the period that was not fired; they are started one after another."""
-        wish, who = await body_of(request, BackfillRequest), who_asks(request)
+        wish, who = await body_of(request, BackfillRequest), await who_answers(request)
         found = await _found(fabric, who, name)
         await _count_start(fabric, who)
         done = await fabric.automation.backfill(
@@ -265,7 +265,7 @@ def _add_firing(app: FastAPI, fabric: ServerFabric) -> None:
     )
     async def withdraw(name: NamePath, request: Request) -> Response:
         """What waits to be made up for is skipped. Runs that were started go on."""
-        who = who_asks(request)
+        who = await who_answers(request)
         done = await fabric.automation.backfill.withdraw(await _found(fabric, who, name), by=who)
         return json_answer(WITHDRAWN.dump(done))
 
