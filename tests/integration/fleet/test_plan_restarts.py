@@ -97,6 +97,7 @@ async def test_a_plan_with_a_machine_that_is_away_ends_incomplete_and_the_comman
         async with light_processes(hub.url, 1, token):
             await until_online(hub.client, 1)
             plan = await begin(hub.client, [1, 1])
+            await until_ended(hub.client, plan)  # it begins when its run has heard of the approval
             away = replace(fabric, server=hub.url)
             shown = await away("fleet", "show", plan["id"], "--wait")
             listed = await away("fleet", "list")
