@@ -118,12 +118,13 @@ def _serve(line: socket.socket, folders: tuple[str, ...]) -> None:
     _, files, _, _ = socket.recv_fds(line, 1, 1)
     if not files:
         return
-    waiting = select.poll()
-    waiting.register(files[0], select.POLLIN)
-    while True:
-        if any(event & select.POLLHUP for _, event in waiting.poll()):  # nobody is left who could ask
-            return
-        _answer_one(files[0], folders)
+    try:
+        waiting = select.poll()
+        waiting.register(files[0], select.POLLIN)
+        while not any(event & select.POLLHUP for _, event in waiting.poll()):  # then nobody is left who could ask
+            _answer_one(files[0], folders)
+    finally:
+        os.close(files[0])  # whoever asks now, or waits, is told by the kernel that there is no such call
 
 
 def _answer_one(listener: int, folders: tuple[str, ...]) -> None:
