@@ -226,6 +226,38 @@ async def test_a_machine_cannot_take_a_name_that_means_others_or_change_what_it_
             assert (kept["status"], kept["result"]["stdout"]) == ("success", "first")
 
 
+async def test_what_a_machine_says_about_itself_is_bounded_and_has_known_fields_only(tmp_path: Path) -> None:
+    async with served(tmp_path) as server:
+        machine = await joined(server, "web")
+        long = "x" * 5_000
+        async with machine.connected() as peer:
+            about = {"public_key": machine.key.public, "nonce": "n", "uid": 0, "floor": {}, "version": long}
+            told = {"agent_id": machine.agent_id, "node": about, "labels": {"role": "db"}, "name": "other"}
+            told |= {"os_info": {f"fact{number}": long for number in range(40)} | {"hostname": "\x1b]0;x\x07"}}
+            told |= {"mcp_servers": [5, None, {"name": long, "command": long, "env": {"TOKEN": "hidden"}}] * 8}
+            told |= {"capabilities": {"native_tools": [long] * 20}}
+            challenge = (await peer.call("agent.identify", told, timeout_s=10))["challenge"]
+            await machine.prove(peer, challenge)
+            await until_status(server.client, "web", "online")
+            shown = await server.client.get("/api/v1/nodes/web")
+            assert len(shown.content) < 40_000
+            assert (shown.json()["name"], shown.json()["labels"]) == ("web", {})
+            assert "hidden" not in shown.text
+            assert (await server.client.get("/api/v1/nodes?selector=role=db")).json() == {"nodes": []}
+        await until_status(server.client, "web", "offline")
+
+
+async def test_a_schedule_for_somebody_elses_chat_is_refused_when_it_is_made(tmp_path: Path) -> None:
+    async with served(tmp_path) as server:
+        eve = await person(server, "eve", "operator")
+        wish = {"name": "x", "cron_expression": "0 8 * * *", "target_kind": "channel", "task_instruction": "Hello"}
+        for target, status in (("ann@telegram", 403), ("eve@telegram", 201)):
+            made = await ask(server, eve, "POST", "/api/v1/schedules", {**wish, "target": target})
+            assert made.status_code == status, made.text
+        moved = await ask(server, eve, "PATCH", "/api/v1/schedules/x", {"target": "ann@telegram"})
+        assert moved.status_code == 403
+
+
 async def test_saying_the_same_or_the_opposite_tells_nothing_about_what_others_remember(tmp_path: Path) -> None:
     async with served(tmp_path) as server:
         ada, eve = await person(server, "ada", "member"), await person(server, "eve", "member")

@@ -29,7 +29,7 @@ from agent_fabric.domain.automation.schedule import (
 from agent_fabric.domain.errors import ConfigError, Forbidden, InvalidInputs
 from agent_fabric.domain.identity import Principal, Scope
 from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.ownership import owner_of
+from agent_fabric.domain.ownership import LOCAL_OWNER, owner_of
 
 _RULE = ("cron_expression", "timezone", "starts_at", "ends_at")
 _PLAIN = (
@@ -243,6 +243,12 @@ def require_scope_for_target(schedule: Schedule, by: Principal) -> None:
     """
     if schedule.target_kind is TargetKind.NODE_COMMAND and not by.may(Scope.NODES):
         raise Forbidden("A schedule for a machine needs the scope 'nodes'", hint="Ask an admin, or an operator.")
+    user, _, channel = schedule.target.rpartition("@")
+    if schedule.target_kind is TargetKind.CHANNEL and schedule.owner not in (LOCAL_OWNER, f"user:{user}") and user:
+        raise Forbidden(
+            f"A schedule of {schedule.owner} writes only to them, not to {user!r}",
+            hint=f"Set the target to {channel!r}.",
+        )
 
 
 def _require_target(schedule: Schedule) -> None:

@@ -20,6 +20,7 @@ from agent_fabric.domain.identity import Kind, Principal
 MAX_LIFETIME_S = 30 * 86_400.0
 MAX_USES = 10_000
 _MAX_TEXT = 200
+_MAX_FACTS = 100
 
 
 class Invited(NamedTuple):
@@ -117,7 +118,8 @@ class JoinNode:
 
 def machine_of(os_info: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a machine says about itself as columns of its node."""
-    told = {str(key)[:_MAX_TEXT]: value for key, value in os_info.items() if isinstance(value, str | int | float)}
+    plain = [(key, value) for key, value in os_info.items() if isinstance(value, str | int | float)]
+    told = {str(key)[:_MAX_TEXT]: value for key, value in plain[:_MAX_FACTS]}
     total = told.get("memory_total")
     return {
         "hostname": str(told.get("hostname", ""))[:_MAX_TEXT],

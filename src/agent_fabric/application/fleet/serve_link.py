@@ -244,5 +244,11 @@ def _reported(params: Mapping[str, Any], told: Mapping[str, Any]) -> dict[str, A
         "quorum": told.get("quorum") if isinstance(told.get("quorum"), int) else 1,
         "file_transfer": flags.get("file_transfer") is True,
         "pty_support": flags.get("pty_support") is True,
-        "mcp_servers": servers[:100] if isinstance(servers, list) else [],
+        "mcp_servers": [_server(each) for each in servers[:100]] if isinstance(servers, list) else [],
     }
+
+
+def _server(told: object) -> dict[str, str]:
+    """Return the name of a tool server and how it is reached; whatever else a node says about it is not kept."""
+    about = told if isinstance(told, Mapping) else {}
+    return {key: str(about.get(key, ""))[:100] for key in ("name", "transport")}
