@@ -91,6 +91,32 @@ async def test_a_token_for_scripts_opens_no_page_and_changes_no_password(tmp_pat
             assert (await page.client.put("/api/v1/me/password", json=new, headers=page.both)).status_code == 204
 
 
+async def test_a_token_that_may_less_changes_nothing_that_is_done_with_more_rights(tmp_path: Path) -> None:
+    async with served(tmp_path, obeying) as server:
+        bob = await person(server, "bob", "operator")
+        limited = await server.client.post("/api/v1/users/bob/tokens", json={"scopes": ["runs", "tools:none"]})
+        script = bearer(limited.json()["access_token"])
+        session = (await ask(server, bob, "POST", SESSIONS, {"pack": "engineering"})).json()["id"]
+        first = await turn(server, bob, session, "slowly", wait=False)
+        queued = {"sent by bob": bob, "write by a script": script}
+        for content, who in queued.items():
+            said = await ask(server, who, "POST", f"{SESSIONS}/{session}/messages", {"content": content})
+            path = f"{SESSIONS}/{session}/messages/{said.json()['message_id']}"
+            changed = await ask(server, script, "PATCH", path, {"content": "write it"})
+            assert changed.status_code == (403 if who is bob else 200), changed.text
+        assert (await ask(server, bob, "PATCH", path, {"content": "write this"})).status_code == 200
+        await ask(server, bob, "POST", f"{SESSIONS}/{session}/stop", {"withdraw": True})
+        await server.settled(first)
+
+        wish = {"name": "x", "cron_expression": "0 8 * * *", "task_instruction": "hello", "agent_id": "engineering"}
+        assert (await ask(server, bob, "POST", "/api/v1/schedules", wish)).status_code == 201
+        changed = await ask(server, script, "PATCH", "/api/v1/schedules/x", {"task_instruction": "write it"})
+        assert changed.status_code == 200, changed.text
+        fired = (await ask(server, bob, "POST", "/api/v1/schedules/x/fire")).json()["run_id"]
+        await server.settled(fired)
+        assert '"rule":"scope"' in (await ask(server, bob, "GET", f"/runs/{fired}/events")).text
+
+
 @pytest.mark.slow
 async def test_a_stream_ends_within_seconds_when_what_it_shows_is_made_private(tmp_path: Path) -> None:
     async with served(tmp_path, obeying) as server:

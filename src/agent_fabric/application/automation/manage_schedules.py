@@ -97,7 +97,7 @@ class ManageSchedules:
         return schedule
 
     async def change(self, schedule: Schedule, wish: Mapping[str, Any], *, by: Principal) -> Schedule:
-        """Change a schedule, and return it.
+        """Change a schedule, and return it. What its owner has changed is done with the rights that they showed for it.
 
         Raises:
             InvalidInputs, ConfigError: it cannot be carried out so.
@@ -109,6 +109,8 @@ class ManageSchedules:
             changed = self._changed(replace(schedule, revision=schedule.revision + 1), wish, now)
             require_scope_for_target(changed, by)
             if set(wish) - {"is_active"}:
+                if owner_of(by) == changed.owner != LOCAL_OWNER:
+                    changed = replace(changed, user_scopes=tuple(sorted(by.scopes)))
                 await self.require_startable(changed)
             paused = "" if changed.is_active else by.name
             changed = replace(changed, paused_by=paused)

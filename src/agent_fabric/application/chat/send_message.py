@@ -8,7 +8,7 @@ from agent_fabric.application.ports.chat import MessageQueue, SessionMessages, S
 from agent_fabric.application.ports.clock import Clock, IdSource
 from agent_fabric.domain.chat import ChatMessage, QueuedMessage, Session, question_id
 from agent_fabric.domain.errors import Forbidden, InvalidInputs, SessionMoved
-from agent_fabric.domain.identity import Principal
+from agent_fabric.domain.identity import Principal, known_scopes, narrow_scopes
 from agent_fabric.domain.ids import RunId, SessionId
 from agent_fabric.domain.ownership import owner_of
 from agent_fabric.domain.runs.task import Quoted
@@ -105,9 +105,10 @@ class SendMessage:
         return message
 
     async def change(self, session: Session, message_id: str, content: str, *, by: Principal) -> QueuedMessage:
-        """Change a message that waits for its turn.
+        """Change a message that waits for its turn. It is done with the rights that it was sent with.
 
         Raises:
+            Forbidden: those are more than the caller has.
             MessageSent: its turn has begun.
             MessageNotFound: there is none with this id.
         """
@@ -115,6 +116,11 @@ class SendMessage:
         if not content.strip():
             raise InvalidInputs("The message is empty", hint="Withdraw it instead.")
         waiting = {each.message_id: each for each in await self.queue.list(session.session_id)}
+        sent_with = known_scopes(waiting[message_id].asked["scopes"]) if message_id in waiting else frozenset()
+        if narrow_scopes(sent_with, by.scopes) != sent_with:
+            raise Forbidden(
+                "The message was sent with more rights than you show now", hint="Withdraw it, and send yours."
+            )
         await self.queue.change(session.session_id, message_id, content)
         return replace(waiting[message_id], content=content, problem="")
 
