@@ -258,7 +258,12 @@ async def test_what_a_machine_says_about_itself_is_bounded_and_has_known_fields_
         long = "x" * 5_000
         async with machine.connected() as peer:
             about = {"public_key": machine.key.public, "nonce": "n", "uid": 0, "floor": {}, "version": long}
-            told = {"agent_id": machine.agent_id, "node": about, "labels": {"role": "db"}, "name": "other"}
+            told: dict[str, Any] = {
+                "agent_id": machine.agent_id,
+                "node": about,
+                "labels": {"role": "db"},
+                "name": "other",
+            }
             told |= {"os_info": {f"fact{number}": long for number in range(40)} | {"hostname": "\x1b]0;x\x07"}}
             told |= {"mcp_servers": [5, None, {"name": long, "command": long, "env": {"TOKEN": "hidden"}}] * 8}
             told |= {"capabilities": {"native_tools": [long] * 20}}
