@@ -14,6 +14,7 @@ from agent_fabric.application.automation.explain_schedule import ExplainSchedule
 from agent_fabric.application.automation.fire_schedules import LOOK_EVERY_S, FireSchedules
 from agent_fabric.application.automation.import_crontab import ImportCrontab
 from agent_fabric.application.automation.manage_schedules import ManageSchedules
+from agent_fabric.application.automation.owner_rights import NarrowToOwner
 from agent_fabric.application.automation.rearm_intervals import RearmIntervals
 from agent_fabric.application.automation.replay_letter import BusLetters, ReplayTrigger, SettleLetters
 from agent_fabric.application.automation.send_messages import SendMessages
@@ -192,7 +193,9 @@ def build_automation(  # noqa: PLR0913 - each is a part that only some callers j
     store, home = local.records.storage.automation, root.absolute().parent
     heard: Bus = InProcessBus() if bus is None else bus
     caps = None if limits is None else limits.caps
-    make_task = ScheduledTasks(workflows, home, caps, local.records.storage.nodes.find)
+    storage = local.records.storage
+    rights = NarrowToOwner(storage.users, storage.api_keys, clock)
+    make_task = ScheduledTasks(workflows, home, caps, storage.nodes.find, rights)
     watch = WatchSensors(
         store=store.sensors,
         task_for=TriggeredTasks(workflows, home, caps),

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from agent_fabric.application.automation.owner_rights import NarrowToOwner
 from agent_fabric.application.channels.conversations import Conversations
 from agent_fabric.application.channels.manage_people import ManagePeople
 from agent_fabric.application.ports.channels import PendingTurn
@@ -30,6 +31,7 @@ class ScheduledSaying:
         Raises:
             FabricError: it cannot be said.
         """
+        schedule = await NarrowToOwner(self.storage.users, self.storage.api_keys, self.storage.clock)(schedule)
         if schedule.target_kind is not TargetKind.CHANNEL:
             await ScheduledChat(self.chat)(schedule, run_id)
             return
@@ -38,7 +40,7 @@ class ScheduledSaying:
         people = ManagePeople(store.people, self.storage.users, store.outbox, self.storage.clock)
         by = await people.principal(person.sender)
         assert by is not None, "the person was just found"
-        if schedule.owner != LOCAL_OWNER:  # with the rights that they had when they made it, as in other sessions
+        if schedule.owner != LOCAL_OWNER:  # with the rights of the schedule, as in other sessions
             by = Principal(by.name, by.kind, known_scopes(schedule.user_scopes) - {Scope.ADMIN})
         held = Conversations(store, chat.sessions, chat.manage)
         session = await held.open(person.place, person.sender, by, f"schedule {run_id}", schedule.name)

@@ -8,6 +8,7 @@ from typing import Any, Final, assert_never
 
 from agent_fabric.application.agents.agent_task import task_for_agent
 from agent_fabric.application.agents.brief_agent import brief_for
+from agent_fabric.application.automation.owner_rights import OwnerRights
 from agent_fabric.application.automation.retryable_tasks import require_retryable
 from agent_fabric.application.fleet.fleet_policy import NODE_RUN
 from agent_fabric.application.ports.workflows import SoundWorkflow
@@ -51,14 +52,19 @@ class ScheduledTasks:
     """What runs of others than the folder's owner may use at most."""
     find_machine: Callable[[str], Awaitable[object | None]] | None = None
     """Finds an enrolled machine by its name or id."""
+    rights: OwnerRights | None = None
+    """What owners of schedules may still have done; None: only the folder's owner has some."""
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def __call__(self, schedule: Schedule) -> Task:
         """Return what a schedule's run is asked to do.
 
         Raises:
+            Forbidden: its owner may do nothing here any more.
             FabricError: there is no such workflow, agent, pack, model or machine, or its inputs do not fit.
         """
+        if self.rights is not None:
+            schedule = await self.rights(schedule)
         if schedule.target_kind is TargetKind.AGENT and not schedule.target:
             return self._owned(schedule, self._instruction(schedule))
         if schedule.target_kind is TargetKind.NODE_COMMAND:
@@ -134,7 +140,7 @@ class ScheduledTasks:
         )
 
     def _owned(self, schedule: Schedule, task: Task) -> Task:
-        """Return the task as that of the schedule's owner, with the rights that they had when they made it."""
+        """Return the task as that of the schedule's owner, with the rights that they have."""
         if schedule.on_doubt is OnDoubt.RETRY:
             require_retryable(task)
         task = replace(

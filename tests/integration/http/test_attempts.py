@@ -117,6 +117,23 @@ async def test_a_token_that_may_less_changes_nothing_that_is_done_with_more_righ
         assert '"rule":"scope"' in (await ask(server, bob, "GET", f"/runs/{fired}/events")).text
 
 
+async def test_a_schedule_has_no_more_rights_than_its_owner_has_left(tmp_path: Path) -> None:
+    async with served(tmp_path, obeying) as server:
+        bob, path = await person(server, "bob", "operator"), "/api/v1/schedules/x"
+        wish = {"name": "x", "cron_expression": "0 8 * * *", "task_instruction": "write it", "agent_id": "engineering"}
+        assert (await ask(server, bob, "POST", "/api/v1/schedules", wish)).status_code == 201
+        less = {"role": "member", "scopes": ["tools:none"]}
+        assert (await server.client.patch("/api/v1/users/bob", json=less)).status_code == 200
+        fired = (await server.client.post(f"{path}/fire")).json()["run_id"]
+        await server.settled(fired)
+        assert '"rule":"scope"' in (await server.client.get(f"/runs/{fired}/events")).text
+        assert (await server.client.patch("/api/v1/users/bob", json={"disabled": True})).status_code == 200
+        refused = await server.client.post(f"{path}/fire")
+        assert (refused.status_code, refused.json()["code"]) == (403, "forbidden")
+        assert (await server.client.delete("/api/v1/users/bob")).status_code == 200
+        assert (await server.client.post(f"{path}/fire")).status_code == 403
+
+
 @pytest.mark.slow
 async def test_a_stream_ends_within_seconds_when_what_it_shows_is_made_private(tmp_path: Path) -> None:
     async with served(tmp_path, obeying) as server:
