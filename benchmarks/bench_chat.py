@@ -16,9 +16,9 @@ from typing import Any
 import apsw
 
 from agent_fabric.application.ports.chat import SessionQuery
-from agent_fabric.domain.chat import ChatMessage, Session
+from agent_fabric.domain.chat.sessions import ChatMessage, Session
+from agent_fabric.domain.identity.ownership import Viewer
 from agent_fabric.domain.ids import RunId, SessionId
-from agent_fabric.domain.ownership import Viewer
 from agent_fabric.infrastructure.clock import RandomIds, SystemClock
 from agent_fabric.infrastructure.persistence.chat_rows import insert_message
 from agent_fabric.infrastructure.persistence.sealing import RunKeys

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from agent_fabric.domain.injection.scan import signals_in
+from agent_fabric.domain.policy.injection.scan import signals_in
 
 ROOT = Path(__file__).parents[1]
 DATA = ROOT / "tests" / "data" / "injection"

@@ -28,12 +28,12 @@ from agent_fabric.application.ports.embeddings import Vector
 from agent_fabric.application.ports.memory import BriefingWish, DocumentQuery
 from agent_fabric.application.ports.storage import Storage
 from agent_fabric.bootstrap.records import Records, open_records
+from agent_fabric.domain.identity.ownership import Viewer
 from agent_fabric.domain.ids import DocumentId, RunId
 from agent_fabric.domain.memory.documents import Document, content_hash
 from agent_fabric.domain.memory.passages import Passage
 from agent_fabric.domain.memory.ranking import MIN_WORDS, Candidate, rank
 from agent_fabric.domain.memory.terms import question_terms, terms_in
-from agent_fabric.domain.ownership import Viewer
 from agent_fabric.infrastructure.embeddings.int8 import int8_similarities, quantized
 from agent_fabric.infrastructure.embeddings.sentence_encoder import SentenceEncoder
 from embeddings.pairs import all_pairs

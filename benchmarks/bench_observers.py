@@ -33,7 +33,7 @@ from agent_fabric.domain.events import (
     ToolReturned,
 )
 from agent_fabric.domain.ids import CallId, LaneId, RunId, SpecialistId
-from agent_fabric.domain.messages import Usage
+from agent_fabric.domain.models.messages import Usage
 from agent_fabric.domain.runs.task import Budget, Profile
 from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.infrastructure.observability.fan_out import FanOut

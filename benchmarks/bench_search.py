@@ -16,7 +16,7 @@ from statistics import median
 
 from agent_fabric.domain.events import Event, ModelAnswered, RunCompleted, RunCreated, ToolCalled, ToolReturned
 from agent_fabric.domain.ids import CallId, LaneId, RunId, SpecialistId
-from agent_fabric.domain.messages import Usage
+from agent_fabric.domain.models.messages import Usage
 from agent_fabric.domain.runs.task import Budget, Profile
 from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.infrastructure.persistence.dialects import SQLITE

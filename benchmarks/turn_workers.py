@@ -98,11 +98,11 @@ async def fabric_with(
     from agent_fabric.bootstrap.records import open_records
     from agent_fabric.config.defaults import default_config
     from agent_fabric.domain.ids import SpecialistId
-    from agent_fabric.domain.messages import ModelSettings
-    from agent_fabric.domain.packs import FinishSpec
-    from agent_fabric.domain.recruitment import Specialist
+    from agent_fabric.domain.models.messages import ModelSettings
+    from agent_fabric.domain.packs.contents import FinishSpec
+    from agent_fabric.domain.packs.recruitment import Specialist
     from agent_fabric.domain.runs.task import Budget, Profile, Task
-    from agent_fabric.domain.tools import Effect, ToolContext, ToolResult, ToolSpec
+    from agent_fabric.domain.tools.specs import Effect, ToolContext, ToolResult, ToolSpec
     from agent_fabric.infrastructure.clock import RandomIds, SystemClock
     from agent_fabric.infrastructure.llm.model_http import environment_only
     from agent_fabric.infrastructure.packs.base import BaseSpecialistPack

@@ -54,7 +54,7 @@ PARTS: dict[str, Part] = {
             "tests/integration/persistence/test_postgres_firings.py",
         )
     ),
-    "policy": Part(("tests/integration/policy/test_policy_fuzz.py", "tests/unit/domain/test_commands.py")),
+    "policy": Part(("tests/integration/policy/test_policy_fuzz.py", "tests/unit/domain/policy/test_command_lines.py")),
     "fleet": Part(
         tuple(
             f"tests/integration/fleet/test_{each}.py"

@@ -14,7 +14,7 @@ from agent_fabric.application.ports.automation import (
     Turn,
 )
 from agent_fabric.application.ports.sensors import NewNoticed, Noticed, SensorState
-from agent_fabric.domain.approval_events import ApprovalDecided, ApprovalRequested
+from agent_fabric.domain.approvals.events import ApprovalDecided, ApprovalRequested
 from agent_fabric.domain.automation.firing import AskedPerson, Firing, FiringStatus, Reason, jitter
 from agent_fabric.domain.automation.outgoing import OutgoingMessage, Subscription
 from agent_fabric.domain.automation.schedule import RuleVersion, Schedule

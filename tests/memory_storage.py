@@ -22,12 +22,12 @@ from agent_fabric.application.ports.idempotency import Claim, KeptAnswer
 from agent_fabric.application.ports.runs import ANY_RUN, APPROVAL, Progress, RunPage, RunQuery, RunRecord
 from agent_fabric.application.ports.vitals import StoreMeasures, StoreStatus
 from agent_fabric.application.ports.webhooks import NewDelivery
-from agent_fabric.domain.approval_events import ApprovalDecided
+from agent_fabric.domain.approvals.events import ApprovalDecided
 from agent_fabric.domain.errors import ApprovalNotFound, ApprovalSettled, RunHeld, RunNotFound, StoreUnavailable
 from agent_fabric.domain.events import Event, RunCreated
 from agent_fabric.domain.fleet.nodes import NodeStatus
+from agent_fabric.domain.identity.ownership import EVERYTHING, OwnedRun, Viewer
 from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.ownership import EVERYTHING, OwnedRun, Viewer
 from agent_fabric.domain.runs.consequences import Consequences
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.infrastructure.embeddings.vectors import similarities

@@ -20,7 +20,7 @@ from agent_fabric.bootstrap.server import build_server
 from agent_fabric.config.loader import read_config
 from agent_fabric.domain.errors import FabricError, Interrupted
 from agent_fabric.domain.fleet.protocol import SOCKET_PATH
-from agent_fabric.domain.identity import Scope
+from agent_fabric.domain.identity.principals import Scope
 from agent_fabric.interfaces.cli.invocation import USAGE_ERRORS
 from agent_fabric.interfaces.cli.main import COMMANDS, FAILED, INTERRUPTED, USAGE
 from agent_fabric.interfaces.http.app import create_app

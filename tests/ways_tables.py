@@ -1,6 +1,6 @@
 """Prints the tables of ways in and ways out as `docs/operate/security.md` has them: `python tests/ways_tables.py`."""
 
-from agent_fabric.domain.ways import WayIn, WayOut
+from agent_fabric.domain.policy.ways import WayIn, WayOut
 
 
 def ways_in() -> list[str]:

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from agent_fabric.domain.approval_events import ApprovalRequested
-from agent_fabric.domain.approvals import Decision
+from agent_fabric.domain.approvals.answers import Decision
+from agent_fabric.domain.approvals.events import ApprovalRequested
 from agent_fabric.domain.ids import LaneId
 from workflow_world import Gave
 

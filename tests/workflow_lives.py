@@ -20,19 +20,19 @@ from agent_fabric.application.runs.resume_run import ResumeRun
 from agent_fabric.application.workflows.child_runs import ChildRuns
 from agent_fabric.application.workflows.perform_step import PerformStep
 from agent_fabric.application.workflows.step_tasks import StepTasks
-from agent_fabric.domain.approval_events import ApprovalDecided, ApprovalRequested
-from agent_fabric.domain.approvals import Decision, Question
+from agent_fabric.domain.approvals.answers import Decision, Question
+from agent_fabric.domain.approvals.events import ApprovalDecided, ApprovalRequested
 from agent_fabric.domain.errors import DefinitionNotFound, DriverConflict, FabricError, RunHeld, RunNotFound
 from agent_fabric.domain.events import Event, RunCreated, RunWaited, ToolCalled, ToolErred, ToolReturned
 from agent_fabric.domain.ids import LaneId, RunId
-from agent_fabric.domain.messages import LLMResponse, Message
-from agent_fabric.domain.packs import STEPS
+from agent_fabric.domain.models.messages import LLMResponse, Message
+from agent_fabric.domain.packs.contents import STEPS
 from agent_fabric.domain.runs.evolve import fold
 from agent_fabric.domain.runs.state import RunState
 from agent_fabric.domain.runs.task import Budget, Profile, RunStatus, Task
-from agent_fabric.domain.tools import Effect, ToolContext, ToolResult
-from agent_fabric.domain.workflow_events import StepFinished, StepStarted
+from agent_fabric.domain.tools.specs import Effect, ToolContext, ToolResult
 from agent_fabric.domain.workflows.definition import definition_from
+from agent_fabric.domain.workflows.events import StepFinished, StepStarted
 from agent_fabric.infrastructure.packs.base import BaseSpecialistPack
 from agent_fabric.infrastructure.packs.tool_defs import make_finish_tool_def, make_tool_def
 from agent_fabric.testing.fakes import MemoryRuns, PermissivePolicy

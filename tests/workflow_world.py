@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from agent_fabric.domain.approval_events import ApprovalDecided, ApprovalRequested
-from agent_fabric.domain.approvals import Decision, Question
+from agent_fabric.domain.approvals.answers import Decision, Question
+from agent_fabric.domain.approvals.events import ApprovalDecided, ApprovalRequested
 from agent_fabric.domain.events import (
     Body,
     Event,
@@ -22,7 +22,6 @@ from agent_fabric.domain.events import (
 )
 from agent_fabric.domain.ids import LaneId, RunId
 from agent_fabric.domain.runs.actions import Record
-from agent_fabric.domain.workflow_events import ChildFinished, SignalReceived, StepFinished, StepStarted
 from agent_fabric.domain.workflows.actions import (
     AskAboutStep,
     AskPerson,
@@ -33,6 +32,7 @@ from agent_fabric.domain.workflows.actions import (
 )
 from agent_fabric.domain.workflows.decide import decide_workflow
 from agent_fabric.domain.workflows.definition import definition_from
+from agent_fabric.domain.workflows.events import ChildFinished, SignalReceived, StepFinished, StepStarted
 from agent_fabric.domain.workflows.evolve import evolve_workflow, initial_workflow_state
 from agent_fabric.domain.workflows.result import result_of_workflow
 from agent_fabric.domain.workflows.state import WorkflowState

@@ -8,9 +8,9 @@ from agent_fabric.application.ports.llm import ChatClient, LLMProvider, OnDelta
 from agent_fabric.application.ports.packs import SpecialistPack
 from agent_fabric.application.ports.sandbox import CommandOutcome, Sandbox
 from agent_fabric.domain.errors import ModelBusy, ModelError, ModelRefused, ModelUnreachable
-from agent_fabric.domain.messages import LLMResponse, Message, ModelSettings, Role, ToolCallRequest, Usage
-from agent_fabric.domain.packs import FinishSpec
-from agent_fabric.domain.tools import Effect, ToolContext, ToolResult, ToolSpec
+from agent_fabric.domain.models.messages import LLMResponse, Message, ModelSettings, Role, ToolCallRequest, Usage
+from agent_fabric.domain.packs.contents import FinishSpec
+from agent_fabric.domain.tools.specs import Effect, ToolContext, ToolResult, ToolSpec
 from agent_fabric.infrastructure.llm.provider import ChatClientProvider
 from agent_fabric.infrastructure.packs.actions import Action, action
 from agent_fabric.infrastructure.packs.base import BaseSpecialistPack, tool_from

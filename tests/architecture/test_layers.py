@@ -16,7 +16,7 @@ from agent_fabric.application.ports.packs import SpecialistPack, SpecialistRegis
 from agent_fabric.application.ports.runs import RunRepository
 from agent_fabric.domain.errors import FabricError, RecruitError
 from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.messages import LLMResponse, ToolCallRequest
+from agent_fabric.domain.models.messages import LLMResponse, ToolCallRequest
 from agent_fabric.domain.runs.task import RunResult, Task
 
 ROOT = Path(__file__).parents[2]

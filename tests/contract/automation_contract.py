@@ -10,8 +10,8 @@ from agent_fabric.application.ports.automation import DeadLetter, LetterKind, Ne
 from agent_fabric.application.ports.runs import NewRun
 from agent_fabric.application.ports.sensors import NewNoticed, Noticed
 from agent_fabric.application.ports.storage import Storage
-from agent_fabric.domain.approval_events import ApprovalDecided, ApprovalRequested
-from agent_fabric.domain.approvals import Decision, Question
+from agent_fabric.domain.approvals.answers import Decision, Question
+from agent_fabric.domain.approvals.events import ApprovalDecided, ApprovalRequested
 from agent_fabric.domain.automation.firing import Firing, FiringStatus, Reason, run_of_firing
 from agent_fabric.domain.automation.outgoing import OutgoingMessage, Subscription
 from agent_fabric.domain.automation.schedule import Rule, Schedule, TargetKind

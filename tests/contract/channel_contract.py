@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from agent_fabric.application.ports.channels import ChannelStore, Conversation, PendingTurn
-from agent_fabric.domain.acts import Act, Deed
+from agent_fabric.domain.audit.acts import Act, Deed
 from agent_fabric.domain.channels.addresses import Place, Sender
 from agent_fabric.domain.channels.deliveries import Button, DeliveryStatus, Part, PartKind, Settlement
 from agent_fabric.domain.channels.files import StoredFile

@@ -6,7 +6,7 @@ import pytest
 
 from agent_fabric.application.ports.chat import SessionQuery
 from agent_fabric.application.ports.storage import Storage
-from agent_fabric.domain.chat import QueuedMessage, Session, answer_id, question_id
+from agent_fabric.domain.chat.sessions import QueuedMessage, Session, answer_id, question_id
 from agent_fabric.domain.errors import (
     DriverConflict,
     MessageNotFound,
@@ -15,8 +15,8 @@ from agent_fabric.domain.errors import (
     SessionNotFound,
 )
 from agent_fabric.domain.events import Event, RunCancelled
+from agent_fabric.domain.identity.ownership import Viewer, Visibility
 from agent_fabric.domain.ids import RunId, SessionId
-from agent_fabric.domain.ownership import Viewer, Visibility
 from contract.run_repository_contract import OTHER, RUN, completed, run_created
 
 TALK = SessionId("5e550000-0000-4000-8000-000000000001")

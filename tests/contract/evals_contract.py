@@ -10,8 +10,8 @@ from agent_fabric.domain.errors import EvalNotFound
 from agent_fabric.domain.evals.definition import CaseFile, EvalCase, EvalDefinition
 from agent_fabric.domain.evals.summary import Eval
 from agent_fabric.domain.evals.trials import Arm, Evidence, Grade, Trial, TrialOutcome, trial_run_id
+from agent_fabric.domain.identity.ownership import Viewer, Visibility
 from agent_fabric.domain.ids import EvalId
-from agent_fabric.domain.ownership import Viewer, Visibility
 from agent_fabric.domain.runs.task import RunStatus
 
 CASES = (

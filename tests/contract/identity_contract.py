@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 
 from agent_fabric.application.ports.identity import ApiKeyRepository, EndedLogins, UserRepository
-from agent_fabric.domain.accounts import ApiKey, User, UserChange
 from agent_fabric.domain.errors import AccountNotFound, LastAdmin, NameTaken
-from agent_fabric.domain.identity import Role, Scope
+from agent_fabric.domain.identity.accounts import ApiKey, User, UserChange
+from agent_fabric.domain.identity.principals import Role, Scope
 
 ADA = User(name="ada", role=Role.ADMIN, created_at=5.0, tokens_after=5.0, password="hashed")
 BOB = User(name="bob", role=Role.MEMBER, extra=frozenset({Scope.APPROVALS}), created_at=6.0)

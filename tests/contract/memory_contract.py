@@ -9,12 +9,12 @@ import pytest
 from agent_fabric.application.ports.memory import DocumentQuery, FactQuery, PassageQuestion
 from agent_fabric.application.ports.storage import Storage
 from agent_fabric.domain.errors import FactRefused, FactSettled, MemoryNotFound
+from agent_fabric.domain.identity.ownership import Viewer, Visibility
 from agent_fabric.domain.ids import DocumentId, FactId, RunId
 from agent_fabric.domain.memory.documents import Document, DocumentState, content_hash
 from agent_fabric.domain.memory.facts import Fact, FactKind, FactScope, FactStatus
 from agent_fabric.domain.memory.passages import Passage, split_passages
 from agent_fabric.domain.memory.terms import question_terms
-from agent_fabric.domain.ownership import Viewer, Visibility
 from agent_fabric.infrastructure.embeddings.vectors import packed
 
 BOOK, NOTES = DocumentId("b" * 16), DocumentId("c" * 16)

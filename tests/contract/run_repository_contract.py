@@ -12,8 +12,8 @@ from agent_fabric.domain.errors import DriverConflict, RunHeld, RunNotFound
 from agent_fabric.domain.events import Body, Event, RunCompleted, RunCreated, RunInterrupted, RunResumed
 from agent_fabric.domain.ids import LaneId, RunId, SpecialistId
 from agent_fabric.domain.runs.task import Budget, FrozenWorkflow, Parent, Profile, RunStatus
-from agent_fabric.domain.workflow_events import StepFinished, StepRetried, StepStarted, StepStatus
 from agent_fabric.domain.workflows.child_run_ids import child_run_id
+from agent_fabric.domain.workflows.events import StepFinished, StepRetried, StepStarted, StepStatus
 
 RUN = RunId("00000000-0000-4000-8000-000000000001")
 OTHER = RunId("00000000-0000-4000-8000-000000000002")

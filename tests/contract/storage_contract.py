@@ -18,15 +18,15 @@ from agent_fabric.application.ports.limits import Limiter
 from agent_fabric.application.ports.runs import APPROVAL, SIGNAL, RunQuery, RunRepository
 from agent_fabric.application.ports.storage import Storage
 from agent_fabric.application.ports.webhooks import NewDelivery
-from agent_fabric.domain.acts import Act, Deed
-from agent_fabric.domain.approval_events import ApprovalDecided, ApprovalRequested
-from agent_fabric.domain.approvals import Decision, Question
+from agent_fabric.domain.approvals.answers import Decision, Question
+from agent_fabric.domain.approvals.events import ApprovalDecided, ApprovalRequested
+from agent_fabric.domain.audit.acts import Act, Deed
 from agent_fabric.domain.errors import ApprovalNotFound, ApprovalSettled, RunHeld, RunNotFound
 from agent_fabric.domain.events import RunCancelled, RunFailed, RunInterrupted, RunWaited
+from agent_fabric.domain.identity.ownership import EVERYTHING, Viewer, Visibility
 from agent_fabric.domain.ids import CallId, RunId
-from agent_fabric.domain.ownership import EVERYTHING, Viewer, Visibility
 from agent_fabric.domain.runs.task import RunStatus
-from agent_fabric.domain.workflow_events import StepStarted
+from agent_fabric.domain.workflows.events import StepStarted
 from agent_fabric.infrastructure.limits.window_limiter import CounterStorage, WindowLimiter
 from agent_fabric.testing.fakes import FrozenClock
 from contract.automation_contract import AutomationContract

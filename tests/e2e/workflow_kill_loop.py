@@ -31,7 +31,7 @@ from typing import Any, NamedTuple
 import apsw
 
 from agent_fabric.application.ports.approvals import Answer, ApprovalCard
-from agent_fabric.domain.approvals import Decision, Question
+from agent_fabric.domain.approvals.answers import Decision, Question
 from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.infrastructure.persistence.approvals import SqlApprovalRepository
 from agent_fabric.infrastructure.persistence.store import Store

@@ -25,7 +25,7 @@ from agent_fabric.domain.errors import (
     ModelRefused,
     ModelUnreachable,
 )
-from agent_fabric.domain.messages import LLMResponse, Message, ModelSettings, Role
+from agent_fabric.domain.models.messages import LLMResponse, Message, ModelSettings, Role
 from agent_fabric.infrastructure.llm.model_http import ModelHttp, ServerAddress
 from agent_fabric.infrastructure.llm.openai_compatible import (
     HttpSession,

@@ -22,10 +22,10 @@ from agent_fabric.bootstrap.records import open_records
 from agent_fabric.config.schema.web import WebConfig
 from agent_fabric.domain.events import Body, Event, RunCreated, ToolErred, ToolReturned
 from agent_fabric.domain.ids import CallId, LaneId, RunId
-from agent_fabric.domain.messages import ToolCallRequest
+from agent_fabric.domain.models.messages import ToolCallRequest
 from agent_fabric.domain.runs.task import Budget, Profile
-from agent_fabric.domain.secrets import KnownSecrets
-from agent_fabric.domain.tools import ToolContext
+from agent_fabric.domain.secrets.references import KnownSecrets
+from agent_fabric.domain.tools.specs import ToolContext
 from agent_fabric.extend import Effect, action
 from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.infrastructure.packs.base import BaseSpecialistPack

@@ -16,8 +16,8 @@ import pytest
 
 from agent_fabric.application.ports.runs import APPROVAL, InboxRow, NewRun
 from agent_fabric.application.runs.resume_run import ResumeRun
-from agent_fabric.domain.approval_events import ApprovalDecided, ApprovalRequested
-from agent_fabric.domain.approvals import Decision, Question, Reach
+from agent_fabric.domain.approvals.answers import Decision, Question, Reach
+from agent_fabric.domain.approvals.events import ApprovalDecided, ApprovalRequested
 from agent_fabric.domain.errors import (
     ContextExceeded,
     DriverConflict,
@@ -29,11 +29,11 @@ from agent_fabric.domain.errors import (
 )
 from agent_fabric.domain.events import Event, ModelAnswered, PackStarted, ToolCalled, ToolErred, ToolReturned
 from agent_fabric.domain.ids import CallId, RunId, SpecialistId
-from agent_fabric.domain.messages import LLMResponse, Message, Role, ToolCallRequest, Usage
+from agent_fabric.domain.models.messages import LLMResponse, Message, Role, ToolCallRequest, Usage
 from agent_fabric.domain.runs.evolve import evolve, fold
 from agent_fabric.domain.runs.state import RunState
 from agent_fabric.domain.runs.task import Budget, RunStatus, Task, TaskForceMode
-from agent_fabric.domain.tools import Effect, ToolContext, ToolResult, ToolSpec
+from agent_fabric.domain.tools.specs import Effect, ToolContext, ToolResult, ToolSpec
 from agent_fabric.infrastructure.packs.base import BaseSpecialistPack
 from agent_fabric.infrastructure.packs.tool_defs import make_finish_tool_def, make_tool_def
 from agent_fabric.testing.fakes import MemoryRuns, PermissivePolicy

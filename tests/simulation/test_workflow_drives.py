@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 
 from agent_fabric.application.ports.runs import APPROVAL, HeldLog
-from agent_fabric.domain.approval_events import ApprovalDecided, ApprovalRequested
-from agent_fabric.domain.approvals import Decision, Question
+from agent_fabric.domain.approvals.answers import Decision, Question
+from agent_fabric.domain.approvals.events import ApprovalDecided, ApprovalRequested
 from agent_fabric.domain.errors import RunHeld
 from agent_fabric.domain.events import RunCreated, ToolCalled
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.evolve import fold
 from agent_fabric.domain.runs.task import RunStatus
-from agent_fabric.domain.workflow_events import SignalReceived, StepFinished, StepStarted, StepWaited, TimerFired
 from agent_fabric.domain.workflows.definition import BuiltIn
+from agent_fabric.domain.workflows.events import SignalReceived, StepFinished, StepStarted, StepWaited, TimerFired
 from effort import effort, report
 from workflow_graphs import Graph, Oracle, Plain, random_graph
 from workflow_lives import CAREFUL, LEAF, ROOT, Book, Died, Lives, Mortal, Process

@@ -4,11 +4,12 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from agent_fabric.domain.approval_events import ApprovalDecided
-from agent_fabric.domain.approvals import Decision, Question
+from agent_fabric.domain.approvals.answers import Decision, Question
+from agent_fabric.domain.approvals.events import ApprovalDecided
 from agent_fabric.domain.events import Body, RunResumed, RunWaited, ToolCalled, ToolErred, ToolReturned
 from agent_fabric.domain.ids import CallId, LaneId
-from agent_fabric.domain.workflow_events import (
+from agent_fabric.domain.workflows.decide import decide_workflow
+from agent_fabric.domain.workflows.events import (
     ChildFinished,
     SignalReceived,
     StepFinished,
@@ -18,7 +19,6 @@ from agent_fabric.domain.workflow_events import (
     StepWaited,
     TimerFired,
 )
-from agent_fabric.domain.workflows.decide import decide_workflow
 from agent_fabric.domain.workflows.result import result_of_workflow
 from effort import effort
 from workflow_graphs import random_graph

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from agent_fabric.domain.approval_events import ApprovalDecided, ApprovalRequested
-from agent_fabric.domain.approvals import Decision, Question
+from agent_fabric.domain.approvals.answers import Decision, Question
+from agent_fabric.domain.approvals.events import ApprovalDecided, ApprovalRequested
 from agent_fabric.domain.events import ToolCalled, ToolErred, ToolReturned
-from agent_fabric.domain.workflow_events import StepFinished, StepRetried, StepStarted, StepStatus
+from agent_fabric.domain.workflows.events import StepFinished, StepRetried, StepStarted, StepStatus
 from effort import effort, report
 from workflow_graphs import Graph, Oracle, Plain, random_graph
 from workflow_world import World, of

@@ -10,8 +10,8 @@ from agent_fabric.application.ports.bus import Bus
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.operations import OperationsLog
 from agent_fabric.config.schema.alerts import AlertConfig
-from agent_fabric.domain.alerts import BUILT_IN, AlertRule, Severity, Threshold, condition_of
 from agent_fabric.domain.errors import ConfigError
+from agent_fabric.domain.observability.alerts import BUILT_IN, AlertRule, Severity, Threshold, condition_of
 
 WATCHED = frozenset(take_vitals.MEANINGS) | frozenset(raise_alert.MEANINGS)
 """The names of all values that rules can be about."""

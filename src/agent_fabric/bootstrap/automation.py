@@ -41,11 +41,11 @@ from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.domain.automation.crontab import CrontabJob, script_of
 from agent_fabric.domain.automation.schedule import Schedule
 from agent_fabric.domain.errors import FabricError, FolderHeld, RunHeld, ServerStopping, StoreUnavailable
+from agent_fabric.domain.identity.ownership import LOCAL_OWNER
 from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.ownership import LOCAL_OWNER
 from agent_fabric.domain.policy.calls import ProposedCall
 from agent_fabric.domain.policy.verdicts import Verdict
-from agent_fabric.domain.tools import Effect
+from agent_fabric.domain.tools.specs import Effect
 from agent_fabric.infrastructure.automation.cronsim_walls import read_cron
 from agent_fabric.infrastructure.automation.zones import use_own_zones
 from agent_fabric.infrastructure.bus.in_process import InProcessBus, InProcessDurableBus, fits

@@ -13,9 +13,9 @@ from agent_fabric.bootstrap.sealed import forget_backups, note_backup, note_rest
 from agent_fabric.bootstrap.store import opened_store
 from agent_fabric.config.folders import base_folder
 from agent_fabric.config.own_secrets import OURS
-from agent_fabric.domain.acts import Act, Deed
+from agent_fabric.domain.audit.acts import Act, Deed
 from agent_fabric.domain.errors import StoreUnavailable
-from agent_fabric.domain.identity import Principal
+from agent_fabric.domain.identity.principals import Principal
 from agent_fabric.infrastructure.audit_key_file import audit_key
 from agent_fabric.infrastructure.backup.contents import BACKUPS
 from agent_fabric.infrastructure.backup.make import SUFFIX, Backup, Tell, make_backup

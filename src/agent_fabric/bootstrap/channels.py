@@ -36,11 +36,11 @@ from agent_fabric.bootstrap.plugins import open_channel
 from agent_fabric.bootstrap.wake_ups import watched_pause
 from agent_fabric.config.schema.channels import DiscordConfig, SlackConfig, TelegramConfig, WhatsAppConfig
 from agent_fabric.config.schema.fabric import FabricConfig
+from agent_fabric.domain.automation.webhooks import Scheme, Signing
 from agent_fabric.domain.channels.cards import NONCE_BYTES
 from agent_fabric.domain.channels.inbound import Inbound
 from agent_fabric.domain.channels.pairing import CODE_LENGTH, code_from
 from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.webhooks import Scheme, Signing
 from agent_fabric.infrastructure.wake_ups.in_process import InProcessWakeUps
 
 RESTART_AFTER_S = 30.0

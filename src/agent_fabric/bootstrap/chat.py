@@ -21,7 +21,7 @@ from agent_fabric.bootstrap.limits import Limits
 from agent_fabric.bootstrap.local import LocalFabric
 from agent_fabric.bootstrap.wake_ups import SELDOM_S
 from agent_fabric.config.schema.fabric import FabricConfig
-from agent_fabric.domain.chat import Session
+from agent_fabric.domain.chat.sessions import Session
 from agent_fabric.domain.runs.task import Budget, Profile, Task
 from agent_fabric.infrastructure.channels.attached_files import AttachedFiles
 from agent_fabric.infrastructure.clock import RandomIds, SystemClock

@@ -11,9 +11,9 @@ from agent_fabric.application.ports.database import CopiedStore, DatabaseUpkeep,
 from agent_fabric.bootstrap.store import opened_store
 from agent_fabric.bootstrap.store_place import store_address
 from agent_fabric.config.store_address import StoreAddress
-from agent_fabric.domain.acts import Act, Deed
+from agent_fabric.domain.audit.acts import Act, Deed
 from agent_fabric.domain.errors import ConfigError, FabricError
-from agent_fabric.domain.identity import Principal
+from agent_fabric.domain.identity.principals import Principal
 from agent_fabric.infrastructure.audit_key_file import audit_key
 from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.infrastructure.persistence.storage import open_upkeep

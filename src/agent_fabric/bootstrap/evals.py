@@ -19,7 +19,7 @@ from agent_fabric.bootstrap.local import LocalFabric
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.domain.evals.summary import Eval
 from agent_fabric.domain.evals.trials import Arm
-from agent_fabric.domain.ownership import LOCAL_OWNER, Visibility
+from agent_fabric.domain.identity.ownership import LOCAL_OWNER, Visibility
 from agent_fabric.domain.runs.task import Budget, Task
 from agent_fabric.infrastructure.clock import RandomIds, SystemClock
 from agent_fabric.infrastructure.evals.case_folders import RunCaseFolders

@@ -3,9 +3,9 @@
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from agent_fabric.domain.approvals.outside import Outside
 from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.outside import Outside
-from agent_fabric.domain.tools import ToolResult
+from agent_fabric.domain.tools.specs import ToolResult
 
 if TYPE_CHECKING:
     from agent_fabric.application.ports.outside import OutsideCommands

@@ -12,8 +12,8 @@ from agent_fabric.application.runs.run_quota import RunQuota
 from agent_fabric.config.constants import DEFAULT_CLUSTER
 from agent_fabric.config.schema.limits import LimitsConfig, how_often
 from agent_fabric.domain.errors import MissingExtra, TooManyRequests
-from agent_fabric.domain.identity import Kind, Principal
-from agent_fabric.domain.limits import RunCaps
+from agent_fabric.domain.identity.limits import RunCaps
+from agent_fabric.domain.identity.principals import Kind, Principal
 from agent_fabric.domain.plural import counted
 from agent_fabric.infrastructure.limits.memory_counters import MemoryCounters
 from agent_fabric.infrastructure.limits.window_limiter import CounterStorage, WindowLimiter

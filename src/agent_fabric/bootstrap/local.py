@@ -40,14 +40,14 @@ from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.config.schema.specialists import SpecialistConfig
 from agent_fabric.config.secret_references import reference_in, secrets_named_in
 from agent_fabric.config.store_address import StoreAddress
-from agent_fabric.domain.cluster import Role
+from agent_fabric.domain.cluster.roles import Role
+from agent_fabric.domain.identity.ownership import Visibility
 from agent_fabric.domain.ids import RunId, SpecialistId
-from agent_fabric.domain.labels import WORKSPACE_FILES
-from agent_fabric.domain.ownership import Visibility
+from agent_fabric.domain.packs.recruitment import Specialist
 from agent_fabric.domain.policy.engine import RulePolicy
-from agent_fabric.domain.recruitment import Specialist
-from agent_fabric.domain.secrets import KnownSecrets
-from agent_fabric.domain.workspace_events import WorkspaceCompared
+from agent_fabric.domain.policy.labels import WORKSPACE_FILES
+from agent_fabric.domain.runs.workspace_events import WorkspaceCompared
+from agent_fabric.domain.secrets.references import KnownSecrets
 from agent_fabric.infrastructure.changes.exposed_files import ExposedFiles
 from agent_fabric.infrastructure.changes.watched_runs import WatchedRuns
 from agent_fabric.infrastructure.clock import RandomIds, SystemClock
@@ -293,7 +293,7 @@ def _tool_servers(config: FabricConfig, origins: Mapping[str, str], secrets: Sec
 
 def injection_signals(text: str) -> tuple[str, ...]:
     """Find signs that a text tries to give instructions."""
-    from agent_fabric.domain.injection.scan import signals_in  # noqa: PLC0415 - its words take their time
+    from agent_fabric.domain.policy.injection.scan import signals_in  # noqa: PLC0415 - its words take their time
 
     return signals_in(text)
 

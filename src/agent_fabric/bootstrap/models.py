@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from agent_fabric.application.ports.llm import ChatClient, ChosenModel, Notice
 from agent_fabric.application.ports.secrets import Resolve
 from agent_fabric.config.schema.fabric import FabricConfig
-from agent_fabric.domain.messages import ModelSettings
+from agent_fabric.domain.models.messages import ModelSettings
 from agent_fabric.domain.runs.task import Priority
 
 if TYPE_CHECKING:

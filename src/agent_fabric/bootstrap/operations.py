@@ -26,7 +26,7 @@ from agent_fabric.config.schema.audit import AuditConfig
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.config.schema.retention import RetentionConfig
 from agent_fabric.domain.errors import ServerBusy
-from agent_fabric.domain.identity import Principal
+from agent_fabric.domain.identity.principals import Principal
 from agent_fabric.infrastructure.backup.make import Backup
 from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.infrastructure.observability.metrics import Reading, RunMetrics

@@ -10,8 +10,8 @@ from agent_fabric.bootstrap.records import Records
 from agent_fabric.bootstrap.secrets import open_secrets
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.config.schema.run_index import RunIndexConfig
-from agent_fabric.domain.addresses import is_local_url
 from agent_fabric.domain.errors import ConfigError, ModelForbidden
+from agent_fabric.domain.models.addresses import is_local_url
 from agent_fabric.infrastructure.embeddings.sentence_encoder import SentenceEncoder
 
 OLLAMA_PORT = 11434

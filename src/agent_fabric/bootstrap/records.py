@@ -11,7 +11,7 @@ from agent_fabric.application.ports.runs import RunListing, RunRepository
 from agent_fabric.application.ports.storage import Storage
 from agent_fabric.bootstrap.store_place import store_address
 from agent_fabric.config.store_address import StoreAddress
-from agent_fabric.domain.identity import Kind, Principal, Scope, widened
+from agent_fabric.domain.identity.principals import Kind, Principal, Scope, widened
 from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.audit_head_file import audit_head_file
 from agent_fabric.infrastructure.audit_key_file import audit_key

@@ -13,9 +13,9 @@ from agent_fabric.bootstrap.scheduled_chat import ScheduledChat
 from agent_fabric.domain.automation.schedule import Schedule, TargetKind
 from agent_fabric.domain.channels.pairing import Person, is_still
 from agent_fabric.domain.errors import ChannelNotFound, FabricError, StoreUnavailable
-from agent_fabric.domain.identity import Principal, Scope, known_scopes
+from agent_fabric.domain.identity.ownership import LOCAL_OWNER
+from agent_fabric.domain.identity.principals import Principal, Scope, known_scopes
 from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.ownership import LOCAL_OWNER
 
 
 @dataclass(frozen=True, slots=True)

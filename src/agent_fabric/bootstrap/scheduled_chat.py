@@ -7,9 +7,9 @@ from typing import Final
 
 from agent_fabric.bootstrap.chat import Chat
 from agent_fabric.domain.automation.schedule import Schedule
-from agent_fabric.domain.identity import Kind, Principal, known_scopes
+from agent_fabric.domain.identity.ownership import LOCAL_OWNER
+from agent_fabric.domain.identity.principals import Kind, Principal, known_scopes
 from agent_fabric.domain.ids import RunId, SessionId
-from agent_fabric.domain.ownership import LOCAL_OWNER
 
 _SESSIONS: Final = uuid.UUID("1b8b7c1e-5c55-4b6d-8e0c-1f6c2a9b7f33")
 """Namespace of the ids of sessions that schedules make."""

@@ -15,12 +15,12 @@ from agent_fabric.application.ports.workflows import SoundWorkflow
 from agent_fabric.application.runs.new_task import task_from
 from agent_fabric.bootstrap.workflows import Workflows
 from agent_fabric.domain.agents.definition import agent_from
-from agent_fabric.domain.approvals import OnDoubt
+from agent_fabric.domain.approvals.answers import OnDoubt
 from agent_fabric.domain.automation.schedule import Schedule, TargetKind
 from agent_fabric.domain.errors import ConfigError, DefinitionNotFound, NodeNotFound
 from agent_fabric.domain.fleet.node_tools import RUN_COMMAND
-from agent_fabric.domain.limits import RunCaps
-from agent_fabric.domain.ownership import LOCAL_OWNER
+from agent_fabric.domain.identity.limits import RunCaps
+from agent_fabric.domain.identity.ownership import LOCAL_OWNER
 from agent_fabric.domain.runs.task import Priority, Task
 from agent_fabric.domain.workflows.definition import definition_from
 

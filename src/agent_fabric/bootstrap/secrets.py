@@ -13,9 +13,9 @@ from agent_fabric.application.ports.storage import Storage
 from agent_fabric.config.own_secrets import OURS
 from agent_fabric.config.schema.secrets import SecretsConfig
 from agent_fabric.config.secret_references import reference_in
-from agent_fabric.domain.acts import Act, Deed
-from agent_fabric.domain.identity import Principal
-from agent_fabric.domain.secrets import KnownSecrets
+from agent_fabric.domain.audit.acts import Act, Deed
+from agent_fabric.domain.identity.principals import Principal
+from agent_fabric.domain.secrets.references import KnownSecrets
 from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.infrastructure.secrets.chain import AllowedSecrets, SecretChain
 from agent_fabric.infrastructure.secrets.encrypted_file import EncryptedFile

@@ -62,9 +62,9 @@ from agent_fabric.config.constants import DEFAULT_POOL
 from agent_fabric.config.loader import Loaded
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.config.schema.server import ServerConfig
-from agent_fabric.domain.cluster import Role
+from agent_fabric.domain.cluster.roles import Role
 from agent_fabric.domain.errors import FabricError, Unauthenticated
-from agent_fabric.domain.identity import Principal
+from agent_fabric.domain.identity.principals import Principal
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import Priority, RunResult, Task, TaskForceMode
 from agent_fabric.infrastructure.agents.agent_files import AgentFolder

@@ -16,9 +16,9 @@ from agent_fabric.config.loader import Loaded, load_config, read_config
 from agent_fabric.config.problems import ConfigProblem
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.config.stored import EDITABLE, STORED, EditableSetting, editable_settings, read_stored, stored_file
-from agent_fabric.domain.acts import Act, Deed
+from agent_fabric.domain.audit.acts import Act, Deed
 from agent_fabric.domain.errors import InvalidInputs
-from agent_fabric.domain.identity import Principal
+from agent_fabric.domain.identity.principals import Principal
 from agent_fabric.infrastructure.private_files import write_private
 
 

@@ -8,10 +8,10 @@ from agent_fabric.application.ports.encryption import Cipher
 from agent_fabric.application.ports.turn_contexts import TurnContexts
 from agent_fabric.bootstrap.store_place import configured_address
 from agent_fabric.config.schema.fabric import FabricConfig
+from agent_fabric.domain.chat.turn_context import context_after
 from agent_fabric.domain.errors import MissingExtra
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.state import RunState
-from agent_fabric.domain.turn_context import context_after
 from agent_fabric.infrastructure.audit_key_file import audit_key
 
 _log = logging.getLogger(__name__)

@@ -18,10 +18,10 @@ from agent_fabric.bootstrap.workflows import open_workflows
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.config.schema.limits import how_often
 from agent_fabric.config.schema.webhooks import WebhookConfig
+from agent_fabric.domain.automation.webhooks import Scheme, Signing
 from agent_fabric.domain.errors import FabricError
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunResult
-from agent_fabric.domain.webhooks import Scheme, Signing
 from agent_fabric.infrastructure.clock import SystemClock
 
 

@@ -9,7 +9,7 @@ from agent_fabric.application.ports.cluster import Cluster
 from agent_fabric.application.runs.claim_runs import ClaimRuns
 from agent_fabric.bootstrap.server import ServerFabric, build_server
 from agent_fabric.config.loader import Loaded
-from agent_fabric.domain.cluster import Role
+from agent_fabric.domain.cluster.roles import Role
 from agent_fabric.domain.errors import ConfigError
 
 LOOK_S = 0.1

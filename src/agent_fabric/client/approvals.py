@@ -5,7 +5,7 @@ from typing import Any
 
 from agent_fabric.application.ports.approvals import ApprovalCard
 from agent_fabric.client.transport import Resource, segment
-from agent_fabric.domain.approvals import Decision, Reach
+from agent_fabric.domain.approvals.answers import Decision, Reach
 from agent_fabric.domain.errors import ApprovalNotFound
 from agent_fabric.wire.approvals import APPROVAL, APPROVALS
 

@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 from agent_fabric.client.listeners import users_listening_at
 from agent_fabric.client.logins import Login, Logins
 from agent_fabric.client.own_files import read_own
-from agent_fabric.domain.addresses import is_local_url
 from agent_fabric.domain.errors import ConfigError
+from agent_fabric.domain.models.addresses import is_local_url
 
 TOKEN_FILE = "token"  # noqa: S105 - the name of a file
 FOLDER = ".fabric"

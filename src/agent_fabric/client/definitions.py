@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 from agent_fabric.client.transport import Resource, segment
 from agent_fabric.client.wire import json_from, started_run
 from agent_fabric.domain.errors import DefinitionNotFound
+from agent_fabric.domain.identity.ownership import Visibility
 from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.ownership import Visibility
 from agent_fabric.wire.shape import Json
 
 

@@ -8,7 +8,7 @@ from agent_fabric.client.transport import Resource, segment
 from agent_fabric.domain.errors import EvalNotFound
 from agent_fabric.domain.evals.definition import EvalDefinition, plain_definition
 from agent_fabric.domain.evals.summary import EvalSummary
-from agent_fabric.domain.ownership import Visibility
+from agent_fabric.domain.identity.ownership import Visibility
 from agent_fabric.wire.evals import EVAL_LIST, eval_from
 
 _BASE = "/api/v1/evals"

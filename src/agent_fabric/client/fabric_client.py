@@ -31,7 +31,7 @@ from agent_fabric.client.tool_servers import ToolServers
 from agent_fabric.client.transport import END_LOGIN, LOGIN, Transport
 from agent_fabric.client.wire import json_from
 from agent_fabric.client.workflows import Workflows
-from agent_fabric.domain.identity import Kind, Principal, known_scopes
+from agent_fabric.domain.identity.principals import Kind, Principal, known_scopes
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import Priority, RunResult, TaskForceMode
 from agent_fabric.wire.operations import HEALTH, Health

@@ -5,8 +5,8 @@ from typing import Any, Literal
 
 from agent_fabric.client.transport import Query, Resource, segment
 from agent_fabric.client.wire import json_from
-from agent_fabric.domain.accounts import key_name, password_for, user_name
 from agent_fabric.domain.errors import AccountNotFound
+from agent_fabric.domain.identity.accounts import key_name, password_for, user_name
 from agent_fabric.wire.shape import Json
 
 USERS = "/api/v1/users"

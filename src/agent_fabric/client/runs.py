@@ -23,7 +23,7 @@ from agent_fabric.domain.events import Event
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.files import RunFileList
 from agent_fabric.domain.runs.task import RunResult, RunStatus
-from agent_fabric.domain.unified_diff import FileDiff
+from agent_fabric.domain.runs.unified_diff import FileDiff
 from agent_fabric.wire.changes import EXACT_DIFF, EXACT_UNDONE, file_diffs_from
 from agent_fabric.wire.results import result_from
 from agent_fabric.wire.runs import FOUND_RUNS, MATCHING_RUNS, RUN_FILES, RUN_LIST, VERIFICATION, FoundRuns

@@ -7,9 +7,9 @@ from agent_fabric.application.chat.verify_session import VerifiedSession
 from agent_fabric.application.ports.chat import FoundMessage
 from agent_fabric.client.transport import Resource, segment
 from agent_fabric.client.wire import json_from
-from agent_fabric.domain.chat import ChatMessage, Session
+from agent_fabric.domain.chat.sessions import ChatMessage, Session
 from agent_fabric.domain.errors import MessageNotFound, SessionNotFound
-from agent_fabric.domain.ownership import Visibility
+from agent_fabric.domain.identity.ownership import Visibility
 from agent_fabric.wire.chat import (
     FOUND_MESSAGES,
     MESSAGE,

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from agent_fabric.domain.ownership import Visibility
+from agent_fabric.domain.identity.ownership import Visibility
 from agent_fabric.domain.runs.task import Priority, TaskForceMode
 
 

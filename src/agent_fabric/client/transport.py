@@ -19,7 +19,7 @@ from agent_fabric.client.errors import AnswerUnusable, ServerTimedOut, ServerUnr
 from agent_fabric.client.logins import Login, Logins, renewed
 from agent_fabric.client.problems import error_from
 from agent_fabric.domain.errors import ConfigError, FabricError, Unauthenticated
-from agent_fabric.domain.identity import RUN_HEADER
+from agent_fabric.domain.identity.principals import RUN_HEADER
 
 T = TypeVar("T")
 

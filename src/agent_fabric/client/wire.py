@@ -4,9 +4,9 @@ import json
 from collections.abc import Callable
 from typing import Any, TypeVar, get_type_hints
 
-from agent_fabric.domain.event_versions import body_from
 from agent_fabric.domain.events import Event, UnknownEvent
 from agent_fabric.domain.ids import LaneId, RunId
+from agent_fabric.domain.runs.event_versions import body_from
 from agent_fabric.wire.shape import Json, run_id_from
 
 T = TypeVar("T")

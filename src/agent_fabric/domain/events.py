@@ -9,25 +9,26 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, NamedTuple
 
 from agent_fabric.domain.agents.brief import AgentBrief
-from agent_fabric.domain.approval_events import ApprovalDecided, ApprovalRequested
-from agent_fabric.domain.approvals import OnDoubt
-from agent_fabric.domain.budget_events import BudgetExhausted
-from agent_fabric.domain.context_events import ContextCompacted, ContextTruncated
+from agent_fabric.domain.approvals.answers import OnDoubt
+from agent_fabric.domain.approvals.events import ApprovalDecided, ApprovalRequested
+from agent_fabric.domain.approvals.outside import Outside
+from agent_fabric.domain.evidence.proofs import ProofKind
+from agent_fabric.domain.evidence.sources import Source
+from agent_fabric.domain.evidence.suite_counts import TestCount
+from agent_fabric.domain.identity.ownership import LOCAL_OWNER, Visibility
 from agent_fabric.domain.ids import CallId, LaneId, RunId, SpecialistId
 from agent_fabric.domain.memory.knowledge import Knowledge
-from agent_fabric.domain.messages import Message, ModelSettings, ToolCallRequest, Usage
-from agent_fabric.domain.model_events import CloudFallbackUsed, PlainAnswerAccepted, ToolCallRecovered
-from agent_fabric.domain.outside import Outside
-from agent_fabric.domain.ownership import LOCAL_OWNER, Visibility
-from agent_fabric.domain.packs import FinishSpec
-from agent_fabric.domain.proofs import ProofKind
+from agent_fabric.domain.models.events import CloudFallbackUsed, PlainAnswerAccepted, ToolCallRecovered
+from agent_fabric.domain.models.messages import Message, ModelSettings, ToolCallRequest, Usage
+from agent_fabric.domain.packs.contents import FinishSpec
+from agent_fabric.domain.runs.budget_events import BudgetExhausted
+from agent_fabric.domain.runs.context_events import ContextCompacted, ContextTruncated
 from agent_fabric.domain.runs.effects import Effects, Outcome
 from agent_fabric.domain.runs.task import Budget, FrozenWorkflow, Parent, Priority, Profile, Quoted, Task, TaskForceMode
-from agent_fabric.domain.sources import Source
-from agent_fabric.domain.task_force_events import PackFailed, TaskForceStarted
-from agent_fabric.domain.test_counts import TestCount
-from agent_fabric.domain.tools import ToolSpec, Trust
-from agent_fabric.domain.workflow_events import (
+from agent_fabric.domain.runs.task_force_events import PackFailed, TaskForceStarted
+from agent_fabric.domain.runs.workspace_events import WorkspaceCompared, WorkspaceSaved
+from agent_fabric.domain.tools.specs import ToolSpec, Trust
+from agent_fabric.domain.workflows.events import (
     ChildFinished,
     SignalReceived,
     StepFinished,
@@ -36,7 +37,6 @@ from agent_fabric.domain.workflow_events import (
     StepWaited,
     TimerFired,
 )
-from agent_fabric.domain.workspace_events import WorkspaceCompared, WorkspaceSaved
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 
 from agent_fabric.application.ports.audit import ChainHead, HeadDamaged
 from agent_fabric.config.folders import base_folder
-from agent_fabric.domain.audit_key import UNKEYED, AuditKey
+from agent_fabric.domain.audit.key import UNKEYED, AuditKey
 
 FOLDER: Final = "audit-heads"
 CLOSE_TIMEOUT_S: Final = 0.5

@@ -6,7 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from agent_fabric.config.folders import base_folder
-from agent_fabric.domain.audit_key import UNKEYED, AuditKey
+from agent_fabric.domain.audit.key import UNKEYED, AuditKey
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.infrastructure.private_files import write_private
 

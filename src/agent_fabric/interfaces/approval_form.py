@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from agent_fabric.application.ports.approvals import ApprovalCard
-from agent_fabric.domain.approvals import Question
+from agent_fabric.domain.approvals.answers import Question
 from agent_fabric.domain.errors import ApprovalRefused
-from agent_fabric.domain.json_schema import problems_with
+from agent_fabric.domain.tools.json_schema import problems_with
 
 if TYPE_CHECKING:
     from agent_fabric.domain.definitions.parameter import Parameter

@@ -2,15 +2,15 @@
 
 from collections.abc import Iterable
 
+from agent_fabric.domain.approvals.outside import CannotRunOutside
 from agent_fabric.domain.errors import ConfigError
-from agent_fabric.domain.outside import CannotRunOutside
 from agent_fabric.domain.policy.calls import ProposedCall
 from agent_fabric.domain.policy.engine import RulePolicy, strictest_part
 from agent_fabric.domain.policy.outside import outside_call
 from agent_fabric.domain.policy.programs import BOXES
 from agent_fabric.domain.policy.rules import Rule
 from agent_fabric.domain.policy.verdicts import Verdict
-from agent_fabric.domain.tools import Effect
+from agent_fabric.domain.tools.specs import Effect
 from agent_fabric.infrastructure.policy.load import with_rules
 from agent_fabric.infrastructure.policy.rule_files import refuse_doubles
 from agent_fabric.infrastructure.sandbox.altered_programs import altered_programs

@@ -66,7 +66,7 @@ def listed_object(config: FabricConfig, servers: LazyToolServers) -> dict[str, A
 
 def signals_of(tool: ListedTool) -> tuple[str, ...]:
     """Name the signs that a tool's own words give instructions to models."""
-    from agent_fabric.domain.injection.scan import signals_in  # noqa: PLC0415 - its words take their time
+    from agent_fabric.domain.policy.injection.scan import signals_in  # noqa: PLC0415 - its words take their time
 
     found = {*signals_in(f"{tool.name}\n{tool.description}"), *signals_in("\n".join(_texts_in(tool.schema)))}
     return tuple(sorted(found))

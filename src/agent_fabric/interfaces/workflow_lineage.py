@@ -7,8 +7,8 @@ from typing import Any
 from agent_fabric.domain.definitions.problems import did_you_mean
 from agent_fabric.domain.errors import InvalidInputs
 from agent_fabric.domain.events import Event
-from agent_fabric.domain.workflow_events import StepFinished, StepStarted
 from agent_fabric.domain.workflows.definition import BuiltIn
+from agent_fabric.domain.workflows.events import StepFinished, StepStarted
 from agent_fabric.wire.shape import Listing, Shape
 
 _PASSING_ON = (BuiltIn.TRANSFORM, BuiltIn.VALIDATE)

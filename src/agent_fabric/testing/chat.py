@@ -6,11 +6,19 @@ from dataclasses import replace
 from typing import Any
 
 from agent_fabric.application.ports.chat import FoundMessage, MessagePage, SessionQuery
-from agent_fabric.domain.chat import STOPPED, ChatMessage, QueuedMessage, Session, copied, message_from, title_from
+from agent_fabric.domain.chat.sessions import (
+    STOPPED,
+    ChatMessage,
+    QueuedMessage,
+    Session,
+    copied,
+    message_from,
+    title_from,
+)
 from agent_fabric.domain.errors import DriverConflict, MessageNotFound, MessageSent, SessionMoved, SessionNotFound
 from agent_fabric.domain.events import Event, RunCreated
+from agent_fabric.domain.identity.ownership import EVERYTHING, Viewer
 from agent_fabric.domain.ids import RunId, SessionId
-from agent_fabric.domain.ownership import EVERYTHING, Viewer
 
 
 class MemorySessions:

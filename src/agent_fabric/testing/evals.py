@@ -8,8 +8,8 @@ from agent_fabric.application.ports.evals import EvalRecord
 from agent_fabric.domain.errors import EvalNotFound
 from agent_fabric.domain.evals.summary import Eval
 from agent_fabric.domain.evals.trials import Grade, Trial, TrialOutcome, trials_of
+from agent_fabric.domain.identity.ownership import EVERYTHING, Viewer, is_owner
 from agent_fabric.domain.ids import EvalId
-from agent_fabric.domain.ownership import EVERYTHING, Viewer, is_owner
 from agent_fabric.domain.runs.task import RunStatus
 
 

@@ -13,14 +13,14 @@ from agent_fabric.application.ports.runs import CANCEL, CHILD, HeldLog, InboxRow
 from agent_fabric.domain.agents.brief import AgentBrief
 from agent_fabric.domain.errors import DriverConflict, RecruitError, RunHeld, RunNotFound
 from agent_fabric.domain.events import Event, RunCreated
+from agent_fabric.domain.identity.ownership import OwnedRun, Visibility
 from agent_fabric.domain.ids import LaneId, RunId, SpecialistId
-from agent_fabric.domain.messages import LLMResponse, Message, ModelSettings
-from agent_fabric.domain.ownership import OwnedRun, Visibility
+from agent_fabric.domain.models.messages import LLMResponse, Message, ModelSettings
 from agent_fabric.domain.policy.calls import ProposedCall
 from agent_fabric.domain.policy.verdicts import Ruling, Verdict
 from agent_fabric.domain.runs.consequences import Consequences, consequences
 from agent_fabric.domain.runs.task import Priority, RunStatus
-from agent_fabric.domain.tools import ToolSpec
+from agent_fabric.domain.tools.specs import ToolSpec
 
 _TURNS_OF_A_COMMIT = 3
 """So often others get their turn before a driver learns that its events are durable, as with a real store."""

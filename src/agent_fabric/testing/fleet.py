@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from agent_fabric.application.ports.fleet import NodeStates, SeenNode
-from agent_fabric.domain.acts import Act
+from agent_fabric.domain.audit.acts import Act
 from agent_fabric.domain.errors import NameTaken
 from agent_fabric.domain.fleet.commands import CommandStatus, Invite, NodeCommand
 from agent_fabric.domain.fleet.nodes import Node, NodeId, NodeStatus

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from agent_fabric.domain.accounts import ApiKey, User, UserChange
-from agent_fabric.domain.acts import Act
+from agent_fabric.domain.audit.acts import Act
 from agent_fabric.domain.errors import AccountNotFound, LastAdmin, NameTaken
+from agent_fabric.domain.identity.accounts import ApiKey, User, UserChange
 
 
 @dataclass

@@ -15,13 +15,13 @@ from agent_fabric.application.ports.memory import (
     UnreadPassage,
 )
 from agent_fabric.domain.errors import FactRefused, FactSettled, MemoryNotFound
+from agent_fabric.domain.identity.ownership import EVERYTHING, Viewer, Visibility
 from agent_fabric.domain.ids import DocumentId, FactId, RunId
 from agent_fabric.domain.memory.documents import Document, DocumentState
 from agent_fabric.domain.memory.facts import Fact, FactStatus
 from agent_fabric.domain.memory.passages import Passage
 from agent_fabric.domain.memory.ranking import Candidate
 from agent_fabric.domain.memory.terms import terms_in
-from agent_fabric.domain.ownership import EVERYTHING, Viewer, Visibility
 from agent_fabric.infrastructure.embeddings.int8 import int8_similarities, quantized
 from agent_fabric.infrastructure.embeddings.vectors import BYTES_EACH
 

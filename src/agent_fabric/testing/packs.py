@@ -11,10 +11,10 @@ from agent_fabric.bootstrap.local import build_local
 from agent_fabric.bootstrap.plugins import installed_packs
 from agent_fabric.config.loader import read_config
 from agent_fabric.domain.ids import CallId, RunId
-from agent_fabric.domain.json_schema import problems_with
-from agent_fabric.domain.messages import LLMResponse, Message, Role, ToolCallRequest
+from agent_fabric.domain.models.messages import LLMResponse, Message, Role, ToolCallRequest
 from agent_fabric.domain.runs.task import RunResult
-from agent_fabric.domain.tools import ToolContext, ToolResult
+from agent_fabric.domain.tools.json_schema import problems_with
+from agent_fabric.domain.tools.specs import ToolContext, ToolResult
 from agent_fabric.infrastructure.packs.configured_tools import as_tool
 from agent_fabric.infrastructure.packs.function_tools import SandboxedTool
 from agent_fabric.infrastructure.packs.tool_objects import Tool

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 
 from agent_fabric.application.ports.runs import ANY_RUN, RunQuery, RunRecord
 from agent_fabric.application.ports.web import Page, SearchHit, WebError
-from agent_fabric.domain.allowlists import Allowlists, refuse_domain
 from agent_fabric.domain.errors import RunNotFound
+from agent_fabric.domain.identity.ownership import EVERYTHING, OwnedRun, Viewer, Visibility
 from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.ownership import EVERYTHING, OwnedRun, Viewer, Visibility
+from agent_fabric.domain.policy.allowlists import Allowlists, refuse_domain
 from agent_fabric.domain.policy.hosts import host_of
 
 

@@ -3,8 +3,8 @@
 from typing import NamedTuple
 
 from agent_fabric.application.ports.approvals import ApprovalCard
-from agent_fabric.domain.blast_radius import BlastRadius, blast_radius
-from agent_fabric.domain.call_text import call_text
+from agent_fabric.domain.approvals.blast_radius import BlastRadius, blast_radius
+from agent_fabric.domain.approvals.call_text import call_text
 from agent_fabric.wire.approvals import APPROVAL
 from agent_fabric.wire.shape import Shape
 

@@ -2,8 +2,8 @@
 
 from agent_fabric.application.audit.collect_garbage import Collected
 from agent_fabric.application.ports.audit import ChainReport
-from agent_fabric.domain.acts import Act
-from agent_fabric.domain.audit import AuditEntry
+from agent_fabric.domain.audit.acts import Act
+from agent_fabric.domain.audit.chain import AuditEntry
 from agent_fabric.wire.shape import Listing, Shape
 
 CALL = Shape(

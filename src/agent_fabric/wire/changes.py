@@ -10,9 +10,9 @@ from typing import Annotated, Any
 from agent_fabric.application.ports.changes import UndoRecord
 from agent_fabric.application.runs.diff_run import RunDiff
 from agent_fabric.application.runs.undo_run import Undone
-from agent_fabric.domain.changes import Entry, FileChange
-from agent_fabric.domain.undo import UndoRefusal
-from agent_fabric.domain.unified_diff import FileDiff
+from agent_fabric.domain.runs.changes import Entry, FileChange
+from agent_fabric.domain.runs.undo import UndoRefusal
+from agent_fabric.domain.runs.unified_diff import FileDiff
 from agent_fabric.wire.shape import Json, Shape
 
 Differ = Callable[[FileChange], FileDiff | None]

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from agent_fabric.application.ports.chat import FoundMessage
-from agent_fabric.domain.chat import ChatMessage, Session
+from agent_fabric.domain.chat.sessions import ChatMessage, Session
 from agent_fabric.domain.ids import RunId
 from agent_fabric.wire.shape import Json, Listing, Shape
 

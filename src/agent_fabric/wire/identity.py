@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Annotated, Literal, NamedTuple
 
 from agent_fabric.application.identity.issue_token import IssuedLogin, IssuedToken
-from agent_fabric.domain.accounts import ApiKey, User
-from agent_fabric.domain.identity import Principal
+from agent_fabric.domain.identity.accounts import ApiKey, User
+from agent_fabric.domain.identity.principals import Principal
 from agent_fabric.wire.shape import Listing, Shape
 
 

@@ -12,8 +12,8 @@ from agent_fabric.application.ports.models import (
     Shelf,
     WeightsFile,
 )
-from agent_fabric.domain.messages import ModelSettings
-from agent_fabric.domain.models import ModelCard
+from agent_fabric.domain.models.found_models import ModelCard
+from agent_fabric.domain.models.messages import ModelSettings
 from agent_fabric.wire.shape import Shape
 
 _USED = Shape(

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from agent_fabric.application.policy.simulate_policy import DecisionChange, Simulation
-from agent_fabric.domain.allowlists import Allowlists
+from agent_fabric.domain.policy.allowlists import Allowlists
 from agent_fabric.domain.policy.engine import Judgement, RulePolicy
 from agent_fabric.domain.policy.rules import Rule
 from agent_fabric.domain.policy.verdicts import Ruling

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Annotated, Any
 
 from agent_fabric.domain.errors import FabricError, Interrupted
+from agent_fabric.domain.evidence.proofs import Proof, ProofKind
 from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.proofs import Proof, ProofKind
 from agent_fabric.domain.runs.effect_lines import open_lines
 from agent_fabric.domain.runs.effects import Changed, Effects, NotedCall
 from agent_fabric.domain.runs.task import RunError, RunResult, RunStatus

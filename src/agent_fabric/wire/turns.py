@@ -6,8 +6,8 @@ from typing import NamedTuple
 from agent_fabric.application.chat.undo_turns import LaterChanges, TakenBack
 from agent_fabric.application.chat.verify_session import CheckedTurn, VerifiedSession
 from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.irreversible import SentAway
-from agent_fabric.domain.messages import Message, ToolCallRequest
+from agent_fabric.domain.models.messages import Message, ToolCallRequest
+from agent_fabric.domain.runs.irreversible import SentAway
 from agent_fabric.domain.runs.timeline import Span, Timeline
 from agent_fabric.wire.changes import DIFF, UNDONE, undo_object
 from agent_fabric.wire.shape import Json, Shape

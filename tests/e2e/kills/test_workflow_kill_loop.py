@@ -11,7 +11,7 @@ import pytest
 
 from agent_fabric.application.ports.approvals import ApprovalCard
 from agent_fabric.application.ports.runs import SIGNAL
-from agent_fabric.domain.approvals import Decision, Question
+from agent_fabric.domain.approvals.answers import Decision, Question
 from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.infrastructure.persistence.event_store import SqlRunRepository

@@ -14,7 +14,7 @@ from aiohttp import web
 from agent_fabric.application.ports.web import WebError
 from agent_fabric.config.schema.browser import BrowserConfig
 from agent_fabric.domain.ids import CallId, RunId
-from agent_fabric.domain.tools import ToolContext
+from agent_fabric.domain.tools.specs import ToolContext
 from agent_fabric.infrastructure.browser.chromium import ChromiumLaunch, find_chromium
 from agent_fabric.infrastructure.browser.session import ChromiumBrowser
 from agent_fabric.infrastructure.egress.limits import EgressRefusal

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agent_fabric.application.runs.compare_workspace import MAX_LISTED, CompareWorkspace
-from agent_fabric.domain.workspace_events import WorkspaceCompared
+from agent_fabric.domain.runs.workspace_events import WorkspaceCompared
 from agent_fabric.infrastructure.changes.recorder import ChangeRecorder
 from agent_fabric.infrastructure.clock import RandomIds
 from changes_project import Project

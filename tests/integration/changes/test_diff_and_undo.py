@@ -15,7 +15,7 @@ from agent_fabric.bootstrap.changes import diff_run
 from agent_fabric.domain.errors import ConfigError, FolderHeld, RunHeld
 from agent_fabric.domain.events import Event, RunCancelled
 from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.unified_diff import file_diff
+from agent_fabric.domain.runs.unified_diff import file_diff
 from agent_fabric.infrastructure.changes.recorder import ChangeRecorder
 from agent_fabric.infrastructure.clock import RandomIds
 from changes_project import Project

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from agent_fabric.domain.changes import FolderSnapshot
 from agent_fabric.domain.errors import StoreUnavailable
 from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.labels import DESCRIPTIONS, Flow
+from agent_fabric.domain.policy.labels import DESCRIPTIONS, Flow
+from agent_fabric.domain.runs.changes import FolderSnapshot
 from agent_fabric.infrastructure.changes.exposed_files import ExposedFiles
 from agent_fabric.infrastructure.changes.folder_snapshots import SnapshotTaker
 

@@ -18,7 +18,7 @@ from agent_fabric.domain.errors import (
     SecretNotFound,
     Unauthenticated,
 )
-from agent_fabric.domain.identity import Kind, Scope
+from agent_fabric.domain.identity.principals import Kind, Scope
 from integration.http.served import PATIENCE_S, Served, served
 
 pytestmark = pytest.mark.proves("C15")

@@ -8,7 +8,7 @@ import urllib.request
 import pytest
 
 from agent_fabric.config.schema.browser import BrowserConfig
-from agent_fabric.domain.allowlists import Allowlists
+from agent_fabric.domain.policy.allowlists import Allowlists
 from agent_fabric.infrastructure.egress.limits import EgressLimits, HostUse
 from agent_fabric.infrastructure.egress.policy import EgressPolicy, browser_policy
 from agent_fabric.infrastructure.egress.proxy import USER, EgressProxy

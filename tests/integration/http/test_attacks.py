@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agent_fabric.domain.errors import Unauthenticated
-from agent_fabric.domain.identity import Kind, Principal, Scope, widened
+from agent_fabric.domain.identity.principals import Kind, Principal, Scope, widened
 from agent_fabric.interfaces.http.bodies import MAX_PROBLEMS
 from agent_fabric.interfaces.http.connection import HEAD_BYTES, Connection
 from agent_fabric.interfaces.http.gate import MAX_ANONYMOUS_BODY_BYTES

@@ -16,7 +16,7 @@ import jwt
 import pytest
 
 from agent_fabric.bootstrap.records import owner_here
-from agent_fabric.domain.identity import Scope
+from agent_fabric.domain.identity.principals import Scope
 from agent_fabric.infrastructure.identity.local_token import rotate_local_token
 from agent_fabric.infrastructure.identity.own_secrets import PepperedHash, jwt_secret
 from integration.http.served import Served, bearer, served

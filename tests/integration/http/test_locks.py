@@ -12,7 +12,7 @@ import pytest
 from fastapi.routing import APIRoute
 from starlette.routing import BaseRoute, Mount, Route, WebSocketRoute
 
-from agent_fabric.domain.identity import Kind, Principal, Role, Scope, widened
+from agent_fabric.domain.identity.principals import Kind, Principal, Role, Scope, widened
 from agent_fabric.infrastructure.identity.own_secrets import jwt_secret
 from agent_fabric.interfaces.http.gate import CANONICAL_PREFIX, SEEDS, SOCKETS
 from agent_fabric.interfaces.http.locks import PUBLIC, SIGNED, LockedRoute

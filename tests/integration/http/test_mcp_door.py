@@ -10,7 +10,7 @@ import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from agent_fabric.domain.identity import Kind, Principal, Scope, widened
+from agent_fabric.domain.identity.principals import Kind, Principal, Scope, widened
 from agent_fabric.testing.scripted_model import Call, Script
 from integration.http.served import DONE, PATIENCE_S, SCRIPT, Served, bearer, served
 

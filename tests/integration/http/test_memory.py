@@ -13,7 +13,7 @@ from aiohttp import web
 from agent_fabric.bootstrap.records import owner_here
 from agent_fabric.client import FabricClient
 from agent_fabric.domain.errors import FactRefused, MemoryNotFound, MissingExtra, StoreUnavailable
-from agent_fabric.domain.identity import RUN_HEADER, Scope
+from agent_fabric.domain.identity.principals import RUN_HEADER, Scope
 from agent_fabric.infrastructure.embeddings.sentence_encoder import SentenceEncoder
 from agent_fabric.infrastructure.embeddings.vectors import packed
 from agent_fabric.interfaces.http.vector_runs import VectorRuns

@@ -14,9 +14,9 @@ import agent_fabric
 from agent_fabric.bootstrap.records import owner_here
 from agent_fabric.client import FabricClient
 from agent_fabric.client.approvals import Approvals
-from agent_fabric.domain.approvals import Decision
+from agent_fabric.domain.approvals.answers import Decision
 from agent_fabric.domain.errors import Forbidden
-from agent_fabric.domain.identity import RUN_HEADER, RUN_META, Scope
+from agent_fabric.domain.identity.principals import RUN_HEADER, RUN_META, Scope
 from agent_fabric.interfaces.cli import approvals as approval_commands
 from agent_fabric.interfaces.http.a2a.calls import Method
 from agent_fabric.interfaces.http.locks import LockedRoute

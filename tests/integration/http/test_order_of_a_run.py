@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from agent_fabric.config.defaults import default_settings
-from agent_fabric.domain.recruitment import ASSISTANT
+from agent_fabric.domain.packs.recruitment import ASSISTANT
 from agent_fabric.testing.scripted_model import Say, Script
 from integration.http.served import PATIENCE_S, data_of, served, task
 from integration.http.test_sessions import answered

@@ -11,7 +11,7 @@ import pytest
 
 from agent_fabric.client import FabricClient
 from agent_fabric.domain.errors import InvalidInputs, NameTaken, ScheduleNotFound
-from agent_fabric.domain.identity import Kind, Principal, Scope, widened
+from agent_fabric.domain.identity.principals import Kind, Principal, Scope, widened
 from agent_fabric.testing.scripted_model import ScriptedModel
 from integration.http.served import PATIENCE_S, SCRIPT, Served, served
 

@@ -14,8 +14,8 @@ import pytest
 from agent_fabric.bootstrap.records import owner_here
 from agent_fabric.client import FabricClient
 from agent_fabric.domain.errors import RunNotFound
-from agent_fabric.domain.identity import RUN_HEADER, Scope
-from agent_fabric.domain.ownership import Visibility
+from agent_fabric.domain.identity.ownership import Visibility
+from agent_fabric.domain.identity.principals import RUN_HEADER, Scope
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.interfaces.http.locks import LockedRoute
 from agent_fabric.testing.scripted_model import Call, Script

@@ -11,7 +11,7 @@ import httpx2
 import pytest
 
 from agent_fabric.bootstrap.records import owner_here
-from agent_fabric.domain.identity import RUN_HEADER, Scope
+from agent_fabric.domain.identity.principals import RUN_HEADER, Scope
 from agent_fabric.testing.scripted_model import Answer, Call, Say
 from integration.http.served import PATIENCE_S, Served, bearer, served
 from integration.http.test_whose_run import MEMBER, NOBODY, filled, names_in, routes, told

@@ -5,7 +5,7 @@ import os
 import sys
 from dataclasses import replace
 
-from agent_fabric.domain.messages import Message, Role
+from agent_fabric.domain.models.messages import Message, Role
 from agent_fabric.infrastructure.llm.ollama.backend import OllamaBackend
 from agent_fabric.infrastructure.llm.openai_compatible import HttpSession
 from agent_fabric.testing.workbench import SETTINGS

@@ -11,8 +11,8 @@ import aiohttp
 import pytest
 
 from agent_fabric.application.ports.llm import ChatClient
-from agent_fabric.domain.messages import LLMResponse, Message, ModelSettings, Role
-from agent_fabric.domain.tools import FINISH_TASK
+from agent_fabric.domain.models.messages import LLMResponse, Message, ModelSettings, Role
+from agent_fabric.domain.tools.specs import FINISH_TASK
 from agent_fabric.infrastructure.llm.answer_reader import BYTES_PER_CHAR, LINES_AT_ONCE, ROOM
 from agent_fabric.infrastructure.llm.model_http import ModelHttp, ServerAddress
 from agent_fabric.infrastructure.llm.ollama.client import OllamaChatClient

@@ -10,7 +10,7 @@ import pytest
 
 from agent_fabric.config.schema.managed_llama import ManagedLlamaConfig
 from agent_fabric.domain.errors import ConfigError, ModelUnreachable
-from agent_fabric.domain.messages import LLMResponse, Message, ModelSettings, Role
+from agent_fabric.domain.models.messages import LLMResponse, Message, ModelSettings, Role
 from agent_fabric.domain.runs.task import Priority
 from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.infrastructure.llm.chooser import MANAGED_URL

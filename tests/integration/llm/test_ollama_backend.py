@@ -9,7 +9,6 @@ import pytest
 
 from agent_fabric.application.ports.llm import ChatClient, Notice
 from agent_fabric.application.runs.model_turn import ModelTurn
-from agent_fabric.domain.context_events import ContextTruncated
 from agent_fabric.domain.errors import (
     ContextExceeded,
     ModelAnswerUnusable,
@@ -18,9 +17,10 @@ from agent_fabric.domain.errors import (
     ModelRefused,
     ModelUnreachable,
 )
-from agent_fabric.domain.messages import LLMResponse, Message, ModelSettings, Role, ToolDialect, Usage
+from agent_fabric.domain.models.messages import LLMResponse, Message, ModelSettings, Role, ToolDialect, Usage
+from agent_fabric.domain.runs.context_events import ContextTruncated
 from agent_fabric.domain.runs.task import Priority, RunStatus
-from agent_fabric.domain.tools import Effect, ToolSpec
+from agent_fabric.domain.tools.specs import Effect, ToolSpec
 from agent_fabric.infrastructure.llm.model_http import ServerAddress
 from agent_fabric.infrastructure.llm.ollama.backend import OllamaBackend
 from agent_fabric.infrastructure.llm.openai_compatible import HttpSession

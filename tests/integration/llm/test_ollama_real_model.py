@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from agent_fabric.domain.messages import LLMResponse, Message, Role, ToolDialect
-from agent_fabric.domain.tools import Effect, ToolSpec
+from agent_fabric.domain.models.messages import LLMResponse, Message, Role, ToolDialect
+from agent_fabric.domain.tools.specs import Effect, ToolSpec
 from agent_fabric.infrastructure.llm.ollama.backend import OllamaBackend
 from agent_fabric.infrastructure.llm.openai_compatible import HttpSession
 from agent_fabric.infrastructure.llm.servers.llama_servers import LlamaServers

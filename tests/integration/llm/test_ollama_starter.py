@@ -15,7 +15,7 @@ import aiohttp
 import pytest
 
 from agent_fabric.domain.errors import ModelError
-from agent_fabric.domain.messages import Message, ModelSettings, Role
+from agent_fabric.domain.models.messages import Message, ModelSettings, Role
 from agent_fabric.infrastructure.llm.model_http import ServerAddress
 from agent_fabric.infrastructure.llm.ollama.backend import OllamaBackend
 from agent_fabric.infrastructure.llm.ollama.server import OllamaServer

@@ -11,7 +11,7 @@ from agent_fabric.application.models.probe_model import Probed
 from agent_fabric.bootstrap.models_here import open_models
 from agent_fabric.config.loader import read_config
 from agent_fabric.domain.errors import ConfigError, ModelForbidden, ModelTimedOut, ModelUnreachable
-from agent_fabric.domain.messages import ToolDialect
+from agent_fabric.domain.models.messages import ToolDialect
 from agent_fabric.testing.ollama_standin import OllamaStandIn, StandInModel
 from agent_fabric.testing.scripted_model import Answer, Call, Hang, Reset, Responder, Say, ScriptedModel, Status
 

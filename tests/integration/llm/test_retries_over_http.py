@@ -15,7 +15,7 @@ from agent_fabric.bootstrap.local import LocalFabric
 from agent_fabric.config.loader import read_config
 from agent_fabric.domain.events import ModelCalled
 from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.model_events import CloudFallbackUsed
+from agent_fabric.domain.models.events import CloudFallbackUsed
 from agent_fabric.domain.runs.task import Priority, RunResult, RunStatus
 from agent_fabric.testing.fakes import ListSink
 from agent_fabric.testing.scripted_model import Call, Finish, Hang, Say, Script, ScriptedModel, Status, Turn

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from aiohttp import web
 
-from agent_fabric.domain.messages import ToolDialect
+from agent_fabric.domain.models.messages import ToolDialect
 from agent_fabric.infrastructure.llm.weights.catalogue import CatalogueModel, HubFile, Source, WheelParts
 from agent_fabric.infrastructure.llm.weights.download import Weights
 from agent_fabric.infrastructure.llm.weights.folder import ModelFolder

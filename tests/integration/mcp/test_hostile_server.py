@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from agent_fabric.domain.errors import FabricError, ToolServerUnavailable
-from agent_fabric.domain.tools import Effect, Trust
+from agent_fabric.domain.tools.specs import Effect, Trust
 from agent_fabric.testing.packs import sandbox_in
 from integration.mcp.servers_for_tests import ask, context, hostile, tool_servers
 

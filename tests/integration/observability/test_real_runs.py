@@ -13,7 +13,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from agent_fabric.config.schema.log import LogConfig
 from agent_fabric.domain.ids import CallId
-from agent_fabric.domain.messages import LLMResponse, Message, Role, ToolCallRequest, Usage
+from agent_fabric.domain.models.messages import LLMResponse, Message, Role, ToolCallRequest, Usage
 from agent_fabric.domain.runs.task import RunStatus, TaskForceMode
 from agent_fabric.infrastructure.observability.fan_out import FanOut
 from agent_fabric.infrastructure.observability.lifecycle_log import RunLifecycleLog

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from agent_fabric.domain.approvals.outside import CannotRunOutside, Outside
 from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.outside import CannotRunOutside, Outside
 from agent_fabric.domain.policy.outside import outside_call
-from agent_fabric.domain.tools import ToolResult
+from agent_fabric.domain.tools.specs import ToolResult
 from agent_fabric.infrastructure.outside import carried
 from agent_fabric.infrastructure.outside.commands import UsersCommands
 

@@ -21,8 +21,8 @@ from agent_fabric.bootstrap.local import LocalFabric
 from agent_fabric.bootstrap.records import owner_here
 from agent_fabric.bootstrap.workflows import open_workflows
 from agent_fabric.config.loader import read_config
-from agent_fabric.domain.approval_events import ApprovalRequested
-from agent_fabric.domain.approvals import Decision, Reach
+from agent_fabric.domain.approvals.answers import Decision, Reach
+from agent_fabric.domain.approvals.events import ApprovalRequested
 from agent_fabric.domain.errors import ApprovalRefused
 from agent_fabric.domain.events import Body, ToolCalled, ToolErred, ToolReturned
 from agent_fabric.domain.ids import RunId

@@ -7,7 +7,7 @@ import httpx2
 import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from agent_fabric.domain.identity import Kind, Principal, Scope, widened
+from agent_fabric.domain.identity.principals import Kind, Principal, Scope, widened
 from agent_fabric.infrastructure.identity.local_token import rotate_local_token
 from agent_fabric.interfaces.http.page.assets import POLICY
 from integration.http.served import TLS, served

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from agent_fabric.domain.accounts import UserChange
-from agent_fabric.domain.audit_key import UNKEYED
+from agent_fabric.domain.audit.key import UNKEYED
 from agent_fabric.domain.errors import NameTaken
+from agent_fabric.domain.identity.accounts import UserChange
 from agent_fabric.infrastructure.persistence.api_keys import SqlApiKeyRepository
 from agent_fabric.infrastructure.persistence.chain_writer import ChainWriter
 from agent_fabric.infrastructure.persistence.store import Store

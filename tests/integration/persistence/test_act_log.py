@@ -8,11 +8,11 @@ import apsw
 import pytest
 
 from agent_fabric.application.ports.audit import ChainReport
-from agent_fabric.domain.accounts import UserChange
-from agent_fabric.domain.acts import Act, Deed
-from agent_fabric.domain.audit_key import AuditKey
+from agent_fabric.domain.audit.acts import Act, Deed
+from agent_fabric.domain.audit.key import AuditKey
 from agent_fabric.domain.errors import FabricError, StoreUnavailable
-from agent_fabric.domain.identity import Kind, Principal, Scope
+from agent_fabric.domain.identity.accounts import UserChange
+from agent_fabric.domain.identity.principals import Kind, Principal, Scope
 from agent_fabric.infrastructure.audit_head_file import AuditHeadFile
 from agent_fabric.infrastructure.persistence.act_log import SqlActLog
 from agent_fabric.infrastructure.persistence.api_keys import SqlApiKeyRepository

@@ -10,7 +10,7 @@ import pytest
 from agent_fabric.application.approvals.decide_approval import DecideApproval
 from agent_fabric.application.ports.approvals import Answer, ApprovalCard, ApprovalStatus
 from agent_fabric.bootstrap.records import owner_here
-from agent_fabric.domain.approvals import Decision
+from agent_fabric.domain.approvals.answers import Decision
 from agent_fabric.domain.errors import ApprovalNotFound, ApprovalRefused, ApprovalSettled
 from agent_fabric.domain.events import Event, RunCancelled, RunCreated
 from agent_fabric.infrastructure.clock import SystemClock

@@ -16,10 +16,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent_fabric.application.ports.cluster import Introduction
-from agent_fabric.domain.acts import Act, Deed
-from agent_fabric.domain.audit_key import AuditKey
+from agent_fabric.domain.audit.acts import Act, Deed
+from agent_fabric.domain.audit.key import AuditKey
 from agent_fabric.domain.errors import LeaseLost
-from agent_fabric.domain.identity import Kind, Principal
+from agent_fabric.domain.identity.principals import Kind, Principal
 from agent_fabric.infrastructure.audit_head_file import AuditHeadFile
 from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.infrastructure.persistence import audit_chain

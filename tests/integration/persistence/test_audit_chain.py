@@ -10,7 +10,7 @@ import pytest
 
 from agent_fabric.application.audit.collect_garbage import CollectGarbage
 from agent_fabric.application.ports.audit import ChainReport
-from agent_fabric.domain.audit_key import AuditKey
+from agent_fabric.domain.audit.key import AuditKey
 from agent_fabric.domain.errors import RunNotFound
 from agent_fabric.domain.events import Event, GuidanceGiven
 from agent_fabric.domain.ids import RunId

@@ -18,10 +18,10 @@ from agent_fabric.application.audit.accept_head import AcceptHead
 from agent_fabric.application.audit.collect_garbage import CollectGarbage
 from agent_fabric.application.ports.audit import ChainHead, ChainReport, HeadDamaged
 from agent_fabric.application.ports.storage import Storage
-from agent_fabric.domain.acts import Act, Deed
-from agent_fabric.domain.approval_events import ApprovalDecided
-from agent_fabric.domain.approvals import Decision
-from agent_fabric.domain.audit_key import AuditKey
+from agent_fabric.domain.approvals.answers import Decision
+from agent_fabric.domain.approvals.events import ApprovalDecided
+from agent_fabric.domain.audit.acts import Act, Deed
+from agent_fabric.domain.audit.key import AuditKey
 from agent_fabric.domain.events import RunCancelled
 from agent_fabric.infrastructure.audit_head_file import AuditHeadFile, audit_head_file
 from agent_fabric.infrastructure.clock import RandomIds, SystemClock
@@ -239,7 +239,7 @@ WRITER = """
 import asyncio, os, sys
 from pathlib import Path
 from contract.storage_contract import settled
-from agent_fabric.domain.audit_key import AuditKey
+from agent_fabric.domain.audit.key import AuditKey
 from agent_fabric.infrastructure.audit_head_file import AuditHeadFile
 from agent_fabric.infrastructure.clock import RandomIds, SystemClock
 from agent_fabric.infrastructure.persistence.storage import open_storage

@@ -18,7 +18,7 @@ from typing import Any
 import apsw
 import pytest
 
-from agent_fabric.domain.audit_key import AuditKey
+from agent_fabric.domain.audit.key import AuditKey
 from agent_fabric.domain.errors import ConfigError, FabricError, RunHeld, StoreFull, StoreUnavailable
 from agent_fabric.infrastructure.backup.make import make_backup
 from agent_fabric.infrastructure.backup.manifest import Manifest
@@ -379,7 +379,7 @@ import sys
 from pathlib import Path
 from agent_fabric.infrastructure.backup.make import make_backup
 from agent_fabric.infrastructure.backup.restore import restore_backup
-from agent_fabric.domain.audit_key import AuditKey
+from agent_fabric.domain.audit.key import AuditKey
 from agent_fabric.infrastructure.persistence.run_locks import RunLocks
 from agent_fabric.infrastructure.persistence.snapshot import SqliteCopies
 KEY = AuditKey.of(b"k" * 32)
@@ -439,7 +439,7 @@ from pathlib import Path
 from agent_fabric.domain.errors import FabricError
 from agent_fabric.infrastructure.backup.make import make_backup
 from agent_fabric.infrastructure.backup.restore import restore_backup
-from agent_fabric.domain.audit_key import AuditKey
+from agent_fabric.domain.audit.key import AuditKey
 resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
 from agent_fabric.infrastructure.persistence.run_locks import RunLocks
 from agent_fabric.infrastructure.persistence.snapshot import SqliteCopies

@@ -16,14 +16,14 @@ import pytest
 from agent_fabric.application.audit.collect_garbage import CollectGarbage
 from agent_fabric.application.ports.approvals import Answer
 from agent_fabric.application.ports.runs import CANCEL, SIGNAL, RunRepository
-from agent_fabric.domain.approvals import Decision
-from agent_fabric.domain.audit_key import UNKEYED
+from agent_fabric.domain.approvals.answers import Decision
+from agent_fabric.domain.audit.key import UNKEYED
 from agent_fabric.domain.errors import RunKeyMissing, StoreUnavailable
 from agent_fabric.domain.events import Event, RunCreated
 from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.messages import LLMResponse, Message
+from agent_fabric.domain.models.messages import LLMResponse, Message
 from agent_fabric.domain.runs.task import Budget, Profile, RunResult, RunStatus, Task
-from agent_fabric.domain.workflow_events import SignalReceived, StepFinished, StepStarted, StepStatus
+from agent_fabric.domain.workflows.events import SignalReceived, StepFinished, StepStarted, StepStatus
 from agent_fabric.infrastructure.clock import RandomIds, SystemClock
 from agent_fabric.infrastructure.embeddings.vectors import BYTES_EACH
 from agent_fabric.infrastructure.persistence.approvals import SqlApprovalRepository

@@ -17,8 +17,8 @@ import pytest
 from agent_fabric.application.ports.database import CopiedStore
 from agent_fabric.application.ports.storage import Storage
 from agent_fabric.config.store_address import StoreAddress
-from agent_fabric.domain.acts import Act, Deed
-from agent_fabric.domain.audit_key import AuditKey
+from agent_fabric.domain.audit.acts import Act, Deed
+from agent_fabric.domain.audit.key import AuditKey
 from agent_fabric.domain.errors import ConfigError, RunHeld, RunNotFound, StoreUnavailable
 from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.clock import RandomIds, SystemClock
@@ -216,7 +216,7 @@ _KILLED = """
 import os, signal, sys
 from pathlib import Path
 from agent_fabric.config.store_address import StoreAddress
-from agent_fabric.domain.audit_key import AuditKey
+from agent_fabric.domain.audit.key import AuditKey
 from agent_fabric.infrastructure.persistence.postgres import folder_copy
 from agent_fabric.infrastructure.persistence.storage import open_upkeep
 

@@ -10,10 +10,10 @@ from agent_fabric.application.memory.search_memory import SearchMemory
 from agent_fabric.application.ports.embeddings import Vector
 from agent_fabric.application.ports.memory import DocumentQuery
 from agent_fabric.bootstrap.records import open_records
+from agent_fabric.domain.identity.ownership import Viewer
 from agent_fabric.domain.ids import DocumentId
 from agent_fabric.domain.memory.documents import Document
 from agent_fabric.domain.memory.passages import Passage
-from agent_fabric.domain.ownership import Viewer
 from agent_fabric.infrastructure.embeddings.vectors import packed
 from effort import effort, report
 

@@ -10,11 +10,11 @@ from agent_fabric.application.memory.search_memory import SearchMemory
 from agent_fabric.application.ports.memory import DocumentQuery, PassageQuestion
 from agent_fabric.application.ports.storage import Storage
 from agent_fabric.bootstrap.records import open_records
+from agent_fabric.domain.identity.ownership import Viewer, Visibility
 from agent_fabric.domain.ids import DocumentId
 from agent_fabric.domain.memory.documents import Document
 from agent_fabric.domain.memory.passages import split_passages
 from agent_fabric.domain.memory.terms import question_terms
-from agent_fabric.domain.ownership import Viewer, Visibility
 from agent_fabric.infrastructure.embeddings.vectors import packed
 from effort import effort, report
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agent_fabric.application.ports.cluster import Introduction
-from agent_fabric.domain.audit_key import AuditKey
+from agent_fabric.domain.audit.key import AuditKey
 from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.audit_head_file import AuditHeadFile
 from agent_fabric.infrastructure.clock import SystemClock

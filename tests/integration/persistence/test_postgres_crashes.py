@@ -14,7 +14,7 @@ import pytest
 
 from agent_fabric.application.ports.cluster import Introduction
 from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.model_events import ToolCallRecovered
+from agent_fabric.domain.models.events import ToolCallRecovered
 from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.infrastructure.persistence.event_rows import chained
 from agent_fabric.infrastructure.persistence.postgres.errors import Unreachable

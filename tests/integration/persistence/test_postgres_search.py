@@ -9,10 +9,10 @@ import pytest
 
 from agent_fabric.application.memory.search_memory import SearchMemory
 from agent_fabric.application.ports.memory import DocumentQuery, PassageQuestion
+from agent_fabric.domain.identity.ownership import EVERYTHING, Viewer
 from agent_fabric.domain.ids import DocumentId, RunId
 from agent_fabric.domain.memory.documents import Document
 from agent_fabric.domain.memory.passages import Passage
-from agent_fabric.domain.ownership import EVERYTHING, Viewer
 from agent_fabric.infrastructure.clock import RandomIds, SystemClock
 from agent_fabric.infrastructure.embeddings.vectors import packed
 from agent_fabric.infrastructure.persistence.postgres.examination import examine

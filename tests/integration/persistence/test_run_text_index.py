@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from agent_fabric.application.ports.runs import RunQuery
-from agent_fabric.domain.audit_key import UNKEYED
+from agent_fabric.domain.audit.key import UNKEYED
 from agent_fabric.domain.events import Body, Event, ModelAnswered, RunFailed, ToolCalled, ToolReturned
 from agent_fabric.domain.ids import CallId, RunId
-from agent_fabric.domain.messages import Usage
+from agent_fabric.domain.models.messages import Usage
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.infrastructure.persistence import index_batches, run_activity_index, run_catalogue, run_text_index

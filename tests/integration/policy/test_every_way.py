@@ -19,10 +19,10 @@ from agent_fabric.bootstrap.local import LocalFabric
 from agent_fabric.bootstrap.memory import open_memory
 from agent_fabric.config.loader import read_config
 from agent_fabric.config.schema.fabric import FabricConfig
+from agent_fabric.domain.identity.ownership import LOCAL_OWNER
 from agent_fabric.domain.ids import DocumentId
-from agent_fabric.domain.ownership import LOCAL_OWNER
+from agent_fabric.domain.policy.ways import Judged, Marks, WayIn, WayOut
 from agent_fabric.domain.runs.task import Quoted, RunStatus, Task
-from agent_fabric.domain.ways import Judged, Marks, WayIn, WayOut
 from integration.policy import all_tools
 from integration.policy.machines import Machines
 from integration.policy.obedient import disguises, do, order

@@ -12,7 +12,7 @@ from agent_fabric.application.runs.new_task import task_from
 from agent_fabric.bootstrap.local import LocalFabric
 from agent_fabric.bootstrap.records import owner_here
 from agent_fabric.config.loader import read_config
-from agent_fabric.domain.approvals import Decision, Reach
+from agent_fabric.domain.approvals.answers import Decision, Reach
 from agent_fabric.domain.runs.task import Quoted, RunResult, RunStatus, Task
 from agent_fabric.testing.scripted_model import Call, Finish, Script
 from integration.policy.place import NOTES, Place, place

@@ -18,17 +18,17 @@ from agent_fabric.bootstrap.workflows import open_workflows
 from agent_fabric.config.schema.mcp import MCPServerConfig
 from agent_fabric.config.schema.webhooks import WebhookConfig
 from agent_fabric.domain.events import Event
+from agent_fabric.domain.identity.ownership import LOCAL_OWNER
 from agent_fabric.domain.ids import LaneId, RunId
-from agent_fabric.domain.labels import NO_BOX, Flow
-from agent_fabric.domain.ownership import LOCAL_OWNER
+from agent_fabric.domain.policy.labels import NO_BOX, Flow
 from agent_fabric.domain.policy.verdicts import Verdict
+from agent_fabric.domain.policy.ways import Judged, Marks, WayIn, WayOut, way_out_of
 from agent_fabric.domain.runs.evolve import evolve, fold
 from agent_fabric.domain.runs.labelling import labels_handed_on, note_tools
 from agent_fabric.domain.runs.state import RunState
 from agent_fabric.domain.runs.task import Parent, Quoted, Task
-from agent_fabric.domain.tools import ToolSpec
-from agent_fabric.domain.ways import Judged, Marks, WayIn, WayOut, way_out_of
-from agent_fabric.domain.workflow_events import SignalReceived
+from agent_fabric.domain.tools.specs import ToolSpec
+from agent_fabric.domain.workflows.events import SignalReceived
 from agent_fabric.infrastructure.mcp.tool_conversion import ListedTool, tool_spec
 from agent_fabric.infrastructure.packs.actions import action
 from agent_fabric.infrastructure.tools.browser import BROWSER_CLICK, BROWSER_TYPE

@@ -12,7 +12,7 @@ from agent_fabric.application.ports.approvals import Answer
 from agent_fabric.application.runs.new_task import task_from
 from agent_fabric.bootstrap.records import owner_here
 from agent_fabric.config.loader import read_config
-from agent_fabric.domain.approvals import Decision
+from agent_fabric.domain.approvals.answers import Decision
 from agent_fabric.domain.runs.task import RunStatus
 from integration.policy.obedient import disguises, do, order
 from integration.policy.place import READ_NOTES, Place, place

@@ -14,7 +14,7 @@ from agent_fabric.domain.policy.engine import RulePolicy
 from agent_fabric.domain.policy.profiles import Profile
 from agent_fabric.domain.policy.rules import CommandPattern, Rule
 from agent_fabric.domain.policy.verdicts import Verdict
-from agent_fabric.domain.tools import Effect
+from agent_fabric.domain.tools.specs import Effect
 from command_lines import FORBIDDEN, HARMLESS, LineMaker
 from effort import effort, report
 from services import need_program

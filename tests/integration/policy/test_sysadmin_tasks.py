@@ -13,7 +13,7 @@ from agent_fabric.application.ports.memory import NewDocument
 from agent_fabric.application.runs.new_task import task_from
 from agent_fabric.bootstrap.memory import open_memory
 from agent_fabric.config.loader import read_config
-from agent_fabric.domain.ownership import LOCAL_OWNER
+from agent_fabric.domain.identity.ownership import LOCAL_OWNER
 from agent_fabric.domain.policy.verdicts import Verdict
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.testing.scripted_model import Answer, Call, Finish, Script

@@ -6,8 +6,8 @@ import pytest
 import redis as redis_client
 
 from agent_fabric.application.runs.fold_log import fold_log
+from agent_fabric.domain.chat.turn_context import context_after
 from agent_fabric.domain.ids import RunId, SessionId
-from agent_fabric.domain.turn_context import context_after
 from e2e.fabric_process import until
 from integration.http.served import Served, served
 from integration.http.test_sessions import BASE, answered, answering, new_session, say

@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 import redis as redis_client
 
+from agent_fabric.domain.chat.turn_context import TurnContext
 from agent_fabric.domain.ids import CallId, RunId, SessionId, SpecialistId
-from agent_fabric.domain.messages import Message, Role, ToolCallRequest
+from agent_fabric.domain.models.messages import Message, Role, ToolCallRequest
 from agent_fabric.domain.runs.task import Quoted
-from agent_fabric.domain.turn_context import TurnContext
 from agent_fabric.infrastructure.persistence.run_encryption import RunCipher
 from agent_fabric.infrastructure.redis.turn_contexts import KEPT_S, RETRY_S, RedisTurnContexts
 from own_services import OwnService, run_redis

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agent_fabric.domain.errors import ConfigError
-from agent_fabric.domain.protected import PROTECTED_AT_TOP
+from agent_fabric.domain.policy.protected import PROTECTED_AT_TOP
 from contract.sandbox_contract import names
 from integration.sandbox.boxes import box, said
 from services import need_program

@@ -14,7 +14,7 @@ import pytest
 from agent_fabric.config.schema.sandbox import SandboxConfig, SandboxLimits
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.ids import CallId, RunId
-from agent_fabric.domain.tools import ToolContext
+from agent_fabric.domain.tools.specs import ToolContext
 from agent_fabric.infrastructure.packs.container_pack import ContainerisedPack
 from agent_fabric.infrastructure.packs.engineering import build_engineering_pack
 from agent_fabric.infrastructure.sandbox.effect_guard import EffectGuard

@@ -16,7 +16,7 @@ from agent_fabric.domain.policy.calls import ProposedCall
 from agent_fabric.domain.policy.engine import RulePolicy
 from agent_fabric.domain.policy.read_only import ANY_OPTION, CHECKED_PROGRAMS
 from agent_fabric.domain.policy.verdicts import Verdict
-from agent_fabric.domain.tools import Effect
+from agent_fabric.domain.tools.specs import Effect
 from agent_fabric.infrastructure.sandbox.altered_programs import altered_programs
 from agent_fabric.infrastructure.sandbox.unconfined import UnconfinedSandbox
 from services import need_program

@@ -19,7 +19,7 @@ from agent_fabric.config.schema.log import LogConfig
 from agent_fabric.config.schema.secrets import SecretsConfig
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.runs.task import RunStatus
-from agent_fabric.domain.secrets import KnownSecrets
+from agent_fabric.domain.secrets.references import KnownSecrets
 from agent_fabric.infrastructure.observability.operations_log import (
     close_operations_log,
     configure_operations_log,

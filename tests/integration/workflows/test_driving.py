@@ -15,13 +15,13 @@ from agent_fabric.bootstrap.local import LocalFabric, build_local
 from agent_fabric.bootstrap.records import owner_here
 from agent_fabric.bootstrap.workflows import Workflows, fork_workflow, open_workflows, signal_workflow
 from agent_fabric.config.loader import read_config
-from agent_fabric.domain.approvals import Decision
+from agent_fabric.domain.approvals.answers import Decision
 from agent_fabric.domain.errors import InvalidInputs
 from agent_fabric.domain.events import Event, RunCreated
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunResult, RunStatus
-from agent_fabric.domain.workflow_events import StepStarted
 from agent_fabric.domain.workflows.definition import definition_from
+from agent_fabric.domain.workflows.events import StepStarted
 from agent_fabric.testing.scripted_model import Finish, Script, ScriptedModel
 from e2e.fabric_process import local_fabric, settings
 from integration.persistence.opened_store import store_of

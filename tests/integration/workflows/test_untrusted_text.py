@@ -16,9 +16,9 @@ from agent_fabric.config.loader import read_config
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.evolve import fold
 from agent_fabric.domain.runs.task import RunResult, RunStatus
-from agent_fabric.domain.secrets import secrets_in
-from agent_fabric.domain.workflow_events import StepFinished
+from agent_fabric.domain.secrets.references import secrets_in
 from agent_fabric.domain.workflows.definition import definition_from
+from agent_fabric.domain.workflows.events import StepFinished
 from agent_fabric.testing.scripted_model import Script, ScriptedModel
 from e2e.fabric_process import local_fabric, settings
 from integration.web.site import Site, site

@@ -4,14 +4,14 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 
-from agent_fabric.domain.answer_limit import SHOWN_OF_CUT, cut_answer
-from agent_fabric.domain.context_events import ContextCompacted
 from agent_fabric.domain.events import Event, GuidanceGiven, ModelAnswered
 from agent_fabric.domain.ids import CallId, RunId
-from agent_fabric.domain.messages import LLMResponse, Message, Role, ToolCallRequest, Usage
+from agent_fabric.domain.models.answer_limit import SHOWN_OF_CUT, cut_answer
+from agent_fabric.domain.models.messages import LLMResponse, Message, Role, ToolCallRequest, Usage
+from agent_fabric.domain.runs.context_events import ContextCompacted
 from agent_fabric.domain.runs.evolve import fold
 from agent_fabric.domain.runs.task import RunStatus
-from agent_fabric.domain.tools import Effect
+from agent_fabric.domain.tools.specs import Effect
 from agent_fabric.infrastructure.packs.base import BaseSpecialistPack, tool_from
 from agent_fabric.infrastructure.packs.tool_defs import make_finish_tool_def, make_tool_def
 from agent_fabric.testing.workbench import SETTINGS, Answer, Workbench, workbench

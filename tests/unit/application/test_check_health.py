@@ -16,8 +16,8 @@ from agent_fabric.application.models.check_health import (
 from agent_fabric.application.models.list_models import MeantModel, ModelAvailability, ModelList
 from agent_fabric.application.ports.machine import MachineFacts
 from agent_fabric.application.ports.models import CatalogueEntry, LoadedModel, OllamaFound, Shelf, Stored
-from agent_fabric.domain.messages import ModelSettings, ToolDialect
-from agent_fabric.domain.models import ModelCard
+from agent_fabric.domain.models.found_models import ModelCard
+from agent_fabric.domain.models.messages import ModelSettings, ToolDialect
 
 GB = 10**9
 FACTS = MachineFacts(

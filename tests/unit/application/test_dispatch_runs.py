@@ -14,7 +14,7 @@ from agent_fabric.application.runs.dispatch_runs import DispatchRuns, Drive
 from agent_fabric.application.runs.resume_unfinished_runs import ResumeUnfinishedRuns
 from agent_fabric.domain.errors import RunHeld, RunUndrivable, ServerBusy, ServerStopping, StoreUnavailable
 from agent_fabric.domain.ids import CallId, RunId
-from agent_fabric.domain.messages import LLMResponse, Message, Role, ToolCallRequest, Usage
+from agent_fabric.domain.models.messages import LLMResponse, Message, Role, ToolCallRequest, Usage
 from agent_fabric.domain.runs.task import Budget, Profile, RunResult, RunStatus, Task
 from agent_fabric.infrastructure.packs.base import BaseSpecialistPack, tool_from
 from agent_fabric.infrastructure.packs.tool_defs import make_finish_tool_def, make_tool_def

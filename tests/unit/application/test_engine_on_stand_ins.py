@@ -10,7 +10,7 @@ import pytest
 from agent_fabric.domain.errors import RecruitError, RunHeld, RunUndrivable
 from agent_fabric.domain.events import PackStarted, RunResumed
 from agent_fabric.domain.ids import CallId, LaneId, RunId, SpecialistId
-from agent_fabric.domain.messages import LLMResponse, Message, Role, ToolCallRequest, Usage
+from agent_fabric.domain.models.messages import LLMResponse, Message, Role, ToolCallRequest, Usage
 from agent_fabric.domain.runs.evolve import fold
 from agent_fabric.domain.runs.task import Budget, Profile, RunStatus, Task, TaskForceMode
 from agent_fabric.infrastructure.packs.base import BaseSpecialistPack, tool_from

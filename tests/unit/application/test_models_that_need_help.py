@@ -8,10 +8,10 @@ import pytest
 
 from agent_fabric.domain.events import ModelAnswered, PackStarted
 from agent_fabric.domain.ids import CallId
-from agent_fabric.domain.messages import LLMResponse, Message, ModelPrice, ToolCallRequest, ToolDialect, Usage
-from agent_fabric.domain.model_events import ToolCallRecovered
+from agent_fabric.domain.models.events import ToolCallRecovered
+from agent_fabric.domain.models.messages import LLMResponse, Message, ModelPrice, ToolCallRequest, ToolDialect, Usage
 from agent_fabric.domain.runs.task import RunStatus
-from agent_fabric.domain.tools import Effect
+from agent_fabric.domain.tools.specs import Effect
 from agent_fabric.infrastructure.packs.base import BaseSpecialistPack, tool_from
 from agent_fabric.infrastructure.packs.tool_defs import make_finish_tool_def, make_tool_def
 from agent_fabric.testing.workbench import SETTINGS, Answer, Workbench, workbench

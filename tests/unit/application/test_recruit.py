@@ -13,8 +13,8 @@ from agent_fabric.application.runs.model_turn import ModelTurn
 from agent_fabric.domain.errors import ConfigError, FabricError, ModelUnreachable, RecruitError
 from agent_fabric.domain.events import Body, ModelAnswered, ModelCalled, ModelFailed, SpecialistsRecruited
 from agent_fabric.domain.ids import CallId, SpecialistId
-from agent_fabric.domain.messages import LLMResponse, Message, ToolCallRequest, Usage
-from agent_fabric.domain.recruitment import Specialist
+from agent_fabric.domain.models.messages import LLMResponse, Message, ToolCallRequest, Usage
+from agent_fabric.domain.packs.recruitment import Specialist
 from agent_fabric.domain.runs.task import Budget, Profile, Task
 from agent_fabric.testing.fakes import FrozenClock, FunctionClient, OneModel, quiet
 from agent_fabric.testing.workbench import SETTINGS

@@ -13,8 +13,8 @@ from agent_fabric.config.defaults import default_config
 from agent_fabric.config.schema.specialists import SpecialistConfig
 from agent_fabric.domain.events import SpecialistsRecruited
 from agent_fabric.domain.ids import SpecialistId
-from agent_fabric.domain.messages import LLMResponse, Message
-from agent_fabric.domain.recruitment import (
+from agent_fabric.domain.models.messages import LLMResponse, Message
+from agent_fabric.domain.packs.recruitment import (
     Recruitment,
     Specialist,
     by_fallback,

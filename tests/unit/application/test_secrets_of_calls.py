@@ -11,12 +11,12 @@ import pytest
 
 from agent_fabric.application.tools.call_site import CallSite
 from agent_fabric.application.tools.invoke_tool import InvokeTool
-from agent_fabric.domain.approval_events import ApprovalRequested
+from agent_fabric.domain.approvals.events import ApprovalRequested
 from agent_fabric.domain.events import Body, ModelAnswered, SecurityViolated, ToolCalled, ToolErred, ToolReturned
 from agent_fabric.domain.ids import CallId, LaneId, RunId
-from agent_fabric.domain.messages import LLMResponse, Message, ToolCallRequest
-from agent_fabric.domain.secrets import KnownSecrets
-from agent_fabric.domain.tools import Effect, ToolContext, ToolResult, ToolSpec
+from agent_fabric.domain.models.messages import LLMResponse, Message, ToolCallRequest
+from agent_fabric.domain.secrets.references import KnownSecrets
+from agent_fabric.domain.tools.specs import Effect, ToolContext, ToolResult, ToolSpec
 from agent_fabric.infrastructure.packs.base import BaseSpecialistPack
 from agent_fabric.infrastructure.packs.tool_defs import make_finish_tool_def
 from agent_fabric.infrastructure.secrets.environment import EnvironmentSecrets

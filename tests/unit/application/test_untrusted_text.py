@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from agent_fabric.bootstrap.local import injection_signals
-from agent_fabric.domain.approval_events import ApprovalRequested
+from agent_fabric.domain.approvals.events import ApprovalRequested
 from agent_fabric.domain.events import ToolReturned
 from agent_fabric.domain.policy.calls import ProposedCall
 from agent_fabric.domain.policy.engine import RulePolicy
 from agent_fabric.domain.policy.verdicts import Ruling, Verdict
 from agent_fabric.domain.runs.evolve import fold
 from agent_fabric.domain.runs.task import RunStatus
-from agent_fabric.domain.tools import Effect, ToolContext, ToolResult, ToolSpec, Trust
+from agent_fabric.domain.tools.specs import Effect, ToolContext, ToolResult, ToolSpec, Trust
 from agent_fabric.infrastructure.packs.base import BaseSpecialistPack
 from agent_fabric.infrastructure.packs.tool_defs import make_finish_tool_def
 from agent_fabric.testing.workbench import workbench

@@ -9,7 +9,7 @@ import pytest
 from agent_fabric.bootstrap.plugins import ActionOffer, installed_actions
 from agent_fabric.config.schema.web import WebConfig
 from agent_fabric.domain.ids import CallId, RunId
-from agent_fabric.domain.tools import Effect, ToolContext
+from agent_fabric.domain.tools.specs import Effect, ToolContext
 from agent_fabric.infrastructure.packs.base import BaseSpecialistPack
 from agent_fabric.infrastructure.packs.step_pack import step_pack
 from agent_fabric.infrastructure.sandbox.unconfined import UnconfinedSandbox

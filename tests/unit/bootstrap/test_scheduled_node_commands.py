@@ -13,7 +13,7 @@ from agent_fabric.bootstrap.scheduled_tasks import ScheduledTasks
 from agent_fabric.bootstrap.workflows import Workflows
 from agent_fabric.domain.automation.schedule import Rule, Schedule, TargetKind
 from agent_fabric.domain.errors import ConfigError, Forbidden
-from agent_fabric.domain.identity import Kind, Principal, Scope
+from agent_fabric.domain.identity.principals import Kind, Principal, Scope
 from agent_fabric.domain.ids import CallId, RunId
 
 SCHEDULE = Schedule(

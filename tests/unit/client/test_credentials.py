@@ -9,8 +9,8 @@ import pytest
 
 from agent_fabric.client.credentials import credential_for, proxy_for, server_address
 from agent_fabric.client.listeners import users_listening_at
-from agent_fabric.domain.addresses import is_local_url
 from agent_fabric.domain.errors import ConfigError
+from agent_fabric.domain.models.addresses import is_local_url
 
 pytestmark = pytest.mark.proves("A33-010")
 HERE = "http://127.0.0.1:8000"

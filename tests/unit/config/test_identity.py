@@ -6,7 +6,7 @@ import pytest
 
 from agent_fabric.config.loader import read_config
 from agent_fabric.config.problems import ConfigProblem
-from agent_fabric.domain.identity import Scope
+from agent_fabric.domain.identity.principals import Scope
 
 PROVIDER = {"issuer": "https://id.example.org", "audience": "fabric", "jwks": "https://id.example.org/keys"}
 

@@ -8,9 +8,9 @@ from typing import Any, Self
 import pytest
 
 from agent_fabric.domain.deserialize import reader_of
-from agent_fabric.domain.event_versions import body_from
 from agent_fabric.domain.events import RunCreated
 from agent_fabric.domain.ids import LaneId, RunId
+from agent_fabric.domain.runs.event_versions import body_from
 from agent_fabric.domain.runs.task import Budget, Parent, Profile
 
 

@@ -6,14 +6,14 @@ There is no clock here: a pattern that grows with the square takes minutes for t
 import pytest
 
 from agent_fabric.config.passwords_in_urls import hide_passwords
-from agent_fabric.domain.asked_for import asked_for
-from agent_fabric.domain.claims import Deeds, false_claims
-from agent_fabric.domain.dialects.call_text import read_calls
-from agent_fabric.domain.proofs import NO_PROOF
-from agent_fabric.domain.provenance import trace_sentences
-from agent_fabric.domain.recruitment import weigh
-from agent_fabric.domain.test_counts import count_told_in
-from agent_fabric.domain.workspace_events import WorkspaceCompared
+from agent_fabric.domain.evidence.asked_for import asked_for
+from agent_fabric.domain.evidence.claims import Deeds, false_claims
+from agent_fabric.domain.evidence.proofs import NO_PROOF
+from agent_fabric.domain.evidence.provenance import trace_sentences
+from agent_fabric.domain.evidence.suite_counts import count_told_in
+from agent_fabric.domain.models.dialects.call_text import read_calls
+from agent_fabric.domain.packs.recruitment import weigh
+from agent_fabric.domain.runs.workspace_events import WorkspaceCompared
 
 LENGTH = 200_000
 UNITS = ("-", "a-", "a", "0", "/", "a/", ".", "a.", " ", "\n", "`", "_", ", ", "http://")

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent_fabric.domain.research import (
+from agent_fabric.domain.evidence.research_tables import (
     EVIDENCE_COLUMNS,
     SCREENING_COLUMNS,
     Row,
@@ -22,7 +22,7 @@ from agent_fabric.domain.research import (
     with_hits,
     with_page,
 )
-from agent_fabric.domain.sources import Source
+from agent_fabric.domain.evidence.sources import Source
 from effort import examples
 
 pytestmark = pytest.mark.proves("AF-127")

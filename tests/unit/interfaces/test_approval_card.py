@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from agent_fabric.application.ports.approvals import ApprovalCard, ApprovalStatus
-from agent_fabric.domain.approvals import Question
+from agent_fabric.domain.approvals.answers import Question
+from agent_fabric.domain.approvals.outside import Outside
 from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.labels import file_written, files_maybe_written
-from agent_fabric.domain.outside import Outside
+from agent_fabric.domain.policy.labels import file_written, files_maybe_written
 from agent_fabric.interfaces.cli.approval_card import card_line, is_folded, shown_card
 from long_calls import PLACES, script
 

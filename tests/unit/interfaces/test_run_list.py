@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from agent_fabric.application.ports.runs import RunRecord
+from agent_fabric.domain.identity.ownership import Visibility
 from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.ownership import Visibility
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.interfaces.cli.run_list import run_lines
 from unit.interfaces.test_fitted_lines import Terminal

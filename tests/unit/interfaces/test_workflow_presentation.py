@@ -10,12 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_fabric.application.ports.approvals import ApprovalCard, ApprovalStatus
-from agent_fabric.domain.approval_events import ApprovalRequested
-from agent_fabric.domain.approvals import Question
+from agent_fabric.domain.approvals.answers import Question
+from agent_fabric.domain.approvals.events import ApprovalRequested
 from agent_fabric.domain.errors import ApprovalRefused, InvalidInputs
 from agent_fabric.domain.events import Body, Event, ToolCalled
 from agent_fabric.domain.ids import CallId, LaneId, RunId
-from agent_fabric.domain.workflow_events import (
+from agent_fabric.domain.workflows.definition import WorkflowDefinition, definition_from
+from agent_fabric.domain.workflows.events import (
     ChildFinished,
     SignalReceived,
     StepFinished,
@@ -25,7 +26,6 @@ from agent_fabric.domain.workflow_events import (
     StepWaited,
     TimerFired,
 )
-from agent_fabric.domain.workflows.definition import WorkflowDefinition, definition_from
 from agent_fabric.interfaces.approval_form import fields_of, filled_in
 from agent_fabric.interfaces.cli.approval_card import shown_card
 from agent_fabric.interfaces.cli.step_lines import StepLines, seconds

@@ -9,18 +9,18 @@ from agent_fabric.application.ports.runs import RunRepository
 from agent_fabric.application.runs.fold_log import fold_log
 from agent_fabric.application.tools.call_site import CallSite, own_limits, user_scopes
 from agent_fabric.application.tools.proposed_call import proposed
-from agent_fabric.domain.approval_events import ApprovalRequested
-from agent_fabric.domain.approvals import MIN_HASH_CHARS, Decision, Question, Reach, short_hash
+from agent_fabric.domain.approvals.answers import MIN_HASH_CHARS, Decision, Question, Reach, short_hash
+from agent_fabric.domain.approvals.events import ApprovalRequested
 from agent_fabric.domain.definitions.parameters import unusable_numbers
 from agent_fabric.domain.errors import ApprovalRefused, Forbidden
-from agent_fabric.domain.identity import Principal, Scope
+from agent_fabric.domain.identity.ownership import Viewer, owner_of
+from agent_fabric.domain.identity.principals import Principal, Scope
 from agent_fabric.domain.ids import LaneId
-from agent_fabric.domain.json_schema import problems_with
-from agent_fabric.domain.ownership import Viewer, owner_of
 from agent_fabric.domain.policy.calls import Policy, argument_hash
 from agent_fabric.domain.policy.verdicts import Verdict
 from agent_fabric.domain.runs.labelling import flow_of
-from agent_fabric.domain.secrets import defused
+from agent_fabric.domain.secrets.references import defused
+from agent_fabric.domain.tools.json_schema import problems_with
 
 AS_ASKED = (
     "tool",

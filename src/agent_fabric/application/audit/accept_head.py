@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 from agent_fabric.application.ports.audit import ActLog, AuditChain
-from agent_fabric.domain.acts import Act
+from agent_fabric.domain.audit.acts import Act
 
 
 @dataclass(frozen=True, slots=True)

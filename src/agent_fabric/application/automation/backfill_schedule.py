@@ -12,7 +12,7 @@ from agent_fabric.domain.automation.firing import Firing, FiringStatus, Reason
 from agent_fabric.domain.automation.schedule import Schedule
 from agent_fabric.domain.automation.timing import due_between
 from agent_fabric.domain.errors import InvalidInputs
-from agent_fabric.domain.identity import Principal
+from agent_fabric.domain.identity.principals import Principal
 
 UNASKED = 100
 """Instants that are made up for without being asked again."""

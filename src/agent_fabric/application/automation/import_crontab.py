@@ -14,7 +14,7 @@ from agent_fabric.domain.automation.crontab import (
 )
 from agent_fabric.domain.automation.schedule import Schedule
 from agent_fabric.domain.errors import FabricError, InvalidInputs
-from agent_fabric.domain.identity import Principal, Scope
+from agent_fabric.domain.identity.principals import Principal, Scope
 
 WORKFLOW_PREFIX = "crontab-"
 MAX_JOBS = 500

@@ -15,7 +15,7 @@ from agent_fabric.application.ports.automation import (
     Say,
 )
 from agent_fabric.application.ports.clock import Clock
-from agent_fabric.domain.approvals import OnDoubt
+from agent_fabric.domain.approvals.answers import OnDoubt
 from agent_fabric.domain.automation.firing import Firing, FiringStatus, Reason, run_of_firing
 from agent_fabric.domain.automation.schedule import (
     Misfire,
@@ -27,9 +27,9 @@ from agent_fabric.domain.automation.schedule import (
     require_name,
 )
 from agent_fabric.domain.errors import ConfigError, Forbidden, InvalidInputs
-from agent_fabric.domain.identity import Principal, Scope
+from agent_fabric.domain.identity.ownership import LOCAL_OWNER, owner_of
+from agent_fabric.domain.identity.principals import Principal, Scope
 from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.ownership import LOCAL_OWNER, owner_of
 
 _RULE = ("cron_expression", "timezone", "starts_at", "ends_at")
 _PLAIN = (

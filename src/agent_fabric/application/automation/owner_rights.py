@@ -7,7 +7,7 @@ from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.identity import ApiKeyRepository, UserRepository
 from agent_fabric.domain.automation.schedule import Schedule
 from agent_fabric.domain.errors import Forbidden
-from agent_fabric.domain.identity import AnyScope, Kind, known_scopes, narrow_scopes, widened
+from agent_fabric.domain.identity.principals import AnyScope, Kind, known_scopes, narrow_scopes, widened
 
 OwnerRights = Callable[[Schedule], Awaitable[Schedule]]
 """Returns a schedule with the rights that its owner has now.

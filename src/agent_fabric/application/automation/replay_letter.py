@@ -10,7 +10,7 @@ from agent_fabric.application.ports.automation import AutomationStore, DeadLette
 from agent_fabric.application.ports.bus import BusMessage
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.domain.errors import ConfigError, DeadLetterSettled
-from agent_fabric.domain.identity import Principal
+from agent_fabric.domain.identity.principals import Principal
 from agent_fabric.domain.ids import RunId
 
 Replay = Callable[[DeadLetter, Principal, bool], Awaitable[str]]

@@ -22,7 +22,7 @@ from agent_fabric.domain.automation.outgoing import (
     signed_headers,
 )
 from agent_fabric.domain.errors import FabricError, InvalidInputs, ScheduleNotFound, StoreUnavailable
-from agent_fabric.domain.identity import Principal
+from agent_fabric.domain.identity.principals import Principal
 
 LOOK_EVERY_S = 1.0
 CLAIM_S = 60.0

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from agent_fabric.application.channels.notify_user import NotifyUser
 from agent_fabric.application.ports.approvals import ApprovalRepository
 from agent_fabric.application.ports.automation import FiringOverview, ScheduleRepository
-from agent_fabric.domain.approvals import Question
+from agent_fabric.domain.approvals.answers import Question
 from agent_fabric.domain.automation.firing import AskedPerson
 from agent_fabric.domain.channels.notices import Notice, NoticeKind
 from agent_fabric.domain.errors import AccountNotFound, ApprovalNotFound, ScheduleNotFound

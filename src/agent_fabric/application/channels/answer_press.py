@@ -10,13 +10,13 @@ from agent_fabric.application.ports.approvals import Answer, ApprovalCard, Appro
 from agent_fabric.application.ports.audit import ActLog
 from agent_fabric.application.ports.channels import Channel, ChannelStore
 from agent_fabric.application.ports.clock import Clock
-from agent_fabric.domain.acts import Act, Deed
+from agent_fabric.domain.audit.acts import Act, Deed
 from agent_fabric.domain.channels.cards import PressedButton, PressVerdict, card_source, judge_press, read_press
 from agent_fabric.domain.channels.deliveries import DeliveryStatus, Part, Settlement
 from agent_fabric.domain.channels.inbound import ButtonPress
 from agent_fabric.domain.errors import ApprovalNotFound, ApprovalRefused, ApprovalSettled, Forbidden
-from agent_fabric.domain.identity import Principal, Scope
-from agent_fabric.domain.ownership import Viewer
+from agent_fabric.domain.identity.ownership import Viewer
+from agent_fabric.domain.identity.principals import Principal, Scope
 
 NOT_YOURS = "Sorry, this is not yours to answer. Someone with the right to approve it has to."
 

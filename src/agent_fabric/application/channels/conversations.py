@@ -7,9 +7,9 @@ from agent_fabric.application.chat.manage_sessions import ManageSessions
 from agent_fabric.application.ports.channels import ChannelStore, Conversation
 from agent_fabric.application.ports.chat import SessionRepository
 from agent_fabric.domain.channels.addresses import Place, Sender, run_of_message
-from agent_fabric.domain.chat import Session
+from agent_fabric.domain.chat.sessions import Session
 from agent_fabric.domain.errors import SessionNotFound
-from agent_fabric.domain.identity import Principal
+from agent_fabric.domain.identity.principals import Principal
 from agent_fabric.domain.ids import SessionId
 
 _log = logging.getLogger(__name__)

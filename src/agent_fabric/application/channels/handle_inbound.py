@@ -49,9 +49,9 @@ from agent_fabric.domain.channels.inbound import (
     with_context,
 )
 from agent_fabric.domain.channels.pairing import PairingRequest, ShowCode, pairing_text
-from agent_fabric.domain.chat import title_from
+from agent_fabric.domain.chat.sessions import title_from
 from agent_fabric.domain.errors import FabricError, Forbidden, StoreUnavailable
-from agent_fabric.domain.identity import Principal, Scope
+from agent_fabric.domain.identity.principals import Principal, Scope
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import Quoted
 

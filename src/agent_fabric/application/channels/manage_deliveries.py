@@ -11,7 +11,7 @@ from agent_fabric.application.ports.channels import ChannelStore
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.domain.channels.deliveries import DeliveryStatus, Part
 from agent_fabric.domain.errors import ChannelNotFound, Forbidden, InvalidInputs
-from agent_fabric.domain.identity import Principal, Scope
+from agent_fabric.domain.identity.principals import Principal, Scope
 
 LIMIT = 1_000
 

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from agent_fabric.application.ports.channels import ChannelStore
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.identity import UserRepository
-from agent_fabric.domain.acts import Act, Deed
+from agent_fabric.domain.audit.acts import Act, Deed
 from agent_fabric.domain.channels.addresses import PLATFORMS
 from agent_fabric.domain.channels.notices import ANY_CHANNEL, PAGE, WEBHOOK, NotifyPreference, read_preference
 from agent_fabric.domain.errors import AccountNotFound, Forbidden, InvalidInputs
-from agent_fabric.domain.identity import Kind, Principal, Scope
+from agent_fabric.domain.identity.principals import Kind, Principal, Scope
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,12 +7,12 @@ from agent_fabric.application.channels.replies import plain_part
 from agent_fabric.application.ports.channels import ChannelOutbox, PeopleStore
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.identity import UserRepository
-from agent_fabric.domain.accounts import User
-from agent_fabric.domain.acts import Act, Deed
+from agent_fabric.domain.audit.acts import Act, Deed
 from agent_fabric.domain.channels.addresses import Sender
 from agent_fabric.domain.channels.pairing import Person, is_still, paired_text, read_code
 from agent_fabric.domain.errors import AccountNotFound, ChannelNotFound, Forbidden
-from agent_fabric.domain.identity import Kind, Principal, Scope
+from agent_fabric.domain.identity.accounts import User
+from agent_fabric.domain.identity.principals import Kind, Principal, Scope
 
 
 def principal_of(user: User) -> Principal:

@@ -6,9 +6,9 @@ from typing import Any, Final
 
 from agent_fabric.application.channels.notify_user import NotifyUser
 from agent_fabric.application.ports.alerts import AlertPost
-from agent_fabric.domain.alerts import Severity
 from agent_fabric.domain.channels.notices import Notice, NoticeKind
 from agent_fabric.domain.errors import AccountNotFound, FabricError
+from agent_fabric.domain.observability.alerts import Severity
 
 USER: Final = "user:"
 """Begins the address of a user."""

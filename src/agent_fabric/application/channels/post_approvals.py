@@ -11,8 +11,8 @@ from agent_fabric.application.ports.approvals import ApprovalCard, ApprovalRepos
 from agent_fabric.application.ports.leases import NamedLocks
 from agent_fabric.domain.channels.notices import Notice, NoticeKind, NotifyPreference
 from agent_fabric.domain.errors import ApprovalNotFound, FabricError
-from agent_fabric.domain.identity import Scope
-from agent_fabric.domain.ownership import Viewer
+from agent_fabric.domain.identity.ownership import Viewer
+from agent_fabric.domain.identity.principals import Scope
 
 LOOK_EVERY_S = 2.0
 LOCK = "channel webhooks"

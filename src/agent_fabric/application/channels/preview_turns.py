@@ -14,7 +14,7 @@ from agent_fabric.application.channels.replies import plain_part
 from agent_fabric.application.ports.channels import Channel, ChannelStore, PendingTurn
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.runs import RunReader
-from agent_fabric.domain.approval_events import ApprovalRequested
+from agent_fabric.domain.approvals.events import ApprovalRequested
 from agent_fabric.domain.channels.deliveries import AnswerLost, DeliveryStatus, Part, PartKind, Settlement, Throttled
 from agent_fabric.domain.channels.markdown import read_markdown
 from agent_fabric.domain.channels.pacing import Pacer

@@ -11,10 +11,10 @@ from urllib.parse import parse_qsl
 from agent_fabric.application.ports.channels import InboundLog
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.secrets import Resolve
+from agent_fabric.domain.automation.webhooks import Signing, greeting_in, is_signed
 from agent_fabric.domain.channels.inbound import Inbound
 from agent_fabric.domain.errors import ConfigError, InvalidInputs, Unauthenticated
-from agent_fabric.domain.secret_strength import weakness
-from agent_fabric.domain.webhooks import Signing, greeting_in, is_signed
+from agent_fabric.domain.secrets.strength import weakness
 
 MIN_SECRET_BYTES: Final = 16
 """A shorter secret, or one that can be guessed, lets nobody in: whoever has it can write as everyone."""

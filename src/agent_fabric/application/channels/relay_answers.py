@@ -9,7 +9,7 @@ from agent_fabric.application.ports.channels import Channel, ChannelStore, Pendi
 from agent_fabric.application.ports.chat import MessageQueue
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.runs import RunReader
-from agent_fabric.domain.chat import COMPLETED, FAILED, STOPPED, ChatMessage, message_from
+from agent_fabric.domain.chat.sessions import COMPLETED, FAILED, STOPPED, ChatMessage, message_from
 from agent_fabric.domain.errors import RunNotFound
 from agent_fabric.domain.events import Event, RunCreated, RunInterrupted
 from agent_fabric.domain.runs.task import RunStatus

@@ -11,7 +11,8 @@ from agent_fabric.application.channels.replies import plain_part
 from agent_fabric.application.ports.approvals import ApprovalCard, ApprovalRepository, ApprovalStatus
 from agent_fabric.application.ports.channels import Channel, ChannelStore
 from agent_fabric.application.ports.clock import Clock
-from agent_fabric.domain.approvals import Question
+from agent_fabric.domain.approvals.answers import Question
+from agent_fabric.domain.approvals.outside import Outside
 from agent_fabric.domain.channels.addresses import Place
 from agent_fabric.domain.channels.cards import (
     CARD_LIMITS,
@@ -24,9 +25,8 @@ from agent_fabric.domain.channels.cards import (
 from agent_fabric.domain.channels.deliveries import DeliveryStatus, Part, PartKind, Settlement
 from agent_fabric.domain.channels.notices import NoticeKind
 from agent_fabric.domain.errors import ApprovalNotFound
-from agent_fabric.domain.identity import Scope
-from agent_fabric.domain.outside import Outside
-from agent_fabric.domain.ownership import Viewer
+from agent_fabric.domain.identity.ownership import Viewer
+from agent_fabric.domain.identity.principals import Scope
 
 LOOK_BACK = 500
 """Cards that are looked at after a start, for those that were decided meanwhile."""

@@ -14,7 +14,8 @@ from agent_fabric.application.runs.claimed_run import ClaimedRun
 from agent_fabric.application.runs.continue_run import quoted_labels
 from agent_fabric.application.runs.execute_task import ExecuteTask
 from agent_fabric.application.runs.fold_log import fold_log
-from agent_fabric.domain.chat import QueuedMessage, Session
+from agent_fabric.domain.chat.sessions import QueuedMessage, Session
+from agent_fabric.domain.chat.turn_context import TurnContext, context_after
 from agent_fabric.domain.errors import (
     DriverConflict,
     FabricError,
@@ -26,10 +27,9 @@ from agent_fabric.domain.errors import (
     StoreUnavailable,
 )
 from agent_fabric.domain.events import RunCreated
+from agent_fabric.domain.identity.ownership import Visibility
 from agent_fabric.domain.ids import RunId, SessionId
-from agent_fabric.domain.ownership import Visibility
 from agent_fabric.domain.runs.task import Budget, Priority, Quoted, Task
-from agent_fabric.domain.turn_context import TurnContext, context_after
 
 PASSING = (DriverConflict, FolderHeld, RunHeld, StoreUnavailable)
 """What keeps a turn from beginning now, but not later."""

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from agent_fabric.application.ports.chat import MessageQueue, SessionMessages
 from agent_fabric.application.ports.runs import RunRepository
-from agent_fabric.domain.chat import ChatMessage, Session
+from agent_fabric.domain.chat.sessions import ChatMessage, Session
 from agent_fabric.domain.events import Event
 from agent_fabric.domain.ids import RunId
 

@@ -6,10 +6,10 @@ from typing import Final
 from agent_fabric.application.ports.audit import ActLog
 from agent_fabric.application.ports.chat import SessionRepository
 from agent_fabric.application.ports.clock import Clock
-from agent_fabric.domain.acts import Act, Deed
-from agent_fabric.domain.chat import Session
-from agent_fabric.domain.identity import Principal
-from agent_fabric.domain.ownership import Viewer, Visibility
+from agent_fabric.domain.audit.acts import Act, Deed
+from agent_fabric.domain.chat.sessions import Session
+from agent_fabric.domain.identity.ownership import Viewer, Visibility
+from agent_fabric.domain.identity.principals import Principal
 
 HIDDEN_TITLE: Final = "(private)"
 

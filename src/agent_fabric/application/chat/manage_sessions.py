@@ -10,11 +10,11 @@ from agent_fabric.application.chat.send_message import require_owner
 from agent_fabric.application.ports.audit import RetentionStore
 from agent_fabric.application.ports.chat import SessionMessages, SessionRepository
 from agent_fabric.application.ports.clock import Clock, IdSource
-from agent_fabric.domain.chat import TITLE_CHARS, ChatMessage, Session
+from agent_fabric.domain.chat.sessions import TITLE_CHARS, ChatMessage, Session
 from agent_fabric.domain.errors import FabricError, Forbidden, MessageNotFound, RunUnsettled, SessionNotFound
-from agent_fabric.domain.identity import Principal
+from agent_fabric.domain.identity.ownership import Visibility, owner_of
+from agent_fabric.domain.identity.principals import Principal
 from agent_fabric.domain.ids import RunId, SessionId
-from agent_fabric.domain.ownership import Visibility, owner_of
 
 PAGE = 200
 

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field, replace
 from agent_fabric.application.chat.choose_node import ChooseNode
 from agent_fabric.application.ports.chat import MessageQueue, SessionMessages, SessionRepository
 from agent_fabric.application.ports.clock import Clock, IdSource
-from agent_fabric.domain.chat import ChatMessage, QueuedMessage, Session, question_id
+from agent_fabric.domain.chat.sessions import ChatMessage, QueuedMessage, Session, question_id
 from agent_fabric.domain.errors import Forbidden, InvalidInputs, SessionMoved
-from agent_fabric.domain.identity import Principal, known_scopes, narrow_scopes
+from agent_fabric.domain.identity.ownership import owner_of
+from agent_fabric.domain.identity.principals import Principal, known_scopes, narrow_scopes
 from agent_fabric.domain.ids import RunId, SessionId
-from agent_fabric.domain.ownership import owner_of
 from agent_fabric.domain.runs.task import Quoted
 
 TAIL = 50

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from agent_fabric.application.ports.chat import SessionMessages, SessionRepository
 from agent_fabric.application.ports.llm import ChatClients, ModelChooser
-from agent_fabric.domain.chat import TITLE_CHARS, title_from
+from agent_fabric.domain.chat.sessions import TITLE_CHARS, title_from
 from agent_fabric.domain.errors import FabricError
 from agent_fabric.domain.ids import SessionId
-from agent_fabric.domain.messages import Message, Role
+from agent_fabric.domain.models.messages import Message, Role
 from agent_fabric.domain.runs.task import Priority
 
 PATIENCE_S = 60.0

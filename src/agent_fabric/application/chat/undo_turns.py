@@ -9,11 +9,11 @@ from agent_fabric.application.ports.chat import SessionMessages
 from agent_fabric.application.ports.runs import RunRepository
 from agent_fabric.application.runs.diff_run import RunDiff
 from agent_fabric.application.runs.undo_run import Undone, UndoRun
-from agent_fabric.domain.chat import Session, answer_id, question_id
+from agent_fabric.domain.chat.sessions import Session, answer_id, question_id
 from agent_fabric.domain.errors import MessageNotFound, RunUnsettled
-from agent_fabric.domain.identity import Principal
+from agent_fabric.domain.identity.principals import Principal
 from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.irreversible import SentAway, sent_away
+from agent_fabric.domain.runs.irreversible import SentAway, sent_away
 
 
 class LaterChanges(NamedTuple):

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from agent_fabric.application.ports.audit import LogCondition, LogInspector
 from agent_fabric.application.ports.chat import SessionMessages
-from agent_fabric.domain.chat import Session
+from agent_fabric.domain.chat.sessions import Session
 from agent_fabric.domain.ids import RunId, SessionId
 
 

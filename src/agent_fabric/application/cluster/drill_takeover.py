@@ -10,12 +10,12 @@ from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.cluster import Cluster, DrillWorker, Member
 from agent_fabric.application.ports.runs import RunReader
 from agent_fabric.application.runs.cancel_run import CancelRun
-from agent_fabric.domain.cluster import Role
+from agent_fabric.domain.cluster.roles import Role
 from agent_fabric.domain.errors import FabricError, WorkerNotFound
 from agent_fabric.domain.events import Event, RunResumed
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunStatus
-from agent_fabric.domain.workflow_events import StepFinished, StepStarted
+from agent_fabric.domain.workflows.events import StepFinished, StepStarted
 
 LOOK_S: Final = 0.1
 MAX_EVENTS: Final = 1_000

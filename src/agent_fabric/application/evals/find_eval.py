@@ -7,8 +7,8 @@ from agent_fabric.application.ports.evals import EvalRecord, EvalRepository, Tri
 from agent_fabric.application.ports.leases import NamedLocks
 from agent_fabric.domain.errors import EvalNotFound
 from agent_fabric.domain.evals.summary import Eval, EvalSummary, summarize
+from agent_fabric.domain.identity.ownership import EVERYTHING, Viewer
 from agent_fabric.domain.ids import EvalId
-from agent_fabric.domain.ownership import EVERYTHING, Viewer
 from agent_fabric.domain.runs.task import RunStatus
 
 

@@ -7,7 +7,6 @@ from typing import Final, NamedTuple
 
 from agent_fabric.application.ports.changes import ChangeHistory
 from agent_fabric.application.ports.runs import RunRepository
-from agent_fabric.domain.changes import Entry, EntryKind, below_any
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.evals.definition import (
     MAX_CASE_BYTES,
@@ -18,6 +17,7 @@ from agent_fabric.domain.evals.definition import (
 )
 from agent_fabric.domain.events import Event, RunCreated
 from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.runs.changes import Entry, EntryKind, below_any
 
 _MAX_ID_WORDS: Final = 5
 _EXECUTABLE: Final = 0o100

@@ -9,9 +9,9 @@ from agent_fabric.application.ports.evals import EvalRepository
 from agent_fabric.domain.evals.definition import EvalDefinition
 from agent_fabric.domain.evals.summary import Eval
 from agent_fabric.domain.evals.trials import Arm, arms_of
-from agent_fabric.domain.identity import Principal
+from agent_fabric.domain.identity.ownership import LOCAL_OWNER, Visibility, owner_of
+from agent_fabric.domain.identity.principals import Principal
 from agent_fabric.domain.ids import EvalId
-from agent_fabric.domain.ownership import LOCAL_OWNER, Visibility, owner_of
 from agent_fabric.domain.runs.task import RunStatus, Task
 
 MakeTask = Callable[[str, Arm], Task]

@@ -15,9 +15,9 @@ from agent_fabric.domain.fleet.node_policy import proposed_call
 from agent_fabric.domain.fleet.node_tools import NODE_TOOLS
 from agent_fabric.domain.fleet.nodes import Node, NodeId, NodeStatus
 from agent_fabric.domain.fleet.protocol import MAX_LIFETIME_S
-from agent_fabric.domain.json_schema import problems_with
 from agent_fabric.domain.policy.calls import ProposedCall, argument_hash
 from agent_fabric.domain.policy.verdicts import Ruling, Verdict
+from agent_fabric.domain.tools.json_schema import problems_with
 
 LOOK_AGAIN_S = 0.5
 """How often a result is looked for that another process may bring."""
@@ -234,6 +234,6 @@ def blocked_by(ruling: Ruling) -> NodeBlocked:
 
 
 def _moment(seconds: float | None) -> str:
-    from agent_fabric.domain.acts import moment_words  # noqa: PLC0415 - only for an error
+    from agent_fabric.domain.audit.acts import moment_words  # noqa: PLC0415 - only for an error
 
     return "never" if seconds is None else f"at {moment_words(seconds)}"

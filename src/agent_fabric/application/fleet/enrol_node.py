@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.fleet import InviteRepository
-from agent_fabric.domain import ed25519
-from agent_fabric.domain.acts import Act, Deed
+from agent_fabric.domain.audit.acts import Act, Deed
 from agent_fabric.domain.errors import InvalidInputs, Unauthenticated
 from agent_fabric.domain.fleet.commands import Invite
 from agent_fabric.domain.fleet.nodes import TRUSTED, Node, NodeId, labels_from, node_name, plain_name
 from agent_fabric.domain.fleet.protocol import INVITE_PREFIX
-from agent_fabric.domain.identity import Kind, Principal
+from agent_fabric.domain.identity.principals import Kind, Principal
+from agent_fabric.domain.secrets import ed25519
 
 MAX_LIFETIME_S = 30 * 86_400.0
 MAX_USES = 10_000

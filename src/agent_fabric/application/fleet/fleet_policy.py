@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 from agent_fabric.domain.errors import FabricError, NodeUnavailable
 from agent_fabric.domain.fleet.chosen_node import NODE_PREFIX
 from agent_fabric.domain.fleet.served_tools import MCP_PROXY, proxied_arguments, served_name
-from agent_fabric.domain.identity import Scope, holds_scope
+from agent_fabric.domain.identity.principals import Scope, holds_scope
 from agent_fabric.domain.policy.access import lacks_scope
 from agent_fabric.domain.policy.calls import ProposedCall
 from agent_fabric.domain.policy.engine import RulePolicy
 from agent_fabric.domain.policy.verdicts import Ruling, Verdict
-from agent_fabric.domain.tools import Effect, Trust
+from agent_fabric.domain.tools.specs import Effect, Trust
 
 if TYPE_CHECKING:
     from agent_fabric.application.fleet.remote_tools import RemoteTools

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from agent_fabric.application.runs.find_run import FindRun
 from agent_fabric.domain.errors import NodeNotFound, RunNotFound
 from agent_fabric.domain.fleet.commands import NodeCommand
-from agent_fabric.domain.identity import Principal, Scope
+from agent_fabric.domain.identity.principals import Principal, Scope
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,8 @@ from agent_fabric.application.ports.identity import (
     expired_credentials,
     invalid_credentials,
 )
-from agent_fabric.domain.accounts import KEY_PREFIX
-from agent_fabric.domain.identity import Kind, Principal, Scope, narrow_scopes, widened
+from agent_fabric.domain.identity.accounts import KEY_PREFIX
+from agent_fabric.domain.identity.principals import Kind, Principal, Scope, narrow_scopes, widened
 
 LONGEST = 16_384
 """Maximum length of a credential; tokens of some providers are long."""

@@ -15,10 +15,10 @@ from agent_fabric.application.ports.identity import (
     expired_credentials,
     invalid_credentials,
 )
-from agent_fabric.domain.accounts import LONGEST_PASSWORD, User, is_user_name
-from agent_fabric.domain.acts import Act, Deed, moment_words
+from agent_fabric.domain.audit.acts import Act, Deed, moment_words
 from agent_fabric.domain.errors import AccountNotFound, Forbidden, InvalidInputs, Unauthenticated
-from agent_fabric.domain.identity import AnyScope, Principal, narrow_scopes, widened
+from agent_fabric.domain.identity.accounts import LONGEST_PASSWORD, User, is_user_name
+from agent_fabric.domain.identity.principals import AnyScope, Principal, narrow_scopes, widened
 
 LONGEST_LIFETIME_S = 365 * 86_400.0
 LONGEST_REFRESH_TOKEN = 4_096

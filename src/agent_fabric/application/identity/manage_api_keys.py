@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.identity import ApiKeyRepository, KeyHasher
-from agent_fabric.domain.accounts import KEY_PREFIX, ApiKey, key_name, require_may_grant
-from agent_fabric.domain.acts import Act, Deed, moment_words
+from agent_fabric.domain.audit.acts import Act, Deed, moment_words
 from agent_fabric.domain.errors import AccountNotFound, InvalidInputs
-from agent_fabric.domain.identity import AnyScope, Principal, Scope, tool_scopes
+from agent_fabric.domain.identity.accounts import KEY_PREFIX, ApiKey, key_name, require_may_grant
+from agent_fabric.domain.identity.principals import AnyScope, Principal, Scope, tool_scopes
 
 LASTS_S = 90 * 86_400.0
 """Default lifetime of a key."""

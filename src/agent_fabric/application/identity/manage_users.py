@@ -5,10 +5,17 @@ from dataclasses import dataclass
 
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.identity import Passwords, UserRepository, invalid_credentials
-from agent_fabric.domain.accounts import User, UserChange, is_user_name, password_for, require_may_grant, user_name
-from agent_fabric.domain.acts import Act, Deed
+from agent_fabric.domain.audit.acts import Act, Deed
 from agent_fabric.domain.errors import AccountNotFound, Forbidden
-from agent_fabric.domain.identity import SCOPES_OF, AnyScope, Kind, Principal, Role
+from agent_fabric.domain.identity.accounts import (
+    User,
+    UserChange,
+    is_user_name,
+    password_for,
+    require_may_grant,
+    user_name,
+)
+from agent_fabric.domain.identity.principals import SCOPES_OF, AnyScope, Kind, Principal, Role
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from agent_fabric.application.ports.identity import (
     invalid_credentials,
 )
 from agent_fabric.domain.errors import Forbidden
-from agent_fabric.domain.identity import Kind, Principal, Scope, widened
+from agent_fabric.domain.identity.principals import Kind, Principal, Scope, widened
 
 CODE_LIFETIME_S: Final = 60.0
 CODE_BYTES: Final = 16

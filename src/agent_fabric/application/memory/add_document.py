@@ -7,6 +7,7 @@ from agent_fabric.application.memory.embed_passages import EmbedPassages
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.memory import DocumentQuery, DocumentReader, MemoryStore, NewDocument, OnProgress
 from agent_fabric.domain.errors import DocumentUnreadable, InvalidInputs
+from agent_fabric.domain.identity.ownership import Viewer
 from agent_fabric.domain.memory.documents import (
     Document,
     DocumentState,
@@ -17,7 +18,6 @@ from agent_fabric.domain.memory.documents import (
     title_of,
 )
 from agent_fabric.domain.memory.passages import split_passages
-from agent_fabric.domain.ownership import Viewer
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ from agent_fabric.application.memory.remains import Remains, find_remains
 from agent_fabric.application.ports.memory import FactQuery, MemoryStore, MemoryUse
 from agent_fabric.application.ports.runs import RunReader
 from agent_fabric.domain.errors import Forbidden
+from agent_fabric.domain.identity.ownership import Viewer
 from agent_fabric.domain.memory.documents import Document
-from agent_fabric.domain.ownership import Viewer
 
 MAX_FACTS: Final = 1_000_000
 

@@ -11,11 +11,11 @@ from agent_fabric.application.ports.memory import FactQuery, MemoryStore, Memory
 from agent_fabric.application.ports.runs import RunCatalogue, RunReader
 from agent_fabric.domain.errors import FactRefused, RunKeyMissing, RunNotFound
 from agent_fabric.domain.events import RunCompleted
+from agent_fabric.domain.identity.ownership import EVERYTHING, Viewer
 from agent_fabric.domain.ids import FactId, RunId
 from agent_fabric.domain.memory.facts import Fact, FactStatus, cited_facts
 from agent_fabric.domain.memory.likeness import compare
 from agent_fabric.domain.memory.pinned import pinned_block
-from agent_fabric.domain.ownership import EVERYTHING, Viewer
 from agent_fabric.domain.runs.answer import answer_in
 
 MAX_MENTIONS: Final = 100

@@ -14,10 +14,10 @@ from agent_fabric.application.ports.models import (
     Speed,
     Stored,
 )
-from agent_fabric.domain.addresses import is_local_url
 from agent_fabric.domain.errors import ConfigError
-from agent_fabric.domain.messages import ModelSettings
-from agent_fabric.domain.models import find_model
+from agent_fabric.domain.models.addresses import is_local_url
+from agent_fabric.domain.models.found_models import find_model
+from agent_fabric.domain.models.messages import ModelSettings
 
 INSTALL_EMBEDDED = 'pip install "agent-fabric[embedded]"'
 

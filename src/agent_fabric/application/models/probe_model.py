@@ -9,12 +9,12 @@ from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.llm import ChatClients, ModelChooser, Notice, OnDelta, ProgressText
 from agent_fabric.application.ports.models import CardKeeper, ModelFacts, Speed
 from agent_fabric.domain.errors import ContextExceeded, ModelAnswerUnusable, ModelBusy, ModelRefused, ModelTimedOut
-from agent_fabric.domain.json_schema import problems_with
-from agent_fabric.domain.messages import LLMResponse, Message, ModelSettings, Role, ToolDialect, estimate_tokens
-from agent_fabric.domain.models import ModelCard
-from agent_fabric.domain.packs import FinishSpec
+from agent_fabric.domain.models.found_models import ModelCard
+from agent_fabric.domain.models.messages import LLMResponse, Message, ModelSettings, Role, ToolDialect, estimate_tokens
+from agent_fabric.domain.packs.contents import FinishSpec
 from agent_fabric.domain.runs.task import Priority
-from agent_fabric.domain.tools import BadArguments, Effect, ToolSpec, arguments_from, object_schema
+from agent_fabric.domain.tools.json_schema import problems_with
+from agent_fabric.domain.tools.specs import BadArguments, Effect, ToolSpec, arguments_from, object_schema
 
 LONGEST_ANSWER = 128
 """Tokens; enough for a call of one of the tools below."""

@@ -14,9 +14,9 @@ from agent_fabric.domain.fleet.chain import head_message
 from agent_fabric.domain.fleet.node_policy import NodePolicy, proposed_call
 from agent_fabric.domain.fleet.node_tools import NODE_TOOLS
 from agent_fabric.domain.fleet.protocol import MAX_IN_FLIGHT, MAX_LIFETIME_S, RpcCode
-from agent_fabric.domain.json_schema import problems_with
 from agent_fabric.domain.policy.calls import argument_hash
 from agent_fabric.domain.policy.verdicts import Verdict
+from agent_fabric.domain.tools.json_schema import problems_with
 
 CLOCK_TOLERANCE_S = 300.0
 """How far the clocks of hub and node may differ."""

@@ -9,9 +9,9 @@ from agent_fabric.application.models.check_health import HealthFinding, Level
 from agent_fabric.application.ports.secrets import Resolve
 from agent_fabric.config.schema.specialists import SpecialistConfig
 from agent_fabric.config.secret_references import reference_in
-from agent_fabric.domain.accounts import KEY_PREFIX, ApiKey
 from agent_fabric.domain.errors import ConfigError
-from agent_fabric.domain.identity import Scope
+from agent_fabric.domain.identity.accounts import KEY_PREFIX, ApiKey
+from agent_fabric.domain.identity.principals import Scope
 
 _LOCAL_SOURCES: Final = frozenset({"env", "file"})
 _KEY: Final = re.compile(rf"{KEY_PREFIX}([0-9a-f]{{12}})_")

@@ -11,7 +11,9 @@ from agent_fabric.application.ports.bus import Bus
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.events import EventsOnly
 from agent_fabric.application.ports.operations import OperationsLog
-from agent_fabric.domain.alerts import (
+from agent_fabric.domain.events import Event, ModelFailed, RunCancelled, RunCompleted, RunFailed
+from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.observability.alerts import (
     Alert,
     AlertChange,
     AlertRule,
@@ -22,8 +24,6 @@ from agent_fabric.domain.alerts import (
     after_look,
     after_silence,
 )
-from agent_fabric.domain.events import Event, ModelFailed, RunCancelled, RunCompleted, RunFailed
-from agent_fabric.domain.ids import RunId
 
 EVERY_S = 15.0
 WINDOW_S = 600.0

@@ -8,10 +8,16 @@ from agent_fabric.application.ports.llm import ModelChooser, Notice
 from agent_fabric.application.runs.model_turn import ModelTurn, failed
 from agent_fabric.domain.errors import FabricError
 from agent_fabric.domain.events import ModelAnswered, ModelCalled, ModelFailed
-from agent_fabric.domain.messages import Message, Role
-from agent_fabric.domain.recruitment import MAX_SPECIALISTS, Evidence, Recruitment, by_model, preferred_for_project
+from agent_fabric.domain.models.messages import Message, Role
+from agent_fabric.domain.packs.recruitment import (
+    MAX_SPECIALISTS,
+    Evidence,
+    Recruitment,
+    by_model,
+    preferred_for_project,
+)
 from agent_fabric.domain.runs.task import Task
-from agent_fabric.domain.tools import BadArguments, Effect, ToolSpec, arguments_from
+from agent_fabric.domain.tools.specs import BadArguments, Effect, ToolSpec, arguments_from
 
 CHOOSE = "choose_specialists"
 PATIENCE_S = 60.0

@@ -9,7 +9,7 @@ from agent_fabric.application.runs.prepared import Prepared
 from agent_fabric.domain.errors import FabricError, RecruitError
 from agent_fabric.domain.events import Body, SpecialistsRecruited
 from agent_fabric.domain.ids import SpecialistId
-from agent_fabric.domain.recruitment import (
+from agent_fabric.domain.packs.recruitment import (
     ASSISTANT,
     SYSADMIN,
     Evidence,
@@ -25,7 +25,7 @@ from agent_fabric.domain.recruitment import (
     weigh,
 )
 from agent_fabric.domain.runs.task import Profile, Task, TaskForceMode
-from agent_fabric.domain.task_force_events import TaskForceStarted
+from agent_fabric.domain.runs.task_force_events import TaskForceStarted
 
 
 @dataclass(frozen=True, slots=True)

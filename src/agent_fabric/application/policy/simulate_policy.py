@@ -7,18 +7,18 @@ from typing import NamedTuple
 from agent_fabric.application.ports.runs import RunCatalogue, RunRepository
 from agent_fabric.application.tools.call_site import CallSite, own_limits, user_scopes
 from agent_fabric.application.tools.proposed_call import proposed
-from agent_fabric.domain.approval_events import ApprovalRequested
+from agent_fabric.domain.approvals.events import ApprovalRequested
 from agent_fabric.domain.errors import RunKeyMissing
 from agent_fabric.domain.events import Event, RunCreated, ToolCalled
+from agent_fabric.domain.identity.ownership import EVERYTHING, Viewer
 from agent_fabric.domain.ids import LaneId, RunId
-from agent_fabric.domain.ownership import EVERYTHING, Viewer
 from agent_fabric.domain.policy.calls import Policy, ProposedCall
 from agent_fabric.domain.policy.programs import BOXES
 from agent_fabric.domain.policy.verdicts import Ruling
 from agent_fabric.domain.runs.evolve import evolve
 from agent_fabric.domain.runs.labelling import flow_of
 from agent_fabric.domain.runs.state import RunState
-from agent_fabric.domain.tools import FINISH_TASK, Effect, ToolSpec
+from agent_fabric.domain.tools.specs import FINISH_TASK, Effect, ToolSpec
 
 EVERY_RUN = -1
 

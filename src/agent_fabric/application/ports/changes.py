@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from agent_fabric.domain.changes import Entry, FolderSnapshot
 from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.undo import UndoStep
+from agent_fabric.domain.runs.changes import Entry, FolderSnapshot
+from agent_fabric.domain.runs.undo import UndoStep
 
 
 class RecordedDrive(NamedTuple):

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
-from agent_fabric.domain.chat import ChatMessage, QueuedMessage, Session
+from agent_fabric.domain.chat.sessions import ChatMessage, QueuedMessage, Session
+from agent_fabric.domain.identity.ownership import EVERYTHING, Viewer
 from agent_fabric.domain.ids import RunId, SessionId
-from agent_fabric.domain.ownership import EVERYTHING, Viewer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

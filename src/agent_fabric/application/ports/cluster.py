@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from agent_fabric.config.constants import DEFAULT_LEASE_TTL_S, DEFAULT_POOL
-from agent_fabric.domain.cluster import Role
+from agent_fabric.domain.cluster.roles import Role
 from agent_fabric.domain.ids import RunId
 
 

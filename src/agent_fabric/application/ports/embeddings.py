@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from agent_fabric.application.ports.runs import RunRecord
-from agent_fabric.domain.ownership import EVERYTHING, Viewer
+from agent_fabric.domain.identity.ownership import EVERYTHING, Viewer
 
 Vector = bytes
 """Little-endian float32 numbers, together of length 1 (or 0, for a text that says nothing)."""

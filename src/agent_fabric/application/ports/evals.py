@@ -7,8 +7,8 @@ from typing import Protocol
 from agent_fabric.domain.evals.definition import CaseFile
 from agent_fabric.domain.evals.summary import Eval
 from agent_fabric.domain.evals.trials import Trial, TrialOutcome
+from agent_fabric.domain.identity.ownership import EVERYTHING, Viewer, Visibility
 from agent_fabric.domain.ids import EvalId, RunId
-from agent_fabric.domain.ownership import EVERYTHING, Viewer, Visibility
 from agent_fabric.domain.runs.task import RunStatus
 
 

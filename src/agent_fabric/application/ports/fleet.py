@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from agent_fabric.domain.acts import Act
+from agent_fabric.domain.audit.acts import Act
 from agent_fabric.domain.fleet.commands import CommandStatus, Invite, NodeCommand
 from agent_fabric.domain.fleet.nodes import Node, NodeId
 from agent_fabric.domain.fleet.plans import Plan

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from agent_fabric.domain.accounts import ApiKey, User, UserChange
-from agent_fabric.domain.acts import Act
+from agent_fabric.domain.audit.acts import Act
 from agent_fabric.domain.errors import Unauthenticated
-from agent_fabric.domain.identity import AnyScope, Principal
+from agent_fabric.domain.identity.accounts import ApiKey, User, UserChange
+from agent_fabric.domain.identity.principals import AnyScope, Principal
 
 _LOG_IN: Final = "Log in again, or ask for a new key."
 

@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import NamedTuple, NotRequired, Protocol, Self, TypedDict
 
-from agent_fabric.domain.messages import LLMResponse, Message, ModelSettings
+from agent_fabric.domain.models.messages import LLMResponse, Message, ModelSettings
 from agent_fabric.domain.runs.task import Priority
-from agent_fabric.domain.tools import ToolSpec
+from agent_fabric.domain.tools.specs import ToolSpec
 
 OnDelta = Callable[[str], None]
 """Gets pieces of the answer's text as they come. For the eye only: nothing follows from them."""

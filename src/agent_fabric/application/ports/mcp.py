@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Protocol
 
 from agent_fabric.application.ports.sandbox import Sandbox
 from agent_fabric.config.schema.mcp import MCPServerConfig
-from agent_fabric.domain.tools import ToolContext, ToolResult, ToolSpec
+from agent_fabric.domain.tools.specs import ToolContext, ToolResult, ToolSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

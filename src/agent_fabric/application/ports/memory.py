@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from agent_fabric.application.ports.embeddings import Vector
+from agent_fabric.domain.identity.ownership import EVERYTHING, Viewer, Visibility
 from agent_fabric.domain.ids import DocumentId, FactId, RunId
 from agent_fabric.domain.memory.documents import Document
 from agent_fabric.domain.memory.facts import Fact, FactKind, FactScope, FactStatus
 from agent_fabric.domain.memory.knowledge import Knowledge, KnownFact, KnownPassage
 from agent_fabric.domain.memory.passages import Passage
 from agent_fabric.domain.memory.ranking import Candidate
-from agent_fabric.domain.ownership import EVERYTHING, Viewer, Visibility
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple, Protocol
 
-from agent_fabric.domain.messages import ModelSettings, ToolDialect
-from agent_fabric.domain.models import ModelCard
+from agent_fabric.domain.models.found_models import ModelCard
+from agent_fabric.domain.models.messages import ModelSettings, ToolDialect
 
 
 class OllamaFound(NamedTuple):

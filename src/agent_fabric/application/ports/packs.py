@@ -5,8 +5,8 @@ from typing import Protocol
 
 from agent_fabric.domain.agents.brief import AgentBrief
 from agent_fabric.domain.ids import RunId, SpecialistId
-from agent_fabric.domain.packs import FinishSpec
-from agent_fabric.domain.tools import ToolSpec
+from agent_fabric.domain.packs.contents import FinishSpec
+from agent_fabric.domain.tools.specs import ToolSpec
 
 
 class SpecialistPack(Protocol):

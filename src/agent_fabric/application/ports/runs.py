@@ -7,8 +7,8 @@ from enum import StrEnum
 from typing import Any, Final, NamedTuple, Protocol, Self
 
 from agent_fabric.domain.events import Event, RunCompleted, RunCreated, RunFailed, SpecialistsRecruited, UnknownEvent
+from agent_fabric.domain.identity.ownership import EVERYTHING, LOCAL_OWNER, OwnedRun, Viewer, Visibility, is_owner
 from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.ownership import EVERYTHING, LOCAL_OWNER, OwnedRun, Viewer, Visibility, is_owner
 from agent_fabric.domain.runs.effect_lines import marked_line
 from agent_fabric.domain.runs.task import RunStatus
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Protocol, runtime_checkable
 
-from agent_fabric.domain.tools import ToolContext, ToolResult
+from agent_fabric.domain.tools.specs import ToolContext, ToolResult
 
 
 @runtime_checkable

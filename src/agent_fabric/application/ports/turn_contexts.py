@@ -2,8 +2,8 @@
 
 from typing import Protocol
 
+from agent_fabric.domain.chat.turn_context import TurnContext
 from agent_fabric.domain.ids import RunId, SessionId
-from agent_fabric.domain.turn_context import TurnContext
 
 
 class TurnContexts(Protocol):

@@ -8,13 +8,11 @@ from posixpath import basename, splitext
 
 from agent_fabric.application.ports.changes import ChangeHistory
 from agent_fabric.application.runs.drive_snapshots import drive_snapshots
-from agent_fabric.domain.changes import Entry, EntryKind, FileChange, FolderSnapshot, changes_of
 from agent_fabric.domain.errors import FabricError
-from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.program_files import can_be_run
-from agent_fabric.domain.python_tests import PythonTests, read_tests
-from agent_fabric.domain.related_tests import programs_meant, programs_without_tests
-from agent_fabric.domain.test_files import (
+from agent_fabric.domain.evidence.program_files import can_be_run
+from agent_fabric.domain.evidence.python_suites import PythonTests, read_tests
+from agent_fabric.domain.evidence.related_suites import programs_meant, programs_without_tests
+from agent_fabric.domain.evidence.suite_files import (
     covers,
     decides_tests,
     has_test_settings,
@@ -27,8 +25,16 @@ from agent_fabric.domain.test_files import (
     program_names,
     tested_name,
 )
-from agent_fabric.domain.test_strength import TestStrength, has_other_checks, lost_between, replaces_any, strength_of
-from agent_fabric.domain.workspace_events import WorkspaceCompared
+from agent_fabric.domain.evidence.suite_strength import (
+    TestStrength,
+    has_other_checks,
+    lost_between,
+    replaces_any,
+    strength_of,
+)
+from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.runs.changes import Entry, EntryKind, FileChange, FolderSnapshot, changes_of
+from agent_fabric.domain.runs.workspace_events import WorkspaceCompared
 
 MAX_LISTED = 200
 MAX_TEST_FILES = 100

@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 
 from agent_fabric.application.ports.runs import RunReader, RunRepository, Workspaces
 from agent_fabric.application.runs.fold_log import fold_log
-from agent_fabric.domain.conversation import Asked, Turn, turns_of
+from agent_fabric.domain.chat.conversation import Asked, Turn, turns_of
 from agent_fabric.domain.errors import Forbidden, InvalidInputs, RunUndrivable, RunUnsettled
 from agent_fabric.domain.events import RunCreated
+from agent_fabric.domain.identity.ownership import Visibility
 from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.ownership import Visibility
 from agent_fabric.domain.runs.answer import answer_in
 from agent_fabric.domain.runs.labelling import labels_handed_on
 from agent_fabric.domain.runs.state import RunState

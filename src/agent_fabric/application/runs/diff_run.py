@@ -9,9 +9,9 @@ from agent_fabric.application.ports.changes import ChangeHistory, Undoing, UndoR
 from agent_fabric.application.ports.runs import RunRepository
 from agent_fabric.application.runs.drive_snapshots import drive_snapshots
 from agent_fabric.application.runs.fold_log import fold_log
-from agent_fabric.domain.changes import FileChange, FolderSnapshot, changes_of
 from agent_fabric.domain.events import Event, RunCreated
 from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.runs.changes import FileChange, FolderSnapshot, changes_of
 from agent_fabric.domain.runs.task import RunStatus
 
 

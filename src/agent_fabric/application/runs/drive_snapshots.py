@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from agent_fabric.application.ports.changes import RecordedDrive
-from agent_fabric.domain.changes import DriveSnapshots, FolderSnapshot
+from agent_fabric.domain.runs.changes import DriveSnapshots, FolderSnapshot
 
 SureUntil = Callable[[FolderSnapshot], int | None]
 

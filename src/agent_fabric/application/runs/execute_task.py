@@ -10,9 +10,9 @@ from agent_fabric.application.runs.claimed_run import ClaimedRun
 from agent_fabric.application.runs.drive_run import DriveRun
 from agent_fabric.domain.errors import FabricError, StoreFull, StoreUnavailable
 from agent_fabric.domain.events import Body, Event, RunCreated
+from agent_fabric.domain.identity.ownership import Visibility
 from agent_fabric.domain.ids import LaneId, RunId
-from agent_fabric.domain.labels import WORKSPACE_FILES
-from agent_fabric.domain.ownership import Visibility
+from agent_fabric.domain.policy.labels import WORKSPACE_FILES
 from agent_fabric.domain.runs.evolve import fold
 from agent_fabric.domain.runs.state import result_of
 from agent_fabric.domain.runs.task import RunResult, Task

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from agent_fabric.application.ports.audit import ActLog
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.runs import RunListing, RunRecord
-from agent_fabric.domain.acts import Act, Deed
-from agent_fabric.domain.identity import Principal
+from agent_fabric.domain.audit.acts import Act, Deed
+from agent_fabric.domain.identity.ownership import Viewer, Visibility
+from agent_fabric.domain.identity.principals import Principal
 from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.ownership import Viewer, Visibility
 
 NOTED_S = 3600.0
 """Repeated reads of a private run by one caller are recorded once in this time."""

@@ -5,11 +5,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agent_fabric.application.ports.runs import CANCEL, InboxRow
-from agent_fabric.domain.approval_events import ApprovalDecided
-from agent_fabric.domain.approvals import Decision, Reach
+from agent_fabric.domain.approvals.answers import Decision, Reach
+from agent_fabric.domain.approvals.events import ApprovalDecided
 from agent_fabric.domain.errors import LeaseLost
 from agent_fabric.domain.events import RunCancelled
-from agent_fabric.domain.workflow_events import SignalReceived
+from agent_fabric.domain.workflows.events import SignalReceived
 
 InboxFuture = asyncio.Future[Sequence[InboxRow]]
 

@@ -8,11 +8,12 @@ from typing import NamedTuple
 
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.llm import ChatClient, ChatClients, Notice, OnDelta
-from agent_fabric.domain.answer_limit import cut_answer
-from agent_fabric.domain.context_events import ContextCompacted, ContextTruncated
 from agent_fabric.domain.errors import FabricError, ModelError, ModelTimedOut
 from agent_fabric.domain.events import Body, ModelAnswered, ModelFailed
-from agent_fabric.domain.messages import (
+from agent_fabric.domain.models.answer_limit import cut_answer
+from agent_fabric.domain.models.events import CloudFallbackUsed, ToolCallRecovered
+from agent_fabric.domain.models.found_models import host_elsewhere
+from agent_fabric.domain.models.messages import (
     LLMResponse,
     Message,
     ModelSettings,
@@ -21,14 +22,13 @@ from agent_fabric.domain.messages import (
     Usage,
     estimate_tokens,
 )
-from agent_fabric.domain.model_events import CloudFallbackUsed, ToolCallRecovered
-from agent_fabric.domain.models import host_elsewhere
 from agent_fabric.domain.runs.compaction import digest, instruction, summary_message
+from agent_fabric.domain.runs.context_events import ContextCompacted, ContextTruncated
 from agent_fabric.domain.runs.context_window import truncation_of
 from agent_fabric.domain.runs.state import Lane
 from agent_fabric.domain.runs.task import Priority
-from agent_fabric.domain.secret_shapes import MAX_SCANNED, hide_shapes, scannable_parts
-from agent_fabric.domain.tools import FINISH_TASK, ToolSpec
+from agent_fabric.domain.secrets.shapes import MAX_SCANNED, hide_shapes, scannable_parts
+from agent_fabric.domain.tools.specs import FINISH_TASK, ToolSpec
 
 
 @dataclass(frozen=True, slots=True)

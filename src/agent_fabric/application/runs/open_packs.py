@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from agent_fabric.application.ports.packs import SpecialistPack, SpecialistRegistry
 from agent_fabric.domain.errors import FabricError, PackBroken
 from agent_fabric.domain.ids import SpecialistId
-from agent_fabric.domain.packs import FinishSpec
+from agent_fabric.domain.packs.contents import FinishSpec
 from agent_fabric.domain.runs.state import RunState
-from agent_fabric.domain.tools import ToolSpec
+from agent_fabric.domain.tools.specs import ToolSpec
 
 
 @dataclass(slots=True)

@@ -13,15 +13,15 @@ from agent_fabric.application.runs.open_packs import OpenPacks
 from agent_fabric.application.runs.prepared import Prepared
 from agent_fabric.application.tools.call_site import CallSite, own_limits, user_scopes
 from agent_fabric.application.tools.invoke_tool import InvokeTool
-from agent_fabric.domain.dialects.compact_tools import compact as in_few_words
 from agent_fabric.domain.errors import ConfigError, FabricError, RecruitError
 from agent_fabric.domain.events import Body, ModelCalled, PackStarted, RunFailed
 from agent_fabric.domain.fleet.chosen_node import offered_about, words_about
 from agent_fabric.domain.ids import LaneId, RunId, SpecialistId
-from agent_fabric.domain.labels import WORKSPACE_FILES
 from agent_fabric.domain.memory.knowledge import MEMORY_TOOL
-from agent_fabric.domain.messages import ModelSettings
-from agent_fabric.domain.packs import FinishSpec
+from agent_fabric.domain.models.dialects.compact_tools import compact as in_few_words
+from agent_fabric.domain.models.messages import ModelSettings
+from agent_fabric.domain.packs.contents import FinishSpec
+from agent_fabric.domain.policy.labels import WORKSPACE_FILES
 from agent_fabric.domain.runs.actions import (
     Action,
     AskWhatHappened,
@@ -39,10 +39,10 @@ from agent_fabric.domain.runs.labelling import flow_of
 from agent_fabric.domain.runs.opening_messages import HOW_TO_TALK, HOW_TO_TALK_BRIEFLY, opening_for
 from agent_fabric.domain.runs.state import Lane, RunState
 from agent_fabric.domain.runs.task import Priority, root_of
-from agent_fabric.domain.secret_shapes import hide_shapes
-from agent_fabric.domain.tools import ToolContext, ToolSpec
+from agent_fabric.domain.runs.workspace_events import WorkspaceCompared
+from agent_fabric.domain.secrets.shapes import hide_shapes
+from agent_fabric.domain.tools.specs import ToolContext, ToolSpec
 from agent_fabric.domain.workflows.actions import AskAboutStep, AskPerson, CallStepTool, RunChild, StopStep, Wait
-from agent_fabric.domain.workspace_events import WorkspaceCompared
 
 if TYPE_CHECKING:  # most runs have no steps, many look nothing up, and few use an answer again
     from agent_fabric.application.ports.memory import Briefing, ContextSource

@@ -9,11 +9,11 @@ from agent_fabric.application.ports.responses import ResponseIndex
 from agent_fabric.application.ports.runs import RunReader
 from agent_fabric.domain.errors import RunKeyMissing, RunNotFound
 from agent_fabric.domain.events import Body, ModelAnswered, RunCreated
-from agent_fabric.domain.messages import Message, ModelSettings, Usage
-from agent_fabric.domain.model_events import CloudFallbackUsed
+from agent_fabric.domain.models.events import CloudFallbackUsed
+from agent_fabric.domain.models.messages import Message, ModelSettings, Usage
 from agent_fabric.domain.runs.reuse import Asker, reuse_key
 from agent_fabric.domain.runs.state import Lane, RunState
-from agent_fabric.domain.tools import ToolSpec
+from agent_fabric.domain.tools.specs import ToolSpec
 
 Ask = Callable[[], Awaitable[Sequence[Body]]]
 """Asks the model: the answer or the failure, and what is remarkable about it."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from agent_fabric.application.ports.embeddings import Embedder, FoundRun, RunVectors
-from agent_fabric.domain.ownership import EVERYTHING, Viewer
+from agent_fabric.domain.identity.ownership import EVERYTHING, Viewer
 
 MAX_CHARS = 2_000
 """How much of a question counts. No model reads more than a few hundred words at once."""

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from agent_fabric.application.ports.changes import UndoRecord
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.runs.diff_run import DiffRun, RunDiff
-from agent_fabric.domain.changes import Entry, EntryKind, FileChange, below_any, same
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.undo import UndoPlan, UndoRefusal, UndoStep, plan_undo
+from agent_fabric.domain.runs.changes import Entry, EntryKind, FileChange, below_any, same
+from agent_fabric.domain.runs.undo import UndoPlan, UndoRefusal, UndoStep, plan_undo
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

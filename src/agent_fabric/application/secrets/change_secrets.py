@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from agent_fabric.application.ports.audit import ActLog
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.secrets import SecretFile
-from agent_fabric.domain.acts import Act, Deed
-from agent_fabric.domain.identity import Principal
+from agent_fabric.domain.audit.acts import Act, Deed
+from agent_fabric.domain.identity.principals import Principal
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,9 @@ import asyncio
 
 from agent_fabric.application.ports.file_origins import FileOrigins
 from agent_fabric.application.tools.call_site import CallSite
-from agent_fabric.domain.labels import WORKSPACE_FILES
 from agent_fabric.domain.policy.calls import ProposedCall
-from agent_fabric.domain.tools import Effect, ToolSpec
+from agent_fabric.domain.policy.labels import WORKSPACE_FILES
+from agent_fabric.domain.tools.specs import Effect, ToolSpec
 
 
 async def note_files(files: FileOrigins | None, spec: ToolSpec, call: ProposedCall, site: CallSite) -> str:
@@ -43,8 +43,8 @@ def may_bring_text(spec: ToolSpec, call: ProposedCall, site: CallSite) -> bool:
 
 
 def _only_reads(command: str) -> bool:
-    from agent_fabric.domain.commands.invocation import UnparsableCommand  # noqa: PLC0415 - few runs ask this
-    from agent_fabric.domain.commands.wrappers import started_by  # noqa: PLC0415 - as above
+    from agent_fabric.domain.policy.command_lines.invocation import UnparsableCommand  # noqa: PLC0415 - few runs ask this
+    from agent_fabric.domain.policy.command_lines.wrappers import started_by  # noqa: PLC0415 - as above
     from agent_fabric.domain.policy.read_only import only_reads  # noqa: PLC0415 - as above
 
     try:

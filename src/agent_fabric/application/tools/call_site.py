@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from agent_fabric.domain.allowlists import Allowlists
-from agent_fabric.domain.approval_events import ApprovalDecided, ApprovalRequested
-from agent_fabric.domain.approvals import Grant
+from agent_fabric.domain.approvals.answers import Grant
+from agent_fabric.domain.approvals.events import ApprovalDecided, ApprovalRequested
+from agent_fabric.domain.approvals.outside import Outside
 from agent_fabric.domain.ids import LaneId, RunId
-from agent_fabric.domain.labels import NOTHING_READ, Flow
-from agent_fabric.domain.outside import Outside
+from agent_fabric.domain.policy.allowlists import Allowlists
+from agent_fabric.domain.policy.labels import NOTHING_READ, Flow
 from agent_fabric.domain.runs.state import RunState
 
 

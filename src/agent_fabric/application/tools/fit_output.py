@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from agent_fabric.domain.json_schema import too_deep
+from agent_fabric.domain.tools.json_schema import too_deep
 
 _PLAIN: Final = json.JSONEncoder(ensure_ascii=False)
 """Made once: making one takes longer than using it."""

@@ -20,22 +20,22 @@ from agent_fabric.application.tools.leaving import acts_at, as_shown, command_th
 from agent_fabric.application.tools.proposed_call import proposed
 from agent_fabric.application.tools.result_labels import is_from_outside, origin_of, private_source
 from agent_fabric.application.tools.seek_agreement import Agreement, seek_agreement
-from agent_fabric.domain.allowlists import NO_ALLOWLISTS, Allowlists
-from agent_fabric.domain.approval_events import ApprovalRequested
-from agent_fabric.domain.approvals import Decision, Question
+from agent_fabric.domain.approvals.answers import Decision, Question
+from agent_fabric.domain.approvals.events import ApprovalRequested
+from agent_fabric.domain.approvals.outside import CannotRunOutside, NothingToPush
 from agent_fabric.domain.events import Body, SecurityViolated, ToolCalled, ToolErred, ToolReturned
 from agent_fabric.domain.fleet.chosen_node import named_call
 from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.json_schema import problems_with
-from agent_fabric.domain.labels import WORKSPACE_FILES
-from agent_fabric.domain.messages import ToolCallRequest
-from agent_fabric.domain.outside import CannotRunOutside, NothingToPush
+from agent_fabric.domain.models.messages import ToolCallRequest
+from agent_fabric.domain.policy.allowlists import NO_ALLOWLISTS, Allowlists
 from agent_fabric.domain.policy.calls import Policy, ProposedCall, argument_hash
+from agent_fabric.domain.policy.labels import WORKSPACE_FILES
 from agent_fabric.domain.policy.programs import BOXES
 from agent_fabric.domain.policy.verdicts import Ruling, Verdict
-from agent_fabric.domain.secret_shapes import hide_shapes, placeholder_in
-from agent_fabric.domain.secrets import KnownSecrets, defused, secrets_in
-from agent_fabric.domain.tools import BadArguments, Effect, ToolContext, ToolResult, ToolSpec, arguments_from
+from agent_fabric.domain.secrets.references import KnownSecrets, defused, secrets_in
+from agent_fabric.domain.secrets.shapes import hide_shapes, placeholder_in
+from agent_fabric.domain.tools.json_schema import problems_with
+from agent_fabric.domain.tools.specs import BadArguments, Effect, ToolContext, ToolResult, ToolSpec, arguments_from
 
 if TYPE_CHECKING:  # what reads command lines takes its time
     from agent_fabric.domain.policy.outside import OutsideCall

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from agent_fabric.application.ports.outside import OutsideCommands
 from agent_fabric.application.tools.call_site import CallSite
-from agent_fabric.domain.outside import CannotRunOutside, Outside
+from agent_fabric.domain.approvals.outside import CannotRunOutside, Outside
 from agent_fabric.domain.policy.calls import ProposedCall
 from agent_fabric.domain.policy.programs import BOXES
-from agent_fabric.domain.secrets import secrets_in
-from agent_fabric.domain.tools import Effect, ToolContext, ToolResult
+from agent_fabric.domain.secrets.references import secrets_in
+from agent_fabric.domain.tools.specs import Effect, ToolContext, ToolResult
 
 if TYPE_CHECKING:  # what reads command lines takes its time
     from agent_fabric.domain.policy.outside import OutsideCall

@@ -5,10 +5,10 @@ from typing import Any
 
 from agent_fabric.application.tools.call_site import CallSite
 from agent_fabric.domain.fleet.chosen_node import machine_of, sent_key, without_machine
-from agent_fabric.domain.labels import machine_source, values_stand_in
 from agent_fabric.domain.policy.calls import ProposedCall
+from agent_fabric.domain.policy.labels import machine_source, values_stand_in
 from agent_fabric.domain.policy.programs import BOXES
-from agent_fabric.domain.tools import Effect, ToolSpec
+from agent_fabric.domain.tools.specs import Effect, ToolSpec
 
 
 def proposed(

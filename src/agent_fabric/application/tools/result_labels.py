@@ -1,8 +1,8 @@
-"""Says which labels what a call gives back brings into its run; see `domain/labels`."""
+"""Says which labels what a call gives back brings into its run; see `domain/policy/labels`."""
 
-from agent_fabric.domain.labels import NO_BOX
 from agent_fabric.domain.policy.calls import ProposedCall
-from agent_fabric.domain.tools import ToolSpec, Trust
+from agent_fabric.domain.policy.labels import NO_BOX
+from agent_fabric.domain.tools.specs import ToolSpec, Trust
 
 
 def origin_of(spec: ToolSpec, judged: ProposedCall, exposes: str, origin: str = "") -> str:

@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from agent_fabric.application.ports.secrets import SecretSource
-from agent_fabric.domain.commands.secret_words import variable_names, with_variables
-from agent_fabric.domain.secrets import SHORTEST_NAMED, filled, secrets_in
-from agent_fabric.domain.tools import ToolContext, ToolSpec
+from agent_fabric.domain.policy.command_lines.secret_words import variable_names, with_variables
+from agent_fabric.domain.secrets.references import SHORTEST_NAMED, filled, secrets_in
+from agent_fabric.domain.tools.specs import ToolContext, ToolSpec
 
 
 class SecretMissing(LookupError):

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from agent_fabric.application.tools.call_site import CallSite
-from agent_fabric.domain.approval_events import ApprovalRequested
-from agent_fabric.domain.approvals import Decision, Question, approval_id, binding
-from agent_fabric.domain.messages import ToolCallRequest
+from agent_fabric.domain.approvals.answers import Decision, Question, approval_id, binding
+from agent_fabric.domain.approvals.events import ApprovalRequested
+from agent_fabric.domain.models.messages import ToolCallRequest
 from agent_fabric.domain.policy.calls import argument_hash
 from agent_fabric.domain.policy.verdicts import Ruling
 

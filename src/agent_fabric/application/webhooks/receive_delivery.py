@@ -14,6 +14,16 @@ from agent_fabric.application.ports.bus import BusMessage
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.limits import Limiter, Rate
 from agent_fabric.application.ports.webhooks import Delivery, DeliveryStore, NewDelivery, WebhookReceiver
+from agent_fabric.domain.automation.webhooks import (
+    Scheme,
+    Signing,
+    delivery_id,
+    event_of,
+    greeting_in,
+    is_signed,
+    run_of,
+    shown_headers,
+)
 from agent_fabric.domain.errors import (
     ConfigError,
     DefinitionNotFound,
@@ -26,20 +36,10 @@ from agent_fabric.domain.errors import (
 )
 from agent_fabric.domain.events import Event
 from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.json_schema import too_deep
 from agent_fabric.domain.runs.task import Task
-from agent_fabric.domain.secret_strength import weakness
-from agent_fabric.domain.secrets import defused
-from agent_fabric.domain.webhooks import (
-    Scheme,
-    Signing,
-    delivery_id,
-    event_of,
-    greeting_in,
-    is_signed,
-    run_of,
-    shown_headers,
-)
+from agent_fabric.domain.secrets.references import defused
+from agent_fabric.domain.secrets.strength import weakness
+from agent_fabric.domain.tools.json_schema import too_deep
 
 SUBJECT = "agent33.webhook"
 """Beginning of the subject under which deliveries are told; the source follows."""

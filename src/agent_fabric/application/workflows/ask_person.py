@@ -3,8 +3,8 @@
 from typing import Any
 
 from agent_fabric.application.tools.invoke_tool import InvokeTool
-from agent_fabric.domain.approval_events import ApprovalRequested
-from agent_fabric.domain.approvals import Question, approval_id, binding
+from agent_fabric.domain.approvals.answers import Question, approval_id, binding
+from agent_fabric.domain.approvals.events import ApprovalRequested
 from agent_fabric.domain.ids import CallId
 from agent_fabric.domain.policy.calls import argument_hash
 from agent_fabric.domain.runs.state import RunState

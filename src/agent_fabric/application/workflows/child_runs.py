@@ -16,9 +16,9 @@ from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.labelling import addresses_handed_on
 from agent_fabric.domain.runs.state import RunState, result_of
 from agent_fabric.domain.runs.task import Parent, RunResult, RunStatus, Task, root_of
-from agent_fabric.domain.secrets import defused
-from agent_fabric.domain.workflow_events import ChildFinished, StepWaited
+from agent_fabric.domain.secrets.references import defused
 from agent_fabric.domain.workflows.actions import RunChild
+from agent_fabric.domain.workflows.events import ChildFinished, StepWaited
 
 _TELL_HOW_TO_GO_ON = frozenset({"workflow_failed", "TimeoutError"})
 """Errors of workflows that advise to resume them, which is no advice about a child: people go on with its caller."""

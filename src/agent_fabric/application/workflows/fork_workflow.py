@@ -10,7 +10,7 @@ from agent_fabric.domain.events import Body, RunCreated
 from agent_fabric.domain.ids import LaneId, RunId
 from agent_fabric.domain.runs.labelling import addresses_handed_on
 from agent_fabric.domain.runs.task import FrozenWorkflow, Task
-from agent_fabric.domain.secrets import defused
+from agent_fabric.domain.secrets.references import defused
 from agent_fabric.domain.workflows.definition import definition_from
 from agent_fabric.domain.workflows.fork import results_to_keep
 

@@ -14,14 +14,14 @@ from agent_fabric.application.workflows.child_runs import ChildRuns, said
 from agent_fabric.domain.errors import FabricError, RecruitError
 from agent_fabric.domain.events import Body
 from agent_fabric.domain.ids import LaneId
-from agent_fabric.domain.packs import STEPS
+from agent_fabric.domain.packs.contents import STEPS
 from agent_fabric.domain.runs.labelling import flow_of
 from agent_fabric.domain.runs.state import RunState
 from agent_fabric.domain.runs.task import root_of
-from agent_fabric.domain.tools import ToolContext
-from agent_fabric.domain.workflow_events import ChildFinished
+from agent_fabric.domain.tools.specs import ToolContext
 from agent_fabric.domain.workflows.actions import AskAboutStep, AskPerson, CallStepTool, RunChild
 from agent_fabric.domain.workflows.definition import Step
+from agent_fabric.domain.workflows.events import ChildFinished
 
 MAX_OUTPUT_CHARS = 1_000_000
 """Later steps read a step's output, not a model with its small window."""

@@ -10,7 +10,7 @@ from agent_fabric.domain.definitions.parameters import unusable_numbers
 from agent_fabric.domain.definitions.problems import did_you_mean
 from agent_fabric.domain.errors import InvalidInputs, RunSettled
 from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.secrets import defused
+from agent_fabric.domain.secrets.references import defused
 from agent_fabric.domain.workflows.definition import BuiltIn, Step, WorkflowDefinition
 
 

@@ -9,7 +9,7 @@ from agent_fabric.application.agents.brief_agent import brief_for
 from agent_fabric.application.ports.workflows import AgentCatalogue, SoundWorkflow, WorkflowCatalogue
 from agent_fabric.domain.agents.definition import agent_from
 from agent_fabric.domain.runs.task import FrozenWorkflow, Task
-from agent_fabric.domain.secrets import defused
+from agent_fabric.domain.secrets.references import defused
 from agent_fabric.domain.workflows.definition import BuiltIn, WorkflowDefinition, definition_from
 from agent_fabric.domain.workflows.inputs import accept_inputs
 

@@ -7,10 +7,10 @@ from enum import StrEnum
 from typing import Any, Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from agent_fabric.domain.approvals import OnDoubt
+from agent_fabric.domain.approvals.answers import OnDoubt
 from agent_fabric.domain.automation.timing import BoundedTiming, CronTiming, EveryTiming, Timing, WallTimes, names_hours
 from agent_fabric.domain.errors import ConfigError, InvalidInputs
-from agent_fabric.domain.ownership import LOCAL_OWNER
+from agent_fabric.domain.identity.ownership import LOCAL_OWNER
 
 MIN_EVERY_S: Final = 1.0
 MAX_EVERY_S: Final = 366 * 86_400.0

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
-from agent_fabric.domain.acts import moment_words
-from agent_fabric.domain.approvals import Decision, Question, short_hash
-from agent_fabric.domain.call_text import call_text, size_words
+from agent_fabric.domain.approvals.answers import Decision, Question, short_hash
+from agent_fabric.domain.approvals.call_text import call_text, size_words
+from agent_fabric.domain.audit.acts import moment_words
 from agent_fabric.domain.channels.addresses import Place
 from agent_fabric.domain.channels.deliveries import CARDS, Button, Part
 from agent_fabric.domain.channels.graphemes import utf16_units

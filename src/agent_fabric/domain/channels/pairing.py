@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, assert_never
 
-from agent_fabric.domain.accounts import User
 from agent_fabric.domain.channels.addresses import Place, Sender
 from agent_fabric.domain.errors import InvalidInputs
+from agent_fabric.domain.identity.accounts import User
 
 CODE_ALPHABET: Final = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"
 """Without what looks alike: I and 1, O and 0. 32 characters: 8 of them are 40 bits."""

@@ -7,7 +7,7 @@ from typing import Any, Final
 from agent_fabric.domain.definitions.parameter import Parameter
 from agent_fabric.domain.definitions.problems import did_you_mean
 from agent_fabric.domain.errors import InvalidInputs
-from agent_fabric.domain.json_schema import problems_with
+from agent_fabric.domain.tools.json_schema import problems_with
 
 TYPES: Final = ("string", "integer", "number", "boolean", "array", "object", "null", "any")
 _MOST: Final = 2**63 - 1

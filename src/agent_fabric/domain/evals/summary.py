@@ -8,8 +8,8 @@ from agent_fabric.domain.evals.comparison import Comparison, compare
 from agent_fabric.domain.evals.definition import EvalCase, EvalDefinition
 from agent_fabric.domain.evals.intervals import Estimate, Tally, share_right
 from agent_fabric.domain.evals.trials import Arm, Evidence, Grade, TrialOutcome, arms_of
+from agent_fabric.domain.identity.ownership import LOCAL_OWNER, Visibility
 from agent_fabric.domain.ids import EvalId
-from agent_fabric.domain.ownership import LOCAL_OWNER, Visibility
 from agent_fabric.domain.runs.task import RunStatus
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from agent_fabric.domain.fleet.served_tools import served_name
-from agent_fabric.domain.tools import ToolSpec, Trust, object_schema
+from agent_fabric.domain.tools.specs import ToolSpec, Trust, object_schema
 
 NODE_PREFIX: Final = "node_"
 """What the tools of agents on nodes are called: `node_run_command`."""

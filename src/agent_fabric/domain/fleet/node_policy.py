@@ -18,7 +18,7 @@ from agent_fabric.domain.policy.linear_expressions import UnknownExpression, lin
 from agent_fabric.domain.policy.profiles import Profile
 from agent_fabric.domain.policy.rules import CommandPattern, Rule
 from agent_fabric.domain.policy.verdicts import Ruling, Verdict
-from agent_fabric.domain.tools import Effect, ToolSpec
+from agent_fabric.domain.tools.specs import Effect, ToolSpec
 
 MAX_RULES: Final = 500
 MAX_DOCUMENT_BYTES: Final = 200_000

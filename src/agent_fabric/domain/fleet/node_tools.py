@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from agent_fabric.domain.fleet.protocol import SHELL_IDLE_S
 from agent_fabric.domain.fleet.served_tools import MCP_PROXY
-from agent_fabric.domain.tools import Effect, ToolSpec, Trust, object_schema
+from agent_fabric.domain.tools.specs import Effect, ToolSpec, Trust, object_schema
 
 RUN_COMMAND: Final = "run_command"
 FILE_PUT: Final = "file_put"

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from agent_fabric.domain.identity.ownership import Visibility
 from agent_fabric.domain.ids import DocumentId, RunId
-from agent_fabric.domain.ownership import Visibility
 
 ID_CHARS: Final = 16
 MAX_TITLE_CHARS: Final = 200

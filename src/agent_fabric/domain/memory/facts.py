@@ -7,7 +7,7 @@ from typing import Final
 
 from agent_fabric.domain.errors import FactRefused, FactSettled
 from agent_fabric.domain.ids import FactId, RunId
-from agent_fabric.domain.secret_shapes import hide_shapes, without_invisible
+from agent_fabric.domain.secrets.shapes import hide_shapes, without_invisible
 
 MAX_TEXT_CHARS: Final = 400
 MAX_QUOTE_CHARS: Final = 2_000

@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from agent_fabric.domain.evidence.sources import Source
 from agent_fabric.domain.ids import CallId, DocumentId, FactId
-from agent_fabric.domain.messages import Message, Role, ToolCallRequest
+from agent_fabric.domain.models.messages import Message, Role, ToolCallRequest
 from agent_fabric.domain.plural import counted
-from agent_fabric.domain.sources import Source
 
 MEMORY_TOOL: Final = "memory_search"
 """The tool that looks up documents and facts. What a run is told beforehand looks like a call of it."""

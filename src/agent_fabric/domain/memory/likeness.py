@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from agent_fabric.domain.injection.folding import spellings
 from agent_fabric.domain.memory.facts import Fact, FactStatus
 from agent_fabric.domain.memory.terms import fold, terms_in
+from agent_fabric.domain.policy.injection.folding import spellings
 
 SAME: Final = 0.85
 """Two facts that share so many of their words say the same, if nothing that turns a sentence round differs."""

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
 
-from agent_fabric.domain.identity import TOOLS_PREFIX, Scope, holds_scope, tool_scopes
+from agent_fabric.domain.identity.principals import TOOLS_PREFIX, Scope, holds_scope, tool_scopes
 from agent_fabric.domain.policy.calls import ProposedCall
-from agent_fabric.domain.tools import FINISH_TASK, Effect
+from agent_fabric.domain.tools.specs import FINISH_TASK, Effect
 
 CAPABILITIES: Mapping[str, tuple[str, ...]] = {
     "file-read": ("read_file", "list_files", "search_files", "look", "file_ops"),

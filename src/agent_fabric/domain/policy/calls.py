@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from agent_fabric.domain.allowlists import Allowlists
-from agent_fabric.domain.labels import NOTHING_READ, Flow
+from agent_fabric.domain.policy.allowlists import Allowlists
 from agent_fabric.domain.policy.globs import plain_path
 from agent_fabric.domain.policy.hosts import host_of
+from agent_fabric.domain.policy.labels import NOTHING_READ, Flow
 from agent_fabric.domain.policy.verdicts import Ruling
-from agent_fabric.domain.tools import Effect
+from agent_fabric.domain.tools.specs import Effect
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

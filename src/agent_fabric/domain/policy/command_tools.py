@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
-from agent_fabric.domain.commands.invocation import Invocation
-from agent_fabric.domain.commands.names import names
+from agent_fabric.domain.policy.command_lines.invocation import Invocation
+from agent_fabric.domain.policy.command_lines.names import names
 from agent_fabric.domain.policy.hosts import hosts_in
 
 _READ: Final = frozenset({"read_file"})

@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from agent_fabric.domain.commands.invocation import Invocation
 from agent_fabric.domain.policy.calls import ProposedCall
+from agent_fabric.domain.policy.command_lines.invocation import Invocation
 from agent_fabric.domain.policy.dangers import catastrophe, hidden_program, odd_place
 from agent_fabric.domain.policy.environment import poisoned
 from agent_fabric.domain.policy.globs import plain_path
@@ -20,12 +20,12 @@ from agent_fabric.domain.policy.parts import Part
 from agent_fabric.domain.policy.places import UNKNOWN, is_quiet_device, joined, plain_place
 from agent_fabric.domain.policy.profiles import Profile
 from agent_fabric.domain.policy.programs import BECOMES_SOMEBODY_ELSE, BOXES, SHELL_BUILTINS
+from agent_fabric.domain.policy.protected import is_obeyed_later
 from agent_fabric.domain.policy.read_only import only_reads
 from agent_fabric.domain.policy.removals import Removal, names_catastrophe
 from agent_fabric.domain.policy.rule_names import OUTSIDE_ROOTS
 from agent_fabric.domain.policy.verdicts import Ruling, Verdict
-from agent_fabric.domain.protected import is_obeyed_later
-from agent_fabric.domain.tools import Effect
+from agent_fabric.domain.tools.specs import Effect
 
 _PLAINLY = "Write the command plainly: every program by its literal name, one command after the other."
 _AGREE = "a person has to agree"

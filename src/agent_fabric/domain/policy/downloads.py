@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from agent_fabric.domain.commands.invocation import Invocation
-from agent_fabric.domain.commands.names import names
+from agent_fabric.domain.policy.command_lines.invocation import Invocation
+from agent_fabric.domain.policy.command_lines.names import names
 
 _DOWNLOADS: Final = names(
     "curl wget aria2c axel lynx w3m links http https xh httpie fetch nc ncat netcat socat ftp lftp tftp scp sftp"

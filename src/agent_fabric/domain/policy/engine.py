@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from agent_fabric.domain.allowlists import NO_ALLOWLISTS, Allowlists
 from agent_fabric.domain.policy.access import lacks_capability, lacks_scope
+from agent_fabric.domain.policy.allowlists import NO_ALLOWLISTS, Allowlists
 from agent_fabric.domain.policy.calls import ProposedCall
 from agent_fabric.domain.policy.globs import plain_path
 from agent_fabric.domain.policy.outgoing_limits import USUAL_LIMITS, OutgoingLimits

@@ -6,9 +6,9 @@
 import re
 from itertools import chain
 
-from agent_fabric.domain.commands.invocation import Invocation
-from agent_fabric.domain.commands.names import names
-from agent_fabric.domain.commands.variables import assigned
+from agent_fabric.domain.policy.command_lines.invocation import Invocation
+from agent_fabric.domain.policy.command_lines.names import names
+from agent_fabric.domain.policy.command_lines.variables import assigned
 
 _POISONOUS = names(
     "BASH_ENV BASHOPTS BROWSER CARGO_BUILD_RUSTC_WRAPPER CDPATH DYLD_INSERT_LIBRARIES DYLD_LIBRARY_PATH EDITOR ENV "

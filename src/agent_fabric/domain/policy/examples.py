@@ -6,7 +6,7 @@ from typing import NamedTuple
 from agent_fabric.domain.policy.calls import ProposedCall
 from agent_fabric.domain.policy.parts import parts_of
 from agent_fabric.domain.policy.rules import Fit, Rule
-from agent_fabric.domain.tools import Effect
+from agent_fabric.domain.tools.specs import Effect
 
 
 class Misfit(NamedTuple):

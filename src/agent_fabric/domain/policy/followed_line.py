@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from itertools import islice, product
 from typing import Final
 
-from agent_fabric.domain.commands.invocation import Connector, Invocation
-from agent_fabric.domain.commands.names import names
-from agent_fabric.domain.commands.variables import DECLARES, assigned
+from agent_fabric.domain.policy.command_lines.invocation import Connector, Invocation
+from agent_fabric.domain.policy.command_lines.names import names
+from agent_fabric.domain.policy.command_lines.variables import DECLARES, assigned
 from agent_fabric.domain.policy.inline_code import GIT, vital_in
 from agent_fabric.domain.policy.parameters import apply_form, parameter_in, pieces_of, split_words
 from agent_fabric.domain.policy.places import MAX_PATH_CHARS, UNKNOWN, joined
-from agent_fabric.domain.protected import GIT_FOLDER
+from agent_fabric.domain.policy.protected import GIT_FOLDER
 
 MAX_VALUES: Final = 64
 """That a word may have; if there are more, it may be anything."""

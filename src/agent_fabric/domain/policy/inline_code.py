@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from agent_fabric.domain.commands.invocation import Connector, Invocation
-from agent_fabric.domain.commands.names import names
+from agent_fabric.domain.policy.command_lines.invocation import Connector, Invocation
+from agent_fabric.domain.policy.command_lines.names import names
 from agent_fabric.domain.policy.places import UNKNOWN, is_disk, is_vital, joined
 
 _INTERPRETERS: Final = re.compile(

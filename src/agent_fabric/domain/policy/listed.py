@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from agent_fabric.domain.allowlists import Allowlists, refuse_domain, refuse_path
-from agent_fabric.domain.commands.invocation import Invocation
+from agent_fabric.domain.policy.allowlists import Allowlists, refuse_domain, refuse_path
 from agent_fabric.domain.policy.calls import ProposedCall
+from agent_fabric.domain.policy.command_lines.invocation import Invocation
 from agent_fabric.domain.policy.command_tools import hosts_of, use_of
 from agent_fabric.domain.policy.globs import any_name
 from agent_fabric.domain.policy.hosts import host_of

@@ -10,10 +10,10 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from agent_fabric.domain.labels import address_key, stands_in_task
 from agent_fabric.domain.policy.calls import ProposedCall
 from agent_fabric.domain.policy.globs import domain_fits
 from agent_fabric.domain.policy.hosts import host_of
+from agent_fabric.domain.policy.labels import address_key, stands_in_task
 from agent_fabric.domain.policy.outgoing_limits import OutgoingLimits
 from agent_fabric.domain.policy.parts import Part
 from agent_fabric.domain.policy.rule_names import (
@@ -24,7 +24,7 @@ from agent_fabric.domain.policy.rule_names import (
     SEARCHED,
 )
 from agent_fabric.domain.policy.verdicts import Ruling, Verdict
-from agent_fabric.domain.tools import SEARCH_ENGINE, Effect
+from agent_fabric.domain.tools.specs import SEARCH_ENGINE, Effect
 
 _AGREE: Final = "a person has to agree"
 _PLACEHOLDER: Final = re.compile(r"\[secret(?:[: ][^\]\n]{1,200})?\]")

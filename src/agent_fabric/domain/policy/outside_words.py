@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from agent_fabric.domain.commands.names import names
+from agent_fabric.domain.policy.command_lines.names import names
 
 
 class _Action(NamedTuple):

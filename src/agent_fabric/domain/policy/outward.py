@@ -3,8 +3,8 @@
 import re
 from dataclasses import dataclass
 
-from agent_fabric.domain.commands.invocation import Invocation
-from agent_fabric.domain.commands.names import names
+from agent_fabric.domain.policy.command_lines.invocation import Invocation
+from agent_fabric.domain.policy.command_lines.names import names
 from agent_fabric.domain.policy.subcommands import PYTHON, VALUED, as_plain, operands
 
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from itertools import chain
 
-from agent_fabric.domain.commands.invocation import Invocation, UnparsableCommand
-from agent_fabric.domain.commands.wrappers import started_by
 from agent_fabric.domain.policy.calls import ProposedCall
+from agent_fabric.domain.policy.command_lines.invocation import Invocation, UnparsableCommand
+from agent_fabric.domain.policy.command_lines.wrappers import started_by
 from agent_fabric.domain.policy.command_tools import changes_folder
 from agent_fabric.domain.policy.downloads import downloads_in, runs_download
 from agent_fabric.domain.policy.environment import changes_programs, changes_variables, set_otherwise

@@ -4,7 +4,7 @@ import re
 from fnmatch import fnmatchcase
 from typing import Final
 
-from agent_fabric.domain.commands.names import names
+from agent_fabric.domain.policy.command_lines.names import names
 from agent_fabric.domain.policy.globs import plain_path
 
 UNKNOWN: Final = "\0"

@@ -1,6 +1,6 @@
 """Programs that need no question in a box, and those that are part of bash."""
 
-from agent_fabric.domain.commands.names import names
+from agent_fabric.domain.policy.command_lines.names import names
 
 SHELL_BUILTINS = names(
     ". : [ alias bg bind break builtin caller cd command compgen complete compopt continue declare dirs disown "

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 
-from agent_fabric.domain.commands.invocation import Invocation, Redirect, UnparsableCommand
-from agent_fabric.domain.commands.names import names
-from agent_fabric.domain.commands.wrappers import wrapped
+from agent_fabric.domain.policy.command_lines.invocation import Invocation, Redirect, UnparsableCommand
+from agent_fabric.domain.policy.command_lines.names import names
+from agent_fabric.domain.policy.command_lines.wrappers import wrapped
 from agent_fabric.domain.policy.environment import changes_programs, poisoned
 from agent_fabric.domain.policy.places import is_secret
 from agent_fabric.domain.policy.read_only_git import git_only_reads

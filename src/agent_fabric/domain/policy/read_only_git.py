@@ -1,7 +1,7 @@
 """When git only reads: with these options, in a repository whose settings name no programs."""
 
-from agent_fabric.domain.commands.invocation import Invocation
-from agent_fabric.domain.commands.names import names
+from agent_fabric.domain.policy.command_lines.invocation import Invocation
+from agent_fabric.domain.policy.command_lines.names import names
 from agent_fabric.domain.policy.read_only_options import ReadingOptions, reading
 
 _BEFORE = names("--no-pager --no-optional-locks -P --literal-pathspecs --no-replace-objects")

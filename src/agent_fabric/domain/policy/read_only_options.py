@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from agent_fabric.domain.commands.invocation import Invocation
-from agent_fabric.domain.commands.names import names
+from agent_fabric.domain.policy.command_lines.invocation import Invocation
+from agent_fabric.domain.policy.command_lines.names import names
 
 
 class Word(NamedTuple):

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 from typing import Final, NamedTuple
 
-from agent_fabric.domain.commands.invocation import Invocation
-from agent_fabric.domain.commands.names import names
+from agent_fabric.domain.policy.command_lines.invocation import Invocation
+from agent_fabric.domain.policy.command_lines.names import names
 from agent_fabric.domain.policy.command_tools import file_words, folders_read, tools_of
 from agent_fabric.domain.policy.followed_line import FollowedLine
 from agent_fabric.domain.policy.places import MAX_PATH_CHARS, UNKNOWN, is_secret, joined, plain_place

@@ -6,13 +6,13 @@ from fnmatch import fnmatchcase
 from itertools import pairwise
 from typing import NamedTuple
 
-from agent_fabric.domain.commands.invocation import Invocation
-from agent_fabric.domain.commands.names import names
+from agent_fabric.domain.policy.command_lines.invocation import Invocation
+from agent_fabric.domain.policy.command_lines.names import names
 from agent_fabric.domain.policy.command_tools import edits_in_place
 from agent_fabric.domain.policy.followed_line import FollowedLine, find_roots
 from agent_fabric.domain.policy.inline_code import is_interpreter, removed_by_code, removes, vital_in
 from agent_fabric.domain.policy.places import UNKNOWN, is_disk, is_vital, joined, may_be_device, names_device
-from agent_fabric.domain.protected import GIT_FOLDER
+from agent_fabric.domain.policy.protected import GIT_FOLDER
 
 _RECURSIVE = re.compile(r"--recursive|--no-preserve-root|-[A-Za-z]*[rR][A-Za-z]*")
 _TREES = names("rimraf srm trash")

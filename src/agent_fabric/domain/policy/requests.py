@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlencode
 
-from agent_fabric.domain.secrets import secrets_in
+from agent_fabric.domain.secrets.references import secrets_in
 
 _READING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 MAX_HEADER_CHARS: Final = 200

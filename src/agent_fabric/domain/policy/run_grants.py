@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Final
 
-from agent_fabric.domain.commands.invocation import Invocation
-from agent_fabric.domain.commands.names import names
+from agent_fabric.domain.policy.command_lines.invocation import Invocation
+from agent_fabric.domain.policy.command_lines.names import names
 from agent_fabric.domain.policy.dangers import hidden_program
 from agent_fabric.domain.policy.environment import poisoned
 from agent_fabric.domain.policy.subcommands import VALUED, as_module, operands

@@ -3,8 +3,8 @@
 import re
 from dataclasses import replace
 
-from agent_fabric.domain.commands.invocation import Invocation
-from agent_fabric.domain.commands.names import names
+from agent_fabric.domain.policy.command_lines.invocation import Invocation
+from agent_fabric.domain.policy.command_lines.names import names
 
 PYTHON = re.compile(r"(?:python|pypy)[0-9.]*")
 

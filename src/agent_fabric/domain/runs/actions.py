@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from agent_fabric.domain.events import Body
 from agent_fabric.domain.ids import LaneId, SpecialistId
-from agent_fabric.domain.messages import ToolCallRequest
+from agent_fabric.domain.models.messages import ToolCallRequest
 from agent_fabric.domain.workflows.actions import StepAction
 
 

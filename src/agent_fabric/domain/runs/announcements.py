@@ -7,7 +7,7 @@ from agent_fabric.domain.events import Event, RunCancelled, RunCompleted, RunCre
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.effect_lines import open_lines
 from agent_fabric.domain.runs.effects import Effects, Outcome
-from agent_fabric.domain.workflow_events import StepStarted
+from agent_fabric.domain.workflows.events import StepStarted
 
 WORKFLOW_STARTED: Final = "agent33.workflow.started"
 WORKFLOW_COMPLETED: Final = "agent33.workflow.completed"

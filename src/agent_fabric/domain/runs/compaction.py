@@ -1,6 +1,6 @@
 """When a conversation gets too long for its model, and which part of it may be summarised."""
 
-from agent_fabric.domain.messages import Message, Role
+from agent_fabric.domain.models.messages import Message, Role
 from agent_fabric.domain.runs.state import Lane
 
 FULL = 0.75

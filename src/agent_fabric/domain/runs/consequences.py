@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from agent_fabric.domain.approval_events import ApprovalDecided, ApprovalRequested
+from agent_fabric.domain.approvals.events import ApprovalDecided, ApprovalRequested
 from agent_fabric.domain.events import (
     Event,
     RunCancelled,
@@ -21,8 +21,8 @@ from agent_fabric.domain.events import (
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.announcements import is_announced
 from agent_fabric.domain.runs.task import RunStatus
-from agent_fabric.domain.workflow_events import StepFinished, StepRetried, StepStatus
 from agent_fabric.domain.workflows.child_run_ids import child_run_id
+from agent_fabric.domain.workflows.events import StepFinished, StepRetried, StepStatus
 
 _STATUS_AFTER: Final[Mapping[str, RunStatus]] = {
     RunResumed.kind: RunStatus.RUNNING,

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from agent_fabric.domain.messages import Message, ModelSettings, Usage, estimate_tokens
+from agent_fabric.domain.models.messages import Message, ModelSettings, Usage, estimate_tokens
 
 CHARS_PER_TOKEN = 4
 SMALLEST_WINDOW = 2_048

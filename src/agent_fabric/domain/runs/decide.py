@@ -5,9 +5,8 @@ from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, assert_never
 
-from agent_fabric.domain.approval_events import ApprovalDecided
-from agent_fabric.domain.approvals import Decision, OnDoubt, Question
-from agent_fabric.domain.budget_events import BudgetExhausted
+from agent_fabric.domain.approvals.answers import Decision, OnDoubt, Question
+from agent_fabric.domain.approvals.events import ApprovalDecided
 from agent_fabric.domain.events import (
     Body,
     GuidanceGiven,
@@ -20,9 +19,8 @@ from agent_fabric.domain.events import (
     ToolReturned,
 )
 from agent_fabric.domain.ids import LaneId, SpecialistId
-from agent_fabric.domain.json_schema import problems_with
-from agent_fabric.domain.messages import ToolCallRequest
-from agent_fabric.domain.model_events import PlainAnswerAccepted
+from agent_fabric.domain.models.events import PlainAnswerAccepted
+from agent_fabric.domain.models.messages import ToolCallRequest
 from agent_fabric.domain.plural import counted
 from agent_fabric.domain.runs.actions import (
     Action,
@@ -35,6 +33,7 @@ from agent_fabric.domain.runs.actions import (
     Record,
     Recruit,
 )
+from agent_fabric.domain.runs.budget_events import BudgetExhausted
 from agent_fabric.domain.runs.compaction import compactable, near_window
 from agent_fabric.domain.runs.effects import Effects, Outcome
 from agent_fabric.domain.runs.evolve import TOO_MANY_CALLS
@@ -52,8 +51,9 @@ from agent_fabric.domain.runs.merge import merged_payload
 from agent_fabric.domain.runs.retries import delay_before_retry
 from agent_fabric.domain.runs.state import Lane, LanePhase, RunState, effects_of, outcome_of
 from agent_fabric.domain.runs.task import RunStatus, TaskForceMode
-from agent_fabric.domain.task_force_events import PackFailed
-from agent_fabric.domain.tools import FINISH_TASK, BadArguments, Effect, arguments_from
+from agent_fabric.domain.runs.task_force_events import PackFailed
+from agent_fabric.domain.tools.json_schema import problems_with
+from agent_fabric.domain.tools.specs import FINISH_TASK, BadArguments, Effect, arguments_from
 
 if TYPE_CHECKING:  # most runs have none
     from agent_fabric.domain.workflows.state import WorkflowState

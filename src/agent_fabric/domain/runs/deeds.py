@@ -3,13 +3,19 @@
 from dataclasses import replace
 
 from agent_fabric.domain.events import ToolReturned
-from agent_fabric.domain.proof_scope import bears_on, chooses_programs, is_framed, own_recipes, replaced_runners
-from agent_fabric.domain.proofs import NO_PROOF, CommandRun, Proof, ProofKind, strongest
+from agent_fabric.domain.evidence.proof_scope import (
+    bears_on,
+    chooses_programs,
+    is_framed,
+    own_recipes,
+    replaced_runners,
+)
+from agent_fabric.domain.evidence.proofs import NO_PROOF, CommandRun, Proof, ProofKind, strongest
+from agent_fabric.domain.evidence.suite_counts import NONE_LEFT_OUT, files_named_in, left_out_in
+from agent_fabric.domain.evidence.suite_files import decides_tests, is_test_file
 from agent_fabric.domain.runs.state import Lane
-from agent_fabric.domain.test_counts import NONE_LEFT_OUT, files_named_in, left_out_in
-from agent_fabric.domain.test_files import decides_tests, is_test_file
-from agent_fabric.domain.tools import Effect
-from agent_fabric.domain.workspace_events import WorkspaceCompared
+from agent_fabric.domain.runs.workspace_events import WorkspaceCompared
+from agent_fabric.domain.tools.specs import Effect
 
 _SHOWN_LINES, _SHOWN_CHARS = 3, 300
 """How much of a program's output stands beside what its running proves."""
@@ -37,7 +43,7 @@ def judged(run: CommandRun, compared: WorkspaceCompared) -> Proof:
     proof = run.proof
     if not bears_on(run.command, proof.command, compared) or run.at < compared.touched_at:
         return NO_PROOF
-    from agent_fabric.domain.evidence import find_test_command, may_write_behind  # noqa: PLC0415 - not before a proof
+    from agent_fabric.domain.evidence.commands import find_test_command, may_write_behind  # noqa: PLC0415 - not before a proof
 
     if run.began < compared.touched_at and may_write_behind(run.command, proof.command):
         return NO_PROOF

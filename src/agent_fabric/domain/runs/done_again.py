@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 from posixpath import normpath
 from typing import Any, Final
 
-from agent_fabric.domain.commands.grammar import parse_command
-from agent_fabric.domain.commands.invocation import Connector, Invocation, UnparsableCommand
-from agent_fabric.domain.commands.names import names
-from agent_fabric.domain.commands.wrappers import unwrap
-from agent_fabric.domain.evidence import find_test_command
+from agent_fabric.domain.evidence.commands import find_test_command
 from agent_fabric.domain.policy.calls import argument_hash
+from agent_fabric.domain.policy.command_lines.grammar import parse_command
+from agent_fabric.domain.policy.command_lines.invocation import Connector, Invocation, UnparsableCommand
+from agent_fabric.domain.policy.command_lines.names import names
+from agent_fabric.domain.policy.command_lines.wrappers import unwrap
 from agent_fabric.domain.policy.outward import outward_effect
 from agent_fabric.domain.policy.read_only import only_reads
 from agent_fabric.domain.policy.subcommands import PYTHON, as_plain

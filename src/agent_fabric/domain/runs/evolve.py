@@ -4,11 +4,8 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, assert_never
 
-from agent_fabric.domain.answer_limit import shown_of_cut
-from agent_fabric.domain.approval_events import ApprovalDecided, ApprovalRequested
-from agent_fabric.domain.approvals import Decision, Grant, OnDoubt, Question, Reach
-from agent_fabric.domain.budget_events import BudgetExhausted
-from agent_fabric.domain.context_events import ContextCompacted, ContextTruncated
+from agent_fabric.domain.approvals.answers import Decision, Grant, OnDoubt, Question, Reach
+from agent_fabric.domain.approvals.events import ApprovalDecided, ApprovalRequested
 from agent_fabric.domain.events import (
     Event,
     GuidanceGiven,
@@ -30,12 +27,15 @@ from agent_fabric.domain.events import (
     ToolReturned,
     UnknownEvent,
 )
+from agent_fabric.domain.evidence.proofs import NO_PROOF, ProofKind, strongest
 from agent_fabric.domain.ids import CallId, RunId
 from agent_fabric.domain.memory.knowledge import MEMORY_TOOL, PASSAGES
-from agent_fabric.domain.messages import Message, Role
-from agent_fabric.domain.model_events import CloudFallbackUsed, PlainAnswerAccepted, ToolCallRecovered
-from agent_fabric.domain.models import host_elsewhere
-from agent_fabric.domain.proofs import NO_PROOF, ProofKind, strongest
+from agent_fabric.domain.models.answer_limit import shown_of_cut
+from agent_fabric.domain.models.events import CloudFallbackUsed, PlainAnswerAccepted, ToolCallRecovered
+from agent_fabric.domain.models.found_models import host_elsewhere
+from agent_fabric.domain.models.messages import Message, Role
+from agent_fabric.domain.runs.budget_events import BudgetExhausted
+from agent_fabric.domain.runs.context_events import ContextCompacted, ContextTruncated
 from agent_fabric.domain.runs.context_window import Truncation, estimated_tokens, window_after
 from agent_fabric.domain.runs.deeds import note_deed, proof_from, take_comparison
 from agent_fabric.domain.runs.labelling import (
@@ -53,9 +53,10 @@ from agent_fabric.domain.runs.opened_lane import open_lane
 from agent_fabric.domain.runs.shown_results import shown_error, shown_result
 from agent_fabric.domain.runs.state import FinishedCall, Lane, LanePhase, Observation, RunState
 from agent_fabric.domain.runs.task import FrozenWorkflow, RunError, RunStatus
-from agent_fabric.domain.task_force_events import PackFailed, TaskForceStarted
-from agent_fabric.domain.tools import FINISH_TASK
-from agent_fabric.domain.workflow_events import (
+from agent_fabric.domain.runs.task_force_events import PackFailed, TaskForceStarted
+from agent_fabric.domain.runs.workspace_events import WorkspaceCompared, WorkspaceSaved
+from agent_fabric.domain.tools.specs import FINISH_TASK
+from agent_fabric.domain.workflows.events import (
     ChildFinished,
     SignalReceived,
     StepFinished,
@@ -65,7 +66,6 @@ from agent_fabric.domain.workflow_events import (
     StepWaited,
     TimerFired,
 )
-from agent_fabric.domain.workspace_events import WorkspaceCompared, WorkspaceSaved
 
 if TYPE_CHECKING:  # most runs have none
     from agent_fabric.domain.workflows.state import WorkflowState

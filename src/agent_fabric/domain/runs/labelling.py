@@ -7,7 +7,8 @@ from typing import Any, Final
 
 from agent_fabric.domain.events import RunCreated, ToolCalled, ToolErred, ToolReturned
 from agent_fabric.domain.fleet.chosen_node import sent_key
-from agent_fabric.domain.labels import (
+from agent_fabric.domain.memory.knowledge import PRIVATE, Knowledge
+from agent_fabric.domain.policy.labels import (
     DESCRIPTIONS,
     MACHINES,
     MAX_ADDRESSES,
@@ -17,7 +18,6 @@ from agent_fabric.domain.labels import (
     addresses_in,
     addresses_written,
 )
-from agent_fabric.domain.memory.knowledge import PRIVATE, Knowledge
 from agent_fabric.domain.policy.rule_names import (
     ADDRESS_IN_TASK,
     ADDRESS_READ,
@@ -27,7 +27,7 @@ from agent_fabric.domain.policy.rule_names import (
 )
 from agent_fabric.domain.runs.state import RunState
 from agent_fabric.domain.runs.task import Quoted
-from agent_fabric.domain.tools import ToolSpec
+from agent_fabric.domain.tools.specs import ToolSpec
 
 MAX_SENT: Final = 200
 """Calls to machines that a run remembers; later ones count as composed by the model."""

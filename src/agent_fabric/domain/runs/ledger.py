@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
-from agent_fabric.domain.approval_events import ApprovalDecided, ApprovalRequested
+from agent_fabric.domain.approvals.events import ApprovalDecided, ApprovalRequested
 from agent_fabric.domain.events import ToolCalled, ToolErred, ToolReturned
 from agent_fabric.domain.ids import CallId, LaneId, RunId
 from agent_fabric.domain.runs.effects import (
@@ -18,7 +18,7 @@ from agent_fabric.domain.runs.effects import (
     one_line,
     subject_of,
 )
-from agent_fabric.domain.tools import FINISH_TASK, Effect, ToolSpec
+from agent_fabric.domain.tools.specs import FINISH_TASK, Effect, ToolSpec
 
 if TYPE_CHECKING:  # what reads command lines takes its time, and few runs need it
     from agent_fabric.domain.runs.done_again import Wanted
@@ -229,7 +229,7 @@ class Ledger:
         command = begun.body.args.get("command")
         if begun.body.args.get("node") or not isinstance(command, str) or _MAY_COMMIT.search(command) is None:
             return
-        from agent_fabric.domain.evidence import git_actions  # noqa: PLC0415 - few commands are about git
+        from agent_fabric.domain.evidence.commands import git_actions  # noqa: PLC0415 - few commands are about git
 
         if not git_actions(command) & _COMMITS:
             return

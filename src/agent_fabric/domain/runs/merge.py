@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping
 from posixpath import normpath
 from typing import Any
 
+from agent_fabric.domain.evidence.proofs import UNPROVEN
 from agent_fabric.domain.ids import LaneId, SpecialistId
-from agent_fabric.domain.packs import texts_under
-from agent_fabric.domain.proofs import UNPROVEN
+from agent_fabric.domain.packs.contents import texts_under
 from agent_fabric.domain.runs.finish import COLLISIONS, FAILED, PROPOSED, SPECIALISTS
 from agent_fabric.domain.runs.state import RunState
 from agent_fabric.domain.runs.task import TaskForceMode

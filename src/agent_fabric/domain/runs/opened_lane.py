@@ -2,7 +2,7 @@
 
 from agent_fabric.domain.events import PackStarted
 from agent_fabric.domain.ids import LaneId
-from agent_fabric.domain.messages import Message, Role
+from agent_fabric.domain.models.messages import Message, Role
 from agent_fabric.domain.runs.context_window import estimated_tokens
 from agent_fabric.domain.runs.state import Lane, Observation, RunState
 

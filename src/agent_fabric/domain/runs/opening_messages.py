@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from agent_fabric.domain.ids import LaneId, SpecialistId
 from agent_fabric.domain.runs.state import RunState
 from agent_fabric.domain.runs.task import TaskForceMode
-from agent_fabric.domain.tools import FINISH_TASK
+from agent_fabric.domain.tools.specs import FINISH_TASK
 
 MAX_FORWARDED_CHARS = 8_000
 """Of each earlier result; the whole is in the workspace and in the log."""

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.messages import Message, ModelSettings
-from agent_fabric.domain.tools import FINISH_TASK, ToolSpec
+from agent_fabric.domain.models.messages import Message, ModelSettings
+from agent_fabric.domain.tools.specs import FINISH_TASK, ToolSpec
 
 
 class Asker(NamedTuple):

@@ -5,19 +5,19 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from agent_fabric.domain.approval_events import ApprovalDecided, ApprovalRequested
-from agent_fabric.domain.approvals import Grant
+from agent_fabric.domain.approvals.answers import Grant
+from agent_fabric.domain.approvals.events import ApprovalDecided, ApprovalRequested
+from agent_fabric.domain.evidence.program_files import can_be_run
+from agent_fabric.domain.evidence.proofs import NO_PROOF, UNPROVEN, CommandRun, Proof, strongest
+from agent_fabric.domain.evidence.sources import Source
 from agent_fabric.domain.ids import CallId, LaneId, RunId, SpecialistId
-from agent_fabric.domain.messages import Message, ModelSettings, ToolCallRequest, Usage
-from agent_fabric.domain.packs import FinishSpec
-from agent_fabric.domain.program_files import can_be_run
-from agent_fabric.domain.proofs import NO_PROOF, UNPROVEN, CommandRun, Proof, strongest
+from agent_fabric.domain.models.messages import Message, ModelSettings, ToolCallRequest, Usage
+from agent_fabric.domain.packs.contents import FinishSpec
 from agent_fabric.domain.runs.effects import Effects, Outcome
 from agent_fabric.domain.runs.ledger import Ledger
 from agent_fabric.domain.runs.task import Profile, RunError, RunResult, RunStatus, Task, TaskForceMode
-from agent_fabric.domain.sources import Source
-from agent_fabric.domain.tools import ToolSpec
-from agent_fabric.domain.workspace_events import WorkspaceCompared
+from agent_fabric.domain.runs.workspace_events import WorkspaceCompared
+from agent_fabric.domain.tools.specs import ToolSpec
 
 if TYPE_CHECKING:  # most runs have none
     from agent_fabric.domain.workflows.state import WorkflowState
@@ -318,7 +318,7 @@ def _bears_out(state: RunState, lane: Lane) -> bool:
         return False
     if lane.payload is None or lane.compared is None or not lane.compared.unchanged or not lane.finish.needs_proof:
         return True
-    from agent_fabric.domain.asked_for import nothing_to_show  # noqa: PLC0415 - few runs change nothing
+    from agent_fabric.domain.evidence.asked_for import nothing_to_show  # noqa: PLC0415 - few runs change nothing
 
     return state.task is None or not nothing_to_show(state.task.prompt, str(lane.payload.get("summary") or ""))
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from agent_fabric.domain.commands.names import names
+from agent_fabric.domain.policy.command_lines.names import names
 from agent_fabric.domain.runs.effects import Effects, NotedCall
 
 _WORD: Final = re.compile(r"[^\W\d_]\w*")

@@ -4,8 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Final
 
-from agent_fabric.domain.approval_events import ApprovalDecided, ApprovalRequested
-from agent_fabric.domain.context_events import ContextCompacted
+from agent_fabric.domain.approvals.events import ApprovalDecided, ApprovalRequested
 from agent_fabric.domain.events import (
     Event,
     ModelAnswered,
@@ -18,6 +17,7 @@ from agent_fabric.domain.events import (
     ToolErred,
     ToolReturned,
 )
+from agent_fabric.domain.runs.context_events import ContextCompacted
 from agent_fabric.domain.runs.task import RunStatus
 
 MODEL: Final = "model"

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from posixpath import normpath, splitext
 from typing import Any
 
-from agent_fabric.domain.asked_for import AskedFor, asked_for
-from agent_fabric.domain.claims import (
+from agent_fabric.domain.evidence.asked_for import AskedFor, asked_for
+from agent_fabric.domain.evidence.claims import (
     NOTHING_CHANGED,
     Deeds,
     failed_tests,
@@ -19,16 +19,16 @@ from agent_fabric.domain.claims import (
     untested,
     weakened,
 )
-from agent_fabric.domain.messages import Role
-from agent_fabric.domain.named_files import asked_part, not_as_asked, wants_empty
-from agent_fabric.domain.program_files import can_be_run, is_plain_text
-from agent_fabric.domain.related_tests import meant_tests_not_run, programs_left_untested
+from agent_fabric.domain.evidence.named_files import asked_part, not_as_asked, wants_empty
+from agent_fabric.domain.evidence.program_files import can_be_run, is_plain_text
+from agent_fabric.domain.evidence.related_suites import meant_tests_not_run, programs_left_untested
+from agent_fabric.domain.evidence.statements import unsupported
+from agent_fabric.domain.evidence.suite_files import how_to_run
+from agent_fabric.domain.models.messages import Role
 from agent_fabric.domain.runs.finish import Doubts
 from agent_fabric.domain.runs.state import Lane, RunState
-from agent_fabric.domain.statements import unsupported
-from agent_fabric.domain.test_files import how_to_run
-from agent_fabric.domain.tools import FINISH_TASK
-from agent_fabric.domain.workspace_events import WorkspaceCompared
+from agent_fabric.domain.runs.workspace_events import WorkspaceCompared
+from agent_fabric.domain.tools.specs import FINISH_TASK
 
 _NO_PROOF = "no test, build or run command succeeded after the last file change"
 _ONLY_LOOKED = (

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from agent_fabric.domain.ids import LaneId
-from agent_fabric.domain.messages import ToolCallRequest
-from agent_fabric.domain.workflow_events import StepFinished, StepRetried, StepStarted
+from agent_fabric.domain.models.messages import ToolCallRequest
+from agent_fabric.domain.workflows.events import StepFinished, StepRetried, StepStarted
 
 if TYPE_CHECKING:  # every run imports this module, few have steps
     from agent_fabric.domain.workflows.definition import Step

@@ -4,18 +4,10 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from agent_fabric.domain.approval_events import ApprovalDecided
-from agent_fabric.domain.approvals import Decision, Question
+from agent_fabric.domain.approvals.answers import Decision, Question
+from agent_fabric.domain.approvals.events import ApprovalDecided
 from agent_fabric.domain.events import ToolErred, ToolReturned
-from agent_fabric.domain.json_schema import problems_with
-from agent_fabric.domain.workflow_events import (
-    ChildFinished,
-    SignalReceived,
-    StepFinished,
-    StepRetried,
-    StepStatus,
-    TimerFired,
-)
+from agent_fabric.domain.tools.json_schema import problems_with
 from agent_fabric.domain.workflows.attempt_result import (
     APPROVAL_EXPIRED,
     DENIED,
@@ -28,6 +20,14 @@ from agent_fabric.domain.workflows.attempt_result import (
 from agent_fabric.domain.workflows.cancellation import CANCELLED, in_cancelled_container
 from agent_fabric.domain.workflows.container_result import result_of_container
 from agent_fabric.domain.workflows.definition import BuiltIn
+from agent_fabric.domain.workflows.events import (
+    ChildFinished,
+    SignalReceived,
+    StepFinished,
+    StepRetried,
+    StepStatus,
+    TimerFired,
+)
 from agent_fabric.domain.workflows.plan import StepKind
 from agent_fabric.domain.workflows.scope import ExpressionError, StepScope, describe_error, reads_of, resolve
 from agent_fabric.domain.workflows.state import WorkflowState

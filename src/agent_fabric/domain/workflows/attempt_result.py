@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from agent_fabric.domain.workflow_events import StepStatus
 from agent_fabric.domain.workflows.cancellation import CANCELLED
+from agent_fabric.domain.workflows.events import StepStatus
 
 DENIED: Final = "Denied"
 APPROVAL_EXPIRED: Final = "ApprovalExpired"

@@ -5,12 +5,12 @@ Only the front of each queue is read, never all steps: the cost grows linearly w
 
 from itertools import islice
 
-from agent_fabric.domain.approvals import OnDoubt
+from agent_fabric.domain.approvals.answers import OnDoubt
 from agent_fabric.domain.runs.actions import Record
-from agent_fabric.domain.workflow_events import StepStatus
 from agent_fabric.domain.workflows.actions import AskAboutStep, CallStepTool, StepAction, StopStep, Wait
 from agent_fabric.domain.workflows.attempt_events import end_event, settled_event
 from agent_fabric.domain.workflows.attempt_result import EXPRESSION_ERROR, AttemptResult, failure
+from agent_fabric.domain.workflows.events import StepStatus
 from agent_fabric.domain.workflows.plan import StepKind
 from agent_fabric.domain.workflows.result import end_of_workflow
 from agent_fabric.domain.workflows.scheduling import is_over

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from heapq import heappop
 from typing import Any
 
-from agent_fabric.domain.approval_events import ApprovalDecided, ApprovalRequested
-from agent_fabric.domain.approvals import Decision, OnDoubt, Question
+from agent_fabric.domain.approvals.answers import Decision, OnDoubt, Question
+from agent_fabric.domain.approvals.events import ApprovalDecided, ApprovalRequested
 from agent_fabric.domain.events import (
     Event,
     RunCancelled,
@@ -19,7 +19,9 @@ from agent_fabric.domain.events import (
     ToolReturned,
 )
 from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.workflow_events import (
+from agent_fabric.domain.workflows.cancellation import MAY_HAVE_HAPPENED, cancel_container, halt, in_cancelled_container
+from agent_fabric.domain.workflows.definition import BuiltIn, WorkflowDefinition
+from agent_fabric.domain.workflows.events import (
     ChildFinished,
     SignalReceived,
     StepFinished,
@@ -29,8 +31,6 @@ from agent_fabric.domain.workflow_events import (
     StepWaited,
     TimerFired,
 )
-from agent_fabric.domain.workflows.cancellation import MAY_HAVE_HAPPENED, cancel_container, halt, in_cancelled_container
-from agent_fabric.domain.workflows.definition import BuiltIn, WorkflowDefinition
 from agent_fabric.domain.workflows.plan import Plan, StepKind
 from agent_fabric.domain.workflows.queues import enqueue, put, release_agent, set_timer
 from agent_fabric.domain.workflows.scheduling import finish_step, start_block, start_items

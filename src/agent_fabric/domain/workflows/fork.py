@@ -3,8 +3,8 @@
 from agent_fabric.domain.definitions.problems import did_you_mean
 from agent_fabric.domain.errors import InvalidInputs
 from agent_fabric.domain.ids import LaneId
-from agent_fabric.domain.workflow_events import StepFinished, StepStatus
 from agent_fabric.domain.workflows.definition import WorkflowDefinition
+from agent_fabric.domain.workflows.events import StepFinished, StepStatus
 from agent_fabric.domain.workflows.plan import Plan, PlanNode
 from agent_fabric.domain.workflows.state import StepState, WorkflowState
 

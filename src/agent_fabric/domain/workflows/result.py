@@ -5,8 +5,8 @@ from typing import Any
 
 from agent_fabric.domain.events import RunCompleted, RunFailed
 from agent_fabric.domain.ids import LaneId
-from agent_fabric.domain.workflow_events import StepStatus
 from agent_fabric.domain.workflows.dry_run import preview_step
+from agent_fabric.domain.workflows.events import StepStatus
 from agent_fabric.domain.workflows.plan import PlanNode
 from agent_fabric.domain.workflows.scheduling import is_over
 from agent_fabric.domain.workflows.scope import ExpressionError, StepScope, describe_error, resolve

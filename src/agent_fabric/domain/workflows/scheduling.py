@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 
 from agent_fabric.domain.ids import LaneId
-from agent_fabric.domain.workflow_events import StepFinished, StepStatus
 from agent_fabric.domain.workflows.cancellation import halt
 from agent_fabric.domain.workflows.definition import Mode
+from agent_fabric.domain.workflows.events import StepFinished, StepStatus
 from agent_fabric.domain.workflows.queues import broken_by, enqueue, put, release_agent
 from agent_fabric.domain.workflows.state import WorkflowState
 from agent_fabric.domain.workflows.step_state import Block, StepPhase, StepState

@@ -5,11 +5,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from agent_fabric.domain.approval_events import ApprovalRequested
-from agent_fabric.domain.approvals import OnDoubt
+from agent_fabric.domain.approvals.answers import OnDoubt
+from agent_fabric.domain.approvals.events import ApprovalRequested
 from agent_fabric.domain.ids import LaneId, RunId
-from agent_fabric.domain.workflow_events import SignalReceived, StepFinished, StepStatus, TimerFired
 from agent_fabric.domain.workflows.definition import WorkflowDefinition
+from agent_fabric.domain.workflows.events import SignalReceived, StepFinished, StepStatus, TimerFired
 from agent_fabric.domain.workflows.plan import Plan
 from agent_fabric.domain.workflows.step_state import Block, StepCall, StepPhase, StepState, timer_counts
 

@@ -3,14 +3,14 @@
 from collections.abc import Mapping
 from typing import Any
 
-from agent_fabric.domain.approvals import Question
+from agent_fabric.domain.approvals.answers import Question
 from agent_fabric.domain.events import Event, ToolCalled, ToolErred
 from agent_fabric.domain.ids import CallId
 from agent_fabric.domain.runs.effects import NotedCall, one_line, subject_of
 from agent_fabric.domain.runs.ledger import NOBODY, POLICY, SANDBOX, Kind, Ledger, goes_to, only_reads_address
-from agent_fabric.domain.workflow_events import StepFinished, StepStatus
 from agent_fabric.domain.workflows.attempt_result import APPROVAL_EXPIRED, DENIED
 from agent_fabric.domain.workflows.cancellation import CANCELLED, MAY_HAVE_HAPPENED
+from agent_fabric.domain.workflows.events import StepFinished, StepStatus
 from agent_fabric.domain.workflows.plan import StepKind
 from agent_fabric.domain.workflows.state import WorkflowState
 from agent_fabric.domain.workflows.step_state import StepState

@@ -7,17 +7,17 @@ from datetime import UTC, datetime
 from typing import Any, Final, assert_never
 
 from agent_fabric.domain.ids import CallId
-from agent_fabric.domain.json_schema import problems_with
-from agent_fabric.domain.messages import ToolCallRequest
+from agent_fabric.domain.models.messages import ToolCallRequest
 from agent_fabric.domain.runs.actions import Record
-from agent_fabric.domain.schema_words import faults_in_schema
-from agent_fabric.domain.workflow_events import StepFinished, StepStarted, StepStatus, StepWaited
+from agent_fabric.domain.tools.json_schema import problems_with
+from agent_fabric.domain.tools.schema_words import faults_in_schema
 from agent_fabric.domain.workflows.actions import AskPerson, CallStepTool, RunChild, StepAction
 from agent_fabric.domain.workflows.attempt_events import end_event, form_schema
 from agent_fabric.domain.workflows.attempt_result import EXPRESSION_ERROR, failure, success
 from agent_fabric.domain.workflows.child_run_ids import child_run_id
 from agent_fabric.domain.workflows.command_line import command_text, shell_line
 from agent_fabric.domain.workflows.definition import DEFAULT_MOST_ITEMS, BuiltIn, Step
+from agent_fabric.domain.workflows.events import StepFinished, StepStarted, StepStatus, StepWaited
 from agent_fabric.domain.workflows.plan import PlanNode, StepKind
 from agent_fabric.domain.workflows.queues import broken_by
 from agent_fabric.domain.workflows.scope import ExpressionError, StepScope, describe_error, holds, reads_of, resolve

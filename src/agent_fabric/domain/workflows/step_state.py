@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Any, NamedTuple
 
-from agent_fabric.domain.approval_events import ApprovalDecided, ApprovalRequested
+from agent_fabric.domain.approvals.events import ApprovalDecided, ApprovalRequested
 from agent_fabric.domain.events import ToolErred, ToolReturned
 from agent_fabric.domain.ids import LaneId, RunId
-from agent_fabric.domain.workflow_events import ChildFinished, SignalReceived, StepStatus, TimerFired
 from agent_fabric.domain.workflows.definition import Step
+from agent_fabric.domain.workflows.events import ChildFinished, SignalReceived, StepStatus, TimerFired
 from agent_fabric.domain.workflows.plan import PlanNode, StepList
 
 

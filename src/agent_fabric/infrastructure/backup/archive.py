@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, BinaryIO, Final
 
-from agent_fabric.domain.audit_key import AuditKey
+from agent_fabric.domain.audit.key import AuditKey
 from agent_fabric.domain.errors import StoreUnavailable
 from agent_fabric.infrastructure.backup.contents import DATABASE, MANIFEST, Found, is_in_workspace, may_be_restored
 from agent_fabric.infrastructure.backup.manifest import MAX_BYTES, Manifest, decoded

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from agent_fabric import __version__
 from agent_fabric.application.ports.backup import StoreCopies
-from agent_fabric.domain.audit_key import AuditKey
+from agent_fabric.domain.audit.key import AuditKey
 from agent_fabric.domain.errors import ConfigError, StoreFull
 from agent_fabric.infrastructure.atomic_files import sync_folder
 from agent_fabric.infrastructure.backup.archive import ArchiveWriter, read_archive

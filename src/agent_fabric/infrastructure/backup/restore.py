@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from agent_fabric.application.ports.backup import StoreCopies
-from agent_fabric.domain.audit_key import AuditKey
+from agent_fabric.domain.audit.key import AuditKey
 from agent_fabric.domain.errors import ConfigError, StoreFull, StoreUnavailable
 from agent_fabric.infrastructure.backup.archive import harmful, read_archive
 from agent_fabric.infrastructure.backup.contents import DATABASE

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 
 from agent_fabric.domain.errors import StoreUnavailable
 from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.labels import file_written, files_maybe_written
 from agent_fabric.domain.policy.globs import plain_path
+from agent_fabric.domain.policy.labels import file_written, files_maybe_written
 
 if TYPE_CHECKING:  # most runs change no project folder
-    from agent_fabric.domain.changes import FolderSnapshot
+    from agent_fabric.domain.runs.changes import FolderSnapshot
 
 _MAX_COMPARED_BYTES = 5_000_000
 """A larger file counts as changed."""

@@ -16,8 +16,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from agent_fabric.domain.changes import REBUILDABLE, Entry, EntryKind, FolderSnapshot
-from agent_fabric.domain.protected import GIT_FOLDER
+from agent_fabric.domain.policy.protected import GIT_FOLDER
+from agent_fabric.domain.runs.changes import REBUILDABLE, Entry, EntryKind, FolderSnapshot
 from agent_fabric.infrastructure.changes.objects import Objects, ObjectWriter
 from agent_fabric.infrastructure.sandbox.beneath import NOT_ENTERED
 from agent_fabric.infrastructure.tree_walk import MAX_DEPTH, TreeEntry, TreeTooDeep, walk_tree

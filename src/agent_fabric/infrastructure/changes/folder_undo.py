@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from agent_fabric.application.ports.changes import UndoRecord
-from agent_fabric.domain.changes import Entry, EntryKind
 from agent_fabric.domain.errors import StoreFull, StoreUnavailable
 from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.undo import UndoStep
+from agent_fabric.domain.runs.changes import Entry, EntryKind
+from agent_fabric.domain.runs.undo import UndoStep
 from agent_fabric.infrastructure.changes.folder_snapshots import entry_at, open_folder
 from agent_fabric.infrastructure.changes.recorder import ChangeRecorder
 from agent_fabric.infrastructure.changes.restore import restore

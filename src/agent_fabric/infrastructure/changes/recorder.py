@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agent_fabric.application.ports.changes import RecordedDrive
-from agent_fabric.domain.changes import REBUILDABLE, Entry, FolderSnapshot
 from agent_fabric.domain.errors import ConfigError, FolderLinked, StoreFull, StoreUnavailable
 from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.runs.changes import REBUILDABLE, Entry, FolderSnapshot
 from agent_fabric.infrastructure.atomic_files import write_atomically
 from agent_fabric.infrastructure.changes.exposed_files import ExposedFiles
 from agent_fabric.infrastructure.changes.folder_locks import FolderHold, FolderLocks

@@ -11,8 +11,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TypeGuard
 
-from agent_fabric.domain.changes import REBUILDABLE, Entry, EntryKind, same
-from agent_fabric.domain.undo import UndoStep
+from agent_fabric.domain.runs.changes import REBUILDABLE, Entry, EntryKind, same
+from agent_fabric.domain.runs.undo import UndoStep
 from agent_fabric.infrastructure.changes.folder_snapshots import entry_at, open_folder
 from agent_fabric.infrastructure.tree_walk import remove_tree
 

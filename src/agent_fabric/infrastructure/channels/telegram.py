@@ -21,7 +21,7 @@ from agent_fabric.domain.channels.inbound import ButtonPress, InboundFile
 from agent_fabric.domain.channels.pacing import TELEGRAM_PACES
 from agent_fabric.domain.channels.rendering import TELEGRAM
 from agent_fabric.domain.errors import ConfigError, FabricError, ServerBusy, StoreUnavailable
-from agent_fabric.domain.secret_strength import weakness
+from agent_fabric.domain.secrets.strength import weakness
 from agent_fabric.infrastructure.channels.calls import (
     FAILURES,
     REQUEST_TIMEOUT_S,

@@ -14,7 +14,7 @@ import yaml
 
 from agent_fabric.config.formats.syntax import SyntaxProblem, TwiceProblem
 from agent_fabric.domain.definitions.validate import MAX_VALUES
-from agent_fabric.domain.json_schema import MAX_DEPTH
+from agent_fabric.domain.tools.json_schema import MAX_DEPTH
 from agent_fabric.infrastructure.definitions.spots import Refused, Spot, Spots
 
 _MAX_EVENTS: Final = 3 * MAX_VALUES

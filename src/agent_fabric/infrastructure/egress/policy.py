@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from agent_fabric.config.schema.browser import BrowserConfig
 from agent_fabric.config.schema.egress import EgressConfig
-from agent_fabric.domain.allowlists import Allowlists, refuse_domain
+from agent_fabric.domain.policy.allowlists import Allowlists, refuse_domain
 from agent_fabric.infrastructure.egress.addresses import AddressGuard, Lookup, system_lookup
 from agent_fabric.infrastructure.egress.hosts import Endpoint
 

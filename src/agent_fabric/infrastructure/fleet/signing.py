@@ -7,7 +7,7 @@ from binascii import Error as NotBase64
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from agent_fabric.domain import ed25519
+from agent_fabric.domain.secrets import ed25519
 
 try:
     from cryptography.exceptions import InvalidSignature

@@ -11,7 +11,7 @@ import jwt
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.identity import invalid_credentials
 from agent_fabric.config.schema.identity import ProviderConfig
-from agent_fabric.domain.identity import AnyScope, Kind, Principal, known_scopes, widened
+from agent_fabric.domain.identity.principals import AnyScope, Kind, Principal, known_scopes, widened
 from agent_fabric.infrastructure.identity.jwt_tokens import checked_claims, header_of
 
 ALGORITHMS: Final = ("RS256", "ES256")

@@ -7,7 +7,7 @@ import jwt
 
 from agent_fabric.application.ports.identity import TokenPayload, expired_credentials, invalid_credentials
 from agent_fabric.domain.errors import ConfigError
-from agent_fabric.domain.identity import known_scopes
+from agent_fabric.domain.identity.principals import known_scopes
 from agent_fabric.infrastructure.identity.own_secrets import SHORTEST
 
 ALGORITHM: Final = "HS256"

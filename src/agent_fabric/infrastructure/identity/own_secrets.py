@@ -12,7 +12,7 @@ from pathlib import Path
 
 from agent_fabric.config.folders import base_folder
 from agent_fabric.domain.errors import ConfigError
-from agent_fabric.domain.secret_strength import weakness
+from agent_fabric.domain.secrets.strength import weakness
 from agent_fabric.infrastructure.private_files import NotPrivate, read_private, write_private
 
 SHORTEST = 32

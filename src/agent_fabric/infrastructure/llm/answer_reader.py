@@ -14,8 +14,8 @@ from weakref import WeakKeyDictionary
 import aiohttp
 
 from agent_fabric.application.ports.llm import OnDelta
-from agent_fabric.domain.answer_limit import cut_answer
-from agent_fabric.domain.messages import LLMResponse
+from agent_fabric.domain.models.answer_limit import cut_answer
+from agent_fabric.domain.models.messages import LLMResponse
 from agent_fabric.infrastructure.llm.model_http import MAX_ANSWER_BYTES
 from agent_fabric.infrastructure.llm.ollama.chat_wire import StreamedChat
 from agent_fabric.infrastructure.llm.openai_wire import StreamedAnswer

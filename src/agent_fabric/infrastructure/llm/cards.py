@@ -8,8 +8,8 @@ from typing import Any
 import orjson
 
 from agent_fabric.config.folders import base_folder, temporary_folder
-from agent_fabric.domain.messages import ToolDialect
-from agent_fabric.domain.models import ModelCard
+from agent_fabric.domain.models.found_models import ModelCard
+from agent_fabric.domain.models.messages import ToolDialect
 from agent_fabric.infrastructure.atomic_files import write_atomically
 
 _MAX_BYTES = 1_000_000

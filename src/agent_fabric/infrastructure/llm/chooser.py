@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 from agent_fabric.application.ports.llm import ChosenModel, Notice
 from agent_fabric.config.schema.models import ModelConfig
 from agent_fabric.domain.errors import ConfigError
-from agent_fabric.domain.messages import ModelPrice, ModelSettings, ToolDialect
-from agent_fabric.domain.models import ModelCard, same_model, select_model, smallest_chat_model
+from agent_fabric.domain.models.found_models import ModelCard, same_model, select_model, smallest_chat_model
+from agent_fabric.domain.models.messages import ModelPrice, ModelSettings, ToolDialect
 from agent_fabric.infrastructure.llm.embedded import embedded_card
 from agent_fabric.infrastructure.llm.model_http import ServerAddress
 

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from agent_fabric.application.ports.llm import ChatClient, Notice
 from agent_fabric.domain.errors import ConfigError
-from agent_fabric.domain.messages import ModelSettings
+from agent_fabric.domain.models.messages import ModelSettings
 from agent_fabric.domain.runs.task import Priority
 from agent_fabric.infrastructure.llm.queue import Queues, ServerQueue
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from agent_fabric.application.ports.llm import ChatClient, Notice
 from agent_fabric.domain.errors import ConfigError, FabricError, ModelAnswerUnusable
-from agent_fabric.domain.messages import LLMResponse, Message, ModelSettings
+from agent_fabric.domain.models.messages import LLMResponse, Message, ModelSettings
 from agent_fabric.infrastructure.llm.provider import ProviderClient
 
 _EXTRAS = frozenset({"must_call", "on_delta"})

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from agent_fabric.application.ports.llm import ChatClient, ChatClients, Notice
 from agent_fabric.domain.errors import ModelForbidden
-from agent_fabric.domain.messages import ModelSettings
+from agent_fabric.domain.models.messages import ModelSettings
 from agent_fabric.domain.runs.task import Priority
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from agent_fabric.application.ports.llm import Notice
 from agent_fabric.domain.errors import ModelUnreachable, WeightsUnavailable
-from agent_fabric.domain.messages import ModelSettings, ToolDialect
-from agent_fabric.domain.models import ModelCard
+from agent_fabric.domain.models.found_models import ModelCard
+from agent_fabric.domain.models.messages import ModelSettings, ToolDialect
 from agent_fabric.infrastructure.llm.endpoint_clients import EndpointClients
 from agent_fabric.infrastructure.llm.openai_compatible import HttpSession, OpenAICompatibleClient
 from agent_fabric.infrastructure.llm.servers.llama_servers import LlamaServers

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from agent_fabric.domain.messages import ModelSettings
+from agent_fabric.domain.models.messages import ModelSettings
 from agent_fabric.infrastructure.llm.model_http import ModelHttp, ServerAddress
 from agent_fabric.infrastructure.llm.openai_compatible import HttpSession, OpenAICompatibleClient
 from agent_fabric.infrastructure.llm.servers.server_files import Endpoint

@@ -8,8 +8,8 @@ import orjson
 
 from agent_fabric.application.ports.secrets import Resolve
 from agent_fabric.domain.errors import ModelError
-from agent_fabric.domain.messages import ModelSettings
-from agent_fabric.domain.models import ModelCard
+from agent_fabric.domain.models.found_models import ModelCard
+from agent_fabric.domain.models.messages import ModelSettings
 from agent_fabric.infrastructure.llm.embedded import embedded_card
 from agent_fabric.infrastructure.llm.model_http import ModelHttp, ServerAddress, environment_only
 from agent_fabric.infrastructure.llm.ollama.backend import OllamaBackend

@@ -10,11 +10,19 @@ from typing import Unpack, assert_never
 
 from agent_fabric.application.ports.llm import ChatClient, ChatClients, ChatOptions, Notice
 from agent_fabric.domain.errors import FabricError, ModelTimedOut
-from agent_fabric.domain.json_schema import problems_with
-from agent_fabric.domain.messages import Fallback, LLMResponse, Message, ModelSettings, Role, Usage, estimate_tokens
+from agent_fabric.domain.models.messages import (
+    Fallback,
+    LLMResponse,
+    Message,
+    ModelSettings,
+    Role,
+    Usage,
+    estimate_tokens,
+)
 from agent_fabric.domain.runs.context_window import estimated_tokens
 from agent_fabric.domain.runs.task import Priority
-from agent_fabric.domain.tools import FINISH_TASK, BadArguments, ToolSpec, arguments_from
+from agent_fabric.domain.tools.json_schema import problems_with
+from agent_fabric.domain.tools.specs import FINISH_TASK, BadArguments, ToolSpec, arguments_from
 
 _SPARE_S = 1.0
 """Of the local model's time limit, kept so that its answer can still stand when the cloud's takes too long."""

@@ -11,8 +11,8 @@ from typing import Any, Unpack
 from agent_fabric.application.ports.llm import ChatOptions, Notice, ProgressText
 from agent_fabric.config.schema.managed_llama import ManagedLlamaConfig
 from agent_fabric.domain.errors import ConfigError, ModelUnreachable
-from agent_fabric.domain.messages import LLMResponse, Message, ModelSettings
-from agent_fabric.domain.models import ModelCard
+from agent_fabric.domain.models.found_models import ModelCard
+from agent_fabric.domain.models.messages import LLMResponse, Message, ModelSettings
 from agent_fabric.infrastructure.llm.chooser import MANAGED_URL
 from agent_fabric.infrastructure.llm.endpoint_clients import EndpointClients
 from agent_fabric.infrastructure.llm.openai_compatible import HttpSession

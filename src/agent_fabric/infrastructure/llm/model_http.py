@@ -16,7 +16,6 @@ import aiohttp
 
 from agent_fabric.application.ports.secrets import Resolve
 from agent_fabric.config.secret_references import SecretReference, reference_in
-from agent_fabric.domain.addresses import is_loopback
 from agent_fabric.domain.errors import (
     ConfigError,
     ContextExceeded,
@@ -26,7 +25,8 @@ from agent_fabric.domain.errors import (
     ModelRefused,
     ModelUnreachable,
 )
-from agent_fabric.domain.messages import ModelSettings
+from agent_fabric.domain.models.addresses import is_loopback
+from agent_fabric.domain.models.messages import ModelSettings
 from agent_fabric.infrastructure.llm.openai_wire import error_text
 from agent_fabric.infrastructure.web.connection_failures import reason_of, tls_failure
 

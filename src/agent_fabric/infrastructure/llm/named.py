@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from agent_fabric.application.ports.models import OllamaFound, Shelf
 from agent_fabric.domain.errors import ConfigError
-from agent_fabric.domain.models import find_model
+from agent_fabric.domain.models.found_models import find_model
 from agent_fabric.infrastructure.llm.chooser import OLLAMA_URL
 from agent_fabric.infrastructure.llm.weights.catalogue import CATALOGUE, CatalogueModel, find
 from agent_fabric.infrastructure.llm.weights.gguf import read_gguf

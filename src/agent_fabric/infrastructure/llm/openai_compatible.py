@@ -10,15 +10,22 @@ import aiohttp
 
 from agent_fabric.application.ports.llm import Notice, OnDelta
 from agent_fabric.application.ports.secrets import Resolve
-from agent_fabric.domain.addresses import is_local_url
-from agent_fabric.domain.dialects.answer_parser import parse_answer
-from agent_fabric.domain.dialects.conversation import spoken
-from agent_fabric.domain.dialects.request_shape import shape_request
-from agent_fabric.domain.dialects.whole_files import file_from
 from agent_fabric.domain.errors import ConfigError, ModelError
-from agent_fabric.domain.messages import DEFAULT_ANSWER_CHARS, LLMResponse, Message, ModelSettings, ToolDialect, Usage
-from agent_fabric.domain.models import ModelCard
-from agent_fabric.domain.tools import ToolSpec
+from agent_fabric.domain.models.addresses import is_local_url
+from agent_fabric.domain.models.dialects.answer_parser import parse_answer
+from agent_fabric.domain.models.dialects.conversation import spoken
+from agent_fabric.domain.models.dialects.request_shape import shape_request
+from agent_fabric.domain.models.dialects.whole_files import file_from
+from agent_fabric.domain.models.found_models import ModelCard
+from agent_fabric.domain.models.messages import (
+    DEFAULT_ANSWER_CHARS,
+    LLMResponse,
+    Message,
+    ModelSettings,
+    ToolDialect,
+    Usage,
+)
+from agent_fabric.domain.tools.specs import ToolSpec
 from agent_fabric.infrastructure.llm.answer_reader import read_stream, read_whole
 from agent_fabric.infrastructure.llm.model_http import (
     ModelHttp,

@@ -10,11 +10,11 @@ from typing import Any
 
 import orjson
 
-from agent_fabric.domain.dialects.request_shape import ShapedRequest
 from agent_fabric.domain.errors import ModelAnswerUnusable
-from agent_fabric.domain.messages import LLMResponse, Message, Role, Usage
-from agent_fabric.domain.models import ModelCard, is_no_chat_model, parameters_from, parameters_in_name
-from agent_fabric.domain.tools import ToolSpec
+from agent_fabric.domain.models.dialects.request_shape import ShapedRequest
+from agent_fabric.domain.models.found_models import ModelCard, is_no_chat_model, parameters_from, parameters_in_name
+from agent_fabric.domain.models.messages import LLMResponse, Message, Role, Usage
+from agent_fabric.domain.tools.specs import ToolSpec
 from agent_fabric.infrastructure.llm.wire_values import (
     CHARS_PER_CALL,
     call_of,

@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agent_fabric.application.ports.llm import ChatClient, LLMProvider, OnDelta
-from agent_fabric.domain.dialects.answer_parser import parse_answer
-from agent_fabric.domain.dialects.request_shape import shape_request
-from agent_fabric.domain.dialects.whole_files import file_from
 from agent_fabric.domain.errors import ConfigError
-from agent_fabric.domain.messages import LLMResponse, Message, ModelSettings, ToolDialect, Usage
-from agent_fabric.domain.tools import ToolSpec
+from agent_fabric.domain.models.dialects.answer_parser import parse_answer
+from agent_fabric.domain.models.dialects.request_shape import shape_request
+from agent_fabric.domain.models.dialects.whole_files import file_from
+from agent_fabric.domain.models.messages import LLMResponse, Message, ModelSettings, ToolDialect, Usage
+from agent_fabric.domain.tools.specs import ToolSpec
 
 
 @dataclass(frozen=True, slots=True)

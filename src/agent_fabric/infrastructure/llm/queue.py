@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.llm import Notice, QueuedText
-from agent_fabric.domain.addresses import is_loopback
+from agent_fabric.domain.models.addresses import is_loopback
 from agent_fabric.domain.runs.task import Priority
 
 AGEING_S = 60.0

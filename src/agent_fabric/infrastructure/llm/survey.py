@@ -20,10 +20,10 @@ from agent_fabric.application.ports.models import (
     WeightsFile,
 )
 from agent_fabric.application.ports.secrets import Resolve
-from agent_fabric.domain.addresses import is_local_url
 from agent_fabric.domain.errors import ModelError, ModelUnreachable
-from agent_fabric.domain.messages import ModelSettings
-from agent_fabric.domain.models import ModelCard, find_model
+from agent_fabric.domain.models.addresses import is_local_url
+from agent_fabric.domain.models.found_models import ModelCard, find_model
+from agent_fabric.domain.models.messages import ModelSettings
 from agent_fabric.infrastructure.llm.cards import CardFile
 from agent_fabric.infrastructure.llm.embedded import embedded_card
 from agent_fabric.infrastructure.llm.model_http import ModelHttp, ServerAddress, environment_only

@@ -11,8 +11,8 @@ import orjson
 
 from agent_fabric.domain.errors import ModelAnswerUnusable
 from agent_fabric.domain.ids import CallId
-from agent_fabric.domain.json_schema import too_deep
-from agent_fabric.domain.messages import ToolCallRequest
+from agent_fabric.domain.models.messages import ToolCallRequest
+from agent_fabric.domain.tools.json_schema import too_deep
 
 CHARS_PER_CALL = 64
 """What a call without arguments counts as, so that calls are not for nothing."""

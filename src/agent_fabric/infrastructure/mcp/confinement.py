@@ -8,7 +8,7 @@ from typing import Final
 
 from agent_fabric.application.ports.mcp import SYSCALL_FILTER, ServerLaunch, ServerProcess
 from agent_fabric.domain.errors import ToolServerUnavailable
-from agent_fabric.domain.protected import PROTECTED_AT_TOP
+from agent_fabric.domain.policy.protected import PROTECTED_AT_TOP
 from agent_fabric.infrastructure.mcp.environment import passed_on
 from agent_fabric.infrastructure.mcp.tool_folders import tool_folders
 from agent_fabric.infrastructure.sandbox import idmapped

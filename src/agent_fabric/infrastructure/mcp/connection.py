@@ -15,7 +15,7 @@ from pydantic import RootModel, ValidationError
 
 from agent_fabric import __version__
 from agent_fabric.domain.errors import FabricError, ToolServerUnavailable
-from agent_fabric.domain.identity import RUN_META
+from agent_fabric.domain.identity.principals import RUN_META
 from agent_fabric.infrastructure.mcp.stdio import ProgramTransport
 from agent_fabric.infrastructure.mcp.tool_conversion import MAX_TOOLS, ListedTool, clean_text
 

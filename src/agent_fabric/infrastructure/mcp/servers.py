@@ -11,8 +11,8 @@ from agent_fabric.application.ports.mcp import ServerReport
 from agent_fabric.application.ports.sandbox import Sandbox
 from agent_fabric.config.schema.mcp import MCPServerConfig
 from agent_fabric.domain.errors import ToolServerUnavailable
-from agent_fabric.domain.protected import PROTECTED_AT_TOP
-from agent_fabric.domain.tools import Effect, ToolContext, ToolResult, ToolSpec
+from agent_fabric.domain.policy.protected import PROTECTED_AT_TOP
+from agent_fabric.domain.tools.specs import Effect, ToolContext, ToolResult, ToolSpec
 from agent_fabric.infrastructure.mcp.approvals import ProjectServers
 from agent_fabric.infrastructure.mcp.connection import Connection, ConnectionLost
 from agent_fabric.infrastructure.mcp.pins import Checked, Pins, PinState

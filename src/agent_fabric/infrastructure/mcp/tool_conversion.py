@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from agent_fabric.config.schema.mcp import MCPServerConfig
-from agent_fabric.domain.tools import Effect, ToolSpec, Trust
+from agent_fabric.domain.tools.specs import Effect, ToolSpec, Trust
 
 MAX_TOOLS: Final = 128
 """More than any model can choose from; what comes after is left out."""

@@ -5,7 +5,7 @@ from typing import Final
 
 from agent_fabric.application.ports.events import EventsOnly
 from agent_fabric.application.ports.operations import OperationsLog
-from agent_fabric.domain.approval_events import ApprovalDecided, ApprovalRequested
+from agent_fabric.domain.approvals.events import ApprovalDecided, ApprovalRequested
 from agent_fabric.domain.events import (
     Event,
     ModelFailed,
@@ -20,7 +20,7 @@ from agent_fabric.domain.events import (
     SpecialistsRecruited,
 )
 from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.task_force_events import PackFailed
+from agent_fabric.domain.runs.task_force_events import PackFailed
 from agent_fabric.infrastructure.observability.operations_log import bind, bound
 
 

@@ -21,9 +21,7 @@ from prometheus_client.core import GaugeMetricFamily
 
 from agent_fabric import __version__
 from agent_fabric.application.ports.events import EventsOnly
-from agent_fabric.domain.approval_events import ApprovalDecided
-from agent_fabric.domain.budget_events import BudgetExhausted
-from agent_fabric.domain.context_events import ContextCompacted
+from agent_fabric.domain.approvals.events import ApprovalDecided
 from agent_fabric.domain.events import (
     Event,
     ModelAnswered,
@@ -40,8 +38,10 @@ from agent_fabric.domain.events import (
     ToolReturned,
 )
 from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.task_force_events import PackFailed
-from agent_fabric.domain.workflow_events import StepFinished
+from agent_fabric.domain.runs.budget_events import BudgetExhausted
+from agent_fabric.domain.runs.context_events import ContextCompacted
+from agent_fabric.domain.runs.task_force_events import PackFailed
+from agent_fabric.domain.workflows.events import StepFinished
 
 CONTENT_TYPE: Final = CONTENT_TYPE_LATEST
 MAX_NAMES: Final = 100

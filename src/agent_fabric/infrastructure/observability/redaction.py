@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote, quote_plus
 
-from agent_fabric.domain.secret_shapes import PRIVATE_KEY, TOKEN
+from agent_fabric.domain.secrets.shapes import PRIVATE_KEY, TOKEN
 
 REDACTED: Final = "[redacted]"
 SHORTEST_SECRET: Final = 4

@@ -31,7 +31,6 @@ from opentelemetry.trace import (
 from agent_fabric import __version__
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.events import EventsOnly
-from agent_fabric.domain.context_events import ContextCompacted
 from agent_fabric.domain.events import (
     Event,
     ModelAnswered,
@@ -51,9 +50,10 @@ from agent_fabric.domain.events import (
     ToolReturned,
 )
 from agent_fabric.domain.ids import LaneId, RunId
-from agent_fabric.domain.messages import Usage
+from agent_fabric.domain.models.messages import Usage
+from agent_fabric.domain.runs.context_events import ContextCompacted
 from agent_fabric.domain.runs.task import root_of
-from agent_fabric.domain.workflow_events import ChildFinished, StepFinished, StepRetried, StepStarted, StepStatus
+from agent_fabric.domain.workflows.events import ChildFinished, StepFinished, StepRetried, StepStarted, StepStatus
 from agent_fabric.infrastructure.observability import genai_names as names
 
 MAX_LIVE_RUNS: Final = 5_000

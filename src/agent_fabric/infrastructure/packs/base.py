@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from agent_fabric.domain.packs import FinishSpec
-from agent_fabric.domain.tools import ToolContext, ToolResult, ToolSpec
+from agent_fabric.domain.packs.contents import FinishSpec
+from agent_fabric.domain.tools.specs import ToolContext, ToolResult, ToolSpec
 from agent_fabric.infrastructure.packs.tool_objects import Tool, ToolFunction, object_tool
 from agent_fabric.infrastructure.threads import call_function
 

@@ -9,10 +9,10 @@ from agent_fabric.application.ports.browser import PageView
 from agent_fabric.application.ports.packs import SpecialistPack
 from agent_fabric.application.ports.sandbox import Sandbox
 from agent_fabric.config.schema.browser import BROWSER, BrowserConfig
-from agent_fabric.domain.allowlists import Allowlists
 from agent_fabric.domain.errors import MissingExtra, RecruitError
 from agent_fabric.domain.ids import RunId, SpecialistId
-from agent_fabric.domain.tools import ToolContext, ToolResult, ToolSpec
+from agent_fabric.domain.policy.allowlists import Allowlists
+from agent_fabric.domain.tools.specs import ToolContext, ToolResult, ToolSpec
 from agent_fabric.infrastructure.egress.limits import EgressLimits, EgressRefusal
 from agent_fabric.infrastructure.egress.policy import browser_policy
 from agent_fabric.infrastructure.egress.proxy import EgressProxy

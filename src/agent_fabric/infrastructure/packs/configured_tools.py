@@ -8,7 +8,7 @@ from agent_fabric.application.ports.packs import SpecialistPack
 from agent_fabric.application.ports.sandbox import Sandbox
 from agent_fabric.domain.errors import RecruitError
 from agent_fabric.domain.ids import SpecialistId
-from agent_fabric.domain.tools import ToolContext, ToolResult, ToolSpec
+from agent_fabric.domain.tools.specs import ToolContext, ToolResult, ToolSpec
 from agent_fabric.infrastructure.packs.function_tools import SandboxedTool, tool
 from agent_fabric.infrastructure.packs.imported_packs import imported, repeated_names
 from agent_fabric.infrastructure.packs.tool_objects import ToolFunction, is_tool_object, object_tool

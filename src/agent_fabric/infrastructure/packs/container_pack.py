@@ -5,7 +5,7 @@ from typing import Any
 
 from agent_fabric.application.ports.packs import SpecialistPack
 from agent_fabric.application.ports.sandbox import Sandbox
-from agent_fabric.domain.tools import ToolContext, ToolResult
+from agent_fabric.domain.tools.specs import ToolContext, ToolResult
 from agent_fabric.infrastructure.packs.wrapped_pack import WrappedPack
 from agent_fabric.infrastructure.tools.shell import SHELL, RunShell
 

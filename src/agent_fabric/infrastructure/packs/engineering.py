@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from agent_fabric.application.ports.sandbox import Sandbox
-from agent_fabric.domain.packs import CHANGED, CHECKED
-from agent_fabric.domain.tools import ToolSpec
+from agent_fabric.domain.packs.contents import CHANGED, CHECKED
+from agent_fabric.domain.tools.specs import ToolSpec
 from agent_fabric.infrastructure.packs.base import BaseSpecialistPack
 from agent_fabric.infrastructure.packs.prompts.engineering import COMPACT_PROMPT_ENGINEERING, SYSTEM_PROMPT_ENGINEERING
 from agent_fabric.infrastructure.packs.tool_defs import make_finish_tool_def

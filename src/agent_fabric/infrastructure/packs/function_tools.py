@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, ParamSpec, Protocol, TypeVar, overload
 
 from agent_fabric.application.ports.sandbox import Sandbox
-from agent_fabric.domain.tools import FINISH_TASK, TOOL_NAME, Effect, ToolContext, ToolResult, ToolSpec
+from agent_fabric.domain.tools.specs import FINISH_TASK, TOOL_NAME, Effect, ToolContext, ToolResult, ToolSpec
 from agent_fabric.infrastructure.packs.base import tool_from
 from agent_fabric.infrastructure.packs.hints import parameters_schema
 from agent_fabric.infrastructure.packs.tool_objects import ToolFunction

@@ -11,7 +11,7 @@ from agent_fabric.application.ports.packs import SpecialistPack
 from agent_fabric.application.ports.sandbox import Sandbox
 from agent_fabric.domain.errors import PackBroken
 from agent_fabric.domain.ids import RunId, SpecialistId
-from agent_fabric.domain.tools import FINISH_TASK, ToolSpec
+from agent_fabric.domain.tools.specs import FINISH_TASK, ToolSpec
 from agent_fabric.infrastructure.packs.wrapped_pack import OPTIONAL, CompletedPack
 
 _PACK_HAS = ("system_prompt", "tool_definitions", "finish", "aopen", "aclose", "execute_tool")

@@ -20,8 +20,8 @@ from agent_fabric.config.schema.specialists import SpecialistConfig
 from agent_fabric.domain.agents.brief import AgentBrief
 from agent_fabric.domain.errors import ConfigError, PackBroken, RecruitError
 from agent_fabric.domain.ids import RunId, SpecialistId
-from agent_fabric.domain.packs import STEPS
-from agent_fabric.domain.recruitment import ASSISTANT
+from agent_fabric.domain.packs.contents import STEPS
+from agent_fabric.domain.packs.recruitment import ASSISTANT
 from agent_fabric.infrastructure.packs.imported_packs import build_imported
 from agent_fabric.infrastructure.packs.project_context import with_project_context
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from agent_fabric.application.ports.leases import NamedLocks
     from agent_fabric.application.ports.mcp import ToolServers
     from agent_fabric.application.ports.memory import RunMemory
-    from agent_fabric.domain.tools import ToolSpec
+    from agent_fabric.domain.tools.specs import ToolSpec
     from agent_fabric.infrastructure.packs.research import ResearchDesk
     from agent_fabric.infrastructure.packs.tool_objects import ToolFunction
 

@@ -9,8 +9,13 @@ from agent_fabric.application.ports.runs import RunCatalogue
 from agent_fabric.application.ports.sandbox import Sandbox
 from agent_fabric.application.ports.sources import Snapshots
 from agent_fabric.application.ports.web import PageFetcher, WebSearch
-from agent_fabric.domain.research import EVIDENCE_COLUMNS, EVIDENCE_TABLE, SCREENING_COLUMNS, SCREENING_LOG
-from agent_fabric.domain.tools import ToolSpec
+from agent_fabric.domain.evidence.research_tables import (
+    EVIDENCE_COLUMNS,
+    EVIDENCE_TABLE,
+    SCREENING_COLUMNS,
+    SCREENING_LOG,
+)
+from agent_fabric.domain.tools.specs import ToolSpec
 from agent_fabric.infrastructure.packs.base import BaseSpecialistPack
 from agent_fabric.infrastructure.packs.prompts.enterprise_research import (
     SYSTEM_PROMPT_ENTERPRISE_RESEARCH,

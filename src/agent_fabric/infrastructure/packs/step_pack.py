@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from agent_fabric.application.ports.http import HttpSender
 from agent_fabric.application.ports.sandbox import Sandbox
-from agent_fabric.domain.tools import ToolSpec
+from agent_fabric.domain.tools.specs import ToolSpec
 from agent_fabric.infrastructure.packs.actions import Action
 from agent_fabric.infrastructure.packs.base import BaseSpecialistPack
 from agent_fabric.infrastructure.packs.sandboxed_tools import shell_tool

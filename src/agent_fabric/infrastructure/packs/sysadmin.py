@@ -6,14 +6,14 @@ from typing import Any, Final
 
 from agent_fabric.application.fleet.fleet_policy import FLEET_PLAN, NODE_COMMAND, NODE_RUN, FleetDoor
 from agent_fabric.domain.errors import FabricError
+from agent_fabric.domain.evidence.proofs import ProofKind
 from agent_fabric.domain.fleet.chosen_node import A_MACHINE, NODE_ARGUMENT, NODE_PREFIX
 from agent_fabric.domain.fleet.commands import CommandStatus, NodeCommand
 from agent_fabric.domain.fleet.node_tools import NODE_TOOLS, NOT_FOR_AGENTS
 from agent_fabric.domain.fleet.read_back import may_have_happened, surely_reads
 from agent_fabric.domain.fleet.served_tools import MCP_PROXY, ServedTool, proxied_arguments, served_name
-from agent_fabric.domain.labels import MACHINES
-from agent_fabric.domain.proofs import ProofKind
-from agent_fabric.domain.tools import Effect, ToolContext, ToolResult, ToolSpec, Trust, object_schema
+from agent_fabric.domain.policy.labels import MACHINES
+from agent_fabric.domain.tools.specs import Effect, ToolContext, ToolResult, ToolSpec, Trust, object_schema
 from agent_fabric.infrastructure.mcp.results import answer_from
 from agent_fabric.infrastructure.mcp.tool_conversion import MAX_DESCRIPTION_CHARS, clean_schema, clean_text
 from agent_fabric.infrastructure.packs.base import BaseSpecialistPack

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agent_fabric.domain.packs import FinishSpec
-from agent_fabric.domain.tools import Effect, ToolSpec
+from agent_fabric.domain.packs.contents import FinishSpec
+from agent_fabric.domain.tools.specs import Effect, ToolSpec
 
 
 def make_tool_def(

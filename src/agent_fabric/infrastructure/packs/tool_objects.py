@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from agent_fabric.domain.tools import FINISH_TASK, TOOL_NAME, Effect, ToolContext, ToolResult, ToolSpec
+from agent_fabric.domain.tools.specs import FINISH_TASK, TOOL_NAME, Effect, ToolContext, ToolResult, ToolSpec
 from agent_fabric.infrastructure.threads import call_function
 
 ToolFunction = Callable[[Mapping[str, Any], ToolContext], Awaitable[ToolResult]]

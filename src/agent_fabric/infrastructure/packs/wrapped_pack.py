@@ -5,8 +5,8 @@ from typing import Any, cast
 
 from agent_fabric.application.ports.packs import SpecialistPack
 from agent_fabric.application.ports.tools import ToolExecutor
-from agent_fabric.domain.packs import FinishSpec
-from agent_fabric.domain.tools import ToolContext, ToolResult, ToolSpec
+from agent_fabric.domain.packs.contents import FinishSpec
+from agent_fabric.domain.tools.specs import ToolContext, ToolResult, ToolSpec
 
 
 class WrappedPack:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, fields
 from typing import Any
 
-from agent_fabric.domain.acts import Act
+from agent_fabric.domain.audit.acts import Act
 from agent_fabric.infrastructure.persistence.chain_writer import ADMIN, ChainWriter, Sealed
 from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from agent_fabric.domain.accounts import ApiKey
-from agent_fabric.domain.acts import Act
+from agent_fabric.domain.audit.acts import Act
 from agent_fabric.domain.errors import AccountNotFound, NameTaken
-from agent_fabric.domain.identity import known_scopes
+from agent_fabric.domain.identity.accounts import ApiKey
+from agent_fabric.domain.identity.principals import known_scopes
 from agent_fabric.infrastructure.json_codec import dump_json, load_json
 from agent_fabric.infrastructure.persistence.act_log import add_act
 from agent_fabric.infrastructure.persistence.chain_writer import ChainWriter

@@ -8,13 +8,13 @@ from agent_fabric.application.ports.approvals import MAX_LOOKED_AT, Answer, Appr
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.encryption import ENCRYPTED, Cipher
 from agent_fabric.application.ports.runs import APPROVAL
-from agent_fabric.domain.approval_events import ApprovalDecided, ApprovalRequested
-from agent_fabric.domain.approvals import Question
+from agent_fabric.domain.approvals.answers import Question
+from agent_fabric.domain.approvals.events import ApprovalDecided, ApprovalRequested
+from agent_fabric.domain.approvals.outside import Outside
 from agent_fabric.domain.errors import ApprovalNotFound, ApprovalSettled, RunKeyMissing
 from agent_fabric.domain.events import Event
+from agent_fabric.domain.identity.ownership import EVERYTHING, Viewer
 from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.outside import Outside
-from agent_fabric.domain.ownership import EVERYTHING, Viewer
 from agent_fabric.infrastructure.json_codec import dump_json, load_json
 from agent_fabric.infrastructure.persistence.event_bodies import DAMAGE, body_reader, readable
 from agent_fabric.infrastructure.persistence.event_rows import locate

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Final
 
 from agent_fabric.application.ports.audit import ChainHead, ChainReport, HeadDamaged
-from agent_fabric.domain.audit_key import AuditKey
+from agent_fabric.domain.audit.key import AuditKey
 from agent_fabric.domain.errors import StoreUnavailable
 from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.persistence.chain_check import ChainCheck, Entry

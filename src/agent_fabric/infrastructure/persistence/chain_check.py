@@ -7,7 +7,7 @@ import hmac
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
-from agent_fabric.domain.audit_key import AuditKey
+from agent_fabric.domain.audit.key import AuditKey
 from agent_fabric.infrastructure.persistence.chain_writer import (
     CLOSED,
     HEAD,

@@ -10,7 +10,7 @@ from struct import pack as pack_fields
 from typing import NamedTuple, Protocol
 
 from agent_fabric.application.ports.audit import ChainHead, HeadKeeper
-from agent_fabric.domain.audit_key import UNKEYED, AuditKey
+from agent_fabric.domain.audit.key import UNKEYED, AuditKey
 from agent_fabric.infrastructure.persistence.sql import SqlConnection
 
 HEAD, REMOVED, ADMIN, TIE, CLOSED = "head", "removed", "admin", "tie", "closed"

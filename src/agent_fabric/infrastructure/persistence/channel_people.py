@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from agent_fabric.domain.acts import Act
+from agent_fabric.domain.audit.acts import Act
 from agent_fabric.domain.channels.addresses import Place, Sender
 from agent_fabric.domain.channels.pairing import CODE_LASTS_S, PairingRequest, Person, ShowCode, pairing_step
 from agent_fabric.domain.errors import PairingNotFound

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from agent_fabric.application.ports.chat import FoundMessage, MessagePage, SessionQuery
 from agent_fabric.application.ports.encryption import Cipher
-from agent_fabric.domain.chat import ChatMessage, Session, copied, message_from
+from agent_fabric.domain.chat.sessions import ChatMessage, Session, copied, message_from
 from agent_fabric.domain.errors import MessageNotFound, RunKeyMissing, SessionNotFound
 from agent_fabric.domain.events import RunCancelled, RunCompleted, RunCreated, RunFailed
 from agent_fabric.domain.ids import RunId, SessionId

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from agent_fabric.application.ports.encryption import Cipher
-from agent_fabric.domain.chat import QueuedMessage
+from agent_fabric.domain.chat.sessions import QueuedMessage
 from agent_fabric.domain.errors import MessageNotFound, MessageSent, SessionMoved
 from agent_fabric.domain.ids import RunId, SessionId
 from agent_fabric.infrastructure.json_codec import load_json

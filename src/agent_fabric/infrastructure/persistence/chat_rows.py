@@ -11,11 +11,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from agent_fabric.application.ports.encryption import Cipher
-from agent_fabric.domain.chat import STOPPED, ChatMessage, Session, message_from, title_from
+from agent_fabric.domain.chat.sessions import STOPPED, ChatMessage, Session, message_from, title_from
 from agent_fabric.domain.errors import DriverConflict, RunKeyMissing, SessionNotFound
 from agent_fabric.domain.events import Event, RunCreated
+from agent_fabric.domain.identity.ownership import visibility_from
 from agent_fabric.domain.ids import RunId, SessionId
-from agent_fabric.domain.ownership import visibility_from
 from agent_fabric.infrastructure.json_codec import dump_json, load_json
 from agent_fabric.infrastructure.persistence.sealing import RunKeys, sealed_json, unsealed_json
 from agent_fabric.infrastructure.persistence.sql import SqlConnection, storable

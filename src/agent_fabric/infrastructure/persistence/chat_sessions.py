@@ -5,10 +5,10 @@ from typing import Any, Final
 
 from agent_fabric.application.ports.chat import SessionQuery
 from agent_fabric.application.ports.encryption import Cipher
-from agent_fabric.domain.chat import Session, copied
+from agent_fabric.domain.chat.sessions import Session, copied
 from agent_fabric.domain.errors import MessageNotFound, SessionNotFound
+from agent_fabric.domain.identity.ownership import EVERYTHING, Viewer
 from agent_fabric.domain.ids import RunId, SessionId
-from agent_fabric.domain.ownership import EVERYTHING, Viewer
 from agent_fabric.infrastructure.persistence.chat_rows import (
     SESSION_COLUMNS,
     SessionKeys,

@@ -9,8 +9,8 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from agent_fabric.domain.event_versions import body_from
 from agent_fabric.domain.events import Body, UnknownEvent
+from agent_fabric.domain.runs.event_versions import body_from
 from agent_fabric.infrastructure.json_codec import dump_json, load_json, may_have_long_text, refers_to_blobs
 
 INLINE_BYTES = 8_192

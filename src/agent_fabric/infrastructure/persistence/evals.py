@@ -9,8 +9,8 @@ from agent_fabric.domain.errors import EvalNotFound
 from agent_fabric.domain.evals.definition import definition_from, plain_definition
 from agent_fabric.domain.evals.summary import Eval
 from agent_fabric.domain.evals.trials import trials_of
+from agent_fabric.domain.identity.ownership import EVERYTHING, Viewer, is_owner, visibility_from
 from agent_fabric.domain.ids import EvalId
-from agent_fabric.domain.ownership import EVERYTHING, Viewer, is_owner, visibility_from
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.infrastructure.json_codec import dump_json, load_json
 from agent_fabric.infrastructure.persistence.run_visibility import visible_to

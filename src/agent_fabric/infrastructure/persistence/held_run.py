@@ -11,10 +11,10 @@ from typing import Protocol
 from agent_fabric.application.ports.encryption import Cipher
 from agent_fabric.application.ports.runs import APPROVAL, InboxRow, NewRun
 from agent_fabric.domain.errors import DriverConflict, LogWentBack, StoreUnavailable
-from agent_fabric.domain.event_versions import version_of
 from agent_fabric.domain.events import Event, RunCreated, RunInterrupted, SpecialistsRecruited
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.consequences import Consequences, consequences
+from agent_fabric.domain.runs.event_versions import version_of
 from agent_fabric.infrastructure.persistence.approvals import cancel_approvals, note_approvals, reopen_approvals
 from agent_fabric.infrastructure.persistence.chain_writer import HEAD, ChainWriter, Sealed
 from agent_fabric.infrastructure.persistence.codec import encode

@@ -5,9 +5,9 @@ from typing import Any, Final
 
 from agent_fabric.application.ports.memory import DocumentQuery
 from agent_fabric.domain.errors import MemoryNotFound
+from agent_fabric.domain.identity.ownership import EVERYTHING, Viewer, visibility_from
 from agent_fabric.domain.ids import DocumentId, RunId
 from agent_fabric.domain.memory.documents import Document, DocumentState
-from agent_fabric.domain.ownership import EVERYTHING, Viewer, visibility_from
 from agent_fabric.infrastructure.json_codec import dump_json, load_json
 from agent_fabric.infrastructure.persistence.run_visibility import visible_to
 from agent_fabric.infrastructure.persistence.sql import Condition, Database, SqlConnection, marks, storable

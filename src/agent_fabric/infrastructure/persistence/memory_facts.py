@@ -6,10 +6,10 @@ from typing import Any, Final
 from agent_fabric.application.ports.encryption import Cipher
 from agent_fabric.application.ports.memory import Check, FactQuery, MemoryUse
 from agent_fabric.domain.errors import FactRefused, FactSettled, MemoryNotFound, RunKeyMissing
+from agent_fabric.domain.identity.ownership import EVERYTHING, Viewer
 from agent_fabric.domain.ids import DocumentId, FactId, RunId
 from agent_fabric.domain.memory.facts import Fact, FactStatus
 from agent_fabric.domain.memory.markdown import fact_from, fact_values
-from agent_fabric.domain.ownership import EVERYTHING, Viewer
 from agent_fabric.infrastructure.json_codec import dump_json, load_json
 from agent_fabric.infrastructure.persistence.chat_rows import SessionKeys, seal, unseal
 from agent_fabric.infrastructure.persistence.sql import Condition, Database, SqlConnection, marks, storable

@@ -9,8 +9,8 @@ from agent_fabric.application.ports.approvals import ApprovalCard, ApprovalStatu
 from agent_fabric.application.ports.encryption import Cipher
 from agent_fabric.application.ports.runs import APPROVAL
 from agent_fabric.config.constants import DEFAULT_POOL
-from agent_fabric.domain.approval_events import ApprovalRequested
-from agent_fabric.domain.approvals import Decision
+from agent_fabric.domain.approvals.answers import Decision
+from agent_fabric.domain.approvals.events import ApprovalRequested
 from agent_fabric.domain.events import Event, RunCreated, UnknownEvent
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.consequences import consequences

@@ -10,11 +10,11 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from agent_fabric.domain.approval_events import ApprovalDecided
+from agent_fabric.domain.approvals.events import ApprovalDecided
 from agent_fabric.domain.errors import RunKeyMissing
 from agent_fabric.domain.events import Body, ModelAnswered, RunCompleted, ToolCalled, ToolErred, ToolReturned
-from agent_fabric.domain.model_events import PlainAnswerAccepted
-from agent_fabric.domain.workflow_events import SignalReceived, StepFinished, StepStarted
+from agent_fabric.domain.models.events import PlainAnswerAccepted
+from agent_fabric.domain.workflows.events import SignalReceived, StepFinished, StepStarted
 from agent_fabric.infrastructure.persistence.event_bodies import body_reader
 from agent_fabric.infrastructure.persistence.index_batches import EventIndex, IndexedText
 from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection

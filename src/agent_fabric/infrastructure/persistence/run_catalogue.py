@@ -11,8 +11,8 @@ from agent_fabric.application.ports.encryption import ENCRYPTED
 from agent_fabric.application.ports.runs import ANY_RUN, RunPage, RunQuery, RunRecord
 from agent_fabric.domain.errors import RunKeyMissing, RunNotFound
 from agent_fabric.domain.events import Event
+from agent_fabric.domain.identity.ownership import EVERYTHING, LOCAL_OWNER, OwnedRun, Viewer, is_owner, visibility_from
 from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.ownership import EVERYTHING, LOCAL_OWNER, OwnedRun, Viewer, is_owner, visibility_from
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.infrastructure.persistence.event_bodies import body_reader, readable
 from agent_fabric.infrastructure.persistence.run_activity_index import RunActivityIndex

@@ -4,7 +4,7 @@ import heapq
 from collections.abc import Sequence
 
 from agent_fabric.application.ports.embeddings import FoundRun, RunText, Vector
-from agent_fabric.domain.ownership import EVERYTHING, Viewer
+from agent_fabric.domain.identity.ownership import EVERYTHING, Viewer
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.infrastructure.embeddings.vectors import BYTES_EACH
 from agent_fabric.infrastructure.persistence.run_catalogue import SqlRunCatalogue

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from agent_fabric.domain.ownership import Viewer, Visibility
+from agent_fabric.domain.identity.ownership import Viewer, Visibility
 from agent_fabric.infrastructure.persistence.sql import Condition, marks
 
 _SHARED = (

@@ -6,7 +6,7 @@ from dataclasses import fields
 from typing import Any
 
 from agent_fabric.application.ports.automation import EVERY_SCHEDULE, ScheduleQuery
-from agent_fabric.domain.approvals import OnDoubt
+from agent_fabric.domain.approvals.answers import OnDoubt
 from agent_fabric.domain.automation.firing import Firing, FiringStatus, Reason, jitter
 from agent_fabric.domain.automation.schedule import Misfire, Overlap, Rule, RuleVersion, Schedule, TargetKind
 from agent_fabric.domain.errors import NameTaken, ScheduleNotFound

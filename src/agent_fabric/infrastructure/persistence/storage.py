@@ -13,7 +13,7 @@ from agent_fabric.application.ports.encryption import Cipher, KeySealer
 from agent_fabric.application.ports.leases import NamedLocks, RunLeases
 from agent_fabric.application.ports.storage import Storage
 from agent_fabric.config.store_address import StoreAddress
-from agent_fabric.domain.audit_key import UNKEYED, AuditKey
+from agent_fabric.domain.audit.key import UNKEYED, AuditKey
 from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.persistence.approvals import SqlApprovalRepository
 from agent_fabric.infrastructure.persistence.chain_writer import ChainWriter

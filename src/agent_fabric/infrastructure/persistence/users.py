@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
-from agent_fabric.domain.accounts import User, UserChange
-from agent_fabric.domain.acts import Act
+from agent_fabric.domain.audit.acts import Act
 from agent_fabric.domain.errors import AccountNotFound, LastAdmin, NameTaken
-from agent_fabric.domain.identity import Role, known_scopes
+from agent_fabric.domain.identity.accounts import User, UserChange
+from agent_fabric.domain.identity.principals import Role, known_scopes
 from agent_fabric.infrastructure.json_codec import dump_json, load_json
 from agent_fabric.infrastructure.persistence.act_log import add_act
 from agent_fabric.infrastructure.persistence.chain_writer import ChainWriter

@@ -14,7 +14,7 @@ from agent_fabric.config.schema.policy import PolicyFile, RuleConfig
 from agent_fabric.config.structure import nearest
 from agent_fabric.domain.policy.rules import CommandPattern, Rule
 from agent_fabric.domain.policy.verdicts import Verdict
-from agent_fabric.domain.tools import Effect
+from agent_fabric.domain.tools.specs import Effect
 from agent_fabric.infrastructure.policy.expressions import expression
 
 if TYPE_CHECKING:

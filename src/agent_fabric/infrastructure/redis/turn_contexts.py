@@ -24,10 +24,10 @@ from redis.exceptions import RedisError
 
 from agent_fabric.application.ports.encryption import Cipher
 from agent_fabric.config.passwords_in_urls import hide_passwords
+from agent_fabric.domain.chat.turn_context import TurnContext
 from agent_fabric.domain.deserialize import reader_of
 from agent_fabric.domain.errors import FabricError, RunKeyMissing
 from agent_fabric.domain.ids import RunId, SessionId
-from agent_fabric.domain.turn_context import TurnContext
 from agent_fabric.infrastructure.json_codec import dump_json, load_json
 
 KEPT_S: Final = 3_600

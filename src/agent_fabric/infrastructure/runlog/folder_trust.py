@@ -17,7 +17,7 @@ from pathlib import Path
 from agent_fabric.config.dotenv import read_dotenv
 from agent_fabric.config.files import MAX_FILE_BYTES
 from agent_fabric.config.problems import ConfigProblem
-from agent_fabric.domain.audit_key import UNKEYED, AuditKey
+from agent_fabric.domain.audit.key import UNKEYED, AuditKey
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.infrastructure.atomic_files import write_atomically
 from agent_fabric.infrastructure.runlog.layout import FOLDER as FABRIC_FOLDER

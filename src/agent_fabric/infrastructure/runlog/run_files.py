@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from agent_fabric.domain.errors import RunFileNotFound, RunFilesWithheld, StoreUnavailable
 from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.protected import HIDDEN, is_protected
+from agent_fabric.domain.policy.protected import HIDDEN, is_protected
 from agent_fabric.domain.runs.files import MAX_FILES, RunFile
 from agent_fabric.infrastructure.runlog.layout import Layout
 from agent_fabric.infrastructure.sandbox.beneath import Beneath

@@ -14,7 +14,7 @@ from typing import Any
 from agent_fabric.application.ports.sandbox import CommandOutcome
 from agent_fabric.config.schema.sandbox import SandboxLimits
 from agent_fabric.domain.errors import ConfigError
-from agent_fabric.domain.protected import HIDDEN, PROTECTED_AT_TOP, is_protected
+from agent_fabric.domain.policy.protected import HIDDEN, PROTECTED_AT_TOP, is_protected
 from agent_fabric.infrastructure.sandbox import idmapped
 from agent_fabric.infrastructure.sandbox.beneath import Beneath
 from agent_fabric.infrastructure.sandbox.bubblewrap_build import BOX, BOX_OF, BoxPlan, Built, build

@@ -18,7 +18,7 @@ from typing import Any, Self
 from agent_fabric.application.ports.sandbox import CommandOutcome
 from agent_fabric.config.schema.sandbox import SandboxLimits
 from agent_fabric.domain.errors import ConfigError
-from agent_fabric.domain.protected import HIDDEN, PROTECTED_AT_TOP, is_protected
+from agent_fabric.domain.policy.protected import HIDDEN, PROTECTED_AT_TOP, is_protected
 from agent_fabric.infrastructure.sandbox import idmapped, landlock_helper, seccomp
 from agent_fabric.infrastructure.sandbox.beneath import Beneath
 from agent_fabric.infrastructure.sandbox.command_line import assignments, bash_arguments

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from agent_fabric.domain.protected import GIT_FOLDER
+from agent_fabric.domain.policy.protected import GIT_FOLDER
 from agent_fabric.infrastructure.sandbox.mounts_git import is_repository, put_aside_orders
 
 _ASIDE = ".refused"

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from agent_fabric.application.ports.sandbox import CommandOutcome
 from agent_fabric.config.schema.sandbox import SandboxLimits
-from agent_fabric.domain.protected import HIDDEN, PROTECTED_AT_TOP, is_protected
+from agent_fabric.domain.policy.protected import HIDDEN, PROTECTED_AT_TOP, is_protected
 from agent_fabric.infrastructure.sandbox.beneath import Beneath
 from agent_fabric.infrastructure.sandbox.command_line import bash_arguments
 from agent_fabric.infrastructure.sandbox.draining import MAX_OUTPUT_BYTES, SETTLE_S, TERM_GRACE_S, Drain, ended_within

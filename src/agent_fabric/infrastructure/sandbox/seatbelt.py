@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 
 from agent_fabric.application.ports.sandbox import CommandOutcome
-from agent_fabric.domain.protected import PROTECTED_AT_TOP
+from agent_fabric.domain.policy.protected import PROTECTED_AT_TOP
 from agent_fabric.infrastructure.sandbox.command_line import BASH
 from agent_fabric.infrastructure.sandbox.git_identity import git_identity
 from agent_fabric.infrastructure.sandbox.unconfined import UnconfinedSandbox

@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 
 from agent_fabric.application.ports.sandbox import CommandOutcome
-from agent_fabric.domain.protected import HIDDEN, is_protected
+from agent_fabric.domain.policy.protected import HIDDEN, is_protected
 from agent_fabric.infrastructure.process_environments import lowest_pid_of
 from agent_fabric.infrastructure.run_processes import SHELL_MARK
 from agent_fabric.infrastructure.sandbox.beneath import Beneath

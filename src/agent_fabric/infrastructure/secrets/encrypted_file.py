@@ -11,7 +11,7 @@ from typing import Any, Final
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.config.secret_references import FILE_NAME
 from agent_fabric.domain.errors import ConfigError, StoreUnavailable
-from agent_fabric.domain.secrets import SHORTEST_NAMED
+from agent_fabric.domain.secrets.references import SHORTEST_NAMED
 from agent_fabric.infrastructure.private_files import PrivateFile
 from agent_fabric.infrastructure.secrets.keyring import Keyring
 

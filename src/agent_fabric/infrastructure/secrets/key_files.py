@@ -11,7 +11,7 @@ from typing import Final, Protocol
 
 from agent_fabric.config.folders import base_folder
 from agent_fabric.domain.errors import ConfigError, StoreUnavailable
-from agent_fabric.domain.secret_strength import weakness
+from agent_fabric.domain.secrets.strength import weakness
 from agent_fabric.infrastructure.private_files import PrivateFile
 
 VARIABLE: Final = "ENCRYPTION_KEY"

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from agent_fabric.application.ports.sandbox import Sandbox
-from agent_fabric.domain.dialects.whole_files import BEGIN_FILE as NAME
-from agent_fabric.domain.dialects.whole_files import BEGINS_FILE, FILES
-from agent_fabric.domain.tools import Effect, ToolContext, ToolResult, ToolSpec, object_schema
+from agent_fabric.domain.models.dialects.whole_files import BEGIN_FILE as NAME
+from agent_fabric.domain.models.dialects.whole_files import BEGINS_FILE, FILES
+from agent_fabric.domain.tools.specs import Effect, ToolContext, ToolResult, ToolSpec, object_schema
 from agent_fabric.infrastructure.tools.files import text_argument
 from agent_fabric.infrastructure.tools.table_shape import read_table
 

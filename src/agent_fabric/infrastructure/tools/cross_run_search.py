@@ -8,10 +8,10 @@ from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.runs import RunCatalogue, RunRecord
 from agent_fabric.application.ports.sources import Snapshots
 from agent_fabric.application.ports.web import Page
-from agent_fabric.domain.labels import OTHER_RUNS
-from agent_fabric.domain.ownership import Viewer
-from agent_fabric.domain.research import moment
-from agent_fabric.domain.tools import Effect, ToolContext, ToolResult, ToolSpec, object_schema
+from agent_fabric.domain.evidence.research_tables import moment
+from agent_fabric.domain.identity.ownership import Viewer
+from agent_fabric.domain.policy.labels import OTHER_RUNS
+from agent_fabric.domain.tools.specs import Effect, ToolContext, ToolResult, ToolSpec, object_schema
 from agent_fabric.infrastructure.tools.files import text_argument
 
 USUAL_RUNS, MAX_RUNS = 5, 20

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agent_fabric.application.ports.sandbox import Sandbox
-from agent_fabric.domain.tools import Effect, ToolContext, ToolResult, ToolSpec, object_schema
+from agent_fabric.domain.tools.specs import Effect, ToolContext, ToolResult, ToolSpec, object_schema
 from agent_fabric.infrastructure.tools.files import MAX_WRITE_BYTES, text_argument
 from agent_fabric.infrastructure.tools.syntax import broken_files
 

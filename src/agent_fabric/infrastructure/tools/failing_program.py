@@ -4,8 +4,8 @@ import re
 from collections.abc import Sequence
 
 from agent_fabric.application.ports.sandbox import Sandbox
-from agent_fabric.domain.commands.invocation import Invocation
-from agent_fabric.domain.test_files import covers, is_test_file
+from agent_fabric.domain.evidence.suite_files import covers, is_test_file
+from agent_fabric.domain.policy.command_lines.invocation import Invocation
 
 _MAX_FILES = 200
 _MAX_TEST_BYTES = 64 * 1024

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from agent_fabric.application.ports.sandbox import Sandbox
-from agent_fabric.domain.commands.invocation import Invocation
+from agent_fabric.domain.policy.command_lines.invocation import Invocation
 
 _MAX_BYTES = 64 * 1024
 _MAX_LINES = 6

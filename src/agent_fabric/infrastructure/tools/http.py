@@ -9,8 +9,8 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 from agent_fabric.application.ports.http import HttpAnswer, HttpError, HttpRequest, HttpSender
-from agent_fabric.domain.json_schema import too_deep
-from agent_fabric.domain.tools import Effect, ToolContext, ToolResult, ToolSpec, Trust, object_schema
+from agent_fabric.domain.tools.json_schema import too_deep
+from agent_fabric.domain.tools.specs import Effect, ToolContext, ToolResult, ToolSpec, Trust, object_schema
 from agent_fabric.infrastructure.threads import on_own_thread
 from agent_fabric.infrastructure.web.charsets import decode
 from agent_fabric.infrastructure.web.url_syntax import MAX_URL_CHARS

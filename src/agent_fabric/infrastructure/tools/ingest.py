@@ -10,10 +10,10 @@ from agent_fabric.application.ports.memory import NewDocument, RunMemory
 from agent_fabric.application.ports.runs import RunCatalogue
 from agent_fabric.application.ports.web import PageFetcher
 from agent_fabric.domain.errors import DocumentUnreadable, MissingExtra
+from agent_fabric.domain.identity.ownership import Visibility
 from agent_fabric.domain.memory.documents import Document
 from agent_fabric.domain.memory.ingestion import ADD_FILE, ADD_PAGE, EMBED
-from agent_fabric.domain.ownership import Visibility
-from agent_fabric.domain.tools import Effect, ToolContext, ToolResult, ToolSpec, Trust, object_schema
+from agent_fabric.domain.tools.specs import Effect, ToolContext, ToolResult, ToolSpec, Trust, object_schema
 from agent_fabric.infrastructure.memory.document_parser import PDF, WORD
 from agent_fabric.infrastructure.memory.local_documents import read_local_document
 from agent_fabric.infrastructure.tools.files import text_argument

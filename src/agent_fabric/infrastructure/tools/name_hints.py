@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Sequence
 
 from agent_fabric.application.ports.sandbox import Sandbox
-from agent_fabric.domain.commands.invocation import Invocation
+from agent_fabric.domain.policy.command_lines.invocation import Invocation
 from agent_fabric.infrastructure.tools.grep_hints import GREPS
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from agent_fabric.application.ports.memory import Proposal, RunMemory
 from agent_fabric.domain.errors import FactRefused
 from agent_fabric.domain.memory.facts import MAX_QUOTE_CHARS, MAX_TEXT_CHARS, FactKind, FactStatus
-from agent_fabric.domain.tools import Effect, ToolContext, ToolResult, ToolSpec, object_schema
+from agent_fabric.domain.tools.specs import Effect, ToolContext, ToolResult, ToolSpec, object_schema
 from agent_fabric.infrastructure.tools.files import text_argument
 
 REMEMBER = ToolSpec(

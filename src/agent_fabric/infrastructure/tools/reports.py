@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from posixpath import basename, normpath
 from typing import Any
 
-from agent_fabric.domain.citations import urls_in_file
-from agent_fabric.domain.research import KEPT_BY_TOOLS
-from agent_fabric.domain.tools import ToolContext, ToolResult
+from agent_fabric.domain.evidence.citations import urls_in_file
+from agent_fabric.domain.evidence.research_tables import KEPT_BY_TOOLS
+from agent_fabric.domain.tools.specs import ToolContext, ToolResult
 from agent_fabric.infrastructure.tools.files import WriteFile, text_argument
 
 

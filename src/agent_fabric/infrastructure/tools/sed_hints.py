@@ -5,8 +5,8 @@ import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from agent_fabric.domain.commands.invocation import Invocation, UnparsableCommand
-from agent_fabric.domain.commands.wrappers import unwrap
+from agent_fabric.domain.policy.command_lines.invocation import Invocation, UnparsableCommand
+from agent_fabric.domain.policy.command_lines.wrappers import unwrap
 from agent_fabric.infrastructure.tools.edit import nearest_lines
 from agent_fabric.infrastructure.tools.workspace_diff import FileHeads
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 from agent_fabric.application.channels.notify_user import NotifyUser
 from agent_fabric.domain.channels.notices import Notice, NoticeKind
 from agent_fabric.domain.errors import FabricError
-from agent_fabric.domain.tools import Effect, ToolContext, ToolResult, ToolSpec, Trust, object_schema
+from agent_fabric.domain.tools.specs import Effect, ToolContext, ToolResult, ToolSpec, Trust, object_schema
 
 MAX_TEXT: Final = 100_000
 SEND_MESSAGE: Final = ToolSpec(

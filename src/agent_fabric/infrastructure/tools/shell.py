@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from agent_fabric.application.ports.sandbox import CommandOutcome, Sandbox
-from agent_fabric.domain.commands.grammar import parse_command
-from agent_fabric.domain.commands.invocation import Invocation, UnparsableCommand
-from agent_fabric.domain.commands.overwriting import overwritten_input
-from agent_fabric.domain.evidence import Assessment, Shown, assess, count_failed_tests, shown_by
-from agent_fabric.domain.proofs import ProofKind
-from agent_fabric.domain.python_tests import read_tests
-from agent_fabric.domain.tools import Effect, ToolContext, ToolResult, ToolSpec, object_schema
+from agent_fabric.domain.evidence.commands import Assessment, Shown, assess, count_failed_tests, shown_by
+from agent_fabric.domain.evidence.proofs import ProofKind
+from agent_fabric.domain.evidence.python_suites import read_tests
+from agent_fabric.domain.policy.command_lines.grammar import parse_command
+from agent_fabric.domain.policy.command_lines.invocation import Invocation, UnparsableCommand
+from agent_fabric.domain.policy.command_lines.overwriting import overwritten_input
+from agent_fabric.domain.tools.specs import Effect, ToolContext, ToolResult, ToolSpec, object_schema
 from agent_fabric.infrastructure.tools.failing_program import failing_program
 from agent_fabric.infrastructure.tools.failures import failures_in
 from agent_fabric.infrastructure.tools.files import text_argument

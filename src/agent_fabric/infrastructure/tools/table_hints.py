@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 
 from agent_fabric.application.ports.sandbox import Sandbox
-from agent_fabric.domain.commands.invocation import Invocation
+from agent_fabric.domain.policy.command_lines.invocation import Invocation
 from agent_fabric.infrastructure.tools.table_shape import is_table, read_table
 
 _MAX_COUNT_BYTES = 200

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from weakref import WeakValueDictionary
 
 from agent_fabric.application.ports.sandbox import Sandbox
+from agent_fabric.domain.evidence.research_tables import Row, table_rows, table_text
 from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.research import Row, table_rows, table_text
 
 MAX_TABLE_BYTES = 20_000_000
 

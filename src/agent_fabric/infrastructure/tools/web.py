@@ -10,13 +10,21 @@ from weakref import WeakValueDictionary
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.sources import Snapshots
 from agent_fabric.application.ports.web import PageFetcher, WebError, WebSearch
-from agent_fabric.domain.allowlists import refuse_domain
-from agent_fabric.domain.citations import SHORTEST_QUOTE, ReadPages, address_of
+from agent_fabric.domain.evidence.citations import SHORTEST_QUOTE, ReadPages, address_of
+from agent_fabric.domain.evidence.research_tables import moment, with_evidence, with_failure, with_hits, with_page
+from agent_fabric.domain.evidence.sources import Source
 from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.policy.allowlists import refuse_domain
 from agent_fabric.domain.policy.hosts import host_of
-from agent_fabric.domain.research import moment, with_evidence, with_failure, with_hits, with_page
-from agent_fabric.domain.sources import Source
-from agent_fabric.domain.tools import SEARCH_ENGINE, Effect, ToolContext, ToolResult, ToolSpec, Trust, object_schema
+from agent_fabric.domain.tools.specs import (
+    SEARCH_ENGINE,
+    Effect,
+    ToolContext,
+    ToolResult,
+    ToolSpec,
+    Trust,
+    object_schema,
+)
 from agent_fabric.infrastructure.tools.files import text_argument
 from agent_fabric.infrastructure.tools.tables import WorkspaceTable
 from agent_fabric.infrastructure.web.url_syntax import MAX_URL_CHARS, problem_with

@@ -8,8 +8,8 @@ from agent_fabric.application.ports.approvals import Answer, ApprovalCard, Appro
 from agent_fabric.application.ports.runs import HeldLog, HeldRun, RunRepository
 from agent_fabric.application.ports.wake_ups import INBOX, WakeUps
 from agent_fabric.domain.events import Event
+from agent_fabric.domain.identity.ownership import EVERYTHING, Viewer
 from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.ownership import EVERYTHING, Viewer
 from agent_fabric.domain.runs.task import RunStatus
 
 

@@ -6,7 +6,7 @@ import threading
 from enum import Enum
 from typing import Final, NamedTuple
 
-from agent_fabric.domain.injection.folding import capped
+from agent_fabric.domain.policy.injection.folding import capped
 from agent_fabric.infrastructure.web.charsets import decode, is_wide
 
 HTML: Final = "text/html"

@@ -7,11 +7,11 @@ import time
 from typing import TextIO
 
 from agent_fabric.application.ports.approvals import ApprovalCard, ApprovalStatus
-from agent_fabric.domain.approvals import Question, short_hash
-from agent_fabric.domain.call_text import MAX_LINE_CHARS, MAX_LINES, call_text, is_long, size_words
+from agent_fabric.domain.approvals.answers import Question, short_hash
+from agent_fabric.domain.approvals.call_text import MAX_LINE_CHARS, MAX_LINES, call_text, is_long, size_words
 from agent_fabric.domain.errors import ApprovalRefused
-from agent_fabric.domain.labels import paths_to_vouch_for
-from agent_fabric.domain.ownership import LOCAL_OWNER
+from agent_fabric.domain.identity.ownership import LOCAL_OWNER
+from agent_fabric.domain.policy.labels import paths_to_vouch_for
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.interfaces.approval_form import FormField, fields_of
 from agent_fabric.interfaces.cli.output import fitted, folded, plain, styled, terminal_columns

@@ -10,7 +10,7 @@ import typer
 
 from agent_fabric.application.ports.approvals import Answer, ApprovalCard
 from agent_fabric.bootstrap.records import this_person
-from agent_fabric.domain.approvals import Decision, Question, Reach
+from agent_fabric.domain.approvals.answers import Decision, Question, Reach
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.interfaces.approval_form import fields_of, filled_in

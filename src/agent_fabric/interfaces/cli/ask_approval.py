@@ -10,7 +10,7 @@ from typing import Any
 
 from agent_fabric.application.ports.approvals import Answer, ApprovalCard, ApprovalStatus
 from agent_fabric.bootstrap.records import this_person
-from agent_fabric.domain.approvals import Decision, Question, Reach
+from agent_fabric.domain.approvals.answers import Decision, Question, Reach
 from agent_fabric.domain.errors import ApprovalRefused, ApprovalSettled, InvalidInputs
 from agent_fabric.interfaces.approval_form import FormField, fields_of
 from agent_fabric.interfaces.cli.approval_card import described, is_folded, shown_card

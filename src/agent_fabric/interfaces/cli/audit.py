@@ -14,8 +14,8 @@ from agent_fabric.bootstrap.audit_heads import missing_record, send_head_once
 from agent_fabric.bootstrap.records import Records, open_records, owner_here
 from agent_fabric.bootstrap.secrets import open_secrets
 from agent_fabric.bootstrap.store_place import has_store
-from agent_fabric.domain.acts import Act, Deed
-from agent_fabric.domain.audit import OUTSIDE, AuditEntry, audit_of, tells_audit
+from agent_fabric.domain.audit.acts import Act, Deed
+from agent_fabric.domain.audit.chain import OUTSIDE, AuditEntry, audit_of, tells_audit
 from agent_fabric.domain.errors import FabricError, Forbidden, RunKeyMissing
 from agent_fabric.domain.events import Event, problem_of
 from agent_fabric.domain.plural import counted

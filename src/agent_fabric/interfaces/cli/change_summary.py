@@ -5,8 +5,8 @@ from collections.abc import Callable
 from typing import Final
 
 from agent_fabric.application.runs.diff_run import RunDiff
-from agent_fabric.domain.changes import FileChange
-from agent_fabric.domain.unified_diff import FileDiff, quoted
+from agent_fabric.domain.runs.changes import FileChange
+from agent_fabric.domain.runs.unified_diff import FileDiff, quoted
 from agent_fabric.interfaces.cli.foreground import NOTHING
 from agent_fabric.interfaces.cli.output import styled
 

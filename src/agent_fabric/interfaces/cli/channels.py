@@ -14,7 +14,7 @@ from agent_fabric.application.ports.channels import ChannelState, ChannelStatus
 from agent_fabric.application.ports.storage import Storage
 from agent_fabric.bootstrap.records import open_records, owner_here
 from agent_fabric.bootstrap.running_server import running_server
-from agent_fabric.domain.acts import moment_words
+from agent_fabric.domain.audit.acts import moment_words
 from agent_fabric.domain.channels.addresses import PLATFORMS
 from agent_fabric.domain.channels.deliveries import DeliveryStatus
 from agent_fabric.infrastructure.clock import SystemClock

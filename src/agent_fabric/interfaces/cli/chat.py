@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from agent_fabric.domain.chat import MAX_MESSAGE_CHARS, STOPPED, Session, answer_id
+from agent_fabric.domain.chat.sessions import MAX_MESSAGE_CHARS, STOPPED, Session, answer_id
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.interfaces.cli.ask_approval import is_interactive

@@ -5,10 +5,10 @@ import sys
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
-from agent_fabric.domain.chat import QUEUED, ChatMessage, Session
+from agent_fabric.domain.chat.sessions import QUEUED, ChatMessage, Session
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.unified_diff import quoted
+from agent_fabric.domain.runs.unified_diff import quoted
 from agent_fabric.interfaces.cli.ask_approval import ask_person, is_interactive
 from agent_fabric.interfaces.cli.chat_record import (
     LAST_SEQ,

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from agent_fabric.domain.chat import QUEUED, STOPPED, ChatMessage, Session, answer_id
+from agent_fabric.domain.chat.sessions import QUEUED, STOPPED, ChatMessage, Session, answer_id
 from agent_fabric.domain.errors import FabricError, InvalidInputs
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunResult, RunStatus

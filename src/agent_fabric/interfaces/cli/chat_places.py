@@ -15,7 +15,7 @@ from agent_fabric.bootstrap.chat import Chat, open_chat
 from agent_fabric.bootstrap.local import LocalFabric
 from agent_fabric.bootstrap.records import owner_here
 from agent_fabric.config.loader import Loaded
-from agent_fabric.domain.chat import ChatMessage, Session, question_id
+from agent_fabric.domain.chat.sessions import ChatMessage, Session, question_id
 from agent_fabric.domain.errors import (
     FabricError,
     MessageNotFound,
@@ -25,8 +25,8 @@ from agent_fabric.domain.errors import (
     RunUndrivable,
     SessionNotFound,
 )
+from agent_fabric.domain.identity.ownership import LOCAL_OWNER
 from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.ownership import LOCAL_OWNER
 from agent_fabric.domain.runs.state import result_of
 from agent_fabric.domain.runs.task import RunResult, RunStatus
 from agent_fabric.interfaces.cli.chat_view import ChatView

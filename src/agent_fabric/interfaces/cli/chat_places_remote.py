@@ -8,7 +8,7 @@ from agent_fabric.application.chat.verify_session import VerifiedSession
 from agent_fabric.application.ports.approvals import Answer, ApprovalCard
 from agent_fabric.application.ports.llm import ProgressText
 from agent_fabric.client import Delta, FabricClient, Notice
-from agent_fabric.domain.chat import ChatMessage, Session, question_id
+from agent_fabric.domain.chat.sessions import ChatMessage, Session, question_id
 from agent_fabric.domain.errors import MessageNotFound, MessageSent, RunNotFound, SessionNotFound
 from agent_fabric.domain.events import Event, RunWaited
 from agent_fabric.domain.ids import RunId

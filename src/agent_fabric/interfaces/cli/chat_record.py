@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from agent_fabric.application.chat.verify_session import VerifiedSession
-from agent_fabric.domain.chat import ChatMessage
+from agent_fabric.domain.chat.sessions import ChatMessage
 from agent_fabric.domain.events import Event
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.plural import counted

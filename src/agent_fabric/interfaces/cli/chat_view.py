@@ -4,7 +4,7 @@ import sys
 from collections.abc import Sequence
 from typing import TextIO
 
-from agent_fabric.domain.approval_events import ApprovalRequested
+from agent_fabric.domain.approvals.events import ApprovalRequested
 from agent_fabric.domain.events import (
     Event,
     ModelAnswered,

@@ -7,10 +7,10 @@ from typing import Annotated
 import typer
 
 from agent_fabric.application.runs.diff_run import RunDiff
-from agent_fabric.domain.changes import REBUILDABLE, FileChange
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.plural import counted
-from agent_fabric.domain.unified_diff import FileDiff, quoted
+from agent_fabric.domain.runs.changes import REBUILDABLE, FileChange
+from agent_fabric.domain.runs.unified_diff import FileDiff, quoted
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED
 from agent_fabric.interfaces.cli.options import AsJson, Last, RunIdArgument, Workspace

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from agent_fabric.client.errors import ServerTimedOut, ServerUnreachable
-from agent_fabric.domain.approvals import Question
+from agent_fabric.domain.approvals.answers import Question
 from agent_fabric.domain.errors import Interrupted, StoreUnavailable
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.effects import Outcome

@@ -16,7 +16,7 @@ from agent_fabric.domain.definitions.problems import did_you_mean
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.evals.definition import MAX_AT_ONCE, MAX_REPEATS, EvalDefinition
 from agent_fabric.domain.evals.summary import Eval, EvalSummary
-from agent_fabric.domain.ownership import LOCAL_OWNER
+from agent_fabric.domain.identity.ownership import LOCAL_OWNER
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.infrastructure.evals.eval_files import read_eval
 from agent_fabric.interfaces.cli.eval_add import add

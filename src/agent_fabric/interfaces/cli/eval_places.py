@@ -11,7 +11,7 @@ from agent_fabric.bootstrap.records import Records, this_person
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.evals.comparison import Comparison
 from agent_fabric.domain.evals.summary import EvalSummary, compare_evals
-from agent_fabric.domain.ownership import LOCAL_OWNER
+from agent_fabric.domain.identity.ownership import LOCAL_OWNER
 from agent_fabric.interfaces.cli.place import RunAccess
 from agent_fabric.interfaces.cli.place_local import LocalRuns
 from agent_fabric.wire.evals import eval_from

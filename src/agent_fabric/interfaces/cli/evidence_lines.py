@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from typing import TextIO
 
-from agent_fabric.domain.packs import CHANGED, texts_under
+from agent_fabric.domain.evidence.proofs import UNPROVEN, UNVERIFIED, Proof, ProofKind
+from agent_fabric.domain.packs.contents import CHANGED, texts_under
 from agent_fabric.domain.plural import counted
-from agent_fabric.domain.proofs import UNPROVEN, UNVERIFIED, Proof, ProofKind
 from agent_fabric.domain.runs.task import RunResult
 from agent_fabric.interfaces.cli.output import plain, plain_lines, styled
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from agent_fabric.client.errors import ServerUnreachable
-from agent_fabric.domain.acts import moment_words
+from agent_fabric.domain.audit.acts import moment_words
 from agent_fabric.interfaces.cli.durations import seconds_in
 from agent_fabric.interfaces.cli.hub import at_server, has_hub
 from agent_fabric.interfaces.cli.invocation import new_app

@@ -10,10 +10,10 @@ from agent_fabric.application.ports.llm import ProgressText
 from agent_fabric.client import Delta, FabricClient, Notice
 from agent_fabric.domain.errors import FabricError, RunNotFound
 from agent_fabric.domain.events import Event, RunWaited
-from agent_fabric.domain.identity import SCOPES_OF, Scope, widened
+from agent_fabric.domain.identity.principals import SCOPES_OF, Scope, widened
 from agent_fabric.domain.ids import LaneId, RunId
 from agent_fabric.domain.runs.task import RunResult, RunStatus
-from agent_fabric.domain.workflow_events import ChildFinished, StepFinished, StepStarted
+from agent_fabric.domain.workflows.events import ChildFinished, StepFinished, StepStarted
 from agent_fabric.infrastructure.run_processes import acting_run
 from agent_fabric.interfaces.cli.foreground import Job, OnCreated, Ready
 from agent_fabric.interfaces.cli.place_remote import ServerRuns

@@ -14,9 +14,9 @@ from agent_fabric.bootstrap.identity import Identity, open_identity
 from agent_fabric.bootstrap.records import open_records
 from agent_fabric.bootstrap.secrets import open_secrets
 from agent_fabric.bootstrap.shared_runs import HINT, PROBLEM, is_to_be_said
-from agent_fabric.domain.accounts import LONGEST_PASSWORD, password_for
 from agent_fabric.domain.errors import ConfigError
-from agent_fabric.domain.identity import AnyScope, Scope, scope_from
+from agent_fabric.domain.identity.accounts import LONGEST_PASSWORD, password_for
+from agent_fabric.domain.identity.principals import AnyScope, Scope, scope_from
 from agent_fabric.interfaces.cli.options import configuration, fabric_root
 from agent_fabric.interfaces.cli.output import plain, print_warning
 from agent_fabric.interfaces.cli.place import server_of, with_client

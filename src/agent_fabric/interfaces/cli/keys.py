@@ -8,7 +8,7 @@ import typer
 
 from agent_fabric.bootstrap.identity import Identity
 from agent_fabric.bootstrap.records import owner_here
-from agent_fabric.domain.identity import Scope
+from agent_fabric.domain.identity.principals import Scope
 from agent_fabric.interfaces.cli.durations import seconds_in
 from agent_fabric.interfaces.cli.identity_options import Scopes, at_identity, read_scopes, warn_of_shared_runs
 from agent_fabric.interfaces.cli.invocation import new_app

@@ -9,8 +9,8 @@ import typer
 
 from agent_fabric.client.credentials import server_address
 from agent_fabric.client.logins import Logins
-from agent_fabric.domain.addresses import is_local_url
 from agent_fabric.domain.errors import ConfigError
+from agent_fabric.domain.models.addresses import is_local_url
 from agent_fabric.interfaces.cli.identity_options import PasswordStdin, read_password
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED

@@ -13,10 +13,10 @@ from agent_fabric.bootstrap.memory import ingestion_task, open_memory
 from agent_fabric.bootstrap.workflows import open_workflows
 from agent_fabric.domain.errors import ConfigError, DocumentUnreadable
 from agent_fabric.domain.events import Event, ToolReturned
+from agent_fabric.domain.identity.ownership import LOCAL_OWNER, Viewer
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.memory.ingested import outcome_of
 from agent_fabric.domain.memory.ingestion import ADD_FILE, ADD_PAGE, MAX_SOURCES
-from agent_fabric.domain.ownership import LOCAL_OWNER, Viewer
 from agent_fabric.domain.plural import counted
 from agent_fabric.infrastructure.memory.folder_files import files_in
 from agent_fabric.infrastructure.memory.local_documents import read_local_document

@@ -11,10 +11,10 @@ from agent_fabric.application.ports.memory import DocumentQuery, FactQuery, NewD
 from agent_fabric.bootstrap.memory import Memory, open_memory
 from agent_fabric.bootstrap.records import open_records, this_person
 from agent_fabric.domain.errors import ConfigError
+from agent_fabric.domain.identity.ownership import LOCAL_OWNER, Viewer, Visibility
 from agent_fabric.domain.memory.documents import UNENCRYPTED, Document
 from agent_fabric.domain.memory.facts import FactKind, FactStatus
 from agent_fabric.domain.memory.markdown import export_facts
-from agent_fabric.domain.ownership import LOCAL_OWNER, Viewer, Visibility
 from agent_fabric.infrastructure.memory.local_documents import read_local_document
 from agent_fabric.infrastructure.run_processes import acting_run
 from agent_fabric.interfaces.cli.options import configuration, fabric_root

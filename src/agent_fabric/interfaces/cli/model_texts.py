@@ -5,7 +5,7 @@ from typing import TextIO
 
 from agent_fabric.application.models.list_models import ModelAvailability
 from agent_fabric.application.ports.models import Stored
-from agent_fabric.domain.messages import ToolDialect
+from agent_fabric.domain.models.messages import ToolDialect
 from agent_fabric.interfaces.cli.output import for_this_installation, plain, styled
 from agent_fabric.wire.shape import Json
 

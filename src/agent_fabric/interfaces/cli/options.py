@@ -10,7 +10,7 @@ import typer
 from agent_fabric.bootstrap.store_place import has_store
 from agent_fabric.config.constants import POOL_PATTERN
 from agent_fabric.domain.errors import ApprovalRefused, ConfigError, RunNotFound
-from agent_fabric.domain.ownership import Visibility
+from agent_fabric.domain.identity.ownership import Visibility
 from agent_fabric.infrastructure.audit_key_file import audit_key
 from agent_fabric.infrastructure.runlog.folder_trust import require_made_locally, require_ours
 from agent_fabric.infrastructure.runlog.layout import find_root

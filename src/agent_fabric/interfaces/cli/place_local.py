@@ -14,8 +14,8 @@ from agent_fabric.application.ports.approvals import Answer
 from agent_fabric.application.ports.runs import RunQuery, RunRecord
 from agent_fabric.bootstrap.records import Records, open_records, owner_here, this_person
 from agent_fabric.domain.events import Event, RunCreated
+from agent_fabric.domain.identity.ownership import LOCAL_OWNER
 from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.ownership import LOCAL_OWNER
 from agent_fabric.domain.runs.consequences import consequences
 from agent_fabric.domain.runs.task import RunResult, RunStatus
 from agent_fabric.infrastructure.audit_key_file import audit_key
@@ -29,9 +29,9 @@ if TYPE_CHECKING:  # few commands need these
     from agent_fabric.application.runs.search_runs import OnProgress
     from agent_fabric.application.runs.undo_run import Undone
     from agent_fabric.application.runs.verify_run import Verification
-    from agent_fabric.domain.changes import FileChange
+    from agent_fabric.domain.runs.changes import FileChange
     from agent_fabric.domain.runs.files import RunFileList
-    from agent_fabric.domain.unified_diff import FileDiff
+    from agent_fabric.domain.runs.unified_diff import FileDiff
 
 PIECE_BYTES = 256 * 1024
 PAGE = 200
@@ -117,7 +117,7 @@ class LocalRuns:
 
     async def diff(self, run_id: RunId) -> "tuple[RunDiff, Callable[[FileChange], FileDiff]]":
         from agent_fabric.bootstrap.changes import diff_run  # noqa: PLC0415 - one command needs it
-        from agent_fabric.domain.unified_diff import file_diff  # noqa: PLC0415 - as above
+        from agent_fabric.domain.runs.unified_diff import file_diff  # noqa: PLC0415 - as above
 
         compare = diff_run(self.records)
         found = await compare(run_id)

@@ -12,11 +12,11 @@ from agent_fabric.application.ports.runs import RunRecord
 from agent_fabric.application.runs.diff_run import RunDiff
 from agent_fabric.application.runs.search_runs import OnProgress
 from agent_fabric.client import FabricClient
-from agent_fabric.domain.changes import FileChange
 from agent_fabric.domain.events import Event
 from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.runs.changes import FileChange
 from agent_fabric.domain.runs.task import RunResult, RunStatus
-from agent_fabric.domain.unified_diff import FileDiff
+from agent_fabric.domain.runs.unified_diff import FileDiff
 from agent_fabric.infrastructure.run_processes import acting_run
 from agent_fabric.infrastructure.runlog.layout import Layout
 from agent_fabric.interfaces.cli.place import Answered

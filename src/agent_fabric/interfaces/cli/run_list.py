@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import TextIO
 
 from agent_fabric.application.ports.runs import RunRecord
-from agent_fabric.domain.conversation import newest_words
-from agent_fabric.domain.ownership import LOCAL_OWNER, Visibility
+from agent_fabric.domain.chat.conversation import newest_words
+from agent_fabric.domain.identity.ownership import LOCAL_OWNER, Visibility
 from agent_fabric.domain.runs.effects import Outcome
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.interfaces.cli.output import fitted, one_line, plain, shortened, styled

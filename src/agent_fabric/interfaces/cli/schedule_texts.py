@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
-from agent_fabric.domain.acts import moment_words
+from agent_fabric.domain.audit.acts import moment_words
 from agent_fabric.domain.automation.schedule import shown_interval
 from agent_fabric.domain.automation.why import asked_time
 from agent_fabric.domain.errors import ConfigError

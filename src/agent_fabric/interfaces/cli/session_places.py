@@ -7,9 +7,9 @@ from agent_fabric.application.chat.manage_sessions import ManageSessions
 from agent_fabric.application.ports.chat import FoundMessage, SessionQuery
 from agent_fabric.bootstrap.chat_reading import export_session, find_session, manage_sessions
 from agent_fabric.bootstrap.records import Records, owner_here
-from agent_fabric.domain.chat import ChatMessage, Session
+from agent_fabric.domain.chat.sessions import ChatMessage, Session
 from agent_fabric.domain.errors import SessionNotFound
-from agent_fabric.domain.ownership import LOCAL_OWNER
+from agent_fabric.domain.identity.ownership import LOCAL_OWNER
 from agent_fabric.interfaces.cli.options import configuration
 from agent_fabric.interfaces.cli.place import RunAccess
 from agent_fabric.interfaces.cli.place_local import LocalRuns

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from agent_fabric.application.ports.chat import FoundMessage
 from agent_fabric.client import FabricClient
-from agent_fabric.domain.chat import ChatMessage, Session
+from agent_fabric.domain.chat.sessions import ChatMessage, Session
 from agent_fabric.domain.errors import SessionNotFound
 
 PAGE = 500

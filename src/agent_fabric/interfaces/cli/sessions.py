@@ -8,10 +8,10 @@ from typing import Annotated
 import typer
 
 from agent_fabric.application.ports.chat import FoundMessage
-from agent_fabric.domain.chat import COMPLETED as ANSWERED
-from agent_fabric.domain.chat import ChatMessage, Session
+from agent_fabric.domain.chat.sessions import COMPLETED as ANSWERED
+from agent_fabric.domain.chat.sessions import ChatMessage, Session
 from agent_fabric.domain.errors import ConfigError
-from agent_fabric.domain.ownership import Visibility
+from agent_fabric.domain.identity.ownership import Visibility
 from agent_fabric.interfaces.cli.exports import write_export
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED

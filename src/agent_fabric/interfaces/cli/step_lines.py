@@ -6,7 +6,7 @@ from typing import Any, TextIO
 
 from agent_fabric.domain.events import Event, RunCreated, ToolCalled
 from agent_fabric.domain.ids import LaneId, RunId
-from agent_fabric.domain.workflow_events import (
+from agent_fabric.domain.workflows.events import (
     SignalReceived,
     StepFinished,
     StepRetried,

@@ -7,10 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from typing import Any, Final
 
-from agent_fabric.domain.approval_events import ApprovalDecided, ApprovalRequested
-from agent_fabric.domain.approvals import Reach
-from agent_fabric.domain.budget_events import BudgetExhausted
-from agent_fabric.domain.context_events import ContextCompacted, ContextTruncated
+from agent_fabric.domain.approvals.answers import Reach
+from agent_fabric.domain.approvals.events import ApprovalDecided, ApprovalRequested
 from agent_fabric.domain.events import (
     Body,
     Event,
@@ -32,14 +30,17 @@ from agent_fabric.domain.events import (
     ToolReturned,
     UnknownEvent,
 )
+from agent_fabric.domain.identity.ownership import Visibility
 from agent_fabric.domain.ids import CallId, LaneId, RunId
-from agent_fabric.domain.model_events import CloudFallbackUsed
-from agent_fabric.domain.ownership import Visibility
+from agent_fabric.domain.models.events import CloudFallbackUsed
 from agent_fabric.domain.plural import counted
+from agent_fabric.domain.runs.budget_events import BudgetExhausted
+from agent_fabric.domain.runs.context_events import ContextCompacted, ContextTruncated
 from agent_fabric.domain.runs.task import root_of
-from agent_fabric.domain.task_force_events import PackFailed
-from agent_fabric.domain.tools import FINISH_TASK
-from agent_fabric.domain.workflow_events import (
+from agent_fabric.domain.runs.task_force_events import PackFailed
+from agent_fabric.domain.runs.workspace_events import WorkspaceCompared, WorkspaceSaved
+from agent_fabric.domain.tools.specs import FINISH_TASK
+from agent_fabric.domain.workflows.events import (
     ChildFinished,
     SignalReceived,
     StepFinished,
@@ -48,7 +49,6 @@ from agent_fabric.domain.workflow_events import (
     StepStatus,
     StepWaited,
 )
-from agent_fabric.domain.workspace_events import WorkspaceCompared, WorkspaceSaved
 from agent_fabric.interfaces.cli.durations import moment
 from agent_fabric.interfaces.cli.effect_texts import warning_lines
 from agent_fabric.interfaces.cli.output import paint, plain

@@ -6,8 +6,8 @@ from typing import Annotated
 import typer
 
 from agent_fabric.application.runs.undo_run import Undone
-from agent_fabric.domain.undo import UndoStep
-from agent_fabric.domain.unified_diff import quoted
+from agent_fabric.domain.runs.undo import UndoStep
+from agent_fabric.domain.runs.unified_diff import quoted
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
 from agent_fabric.interfaces.cli.options import AsJson, Last, RunIdArgument, Workspace

@@ -8,9 +8,9 @@ import typer
 
 from agent_fabric.bootstrap.identity import Identity
 from agent_fabric.bootstrap.records import owner_here
-from agent_fabric.domain.accounts import user_name
 from agent_fabric.domain.errors import ConfigError, NameTaken
-from agent_fabric.domain.identity import SCOPES_OF, AnyScope, Role, Scope, scope_from
+from agent_fabric.domain.identity.accounts import user_name
+from agent_fabric.domain.identity.principals import SCOPES_OF, AnyScope, Role, Scope, scope_from
 from agent_fabric.interfaces.cli.identity_options import (
     PasswordStdin,
     Scopes,

@@ -7,9 +7,8 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import TextIO
 
 from agent_fabric.application.ports.llm import ProgressText
-from agent_fabric.domain.approval_events import ApprovalDecided, ApprovalRequested
-from agent_fabric.domain.approvals import Question
-from agent_fabric.domain.context_events import ContextCompacted, ContextTruncated
+from agent_fabric.domain.approvals.answers import Question
+from agent_fabric.domain.approvals.events import ApprovalDecided, ApprovalRequested
 from agent_fabric.domain.events import (
     Event,
     GuidanceGiven,
@@ -25,18 +24,20 @@ from agent_fabric.domain.events import (
     ToolErred,
     ToolReturned,
 )
+from agent_fabric.domain.evidence.proofs import UNPROVEN, UNVERIFIED
 from agent_fabric.domain.ids import CallId, LaneId, RunId
-from agent_fabric.domain.model_events import CloudFallbackUsed, ToolCallRecovered
-from agent_fabric.domain.packs import CHANGED, CHECKED
+from agent_fabric.domain.models.events import CloudFallbackUsed, ToolCallRecovered
+from agent_fabric.domain.packs.contents import CHANGED, CHECKED
+from agent_fabric.domain.packs.recruitment import RoutingMethod
 from agent_fabric.domain.plural import counted
 from agent_fabric.domain.policy.profiles import OPEN_BANNER, Profile
-from agent_fabric.domain.proofs import UNPROVEN, UNVERIFIED
-from agent_fabric.domain.recruitment import RoutingMethod
+from agent_fabric.domain.runs.context_events import ContextCompacted, ContextTruncated
 from agent_fabric.domain.runs.finish import COLLISIONS, FAILED, NOT_YET, PROPOSED, SPECIALISTS
 from agent_fabric.domain.runs.task import RunResult, RunStatus
-from agent_fabric.domain.task_force_events import PackFailed
-from agent_fabric.domain.tools import FINISH_TASK
-from agent_fabric.domain.workflow_events import (
+from agent_fabric.domain.runs.task_force_events import PackFailed
+from agent_fabric.domain.runs.workspace_events import WorkspaceCompared, WorkspaceSaved
+from agent_fabric.domain.tools.specs import FINISH_TASK
+from agent_fabric.domain.workflows.events import (
     ChildFinished,
     SignalReceived,
     StepFinished,
@@ -45,7 +46,6 @@ from agent_fabric.domain.workflow_events import (
     StepWaited,
     TimerFired,
 )
-from agent_fabric.domain.workspace_events import WorkspaceCompared, WorkspaceSaved
 from agent_fabric.interfaces.cli.approval_card import going_on, how_to_answer, step_asking
 from agent_fabric.interfaces.cli.call_remarks import call_remarks
 from agent_fabric.interfaces.cli.effect_texts import effect_texts, warning_lines

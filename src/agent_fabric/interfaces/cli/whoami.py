@@ -5,7 +5,7 @@ import time
 from typing import TYPE_CHECKING
 
 from agent_fabric.bootstrap.records import owner_here
-from agent_fabric.domain.identity import Kind, Principal
+from agent_fabric.domain.identity.principals import Kind, Principal
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED
 from agent_fabric.interfaces.cli.options import AsJson, Workspace, fabric_root

@@ -6,7 +6,7 @@ from typing import Any
 from agent_fabric.domain.ids import LaneId, RunId
 from agent_fabric.domain.runs.evolve import fold
 from agent_fabric.domain.runs.task import RunResult, RunStatus
-from agent_fabric.domain.workflow_events import StepFinished
+from agent_fabric.domain.workflows.events import StepFinished
 from agent_fabric.interfaces.cli.foreground import Job, OnCreated
 from agent_fabric.interfaces.cli.foreground_remote import RemoteForeground, remote_job
 from agent_fabric.interfaces.cli.inputs import typed_inputs

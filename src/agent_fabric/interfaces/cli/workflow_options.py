@@ -10,7 +10,7 @@ import typer
 
 from agent_fabric.bootstrap.workflows import Workflows
 from agent_fabric.domain.errors import InvalidInputs
-from agent_fabric.domain.json_schema import too_deep
+from agent_fabric.domain.tools.json_schema import too_deep
 from agent_fabric.infrastructure.workflows.definition_files import SUFFIXES, WorkflowFile
 from agent_fabric.interfaces.cli.inputs import MAX_BYTES
 

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
-from agent_fabric.domain.chat import MAX_MESSAGE_CHARS
+from agent_fabric.domain.chat.sessions import MAX_MESSAGE_CHARS
 from agent_fabric.interfaces.http.bodies import RequestBody
 
 _Name = Annotated[str, StringConstraints(max_length=1_000)]

@@ -20,7 +20,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agent_fabric.application.ports.idempotency import Claim, IdempotencyStore, KeptAnswer
 from agent_fabric.domain.errors import FabricError, RepeatMismatch, RepeatNotKept
-from agent_fabric.domain.identity import Principal
+from agent_fabric.domain.identity.principals import Principal
 from agent_fabric.interfaces.http.errors import problem, refusal
 
 HEADER: Final = b"idempotency-key"

@@ -6,8 +6,8 @@ from pydantic import Field, SecretStr, StringConstraints
 
 from agent_fabric.application.identity.issue_token import LONGEST_LIFETIME_S, LONGEST_REFRESH_TOKEN
 from agent_fabric.application.identity.manage_api_keys import LASTS_S, LONGEST_S
-from agent_fabric.domain.accounts import LONGEST_PASSWORD, SHORTEST_PASSWORD
-from agent_fabric.domain.identity import SCOPE_PATTERN, TOOLS_PREFIX, Role, Scope
+from agent_fabric.domain.identity.accounts import LONGEST_PASSWORD, SHORTEST_PASSWORD
+from agent_fabric.domain.identity.principals import SCOPE_PATTERN, TOOLS_PREFIX, Role, Scope
 from agent_fabric.interfaces.http.bodies import RequestBody
 
 UserName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9._@-]{0,63}$")]

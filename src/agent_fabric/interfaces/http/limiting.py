@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from agent_fabric.application.ports.limits import QuotaState, Rate
 from agent_fabric.bootstrap.limits import Limits
 from agent_fabric.domain.errors import TooManyRequests
-from agent_fabric.domain.identity import Principal
+from agent_fabric.domain.identity.principals import Principal
 from agent_fabric.domain.plural import counted
 from agent_fabric.infrastructure.json_codec import load_json
 from agent_fabric.interfaces.http.addresses import Addresses

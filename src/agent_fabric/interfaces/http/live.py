@@ -14,10 +14,10 @@ from typing import NamedTuple
 
 from agent_fabric.application.ports.llm import ProgressText
 from agent_fabric.application.ports.runs import RunReader
-from agent_fabric.domain.approval_events import ApprovalDecided, ApprovalRequested
-from agent_fabric.domain.event_versions import version_of
+from agent_fabric.domain.approvals.events import ApprovalDecided, ApprovalRequested
 from agent_fabric.domain.events import Event, RunCancelled, RunCompleted, RunCreated, RunFailed, UnknownEvent
 from agent_fabric.domain.ids import LaneId, RunId
+from agent_fabric.domain.runs.event_versions import version_of
 from agent_fabric.domain.runs.task import Profile, RunResult
 from agent_fabric.infrastructure.json_codec import dump_json
 from agent_fabric.infrastructure.runlog.lines import encoded_line, line_of

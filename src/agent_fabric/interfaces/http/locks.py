@@ -10,8 +10,8 @@ from starlette.routing import Match, compile_path
 from starlette.types import Receive, Scope, Send
 
 from agent_fabric.domain.errors import Forbidden
-from agent_fabric.domain.identity import Kind, Principal
-from agent_fabric.domain.identity import Scope as Right
+from agent_fabric.domain.identity.principals import Kind, Principal
+from agent_fabric.domain.identity.principals import Scope as Right
 from agent_fabric.infrastructure.run_processes import UNKNOWN, run_at_other_end
 
 PUBLIC: Final = "public"

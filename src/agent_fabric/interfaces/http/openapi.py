@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 from starlette.responses import Response
 
-from agent_fabric.domain.identity import Scope
+from agent_fabric.domain.identity.principals import Scope
 from agent_fabric.interfaces.http.errors import PROBLEM_TYPE
 from agent_fabric.interfaces.http.gate import CANONICAL_PREFIX, SEEDS
 from agent_fabric.interfaces.http.locks import PUBLIC, needs

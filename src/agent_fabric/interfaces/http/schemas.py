@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from agent_fabric.config.constants import MAX_PROMPT_CHARS, POOL_PATTERN
-from agent_fabric.domain.secrets import SHORTEST_NAMED
+from agent_fabric.domain.secrets.references import SHORTEST_NAMED
 from agent_fabric.infrastructure.secrets.encrypted_file import MAX_BYTES
 from agent_fabric.interfaces.http.bodies import WHOLE, RequestBody
 

@@ -22,7 +22,7 @@ from fastapi import FastAPI
 from agent_fabric.bootstrap.server import ServerFabric, build_server
 from agent_fabric.config.loader import Loaded
 from agent_fabric.config.schema.server import ServerConfig
-from agent_fabric.domain.cluster import Role
+from agent_fabric.domain.cluster.roles import Role
 from agent_fabric.domain.errors import ConfigError, StoreUnavailable
 from agent_fabric.interfaces.http.access_log import AccessLog
 from agent_fabric.interfaces.http.app import create_app

@@ -11,9 +11,9 @@ from agent_fabric.application.runs.dispatch_runs import Drive
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.errors import FabricError, RunHeld, RunNotFound
 from agent_fabric.domain.events import Body
-from agent_fabric.domain.identity import Kind, Principal, known_scopes, narrow_scopes
+from agent_fabric.domain.identity.ownership import Visibility, owner_of
+from agent_fabric.domain.identity.principals import Kind, Principal, known_scopes, narrow_scopes
 from agent_fabric.domain.ids import LaneId, RunId
-from agent_fabric.domain.ownership import Visibility, owner_of
 from agent_fabric.domain.runs.task import RunResult, Task
 from agent_fabric.interfaces.http.locks import who_asks
 from agent_fabric.interfaces.http.views import look_at

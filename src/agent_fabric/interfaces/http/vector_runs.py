@@ -13,7 +13,7 @@ from functools import partial
 from agent_fabric.application.runs.dispatch_runs import Drive
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.errors import FabricError
-from agent_fabric.domain.identity import Principal
+from agent_fabric.domain.identity.principals import Principal
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunResult, Task
 

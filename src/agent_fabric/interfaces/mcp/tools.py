@@ -18,10 +18,10 @@ from pydantic import Field
 from agent_fabric import __version__
 from agent_fabric.client.fabric_client import FabricClient
 from agent_fabric.client.tasks import TaskRequest
-from agent_fabric.domain.approvals import Decision
+from agent_fabric.domain.approvals.answers import Decision
 from agent_fabric.domain.errors import FabricError
 from agent_fabric.domain.events import Event
-from agent_fabric.domain.identity import RUN_META
+from agent_fabric.domain.identity.principals import RUN_META
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunResult
 from agent_fabric.interfaces.mcp.views import ended, event_words, happened, listed

@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 
 from agent_fabric.application.ports.runs import APPROVAL
-from agent_fabric.domain.approval_events import ApprovalDecided, ApprovalRequested
-from agent_fabric.domain.approvals import Decision, OnDoubt, Question, Reach
+from agent_fabric.domain.approvals.answers import Decision, OnDoubt, Question, Reach
+from agent_fabric.domain.approvals.events import ApprovalDecided, ApprovalRequested
 from agent_fabric.domain.events import Body, RunCreated, RunWaited, ToolCalled, ToolErred
 from agent_fabric.domain.ids import LaneId, RunId
-from agent_fabric.domain.messages import Role
+from agent_fabric.domain.models.messages import Role
 from agent_fabric.domain.runs.evolve import fold
 from agent_fabric.domain.runs.task import RunResult, RunStatus, TaskForceMode
-from agent_fabric.domain.secrets import KnownSecrets
-from agent_fabric.domain.tools import Effect, ToolContext, ToolResult
+from agent_fabric.domain.secrets.references import KnownSecrets
+from agent_fabric.domain.tools.specs import Effect, ToolContext, ToolResult
 from agent_fabric.infrastructure.packs.base import BaseSpecialistPack
 from agent_fabric.infrastructure.packs.tool_defs import make_finish_tool_def, make_tool_def
 from agent_fabric.testing.fakes import MemoryRuns, PermissivePolicy

@@ -12,7 +12,7 @@ from agent_fabric.application.runs.cancel_run import CancelRun
 from agent_fabric.domain.automation.schedule import Schedule
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.events import Event
-from agent_fabric.domain.identity import Kind, Principal, Scope, widened
+from agent_fabric.domain.identity.principals import Kind, Principal, Scope, widened
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import Budget, Profile, RunStatus, Task
 from agent_fabric.infrastructure.automation.cronsim_walls import read_cron

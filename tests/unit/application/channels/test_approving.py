@@ -7,11 +7,11 @@ import pytest
 from agent_fabric.application.channels.answer_press import NOT_YOURS
 from agent_fabric.application.channels.manage_deliveries import ManageDeliveries
 from agent_fabric.application.ports.approvals import Answer, ApprovalStatus
-from agent_fabric.domain.approvals import Decision
+from agent_fabric.domain.approvals.answers import Decision
 from agent_fabric.domain.channels.addresses import Place
 from agent_fabric.domain.channels.deliveries import AnswerLost, DeliveryStatus, PartKind, Throttled
 from agent_fabric.domain.errors import InvalidInputs
-from agent_fabric.domain.identity import Role
+from agent_fabric.domain.identity.principals import Role
 from agent_fabric.domain.policy.calls import argument_hash
 from long_calls import PLACES, script
 from unit.application.channels.test_talking import ROOT

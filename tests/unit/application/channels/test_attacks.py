@@ -22,14 +22,14 @@ from dataclasses import replace
 import pytest
 
 from agent_fabric.application.ports.approvals import ApprovalStatus
-from agent_fabric.domain.accounts import User
-from agent_fabric.domain.acts import Deed
-from agent_fabric.domain.approvals import Question
+from agent_fabric.domain.approvals.answers import Question
+from agent_fabric.domain.audit.acts import Deed
 from agent_fabric.domain.channels.addresses import Place, Sender
 from agent_fabric.domain.channels.cards import CallShown, decided_text, make_card
 from agent_fabric.domain.channels.inbound import ButtonPress
 from agent_fabric.domain.channels.rendering import DISCORD, SLACK, TELEGRAM, WHATSAPP, Rendering
-from agent_fabric.domain.identity import Role
+from agent_fabric.domain.identity.accounts import User
+from agent_fabric.domain.identity.principals import Role
 from unit.application.channels.world import GROUP, World
 
 ID, OTHER = "abcd1234abcd", "abcd1234abce"

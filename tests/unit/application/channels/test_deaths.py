@@ -14,7 +14,7 @@ from agent_fabric.application.ports.approvals import ApprovalStatus
 from agent_fabric.domain.channels.addresses import Place, Sender, run_of_message
 from agent_fabric.domain.channels.deliveries import DOUBT_NOTE, DeliveryStatus, PartKind
 from agent_fabric.domain.channels.inbound import ButtonPress, Inbound, InboundMessage
-from agent_fabric.domain.identity import Role
+from agent_fabric.domain.identity.principals import Role
 from contract.storage_contract import START
 from unit.application.channels.world import World
 

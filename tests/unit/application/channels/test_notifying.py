@@ -15,16 +15,16 @@ from agent_fabric.application.channels.post_alerts import AlertUsers
 from agent_fabric.application.channels.post_approvals import PostApprovals
 from agent_fabric.application.fleet.tell_plan_owner import TellPlanOwner
 from agent_fabric.application.ports.approvals import ApprovalStatus
-from agent_fabric.domain.accounts import User
-from agent_fabric.domain.approvals import Question
+from agent_fabric.domain.approvals.answers import Question
 from agent_fabric.domain.automation.firing import run_of_firing
 from agent_fabric.domain.automation.outgoing import OutgoingMessage
 from agent_fabric.domain.channels.notices import Notice, NoticeKind, NotifyPreference
 from agent_fabric.domain.errors import AccountNotFound, ChannelNotFound, Forbidden, InvalidInputs
 from agent_fabric.domain.fleet.plans import OnOffline, Plan, PlanStatus
-from agent_fabric.domain.identity import Kind, Principal, Role, Scope
+from agent_fabric.domain.identity.accounts import User
+from agent_fabric.domain.identity.principals import Kind, Principal, Role, Scope
 from agent_fabric.domain.ids import CallId, RunId
-from agent_fabric.domain.tools import ToolContext
+from agent_fabric.domain.tools.specs import ToolContext
 from agent_fabric.infrastructure.tools.send_message import SendMessage
 from contract.automation_contract import AT, a_firing, a_question, a_schedule, a_turn
 from contract.run_repository_contract import log

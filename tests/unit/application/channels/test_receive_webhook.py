@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from agent_fabric.application.channels.receive_webhook import ReceiveWebhook
+from agent_fabric.domain.automation.webhooks import Scheme, Signing
 from agent_fabric.domain.channels.inbound import Inbound
 from agent_fabric.domain.errors import ConfigError, InvalidInputs, Unauthenticated
-from agent_fabric.domain.webhooks import Scheme, Signing
 from agent_fabric.infrastructure.channels.whatsapp_wire import read_webhook
 from agent_fabric.testing.channels import MemoryInbound
 from agent_fabric.testing.fakes import FrozenClock

@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from agent_fabric.domain.accounts import User, UserChange
 from agent_fabric.domain.channels.addresses import run_of_message
 from agent_fabric.domain.channels.deliveries import AnswerLost, DeliveryStatus, NotReached, Throttled
 from agent_fabric.domain.channels.inbound import MAX_WAITING, ChatMoved
 from agent_fabric.domain.errors import AccountNotFound, ChannelNotFound, Forbidden, PairingNotFound
-from agent_fabric.domain.identity import Kind, Principal, Role, Scope, widened
+from agent_fabric.domain.identity.accounts import User, UserChange
+from agent_fabric.domain.identity.principals import Kind, Principal, Role, Scope, widened
 from unit.application.channels.world import GROUP, World
 
 ROOT = Principal("root", Kind.LOCAL, widened((Scope.ADMIN,)))

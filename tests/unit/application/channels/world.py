@@ -21,13 +21,13 @@ from agent_fabric.application.channels.send_files import SendFiles
 from agent_fabric.application.channels.tell_undelivered import TellUndelivered
 from agent_fabric.application.chat.manage_sessions import ManageSessions
 from agent_fabric.application.chat.send_message import SendMessage
-from agent_fabric.domain.accounts import User
 from agent_fabric.domain.channels.addresses import Place, Sender
 from agent_fabric.domain.channels.deliveries import Part
 from agent_fabric.domain.channels.inbound import ButtonPress, InboundMessage
 from agent_fabric.domain.channels.pairing import PairingRequest
 from agent_fabric.domain.errors import FabricError
-from agent_fabric.domain.identity import Role
+from agent_fabric.domain.identity.accounts import User
+from agent_fabric.domain.identity.principals import Role
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.policy.calls import Policy
 from agent_fabric.testing.channels import ScriptedChannel

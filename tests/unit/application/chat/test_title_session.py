@@ -5,10 +5,10 @@ from collections.abc import Sequence
 import pytest
 
 from agent_fabric.application.chat.title_session import TitleSession, title_in
-from agent_fabric.domain.chat import ChatMessage, Session, title_from
+from agent_fabric.domain.chat.sessions import ChatMessage, Session, title_from
 from agent_fabric.domain.errors import ModelUnreachable
 from agent_fabric.domain.ids import SessionId
-from agent_fabric.domain.messages import LLMResponse, Message, ModelSettings
+from agent_fabric.domain.models.messages import LLMResponse, Message, ModelSettings
 from agent_fabric.testing.chat import MemoryMessages, MemorySessions
 from agent_fabric.testing.fakes import FunctionClient, OneModel
 

@@ -14,7 +14,7 @@ from agent_fabric.domain.errors import WorkerNotFound
 from agent_fabric.domain.events import Body, Event, RunResumed
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunStatus
-from agent_fabric.domain.workflow_events import StepFinished, StepStarted, StepStatus
+from agent_fabric.domain.workflows.events import StepFinished, StepStarted, StepStatus
 from agent_fabric.testing.fakes import FrozenClock, MemoryRuns
 
 RUN = RunId("run-1")

@@ -15,7 +15,7 @@ from agent_fabric.domain.fleet.nodes import NodeStatus
 from agent_fabric.domain.policy.calls import ProposedCall
 from agent_fabric.domain.policy.engine import RulePolicy
 from agent_fabric.domain.policy.verdicts import Verdict
-from agent_fabric.domain.tools import Effect, ToolContext
+from agent_fabric.domain.tools.specs import Effect, ToolContext
 from agent_fabric.infrastructure.packs.sysadmin import node_tools
 from agent_fabric.testing.fakes import FrozenClock
 from agent_fabric.testing.fleet import MemoryCommands, MemoryPlans

@@ -20,7 +20,7 @@ from agent_fabric.domain.ids import CallId, RunId
 from agent_fabric.domain.policy.calls import ProposedCall
 from agent_fabric.domain.policy.engine import RulePolicy
 from agent_fabric.domain.policy.verdicts import Verdict
-from agent_fabric.domain.tools import Effect, ToolContext, ToolResult
+from agent_fabric.domain.tools.specs import Effect, ToolContext, ToolResult
 from agent_fabric.infrastructure.packs.sysadmin import MAX_OFFERED, SysadminPack, build_sysadmin_pack
 from agent_fabric.testing.fakes import FrozenClock
 from agent_fabric.testing.fleet import MemoryCommands, MemoryPlans

@@ -7,9 +7,9 @@ import pytest
 from agent_fabric.application.identity.authenticate import LONGEST, Authenticate
 from agent_fabric.application.identity.manage_api_keys import ManageApiKeys
 from agent_fabric.application.ports.identity import TokenPayload, expired_credentials, invalid_credentials
-from agent_fabric.domain.accounts import User
 from agent_fabric.domain.errors import Unauthenticated
-from agent_fabric.domain.identity import Kind, Principal, Role, Scope, widened
+from agent_fabric.domain.identity.accounts import User
+from agent_fabric.domain.identity.principals import Kind, Principal, Role, Scope, widened
 from agent_fabric.testing.fakes import FrozenClock
 from agent_fabric.testing.identity import MemoryEndedLogins, MemoryKeys, MemoryUsers
 

@@ -9,7 +9,7 @@ import pytest
 
 from agent_fabric.application.identity.page_logins import CODE_LIFETIME_S, LoginCodes, PageLogins
 from agent_fabric.domain.errors import Forbidden, Unauthenticated
-from agent_fabric.domain.identity import Kind, Principal, Scope, widened
+from agent_fabric.domain.identity.principals import Kind, Principal, Scope, widened
 from agent_fabric.infrastructure.identity.own_secrets import PepperedHash
 
 OWNER = Principal("owner", Kind.LOCAL, widened((Scope.ADMIN,)))

@@ -13,7 +13,7 @@ from agent_fabric.domain.errors import (
     NameTaken,
     Unauthenticated,
 )
-from agent_fabric.domain.identity import Kind, Principal, Role, Scope, widened
+from agent_fabric.domain.identity.principals import Kind, Principal, Role, Scope, widened
 from agent_fabric.testing.fakes import FrozenClock
 from agent_fabric.testing.identity import MemoryEndedLogins, MemoryKeys, MemoryUsers, PlainPasswords
 from unit.application.identity.test_authenticate import Hashes, Signed

@@ -18,7 +18,7 @@ from agent_fabric.domain.memory.knowledge import Knowledge, KnownFact, KnownPass
 from agent_fabric.domain.memory.learning import Learning, quotable_in
 from agent_fabric.domain.memory.likeness import compare
 from agent_fabric.domain.memory.markdown import as_imported, export_facts, import_facts
-from agent_fabric.domain.packs import FinishSpec
+from agent_fabric.domain.packs.contents import FinishSpec
 from agent_fabric.domain.runs.task import Parent
 from agent_fabric.testing.workbench import SETTINGS
 from contract.run_repository_contract import RUN, log, run_created

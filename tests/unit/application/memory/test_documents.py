@@ -11,10 +11,10 @@ from agent_fabric.application.memory.search_memory import SearchMemory
 from agent_fabric.application.ports.embeddings import Vector
 from agent_fabric.application.ports.memory import DocumentQuery, DocumentText, NewDocument
 from agent_fabric.domain.errors import DocumentUnreadable, InvalidInputs, ModelUnreachable
+from agent_fabric.domain.identity.ownership import Viewer, Visibility
 from agent_fabric.domain.ids import FactId
 from agent_fabric.domain.memory.documents import Document, DocumentState
 from agent_fabric.domain.memory.facts import Fact
-from agent_fabric.domain.ownership import Viewer, Visibility
 from agent_fabric.infrastructure.embeddings.vectors import packed
 from agent_fabric.testing.fakes import FrozenClock
 from agent_fabric.testing.memory import MemoryOfDocuments

@@ -15,12 +15,12 @@ from agent_fabric.application.memory.search_memory import SearchMemory
 from agent_fabric.application.ports.memory import DocumentQuery, FactQuery, Proposal
 from agent_fabric.domain.errors import FactRefused, FactSettled, MemoryNotFound, RunNotFound
 from agent_fabric.domain.events import Body, RunCompleted, ToolReturned
+from agent_fabric.domain.identity.ownership import Viewer
 from agent_fabric.domain.ids import CallId, DocumentId, FactId, RunId
 from agent_fabric.domain.memory.documents import Document
 from agent_fabric.domain.memory.facts import Fact, FactStatus
 from agent_fabric.domain.memory.learning import Learning
 from agent_fabric.domain.memory.markdown import export_facts
-from agent_fabric.domain.ownership import Viewer
 from contract.run_repository_contract import RUN, log, run_created
 from memory_storage import MemoryStorage
 

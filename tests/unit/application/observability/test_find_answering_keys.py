@@ -7,9 +7,9 @@ import pytest
 
 from agent_fabric.application.observability.find_answering_keys import FindAnsweringKeys
 from agent_fabric.config.schema.specialists import SpecialistConfig
-from agent_fabric.domain.accounts import ApiKey
 from agent_fabric.domain.errors import ConfigError
-from agent_fabric.domain.identity import Scope
+from agent_fabric.domain.identity.accounts import ApiKey
+from agent_fabric.domain.identity.principals import Scope
 
 IDS = {"answers": "aaaaaaaaaaaa", "reads": "bbbbbbbbbbbb", "revoked": "cccccccccccc"}
 FOLDER_TOKEN = f"local_{secrets.token_urlsafe(32)}"

@@ -10,10 +10,10 @@ import pytest
 from agent_fabric.application.observability.raise_alert import EVERY_S, RETRIES_S, RaiseAlerts
 from agent_fabric.bootstrap.alerting import alert_rules
 from agent_fabric.config.schema.alerts import AlertConfig
-from agent_fabric.domain.alerts import BUILT_IN, AlertRule, Stage, condition_of
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.events import Event, RunCompleted, RunFailed, SecurityViolated
 from agent_fabric.domain.ids import CallId, RunId
+from agent_fabric.domain.observability.alerts import BUILT_IN, AlertRule, Stage, condition_of
 from agent_fabric.infrastructure.bus.in_process import InProcessBus
 from agent_fabric.testing.fakes import FrozenClock
 from unit.infrastructure.observability.test_lifecycle_log import Recorded

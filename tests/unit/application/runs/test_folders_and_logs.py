@@ -8,7 +8,7 @@ from agent_fabric.application.ports.runs import HeldLog
 from agent_fabric.domain.errors import StoreFull
 from agent_fabric.domain.events import Event
 from agent_fabric.domain.ids import CallId, RunId
-from agent_fabric.domain.messages import LLMResponse, Message, ToolCallRequest, Usage
+from agent_fabric.domain.models.messages import LLMResponse, Message, ToolCallRequest, Usage
 from agent_fabric.domain.runs.task import Budget, Profile, RunStatus, Task
 from agent_fabric.infrastructure.packs.base import BaseSpecialistPack
 from agent_fabric.infrastructure.packs.tool_defs import make_finish_tool_def

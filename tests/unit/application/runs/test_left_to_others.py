@@ -14,7 +14,7 @@ from agent_fabric.application.runs.resume_run import ResumeRun
 from agent_fabric.domain.errors import FabricError, RunHeld, RunKeyMissing, RunUndrivable, StoreUnavailable
 from agent_fabric.domain.events import Event, RunInterrupted
 from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.messages import LLMResponse
+from agent_fabric.domain.models.messages import LLMResponse
 from agent_fabric.domain.runs.state import result_of
 from agent_fabric.domain.runs.task import Budget, Profile, RunResult, RunStatus, Task
 from agent_fabric.infrastructure.packs.base import BaseSpecialistPack

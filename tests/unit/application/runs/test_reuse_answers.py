@@ -10,9 +10,9 @@ from agent_fabric.application.runs.reuse_answers import ReuseAnswers
 from agent_fabric.domain.errors import RunNotFound
 from agent_fabric.domain.events import Body, Event, ModelAnswered
 from agent_fabric.domain.ids import LaneId, RunId
-from agent_fabric.domain.messages import Message, ModelSettings, Role, Usage
+from agent_fabric.domain.models.messages import Message, ModelSettings, Role, Usage
 from agent_fabric.domain.runs.reuse import Asker, reuse_key
-from agent_fabric.domain.tools import FINISH_TASK, Effect, ToolSpec, object_schema
+from agent_fabric.domain.tools.specs import FINISH_TASK, Effect, ToolSpec, object_schema
 from agent_fabric.testing.memory import MemoryResponses
 from agent_fabric.testing.workbench import SETTINGS
 from contract.run_repository_contract import run_created

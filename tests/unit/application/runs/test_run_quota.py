@@ -8,9 +8,9 @@ import pytest
 from agent_fabric.application.runs.dispatch_runs import Drive
 from agent_fabric.application.runs.run_quota import RunQuota
 from agent_fabric.domain.errors import ServerBusy, TooManyRequests
+from agent_fabric.domain.evidence.proofs import NO_PROOF
 from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.messages import Usage
-from agent_fabric.domain.proofs import NO_PROOF
+from agent_fabric.domain.models.messages import Usage
 from agent_fabric.domain.runs.task import RunResult, RunStatus
 
 pytestmark = pytest.mark.proves("A33-123")

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from agent_fabric.domain.agents.brief import AgentBrief
-from agent_fabric.domain.event_versions import body_from, version_of
 from agent_fabric.domain.events import (
     Body,
     Event,
@@ -21,15 +20,16 @@ from agent_fabric.domain.events import (
     ToolReturned,
 )
 from agent_fabric.domain.ids import CallId, LaneId, RunId, SpecialistId
-from agent_fabric.domain.messages import ToolCallRequest, Usage
-from agent_fabric.domain.model_events import PlainAnswerAccepted
-from agent_fabric.domain.packs import FinishSpec
+from agent_fabric.domain.models.events import PlainAnswerAccepted
+from agent_fabric.domain.models.messages import ToolCallRequest, Usage
+from agent_fabric.domain.packs.contents import FinishSpec
 from agent_fabric.domain.runs.actions import Record
 from agent_fabric.domain.runs.decide import decide
+from agent_fabric.domain.runs.event_versions import body_from, version_of
 from agent_fabric.domain.runs.evolve import evolve, fold
 from agent_fabric.domain.runs.state import RunState
 from agent_fabric.domain.runs.task import Budget, Profile
-from agent_fabric.domain.tools import Effect, ToolSpec
+from agent_fabric.domain.tools.specs import Effect, ToolSpec
 from agent_fabric.testing.workbench import SETTINGS
 
 WHO = SpecialistId("x")

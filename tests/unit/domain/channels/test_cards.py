@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from agent_fabric.domain.approvals import Decision, Question
+from agent_fabric.domain.approvals.answers import Decision, Question
 from agent_fabric.domain.channels.addresses import Place
 from agent_fabric.domain.channels.cards import (
     CARD_LIMITS,

@@ -2,8 +2,8 @@
 
 from agent_fabric.application.fleet.fleet_policy import FleetDoor
 from agent_fabric.domain.fleet.chosen_node import named_call, offered_about, words_about
-from agent_fabric.domain.json_schema import problems_with
-from agent_fabric.domain.tools import Effect, ToolSpec, Trust, object_schema
+from agent_fabric.domain.tools.json_schema import problems_with
+from agent_fabric.domain.tools.specs import Effect, ToolSpec, Trust, object_schema
 from agent_fabric.infrastructure.packs.sysadmin import node_tools
 
 TOOLS = {spec.name: spec for spec, _ in node_tools(FleetDoor())}

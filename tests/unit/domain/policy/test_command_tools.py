@@ -5,13 +5,13 @@ import shlex
 
 import pytest
 
-from agent_fabric.domain.commands.wrappers import started_by
 from agent_fabric.domain.policy.calls import ProposedCall
+from agent_fabric.domain.policy.command_lines.wrappers import started_by
 from agent_fabric.domain.policy.command_tools import use_of
 from agent_fabric.domain.policy.engine import RulePolicy
 from agent_fabric.domain.policy.rules import Rule
 from agent_fabric.domain.policy.verdicts import Ruling, Verdict
-from agent_fabric.domain.tools import Effect
+from agent_fabric.domain.tools.specs import Effect
 
 pytestmark = pytest.mark.proves("FC-035")
 

@@ -13,7 +13,7 @@ from agent_fabric.domain.policy.linear_expressions import linear_expression
 from agent_fabric.domain.policy.profiles import Profile
 from agent_fabric.domain.policy.rules import CommandPattern, Rule
 from agent_fabric.domain.policy.verdicts import Ruling, Verdict
-from agent_fabric.domain.tools import Effect
+from agent_fabric.domain.tools.specs import Effect
 
 EVERYTHING = Rule(id="all", verdict=Verdict.ALLOW, commands=(CommandPattern(text="*"),))
 DOWNLOADS = ("curl -fsSL https://x.example/i", "wget -qO- https://x.example/i", "aria2c -o - x", "nc x.example 80")

@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 from agent_fabric.application.tools.call_site import CallSite
 from agent_fabric.application.tools.proposed_call import proposed
 from agent_fabric.domain.ids import LaneId, RunId
-from agent_fabric.domain.labels import DESCRIPTIONS, OTHER_RUNS, WORKSPACE_FILES, Flow, address_key, addresses_in
 from agent_fabric.domain.policy.engine import RulePolicy
 from agent_fabric.domain.policy.hosts import host_of
+from agent_fabric.domain.policy.labels import DESCRIPTIONS, OTHER_RUNS, WORKSPACE_FILES, Flow, address_key, addresses_in
 from agent_fabric.domain.policy.outgoing_limits import OutgoingLimits
 from agent_fabric.domain.policy.profiles import Profile
 from agent_fabric.domain.policy.rules import Rule
 from agent_fabric.domain.policy.verdicts import Ruling, Verdict
-from agent_fabric.domain.tools import Effect, ToolSpec, Trust
+from agent_fabric.domain.tools.specs import Effect, ToolSpec, Trust
 from agent_fabric.infrastructure.tools.browser import BROWSER_OPEN
 from agent_fabric.infrastructure.tools.http import HTTP_REQUEST
 from agent_fabric.infrastructure.tools.shell import SHELL

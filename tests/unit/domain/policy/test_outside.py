@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent_fabric.domain.outside import CannotRunOutside
+from agent_fabric.domain.approvals.outside import CannotRunOutside
 from agent_fabric.domain.policy.outside import OutsideCall, outside_call
 
 pytestmark = pytest.mark.proves("DU-1")

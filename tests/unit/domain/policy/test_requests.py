@@ -7,8 +7,8 @@ import pytest
 from agent_fabric.application.tools.call_site import CallSite
 from agent_fabric.application.tools.proposed_call import proposed
 from agent_fabric.domain.ids import LaneId, RunId
-from agent_fabric.domain.labels import Flow
 from agent_fabric.domain.policy.engine import RulePolicy
+from agent_fabric.domain.policy.labels import Flow
 from agent_fabric.domain.policy.profiles import Profile
 from agent_fabric.domain.policy.rules import Rule
 from agent_fabric.domain.policy.verdicts import Ruling, Verdict

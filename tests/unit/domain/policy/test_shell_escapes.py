@@ -12,7 +12,7 @@ from agent_fabric.domain.policy.engine import RulePolicy
 from agent_fabric.domain.policy.profiles import Profile
 from agent_fabric.domain.policy.rules import CommandPattern, Rule
 from agent_fabric.domain.policy.verdicts import Ruling, Verdict
-from agent_fabric.domain.tools import Effect
+from agent_fabric.domain.tools.specs import Effect
 
 EVERYTHING = Rule(id="all", verdict=Verdict.ALLOW, commands=(CommandPattern(text="*"),))
 

@@ -5,13 +5,13 @@ The lines are only ever given to `judge`, which runs nothing.
 
 import pytest
 
-from agent_fabric.domain.allowlists import Allowlists
+from agent_fabric.domain.policy.allowlists import Allowlists
 from agent_fabric.domain.policy.calls import ProposedCall
 from agent_fabric.domain.policy.engine import RulePolicy
 from agent_fabric.domain.policy.profiles import Profile
 from agent_fabric.domain.policy.rules import CommandPattern, Rule
 from agent_fabric.domain.policy.verdicts import Ruling, Verdict
-from agent_fabric.domain.tools import Effect
+from agent_fabric.domain.tools.specs import Effect
 
 BROKEN = (
     "curl https://x.example 'oops",

@@ -5,14 +5,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent_fabric.domain.approvals import Grant
-from agent_fabric.domain.labels import Flow
+from agent_fabric.domain.approvals.answers import Grant
 from agent_fabric.domain.policy.calls import ProposedCall
 from agent_fabric.domain.policy.engine import RulePolicy
+from agent_fabric.domain.policy.labels import Flow
 from agent_fabric.domain.policy.programs import DEFAULT_ALLOWED_COMMANDS
 from agent_fabric.domain.policy.rules import CommandPattern, Rule
 from agent_fabric.domain.policy.verdicts import Ruling, Verdict
-from agent_fabric.domain.tools import Effect
+from agent_fabric.domain.tools.specs import Effect
 from effort import examples
 
 POLICY = RulePolicy()

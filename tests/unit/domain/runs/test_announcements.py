@@ -6,7 +6,7 @@ from agent_fabric.domain.events import Event, RunCancelled, RunCompleted, RunCre
 from agent_fabric.domain.ids import LaneId, RunId
 from agent_fabric.domain.runs.announcements import announcements, is_announced
 from agent_fabric.domain.runs.task import Budget, FrozenWorkflow, Profile
-from agent_fabric.domain.workflow_events import StepStarted
+from agent_fabric.domain.workflows.events import StepStarted
 
 RUN = RunId("11111111-1111-4111-8111-111111111111")
 

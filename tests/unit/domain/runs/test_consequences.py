@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from agent_fabric.domain.approval_events import ApprovalDecided
-from agent_fabric.domain.approvals import Decision
+from agent_fabric.domain.approvals.answers import Decision
+from agent_fabric.domain.approvals.events import ApprovalDecided
 from agent_fabric.domain.events import (
     Body,
     Event,
@@ -20,8 +20,8 @@ from agent_fabric.domain.events import (
 from agent_fabric.domain.ids import LaneId, RunId
 from agent_fabric.domain.runs.consequences import NO_CONSEQUENCES, ChildCancel, consequences
 from agent_fabric.domain.runs.task import FrozenWorkflow, Parent, RunStatus
-from agent_fabric.domain.workflow_events import StepFinished, StepRetried, StepStatus
 from agent_fabric.domain.workflows.child_run_ids import child_run_id
+from agent_fabric.domain.workflows.events import StepFinished, StepRetried, StepStatus
 from contract.run_repository_contract import RUN, completed, log, run_created
 
 PLAIN = run_created()

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_fabric.domain.ids import CallId
-from agent_fabric.domain.messages import Message, Role, ToolCallRequest, Usage
+from agent_fabric.domain.models.messages import Message, Role, ToolCallRequest, Usage
 from agent_fabric.domain.runs.context_window import (
     SMALLEST_WINDOW,
     Truncation,

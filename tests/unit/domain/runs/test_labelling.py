@@ -6,7 +6,7 @@ import pytest
 
 from agent_fabric.domain.events import Event, RunCreated, ToolCalled, ToolErred, ToolReturned
 from agent_fabric.domain.ids import CallId, RunId
-from agent_fabric.domain.labels import WORKSPACE_FILES
+from agent_fabric.domain.policy.labels import WORKSPACE_FILES
 from agent_fabric.domain.runs.evolve import fold
 from agent_fabric.domain.runs.labelling import addresses_handed_on, flow_of, note_call, note_result
 from agent_fabric.domain.runs.state import RunState

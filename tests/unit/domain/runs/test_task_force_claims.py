@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from agent_fabric.domain.claims import NOTHING_CHANGED
 from agent_fabric.domain.events import (
     Body,
     Event,
@@ -15,15 +14,16 @@ from agent_fabric.domain.events import (
     ToolCalled,
     ToolReturned,
 )
+from agent_fabric.domain.evidence.claims import NOTHING_CHANGED
+from agent_fabric.domain.evidence.proofs import ProofKind
+from agent_fabric.domain.evidence.suite_counts import TestCount
 from agent_fabric.domain.ids import CallId, LaneId, RunId, SpecialistId
-from agent_fabric.domain.packs import FinishSpec
-from agent_fabric.domain.proofs import ProofKind
+from agent_fabric.domain.packs.contents import FinishSpec
 from agent_fabric.domain.runs.evolve import fold
 from agent_fabric.domain.runs.finish import doubts_about
 from agent_fabric.domain.runs.task import Budget, Profile
-from agent_fabric.domain.test_counts import TestCount
-from agent_fabric.domain.tools import Effect, ToolSpec
-from agent_fabric.domain.workspace_events import WorkspaceCompared
+from agent_fabric.domain.runs.workspace_events import WorkspaceCompared
+from agent_fabric.domain.tools.specs import Effect, ToolSpec
 from agent_fabric.testing.workbench import SETTINGS
 
 BUILDER, SECOND, WRITER = (SpecialistId(name) for name in ("builder", "second", "writer"))

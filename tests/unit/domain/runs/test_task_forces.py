@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_fabric.domain.ids import LaneId, RunId, SpecialistId
-from agent_fabric.domain.packs import FinishSpec
+from agent_fabric.domain.packs.contents import FinishSpec
 from agent_fabric.domain.runs.merge import merged_payload
 from agent_fabric.domain.runs.opening_messages import MAX_FORWARDED_CHARS, opening_for
 from agent_fabric.domain.runs.state import Lane, LanePhase, RunState

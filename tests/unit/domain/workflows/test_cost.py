@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agent_fabric.domain.ids import LaneId
-from agent_fabric.domain.workflow_events import StepFinished, StepStatus
+from agent_fabric.domain.workflows.events import StepFinished, StepStatus
 from workflow_world import RUN, World, step, workflow
 
 

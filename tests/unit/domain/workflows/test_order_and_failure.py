@@ -7,9 +7,9 @@ import pytest
 
 from agent_fabric.domain.events import RunCancelled, RunCompleted, RunFailed, ToolErred
 from agent_fabric.domain.ids import LaneId
-from agent_fabric.domain.workflow_events import StepFinished, StepRetried, StepStarted, StepStatus
 from agent_fabric.domain.workflows.actions import CallStepTool, StopStep, Wait
 from agent_fabric.domain.workflows.decide import decide_workflow
+from agent_fabric.domain.workflows.events import StepFinished, StepRetried, StepStarted, StepStatus
 from agent_fabric.domain.workflows.fork import results_to_keep
 from workflow_world import Gave, World, of, step, workflow
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from agent_fabric.domain.approvals import Decision
+from agent_fabric.domain.approvals.answers import Decision
 from agent_fabric.domain.events import ToolCalled, ToolReturned
 from agent_fabric.domain.ids import LaneId
-from agent_fabric.domain.workflow_events import StepFinished, StepStarted
+from agent_fabric.domain.workflows.events import StepFinished, StepStarted
 from workflow_world import Gave, World, of, step, workflow
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from agent_fabric.domain.secrets import secrets_in
+from agent_fabric.domain.secrets.references import secrets_in
 from workflow_world import World, of, step, workflow
 
 USES_IT = step("use", "transform", inputs={"auth": "Bearer {{ secrets.TOKEN }}", "plain": "x"})

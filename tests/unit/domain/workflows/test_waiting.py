@@ -5,11 +5,14 @@ from typing import Any
 
 import pytest
 
-from agent_fabric.domain.approval_events import ApprovalDecided
-from agent_fabric.domain.approvals import Decision, OnDoubt, Question
+from agent_fabric.domain.approvals.answers import Decision, OnDoubt, Question
+from agent_fabric.domain.approvals.events import ApprovalDecided
 from agent_fabric.domain.events import RunFailed, RunResumed, RunWaited, ToolCalled
 from agent_fabric.domain.ids import LaneId, RunId
-from agent_fabric.domain.workflow_events import (
+from agent_fabric.domain.workflows.actions import AskAboutStep, AskPerson, CallStepTool, RunChild, StopStep, Wait
+from agent_fabric.domain.workflows.child_run_ids import child_run_id
+from agent_fabric.domain.workflows.decide import decide_workflow
+from agent_fabric.domain.workflows.events import (
     ChildFinished,
     SignalReceived,
     StepFinished,
@@ -17,9 +20,6 @@ from agent_fabric.domain.workflow_events import (
     StepWaited,
     TimerFired,
 )
-from agent_fabric.domain.workflows.actions import AskAboutStep, AskPerson, CallStepTool, RunChild, StopStep, Wait
-from agent_fabric.domain.workflows.child_run_ids import child_run_id
-from agent_fabric.domain.workflows.decide import decide_workflow
 from workflow_world import RUN, Gave, World, of, step, workflow
 
 RESUMED = RunResumed(by="person", driver="test")

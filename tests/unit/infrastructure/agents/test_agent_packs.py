@@ -18,7 +18,7 @@ from agent_fabric.domain.agents.brief import AgentBrief
 from agent_fabric.domain.agents.capabilities import CAPABILITIES, tools_of
 from agent_fabric.domain.errors import PackBroken
 from agent_fabric.domain.ids import RunId, SpecialistId
-from agent_fabric.domain.tools import ToolContext, ToolResult, ToolSpec
+from agent_fabric.domain.tools.specs import ToolContext, ToolResult, ToolSpec
 from agent_fabric.infrastructure.packs.registry import PackParts, PackRegistry
 from agent_fabric.infrastructure.packs.tool_defs import make_tool_def
 from agent_fabric.infrastructure.persistence.run_leases import FileLocks

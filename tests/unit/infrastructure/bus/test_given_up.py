@@ -6,7 +6,7 @@ from agent_fabric.application.automation.replay_letter import BusLetters
 from agent_fabric.application.ports.automation import LetterKind
 from agent_fabric.application.ports.bus import BusMessage
 from agent_fabric.domain.errors import ConfigError
-from agent_fabric.domain.identity import Kind, Principal
+from agent_fabric.domain.identity.principals import Kind, Principal
 from agent_fabric.infrastructure.bus.in_process import MAX_TRIES, InProcessDurableBus
 from agent_fabric.testing.fakes import FrozenClock, MemoryRuns
 from memory_automation import MemoryAutomation

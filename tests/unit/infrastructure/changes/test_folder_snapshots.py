@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agent_fabric.domain.changes import Entry, EntryKind, FolderSnapshot, compare
+from agent_fabric.domain.runs.changes import Entry, EntryKind, FolderSnapshot, compare
 from agent_fabric.infrastructure.changes.folder_snapshots import (
     SnapshotTaker,
     TooManyFiles,

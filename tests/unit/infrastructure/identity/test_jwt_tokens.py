@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from agent_fabric.application.ports.identity import TokenPayload
 from agent_fabric.domain.errors import ConfigError, Unauthenticated
-from agent_fabric.domain.identity import Scope
+from agent_fabric.domain.identity.principals import Scope
 from agent_fabric.infrastructure.identity.jwt_tokens import JwtTokens, header_of
 
 SECRET = b"s" * 32

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from agent_fabric.domain.errors import ConfigError
-from agent_fabric.domain.secret_strength import weakness
+from agent_fabric.domain.secrets.strength import weakness
 from agent_fabric.infrastructure.identity.local_token import local_token
 from agent_fabric.infrastructure.identity.own_secrets import PepperedHash, jwt_secret, key_pepper, long_enough
 from agent_fabric.infrastructure.observability.redaction import Redactor

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from agent_fabric.domain.messages import ToolDialect
-from agent_fabric.domain.models import ModelCard
+from agent_fabric.domain.models.found_models import ModelCard
+from agent_fabric.domain.models.messages import ToolDialect
 from agent_fabric.infrastructure.llm.cards import CardFile, cards_file
 
 URL = "http://127.0.0.1:8000/v1"

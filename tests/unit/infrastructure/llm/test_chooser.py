@@ -10,8 +10,8 @@ import pytest
 from agent_fabric.application.ports.llm import ChosenModel, Notice
 from agent_fabric.config.schema.models import ModelConfig
 from agent_fabric.domain.errors import ConfigError
-from agent_fabric.domain.messages import ToolDialect
-from agent_fabric.domain.models import ModelCard
+from agent_fabric.domain.models.found_models import ModelCard
+from agent_fabric.domain.models.messages import ToolDialect
 from agent_fabric.infrastructure.llm.chooser import ConfiguredModels
 from agent_fabric.infrastructure.llm.model_http import ServerAddress
 from agent_fabric.testing.fakes import quiet

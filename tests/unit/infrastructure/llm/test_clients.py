@@ -8,7 +8,7 @@ import pytest
 
 from agent_fabric.application.ports.llm import ChatClient, Notice
 from agent_fabric.domain.errors import ConfigError
-from agent_fabric.domain.messages import LLMResponse, Message, ModelSettings
+from agent_fabric.domain.models.messages import LLMResponse, Message, ModelSettings
 from agent_fabric.domain.runs.task import Priority
 from agent_fabric.infrastructure.llm.clients import BackendClients
 from agent_fabric.infrastructure.llm.queue import Queues

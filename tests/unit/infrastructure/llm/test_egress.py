@@ -8,7 +8,7 @@ import pytest
 
 from agent_fabric.application.ports.llm import ChatClient, Notice
 from agent_fabric.domain.errors import ModelForbidden
-from agent_fabric.domain.messages import LLMResponse, Message, ModelSettings
+from agent_fabric.domain.models.messages import LLMResponse, Message, ModelSettings
 from agent_fabric.domain.runs.task import Priority
 from agent_fabric.infrastructure.llm.egress import OfflineChatClients
 from agent_fabric.testing.fakes import FunctionClient

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from agent_fabric.domain.errors import ConfigError, ModelRefused, ModelUnreachable, WeightsUnavailable
-from agent_fabric.domain.messages import ToolDialect
+from agent_fabric.domain.models.messages import ToolDialect
 from agent_fabric.infrastructure.llm.embedded import EmbeddedBackend, embedded_card
 from agent_fabric.infrastructure.llm.openai_compatible import HttpSession
 from agent_fabric.testing.fakes import quiet

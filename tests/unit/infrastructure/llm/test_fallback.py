@@ -21,7 +21,7 @@ from agent_fabric.domain.errors import (
     ModelUnreachable,
 )
 from agent_fabric.domain.ids import CallId
-from agent_fabric.domain.messages import (
+from agent_fabric.domain.models.messages import (
     Fallback,
     LLMResponse,
     Message,
@@ -32,7 +32,7 @@ from agent_fabric.domain.messages import (
     Usage,
 )
 from agent_fabric.domain.runs.task import Priority
-from agent_fabric.domain.tools import Effect, ToolSpec
+from agent_fabric.domain.tools.specs import Effect, ToolSpec
 from agent_fabric.infrastructure.llm.egress import OfflineChatClients
 from agent_fabric.infrastructure.llm.fallback import FallbackChatClients, FallbackPolicy
 from agent_fabric.infrastructure.packs.tool_defs import make_finish_tool_def

@@ -6,7 +6,7 @@ import pytest
 
 from agent_fabric.application.ports.models import OllamaFound, Shelf, WeightsFile
 from agent_fabric.domain.errors import ConfigError
-from agent_fabric.domain.models import ModelCard
+from agent_fabric.domain.models.found_models import ModelCard
 from agent_fabric.infrastructure.llm.named import Choice, choice_of, pulled_by
 from agent_fabric.infrastructure.llm.weights.catalogue import CATALOGUE, CatalogueModel
 

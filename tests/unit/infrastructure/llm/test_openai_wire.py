@@ -10,15 +10,15 @@ import pytest
 from inline_snapshot import snapshot
 
 from agent_fabric.application.ports.runs import InboxRow, NewRun
-from agent_fabric.domain.dialects.request_shape import ShapedRequest
 from agent_fabric.domain.errors import ModelAnswerUnusable
-from agent_fabric.domain.event_versions import version_of
 from agent_fabric.domain.events import Event
 from agent_fabric.domain.ids import CallId, RunId
-from agent_fabric.domain.messages import LLMResponse, Message, Role, ToolCallRequest, Usage
+from agent_fabric.domain.models.dialects.request_shape import ShapedRequest
+from agent_fabric.domain.models.messages import LLMResponse, Message, Role, ToolCallRequest, Usage
+from agent_fabric.domain.runs.event_versions import version_of
 from agent_fabric.domain.runs.evolve import fold
 from agent_fabric.domain.runs.task import RunStatus
-from agent_fabric.domain.tools import Effect, ToolContext, ToolResult, ToolSpec
+from agent_fabric.domain.tools.specs import Effect, ToolContext, ToolResult, ToolSpec
 from agent_fabric.infrastructure.llm.openai_wire import StreamedAnswer, encode_request, error_text, parse_response
 from agent_fabric.infrastructure.packs.base import BaseSpecialistPack
 from agent_fabric.infrastructure.packs.tool_defs import make_finish_tool_def, make_tool_def

@@ -11,7 +11,7 @@ import pytest
 from agent_fabric.domain.fleet.node_policy import node_policy, proposed_call
 from agent_fabric.domain.fleet.node_tools import NODE_TOOLS
 from agent_fabric.domain.fleet.served_tools import MCP_PROXY
-from agent_fabric.domain.json_schema import problems_with
+from agent_fabric.domain.tools.json_schema import problems_with
 from agent_fabric.infrastructure.node.floor_file import FloorProblem
 from agent_fabric.infrastructure.node.processes import Commands
 from agent_fabric.infrastructure.node.tool_servers import ServerEntry, ServerProblem, ToolServers, read_servers

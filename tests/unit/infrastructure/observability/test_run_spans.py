@@ -27,7 +27,7 @@ from agent_fabric.domain.events import (
 )
 from agent_fabric.domain.ids import CallId, LaneId, RunId
 from agent_fabric.domain.runs.task import Parent
-from agent_fabric.domain.workflow_events import ChildFinished, StepFinished, StepStarted, StepStatus
+from agent_fabric.domain.workflows.events import ChildFinished, StepFinished, StepStarted, StepStatus
 from agent_fabric.infrastructure.observability import run_spans
 from agent_fabric.infrastructure.observability.run_spans import RunSpans
 from agent_fabric.infrastructure.observability.tracing import build_tracing

@@ -14,7 +14,7 @@ import pytest
 from agent_fabric.application.ports.sandbox import Sandbox
 from agent_fabric.domain.errors import RecruitError
 from agent_fabric.domain.ids import CallId, RunId, SpecialistId
-from agent_fabric.domain.tools import Effect, ToolContext, ToolResult, ToolSpec
+from agent_fabric.domain.tools.specs import Effect, ToolContext, ToolResult, ToolSpec
 from agent_fabric.infrastructure.packs.base import BaseSpecialistPack, tool_from
 from agent_fabric.infrastructure.packs.configured_tools import PackWithTools, with_tools
 from agent_fabric.infrastructure.packs.function_tools import tool

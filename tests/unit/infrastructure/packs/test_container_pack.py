@@ -8,7 +8,7 @@ from agent_fabric.application.ports.sandbox import Sandbox
 from agent_fabric.config.schema.specialists import SpecialistConfig
 from agent_fabric.domain.errors import ConfigError, PackBroken, RecruitError
 from agent_fabric.domain.ids import CallId, RunId, SpecialistId
-from agent_fabric.domain.tools import ToolContext
+from agent_fabric.domain.tools.specs import ToolContext
 from agent_fabric.infrastructure.packs.base import BaseSpecialistPack
 from agent_fabric.infrastructure.packs.configured_tools import PackWithTools
 from agent_fabric.infrastructure.packs.container_pack import ContainerisedPack

@@ -11,8 +11,8 @@ import pytest
 
 from agent_fabric.application.ports.sandbox import CommandOutcome
 from agent_fabric.domain.ids import CallId, RunId
-from agent_fabric.domain.json_schema import problems_with
-from agent_fabric.domain.tools import Effect, ToolContext, ToolResult
+from agent_fabric.domain.tools.json_schema import problems_with
+from agent_fabric.domain.tools.specs import Effect, ToolContext, ToolResult
 from agent_fabric.infrastructure.packs.function_tools import FunctionTool, tool
 
 if TYPE_CHECKING:

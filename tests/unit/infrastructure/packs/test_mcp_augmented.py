@@ -15,7 +15,7 @@ from agent_fabric.application.ports.sandbox import Sandbox
 from agent_fabric.config.schema.mcp import MCPServerConfig
 from agent_fabric.domain.errors import ToolServerUnavailable
 from agent_fabric.domain.ids import CallId, RunId
-from agent_fabric.domain.tools import Effect, ToolContext, ToolResult, ToolSpec
+from agent_fabric.domain.tools.specs import Effect, ToolContext, ToolResult, ToolSpec
 from agent_fabric.infrastructure.packs.base import BaseSpecialistPack, tool_from
 from agent_fabric.infrastructure.packs.mcp_augmented import McpAugmentedPack, ServersOfPack
 from agent_fabric.infrastructure.packs.tool_defs import make_finish_tool_def, make_tool_def

@@ -13,7 +13,7 @@ from agent_fabric.application.ports.packs import SpecialistPack
 from agent_fabric.config.schema.specialists import SpecialistConfig
 from agent_fabric.domain.errors import FabricError, RecruitError
 from agent_fabric.domain.ids import CallId, RunId, SpecialistId
-from agent_fabric.domain.tools import Effect, ToolContext, ToolResult
+from agent_fabric.domain.tools.specs import Effect, ToolContext, ToolResult
 from agent_fabric.infrastructure.packs.base import BaseSpecialistPack, tool_from
 from agent_fabric.infrastructure.packs.engineering import build_engineering_pack
 from agent_fabric.infrastructure.packs.registry import PackParts, PackRegistry

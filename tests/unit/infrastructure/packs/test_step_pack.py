@@ -10,8 +10,8 @@ from agent_fabric.config.schema.specialists import SpecialistConfig
 from agent_fabric.config.schema.web import WebConfig
 from agent_fabric.domain.errors import RecruitError
 from agent_fabric.domain.ids import CallId, RunId
-from agent_fabric.domain.packs import STEPS
-from agent_fabric.domain.tools import ToolContext
+from agent_fabric.domain.packs.contents import STEPS
+from agent_fabric.domain.tools.specs import ToolContext
 from agent_fabric.infrastructure.packs.base import BaseSpecialistPack
 from agent_fabric.infrastructure.packs.registry import PackParts, PackRegistry
 from agent_fabric.infrastructure.persistence.run_leases import FileLocks

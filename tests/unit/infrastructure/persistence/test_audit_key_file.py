@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_fabric.domain.audit_key import UNKEYED
+from agent_fabric.domain.audit.key import UNKEYED
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.infrastructure.audit_key_file import audit_key
 

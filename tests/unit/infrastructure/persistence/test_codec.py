@@ -9,10 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agent_fabric.domain.event_versions import body_from
 from agent_fabric.domain.events import Body, RunCreated, ToolCalled, ToolReturned, UnknownEvent
 from agent_fabric.domain.ids import CallId
-from agent_fabric.domain.tools import BadArguments, arguments_from
+from agent_fabric.domain.runs.event_versions import body_from
+from agent_fabric.domain.tools.specs import BadArguments, arguments_from
 from agent_fabric.infrastructure.json_codec import dump_json, load_json, may_have_long_text
 from agent_fabric.infrastructure.persistence.codec import INLINE_BYTES, LONG_TEXT, decode, encode, pack, unpack
 from contract.run_repository_contract import run_created

@@ -11,7 +11,7 @@ from agent_fabric.config.schema.web import WebConfig
 from agent_fabric.domain.policy.calls import ProposedCall
 from agent_fabric.domain.policy.engine import RulePolicy
 from agent_fabric.domain.policy.verdicts import Ruling, Verdict
-from agent_fabric.domain.tools import Effect
+from agent_fabric.domain.tools.specs import Effect
 from agent_fabric.infrastructure.policy.load import policy_from
 from agent_fabric.infrastructure.policy.rule_files import rules_in
 

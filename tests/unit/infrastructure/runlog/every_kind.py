@@ -3,10 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from agent_fabric.domain.approval_events import ApprovalDecided, ApprovalRequested
-from agent_fabric.domain.approvals import Decision, Question, Reach
-from agent_fabric.domain.budget_events import BudgetExhausted
-from agent_fabric.domain.context_events import ContextCompacted, ContextTruncated
+from agent_fabric.domain.approvals.answers import Decision, Question, Reach
+from agent_fabric.domain.approvals.events import ApprovalDecided, ApprovalRequested
 from agent_fabric.domain.events import (
     Body,
     Event,
@@ -28,15 +26,17 @@ from agent_fabric.domain.events import (
     ToolErred,
     ToolReturned,
 )
+from agent_fabric.domain.evidence.sources import Source
 from agent_fabric.domain.ids import CallId, LaneId, RunId, SpecialistId
-from agent_fabric.domain.messages import ModelPrice, ModelSettings, ToolCallRequest, Usage
-from agent_fabric.domain.model_events import CloudFallbackUsed, PlainAnswerAccepted, ToolCallRecovered
-from agent_fabric.domain.packs import FinishSpec
+from agent_fabric.domain.models.events import CloudFallbackUsed, PlainAnswerAccepted, ToolCallRecovered
+from agent_fabric.domain.models.messages import ModelPrice, ModelSettings, ToolCallRequest, Usage
+from agent_fabric.domain.packs.contents import FinishSpec
+from agent_fabric.domain.runs.budget_events import BudgetExhausted
+from agent_fabric.domain.runs.context_events import ContextCompacted, ContextTruncated
 from agent_fabric.domain.runs.task import Budget, Priority, Profile, TaskForceMode
-from agent_fabric.domain.sources import Source
-from agent_fabric.domain.task_force_events import PackFailed, TaskForceStarted
-from agent_fabric.domain.tools import Effect, ToolSpec, Trust
-from agent_fabric.domain.workspace_events import WorkspaceCompared, WorkspaceSaved
+from agent_fabric.domain.runs.task_force_events import PackFailed, TaskForceStarted
+from agent_fabric.domain.runs.workspace_events import WorkspaceCompared, WorkspaceSaved
+from agent_fabric.domain.tools.specs import Effect, ToolSpec, Trust
 from agent_fabric.infrastructure.json_codec import dump_json
 from unit.infrastructure.runlog.every_step import workflow
 

@@ -14,7 +14,7 @@ from agent_fabric.domain.events import (
 from agent_fabric.domain.ids import CallId, LaneId, RunId
 from agent_fabric.domain.runs.evolve import fold
 from agent_fabric.domain.runs.task import Budget, FrozenWorkflow, Parent, Priority, Profile
-from agent_fabric.domain.workflow_events import (
+from agent_fabric.domain.workflows.events import (
     ChildFinished,
     SignalReceived,
     StepFinished,

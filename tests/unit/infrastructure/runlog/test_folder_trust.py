@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_fabric.domain.audit_key import UNKEYED, AuditKey
+from agent_fabric.domain.audit.key import UNKEYED, AuditKey
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.infrastructure.runlog.folder_trust import claim, is_ours, mark, require_made_locally, require_ours
 

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from agent_fabric.domain.event_versions import _CLASSES, body_from, version_of
 from agent_fabric.domain.events import Event, UnknownEvent
 from agent_fabric.domain.ids import LaneId, RunId
+from agent_fabric.domain.runs.event_versions import _CLASSES, body_from, version_of
 from agent_fabric.domain.runs.evolve import fold
 from agent_fabric.domain.runs.state import RunState, result_of
 from agent_fabric.domain.workflows.result import result_of_workflow

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from agent_fabric.config.constants import MAX_LLM_CONTENT_IN_RUNLOG_CHARS
 from agent_fabric.domain.events import Event, ModelAnswered, ToolCalled, ToolErred, UnknownEvent
 from agent_fabric.domain.ids import CallId, LaneId
-from agent_fabric.domain.messages import Usage
+from agent_fabric.domain.models.messages import Usage
 from agent_fabric.infrastructure.persistence.codec import encode
 from agent_fabric.infrastructure.runlog.lines import encoded_line, line_of
 from effort import examples

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agent_fabric.domain.protected import is_protected
+from agent_fabric.domain.policy.protected import is_protected
 from agent_fabric.infrastructure.sandbox.beneath import Beneath, has_openat2
 from effort import examples
 

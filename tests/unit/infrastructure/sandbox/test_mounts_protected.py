@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_fabric.domain.protected import PROTECTED_AT_TOP
+from agent_fabric.domain.policy.protected import PROTECTED_AT_TOP
 from agent_fabric.infrastructure.sandbox.mounts_protected import ProtectedPaths
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from agent_fabric.domain.ids import CallId, RunId
-from agent_fabric.domain.tools import ToolContext, ToolResult
+from agent_fabric.domain.tools.specs import ToolContext, ToolResult
 from agent_fabric.infrastructure.sandbox.unconfined import UnconfinedSandbox
 from agent_fabric.infrastructure.tools.begin_file import MAX_BYTES, BeginFile
 

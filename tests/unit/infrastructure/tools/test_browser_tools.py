@@ -10,10 +10,10 @@ import pytest
 from agent_fabric.application.ports.browser import PageView
 from agent_fabric.config.schema.browser import BrowserConfig
 from agent_fabric.domain.errors import MissingExtra, RecruitError
+from agent_fabric.domain.evidence.research_tables import SCREENING_COLUMNS
 from agent_fabric.domain.ids import CallId, RunId, SpecialistId
-from agent_fabric.domain.json_schema import problems_with
-from agent_fabric.domain.research import SCREENING_COLUMNS
-from agent_fabric.domain.tools import Effect, ToolContext, Trust
+from agent_fabric.domain.tools.json_schema import problems_with
+from agent_fabric.domain.tools.specs import Effect, ToolContext, Trust
 from agent_fabric.infrastructure.packs.browser_pack import BrowserParts
 from agent_fabric.infrastructure.packs.engineering import build_engineering_pack
 from agent_fabric.infrastructure.runlog.snapshots import SnapshotFolder

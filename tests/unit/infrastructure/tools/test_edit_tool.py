@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agent_fabric.domain.ids import CallId, RunId
-from agent_fabric.domain.tools import Effect, ToolContext, ToolResult
+from agent_fabric.domain.tools.specs import Effect, ToolContext, ToolResult
 from agent_fabric.infrastructure.sandbox.unconfined import UnconfinedSandbox
 from agent_fabric.infrastructure.tools.edit import EDIT_FILE, EditFile
 from effort import examples

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from agent_fabric.domain.ids import CallId, RunId
-from agent_fabric.domain.tools import Effect, ToolContext, ToolResult
+from agent_fabric.domain.tools.specs import Effect, ToolContext, ToolResult
 from agent_fabric.infrastructure.sandbox.unconfined import UnconfinedSandbox
 from agent_fabric.infrastructure.tools.files import LIST_FILES, READ_FILE, WRITE_FILE, ListFiles, ReadFile, WriteFile
 

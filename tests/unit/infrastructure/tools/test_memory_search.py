@@ -7,10 +7,10 @@ from agent_fabric.application.memory.add_document import AddDocument
 from agent_fabric.application.memory.propose_fact import ProposeFact, RememberFact
 from agent_fabric.application.memory.search_memory import SearchMemory
 from agent_fabric.application.ports.memory import NewDocument, RunMemory
+from agent_fabric.domain.identity.ownership import Visibility
 from agent_fabric.domain.ids import CallId
 from agent_fabric.domain.memory.knowledge import NOTHING, PRIVATE
-from agent_fabric.domain.ownership import Visibility
-from agent_fabric.domain.tools import ToolContext
+from agent_fabric.domain.tools.specs import ToolContext
 from agent_fabric.infrastructure.memory.document_files import DocumentFiles
 from agent_fabric.infrastructure.runlog.snapshots import SnapshotFolder
 from agent_fabric.infrastructure.tools.memory_search import MEMORY_SEARCH, MemorySearch

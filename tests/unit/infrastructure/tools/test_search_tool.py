@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from agent_fabric.domain.ids import CallId, RunId
-from agent_fabric.domain.tools import ToolContext
+from agent_fabric.domain.tools.specs import ToolContext
 from agent_fabric.infrastructure.sandbox.unconfined import UnconfinedSandbox
 from agent_fabric.infrastructure.tools.search import SEARCH_FILES, SearchFiles
 

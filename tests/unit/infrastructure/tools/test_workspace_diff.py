@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from agent_fabric.domain.ids import CallId, RunId
-from agent_fabric.domain.tools import ToolContext
+from agent_fabric.domain.tools.specs import ToolContext
 from agent_fabric.infrastructure.sandbox.unconfined import UnconfinedSandbox
 from agent_fabric.infrastructure.tools.shell import RunShell
 from agent_fabric.infrastructure.tools.workspace_diff import MAX_FILES, MAX_SHOWN, SHOWN_BYTES, difference, lost_texts

@@ -5,7 +5,7 @@ import pytest
 from agent_fabric.application.ports.approvals import Answer
 from agent_fabric.application.ports.runs import CANCEL
 from agent_fabric.application.ports.wake_ups import INBOX, log_topic
-from agent_fabric.domain.approvals import Decision
+from agent_fabric.domain.approvals.answers import Decision
 from agent_fabric.domain.errors import ApprovalNotFound, RunNotFound
 from agent_fabric.infrastructure.wake_ups.in_process import InProcessWakeUps
 from agent_fabric.infrastructure.wake_ups.log_pokes import LogPokes

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agent_fabric.domain.injection.scan import signals_in
+from agent_fabric.domain.policy.injection.scan import signals_in
 from agent_fabric.infrastructure.web.extract import ContentKind, kind_of, parsable, read, settle_type
 from effort import examples
 

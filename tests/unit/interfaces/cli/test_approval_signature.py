@@ -10,7 +10,7 @@ from agent_fabric.application.fleet.fleet_policy import FLEET_PLAN, NODE_COMMAND
 from agent_fabric.application.fleet.remote_tools import execution_id_of_call
 from agent_fabric.application.ports.approvals import ApprovalCard, ApprovalStatus
 from agent_fabric.client.fabric_client import FabricClient
-from agent_fabric.domain.approvals import Question
+from agent_fabric.domain.approvals.answers import Question
 from agent_fabric.domain.errors import ApprovalRefused, ConfigError
 from agent_fabric.domain.fleet.binding import BoundCall, approval_message
 from agent_fabric.domain.fleet.plan_signatures import plan_message, root_of

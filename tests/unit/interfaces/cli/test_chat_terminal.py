@@ -5,11 +5,11 @@ import io
 
 import pytest
 
-from agent_fabric.domain.chat import QUEUED, ChatMessage, question_id
+from agent_fabric.domain.chat.sessions import QUEUED, ChatMessage, question_id
 from agent_fabric.domain.errors import MessageNotFound, RunUndrivable
 from agent_fabric.domain.events import Event, ModelAnswered
 from agent_fabric.domain.ids import LaneId, RunId, SessionId
-from agent_fabric.domain.messages import Usage
+from agent_fabric.domain.models.messages import Usage
 from agent_fabric.interfaces.cli.chat_loop import Presses
 from agent_fabric.interfaces.cli.chat_places import require_waiting
 from agent_fabric.interfaces.cli.chat_view import ChatView

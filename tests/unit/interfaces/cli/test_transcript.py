@@ -9,7 +9,7 @@ import pytest
 
 from agent_fabric.domain.events import Event, RunCancelled, RunCompleted, ToolErred, ToolReturned
 from agent_fabric.domain.ids import CallId, LaneId
-from agent_fabric.domain.messages import ToolCallRequest, Usage
+from agent_fabric.domain.models.messages import ToolCallRequest, Usage
 from agent_fabric.interfaces.cli.transcript import MAX_FOLDED_LINES, Transcript
 from unit.infrastructure.runlog.every_kind import RUN, all_ends, answered, asked
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from agent_fabric.domain.approvals import Decision
+from agent_fabric.domain.approvals.answers import Decision
+from agent_fabric.domain.evidence.proofs import NO_PROOF
 from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.messages import Usage
-from agent_fabric.domain.proofs import NO_PROOF
+from agent_fabric.domain.models.messages import Usage
 from agent_fabric.domain.runs.task import RunError, RunResult, RunStatus
 from agent_fabric.interfaces.http.a2a.calls import Method, Version, body_in, call_in, id_in
 from agent_fabric.interfaces.http.a2a.card import card

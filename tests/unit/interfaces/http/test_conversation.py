@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_fabric.domain.conversation import MAX_BACKGROUND_CHARS, Asked, Turn, asked_in, transcript, turns_of
+from agent_fabric.domain.chat.conversation import MAX_BACKGROUND_CHARS, Asked, Turn, asked_in, transcript, turns_of
 from agent_fabric.domain.definitions.parameter import Parameter
 from agent_fabric.domain.errors import InvalidInputs
 from agent_fabric.interfaces.http.openai.conversation import inputs_in

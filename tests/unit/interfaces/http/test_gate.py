@@ -7,8 +7,8 @@ import pytest
 from starlette.types import Message, Receive, Scope, Send
 
 from agent_fabric.domain.errors import ConfigError, RunNotFound, StoreUnavailable, Unauthenticated
-from agent_fabric.domain.identity import Kind, Principal
-from agent_fabric.domain.identity import Scope as Right
+from agent_fabric.domain.identity.principals import Kind, Principal
+from agent_fabric.domain.identity.principals import Scope as Right
 from agent_fabric.domain.ids import RunId
 from agent_fabric.interfaces.http.addresses import Addresses
 from agent_fabric.interfaces.http.gate import SHOWN_RUN, Gate, _HeldBodies, _TooMany, canonical

@@ -9,8 +9,7 @@ from typing import Any, Final
 from agent_fabric.domain.definitions.parameter import Parameter
 from agent_fabric.domain.definitions.parameters import unfit
 from agent_fabric.domain.definitions.problems import ProblemCollector, shown
-from agent_fabric.domain.expressions.syntax import check_syntax
-from agent_fabric.domain.schema_words import faults_in_schema
+from agent_fabric.domain.tools.schema_words import faults_in_schema
 from agent_fabric.domain.workflows.attempt_events import form_schema
 from agent_fabric.domain.workflows.attempt_result import NOT_RETRIED
 from agent_fabric.domain.workflows.checks.action_rules import RULES, SPECIAL_FIELDS, ActionRule
@@ -19,6 +18,7 @@ from agent_fabric.domain.workflows.checks.known_names import KnownNames
 from agent_fabric.domain.workflows.checks.output_types import fits_type, type_of
 from agent_fabric.domain.workflows.command_line import split_command
 from agent_fabric.domain.workflows.definition import BuiltIn
+from agent_fabric.domain.workflows.expressions.syntax import check_syntax
 
 _FOR_A_SHELL: Final = frozenset({"|", "||", "&&", "&", ";", ">", ">>", "<", "2>&1", "2>"})
 _USUAL_ACTIONS: Final = {

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from agent_fabric.domain.approvals import OnDoubt
+from agent_fabric.domain.approvals.answers import OnDoubt
 from agent_fabric.domain.definitions.declarations import PARAMETER, PARAMETERS
 from agent_fabric.domain.definitions.fields import (
     ANYTHING,

@@ -9,8 +9,8 @@ import aiohttp
 from agent_fabric.application.ports.llm import ChatClient, Notice
 from agent_fabric.application.ports.secrets import Resolve
 from agent_fabric.domain.errors import ModelError, ModelRefused
-from agent_fabric.domain.messages import ModelSettings, ToolDialect
-from agent_fabric.domain.models import ModelCard, same_model, tool_callers
+from agent_fabric.domain.models.found_models import ModelCard, same_model, tool_callers
+from agent_fabric.domain.models.messages import ModelSettings, ToolDialect
 from agent_fabric.infrastructure.llm.model_http import ModelHttp, ServerAddress, environment_only
 from agent_fabric.infrastructure.llm.ollama.client import ExplainedClient, OllamaChatClient, lacks_model, lacks_tools
 from agent_fabric.infrastructure.llm.ollama.server import OllamaServer

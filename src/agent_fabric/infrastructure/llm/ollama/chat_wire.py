@@ -11,9 +11,9 @@ from typing import Any
 
 import orjson
 
-from agent_fabric.domain.dialects.request_shape import ShapedRequest
-from agent_fabric.domain.messages import LLMResponse, Message, Role, ToolCallRequest, Usage
-from agent_fabric.domain.tools import BadArguments, arguments_from
+from agent_fabric.domain.models.dialects.request_shape import ShapedRequest
+from agent_fabric.domain.models.messages import LLMResponse, Message, Role, ToolCallRequest, Usage
+from agent_fabric.domain.tools.specs import BadArguments, arguments_from
 from agent_fabric.infrastructure.llm.wire_values import (
     CHARS_PER_CALL,
     call_of,

@@ -7,13 +7,13 @@ from typing import Unpack
 import aiohttp
 
 from agent_fabric.application.ports.llm import ChatClient, ChatOptions, OnDelta
-from agent_fabric.domain.dialects.answer_parser import parse_answer
-from agent_fabric.domain.dialects.conversation import spoken
-from agent_fabric.domain.dialects.request_shape import shape_request
-from agent_fabric.domain.dialects.whole_files import file_from
 from agent_fabric.domain.errors import ContextExceeded, ModelAnswerUnusable, ModelRefused, ModelUnreachable
-from agent_fabric.domain.messages import LLMResponse, Message, ModelSettings, ToolDialect
-from agent_fabric.domain.tools import ToolSpec
+from agent_fabric.domain.models.dialects.answer_parser import parse_answer
+from agent_fabric.domain.models.dialects.conversation import spoken
+from agent_fabric.domain.models.dialects.request_shape import shape_request
+from agent_fabric.domain.models.dialects.whole_files import file_from
+from agent_fabric.domain.models.messages import LLMResponse, Message, ModelSettings, ToolDialect
+from agent_fabric.domain.tools.specs import ToolSpec
 from agent_fabric.infrastructure.llm.answer_reader import read_stream, read_whole
 from agent_fabric.infrastructure.llm.model_http import NO_TOOLS, ModelHttp
 from agent_fabric.infrastructure.llm.ollama.chat_wire import OllamaOptions, StreamedChat, encode_chat, parse_chat

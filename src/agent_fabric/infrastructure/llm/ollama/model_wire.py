@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import orjson
 
 from agent_fabric.domain.errors import ModelAnswerUnusable
-from agent_fabric.domain.messages import ToolDialect
-from agent_fabric.domain.models import ModelCard, parameters_from
+from agent_fabric.domain.models.found_models import ModelCard, parameters_from
+from agent_fabric.domain.models.messages import ToolDialect
 
 DEFAULT_WINDOW = 4_096
 """What Ollama gives a model when nothing says otherwise, on a machine with less than 24 GB of video memory."""

@@ -10,9 +10,9 @@ import orjson
 
 from agent_fabric.application.ports.llm import Notice
 from agent_fabric.application.ports.secrets import Resolve
-from agent_fabric.domain.addresses import is_local_url
 from agent_fabric.domain.errors import ModelAnswerUnusable, ModelError, ModelRefused, ModelUnreachable
-from agent_fabric.domain.models import ModelCard, find_model
+from agent_fabric.domain.models.addresses import is_local_url
+from agent_fabric.domain.models.found_models import ModelCard, find_model
 from agent_fabric.infrastructure.llm.model_http import (
     ModelHttp,
     ServerAddress,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from agent_fabric.domain.errors import ConfigError
-from agent_fabric.domain.messages import ToolDialect
+from agent_fabric.domain.models.messages import ToolDialect
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

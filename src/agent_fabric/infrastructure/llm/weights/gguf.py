@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from agent_fabric.domain.errors import ConfigError
-from agent_fabric.domain.models import ModelCard
+from agent_fabric.domain.models.found_models import ModelCard
 
 _MAGIC: Final = b"GGUF"
 _VERSIONS: Final = (2, 3)

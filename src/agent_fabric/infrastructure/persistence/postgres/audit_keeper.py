@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from agent_fabric.application.ports.audit import ChainHead, HeadKeeper
-from agent_fabric.domain.audit_key import AuditKey
+from agent_fabric.domain.audit.key import AuditKey
 from agent_fabric.domain.errors import StoreUnavailable
 from agent_fabric.infrastructure.persistence.chain_writer import ChainWriter, has_entry, newest_entry
 from agent_fabric.infrastructure.persistence.postgres.connection import PostgresConnection

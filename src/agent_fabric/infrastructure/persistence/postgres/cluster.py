@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from agent_fabric.application.ports.cluster import ClusterStatus, Member, Undrivable
-from agent_fabric.domain.cluster import Role
+from agent_fabric.domain.cluster.roles import Role
 from agent_fabric.domain.errors import WorkerNotFound
 from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.persistence.event_rows import this_process

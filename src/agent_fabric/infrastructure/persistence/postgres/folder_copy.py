@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 import apsw
 
 from agent_fabric.application.ports.database import CopiedStore, Tell
-from agent_fabric.domain.audit_key import AuditKey
+from agent_fabric.domain.audit.key import AuditKey
 from agent_fabric.domain.errors import ConfigError, RunNotFound, StoreUnavailable
 from agent_fabric.domain.plural import counted
 from agent_fabric.infrastructure.persistence.audit_chain import verify_chain

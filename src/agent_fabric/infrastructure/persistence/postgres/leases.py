@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from agent_fabric.application.ports.runs import Before
-from agent_fabric.domain.cluster import OBJECT_HOME
+from agent_fabric.domain.cluster.roles import OBJECT_HOME
 from agent_fabric.domain.errors import DriverConflict, LeaseLost, LogWentBack
 from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.persistence.event_rows import note_driver

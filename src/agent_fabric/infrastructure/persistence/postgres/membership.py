@@ -15,7 +15,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, Final, NamedTuple
 
 from agent_fabric.application.ports.cluster import Introduction
-from agent_fabric.domain.cluster import OBJECT_HOME, Role
+from agent_fabric.domain.cluster.roles import OBJECT_HOME, Role
 from agent_fabric.domain.errors import LeaseLost, StoreUnavailable
 from agent_fabric.infrastructure.persistence import dialects
 from agent_fabric.infrastructure.persistence.event_rows import this_process

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from agent_fabric.application.ports.database import CopiedStore, DatabaseFacts, Migrated, Tell
-from agent_fabric.domain.audit_key import AuditKey
+from agent_fabric.domain.audit.key import AuditKey
 from agent_fabric.infrastructure.persistence.postgres.connection import place_of
 from agent_fabric.infrastructure.persistence.postgres.examination import examine
 from agent_fabric.infrastructure.persistence.postgres.folder_copy import copy_folder

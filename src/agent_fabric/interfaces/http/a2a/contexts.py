@@ -5,7 +5,7 @@ from collections import OrderedDict
 
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.errors import RunNotFound
-from agent_fabric.domain.identity import Principal
+from agent_fabric.domain.identity.principals import Principal
 from agent_fabric.domain.ids import RunId
 
 REMEMBERED = 10_000

@@ -8,10 +8,10 @@ from fastapi import Request
 
 from agent_fabric.application.ports.approvals import Answer, ApprovalCard
 from agent_fabric.bootstrap.server import ServerFabric
-from agent_fabric.domain.approvals import Decision, short_hash
-from agent_fabric.domain.conversation import Asked, Turn, turns_of
+from agent_fabric.domain.approvals.answers import Decision, short_hash
+from agent_fabric.domain.chat.conversation import Asked, Turn, turns_of
 from agent_fabric.domain.errors import FabricError, RunNotFound
-from agent_fabric.domain.identity import Principal, Scope
+from agent_fabric.domain.identity.principals import Principal, Scope
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.interfaces.approval_form import filled_in
 from agent_fabric.interfaces.http.a2a.contexts import Contexts

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError
 
 from agent_fabric.config.constants import MAX_PROMPT_CHARS
-from agent_fabric.domain.ownership import Visibility
+from agent_fabric.domain.identity.ownership import Visibility
 from agent_fabric.interfaces.http.a2a.error_shape import CONTENT_TYPE_NOT_SUPPORTED, INVALID_PARAMS, RpcError
 from agent_fabric.interfaces.http.schemas import SAYS_SOMETHING
 

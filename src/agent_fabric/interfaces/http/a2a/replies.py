@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from agent_fabric.domain.approvals import Decision
+from agent_fabric.domain.approvals.answers import Decision
 from agent_fabric.interfaces.http.a2a.error_shape import INVALID_PARAMS, RpcError
 
 GO_ON = frozenset({"resume", "continue", "go on"})

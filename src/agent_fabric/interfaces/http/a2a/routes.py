@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.errors import FabricError
-from agent_fabric.domain.identity import Scope
+from agent_fabric.domain.identity.principals import Scope
 from agent_fabric.interfaces.http.a2a.calls import VERSION_HEADER, Call, Method, body_in, call_in, id_in
 from agent_fabric.interfaces.http.a2a.card import CARD_PATH, card
 from agent_fabric.interfaces.http.a2a.contexts import Contexts

@@ -6,7 +6,7 @@ from typing import Any
 
 from agent_fabric.application.ports.runs import RunRecord
 from agent_fabric.bootstrap.server import ServerFabric
-from agent_fabric.domain.conversation import turns_of
+from agent_fabric.domain.chat.conversation import turns_of
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.effect_lines import warning
 from agent_fabric.domain.runs.task import RunResult, RunStatus, Task

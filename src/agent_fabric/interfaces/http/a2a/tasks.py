@@ -9,9 +9,9 @@ from fastapi import Request
 from agent_fabric.application.ports.runs import RunQuery
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.errors import RunKeyMissing, RunNotFound
-from agent_fabric.domain.identity import Principal
+from agent_fabric.domain.identity.ownership import Viewer
+from agent_fabric.domain.identity.principals import Principal
 from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.ownership import Viewer
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.interfaces.http.a2a.error_shape import (
     INVALID_PARAMS,

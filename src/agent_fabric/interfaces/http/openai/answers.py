@@ -8,11 +8,11 @@ from typing import Any
 
 from agent_fabric.application.ports.approvals import ApprovalCard
 from agent_fabric.bootstrap.server import ServerFabric
-from agent_fabric.domain.approvals import Question, short_hash
-from agent_fabric.domain.call_text import call_text, size_words
+from agent_fabric.domain.approvals.answers import Question, short_hash
+from agent_fabric.domain.approvals.call_text import call_text, size_words
+from agent_fabric.domain.evidence.proofs import UNPROVEN
 from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.messages import Usage
-from agent_fabric.domain.proofs import UNPROVEN
+from agent_fabric.domain.models.messages import Usage
 from agent_fabric.domain.runs.answer import answer_in
 from agent_fabric.domain.runs.effect_lines import marked
 from agent_fabric.domain.runs.task import RunResult, RunStatus

@@ -7,7 +7,7 @@ from fastapi import FastAPI, Request
 from starlette.responses import Response
 
 from agent_fabric.bootstrap.server import ServerFabric
-from agent_fabric.domain.identity import Scope
+from agent_fabric.domain.identity.principals import Scope
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.infrastructure.json_codec import dump_json

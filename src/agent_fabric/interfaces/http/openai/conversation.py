@@ -7,7 +7,7 @@ from pydantic_core import from_json
 
 from agent_fabric.domain.definitions.parameter import Parameter
 from agent_fabric.domain.errors import InvalidInputs
-from agent_fabric.domain.json_schema import too_deep
+from agent_fabric.domain.tools.json_schema import too_deep
 
 _TEXT_TYPES = ("string", "any")
 

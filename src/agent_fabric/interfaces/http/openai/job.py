@@ -11,8 +11,8 @@ from fastapi import Request
 from agent_fabric.application.agents.run_agent import worth_another_attempt
 from agent_fabric.application.runs.dispatch_runs import Drive
 from agent_fabric.bootstrap.server import ServerFabric
+from agent_fabric.domain.identity.ownership import Visibility
 from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.ownership import Visibility
 from agent_fabric.domain.runs.task import RunResult, Task
 from agent_fabric.interfaces.http.locks import who_asks
 from agent_fabric.interfaces.http.openai.answers import Told, told

@@ -9,10 +9,10 @@ from agent_fabric.application.agents.brief_agent import brief_for
 from agent_fabric.application.packs.recruit import parse_pack_names
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.bootstrap.workflows import Workflows, open_workflows
-from agent_fabric.domain.conversation import Asked, transcript
+from agent_fabric.domain.chat.conversation import Asked, transcript
 from agent_fabric.domain.definitions.problems import did_you_mean
 from agent_fabric.domain.errors import DefinitionNotFound, FabricError
-from agent_fabric.domain.identity import Principal, Scope
+from agent_fabric.domain.identity.principals import Principal, Scope
 from agent_fabric.domain.runs.task import Task
 from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.infrastructure.threads import on_own_thread

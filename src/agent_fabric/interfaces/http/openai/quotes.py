@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from agent_fabric.bootstrap.server import ServerFabric
-from agent_fabric.domain.conversation import NOTE, USER, Asked, Turn
+from agent_fabric.domain.chat.conversation import NOTE, USER, Asked, Turn
 from agent_fabric.domain.errors import RunNotFound
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.labelling import addresses_handed_on

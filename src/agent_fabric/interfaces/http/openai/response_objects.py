@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.messages import Usage
+from agent_fabric.domain.models.messages import Usage
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.interfaces.http.openai.answers import Told

@@ -6,7 +6,7 @@ from pydantic import BeforeValidator, Field, StringConstraints
 from pydantic.functional_validators import AfterValidator
 from pydantic_core import PydanticCustomError
 
-from agent_fabric.domain.conversation import ROLES, USER, Asked, Turn
+from agent_fabric.domain.chat.conversation import ROLES, USER, Asked, Turn
 from agent_fabric.interfaces.http.openai.schemas import (
     OWN_TOOLS,
     Content,

@@ -8,9 +8,9 @@ from fastapi import FastAPI, Path, Query, Request
 from starlette.responses import Response
 
 from agent_fabric.bootstrap.server import ServerFabric
-from agent_fabric.domain.conversation import Turn, turns_of
+from agent_fabric.domain.chat.conversation import Turn, turns_of
 from agent_fabric.domain.errors import RunNotFound
-from agent_fabric.domain.identity import Principal, Scope
+from agent_fabric.domain.identity.principals import Principal, Scope
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.infrastructure.json_codec import dump_json

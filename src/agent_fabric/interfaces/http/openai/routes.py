@@ -6,7 +6,7 @@ from fastapi import FastAPI, Path
 from starlette.responses import Response
 
 from agent_fabric.bootstrap.server import ServerFabric
-from agent_fabric.domain.identity import Scope
+from agent_fabric.domain.identity.principals import Scope
 from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.live import LiveRuns
 from agent_fabric.interfaces.http.locks import needs

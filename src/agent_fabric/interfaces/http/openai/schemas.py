@@ -14,7 +14,7 @@ from pydantic.functional_validators import AfterValidator
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from agent_fabric.config.constants import MAX_PROMPT_CHARS
-from agent_fabric.domain.conversation import ROLES, Asked, Turn, asked_in
+from agent_fabric.domain.chat.conversation import ROLES, Asked, Turn, asked_in
 from agent_fabric.interfaces.http.schemas import SAYS_SOMETHING
 
 _TEXT_PARTS = {"text", "input_text", "output_text", "refusal"}

@@ -8,7 +8,7 @@ from agent_fabric.application.chat.find_session import listed_for
 from agent_fabric.application.ports.chat import SessionQuery
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.errors import FabricError, SessionNotFound
-from agent_fabric.domain.ownership import Viewer
+from agent_fabric.domain.identity.ownership import Viewer
 from agent_fabric.interfaces.http.page.messages import say
 from agent_fabric.interfaces.http.page.sockets import OpenSocket, Sockets
 from agent_fabric.wire.approvals import APPROVAL

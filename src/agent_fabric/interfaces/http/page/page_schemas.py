@@ -5,7 +5,7 @@ from typing import Annotated, Any, NamedTuple
 
 from pydantic import Field, SecretStr, StringConstraints
 
-from agent_fabric.domain.accounts import LONGEST_PASSWORD
+from agent_fabric.domain.identity.accounts import LONGEST_PASSWORD
 from agent_fabric.interfaces.http.bodies import RequestBody
 from agent_fabric.wire.shape import Shape
 

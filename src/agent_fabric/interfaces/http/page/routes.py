@@ -10,7 +10,7 @@ from agent_fabric import __version__
 from agent_fabric.application.identity.page_logins import CODE_LIFETIME_S, PageLogin
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.errors import Unauthenticated
-from agent_fabric.domain.identity import Kind, Principal, Scope
+from agent_fabric.domain.identity.principals import Kind, Principal, Scope
 from agent_fabric.interfaces.http.addresses import Addresses
 from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.bodies import body_of

@@ -13,8 +13,8 @@ from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 from agent_fabric import __version__
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.errors import FabricError, Unauthenticated
-from agent_fabric.domain.identity import Principal, Scope
-from agent_fabric.domain.ownership import Viewer
+from agent_fabric.domain.identity.ownership import Viewer
+from agent_fabric.domain.identity.principals import Principal, Scope
 from agent_fabric.interfaces.http.live import LiveRuns
 from agent_fabric.interfaces.http.page.messages import (
     MISUSED,

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from agent_fabric.domain.identity import Principal
-from agent_fabric.domain.ownership import Viewer
+from agent_fabric.domain.identity.ownership import Viewer
+from agent_fabric.domain.identity.principals import Principal
 from agent_fabric.interfaces.http.page.messages import say
 
 MAX_SOCKETS = 256

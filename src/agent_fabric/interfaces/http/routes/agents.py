@@ -13,7 +13,7 @@ from agent_fabric.application.agents.brief_agent import brief_for
 from agent_fabric.application.agents.run_agent import worth_another_attempt
 from agent_fabric.application.runs.dispatch_runs import Drive
 from agent_fabric.bootstrap.server import ServerFabric
-from agent_fabric.domain.identity import Scope
+from agent_fabric.domain.identity.principals import Scope
 from agent_fabric.domain.runs.task import RunResult, RunStatus
 from agent_fabric.infrastructure.threads import on_own_thread
 from agent_fabric.interfaces.agent_views import AGENT, AGENTS, CHECKED_AGENTS, AgentList, checked_object

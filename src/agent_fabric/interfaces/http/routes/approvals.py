@@ -7,9 +7,9 @@ from starlette.responses import Response
 
 from agent_fabric.application.ports.approvals import Answer, ApprovalCard
 from agent_fabric.bootstrap.server import ServerFabric
-from agent_fabric.domain.approvals import Decision, Reach
-from agent_fabric.domain.identity import Principal, Scope
-from agent_fabric.domain.ownership import Viewer
+from agent_fabric.domain.approvals.answers import Decision, Reach
+from agent_fabric.domain.identity.ownership import Viewer
+from agent_fabric.domain.identity.principals import Principal, Scope
 from agent_fabric.interfaces.approval_form import filled_in
 from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.approval_schemas import ApprovalAnswer

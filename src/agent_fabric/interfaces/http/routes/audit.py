@@ -8,7 +8,7 @@ from starlette.responses import Response
 from agent_fabric.application.audit.verify_chain import VerifyChain
 from agent_fabric.bootstrap.audit import collect_garbage
 from agent_fabric.bootstrap.server import ServerFabric
-from agent_fabric.domain.identity import Scope
+from agent_fabric.domain.identity.principals import Scope
 from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.audit_schemas import GarbageRequest
 from agent_fabric.interfaces.http.bodies import body_of

@@ -11,11 +11,11 @@ from agent_fabric.application.chat.send_message import require_owner
 from agent_fabric.application.runs.diff_run import DiffRun, RunDiff
 from agent_fabric.bootstrap.changes import diff_run, undo_run
 from agent_fabric.bootstrap.server import ServerFabric
-from agent_fabric.domain.changes import FileChange
 from agent_fabric.domain.events import RunCreated
-from agent_fabric.domain.identity import Principal, Scope
+from agent_fabric.domain.identity.principals import Principal, Scope
 from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.unified_diff import FileDiff, file_diff
+from agent_fabric.domain.runs.changes import FileChange
+from agent_fabric.domain.runs.unified_diff import FileDiff, file_diff
 from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.bodies import body_of
 from agent_fabric.interfaces.http.locks import who_asks

@@ -11,7 +11,7 @@ from agent_fabric.application.channels.receive_webhook import ReceiveWebhook
 from agent_fabric.application.ports.identity import invalid_credentials
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.channels.deliveries import DeliveryStatus
-from agent_fabric.domain.identity import Scope
+from agent_fabric.domain.identity.principals import Scope
 from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.bodies import body_of
 from agent_fabric.interfaces.http.channel_schemas import (

@@ -4,7 +4,7 @@ from fastapi import FastAPI
 from starlette.responses import Response
 
 from agent_fabric.bootstrap.server import ServerFabric
-from agent_fabric.domain.identity import Scope
+from agent_fabric.domain.identity.principals import Scope
 from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.openapi import operation
 from agent_fabric.wire.cluster import CLUSTER, view_of

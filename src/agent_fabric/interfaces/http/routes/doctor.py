@@ -12,7 +12,7 @@ from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.bootstrap.services import service_findings
 from agent_fabric.bootstrap.store_place import configured_address
 from agent_fabric.domain.errors import ConfigError
-from agent_fabric.domain.identity import Scope
+from agent_fabric.domain.identity.principals import Scope
 from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.openapi import operation
 from agent_fabric.wire.operations import DIAGNOSIS, Diagnosis

@@ -13,8 +13,8 @@ from agent_fabric.domain.evals.check import EvalInvalid, problems_in_eval
 from agent_fabric.domain.evals.comparison import Comparison
 from agent_fabric.domain.evals.definition import EvalDefinition, definition_from
 from agent_fabric.domain.evals.summary import Eval, compare_evals
-from agent_fabric.domain.identity import Principal, Scope
-from agent_fabric.domain.ownership import Viewer, Visibility, owner_of
+from agent_fabric.domain.identity.ownership import Viewer, Visibility, owner_of
+from agent_fabric.domain.identity.principals import Principal, Scope
 from agent_fabric.interfaces.eval_report import markdown_report
 from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.bodies import body_of

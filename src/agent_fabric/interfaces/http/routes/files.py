@@ -11,7 +11,7 @@ from starlette.types import Receive, Scope, Send
 
 from agent_fabric.bootstrap.run_files import fetch_files
 from agent_fabric.bootstrap.server import ServerFabric
-from agent_fabric.domain.identity import Scope as Right
+from agent_fabric.domain.identity.principals import Scope as Right
 from agent_fabric.infrastructure.json_codec import dump_json
 from agent_fabric.infrastructure.runlog.run_files import OpenFile
 from agent_fabric.interfaces.http.connection import roomy

@@ -16,8 +16,8 @@ from agent_fabric.domain.errors import InvalidInputs, NodeNotFound
 from agent_fabric.domain.fleet.node_tools import UPGRADE
 from agent_fabric.domain.fleet.plans import OnOffline, Plan, PlanStatus
 from agent_fabric.domain.fleet.protocol import MAX_LIFETIME_S
-from agent_fabric.domain.identity import Scope
-from agent_fabric.domain.json_schema import too_deep
+from agent_fabric.domain.identity.principals import Scope
+from agent_fabric.domain.tools.json_schema import too_deep
 from agent_fabric.domain.workflows.definition import definition_from
 from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.bodies import RequestBody, body_of

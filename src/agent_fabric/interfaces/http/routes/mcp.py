@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from fastapi import FastAPI, Request
 
 from agent_fabric.domain.errors import MissingExtra
-from agent_fabric.domain.identity import Scope
+from agent_fabric.domain.identity.principals import Scope
 from agent_fabric.interfaces.http.locks import needs
 from agent_fabric.interfaces.http.plain_route import PlainRoute
 

@@ -17,12 +17,12 @@ from agent_fabric.bootstrap.memory import Memory, ingestion_task, open_memory
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.bootstrap.workflows import Workflows, open_workflows
 from agent_fabric.domain.errors import DocumentUnreadable, Forbidden, InvalidInputs
-from agent_fabric.domain.identity import Kind, Principal, Scope, widened
+from agent_fabric.domain.identity.ownership import Viewer, Visibility, owner_of
+from agent_fabric.domain.identity.principals import Kind, Principal, Scope, widened
 from agent_fabric.domain.memory.documents import UNENCRYPTED, Document, DocumentState, accept_labels
 from agent_fabric.domain.memory.facts import FactKind, FactStatus
 from agent_fabric.domain.memory.ingested import outcome_of
 from agent_fabric.domain.memory.markdown import export_facts
-from agent_fabric.domain.ownership import Viewer, Visibility, owner_of
 from agent_fabric.domain.runs.task import RunResult, Task
 from agent_fabric.infrastructure.observability.operations_log import operations_log
 from agent_fabric.interfaces.http.answers import json_answer

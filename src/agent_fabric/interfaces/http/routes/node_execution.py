@@ -20,10 +20,10 @@ from agent_fabric.domain.fleet.binding import timeout_of
 from agent_fabric.domain.fleet.commands import CommandStatus, NodeCommand
 from agent_fabric.domain.fleet.nodes import NodeStatus
 from agent_fabric.domain.fleet.served_tools import node_call
-from agent_fabric.domain.identity import Scope
-from agent_fabric.domain.json_schema import too_deep
+from agent_fabric.domain.identity.principals import Scope
 from agent_fabric.domain.policy.verdicts import Ruling, Verdict
 from agent_fabric.domain.runs.task import RunResult
+from agent_fabric.domain.tools.json_schema import too_deep
 from agent_fabric.domain.workflows.definition import definition_from
 from agent_fabric.infrastructure.json_codec import dump_json
 from agent_fabric.interfaces.http.answers import json_answer

@@ -12,7 +12,7 @@ from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.errors import InvalidInputs, NodeNotFound, NodeUnavailable
 from agent_fabric.domain.fleet.node_tools import MAX_TRANSFER_BYTES
 from agent_fabric.domain.fleet.protocol import Method
-from agent_fabric.domain.identity import Scope
+from agent_fabric.domain.identity.principals import Scope
 from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.bodies import body_of
 from agent_fabric.interfaces.http.locks import who_asks

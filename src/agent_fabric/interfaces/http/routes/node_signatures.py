@@ -12,8 +12,8 @@ from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.errors import InvalidInputs, NodeNotFound
 from agent_fabric.domain.fleet.commands import CommandStatus
 from agent_fabric.domain.fleet.plans import PlanStatus
-from agent_fabric.domain.identity import Scope
-from agent_fabric.domain.ownership import Viewer
+from agent_fabric.domain.identity.ownership import Viewer
+from agent_fabric.domain.identity.principals import Scope
 from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.bodies import body_of
 from agent_fabric.interfaces.http.locks import who_asks

@@ -14,7 +14,7 @@ from agent_fabric.domain.fleet.commands import CommandStatus, NodeCommand
 from agent_fabric.domain.fleet.node_tools import MAX_TRANSFER_BYTES, SHELL
 from agent_fabric.domain.fleet.nodes import Node
 from agent_fabric.domain.fleet.protocol import SHELL_READ_S, Method
-from agent_fabric.domain.identity import Scope
+from agent_fabric.domain.identity.principals import Scope
 from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.bodies import body_of
 from agent_fabric.interfaces.http.locks import who_asks

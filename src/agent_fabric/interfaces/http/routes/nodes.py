@@ -20,8 +20,8 @@ from agent_fabric.domain.fleet.nodes import TRUSTED, NodeStatus
 from agent_fabric.domain.fleet.protocol import ARCHIVE_PATH, JOIN_PATH
 from agent_fabric.domain.fleet.selectors import SelectorProblem, select_nodes
 from agent_fabric.domain.fleet.served_tools import node_call
-from agent_fabric.domain.identity import Scope
-from agent_fabric.domain.json_schema import too_deep
+from agent_fabric.domain.identity.principals import Scope
+from agent_fabric.domain.tools.json_schema import too_deep
 from agent_fabric.infrastructure.fleet.signing import fingerprint
 from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.bodies import body_of

@@ -13,8 +13,8 @@ from agent_fabric.bootstrap.local import policy_of
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.config.problems import ConfigProblem
 from agent_fabric.domain.errors import ConfigError
-from agent_fabric.domain.identity import Scope
-from agent_fabric.domain.ownership import Viewer
+from agent_fabric.domain.identity.ownership import Viewer
+from agent_fabric.domain.identity.principals import Scope
 from agent_fabric.infrastructure.policy.rule_files import rules_from
 from agent_fabric.infrastructure.threads import on_own_thread
 from agent_fabric.interfaces.http.answers import json_answer

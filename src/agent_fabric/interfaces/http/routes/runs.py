@@ -14,8 +14,8 @@ from agent_fabric.application.ports.runs import RunQuery
 from agent_fabric.application.runs.dispatch_runs import Drive
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.config.constants import POOL_PATTERN
-from agent_fabric.domain.identity import Scope
-from agent_fabric.domain.ownership import Viewer, Visibility, owner_of
+from agent_fabric.domain.identity.ownership import Viewer, Visibility, owner_of
+from agent_fabric.domain.identity.principals import Scope
 from agent_fabric.domain.runs.task import Priority, RunResult, RunStatus
 from agent_fabric.infrastructure.json_codec import dump_json
 from agent_fabric.interfaces.http.answers import json_answer, json_bytes

@@ -10,8 +10,8 @@ from agent_fabric.application.ports.automation import AutomationStore, ScheduleQ
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.automation.schedule import Schedule
 from agent_fabric.domain.errors import ScheduleNotFound
-from agent_fabric.domain.identity import Principal, Scope
-from agent_fabric.domain.ownership import Viewer, Visibility
+from agent_fabric.domain.identity.ownership import Viewer, Visibility
+from agent_fabric.domain.identity.principals import Principal, Scope
 from agent_fabric.infrastructure.automation.cronsim_walls import read_cron
 from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.bodies import body_of

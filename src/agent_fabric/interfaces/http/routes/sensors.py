@@ -8,7 +8,7 @@ from starlette.responses import Response
 from agent_fabric.application.automation.manage_schedules import require_person
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.errors import ScheduleNotFound
-from agent_fabric.domain.identity import Scope
+from agent_fabric.domain.identity.principals import Scope
 from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.locks import who_asks
 from agent_fabric.interfaces.http.openapi import operation

@@ -9,10 +9,10 @@ from agent_fabric.application.chat.find_session import listed_for
 from agent_fabric.application.chat.send_message import MissedMessages, require_owner
 from agent_fabric.application.ports.chat import SessionQuery
 from agent_fabric.bootstrap.server import ServerFabric
-from agent_fabric.domain.chat import Session
-from agent_fabric.domain.identity import Scope
+from agent_fabric.domain.chat.sessions import Session
+from agent_fabric.domain.identity.ownership import Viewer, Visibility, owner_of
+from agent_fabric.domain.identity.principals import Scope
 from agent_fabric.domain.ids import RunId, SessionId
-from agent_fabric.domain.ownership import Viewer, Visibility, owner_of
 from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.bodies import body_of
 from agent_fabric.interfaces.http.chat_schemas import (

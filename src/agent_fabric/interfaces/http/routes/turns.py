@@ -9,7 +9,7 @@ from agent_fabric.application.chat.undo_turns import LaterChanges, UndoTurns
 from agent_fabric.application.chat.verify_session import VerifySession
 from agent_fabric.bootstrap.changes import undo_run
 from agent_fabric.bootstrap.server import ServerFabric
-from agent_fabric.domain.identity import Scope
+from agent_fabric.domain.identity.principals import Scope
 from agent_fabric.domain.runs.as_of import run_as_of
 from agent_fabric.domain.runs.timeline import timeline_of
 from agent_fabric.interfaces.http.answers import json_answer

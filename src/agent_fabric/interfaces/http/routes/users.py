@@ -7,7 +7,7 @@ from fastapi import FastAPI, Path, Request
 from starlette.responses import Response
 
 from agent_fabric.bootstrap.identity import Identity
-from agent_fabric.domain.identity import Scope, scope_from
+from agent_fabric.domain.identity.principals import Scope, scope_from
 from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.bodies import body_of
 from agent_fabric.interfaces.http.identity_schemas import NewPassword, NewUser, TokenRequest, UserUpdate

@@ -5,7 +5,7 @@ from starlette.responses import Response
 
 from agent_fabric.bootstrap.audit import verify_run
 from agent_fabric.bootstrap.server import ServerFabric
-from agent_fabric.domain.identity import Scope
+from agent_fabric.domain.identity.principals import Scope
 from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.locks import who_asks
 from agent_fabric.interfaces.http.openapi import operation

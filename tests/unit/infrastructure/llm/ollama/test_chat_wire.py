@@ -6,11 +6,11 @@ import random
 import pytest
 from inline_snapshot import snapshot
 
-from agent_fabric.domain.dialects.request_shape import shape_request
 from agent_fabric.domain.errors import ModelAnswerUnusable
 from agent_fabric.domain.ids import CallId
-from agent_fabric.domain.messages import Message, Role, ToolCallRequest, ToolDialect, Usage
-from agent_fabric.domain.tools import Effect, ToolSpec
+from agent_fabric.domain.models.dialects.request_shape import shape_request
+from agent_fabric.domain.models.messages import Message, Role, ToolCallRequest, ToolDialect, Usage
+from agent_fabric.domain.tools.specs import Effect, ToolSpec
 from agent_fabric.infrastructure.llm.ollama.chat_wire import OllamaOptions, StreamedChat, encode_chat, parse_chat
 from agent_fabric.testing.ollama_wire import native_lines
 from agent_fabric.testing.scripted_answers import Call, Calls, Empty, Say

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_fabric.domain.errors import ModelAnswerUnusable
-from agent_fabric.domain.messages import ToolDialect
-from agent_fabric.domain.models import ModelCard
+from agent_fabric.domain.models.found_models import ModelCard
+from agent_fabric.domain.models.messages import ToolDialect
 from agent_fabric.infrastructure.llm.ollama.model_wire import (
     DEFAULT_WINDOW,
     ListedModel,

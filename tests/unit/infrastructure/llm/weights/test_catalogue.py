@@ -5,7 +5,7 @@ import re
 import pytest
 
 from agent_fabric.domain.errors import ConfigError
-from agent_fabric.domain.messages import ToolDialect
+from agent_fabric.domain.models.messages import ToolDialect
 from agent_fabric.infrastructure.llm.weights.catalogue import CATALOGUE, CatalogueModel, HubFile, WheelParts, find
 
 

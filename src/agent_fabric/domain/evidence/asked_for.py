@@ -1,0 +1,170 @@
+"""What a task asks for, told by its words: a change, an answer, or neither is clear.
+
+A signal, not a parser: its words are English, and a few verbs of German, French, Spanish and Italian. Where it is
+unclear, nothing is concluded from it.
+"""
+
+import re
+from enum import StrEnum
+
+from agent_fabric.domain.policy.command_lines.names import names
+
+
+class AskedFor(StrEnum):
+    """What must come of a task."""
+
+    CHANGE = "change"
+    """Something must be different afterwards."""
+    ANSWER = "answer"
+    """Something must be said."""
+    UNCLEAR = "unclear"
+
+
+_SENTENCE = re.compile(r"(?<=[.!?;:])\s+|\n+|(?:,|(?<![\s,]))\s+(?:and|then)\s+(?:then\s+|also\s+)?")
+_POLITE = re.compile(
+    r"\A(?:(?:please|now|then|also|next|finally|first|just|hi|hello|ok|so|and|but|"
+    r"(?:can|could|would|will)\s+you|(?:i|we)(?:'d like| would like| want| need)\s+you\s+to|"
+    r"(?:i|we)\s+(?:want|need)\s+to|let's|go\s+ahead\s+and|your\s+task\s+is\s+to|you\s+(?:should|must)),?\s+)+",
+    re.IGNORECASE,
+)
+_ASIDE = re.compile(
+    r"\A(?:in|inside|within|from|for|with|using|under|if|when|after|before)\s[^,]{1,80},\s+", re.IGNORECASE
+)
+"""What may stand before the verb: "In app.py, rename …"."""
+
+_CHANGING = names(
+    "adapt adjust append apply bump change clean comment commit configure convert copy correct delete disable "
+    "downgrade drop edit enable extend fix handle implement inline insert install introduce merge migrate "
+    "modernise modernize modify move overhaul patch polish port prepend refactor reformat remove rename reorder "
+    "reorganise reorganize repair replace reset restore restructure revert rework rewrite simplify split strip "
+    "support swap switch tidy tweak uncomment undo unify update upgrade wrap"
+)
+"""What leaves things different, whatever it is done to."""
+_MAKING = names(
+    "add build create decrease draft enhance extract format generalise generalize generate improve increase lower "
+    "make optimise optimize produce put reduce resolve revise save set shorten solve sort store transform "
+    "translate turn use write"
+)
+"""What makes a file or a part of one, or only an answer: that depends on what is made."""
+_THING = re.compile(
+    r"\b(?:files?|folders?|director(?:y|ies)|scripts?|programs?|functions?|class(?:es)?|modules?|tests?|methods?|"
+    r"config(?:uration)?|readme|packages?|endpoints?|variables?|columns?|lines?|docstrings?|comments?|options?|flags?|"
+    r"parameters?|arguments?|fields?|keys?|entr(?:y|ies)|dependenc(?:y|ies)|imports?|type\s+hints?|pages?|apps?|"
+    r"websites?|games?|librar(?:y|ies)|makefile|dockerfile)\b|(?<![\w/-])[\w/-]+\.[a-z][a-z0-9]{0,5}\b",
+    re.IGNORECASE,
+)
+_NO_CHANGE = re.compile(
+    r"(?:make\s+(?:sure|sense|a\s+(?:list|guess))|add\s+up|add\s+[\d(]|update\s+(?:me|us)|change\s+nothing)\b",
+    re.IGNORECASE,
+)
+_IF_SO = re.compile(r"\s*(?:and\s+)?if\s+(?:so|yes|not|any|needed|necessary|possible),?\s", re.IGNORECASE)
+"""It depends on what comes out before whether anything is to be changed."""
+_IF_ANY = re.compile(
+    r"\w+\s+(?:what|whatever|any|anything|everything)\b|[^,]*\bif\s+(?:needed|necessary|any|there|you|it|something)\b",
+    re.IGNORECASE,
+)
+"""A change that may turn out not to be needed."""
+_ANSWERING = names(
+    "analyse analyze answer calculate check compare compute count describe determine display echo estimate evaluate "
+    "explain figure find give identify inspect investigate list look measure name output print read recommend report "
+    "review run say search show suggest sum summarise summarize tell test verify"
+)
+_QUESTION = re.compile(
+    r"(?:how|what|what's|which|who|whom|whose|why|where|when|is|are|was|were|does|did|has|should|am|may|might)\b"
+    r"|(?:do|have)\b.*\?",
+    re.IGNORECASE,
+)
+
+
+_ELSEWHERE = re.compile(
+    r"\b(?:git|commit|push|tag|branch|merge|rebase|stash|stage|clone|checkout|repo(?:sitory)?|pip|npm|install|uninstall|"
+    r"upgrade|packages?|dependenc(?:y|ies)|librar(?:y|ies)|venv|environment|requirements)\b",
+    re.IGNORECASE,
+)
+_COMPLAINT = re.compile(
+    r"\b(?:should|must|has\s+to|needs?\s+to|ought\s+to)\s+(?:\w+\s+)?(?:be\s+(?:\w+ed|rewritten|split)|return|print|give|raise|accept|"
+    r"handle|support|have|show|work|use)\b|\b(?:tests?|build)\b[^?]{0,60}\b(?:fails?|(?:is|are)\s+(?:failing|broken|red))\b"
+    r"|\b(?:is|are)\s+(?:wrong|broken|incorrect|buggy)\b|\b(?:crashes|does(?:n't|\s+not)\s+work)\b",
+    re.IGNORECASE,
+)
+"""How something is said to be wrong: who reports that wants it to be put right."""
+_FOREIGN = re.compile(
+    r"\b(?:korrigier\w*|behebe?|beheben|reparier\w*|änder[en]\w*|umbenenn\w*|benenne|lösch[en]\w*|füge|hinzufügen|ersetz\w*|"
+    r"corrige[rz]?|répare[rz]?|modifie[rz]?|ajoute[rz]?|supprime[rz]?|renomme[rz]?|remplace[rz]?|"
+    r"arregla[r]?|corregir|modifica[r]?|añad[ei]\w*|elimina[r]?|reemplaza[r]?|correggi\w*|aggiungi\w*)\b",
+    re.IGNORECASE,
+)
+"""Verbs of other languages that leave things different."""
+
+
+_NOUNS = {
+    "refactoring": "refactor",
+    "renaming": "rename",
+    "fixing": "fix",
+    "implementation": "implement",
+    "removal": "remove",
+    "migration": "migrate",
+    "adding": "add",
+    "bugfix": "fix",
+}
+"""Tasks that are written as a heading."""
+
+
+def asked_for(prompt: str) -> AskedFor:
+    """Say whether a task wants something changed, as far as its words tell."""
+    found = AskedFor.UNCLEAR
+    for sentence in _SENTENCE.split(prompt[:20_000]):
+        wanted = _wanted_by(sentence)
+        if wanted is AskedFor.CHANGE:
+            return wanted
+        found = wanted if wanted is AskedFor.ANSWER else found
+    return found
+
+
+_ABOUT_RUNNING = re.compile(
+    r"\b(?:runs?|running|execut\w*|tests?|testing|build\w*|compil\w*|lint\w*|start|works?|working|pass(?:es)?|check\w*|verif\w*|prüf\w*|"
+    r"teste\w*|lauf\w*|läuft)\b",
+    re.IGNORECASE,
+)
+_SAYS_UNCHANGED = re.compile(
+    r"\b(?:no|nothing|not|none|never|without)\b|n't\b|\b(?:unchanged|already|nichts|keine?|nicht|bereits|rien|aucune?|nada)\b",
+    re.IGNORECASE,
+)
+
+
+def nothing_to_show(prompt: str, summary: str) -> bool:
+    """Tell whether what ran in an unchanged workspace bears nothing out.
+
+    So it is unless the task asks for an answer, or is about running something, or the result says that it left all as
+    it was.
+    """
+    told = asked_for(prompt) is AskedFor.ANSWER or _ABOUT_RUNNING.search(prompt[:20_000])
+    return not told and not _SAYS_UNCHANGED.search(summary)
+
+
+def asked_elsewhere(prompt: str) -> bool:
+    """Tell whether a task is about a repository or packages as well, which no file of the workspace may show."""
+    return _ELSEWHERE.search(prompt[:20_000]) is not None
+
+
+def _wanted_by(sentence: str) -> AskedFor:
+    if _IF_SO.match(sentence):
+        return AskedFor.UNCLEAR
+    text = _ASIDE.sub("", _POLITE.sub("", sentence.strip(" \t-*•\"'`"), count=1), count=1)
+    text = _POLITE.sub("", text, count=1) if _POLITE.match(text) else text
+    if _QUESTION.match(text):
+        return AskedFor.ANSWER
+    verb = re.match(r"([A-Za-z]+)\s+\S", text)
+    if verb is None:
+        return _complained(text)
+    word = _NOUNS.get(verb[1].casefold(), verb[1].casefold())
+    if word in _CHANGING | _MAKING:
+        surely = word in _CHANGING or _THING.search(text)
+        return (
+            AskedFor.CHANGE if surely and not _NO_CHANGE.match(text) and not _IF_ANY.match(text) else AskedFor.UNCLEAR
+        )
+    return AskedFor.ANSWER if word in _ANSWERING else _complained(text)
+
+
+def _complained(sentence: str) -> AskedFor:
+    return AskedFor.CHANGE if _COMPLAINT.search(sentence) or _FOREIGN.search(sentence) else AskedFor.UNCLEAR

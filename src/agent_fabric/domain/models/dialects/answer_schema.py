@@ -1,0 +1,60 @@
+"""The JSON schema that lets a model write nothing but a call of one of its tools."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from agent_fabric.domain.models.dialects.call_text import THOUGHT
+from agent_fabric.domain.models.dialects.line_lists import takes_lines
+from agent_fabric.domain.tools.specs import ToolSpec
+
+LONGEST_TEXT = 6_000
+"""Characters of one argument: a model that loops is cut off, whatever else limits its answer."""
+LONGEST_LINE = 1_000
+"""Characters of an argument that is hardly ever longer: a path, a command."""
+LONGEST_THOUGHT = 200
+LONGEST_SUMMARY = 300
+"""Characters of what a model says in the end; small ones say the same sentence until they are cut off."""
+MAX_ITEMS = 12
+MAX_LINES = 200
+"""Of a file that is written in one call."""
+_LONG = frozenset({"content", "text", "body", "code", "patch", "quote"})
+
+
+def schema_of_calls(tools: Sequence[ToolSpec], only: str | None = None, *, why_first: bool = False) -> dict[str, Any]:
+    """Return the schema of one call of any of the tools, or of one of them.
+
+    With `why_first` the model must say something before the call: what went wrong, after a call that failed.
+    """
+    before = {THOUGHT: {"type": "string", "minLength": 1, "maxLength": LONGEST_THOUGHT}} if why_first else {}
+    chosen = [tool for tool in tools if tool.name == only] or list(tools)
+    forms = [
+        {
+            "type": "object",
+            "properties": {**before, "name": {"const": tool.name}, "arguments": _capped(tool.parameters, tool.name)},
+            "required": [*before, "name", "arguments"],
+            "additionalProperties": False,
+        }
+        for tool in chosen
+    ]
+    return forms[0] if len(forms) == 1 else {"oneOf": forms}
+
+
+def _capped(schema: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Leave out what does not constrain, and end what a model could go on with for ever."""
+    capped = {key: value for key, value in schema.items() if key not in _TELLS}
+    kind = schema.get("type")
+    if takes_lines(name, schema):
+        return {"type": "array", "items": {"type": "string", "maxLength": LONGEST_LINE}, "maxItems": MAX_LINES}
+    if kind == "string" and "enum" not in schema and "const" not in schema:
+        longest = LONGEST_TEXT if name in _LONG else LONGEST_SUMMARY if name == "summary" else LONGEST_LINE
+        capped["maxLength"] = min(schema.get("maxLength", longest), longest)
+    if kind == "array":
+        capped["items"] = _capped(schema.get("items") or {"type": "string"}, name)
+        capped["maxItems"] = min(schema.get("maxItems", MAX_ITEMS), MAX_ITEMS)
+    if kind == "object" or "properties" in schema:
+        capped["properties"] = {key: _capped(part, key) for key, part in schema.get("properties", {}).items()}
+        capped.setdefault("additionalProperties", False)
+    return capped
+
+
+_TELLS = frozenset({"description", "title", "default", "examples", "$schema"})

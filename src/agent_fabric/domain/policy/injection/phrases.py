@@ -1,0 +1,90 @@
+"""Finds signs in the words of a text: rules of ideas that stand close together."""
+
+import re
+from collections.abc import Iterable, Iterator
+from functools import lru_cache, reduce
+from operator import or_
+from typing import NamedTuple
+
+from agent_fabric.domain.policy.injection.ideas import Idea
+from agent_fabric.domain.policy.injection.lexicon import lexicon
+from agent_fabric.domain.policy.injection.rules import FARTHEST, RULES, SPACED_OUT, SignalRule
+
+_PIECES = r"https?://[^\s<>\"')]*|\w+@?|[.!?](?=\s|$)|\n(?:\r?\n|[-*#>|])"
+"""Addresses, words, and ends of sentences: simple runs, of which none is read twice."""
+_LONGEST_WORD = 40
+_BEGINS, _ENDS, _DEST = int(Idea.BEGINS), int(Idea.ENDS), int(Idea.DEST)
+
+
+class PhraseSignals(NamedTuple):
+    """What the words of a text say."""
+
+    signs: frozenset[str]
+    ideas: int
+    """All ideas in the text, wherever they stand."""
+
+
+def findings_in(plain: str) -> PhraseSignals:
+    """Signs and ideas in a folded text, in time that grows with its length only."""
+    words: list[str] = re.findall(_PIECES, plain.replace("_", " "))
+    marks = _marks(words)
+    everything = reduce(or_, set(marks), 0)
+    rules = tuple(rule for rule in RULES if everything & rule.ideas == rule.ideas)
+    anchors = reduce(or_, (rule.anchor for rule in rules), 0)
+    signs: set[str] = set()
+    if anchors:
+        for at, mark in enumerate(marks):
+            if mark & anchors:
+                signs.update(_signs_at(marks, at, rules))
+    if _spaced_out(words):
+        signs.add("override")
+    return PhraseSignals(frozenset(signs), everything)
+
+
+def _marks(words: list[str]) -> list[int]:
+    """The ideas of each word; those of a phrase stand at its first word."""
+    marks = [_ideas_of(word) if len(word) <= _LONGEST_WORD else _ideas_of_long(word) for word in words]
+    for at, mark in enumerate(marks):
+        if mark & _BEGINS:
+            marks[at] |= lexicon().phrases_at(words, at)
+    return marks
+
+
+@lru_cache(maxsize=16_384)
+def _ideas_of(word: str) -> int:
+    if word[0] in ".!?\n":
+        return _ENDS
+    if word[-1] == "@" or word.startswith(("http://", "https://")):
+        return _DEST
+    return lexicon().ideas_of(word)
+
+
+def _ideas_of_long(word: str) -> int:
+    """What a word is that is too long to be looked up or remembered."""
+    return _DEST if word.startswith(("http://", "https://")) else 0
+
+
+def _signs_at(marks: list[int], at: int, rules: Iterable[SignalRule]) -> Iterator[str]:
+    """Signs whose anchor stands here."""
+    here = marks[at]
+    # By distance: all ideas that are at most so far away, in the same sentence.
+    near = [here] * (FARTHEST + 1)
+    before, after = marks[max(0, at - FARTHEST) : at][::-1], marks[at + 1 : at + 1 + FARTHEST]
+    for side in (before, after):
+        seen = distance = 0
+        for mark in side:
+            distance += 1
+            if not seen & _ENDS:
+                seen |= mark
+            near[distance] |= seen
+        for beyond in range(distance + 1, FARTHEST + 1):
+            near[beyond] |= seen
+    for rule in rules:
+        if rule.anchor & here and near[rule.within] & rule.ideas == rule.ideas:
+            yield rule.sign
+
+
+def _spaced_out(words: list[str]) -> bool:
+    """Whether single letters in a row spell out an order."""
+    letters = "".join([word if len(word) == 1 else " " for word in words])
+    return any(order in letters for order in SPACED_OUT)

@@ -1,0 +1,140 @@
+"""Filters that turn one kind of value into another, and those on numbers."""
+
+import json
+import math
+import shlex
+from collections.abc import Callable
+from typing import Any
+
+from agent_fabric.domain.tools.json_schema import MAX_DEPTH, too_deep
+from agent_fabric.domain.workflows.expressions.errors import ExpressionError, kind_of, shown
+from agent_fabric.domain.workflows.expressions.limits import Evaluation, integer
+from agent_fabric.domain.workflows.expressions.operators import is_number, text_of, truth
+
+MAX_DIGITS = 15
+MAX_INDENT = 8
+
+_NOT_GIVEN = object()
+_YES = frozenset({"true", "yes", "on", "1"})
+_NO = frozenset({"false", "no", "off", "0", "none", "null", ""})
+
+
+def _default(_: Evaluation, value: Any, other: Any = "", also_if_empty: Any = False) -> Any:
+    # That a value is missing was found out before; here it is there.
+    return other if value is None or (truth(also_if_empty) and not truth(value)) else value
+
+
+def _string(at: Evaluation, value: Any) -> str:
+    return text_of(at, value)
+
+
+def _int(at: Evaluation, value: Any, default: Any = _NOT_GIVEN) -> Any:
+    try:
+        if isinstance(value, str):
+            at.work_on(len(value))
+            return integer(int(value.strip(), 10))
+        if isinstance(value, int | float):
+            return integer(int(value))
+    except (ValueError, OverflowError) as error:
+        if default is _NOT_GIVEN and isinstance(error, ExpressionError):
+            raise
+    return _otherwise(default, value, "a whole number")
+
+
+def _float(at: Evaluation, value: Any, default: Any = _NOT_GIVEN) -> Any:
+    try:
+        if isinstance(value, str | int | float):
+            at.work_on(len(value) if isinstance(value, str) else 0)
+            number = float(value)
+            if math.isfinite(number):
+                return number
+    except (ValueError, OverflowError):
+        pass
+    return _otherwise(default, value, "a number")
+
+
+def _bool(at: Evaluation, value: Any) -> bool:
+    if not isinstance(value, str):
+        return truth(value)
+    at.work_on(len(value))
+    word = value.strip().lower()
+    if word in _YES or word in _NO:
+        return word in _YES
+    raise ExpressionError(f"'{shown(value)}' is neither true nor false")
+
+
+def _round(_: Evaluation, value: Any, digits: Any = 0) -> Any:
+    if not is_number(value) or not isinstance(digits, int) or not 0 <= digits <= MAX_DIGITS:
+        raise ExpressionError(f"needs a number, and 0 to {MAX_DIGITS} digits")
+    if isinstance(value, int):
+        return value
+    if not math.isfinite(value):
+        raise ExpressionError("needs a number that can be written down")
+    return round(value, digits) if digits else integer(round(value))
+
+
+def _abs(_: Evaluation, value: Any) -> Any:
+    if not is_number(value):
+        raise ExpressionError(f"needs a number, not {kind_of(value)}")
+    return abs(value)
+
+
+def _json(at: Evaluation, value: Any, indent: Any = 0) -> str:
+    if not isinstance(indent, int) or not 0 <= indent <= MAX_INDENT:
+        raise ExpressionError(f"'indent' is a number from 0 to {MAX_INDENT}")
+    return at.json(value, indent or None)
+
+
+def _from_json(at: Evaluation, value: Any) -> Any:
+    if not isinstance(value, str):
+        raise ExpressionError(f"reads text, not {kind_of(value)}")
+    at.work_on(len(value))
+    at.spend(value.count(",") + value.count("[") + value.count("{"))
+    try:
+        read = json.loads(value, parse_constant=_refused, parse_int=lambda digits: integer(int(digits)))
+        if "\\u" in value:
+            json.dumps(read, ensure_ascii=False).encode()
+    except ExpressionError:
+        raise
+    except json.JSONDecodeError as error:
+        raise ExpressionError(f"not JSON: {error.msg} in line {error.lineno}, column {error.colno}") from None
+    except UnicodeEncodeError:
+        raise ExpressionError("not JSON: it holds half a character") from None
+    except (ValueError, RecursionError):
+        raise ExpressionError("not JSON that can be used here") from None
+    if too_deep(read, value):
+        raise ExpressionError(f"nests deeper than {MAX_DEPTH} levels")
+    return read
+
+
+def _quote(at: Evaluation, value: Any) -> str:
+    text = text_of(at, value)
+    at.make(5 * len(text) if "'" in text else len(text) + 2)
+    return shlex.quote(text)
+
+
+def _refused(name: str) -> None:
+    raise ExpressionError(f"not JSON: {name} is no number")
+
+
+def _otherwise(default: Any, value: Any, wanted: str) -> Any:
+    if default is not _NOT_GIVEN:
+        return default
+    what = f"'{shown(value)}'" if isinstance(value, str) else kind_of(value)
+    raise ExpressionError(f"{what} is not {wanted}", hint="Give a value for this case in brackets: int(0).")
+
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "default": _default,
+    "d": _default,
+    "string": _string,
+    "int": _int,
+    "float": _float,
+    "bool": _bool,
+    "round": _round,
+    "abs": _abs,
+    "json": _json,
+    "tojson": _json,
+    "from_json": _from_json,
+    "quote": _quote,
+}
