@@ -26,7 +26,7 @@ from agent_fabric.infrastructure.automation.file_sensors import FileChangeSensor
 from agent_fabric.infrastructure.bus.in_process import InProcessBus
 from agent_fabric.infrastructure.clock import RandomIds, SystemClock
 from agent_fabric.infrastructure.observability.operations_log import operations_log
-from agent_fabric.infrastructure.persistence.firing_rows import FIRING_COLUMNS
+from agent_fabric.infrastructure.persistence.automation.firing_rows import FIRING_COLUMNS
 from agent_fabric.infrastructure.persistence.storage import open_storage
 
 MANY = 10_000

@@ -20,8 +20,8 @@ from agent_fabric.domain.chat.sessions import ChatMessage, Session
 from agent_fabric.domain.identity.ownership import Viewer
 from agent_fabric.domain.ids import RunId, SessionId
 from agent_fabric.infrastructure.clock import RandomIds, SystemClock
-from agent_fabric.infrastructure.persistence.chat_rows import insert_message
-from agent_fabric.infrastructure.persistence.sealing import RunKeys
+from agent_fabric.infrastructure.persistence.chat.rows import insert_message
+from agent_fabric.infrastructure.persistence.secrets.sealing import RunKeys
 from agent_fabric.infrastructure.persistence.storage import open_storage
 from agent_fabric.infrastructure.secrets.keyring import open_keyring
 

@@ -129,7 +129,7 @@ async def write_log(root: Path, megabytes: int) -> None:
     from agent_fabric.domain.ids import RunId
     from agent_fabric.domain.runs.task import Budget, Profile
     from agent_fabric.infrastructure.clock import SystemClock
-    from agent_fabric.infrastructure.persistence.event_store import SqlRunRepository
+    from agent_fabric.infrastructure.persistence.runs.event_store import SqlRunRepository
     from agent_fabric.infrastructure.persistence.store import Store
 
     created = RunCreated(

@@ -79,7 +79,7 @@ async def fill(root: Path, count: int) -> None:
     from agent_fabric.domain.ids import RunId, SpecialistId
     from agent_fabric.domain.runs.task import Budget, Profile
     from agent_fabric.infrastructure.clock import SystemClock
-    from agent_fabric.infrastructure.persistence.event_store import SqlRunRepository
+    from agent_fabric.infrastructure.persistence.runs.event_store import SqlRunRepository
     from agent_fabric.infrastructure.persistence.store import Store
 
     store = Store(root / "fabric.db")
@@ -120,7 +120,7 @@ async def lengthen(root: Path, run_id: str, events: int) -> str:
     from agent_fabric.domain.ids import RunId
     from agent_fabric.domain.runs.task import Budget
     from agent_fabric.infrastructure.clock import SystemClock
-    from agent_fabric.infrastructure.persistence.event_store import SqlRunRepository
+    from agent_fabric.infrastructure.persistence.runs.event_store import SqlRunRepository
     from agent_fabric.infrastructure.persistence.store import Store
 
     store = Store(root / "fabric.db")

@@ -20,7 +20,7 @@ from pathlib import Path
 
 FIRST_EVENT = """
 import os, sys, time
-from agent_fabric.infrastructure.persistence import event_store
+from agent_fabric.infrastructure.persistence.runs import event_store
 inner = event_store.SqlRunRepository.create
 async def stop_here(self, run_id, events, **more):
     held = await inner(self, run_id, events, **more)

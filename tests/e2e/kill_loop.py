@@ -25,7 +25,7 @@ from typing import Any
 import apsw
 
 from agent_fabric.domain.ids import RunId
-from agent_fabric.infrastructure.persistence.event_rows import chained
+from agent_fabric.infrastructure.persistence.runs.event_rows import chained
 from agent_fabric.testing.scripted_model import Call, Finish, Script
 from e2e.forked_command import passed_on
 from e2e.forked_process import AnyProcess, start_forked

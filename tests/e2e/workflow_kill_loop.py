@@ -33,7 +33,7 @@ import apsw
 from agent_fabric.application.ports.approvals import Answer, ApprovalCard
 from agent_fabric.domain.approvals.answers import Decision, Question
 from agent_fabric.infrastructure.clock import SystemClock
-from agent_fabric.infrastructure.persistence.approvals import SqlApprovalRepository
+from agent_fabric.infrastructure.persistence.approvals.questions import SqlApprovalRepository
 from agent_fabric.infrastructure.persistence.store import Store
 from e2e.fabric_process import running
 from e2e.forked_process import AnyProcess, start_forked

@@ -35,7 +35,7 @@ from agent_fabric.domain.packs.contents import FinishSpec
 from agent_fabric.domain.runs.task import Budget, Profile
 from agent_fabric.infrastructure.packs.engineering import FINISH_ENGINEERING
 from agent_fabric.infrastructure.packs.research import FINISH_RESEARCH
-from agent_fabric.infrastructure.persistence.codec import pack
+from agent_fabric.infrastructure.persistence.runs.codec import pack
 from agent_fabric.testing.workbench import SETTINGS
 
 pytestmark = pytest.mark.proves("AF-134", "AF-126")

@@ -28,7 +28,7 @@ def offers(kind: str, prefix: str, workspace: str | None, environ: Mapping[str, 
     if kind in ("runs", "approvals", "evals", "users", "keys"):
         if _is_elsewhere(root, environ):
             return []
-        from agent_fabric.infrastructure.persistence import completion_rows as rows  # noqa: PLC0415 - only these read
+        from agent_fabric.infrastructure.persistence.runs import completion_rows as rows  # noqa: PLC0415 - only these read
 
         reads = {"runs": rows.newest_runs, "approvals": rows.pending_approvals, "users": rows.users}
         reads["evals"] = rows.newest_evals

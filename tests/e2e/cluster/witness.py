@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import psycopg
 
-from agent_fabric.infrastructure.persistence.event_rows import chained
+from agent_fabric.infrastructure.persistence.runs.event_rows import chained
 from agent_fabric.testing.scripted_model import Call, Finish, Script, Slow
 
 TICK_S = 0.05

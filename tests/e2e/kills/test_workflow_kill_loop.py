@@ -14,7 +14,7 @@ from agent_fabric.application.ports.runs import SIGNAL
 from agent_fabric.domain.approvals.answers import Decision, Question
 from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.clock import SystemClock
-from agent_fabric.infrastructure.persistence.event_store import SqlRunRepository
+from agent_fabric.infrastructure.persistence.runs.event_store import SqlRunRepository
 from agent_fabric.infrastructure.persistence.store import Store
 from e2e.fabric_process import Fabric, settings
 from e2e.server_process import Serving, serving

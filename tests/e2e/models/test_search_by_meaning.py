@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from agent_fabric.infrastructure.clock import SystemClock
-from agent_fabric.infrastructure.persistence.event_store import SqlRunRepository
+from agent_fabric.infrastructure.persistence.runs.event_store import SqlRunRepository
 from agent_fabric.infrastructure.persistence.store import Store
 from e2e.fabric_process import Fabric
 from integration.embeddings.embedding_server import MODEL, embedding_server

@@ -14,9 +14,9 @@ from agent_fabric.domain.errors import ModelBusy
 from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.infrastructure.embeddings.vectors import packed, similarities
-from agent_fabric.infrastructure.persistence.event_store import SqlRunRepository
-from agent_fabric.infrastructure.persistence.run_catalogue import SqlRunCatalogue
-from agent_fabric.infrastructure.persistence.run_vectors import SqlRunVectors
+from agent_fabric.infrastructure.persistence.runs.event_store import SqlRunRepository
+from agent_fabric.infrastructure.persistence.runs.run_catalogue import SqlRunCatalogue
+from agent_fabric.infrastructure.persistence.runs.run_vectors import SqlRunVectors
 from agent_fabric.infrastructure.persistence.store import Store
 from contract.run_repository_contract import completed, log, run_created
 from integration.embeddings.embedding_server import letters

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agent_fabric.infrastructure.clock import RandomIds
-from agent_fabric.infrastructure.persistence.idempotency import CLEARED_AT_ONCE, KEPT_S, SqlIdempotencyStore
+from agent_fabric.infrastructure.persistence.runs.idempotency import CLEARED_AT_ONCE, KEPT_S, SqlIdempotencyStore
 from agent_fabric.infrastructure.persistence.store import Store
 from agent_fabric.testing.fakes import FrozenClock
 from integration.http.served import PATIENCE_S, Served, bearer, data_of, served, task

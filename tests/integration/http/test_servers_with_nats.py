@@ -13,7 +13,7 @@ import pytest
 from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.nats.bus import JetStreamBus
 from agent_fabric.infrastructure.nats.wake_ups import NatsWakeUps
-from agent_fabric.infrastructure.persistence import inbox
+from agent_fabric.infrastructure.persistence.runs import inbox
 from agent_fabric.interfaces.http import watch
 from agent_fabric.testing.scripted_model import Script, Slow
 from contract.durable_bus_contract import Inboxes

@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Any
 
 from agent_fabric.bootstrap.records import Records
-from agent_fabric.infrastructure.persistence.run_locks import RunLocks
-from agent_fabric.infrastructure.persistence.snapshot import SqliteCopies
+from agent_fabric.infrastructure.persistence.observability.snapshot import SqliteCopies
+from agent_fabric.infrastructure.persistence.runs.run_locks import RunLocks
 from agent_fabric.infrastructure.persistence.store import Store
 
 

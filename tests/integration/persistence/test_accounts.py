@@ -10,10 +10,10 @@ import pytest
 from agent_fabric.domain.audit.key import UNKEYED
 from agent_fabric.domain.errors import NameTaken
 from agent_fabric.domain.identity.accounts import UserChange
-from agent_fabric.infrastructure.persistence.api_keys import SqlApiKeyRepository
-from agent_fabric.infrastructure.persistence.chain_writer import ChainWriter
+from agent_fabric.infrastructure.persistence.audit.chain_writer import ChainWriter
+from agent_fabric.infrastructure.persistence.identity.api_keys import SqlApiKeyRepository
+from agent_fabric.infrastructure.persistence.identity.users import SqlUserRepository
 from agent_fabric.infrastructure.persistence.store import Store
-from agent_fabric.infrastructure.persistence.users import SqlUserRepository
 from contract.identity_contract import ADA, KEY
 
 

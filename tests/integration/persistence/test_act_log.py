@@ -14,12 +14,12 @@ from agent_fabric.domain.errors import FabricError, StoreUnavailable
 from agent_fabric.domain.identity.accounts import UserChange
 from agent_fabric.domain.identity.principals import Kind, Principal, Scope
 from agent_fabric.infrastructure.audit_head_file import AuditHeadFile
-from agent_fabric.infrastructure.persistence.act_log import SqlActLog
-from agent_fabric.infrastructure.persistence.api_keys import SqlApiKeyRepository
-from agent_fabric.infrastructure.persistence.audit_chain import SqlAuditChain
-from agent_fabric.infrastructure.persistence.chain_writer import ChainWriter
+from agent_fabric.infrastructure.persistence.audit.act_log import SqlActLog
+from agent_fabric.infrastructure.persistence.audit.audit_chain import SqlAuditChain
+from agent_fabric.infrastructure.persistence.audit.chain_writer import ChainWriter
+from agent_fabric.infrastructure.persistence.identity.api_keys import SqlApiKeyRepository
+from agent_fabric.infrastructure.persistence.identity.users import SqlUserRepository
 from agent_fabric.infrastructure.persistence.store import Store
-from agent_fabric.infrastructure.persistence.users import SqlUserRepository
 from contract.identity_contract import ADA, BOB
 from contract.identity_contract import KEY as CI
 

@@ -14,10 +14,10 @@ from agent_fabric.domain.approvals.answers import Decision
 from agent_fabric.domain.errors import ApprovalNotFound, ApprovalRefused, ApprovalSettled
 from agent_fabric.domain.events import Event, RunCancelled, RunCreated
 from agent_fabric.infrastructure.clock import SystemClock
-from agent_fabric.infrastructure.persistence.approvals import SqlApprovalRepository
-from agent_fabric.infrastructure.persistence.event_store import SqlRunRepository
-from agent_fabric.infrastructure.persistence.projections import Projection
-from agent_fabric.infrastructure.persistence.run_queue import SqlRunQueue
+from agent_fabric.infrastructure.persistence.approvals.questions import SqlApprovalRepository
+from agent_fabric.infrastructure.persistence.runs.event_store import SqlRunRepository
+from agent_fabric.infrastructure.persistence.runs.projections import Projection
+from agent_fabric.infrastructure.persistence.runs.run_queue import SqlRunQueue
 from agent_fabric.infrastructure.persistence.sql import SqlConnection
 from agent_fabric.infrastructure.persistence.store import Store
 from agent_fabric.testing.fakes import FrozenClock, PermissivePolicy

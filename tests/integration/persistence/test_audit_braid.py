@@ -22,11 +22,11 @@ from agent_fabric.domain.errors import LeaseLost
 from agent_fabric.domain.identity.principals import Kind, Principal
 from agent_fabric.infrastructure.audit_head_file import AuditHeadFile
 from agent_fabric.infrastructure.clock import SystemClock
-from agent_fabric.infrastructure.persistence import audit_chain
-from agent_fabric.infrastructure.persistence.chain_check import ChainCheck, Entry
-from agent_fabric.infrastructure.persistence.chain_writer import ADMIN, HEAD, TIE, ChainWriter, Sealed
+from agent_fabric.infrastructure.persistence.audit import audit_chain
+from agent_fabric.infrastructure.persistence.audit.chain_check import ChainCheck, Entry
+from agent_fabric.infrastructure.persistence.audit.chain_writer import ADMIN, HEAD, TIE, ChainWriter, Sealed
+from agent_fabric.infrastructure.persistence.audit.strands import Strand, read_tie, tie_strands
 from agent_fabric.infrastructure.persistence.schema import MIGRATIONS
-from agent_fabric.infrastructure.persistence.strands import Strand, read_tie, tie_strands
 from contract.run_repository_contract import CREATED, RUN, completed, log
 from effort import effort, examples, report
 from integration.persistence.postgres_storage import open_tables

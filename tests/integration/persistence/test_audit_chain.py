@@ -16,12 +16,12 @@ from agent_fabric.domain.events import Event, GuidanceGiven
 from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.audit_head_file import AuditHeadFile
 from agent_fabric.infrastructure.clock import RandomIds, SystemClock
-from agent_fabric.infrastructure.persistence import retention
-from agent_fabric.infrastructure.persistence.audit_chain import SqlAuditChain
-from agent_fabric.infrastructure.persistence.chain_writer import ChainWriter
+from agent_fabric.infrastructure.persistence.audit.audit_chain import SqlAuditChain
+from agent_fabric.infrastructure.persistence.audit.chain_writer import ChainWriter
 from agent_fabric.infrastructure.persistence.dialects import SQLITE
-from agent_fabric.infrastructure.persistence.event_store import SqlRunRepository
-from agent_fabric.infrastructure.persistence.retention import SqlRetentionStore
+from agent_fabric.infrastructure.persistence.runs import retention
+from agent_fabric.infrastructure.persistence.runs.event_store import SqlRunRepository
+from agent_fabric.infrastructure.persistence.runs.retention import SqlRetentionStore
 from agent_fabric.infrastructure.persistence.store import Store
 from agent_fabric.infrastructure.runlog.layout import Layout
 from agent_fabric.testing.workbench import workbench

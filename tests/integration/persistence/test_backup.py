@@ -24,10 +24,10 @@ from agent_fabric.infrastructure.backup.make import make_backup
 from agent_fabric.infrastructure.backup.manifest import Manifest
 from agent_fabric.infrastructure.backup.restore import restore_backup
 from agent_fabric.infrastructure.persistence.database import APPLICATION_ID, connect
+from agent_fabric.infrastructure.persistence.observability.snapshot import check_copy, copy_store
+from agent_fabric.infrastructure.persistence.observability.store_status import read_status
 from agent_fabric.infrastructure.persistence.schema import MIGRATIONS
-from agent_fabric.infrastructure.persistence.snapshot import check_copy, copy_store
 from agent_fabric.infrastructure.persistence.store import Store
-from agent_fabric.infrastructure.persistence.store_status import read_status
 from agent_fabric.infrastructure.runlog.folder_trust import is_ours
 from agent_fabric.infrastructure.tree_walk import walk_tree
 from integration.persistence.opened_store import copies_of
@@ -380,8 +380,8 @@ from pathlib import Path
 from agent_fabric.infrastructure.backup.make import make_backup
 from agent_fabric.infrastructure.backup.restore import restore_backup
 from agent_fabric.domain.audit.key import AuditKey
-from agent_fabric.infrastructure.persistence.run_locks import RunLocks
-from agent_fabric.infrastructure.persistence.snapshot import SqliteCopies
+from agent_fabric.infrastructure.persistence.runs.run_locks import RunLocks
+from agent_fabric.infrastructure.persistence.observability.snapshot import SqliteCopies
 KEY = AuditKey.of(b"k" * 32)
 copies_of = lambda root: SqliteCopies(root / "fabric.db", RunLocks(root / "locks"))
 what, source, target, at = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3]), sys.argv[4]
@@ -441,8 +441,8 @@ from agent_fabric.infrastructure.backup.make import make_backup
 from agent_fabric.infrastructure.backup.restore import restore_backup
 from agent_fabric.domain.audit.key import AuditKey
 resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
-from agent_fabric.infrastructure.persistence.run_locks import RunLocks
-from agent_fabric.infrastructure.persistence.snapshot import SqliteCopies
+from agent_fabric.infrastructure.persistence.runs.run_locks import RunLocks
+from agent_fabric.infrastructure.persistence.observability.snapshot import SqliteCopies
 KEY = AuditKey.of(b"k" * 32)
 copies_of = lambda root: SqliteCopies(root / "fabric.db", RunLocks(root / "locks"))
 try:

@@ -26,15 +26,15 @@ from agent_fabric.domain.runs.task import Budget, Profile, RunResult, RunStatus,
 from agent_fabric.domain.workflows.events import SignalReceived, StepFinished, StepStarted, StepStatus
 from agent_fabric.infrastructure.clock import RandomIds, SystemClock
 from agent_fabric.infrastructure.embeddings.vectors import BYTES_EACH
-from agent_fabric.infrastructure.persistence.approvals import SqlApprovalRepository
-from agent_fabric.infrastructure.persistence.audit_chain import SqlAuditChain
-from agent_fabric.infrastructure.persistence.chain_writer import ChainWriter
-from agent_fabric.infrastructure.persistence.log_inspector import SqlLogInspector
-from agent_fabric.infrastructure.persistence.retention import SqlRetentionStore
-from agent_fabric.infrastructure.persistence.run_catalogue import SqlRunCatalogue
-from agent_fabric.infrastructure.persistence.run_encryption import reseal_runs
-from agent_fabric.infrastructure.persistence.run_reader import SqlRunReader
-from agent_fabric.infrastructure.persistence.run_vectors import SqlRunVectors
+from agent_fabric.infrastructure.persistence.approvals.questions import SqlApprovalRepository
+from agent_fabric.infrastructure.persistence.audit.audit_chain import SqlAuditChain
+from agent_fabric.infrastructure.persistence.audit.chain_writer import ChainWriter
+from agent_fabric.infrastructure.persistence.runs.log_inspector import SqlLogInspector
+from agent_fabric.infrastructure.persistence.runs.retention import SqlRetentionStore
+from agent_fabric.infrastructure.persistence.runs.run_catalogue import SqlRunCatalogue
+from agent_fabric.infrastructure.persistence.runs.run_reader import SqlRunReader
+from agent_fabric.infrastructure.persistence.runs.run_vectors import SqlRunVectors
+from agent_fabric.infrastructure.persistence.secrets.run_encryption import reseal_runs
 from agent_fabric.infrastructure.persistence.store import Store
 from agent_fabric.infrastructure.runlog.jsonl_log import JsonlRunLog
 from agent_fabric.infrastructure.secrets.keyring import open_keyring

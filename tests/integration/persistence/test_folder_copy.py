@@ -23,7 +23,7 @@ from agent_fabric.domain.errors import ConfigError, RunHeld, RunNotFound, StoreU
 from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.clock import RandomIds, SystemClock
 from agent_fabric.infrastructure.persistence.postgres.folder_copy import BUILT_ANEW, OF_DATABASE
-from agent_fabric.infrastructure.persistence.run_locks import RunLocks
+from agent_fabric.infrastructure.persistence.runs.run_locks import RunLocks
 from agent_fabric.infrastructure.persistence.storage import open_storage, open_upkeep
 from agent_fabric.infrastructure.secrets.keyring import Keyring, open_keyring
 from contract.identity_contract import ADA
@@ -183,7 +183,8 @@ async def test_damage_is_named_and_nothing_is_copied(
 @contextmanager
 def held_by_another_process(locks: Path) -> Iterator[None]:
     script = (
-        "import sys; from pathlib import Path; from agent_fabric.infrastructure.persistence.run_locks import RunLocks;"
+        "import sys; from pathlib import Path;"
+        "from agent_fabric.infrastructure.persistence.runs.run_locks import RunLocks;"
         "assert RunLocks(Path(sys.argv[1])).acquire(0); print('ready', flush=True); sys.stdin.read()"
     )
     environ = {"PYTHONPATH": ":".join(sys.path)}

@@ -9,7 +9,7 @@ from agent_fabric.application.ports.channels import ChannelStore
 from agent_fabric.testing.fakes import FrozenClock
 from contract.channel_contract import ChannelContract
 from integration.persistence.postgres_storage import open_tables
-from unit.infrastructure.persistence.test_channels import MirrorSealer
+from unit.infrastructure.persistence.channels.test_tables import MirrorSealer
 
 
 class TestPostgresChannels(ChannelContract):

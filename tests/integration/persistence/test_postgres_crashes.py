@@ -16,9 +16,9 @@ from agent_fabric.application.ports.cluster import Introduction
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.models.events import ToolCallRecovered
 from agent_fabric.infrastructure.clock import SystemClock
-from agent_fabric.infrastructure.persistence.event_rows import chained
 from agent_fabric.infrastructure.persistence.postgres.errors import Unreachable
 from agent_fabric.infrastructure.persistence.postgres.migration import migrate
+from agent_fabric.infrastructure.persistence.runs.event_rows import chained
 from contract.run_repository_contract import CREATED, RUN, log
 from cutting_proxy import APPEND, COMMIT, run_proxy
 from effort import effort, report

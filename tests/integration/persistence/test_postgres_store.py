@@ -14,11 +14,11 @@ from agent_fabric.application.ports.webhooks import NewDelivery
 from agent_fabric.domain.errors import DriverConflict, StoreUnavailable
 from agent_fabric.domain.events import RunInterrupted
 from agent_fabric.domain.ids import RunId
-from agent_fabric.infrastructure.persistence.lost_commits import has_event
 from agent_fabric.infrastructure.persistence.postgres.binary import BIGINT, BinaryStatement
 from agent_fabric.infrastructure.persistence.postgres.connection import PREPARE_AT, REPLAN_EVERY, PostgresConnection
 from agent_fabric.infrastructure.persistence.postgres.migration import migrate
 from agent_fabric.infrastructure.persistence.postgres.store import PostgresStore
+from agent_fabric.infrastructure.persistence.runs.lost_commits import has_event
 from agent_fabric.infrastructure.persistence.schema import MIGRATIONS
 from agent_fabric.infrastructure.persistence.sql import CommitUnknown, SqlConnection, UniqueViolation
 from agent_fabric.testing.fakes import FrozenClock

@@ -4,12 +4,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-from agent_fabric.infrastructure.persistence.run_locks import RunLocks
+from agent_fabric.infrastructure.persistence.runs.run_locks import RunLocks
 
 TAKE_AND_GIVE_BACK = """
 import sys
 from pathlib import Path
-from agent_fabric.infrastructure.persistence.run_locks import RunLocks
+from agent_fabric.infrastructure.persistence.runs.run_locks import RunLocks
 
 locks = RunLocks(Path(sys.argv[1]))
 print("ready", flush=True)

@@ -11,11 +11,11 @@ from agent_fabric.domain.events import RunInterrupted, RunWaited, SpecialistsRec
 from agent_fabric.domain.ids import RunId, SpecialistId
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.infrastructure.clock import SystemClock
-from agent_fabric.infrastructure.persistence import run_catalogue
-from agent_fabric.infrastructure.persistence.event_store import SqlRunRepository
-from agent_fabric.infrastructure.persistence.run_catalogue import SqlRunCatalogue
-from agent_fabric.infrastructure.persistence.run_queue import SqlRunQueue
-from agent_fabric.infrastructure.persistence.run_reader import SqlRunReader, status_of
+from agent_fabric.infrastructure.persistence.runs import run_catalogue
+from agent_fabric.infrastructure.persistence.runs.event_store import SqlRunRepository
+from agent_fabric.infrastructure.persistence.runs.run_catalogue import SqlRunCatalogue
+from agent_fabric.infrastructure.persistence.runs.run_queue import SqlRunQueue
+from agent_fabric.infrastructure.persistence.runs.run_reader import SqlRunReader, status_of
 from agent_fabric.infrastructure.persistence.store import Store
 from contract.run_repository_contract import CREATED, NEXT, NOBODY, RUN, completed, log, run_created, workflow_with
 

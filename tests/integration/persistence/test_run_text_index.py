@@ -14,12 +14,17 @@ from agent_fabric.domain.ids import CallId, RunId
 from agent_fabric.domain.models.messages import Usage
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.infrastructure.clock import SystemClock
-from agent_fabric.infrastructure.persistence import index_batches, run_activity_index, run_catalogue, run_text_index
-from agent_fabric.infrastructure.persistence.chain_writer import ChainWriter
+from agent_fabric.infrastructure.persistence.audit.chain_writer import ChainWriter
 from agent_fabric.infrastructure.persistence.dialects import SQLITE
-from agent_fabric.infrastructure.persistence.event_store import SqlRunRepository
-from agent_fabric.infrastructure.persistence.retention import SqlRetentionStore
-from agent_fabric.infrastructure.persistence.run_catalogue import SqlRunCatalogue
+from agent_fabric.infrastructure.persistence.runs import (
+    index_batches,
+    run_activity_index,
+    run_catalogue,
+    run_text_index,
+)
+from agent_fabric.infrastructure.persistence.runs.event_store import SqlRunRepository
+from agent_fabric.infrastructure.persistence.runs.retention import SqlRetentionStore
+from agent_fabric.infrastructure.persistence.runs.run_catalogue import SqlRunCatalogue
 from agent_fabric.infrastructure.persistence.store import Store
 from contract.run_repository_contract import completed, log, run_created
 

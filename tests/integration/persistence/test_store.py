@@ -18,9 +18,9 @@ from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.infrastructure.persistence import database
 from agent_fabric.infrastructure.persistence.database import connect
-from agent_fabric.infrastructure.persistence.event_rows import chained
-from agent_fabric.infrastructure.persistence.event_store import SqlRunRepository
-from agent_fabric.infrastructure.persistence.run_catalogue import SqlRunCatalogue
+from agent_fabric.infrastructure.persistence.runs.event_rows import chained
+from agent_fabric.infrastructure.persistence.runs.event_store import SqlRunRepository
+from agent_fabric.infrastructure.persistence.runs.run_catalogue import SqlRunCatalogue
 from agent_fabric.infrastructure.persistence.schema import MIGRATIONS
 from agent_fabric.infrastructure.persistence.store import Store
 from agent_fabric.infrastructure.persistence.writer import Writer

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
-from agent_fabric.infrastructure.persistence.log_writes import OfOneRun
+from agent_fabric.infrastructure.persistence.runs.log_writes import OfOneRun
 from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection
 
 R = TypeVar("R")

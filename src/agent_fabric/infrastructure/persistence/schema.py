@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from agent_fabric.infrastructure.persistence.schema_automation import SUBSCRIPTIONS
+from agent_fabric.infrastructure.persistence.automation.schema import SUBSCRIPTIONS
 from agent_fabric.infrastructure.persistence.schema_capabilities import CAPABILITIES
 
 MIGRATIONS: tuple[str, ...] = (

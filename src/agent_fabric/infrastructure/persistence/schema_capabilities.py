@@ -2,10 +2,10 @@
 
 from typing import Final
 
-from agent_fabric.infrastructure.persistence.schema_automation import FIRING_INDEXES, ON_DOUBT
-from agent_fabric.infrastructure.persistence.schema_channels import CHANNEL_FILES, CHANNELS
-from agent_fabric.infrastructure.persistence.schema_fleet import FLEET, FLEET_CALLS, FLEET_HOLDERS
-from agent_fabric.infrastructure.persistence.schema_memory import (
+from agent_fabric.infrastructure.persistence.automation.schema import FIRING_INDEXES, ON_DOUBT
+from agent_fabric.infrastructure.persistence.channels.schema import CHANNEL_FILES, CHANNELS
+from agent_fabric.infrastructure.persistence.fleet.schema import FLEET, FLEET_CALLS, FLEET_HOLDERS
+from agent_fabric.infrastructure.persistence.memory.schema import (
     DOCUMENT_REVISIONS,
     MEMORY,
     RESPONSES,

@@ -20,7 +20,7 @@ from agent_fabric.application.ports.runs import Before
 from agent_fabric.domain.errors import StoreUnavailable
 from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.persistence.dialects import Dialect
-from agent_fabric.infrastructure.persistence.sealing import RunKeys
+from agent_fabric.infrastructure.persistence.secrets.sealing import RunKeys
 
 T = TypeVar("T")
 Row = tuple[Any, ...]

@@ -15,15 +15,15 @@ from agent_fabric.application.ports.storage import Storage
 from agent_fabric.config.store_address import StoreAddress
 from agent_fabric.domain.audit.key import UNKEYED, AuditKey
 from agent_fabric.domain.ids import RunId
-from agent_fabric.infrastructure.persistence.approvals import SqlApprovalRepository
-from agent_fabric.infrastructure.persistence.chain_writer import ChainWriter
-from agent_fabric.infrastructure.persistence.event_store import SqlRunRepository
-from agent_fabric.infrastructure.persistence.held_run import LogFollower
-from agent_fabric.infrastructure.persistence.run_catalogue import SqlRunCatalogue
-from agent_fabric.infrastructure.persistence.run_leases import FileLocks, ProcessLeases
-from agent_fabric.infrastructure.persistence.run_locks import RunLocks
-from agent_fabric.infrastructure.persistence.run_reader import SqlRunReader
-from agent_fabric.infrastructure.persistence.sealing import RunKeys
+from agent_fabric.infrastructure.persistence.approvals.questions import SqlApprovalRepository
+from agent_fabric.infrastructure.persistence.audit.chain_writer import ChainWriter
+from agent_fabric.infrastructure.persistence.runs.event_store import SqlRunRepository
+from agent_fabric.infrastructure.persistence.runs.held_run import LogFollower
+from agent_fabric.infrastructure.persistence.runs.run_catalogue import SqlRunCatalogue
+from agent_fabric.infrastructure.persistence.runs.run_leases import FileLocks, ProcessLeases
+from agent_fabric.infrastructure.persistence.runs.run_locks import RunLocks
+from agent_fabric.infrastructure.persistence.runs.run_reader import SqlRunReader
+from agent_fabric.infrastructure.persistence.secrets.sealing import RunKeys
 from agent_fabric.infrastructure.persistence.sql import Database, LogDatabase
 from agent_fabric.infrastructure.persistence.store import Store
 
@@ -32,38 +32,38 @@ if TYPE_CHECKING:  # a run needs none of these
     from agent_fabric.application.ports.cluster import Cluster, Introduction
     from agent_fabric.application.ports.database import DatabaseUpkeep
     from agent_fabric.application.ports.vitals import StoreGauge
-    from agent_fabric.infrastructure.persistence.act_log import SqlActLog
-    from agent_fabric.infrastructure.persistence.api_keys import SqlApiKeyRepository
-    from agent_fabric.infrastructure.persistence.audit_chain import SqlAuditChain
-    from agent_fabric.infrastructure.persistence.automation import SqlAutomation
-    from agent_fabric.infrastructure.persistence.channels import SqlChannels
-    from agent_fabric.infrastructure.persistence.chat_messages import SqlSessionMessages
-    from agent_fabric.infrastructure.persistence.chat_queue import SqlMessageQueue
-    from agent_fabric.infrastructure.persistence.chat_rows import SessionKeys
-    from agent_fabric.infrastructure.persistence.chat_sessions import SqlSessionRepository
-    from agent_fabric.infrastructure.persistence.deliveries import SqlDeliveryStore
-    from agent_fabric.infrastructure.persistence.ended_logins import SqlEndedLogins
-    from agent_fabric.infrastructure.persistence.eval_trials import SqlTrialOutcomes
-    from agent_fabric.infrastructure.persistence.evals import SqlEvalRepository
-    from agent_fabric.infrastructure.persistence.fleet_plans import SqlPlanRepository
-    from agent_fabric.infrastructure.persistence.idempotency import SqlIdempotencyStore
-    from agent_fabric.infrastructure.persistence.key_fingerprints import SqlKeyFingerprints
-    from agent_fabric.infrastructure.persistence.log_inspector import SqlLogInspector
-    from agent_fabric.infrastructure.persistence.memory import SqlMemory
-    from agent_fabric.infrastructure.persistence.node_calls import SqlCallRelay, SqlNodeWork
-    from agent_fabric.infrastructure.persistence.node_commands import SqlCommandRepository
-    from agent_fabric.infrastructure.persistence.node_presence import SqlNodePresence
-    from agent_fabric.infrastructure.persistence.nodes import SqlInviteRepository, SqlNodeRepository
-    from agent_fabric.infrastructure.persistence.outbox import SqlOutbox
-    from agent_fabric.infrastructure.persistence.pending_work import SqlPendingWork
-    from agent_fabric.infrastructure.persistence.rate_limits import SqlCounters
-    from agent_fabric.infrastructure.persistence.responses import SqlResponses
-    from agent_fabric.infrastructure.persistence.retention import SqlRetentionStore
-    from agent_fabric.infrastructure.persistence.run_queue import SqlRunQueue
-    from agent_fabric.infrastructure.persistence.run_vectors import SqlRunVectors
-    from agent_fabric.infrastructure.persistence.snapshot import SqliteCopies
-    from agent_fabric.infrastructure.persistence.store_gauge import SqliteStoreGauge
-    from agent_fabric.infrastructure.persistence.users import SqlUserRepository
+    from agent_fabric.infrastructure.persistence.audit.act_log import SqlActLog
+    from agent_fabric.infrastructure.persistence.audit.audit_chain import SqlAuditChain
+    from agent_fabric.infrastructure.persistence.automation.deliveries import SqlDeliveryStore
+    from agent_fabric.infrastructure.persistence.automation.outbox import SqlOutbox
+    from agent_fabric.infrastructure.persistence.automation.tables import SqlAutomation
+    from agent_fabric.infrastructure.persistence.channels.tables import SqlChannels
+    from agent_fabric.infrastructure.persistence.chat.messages import SqlSessionMessages
+    from agent_fabric.infrastructure.persistence.chat.queue import SqlMessageQueue
+    from agent_fabric.infrastructure.persistence.chat.rows import SessionKeys
+    from agent_fabric.infrastructure.persistence.chat.sessions import SqlSessionRepository
+    from agent_fabric.infrastructure.persistence.evals.eval_trials import SqlTrialOutcomes
+    from agent_fabric.infrastructure.persistence.evals.evaluations import SqlEvalRepository
+    from agent_fabric.infrastructure.persistence.fleet.fleet_plans import SqlPlanRepository
+    from agent_fabric.infrastructure.persistence.fleet.node_calls import SqlCallRelay, SqlNodeWork
+    from agent_fabric.infrastructure.persistence.fleet.node_commands import SqlCommandRepository
+    from agent_fabric.infrastructure.persistence.fleet.node_presence import SqlNodePresence
+    from agent_fabric.infrastructure.persistence.fleet.nodes import SqlInviteRepository, SqlNodeRepository
+    from agent_fabric.infrastructure.persistence.identity.api_keys import SqlApiKeyRepository
+    from agent_fabric.infrastructure.persistence.identity.ended_logins import SqlEndedLogins
+    from agent_fabric.infrastructure.persistence.identity.key_fingerprints import SqlKeyFingerprints
+    from agent_fabric.infrastructure.persistence.identity.rate_limits import SqlCounters
+    from agent_fabric.infrastructure.persistence.identity.users import SqlUserRepository
+    from agent_fabric.infrastructure.persistence.memory.tables import SqlMemory
+    from agent_fabric.infrastructure.persistence.observability.snapshot import SqliteCopies
+    from agent_fabric.infrastructure.persistence.observability.store_gauge import SqliteStoreGauge
+    from agent_fabric.infrastructure.persistence.runs.idempotency import SqlIdempotencyStore
+    from agent_fabric.infrastructure.persistence.runs.log_inspector import SqlLogInspector
+    from agent_fabric.infrastructure.persistence.runs.pending_work import SqlPendingWork
+    from agent_fabric.infrastructure.persistence.runs.responses import SqlResponses
+    from agent_fabric.infrastructure.persistence.runs.retention import SqlRetentionStore
+    from agent_fabric.infrastructure.persistence.runs.run_queue import SqlRunQueue
+    from agent_fabric.infrastructure.persistence.runs.run_vectors import SqlRunVectors
 
 
 IN_FOLDER = StoreAddress()
@@ -130,7 +130,7 @@ def open_upkeep(
 
 def _lazy(path: str, arguments: str) -> Any:
     """Return a property that imports a class of this package and makes it, from attributes, when it is first used."""
-    module, _, name = path.partition(".")
+    module, _, name = path.rpartition(".")
 
     def make(storage: object) -> Any:
         cls = getattr(import_module(f"{__package__}.{module}"), name)
@@ -184,8 +184,8 @@ class _OwnParts(Protocol):
 class _SqliteParts:
     """The parts of a store in one SQLite file."""
 
-    gauge: "SqliteStoreGauge" = _lazy("store_gauge.SqliteStoreGauge", "database")
-    copies: "SqliteCopies" = _lazy("snapshot.SqliteCopies", "database.path database.locks")
+    gauge: "SqliteStoreGauge" = _lazy("observability.store_gauge.SqliteStoreGauge", "database")
+    copies: "SqliteCopies" = _lazy("observability.snapshot.SqliteCopies", "database.path database.locks")
     cluster = None
 
     def __init__(self, folder: Path, keys: RunKeys, chain: ChainWriter) -> None:
@@ -210,37 +210,37 @@ class _SqliteParts:
 class _SqlStorage:
     """Storage in tables, whichever database has them."""
 
-    queue: "SqlRunQueue" = _lazy("run_queue.SqlRunQueue", "_store _clock")
-    vectors: "SqlRunVectors" = _lazy("run_vectors.SqlRunVectors", "_store catalogue")
-    users: "SqlUserRepository" = _lazy("users.SqlUserRepository", "_store _chain")
-    ended_logins: "SqlEndedLogins" = _lazy("ended_logins.SqlEndedLogins", "_store _clock")
-    api_keys: "SqlApiKeyRepository" = _lazy("api_keys.SqlApiKeyRepository", "_store _chain")
-    idempotency: "SqlIdempotencyStore" = _lazy("idempotency.SqlIdempotencyStore", "_store _clock _ids")
-    deliveries: "SqlDeliveryStore" = _lazy("deliveries.SqlDeliveryStore", "_store _clock runs")
-    outbox: "SqlOutbox" = _lazy("outbox.SqlOutbox", "_store _clock")
-    automation: "SqlAutomation" = _lazy("automation.SqlAutomation", "_store runs")
-    memory: "SqlMemory" = _lazy("memory.SqlMemory", "_store")
-    responses: "SqlResponses" = _lazy("responses.SqlResponses", "_store _clock")
-    nodes: "SqlNodeRepository" = _lazy("nodes.SqlNodeRepository", "_store _chain")
-    node_invites: "SqlInviteRepository" = _lazy("nodes.SqlInviteRepository", "_store _chain")
-    fleet_plans: "SqlPlanRepository" = _lazy("fleet_plans.SqlPlanRepository", "_store")
-    node_calls: "SqlCallRelay" = _lazy("node_calls.SqlCallRelay", "_store")
-    node_presence: "SqlNodePresence" = _lazy("node_presence.SqlNodePresence", "_store")
-    node_work: "SqlNodeWork" = _lazy("node_calls.SqlNodeWork", "_store")
-    node_commands: "SqlCommandRepository" = _lazy("node_commands.SqlCommandRepository", "_store")
-    channels: "SqlChannels" = _lazy("channels.SqlChannels", "_store _chain")
-    evals: "SqlEvalRepository" = _lazy("evals.SqlEvalRepository", "_store _clock")
-    _session_keys: "SessionKeys" = _lazy("chat_rows.SessionKeys", "_store.keys")
-    sessions: "SqlSessionRepository" = _lazy("chat_sessions.SqlSessionRepository", "_store _session_keys")
-    messages: "SqlSessionMessages" = _lazy("chat_messages.SqlSessionMessages", "_store _session_keys")
-    pending_work: "SqlPendingWork" = _lazy("pending_work.SqlPendingWork", "_store queue _clock")
-    message_queue: "SqlMessageQueue" = _lazy("chat_queue.SqlMessageQueue", "_store _session_keys")
-    trials: "SqlTrialOutcomes" = _lazy("eval_trials.SqlTrialOutcomes", "_store _clock")
-    fingerprints: "SqlKeyFingerprints" = _lazy("key_fingerprints.SqlKeyFingerprints", "_store _clock")
-    acts: "SqlActLog" = _lazy("act_log.SqlActLog", "_store _chain")
-    chain: "SqlAuditChain" = _lazy("audit_chain.SqlAuditChain", "_store _chain")
-    logs: "SqlLogInspector" = _lazy("log_inspector.SqlLogInspector", "_store")
-    retention: "SqlRetentionStore" = _lazy("retention.SqlRetentionStore", "_store _run_dir _clock _chain")
+    queue: "SqlRunQueue" = _lazy("runs.run_queue.SqlRunQueue", "_store _clock")
+    vectors: "SqlRunVectors" = _lazy("runs.run_vectors.SqlRunVectors", "_store catalogue")
+    users: "SqlUserRepository" = _lazy("identity.users.SqlUserRepository", "_store _chain")
+    ended_logins: "SqlEndedLogins" = _lazy("identity.ended_logins.SqlEndedLogins", "_store _clock")
+    api_keys: "SqlApiKeyRepository" = _lazy("identity.api_keys.SqlApiKeyRepository", "_store _chain")
+    idempotency: "SqlIdempotencyStore" = _lazy("runs.idempotency.SqlIdempotencyStore", "_store _clock _ids")
+    deliveries: "SqlDeliveryStore" = _lazy("automation.deliveries.SqlDeliveryStore", "_store _clock runs")
+    outbox: "SqlOutbox" = _lazy("automation.outbox.SqlOutbox", "_store _clock")
+    automation: "SqlAutomation" = _lazy("automation.tables.SqlAutomation", "_store runs")
+    memory: "SqlMemory" = _lazy("memory.tables.SqlMemory", "_store")
+    responses: "SqlResponses" = _lazy("runs.responses.SqlResponses", "_store _clock")
+    nodes: "SqlNodeRepository" = _lazy("fleet.nodes.SqlNodeRepository", "_store _chain")
+    node_invites: "SqlInviteRepository" = _lazy("fleet.nodes.SqlInviteRepository", "_store _chain")
+    fleet_plans: "SqlPlanRepository" = _lazy("fleet.fleet_plans.SqlPlanRepository", "_store")
+    node_calls: "SqlCallRelay" = _lazy("fleet.node_calls.SqlCallRelay", "_store")
+    node_presence: "SqlNodePresence" = _lazy("fleet.node_presence.SqlNodePresence", "_store")
+    node_work: "SqlNodeWork" = _lazy("fleet.node_calls.SqlNodeWork", "_store")
+    node_commands: "SqlCommandRepository" = _lazy("fleet.node_commands.SqlCommandRepository", "_store")
+    channels: "SqlChannels" = _lazy("channels.tables.SqlChannels", "_store _chain")
+    evals: "SqlEvalRepository" = _lazy("evals.evaluations.SqlEvalRepository", "_store _clock")
+    _session_keys: "SessionKeys" = _lazy("chat.rows.SessionKeys", "_store.keys")
+    sessions: "SqlSessionRepository" = _lazy("chat.sessions.SqlSessionRepository", "_store _session_keys")
+    messages: "SqlSessionMessages" = _lazy("chat.messages.SqlSessionMessages", "_store _session_keys")
+    pending_work: "SqlPendingWork" = _lazy("runs.pending_work.SqlPendingWork", "_store queue _clock")
+    message_queue: "SqlMessageQueue" = _lazy("chat.queue.SqlMessageQueue", "_store _session_keys")
+    trials: "SqlTrialOutcomes" = _lazy("evals.eval_trials.SqlTrialOutcomes", "_store _clock")
+    fingerprints: "SqlKeyFingerprints" = _lazy("identity.key_fingerprints.SqlKeyFingerprints", "_store _clock")
+    acts: "SqlActLog" = _lazy("audit.act_log.SqlActLog", "_store _chain")
+    chain: "SqlAuditChain" = _lazy("audit.audit_chain.SqlAuditChain", "_store _chain")
+    logs: "SqlLogInspector" = _lazy("runs.log_inspector.SqlLogInspector", "_store")
+    retention: "SqlRetentionStore" = _lazy("runs.retention.SqlRetentionStore", "_store _run_dir _clock _chain")
 
     def __init__(
         self,
@@ -311,7 +311,7 @@ class _SqlStorage:
         return SqlApprovalRepository(self._store, self._clock)
 
     def counters(self) -> "SqlCounters":
-        from agent_fabric.infrastructure.persistence.rate_limits import SqlCounters  # noqa: PLC0415 - see above
+        from agent_fabric.infrastructure.persistence.identity.rate_limits import SqlCounters  # noqa: PLC0415 - see above
 
         return SqlCounters(self._store, self._clock)
 
@@ -332,6 +332,6 @@ class _SqlRunEncryption:
         return None if row is None else self._store.keys.cipher(run_id, bytes(row[0]))
 
     async def reseal(self, keyring: KeySealer) -> int:
-        from agent_fabric.infrastructure.persistence.run_encryption import reseal_runs  # noqa: PLC0415 - few need it
+        from agent_fabric.infrastructure.persistence.secrets.run_encryption import reseal_runs  # noqa: PLC0415 - few need it
 
         return await reseal_runs(self._store, keyring)

@@ -10,12 +10,12 @@ from typing import TypeVar
 
 import apsw
 
-from agent_fabric.infrastructure.persistence.chain_writer import ChainWriter
+from agent_fabric.infrastructure.persistence.audit.chain_writer import ChainWriter
 from agent_fabric.infrastructure.persistence.database import OpenFiles, connect, explained
 from agent_fabric.infrastructure.persistence.dialects import SQLITE
-from agent_fabric.infrastructure.persistence.run_leases import KernelLeases
-from agent_fabric.infrastructure.persistence.run_locks import RunLocks
-from agent_fabric.infrastructure.persistence.sealing import NO_KEYS, RunKeys
+from agent_fabric.infrastructure.persistence.runs.run_leases import KernelLeases
+from agent_fabric.infrastructure.persistence.runs.run_locks import RunLocks
+from agent_fabric.infrastructure.persistence.secrets.sealing import NO_KEYS, RunKeys
 from agent_fabric.infrastructure.persistence.writer import Writer
 from agent_fabric.infrastructure.threads import politely
 

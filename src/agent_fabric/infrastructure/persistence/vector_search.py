@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple, Protocol
 from agent_fabric.application.ports.embeddings import Vector
 from agent_fabric.infrastructure.embeddings.vectors import BYTES_EACH, similarities
 from agent_fabric.infrastructure.persistence.dialects import POSTGRESQL, Dialect
-from agent_fabric.infrastructure.persistence.passage_embeddings import vector_literal
+from agent_fabric.infrastructure.persistence.memory.passage_embeddings import vector_literal
 
 MAX_ROWS: Final = 500
 """Vectors that are put into the index in one transaction."""

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import apsw
 
-from agent_fabric.infrastructure.persistence.chain_writer import ChainWriter
+from agent_fabric.infrastructure.persistence.audit.chain_writer import ChainWriter
 from agent_fabric.infrastructure.persistence.database import BUSY_TIMEOUT_MS, OpenFiles, connect, explained
 from agent_fabric.infrastructure.persistence.group_commits import GroupCommits, Write, call_safely, resolve
 

@@ -21,8 +21,8 @@ from agent_fabric.domain.ids import RunId, SpecialistId
 from agent_fabric.domain.tools.specs import ToolContext, ToolResult, ToolSpec
 from agent_fabric.infrastructure.packs.registry import PackParts, PackRegistry
 from agent_fabric.infrastructure.packs.tool_defs import make_tool_def
-from agent_fabric.infrastructure.persistence.run_leases import FileLocks
-from agent_fabric.infrastructure.persistence.run_locks import RunLocks
+from agent_fabric.infrastructure.persistence.runs.run_leases import FileLocks
+from agent_fabric.infrastructure.persistence.runs.run_locks import RunLocks
 from agent_fabric.infrastructure.runlog.snapshots import SnapshotFolder
 from agent_fabric.infrastructure.sandbox.unconfined import UnconfinedSandbox
 from agent_fabric.infrastructure.tools.browser import BROWSER_TOOLS

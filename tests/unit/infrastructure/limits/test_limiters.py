@@ -9,7 +9,7 @@ import pytest
 from agent_fabric.application.ports.limits import Rate
 from agent_fabric.infrastructure.limits.memory_counters import MemoryCounters
 from agent_fabric.infrastructure.limits.window_limiter import CounterStorage, WindowLimiter
-from agent_fabric.infrastructure.persistence.rate_limits import SHARED_EVERY_S, SqlCounters
+from agent_fabric.infrastructure.persistence.identity.rate_limits import SHARED_EVERY_S, SqlCounters
 from agent_fabric.infrastructure.persistence.store import Store
 from agent_fabric.testing.fakes import FrozenClock
 from contract.limiter_contract import THREE_A_MINUTE, LimiterContract

@@ -22,7 +22,7 @@ from agent_fabric.domain.tools.specs import Effect, ToolContext, ToolResult, Too
 from agent_fabric.infrastructure.llm.openai_wire import StreamedAnswer, encode_request, error_text, parse_response
 from agent_fabric.infrastructure.packs.base import BaseSpecialistPack
 from agent_fabric.infrastructure.packs.tool_defs import make_finish_tool_def, make_tool_def
-from agent_fabric.infrastructure.persistence.codec import decode, encode
+from agent_fabric.infrastructure.persistence.runs.codec import decode, encode
 from agent_fabric.infrastructure.runlog.lines import encoded_line
 from agent_fabric.testing.fakes import MemoryRuns
 from agent_fabric.testing.scripted_answers import Call, Calls, Empty, Finish, Reply, Say

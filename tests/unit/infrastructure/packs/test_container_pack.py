@@ -15,8 +15,8 @@ from agent_fabric.infrastructure.packs.container_pack import ContainerisedPack
 from agent_fabric.infrastructure.packs.engineering import build_engineering_pack
 from agent_fabric.infrastructure.packs.registry import ContainerFor, PackParts, PackRegistry
 from agent_fabric.infrastructure.packs.tool_defs import make_finish_tool_def
-from agent_fabric.infrastructure.persistence.run_leases import FileLocks
-from agent_fabric.infrastructure.persistence.run_locks import RunLocks
+from agent_fabric.infrastructure.persistence.runs.run_leases import FileLocks
+from agent_fabric.infrastructure.persistence.runs.run_locks import RunLocks
 from agent_fabric.infrastructure.runlog.snapshots import SnapshotFolder
 from agent_fabric.infrastructure.sandbox.unconfined import UnconfinedSandbox
 from agent_fabric.testing.fakes import FrozenClock

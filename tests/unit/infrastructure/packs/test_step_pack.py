@@ -14,8 +14,8 @@ from agent_fabric.domain.packs.contents import STEPS
 from agent_fabric.domain.tools.specs import ToolContext
 from agent_fabric.infrastructure.packs.base import BaseSpecialistPack
 from agent_fabric.infrastructure.packs.registry import PackParts, PackRegistry
-from agent_fabric.infrastructure.persistence.run_leases import FileLocks
-from agent_fabric.infrastructure.persistence.run_locks import RunLocks
+from agent_fabric.infrastructure.persistence.runs.run_leases import FileLocks
+from agent_fabric.infrastructure.persistence.runs.run_locks import RunLocks
 from agent_fabric.infrastructure.runlog.snapshots import SnapshotFolder
 from agent_fabric.infrastructure.sandbox.unconfined import UnconfinedSandbox
 from agent_fabric.testing.fakes import FrozenClock

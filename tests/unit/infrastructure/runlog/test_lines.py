@@ -12,7 +12,7 @@ from agent_fabric.config.constants import MAX_LLM_CONTENT_IN_RUNLOG_CHARS
 from agent_fabric.domain.events import Event, ModelAnswered, ToolCalled, ToolErred, UnknownEvent
 from agent_fabric.domain.ids import CallId, LaneId
 from agent_fabric.domain.models.messages import Usage
-from agent_fabric.infrastructure.persistence.codec import encode
+from agent_fabric.infrastructure.persistence.runs.codec import encode
 from agent_fabric.infrastructure.runlog.lines import encoded_line, line_of
 from effort import examples
 from unit.infrastructure.runlog.every_kind import RUN, all_ends, call

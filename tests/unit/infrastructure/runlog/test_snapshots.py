@@ -11,7 +11,7 @@ import pytest
 
 from agent_fabric.application.ports.web import Page
 from agent_fabric.domain.ids import RunId
-from agent_fabric.infrastructure.persistence.run_encryption import RunCipher
+from agent_fabric.infrastructure.persistence.secrets.run_encryption import RunCipher
 from agent_fabric.infrastructure.runlog.snapshots import MAX_TEXT_CHARS, SnapshotFolder
 
 BODY = b"<p>caf\xc3\xa9</p>"

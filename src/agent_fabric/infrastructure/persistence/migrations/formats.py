@@ -9,7 +9,7 @@ from typing import Final
 from sqlalchemy import Connection, text
 
 from agent_fabric.infrastructure.persistence.dialects import POSTGRESQL
-from agent_fabric.infrastructure.persistence.passage_embeddings import PREPARE_PASSAGE_EMBEDDINGS
+from agent_fabric.infrastructure.persistence.memory.passage_embeddings import PREPARE_PASSAGE_EMBEDDINGS
 from agent_fabric.infrastructure.persistence.schema import FORMAT_TABLE, MIGRATIONS, MIN_WRITER
 from agent_fabric.infrastructure.persistence.vector_search import PREPARE_VECTORS
 

@@ -13,12 +13,12 @@ from typing import Final
 from agent_fabric.application.ports.audit import ChainHead, HeadKeeper
 from agent_fabric.domain.audit.key import AuditKey
 from agent_fabric.domain.errors import StoreUnavailable
-from agent_fabric.infrastructure.persistence.chain_writer import ChainWriter, has_entry, newest_entry
+from agent_fabric.infrastructure.persistence.audit.chain_writer import ChainWriter, has_entry, newest_entry
+from agent_fabric.infrastructure.persistence.audit.strands import tie_strands
 from agent_fabric.infrastructure.persistence.postgres.connection import PostgresConnection
 from agent_fabric.infrastructure.persistence.postgres.leases import ACQUIRE_LOCK, ALIVE
 from agent_fabric.infrastructure.persistence.postgres.membership import NOW, Membership, reap
 from agent_fabric.infrastructure.persistence.postgres.pool import ConnectionPool
-from agent_fabric.infrastructure.persistence.strands import tie_strands
 
 EVERY_S: Final = 5.0
 """How long entries about runs may be without the cover of the main chain."""

@@ -6,11 +6,11 @@ from agent_fabric.application.ports.cluster import ClusterStatus, Member, Undriv
 from agent_fabric.domain.cluster.roles import Role
 from agent_fabric.domain.errors import WorkerNotFound
 from agent_fabric.domain.ids import RunId
-from agent_fabric.infrastructure.persistence.event_rows import this_process
 from agent_fabric.infrastructure.persistence.postgres.leases import ABLE_TAKERS, ALIVE, POOL_TAKERS, REFUSAL_S, TAKERS
 from agent_fabric.infrastructure.persistence.postgres.membership import NOW, reap
 from agent_fabric.infrastructure.persistence.postgres.store import PostgresStore
-from agent_fabric.infrastructure.persistence.run_locks import SERVER, RunLocks
+from agent_fabric.infrastructure.persistence.runs.event_rows import this_process
+from agent_fabric.infrastructure.persistence.runs.run_locks import SERVER, RunLocks
 from agent_fabric.infrastructure.persistence.sql import SqlConnection, storable
 
 _MEMBERS: Final = (

@@ -5,9 +5,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from agent_fabric.domain.errors import ConfigError
+from agent_fabric.infrastructure.persistence.observability.snapshot import check_copy, read_sealed_keys
 from agent_fabric.infrastructure.persistence.postgres.store import PostgresStore
-from agent_fabric.infrastructure.persistence.sealing import SESSION_KEYS
-from agent_fabric.infrastructure.persistence.snapshot import check_copy, read_sealed_keys
+from agent_fabric.infrastructure.persistence.secrets.sealing import SESSION_KEYS
 from agent_fabric.infrastructure.persistence.sql import SqlConnection
 
 

@@ -16,17 +16,17 @@ from agent_fabric.application.ports.database import CopiedStore, Tell
 from agent_fabric.domain.audit.key import AuditKey
 from agent_fabric.domain.errors import ConfigError, RunNotFound, StoreUnavailable
 from agent_fabric.domain.plural import counted
-from agent_fabric.infrastructure.persistence.audit_chain import verify_chain
+from agent_fabric.infrastructure.persistence.audit.audit_chain import verify_chain
 from agent_fabric.infrastructure.persistence.database import connect
 from agent_fabric.infrastructure.persistence.database import explained as explained_here
 from agent_fabric.infrastructure.persistence.dialects import POSTGRESQL, WRITERS_LOCK
-from agent_fabric.infrastructure.persistence.memory_passages import index_words
+from agent_fabric.infrastructure.persistence.memory.passages import index_words
+from agent_fabric.infrastructure.persistence.observability.snapshot import SqliteCopies
 from agent_fabric.infrastructure.persistence.postgres.connection import PostgresConnection, place_of
 from agent_fabric.infrastructure.persistence.postgres.errors import explained
 from agent_fabric.infrastructure.persistence.postgres.migration import require_migrated
-from agent_fabric.infrastructure.persistence.run_locks import RunLocks
-from agent_fabric.infrastructure.persistence.sealing import RunKeys
-from agent_fabric.infrastructure.persistence.snapshot import SqliteCopies
+from agent_fabric.infrastructure.persistence.runs.run_locks import RunLocks
+from agent_fabric.infrastructure.persistence.secrets.sealing import RunKeys
 
 BUILT_ANEW: Final = frozenset(
     {"run_words", "run_text", "run_activity", "run_text_progress", "run_activity_progress"},

@@ -6,10 +6,14 @@ from pathlib import Path
 from agent_fabric.application.ports.leases import RunLeases
 from agent_fabric.application.ports.vitals import StoreMeasures, StoreStatus
 from agent_fabric.domain.errors import StoreUnavailable
+from agent_fabric.infrastructure.persistence.observability.store_contents import (
+    NODES_OFFLINE,
+    NODES_ONLINE,
+    contents_of,
+)
 from agent_fabric.infrastructure.persistence.postgres.store import PostgresStore
 from agent_fabric.infrastructure.persistence.schema import MIGRATIONS
 from agent_fabric.infrastructure.persistence.sql import SqlConnection
-from agent_fabric.infrastructure.persistence.store_contents import NODES_OFFLINE, NODES_ONLINE, contents_of
 
 _SIZE = "SELECT pg_database_size(current_database())"
 _MEASURES = (

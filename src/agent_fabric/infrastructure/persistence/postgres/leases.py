@@ -8,9 +8,9 @@ from agent_fabric.application.ports.runs import Before
 from agent_fabric.domain.cluster.roles import OBJECT_HOME
 from agent_fabric.domain.errors import DriverConflict, LeaseLost, LogWentBack
 from agent_fabric.domain.ids import RunId
-from agent_fabric.infrastructure.persistence.event_rows import note_driver
-from agent_fabric.infrastructure.persistence.log_writes import OfOneRun
 from agent_fabric.infrastructure.persistence.postgres.membership import BETWEEN_HOMES, NOW, Membership, reap
+from agent_fabric.infrastructure.persistence.runs.event_rows import note_driver
+from agent_fabric.infrastructure.persistence.runs.log_writes import OfOneRun
 from agent_fabric.infrastructure.persistence.sql import Acquired, Condition, SqlConnection, marks
 from agent_fabric.infrastructure.workspaces.movable import may_move
 

@@ -14,9 +14,7 @@ from agent_fabric.application.ports.runs import APPROVAL
 from agent_fabric.domain.errors import DriverConflict
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.infrastructure.persistence.dialects import WRITERS_LOCK
-from agent_fabric.infrastructure.persistence.event_rows import run_fields, this_process
 from agent_fabric.infrastructure.persistence.group_commits import Refused
-from agent_fabric.infrastructure.persistence.log_writes import AppendEvents, ForgetDriver, NewRunRow, ReleaseRun
 from agent_fabric.infrastructure.persistence.postgres.binary import (
     BIGINT,
     BIGINTS,
@@ -28,6 +26,8 @@ from agent_fabric.infrastructure.persistence.postgres.binary import (
 )
 from agent_fabric.infrastructure.persistence.postgres.connection import PostgresConnection
 from agent_fabric.infrastructure.persistence.postgres.leases import PostgresLeases
+from agent_fabric.infrastructure.persistence.runs.event_rows import run_fields, this_process
+from agent_fabric.infrastructure.persistence.runs.log_writes import AppendEvents, ForgetDriver, NewRunRow, ReleaseRun
 
 LOCK_TIMEOUT_S: Final = 60
 """How long a write waits for one that has the database for itself. Each takes milliseconds."""

@@ -18,9 +18,9 @@ from agent_fabric.application.ports.cluster import Introduction
 from agent_fabric.domain.cluster.roles import OBJECT_HOME, Role
 from agent_fabric.domain.errors import LeaseLost, StoreUnavailable
 from agent_fabric.infrastructure.persistence import dialects
-from agent_fabric.infrastructure.persistence.event_rows import this_process
 from agent_fabric.infrastructure.persistence.postgres.connection import PostgresConnection
 from agent_fabric.infrastructure.persistence.postgres.errors import explained
+from agent_fabric.infrastructure.persistence.runs.event_rows import this_process
 from agent_fabric.infrastructure.persistence.schema import MIGRATIONS
 from agent_fabric.infrastructure.persistence.sql import SqlConnection
 from agent_fabric.infrastructure.sandbox.effect_guard import EffectGuard

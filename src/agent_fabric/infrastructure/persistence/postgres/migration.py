@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from agent_fabric.application.ports.database import Migrated
 from agent_fabric.domain.errors import StoreUnavailable
 from agent_fabric.infrastructure.persistence.dialects import POSTGRESQL
-from agent_fabric.infrastructure.persistence.passage_embeddings import PREPARE_PASSAGE_EMBEDDINGS
+from agent_fabric.infrastructure.persistence.memory.passage_embeddings import PREPARE_PASSAGE_EMBEDDINGS
 from agent_fabric.infrastructure.persistence.postgres.connection import PostgresConnection, place_of
 from agent_fabric.infrastructure.persistence.postgres.errors import explained
 from agent_fabric.infrastructure.persistence.schema import FORMAT_TABLE, MIGRATIONS, MIN_WRITER

@@ -7,14 +7,14 @@ from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.cluster import Introduction
 from agent_fabric.config.store_address import StoreAddress
 from agent_fabric.infrastructure.clock import AdjustedClock
-from agent_fabric.infrastructure.persistence.chain_writer import ChainWriter
+from agent_fabric.infrastructure.persistence.audit.chain_writer import ChainWriter
 from agent_fabric.infrastructure.persistence.postgres.cluster import PostgresCluster, PostgresServerRole
 from agent_fabric.infrastructure.persistence.postgres.copies import PostgresCopies
 from agent_fabric.infrastructure.persistence.postgres.gauge import PostgresGauge
 from agent_fabric.infrastructure.persistence.postgres.named_locks import PostgresLocks
 from agent_fabric.infrastructure.persistence.postgres.store import PostgresStore
-from agent_fabric.infrastructure.persistence.run_locks import RunLocks
-from agent_fabric.infrastructure.persistence.sealing import RunKeys
+from agent_fabric.infrastructure.persistence.runs.run_locks import RunLocks
+from agent_fabric.infrastructure.persistence.secrets.sealing import RunKeys
 
 
 class PostgresParts:

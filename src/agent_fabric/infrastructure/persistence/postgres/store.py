@@ -6,7 +6,8 @@ from functools import cached_property, partial
 from typing import Final, TypeVar
 
 from agent_fabric.application.ports.cluster import Introduction
-from agent_fabric.infrastructure.persistence.chain_writer import ChainWriter
+from agent_fabric.infrastructure.persistence.audit.chain_writer import ChainWriter
+from agent_fabric.infrastructure.persistence.audit.strands import Strand
 from agent_fabric.infrastructure.persistence.dialects import POSTGRESQL
 from agent_fabric.infrastructure.persistence.postgres.audit_keeper import LOCK_MAIN_CHAIN, AuditKeeper
 from agent_fabric.infrastructure.persistence.postgres.connection import PostgresConnection
@@ -16,9 +17,8 @@ from agent_fabric.infrastructure.persistence.postgres.membership import Membersh
 from agent_fabric.infrastructure.persistence.postgres.migration import require_migrated
 from agent_fabric.infrastructure.persistence.postgres.pool import ConnectionPool
 from agent_fabric.infrastructure.persistence.postgres.writer import PostgresWriter
-from agent_fabric.infrastructure.persistence.sealing import NO_KEYS, RunKeys
+from agent_fabric.infrastructure.persistence.secrets.sealing import NO_KEYS, RunKeys
 from agent_fabric.infrastructure.persistence.sql import SqlConnection
-from agent_fabric.infrastructure.persistence.strands import Strand
 from agent_fabric.infrastructure.threads import politely
 
 T = TypeVar("T")

@@ -9,7 +9,7 @@ from agent_fabric.infrastructure.persistence.postgres.connection import place_of
 from agent_fabric.infrastructure.persistence.postgres.examination import examine
 from agent_fabric.infrastructure.persistence.postgres.folder_copy import copy_folder
 from agent_fabric.infrastructure.persistence.postgres.migration import migrate
-from agent_fabric.infrastructure.persistence.sealing import RunKeys
+from agent_fabric.infrastructure.persistence.secrets.sealing import RunKeys
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,17 +16,9 @@ from typing import Any, Final, TypeVar
 import psycopg
 
 from agent_fabric.domain.errors import StoreUnavailable
-from agent_fabric.infrastructure.persistence.chain_writer import ChainWriter
+from agent_fabric.infrastructure.persistence.audit.chain_writer import ChainWriter
 from agent_fabric.infrastructure.persistence.dialects import WRITERS_LOCK
 from agent_fabric.infrastructure.persistence.group_commits import Asked, GroupCommits, Write, call_safely
-from agent_fabric.infrastructure.persistence.log_writes import (
-    AppendEvents,
-    ForgetDriver,
-    OfOneRun,
-    OneStatement,
-    ReleaseRun,
-    RunWrite,
-)
 from agent_fabric.infrastructure.persistence.postgres.connection import PostgresConnection
 from agent_fabric.infrastructure.persistence.postgres.errors import Unreachable, explained, is_answer
 from agent_fabric.infrastructure.persistence.postgres.leases import PostgresLeases
@@ -38,6 +30,14 @@ from agent_fabric.infrastructure.persistence.postgres.log_statements import (
     settle_all,
 )
 from agent_fabric.infrastructure.persistence.postgres.pool import ConnectionPool
+from agent_fabric.infrastructure.persistence.runs.log_writes import (
+    AppendEvents,
+    ForgetDriver,
+    OfOneRun,
+    OneStatement,
+    ReleaseRun,
+    RunWrite,
+)
 from agent_fabric.infrastructure.persistence.sql import CommitUnknown, SqlConnection
 
 T = TypeVar("T")

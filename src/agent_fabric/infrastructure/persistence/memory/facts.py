@@ -1,0 +1,172 @@
+"""The tables of facts and of the answers that rest on them."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from agent_fabric.application.ports.encryption import Cipher
+from agent_fabric.application.ports.memory import Check, FactQuery, MemoryUse
+from agent_fabric.domain.errors import FactRefused, FactSettled, MemoryNotFound, RunKeyMissing
+from agent_fabric.domain.identity.ownership import EVERYTHING, Viewer
+from agent_fabric.domain.ids import DocumentId, FactId, RunId
+from agent_fabric.domain.memory.facts import Fact, FactStatus
+from agent_fabric.domain.memory.markdown import fact_from, fact_values
+from agent_fabric.infrastructure.json_codec import dump_json, load_json
+from agent_fabric.infrastructure.persistence.chat.rows import SessionKeys, seal, unseal
+from agent_fabric.infrastructure.persistence.sql import Condition, Database, SqlConnection, marks, storable
+
+_NAMES: Final = (
+    *("id", "owner", "scope", "subject", "kind", "text", "source_run", "source_seq", "source_quote", "said_by"),
+    *("untrusted", "status", "valid_from", "valid_to", "created_at", "expires_at", "reviewed_by", "supersedes"),
+    "pinned",
+)
+_COLUMNS: Final = ", ".join((*_NAMES, "key"))
+_SEALED: Final = ("text", "source_quote", "said_by", "untrusted")
+"""Columns that tell what a sealed fact says."""
+_CHANGE: Final = (
+    f"UPDATE facts SET {', '.join(f'{name} = ?' for name in _NAMES[1:])} WHERE id = ? AND status = ? RETURNING id"  # noqa: S608 - ours
+)
+_NOTE: Final = (
+    "INSERT INTO memory_uses (item, run_id, used_at, cited) SELECT ?, ?, ?, ?"
+    " WHERE EXISTS (SELECT 1 FROM facts WHERE id = ?) OR EXISTS (SELECT 1 FROM documents WHERE id = ?)"
+    " ON CONFLICT (item, run_id) DO UPDATE SET"
+    " cited = CASE WHEN excluded.cited = 1 THEN 1 ELSE memory_uses.cited END"
+)
+_LAST_CHARACTER: Final = "\U0010ffff"
+_SEE_ALL: Final = "See all facts with `fabric memory list`."
+
+
+class SqlFactRepository:
+    """FactRepository over the database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._keys = SessionKeys(database.keys)
+
+    async def add(self, fact: Fact, *, check: Check | None = None) -> None:
+        new = self._database.keys.new(RunId(fact.id)) if fact.sealed else None
+        values = (*_values(fact, None if new is None else new.cipher), None if new is None else new.sealed)
+
+        def write(connection: SqlConnection) -> None:
+            if check is not None:
+                query = f"SELECT {_COLUMNS} FROM facts WHERE owner = ? AND scope = ? AND subject = ?"  # noqa: S608 - ours
+                beside = (storable(fact.owner), fact.scope.value, storable(fact.subject))
+                check([self._fact(row) for row in connection.execute(query, beside).fetchall()])
+            query = f"INSERT INTO facts ({_COLUMNS}) VALUES ({marks(values)}) ON CONFLICT (id) DO NOTHING RETURNING id"  # noqa: S608 - ours
+            if connection.execute(query, values).fetchone() is None:
+                raise FactRefused(f"There is a fact {fact.id} already", hint=f"See `fabric memory show {fact.id}`.")
+
+        await self._database.write(write)
+
+    async def find(self, prefix: str, *, viewer: Viewer = EVERYTHING) -> Fact:
+        wanted, owned = storable(prefix), _owned_by(viewer)
+        query = f"SELECT {_COLUMNS} FROM facts WHERE id >= ? AND id < ? AND {owned.sql} ORDER BY id LIMIT 2"  # noqa: S608 - ours
+        values = (wanted, wanted + _LAST_CHARACTER, *owned.values)
+        rows = await self._database.read(lambda connection: connection.execute(query, values).fetchall())
+        if not wanted or not rows:
+            raise MemoryNotFound(f"There is no fact {prefix!r}", hint=_SEE_ALL)
+        if len(rows) > 1:
+            raise MemoryNotFound(f"Several facts begin with {prefix!r}", hint="Give more characters of the id.")
+        return self._fact(rows[0])
+
+    async def list(self, wanted: FactQuery) -> Sequence[Fact]:
+        condition = _wanted(wanted)
+        query = f"SELECT {_COLUMNS} FROM facts WHERE {condition.sql} ORDER BY created_at DESC, id LIMIT ?"  # noqa: S608 - ours
+        values = (*condition.values, wanted.limit)
+        return await self._database.read(lambda connection: list(map(self._fact, connection.execute(query, values))))
+
+    async def change(self, fact: Fact, *, was: FactStatus) -> None:
+        def write(connection: SqlConnection) -> object:
+            row = connection.execute("SELECT key FROM facts WHERE id = ?", (fact.id,)).fetchone()
+            cipher = None if row is None else self._keys.cipher(fact.id, row[0])
+            return connection.execute(_CHANGE, (*_values(fact, cipher)[1:], fact.id, was.value)).fetchone()
+
+        if await self._database.write(write) is None:
+            raise FactSettled(
+                f"Fact {fact.id} is no longer {was.value}", hint=f"See `fabric memory why {fact.id}`, and try again."
+            )
+
+    async def erase(self, fact_id: FactId) -> None:
+        erase, leave = self._database.dialect.erase_deleted
+
+        def write(connection: SqlConnection) -> None:
+            if erase:
+                connection.execute(erase)
+            found = connection.execute("DELETE FROM facts WHERE id = ? RETURNING id", (fact_id,)).fetchone()
+            if found is None:
+                raise MemoryNotFound(f"There is no fact {fact_id!r}", hint=_SEE_ALL)
+            connection.execute("DELETE FROM memory_uses WHERE item = ?", (fact_id,))
+            if leave:
+                connection.execute(leave)
+
+        await self._database.write(write)
+        await self._database.truncate_log()
+
+    def _fact(self, row: Sequence[Any]) -> Fact:
+        *stored, key = row
+        values = dict(zip(_NAMES, stored, strict=True))
+        try:
+            cipher = self._keys.cipher(values["id"], key)
+            values |= {name: unseal(cipher, _place(name), values[name]) for name in _SEALED}
+        except RunKeyMissing:
+            values |= {"text": "", "source_quote": "", "said_by": "", "untrusted": "[]"}
+        values["untrusted"] = load_json(values["untrusted"].encode())
+        return fact_from({**values, "sealed": key is not None})
+
+
+class SqlMemoryUses:
+    """MemoryUses over the database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def note(self, run_id: RunId, items: Sequence[FactId | DocumentId], *, at: float, cited: bool) -> None:
+        rows = [(item, run_id, at, int(cited), item, item) for item in items]
+        await self._database.write(lambda connection: connection.executemany(_NOTE, rows))
+
+    async def of(self, item: FactId | DocumentId) -> Sequence[MemoryUse]:
+        query = "SELECT run_id, used_at, cited FROM memory_uses WHERE item = ? ORDER BY used_at DESC, run_id"
+        return await self._database.read(
+            lambda connection: [
+                MemoryUse(RunId(run_id), used_at, bool(cited))
+                for run_id, used_at, cited in connection.execute(query, (item,))
+            ]
+        )
+
+
+def _owned_by(viewer: Viewer) -> Condition:
+    """Return the condition under which a fact exists for a viewer: facts are never shared."""
+    if viewer.sees_all:
+        return Condition("1 = 1", ())
+    if not viewer.owners:
+        return Condition("1 = 0", ())
+    return Condition(f"facts.owner IN ({marks(viewer.owners)})", viewer.owners)
+
+
+def _wanted(wanted: FactQuery) -> Condition:
+    owned = _owned_by(wanted.viewer)
+    parts, values = [owned.sql], [*owned.values]
+    if wanted.owner:
+        parts.append("owner = ?")
+        values.append(wanted.owner)
+    if wanted.statuses:
+        parts.append(f"status IN ({marks(wanted.statuses)})")
+        values += [status.value for status in wanted.statuses]
+    if wanted.scope is not None:
+        parts.append("scope = ?")
+        values.append(wanted.scope.value)
+    if wanted.subject is not None:
+        parts.append("subject = ?")
+        values.append(wanted.subject)
+    return Condition(" AND ".join(parts), tuple(values))
+
+
+def _place(column: str) -> str:
+    return f"fact\0{column}"
+
+
+def _values(fact: Fact, cipher: Cipher | None) -> tuple[Any, ...]:
+    values = fact_values(fact) | {"pinned": int(fact.pinned)}
+    values["untrusted"] = dump_json([storable(each) for each in fact.untrusted]).decode()
+    if cipher is not None:
+        values |= {name: seal(cipher, _place(name), values[name]) for name in _SEALED}
+    return tuple(storable(value) if isinstance(value, str) else value for value in (values[name] for name in _NAMES))

@@ -1,0 +1,110 @@
+"""Indexing what was appended to logs, in batches: other reads and writes go on in between.
+
+Each index keeps in a table how far it has come. Encrypted runs are never indexed.
+"""
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final, NamedTuple
+
+from agent_fabric.domain.errors import StoreFull
+from agent_fabric.infrastructure.persistence.dialects import Dialect
+from agent_fabric.infrastructure.persistence.runs.settled_position import settled_position
+from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection, marks
+from agent_fabric.infrastructure.persistence.text_search import TextSearch
+
+_MAX_EVENTS: Final = 20_000
+"""Events looked through in one read. Progress is kept at least this often."""
+
+_log = logging.getLogger(__name__)
+
+
+class IndexedText(NamedTuple):
+    """A text for an index."""
+
+    row: int
+    run: int
+    text: str
+
+
+class _Batch(NamedTuple):
+    """What is to be indexed next."""
+
+    before: int
+    """Position of the last event that is indexed."""
+    upto: int
+    """And once this batch is."""
+    texts: list[IndexedText]
+    rest: bool
+    """Whether there is more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventIndex:
+    """One index over events."""
+
+    progress: str
+    """The table that says how far it has come."""
+    kinds: tuple[str, ...]
+    """Of events that it has."""
+    max_texts: int
+    """Written in one transaction at most: other writes wait for it."""
+    max_chars: int
+    """As above."""
+    row_of: Callable[[int, int, str], int | None]
+    """Gives the row for a run's number, an event's number and its kind; None: it is not indexed."""
+    text_of: Callable[[SqlConnection, int, int, str, int, bytes], str]
+    """Gives the text of an event: run, number, kind, version and payload."""
+    put: Callable[[SqlConnection, TextSearch, Sequence[IndexedText]], None]
+    """Writes texts that are not empty."""
+
+    async def catch_up(self, database: Database) -> None:
+        """Index what was appended since the last time.
+
+        Raises:
+            StoreUnavailable: the store cannot be read or written.
+        """
+        search = database.dialect.text_search
+        next_batch = partial(self._next_batch, dialect=database.dialect)
+        batch = await database.read(next_batch)
+        while batch.texts or batch.rest:
+            try:
+                await database.write(partial(self._write, batch=batch, search=search))
+            except StoreFull as problem:  # what is indexed can still be searched
+                _log.warning("Runs are searched with an old index: %s", problem.message)
+                return
+            batch = await database.read(next_batch)
+
+    def unindexed(self, connection: SqlConnection) -> int:
+        """Return how many events have not been looked at."""
+        query = f"SELECT (SELECT coalesce(max(position), 0) FROM events) - position FROM {self.progress}"  # noqa: S608 - ours
+        return int(connection.execute(query).fetchone()[0])
+
+    def _next_batch(self, connection: SqlConnection, dialect: Dialect) -> _Batch:
+        before = int(connection.execute(f"SELECT position FROM {self.progress}").fetchone()[0])  # noqa: S608 - ours
+        newest = settled_position(connection, dialect, known=before)
+        upto = min(before + _MAX_EVENTS, newest)
+        query = (
+            "SELECT position, run, seq, kind, version, payload FROM events WHERE position > ? AND position <= ?"  # noqa: S608 - only marks
+            f" AND kind IN ({marks(self.kinds)})"
+            " AND NOT EXISTS (SELECT 1 FROM run_keys WHERE run_keys.run = events.run) ORDER BY position LIMIT ?"
+        )
+        found: list[Any] = connection.execute(query, (before, upto, *self.kinds, self.max_texts)).fetchall()
+        texts: list[IndexedText] = []
+        chars = 0
+        for number, (position, run, seq, kind, version, payload) in enumerate(found, 1):
+            row = self.row_of(run, seq, kind)
+            if row is not None:
+                texts.append(IndexedText(row, run, self.text_of(connection, run, seq, kind, version, payload)))
+                chars += len(texts[-1].text)
+            if chars >= self.max_chars or number == self.max_texts:
+                return _Batch(before, position, texts, rest=True)
+        return _Batch(before, upto, texts, rest=upto < newest)
+
+    def _write(self, connection: SqlConnection, batch: _Batch, search: TextSearch) -> None:
+        query = f"UPDATE {self.progress} SET position = ? WHERE position = ? RETURNING 1"  # noqa: S608 - ours
+        if not connection.execute(query, (batch.upto, batch.before)).fetchall():
+            return  # another process was faster
+        self.put(connection, search, [each for each in batch.texts if each.text])
