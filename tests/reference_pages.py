@@ -22,7 +22,7 @@ from agent_fabric.domain.errors import FabricError, Interrupted
 from agent_fabric.domain.fleet.protocol import SOCKET_PATH
 from agent_fabric.domain.identity.principals import Scope
 from agent_fabric.interfaces.cli.invocation import USAGE_ERRORS
-from agent_fabric.interfaces.cli.main import COMMANDS, FAILED, INTERRUPTED, USAGE
+from agent_fabric.interfaces.cli.main import COMMANDS, FAILED, INTERRUPTED, USAGE, module_of
 from agent_fabric.interfaces.http.app import create_app
 from agent_fabric.interfaces.http.errors import STATUSES
 from agent_fabric.interfaces.http.gate import PAGE_SOCKET, SOCKETS
@@ -101,7 +101,7 @@ class CliCommand(NamedTuple):
 def cli_commands() -> Iterator[CliCommand]:
     """Yield every command of the command line."""
     for name in COMMANDS:
-        command: Any = typer.main.get_command(importlib.import_module(f"agent_fabric.interfaces.cli.{name}").app)
+        command: Any = typer.main.get_command(importlib.import_module(module_of(name)).app)
         parts: Mapping[str, Any] = getattr(command, "commands", None) or {"": command}
         for part, each in parts.items():
             words = f"fabric {name} {part}".strip()

@@ -96,7 +96,7 @@ HELD_BY: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "Control characters in what they write": (
             "e2e/cli/test_cli.py::test_a_model_cannot_steer_the_terminal",
             "e2e/cli/test_diff_and_undo.py::test_a_terminal_is_not_steered_by_what_a_run_wrote",
-            "unit/interfaces/cli/test_transcript.py::test_every_kind_of_event_has_lines_without_control_characters",
+            "unit/interfaces/cli/runs/test_transcript.py::test_every_kind_of_event_has_lines_without_control_characters",
         ),
         "`logs show` and `--json`": ("e2e/cli/test_cli.py::test_a_log_cannot_steer_the_terminal_with_c1_codes",),
     },

@@ -464,9 +464,9 @@ def _text(descriptor: int, mode: str, errors: str) -> io.TextIOWrapper:
 def _preload() -> None:
     """Import what commands import, in the order in which `fabric` itself does it."""
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
-    commands = importlib.import_module(MODULE).COMMANDS
-    for name in ("invocation", *commands):
-        importlib.import_module(f"agent_fabric.interfaces.cli.{name}")
+    main = importlib.import_module(MODULE)
+    for name in ("invocation", *main.COMMANDS):
+        importlib.import_module(main.module_of(name))
     _import(_IMPORTED_LATE)
     _use_once()
     gc.freeze()

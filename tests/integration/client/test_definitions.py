@@ -11,7 +11,7 @@ from agent_fabric.domain.events import Event, RunWaited
 from agent_fabric.domain.ids import LaneId, RunId
 from agent_fabric.domain.runs.task import RunResult, RunStatus
 from agent_fabric.domain.workflows.events import StepFinished
-from agent_fabric.interfaces.cli.foreground_remote import remote_job
+from agent_fabric.interfaces.cli.runs.foreground_remote import remote_job
 from integration.http.served import Served, served
 from integration.http.test_agents import GREETER, SCRIPT
 

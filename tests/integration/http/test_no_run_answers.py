@@ -17,7 +17,7 @@ from agent_fabric.client.approvals import Approvals
 from agent_fabric.domain.approvals.answers import Decision
 from agent_fabric.domain.errors import Forbidden
 from agent_fabric.domain.identity.principals import RUN_HEADER, RUN_META, Scope
-from agent_fabric.interfaces.cli import approvals as approval_commands
+from agent_fabric.interfaces.cli.approvals import approvals as approval_commands
 from agent_fabric.interfaces.http.a2a.calls import Method
 from agent_fabric.interfaces.http.locks import LockedRoute
 from agent_fabric.testing.scripted_model import Call, Script
@@ -30,7 +30,7 @@ ASKING = Script(named={**SCRIPT.named, "ask": (PUSH, DONE)}, turns=SCRIPT.turns)
 RUN = "d36e290e-7d5f-461f-ac8b-f676532571ff"
 
 ANSWERING_MODULES = {
-    "interfaces/cli/foreground.py",
+    "interfaces/cli/runs/foreground.py",
     "interfaces/cli/place_local.py",
     "interfaces/cli/place_remote.py",
     "interfaces/http/a2a/messages.py",

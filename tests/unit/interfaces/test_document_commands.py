@@ -12,7 +12,7 @@ from typer.exceptions import TyperException
 
 from agent_fabric.config.loader import read_config
 from agent_fabric.interfaces.cli.invocation import with_subcommand
-from agent_fabric.interfaces.cli.main import COMMANDS
+from agent_fabric.interfaces.cli.main import COMMANDS, module_of
 from documents import ROOT, commands, documents, fabric_calls, inline_commands
 from reference_pages import served_routes
 
@@ -22,7 +22,7 @@ ALONE = {"--help", "--version", "--install-completion", "--show-completion"}
 @cache
 def command(name: str) -> Any:
     """Return a command of the real command line."""
-    return typer.main.get_command(importlib.import_module(f"agent_fabric.interfaces.cli.{name}").app)
+    return typer.main.get_command(importlib.import_module(module_of(name)).app)
 
 
 def parse(arguments: list[str]) -> None:

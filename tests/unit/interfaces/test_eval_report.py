@@ -8,7 +8,7 @@ from agent_fabric.domain.evals.intervals import Tally
 from agent_fabric.domain.evals.summary import EvalSummary, compare_evals, summarize
 from agent_fabric.domain.evals.trials import Arm, Grade
 from agent_fabric.domain.runs.task import RunStatus
-from agent_fabric.interfaces.cli.eval_texts import eval_text, trial_line
+from agent_fabric.interfaces.cli.evals.eval_texts import eval_text, trial_line
 from agent_fabric.interfaces.eval_report import comparison_words, markdown_report
 from agent_fabric.wire.evals import eval_from, eval_object
 from contract.evals_contract import DEFINITION, outcome, started

@@ -9,9 +9,9 @@ from agent_fabric.domain.events import Event, RunCreated, ToolCalled, ToolErred,
 from agent_fabric.domain.ids import CallId, LaneId, RunId
 from agent_fabric.domain.plural import counted
 from agent_fabric.infrastructure.web.connection_failures import reason_of
-from agent_fabric.interfaces.cli.approval_card import card_line
+from agent_fabric.interfaces.cli.approvals.approval_card import card_line
 from agent_fabric.interfaces.cli.output import fitted, folded, laid_out
-from agent_fabric.interfaces.cli.view import LiveView
+from agent_fabric.interfaces.cli.runs.view import LiveView
 from unit.infrastructure.runlog.every_kind import RUN, all_ends
 from unit.interfaces.test_approval_card import card
 

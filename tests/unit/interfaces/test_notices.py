@@ -11,7 +11,7 @@ from agent_fabric.infrastructure.llm.ollama.model_wire import PullStep
 from agent_fabric.infrastructure.llm.ollama.pull_notices import PullNotices
 from agent_fabric.infrastructure.llm.weights.progress import Progress
 from agent_fabric.interfaces.cli.notices import Notices
-from agent_fabric.interfaces.cli.view import LiveView
+from agent_fabric.interfaces.cli.runs.view import LiveView
 
 RUN = RunId("run-0")
 

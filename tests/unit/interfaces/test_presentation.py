@@ -14,9 +14,9 @@ from agent_fabric.domain.evidence.proofs import Proof, ProofKind
 from agent_fabric.domain.ids import RunId, SpecialistId
 from agent_fabric.domain.models.messages import Usage
 from agent_fabric.domain.runs.task import RunError, RunResult, RunStatus
-from agent_fabric.interfaces.cli.driving import EXIT_CODES
 from agent_fabric.interfaces.cli.output import colourful, plain, plain_lines, shortened, styled
-from agent_fabric.interfaces.cli.view import LiveView, summary
+from agent_fabric.interfaces.cli.runs.driving import EXIT_CODES
+from agent_fabric.interfaces.cli.runs.view import LiveView, summary
 from agent_fabric.wire.results import error_object, result_object
 from unit.infrastructure.runlog.every_kind import RUN, all_ends
 

@@ -10,7 +10,7 @@ from agent_fabric.application.ports.runs import RunRecord
 from agent_fabric.domain.identity.ownership import Visibility
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunStatus
-from agent_fabric.interfaces.cli.run_list import run_lines
+from agent_fabric.interfaces.cli.runs.run_list import run_lines
 from unit.interfaces.test_fitted_lines import Terminal
 
 pytestmark = pytest.mark.proves("DU-10")

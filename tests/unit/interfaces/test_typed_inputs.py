@@ -6,7 +6,7 @@ import pytest
 
 from agent_fabric.domain.definitions.parameter import Parameter
 from agent_fabric.domain.errors import InvalidInputs
-from agent_fabric.interfaces.cli.inputs import typed_inputs
+from agent_fabric.interfaces.cli.workflows.inputs import typed_inputs
 
 DECLARED = {"text": Parameter(type="string"), "n": Parameter(type="integer")}
 

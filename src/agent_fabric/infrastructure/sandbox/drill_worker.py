@@ -12,7 +12,7 @@ from typing import Final
 from agent_fabric.domain.errors import FabricError
 from agent_fabric.domain.ids import RunId
 
-MODULE: Final = "agent_fabric.interfaces.cli.drill_worker"
+MODULE: Final = "agent_fabric.interfaces.cli.cluster.drill_worker"
 START_TIMEOUT_S: Final = 60.0
 END_TIMEOUT_S: Final = 10.0
 _MAX_PROBLEM_CHARS: Final = 2_000

@@ -9,7 +9,7 @@ from typer.completion import _get_shell_name, get_completion_script, install  # 
 
 from agent_fabric.interfaces.cli.completion_values import NO_FILES, typed_words
 from agent_fabric.interfaces.cli.invocation import misused, run_app
-from agent_fabric.interfaces.cli.main import COMMANDS, COMPLETED
+from agent_fabric.interfaces.cli.main import COMMANDS, COMPLETED, module_of
 
 _VARIABLE = "_FABRIC_COMPLETE"
 SHELLS = ("bash", "zsh", "fish", "powershell", "pwsh")
@@ -63,7 +63,7 @@ def _commands(chosen: str = "") -> typer.Typer:
         if name != chosen:
             root.command(name, help=text)(_not_imported)
             continue
-        app: typer.Typer = importlib.import_module(f"agent_fabric.interfaces.cli.{name}").app
+        app: typer.Typer = importlib.import_module(module_of(name)).app
         first, *others = app.registered_commands
         if others:
             root.add_typer(app, name=name, help=text)

@@ -29,7 +29,7 @@ from agent_fabric.domain.errors import (
     SessionNotFound,
 )
 from agent_fabric.interfaces.cli.light_parameters import spare_conversions
-from agent_fabric.interfaces.cli.main import COMPLETED, FAILED, INTERRUPTED, USAGE
+from agent_fabric.interfaces.cli.main import COMPLETED, FAILED, INTERRUPTED, USAGE, module_of
 from agent_fabric.interfaces.cli.output import print_error
 
 USAGE_ERRORS = (
@@ -72,7 +72,7 @@ def invoke(name: str, arguments: Sequence[str], server: str | None = None) -> in
     def load() -> typer.Typer:
         # Our settings need no plugins; looking for some would mean reading about every installed package.
         os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
-        app: typer.Typer = importlib.import_module(f"agent_fabric.interfaces.cli.{name}").app
+        app: typer.Typer = importlib.import_module(module_of(name)).app
         gc.freeze()  # what is imported stays: looking for garbage in it only takes time
         gc.enable()
         return app

@@ -60,6 +60,49 @@ COMMANDS = {
     "config": "Show the configuration and where it comes from.",
     "schema": "Print the JSON Schema of definition files.",
 }
+ROOMS = {
+    "run": "runs",
+    "chat": "chat",
+    "sessions": "chat",
+    "memory": "memory",
+    "agents": "agents",
+    "workflow": "workflows",
+    "eval": "evals",
+    "schedules": "automation",
+    "sensors": "automation",
+    "webhooks": "automation",
+    "channels": "channels",
+    "dead": "automation",
+    "resume": "runs",
+    "cancel": "runs",
+    "approvals": "approvals",
+    "diff": "runs",
+    "undo": "runs",
+    "files": "runs",
+    "web": "server",
+    "serve": "server",
+    "worker": "cluster",
+    "cluster": "cluster",
+    "nodes": "fleet",
+    "fleet": "fleet",
+    "node": "node",
+    "login": "identity",
+    "logout": "identity",
+    "whoami": "identity",
+    "users": "identity",
+    "keys": "identity",
+    "token": "identity",
+    "audit": "audit",
+    "gc": "runs",
+    "db": "store",
+    "verify": "runs",
+    "logs": "runs",
+    "models": "models",
+    "secrets": "secrets",
+    "mcp": "tools",
+    "policy": "policy",
+}
+"""Where the modules of commands lie; those that are not named here lie beside this one."""
 """Each command is the module of this name beside this one; its `app` is the command."""
 
 _HELP = """\
@@ -172,6 +215,12 @@ def _unknown(name: str, *, as_json: bool) -> int:
     near = get_close_matches(name, COMMANDS, n=1)
     hint = f"Did you mean `fabric {near[0]}`?" if near else "See `fabric --help`."
     return _call("invocation", "misused", f"there is no command {name!r}", hint, as_json)
+
+
+def module_of(command: str) -> str:
+    """Return the module of a command."""
+    room = f"{ROOMS[command]}." if command in ROOMS else ""
+    return f"agent_fabric.interfaces.cli.{room}{command}"
 
 
 def _call(module: str, function: str, *arguments: object) -> int:

@@ -112,7 +112,7 @@ def server_of(
         return chosen
     if local_only:
         return None
-    from agent_fabric.interfaces.cli.nearby_server import find_server  # noqa: PLC0415 - a named server needs none
+    from agent_fabric.interfaces.cli.server.nearby_server import find_server  # noqa: PLC0415 - a named server needs none
 
     return find_server(wanted=chosen == AUTO)
 

@@ -167,6 +167,6 @@ except RuntimeError as problem:
 
 
 def test_nothing_of_the_sdk_is_imported_before_a_server_is_needed() -> None:
-    code = "import sys, agent_fabric.interfaces.cli.mcp; print('mcp' in sys.modules, 'httpx2' in sys.modules)"
+    code = "import sys, agent_fabric.interfaces.cli.tools.mcp; print('mcp' in sys.modules, 'httpx2' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.split() == ["False", "False"]

@@ -10,9 +10,9 @@ from agent_fabric.domain.errors import MessageNotFound, RunUndrivable
 from agent_fabric.domain.events import Event, ModelAnswered
 from agent_fabric.domain.ids import LaneId, RunId, SessionId
 from agent_fabric.domain.models.messages import Usage
-from agent_fabric.interfaces.cli.chat_loop import Presses
-from agent_fabric.interfaces.cli.chat_places import require_waiting
-from agent_fabric.interfaces.cli.chat_view import ChatView
+from agent_fabric.interfaces.cli.chat.chat_loop import Presses
+from agent_fabric.interfaces.cli.chat.chat_places import require_waiting
+from agent_fabric.interfaces.cli.chat.chat_view import ChatView
 
 OURS, THEIRS = RunId("ours"), RunId("theirs")
 LANE = LaneId("assistant")

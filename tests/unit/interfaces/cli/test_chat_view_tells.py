@@ -5,7 +5,7 @@ import io
 from agent_fabric.domain.events import Event, RunCompleted
 from agent_fabric.domain.ids import LaneId, RunId
 from agent_fabric.domain.runs.effects import Effects, NotedCall, Outcome
-from agent_fabric.interfaces.cli.chat_view import ChatView
+from agent_fabric.interfaces.cli.chat.chat_view import ChatView
 
 RUN = RunId("r")
 

@@ -23,7 +23,7 @@ from agent_fabric.interfaces.cli.completion_values import (
     kind_of,
     typed_words,
 )
-from agent_fabric.interfaces.cli.main import COMMANDS
+from agent_fabric.interfaces.cli.main import COMMANDS, module_of
 
 RUN, OTHER, SEALED = "run_20261117_a", "run_20261116_b", "run_20261115_c"
 
@@ -245,7 +245,7 @@ def test_no_name_or_task_means_anything_to_a_shell() -> None:
 def commands() -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name in COMMANDS:
-        command: Any = typer.main.get_command(importlib.import_module(f"agent_fabric.interfaces.cli.{name}").app)
+        command: Any = typer.main.get_command(importlib.import_module(module_of(name)).app)
         parts = getattr(command, "commands", None)
         found |= {name: command} if parts is None else {f"{name} {part}": each for part, each in parts.items()}
     return found

@@ -10,12 +10,12 @@ import typer
 
 from agent_fabric.config.loader import load_config
 from agent_fabric.interfaces.cli.invocation import DEFAULT_SUBCOMMANDS, invoke, with_subcommand
-from agent_fabric.interfaces.cli.main import COMMANDS
+from agent_fabric.interfaces.cli.main import COMMANDS, module_of
 
 
 def subcommands(name: str) -> tuple[str, ...]:
     """Return the commands of a group; none for a command that is no group."""
-    command: Any = typer.main.get_command(importlib.import_module(f"agent_fabric.interfaces.cli.{name}").app)
+    command: Any = typer.main.get_command(importlib.import_module(module_of(name)).app)
     return tuple(getattr(command, "commands", ()))
 
 

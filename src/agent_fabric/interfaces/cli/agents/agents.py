@@ -1,0 +1,273 @@
+"""`fabric agents`: named agents, defined in files."""
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from agent_fabric.application.agents.agent_task import task_for_agent
+from agent_fabric.application.agents.brief_agent import brief_for
+from agent_fabric.application.agents.run_agent import RunAgent, worth_another_attempt
+from agent_fabric.bootstrap.agents import open_agents
+from agent_fabric.bootstrap.local import LocalFabric
+from agent_fabric.config.files import read_text
+from agent_fabric.config.problems import ConfigProblem
+from agent_fabric.domain.agents.check import KnownToAgents
+from agent_fabric.domain.definitions.parameter import Parameter
+from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.runs.task import Priority, RunResult
+from agent_fabric.infrastructure.agents.agent_files import AgentFolder
+from agent_fabric.interfaces.agent_views import AGENT, AGENTS, AgentList, checked_object
+from agent_fabric.interfaces.cli.invocation import new_app
+from agent_fabric.interfaces.cli.main import COMPLETED, USAGE
+from agent_fabric.interfaces.cli.options import (
+    AsJson,
+    Encrypt,
+    Here,
+    NetworkAllowed,
+    SeenBy,
+    Untrusted,
+    Verbose,
+    Workspace,
+    configuration,
+    fabric_root,
+    strangers_text,
+)
+from agent_fabric.interfaces.cli.output import fitted, plain, print_json, styled
+from agent_fabric.interfaces.cli.place import Server, refuse_if, server_of, with_client
+from agent_fabric.interfaces.cli.runs.driving import drive_in_foreground
+from agent_fabric.interfaces.cli.runs.foreground import Job, OnCreated, local_job
+from agent_fabric.interfaces.cli.runs.run import project_here
+from agent_fabric.interfaces.cli.workflows.definition_problems import count_checked, joined, print_problems
+from agent_fabric.interfaces.cli.workflows.inputs import Inputs, typed_inputs
+from agent_fabric.wire.shape import Json
+
+_HELP = """\
+See and run agents: files in agent-definitions/, as JSON, YAML, or Markdown with front matter.
+
+\b
+Examples:
+  fabric agents list
+  fabric agents validate
+  fabric agents run greeter -i name=Ada
+"""
+
+app = new_app(_HELP)
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The agent.")]
+
+
+@app.callback()
+def agents() -> None:
+    """See and run agents."""
+
+
+@app.command("list")
+def list_agents(workspace: Workspace = None, server: Server = None, as_json: AsJson = False) -> None:
+    """Show every agent, and which files are wrong."""
+    url = server_of(workspace, server)
+    shown = _listed_here(workspace) if url is None else with_client(url, lambda client: client.agents.everything())
+    if as_json:
+        print_json(shown)
+        return
+    found = shown["agents"]
+    if not found:
+        where = ", ".join(plain(each) for each in shown["folders"])
+        sys.stdout.write(f"There are no agents in {where}. See docs/guides/agents.md for a first one.\n")
+        return
+    width = max(len(each["name"]) for each in found)
+    for each in found:
+        sys.stdout.write(_line(each, width))
+
+
+@app.command()
+def show(name: Name, workspace: Workspace = None, server: Server = None, as_json: AsJson = False) -> int:
+    """Show an agent: what it takes, what it gives, and what it may do."""
+    url = server_of(workspace, server)
+    if url is None:
+        found: Json = AGENT.dump(_folder(workspace).find(name))
+    else:
+        found = with_client(url, lambda client: client.agents.show(name))
+    if as_json:
+        print_json(found)
+    elif not found["usable"]:
+        print_problems(found["problems"])
+    else:
+        sys.stdout.write("\n".join(_shown(found)) + "\n")
+    return COMPLETED if found["usable"] else USAGE
+
+
+@app.command()
+def validate(
+    files: Annotated[
+        list[Path] | None, typer.Argument(metavar="[FILE…]", help="The files; by default all in the folders.")
+    ] = None,
+    workspace: Workspace = None,
+    server: Server = None,
+    as_json: AsJson = False,
+) -> int:
+    """Check files of agents: every problem with its line. Nothing is run.
+
+    With a server, files of this machine are checked together with the server's agents.
+
+    Exit codes: 0 all can be used, 2 something is wrong.
+    """
+    url = server_of(workspace, server)
+    if url is None:
+        folder = _folder(workspace)
+        checked: Json = checked_object(folder.all() if not files else [folder.check(each) for each in files])
+    elif not files:
+        checked = with_client(url, lambda client: client.agents.validate())
+    else:
+        checked = joined(_checked_at(url, each.absolute()) for each in files)
+    if as_json:
+        print_json(checked)
+    else:
+        print_problems(checked["problems"])
+        sys.stdout.write(f"{count_checked(checked)}\n")
+    return COMPLETED if checked["valid"] else USAGE
+
+
+def _checked_at(url: str, path: Path) -> Json:
+    """Let a server check a file of this machine."""
+    try:
+        text = read_text(path)
+    except ConfigProblem:
+        return checked_object([AgentFolder((), KnownToAgents()).check(path)])  # says why it cannot be read
+    return with_client(url, lambda client: client.agents.validate(text, file=str(path)))
+
+
+@app.command()
+def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
+    name: Name,
+    inputs: Inputs = None,
+    model_key: Annotated[str | None, typer.Option(metavar="KEY", help="The configured model to use.")] = None,
+    network_allowed: NetworkAllowed = True,
+    here: Here = False,
+    untrusted: Untrusted = False,
+    encrypt: Encrypt = False,
+    visibility: SeenBy = None,
+    verbose: Verbose = False,
+    workspace: Workspace = None,
+    server: Server = None,
+    as_json: AsJson = False,
+) -> int:
+    """Run an agent with inputs, as a durable run.
+
+    Exit codes: 0 completed, 1 failed, 2 wrong usage, inputs or definition, 3 waiting for input, 4 what it was for was
+    denied or failed, 130 interrupted.
+
+    \b
+    Examples:
+      fabric agents run greeter -i name=Ada
+      fabric agents run summariser -i text=@notes.md --json
+    """  # noqa: D301 - the mark makes lines stay as they are
+    url = server_of(workspace, server, local_only=here)
+    overrides = strangers_text(untrusted, here=here)
+    if url is not None:
+        refuse_if(here, "--here does not work with a server", hint="The server does not have the files of this folder.")
+        options = {
+            "model_key": model_key,
+            "network_allowed": network_allowed,
+            "encrypt": encrypt,
+            "visibility": visibility,
+        }
+        return drive_in_foreground(_there(url, name, inputs or (), options), verbose=verbose, as_json=as_json)
+    root = fabric_root(workspace)
+    loaded = configuration(root, overrides)
+    agent = open_agents(root, loaded.config).get(name)
+    task = task_for_agent(
+        loaded.config,
+        brief_for(agent, typed_inputs(inputs, agent.inputs, of=f"The agent {agent.name!r}")),
+        model_key=model_key,
+        network_allowed=network_allowed,
+        priority=Priority.INTERACTIVE,
+        project=project_here(root, loaded.config) if here else None,
+    )
+    task = replace(task, encrypted=task.encrypted or encrypt, visibility=visibility)
+
+    async def work(fabric: LocalFabric, on_created: Callable[[RunId], None]) -> RunResult:
+        return await RunAgent(fabric.execute_task)(task, on_created=on_created)
+
+    return drive_in_foreground(local_job(root, loaded, work), verbose=verbose, as_json=as_json)
+
+
+def _there(url: str, name: str, inputs: Sequence[str], options: dict[str, Any]) -> Job:
+    """Let a server run the agent; what fails for now is tried again as often as the agent says, as here."""
+    from agent_fabric.interfaces.cli.runs.foreground_remote import (  # noqa: PLC0415 - aiohttp takes its time
+        RemoteForeground,
+        remote_job,
+    )
+
+    async def work(there: RemoteForeground, on_created: OnCreated) -> RunResult:
+        agents = there.client.agents
+        found = await agents.show(name)
+        given: dict[str, Any] = {}
+        if found["usable"]:  # if not, the server says why
+            declared = {key: Parameter.from_plain(each) for key, each in found["inputs"].items()}
+            given = typed_inputs(inputs, declared, of=f"The agent {found['name']!r}")
+
+        async def attempt() -> RunResult:
+            return await there.begin(agents.start(name, given, **options), on_created)
+
+        result = await attempt()
+        for _ in range(found["constraints"]["retries"] if found["usable"] else 0):
+            if not worth_another_attempt(result):
+                break
+            result = await attempt()
+        return result
+
+    return remote_job(url, work)
+
+
+def _listed_here(workspace: str | None) -> Json:
+    folder = _folder(workspace)
+    return AGENTS.dump(AgentList(folder.all(), folder.folders))
+
+
+def _folder(workspace: str | None) -> AgentFolder:
+    root = fabric_root(workspace)
+    return open_agents(root, configuration(root).config)
+
+
+def _line(found: Json, width: int) -> str:
+    name = f"{plain(found['name']):<{width}}"
+    if not found["usable"]:
+        said = fitted(found["problems"][0]["message"], 80, sys.stdout) if found["problems"] else ""
+        return f"{name}  {styled('cannot be used', 'red', sys.stdout)}: {said}\n"
+    return (
+        f"{name}  {plain(found['version'])}  {plain(found['role'])}  {fitted(found['description'], 80, sys.stdout)}\n"
+    )
+
+
+def _shown(facts: Json) -> Sequence[str]:
+    lines = [f"{styled(plain(facts['name']), 'bold', sys.stdout)} {plain(facts['version'])} ({plain(facts['role'])})"]
+    if facts["description"]:
+        lines.append(plain(facts["description"]))
+    for title in ("inputs", "outputs"):
+        lines.append(f"{title}:" if facts[title] else f"{title}: none")
+        lines.extend(_parameter_line(name, each) for name, each in facts[title].items())
+    tools = [*facts["tools"], *(f"those of {server}" for server in facts["tool_servers"])]
+    from_pack = f"those of the pack {facts['pack']}" if facts["pack"] and not facts["capabilities"] else ""
+    lines.append(f"tools: {plain(', '.join(filter(None, [*tools, from_pack]))) or 'none'}")
+    lines.extend(f"{key}: {plain(facts[key])}" for key in ("pack", "model") if facts[key])
+    limits = [f"{key} {value}" for key, value in facts["constraints"].items() if value and value is not True]
+    if not facts["constraints"]["parallel_allowed"]:
+        limits.append("one at a time")
+    if limits:
+        lines.append(f"constraints: {', '.join(limits)}")
+    lines.extend(
+        f"needs: {plain(each['type'])} {plain(each['name'])}{' (optional)' if each['optional'] else ''}"
+        for each in facts["dependencies"]
+    )
+    lines.append(f"file: {plain(facts['file'])}")
+    return lines
+
+
+def _parameter_line(name: str, facts: dict[str, object]) -> str:
+    mark = "required" if facts["required"] else f"default {facts['default']!r}" if "default" in facts else "optional"
+    about = f": {fitted(str(facts['description']), 80, sys.stdout)}" if facts["description"] else ""
+    return f"  {plain(name)} ({plain(str(facts['type']))}, {plain(mark)}){about}"

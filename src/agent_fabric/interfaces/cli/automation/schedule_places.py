@@ -1,0 +1,195 @@
+"""Where a command finds schedules: in a folder on this machine, or at a server."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from agent_fabric.application.automation.explain_schedule import simulate
+from agent_fabric.bootstrap.automation import FOLDER_RETRY_S, Automation, build_automation
+from agent_fabric.bootstrap.records import owner_here
+from agent_fabric.domain.automation.schedule import Rule, interval_from, zone_of
+from agent_fabric.domain.errors import ConfigError, FolderHeld
+from agent_fabric.domain.ids import RunId
+from agent_fabric.infrastructure.automation.cronsim_walls import read_cron
+from agent_fabric.infrastructure.automation.zones import use_own_zones
+from agent_fabric.interfaces.cli.options import configuration, fabric_root
+from agent_fabric.interfaces.cli.place import server_of, with_client
+from agent_fabric.interfaces.cli.runs.foreground import open_fabric
+from agent_fabric.interfaces.schedule_views import end_of_simulation, schedule_object, schedule_objects
+from agent_fabric.wire.automation import BACKFILL, CRONTAB, EXPLANATION, FIRINGS, PLAN, SCHEDULE, WITHDRAWN
+from agent_fabric.wire.shape import Json
+
+if TYPE_CHECKING:
+    from agent_fabric.client import FabricClient
+
+T = TypeVar("T")
+
+
+class LocalSchedules:
+    """The schedules of a fabric folder. Runs that are created here are driven by this process."""
+
+    def __init__(self, automation: Automation, created: list[RunId], resume: Callable[[RunId], Awaitable[Any]]) -> None:
+        self.automation = automation
+        self._store = automation.store
+        self._created = created
+        """Runs that were created here and are not driven yet."""
+        self._resume = resume
+
+    async def drive_created(self) -> None:
+        """See the runs through that were created here."""
+        while self._created:
+            created = self._created.copy()
+            self._created.clear()
+            await asyncio.gather(*map(self._see_through, created))
+
+    async def _see_through(self, run_id: RunId) -> None:
+        """See a run through; one that works in the project waits until no other one does."""
+        while True:
+            try:
+                await self._resume(run_id)
+            except FolderHeld:
+                await asyncio.sleep(FOLDER_RETRY_S)
+            else:
+                return
+
+    async def add(self, wish: Mapping[str, Any]) -> Json:
+        made = await self.automation.manage.add(wish, by=owner_here())
+        return await schedule_object(made, self._store.overview)
+
+    async def import_crontab(self, wish: Mapping[str, Any]) -> Json:
+        done = await self.automation.import_crontab(
+            wish["crontab"],
+            by=owner_here(),
+            timezone=wish["timezone"],
+            system=wish["system"],
+            dry_run=wish["dry_run"],
+        )
+        return CRONTAB.dump(done)
+
+    async def list(self) -> Sequence[Json]:
+        return await schedule_objects(await self._store.schedules.list(), self._store.overview)
+
+    async def show(self, name: str) -> Json:
+        return await schedule_object(await self._store.schedules.find(name), self._store.overview)
+
+    async def change(self, name: str, wish: Mapping[str, Any]) -> Json:
+        found = await self._store.schedules.find(name)
+        changed = await self.automation.manage.change(found, wish, by=owner_here())
+        return await schedule_object(changed, self._store.overview)
+
+    async def remove(self, name: str) -> Json:
+        found = await self._store.schedules.find(name)
+        await self.automation.manage.remove(found, by=owner_here())
+        return SCHEDULE.dump(found)
+
+    async def fire(self, name: str) -> RunId:
+        found = await self._store.schedules.find(name)
+        run_id = await self.automation.manage.fire(found, by=owner_here())
+        await self.drive_created()
+        return run_id
+
+    async def backfill(self, name: str, wish: Mapping[str, Any]) -> Json:
+        found = await self._store.schedules.find(name)
+        done = await self.automation.backfill(
+            found,
+            wish["from"],
+            wish["to"],
+            by=owner_here(),
+            dry_run=wish["dry_run"],
+            at_once=wish["concurrency"],
+            confirmed=wish["confirmed"],
+        )
+        if not done.dry_run:
+            await self._drive_queued(found.name, len(done.queued))
+        return BACKFILL.dump(done)
+
+    async def withdraw(self, name: str) -> Json:
+        found = await self._store.schedules.find(name)
+        return WITHDRAWN.dump(await self.automation.backfill.withdraw(found, by=owner_here()))
+
+    async def _drive_queued(self, name: str, count: int) -> None:
+        """Start queued firings one after another until there are none left."""
+        for _ in range(count):
+            await self.automation.fire.tick()
+            await self.drive_created()
+            if not any(firing.trigger == name for firing, _ in await self._store.queue.waiting(limit=1_000)):
+                return
+
+    async def firings(self, name: str, *, limit: int = 50) -> Sequence[Json]:
+        found = await self._store.schedules.find(name)
+        shown: Sequence[Json] = FIRINGS.dump(await self._store.history.firings(found.name, limit=limit))["firings"]
+        return shown
+
+    async def why(self, name: str, at: str) -> Json:
+        return EXPLANATION.dump(await self.automation.explain(name, at))
+
+    async def simulate(self, name: str, start: float | None, end: float | None) -> Sequence[Json]:
+        found = await self._store.schedules.find(name)
+        return planned_by(found.rule, start, end)
+
+    async def tick(self) -> Sequence[RunId]:
+        """Fire what is due, and see the runs through."""
+        await self.automation.fire.beat()
+        started = await self.automation.fire.tick()
+        await self.drive_created()
+        return started
+
+
+def rule_from(cron: str | None, every: str | None, timezone: str | None, workspace: str | None) -> Rule | None:
+    """Return a rule that is no schedule yet; None: none was typed.
+
+    Raises:
+        ConfigError: it cannot be read, or there are two.
+    """
+    if cron is None and every is None:
+        return None
+    if cron is not None and every is not None:
+        raise ConfigError("A rule is a cron expression or an interval", hint="Leave one of them out.")
+    use_own_zones()
+    zone = timezone or configuration(fabric_root(workspace)).config.automation.timezone
+    seconds = None if every is None else interval_from(every)
+    rule = Rule(cron_expression=cron or "", every_s=seconds, anchor=time.time(), timezone=zone_of(zone).key)
+    rule.timing(read_cron)
+    return rule
+
+
+def planned_by(rule: Rule, start: float | None, end: float | None) -> Sequence[Json]:
+    """Return when a rule is due in a period."""
+    begin = time.time() if start is None else start
+    found: Sequence[Json] = PLAN.dump(simulate(rule, read_cron, begin, end_of_simulation(rule, begin, end)))["planned"]
+    return found
+
+
+def at_schedules(
+    workspace: str | None,
+    server: str | None,
+    here: Callable[[LocalSchedules], Awaitable[T]],
+    there: "Callable[[FabricClient], Awaitable[T]]",
+) -> T:
+    """Do something with the schedules of a folder, or of a server."""
+    url = server_of(workspace, server)
+    if url is not None:
+
+        async def go_there(client: "FabricClient") -> T:
+            return await there(client)
+
+        return with_client(url, go_there)
+    return with_schedules(workspace, here)
+
+
+def with_schedules(workspace: str | None, work: Callable[[LocalSchedules], Awaitable[T]]) -> T:
+    """Do something with the schedules of a folder; runs that come of it are driven here."""
+    root = fabric_root(workspace)
+    loaded = configuration(root)
+
+    async def go() -> T:
+        async with open_fabric(root, loaded, None, asks_here=False) as fabric:
+            created: list[RunId] = []
+            automation = build_automation(root, loaded.config, fabric, begin=created.extend)
+            try:
+                return await work(LocalSchedules(automation, created, fabric.resume_run))
+            finally:
+                await automation.aclose()
+
+    return asyncio.run(go())

@@ -1,0 +1,241 @@
+"""The conversation at a terminal: read a line, let the turn happen, show it; `/` begins a command."""
+
+import asyncio
+import signal
+import sys
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from agent_fabric.domain.chat.sessions import QUEUED, STOPPED, ChatMessage, Session, answer_id
+from agent_fabric.domain.errors import FabricError, InvalidInputs
+from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.runs.task import RunResult, RunStatus
+from agent_fabric.interfaces.cli.approvals.ask_approval import ask_person, is_interactive
+from agent_fabric.interfaces.cli.chat.chat_commands import ChatCommands
+from agent_fabric.interfaces.cli.chat.chat_places import Talk
+from agent_fabric.interfaces.cli.chat.chat_record import unproven_count
+from agent_fabric.interfaces.cli.chat.chat_view import ChatView
+from agent_fabric.interfaces.cli.chat.typed_lines import TypedLines
+from agent_fabric.interfaces.cli.main import COMPLETED, INTERRUPTED
+from agent_fabric.interfaces.cli.output import plain, plain_lines, print_error, styled
+
+LOOK_EVERY_S = 1.0
+"""How often a session is looked at while nothing is typed: others may talk in it."""
+STOP_PATIENCE_S = 1.0
+"""How long leaving waits for a turn that is being stopped, so that what was said of it is kept."""
+PROMPT = "> "
+
+
+class Left(Exception):
+    """The person leaves."""
+
+
+@dataclass(slots=True)
+class Presses:
+    """Ctrl-C: the first press stops what is under way, the second one leaves."""
+
+    main: "asyncio.Task[Any]"
+    stop: Callable[[], Coroutine[Any, Any, Any]] | None = None
+    """Stops the turn that is under way; None: there is none."""
+    pressed: bool = False
+    leaves: bool = False
+    """Whether a second press waits for the turn to stop."""
+    _tasks: set["asyncio.Task[Any]"] = field(default_factory=set)
+
+    def press(self) -> None:
+        """Take in one press."""
+        if self.pressed:
+            self._leave()
+            return
+        self.pressed = True
+        if self.stop is None:
+            sys.stderr.write(f"\n(Ctrl-C again leaves)\n{PROMPT}")
+            sys.stderr.flush()
+        else:
+            sys.stderr.write("\n(stopping; Ctrl-C again leaves)\n")
+            sys.stderr.flush()
+            self._begin(self.stop())
+
+    def _begin(self, what: Coroutine[Any, Any, Any]) -> None:
+        task = asyncio.ensure_future(what)
+        self._tasks.add(task)
+        task.add_done_callback(self._stopped)
+
+    def _leave(self) -> None:
+        """Leave once the turn has stopped, or did not soon; at once if that is pressed again."""
+        if self.stop is None or self.leaves:
+            self.main.cancel()
+            return
+        self.leaves = True
+        self._begin(self._leave_soon())
+
+    async def _leave_soon(self) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(STOP_PATIENCE_S):
+                while self.stop is not None:  # noqa: ASYNC110 - there is nothing to wait for but the end of the turn
+                    await asyncio.sleep(0.02)
+        self.main.cancel()
+
+    def _stopped(self, task: "asyncio.Task[Any]") -> None:
+        self._tasks.discard(task)
+        problem = None if task.cancelled() else task.exception()
+        if isinstance(problem, FabricError):
+            print_error(problem, as_json=False)
+
+    def forget(self) -> None:
+        """Begin anew: what was pressed has been obeyed."""
+        self.pressed, self.stop = False, None
+
+
+@dataclass(slots=True)
+class ChatLoop:
+    """One conversation at a terminal, or one message from a pipe."""
+
+    talk: Talk
+    session: Session
+    view: ChatView
+    presses: Presses
+    newest: str = ""
+    """The newest message that was shown."""
+    shows_others: bool = False
+    """Whether what others say while our message waits is shown behind its answer."""
+
+    async def turn(self, text: str, *, asks: bool) -> tuple[RunResult, ChatMessage | None]:
+        """Say something and wait for the answer; return how the turn ended, and its message once it has one."""
+        return await self.watch(await self.talk.say(self.session, text), asks=asks)
+
+    async def watch(self, run_id: RunId, *, asks: bool) -> tuple[RunResult, ChatMessage | None]:
+        """Wait for the answer of a turn; return as above."""
+        self.view.turn = run_id
+        pressed_early = self.presses.pressed
+        self.presses.forget()
+        self.presses.stop = lambda: self.talk.stop(self.session, run_id)
+        if pressed_early:  # before there was a turn that could be stopped
+            self.presses.press()
+        try:
+            result = await self.talk.answer(self.session, run_id)
+            result = await self._ask(result) if asks else result
+        finally:
+            self.view.end_line()
+            self.presses.forget()
+        return result, await self._message(run_id)
+
+    async def _ask(self, result: RunResult) -> RunResult:
+        while result.status is RunStatus.WAITING and result.waiting_for and is_interactive():
+            self.view.end_line()
+            if not await ask_person(result.waiting_for, self.talk.question, self.talk.decide):
+                break
+            result = await self.talk.go_on(self.session, result.run_id)
+        return result
+
+    async def _message(self, run_id: RunId) -> ChatMessage | None:
+        said = await self.talk.after(self.session, self.newest)
+        found = next((each for each in said if each.message_id == answer_id(run_id)), None)
+        if found is not None:
+            if self.shows_others:
+                for each in said[: said.index(found)]:
+                    if each.metadata.get("run_id") != run_id:
+                        self.show(each)
+            self.newest = found.message_id
+            await self.talk.seen(self.session)
+        return found
+
+    async def run(self) -> int:
+        """Talk until the person leaves."""
+        commands, typed = ChatCommands(self), TypedLines()
+        self._greet()
+        await self._show_new(quiet=False)
+        self.shows_others = True
+        if self.session.turn is not None:  # another window is in the middle of it, or a process was killed there
+            await self._attempt(self._tell(self.watch(self.session.turn, asks=True)))
+        while True:
+            try:
+                line = await typed.read(PROMPT, self._look, LOOK_EVERY_S)
+            except InvalidInputs as problem:
+                print_error(problem, as_json=False)
+                continue
+            self.presses.forget()
+            if line is None:
+                sys.stderr.write("\n")
+                return COMPLETED
+            text = line.strip()
+            if not text:
+                continue
+            try:
+                if text.startswith("/") and not text.startswith("//"):
+                    await self._attempt(commands(text))
+                else:
+                    words = text.removeprefix("/") if text.startswith("//") else text
+                    await self._attempt(self._tell(self.turn(words, asks=True)))
+            except Left:
+                return COMPLETED
+
+    async def _attempt(self, what: Awaitable[None]) -> None:
+        """Do something; tell the person if it does not work."""
+        try:
+            await what
+        except FabricError as problem:
+            self.view.end_line()
+            print_error(problem, as_json=False)
+
+    async def _tell(self, turn: Awaitable[tuple[RunResult, ChatMessage | None]]) -> None:
+        """Wait for a turn, and tell how it stands."""
+        result, message = await turn
+        if message is not None and message.metadata.get("status") == STOPPED:
+            sys.stderr.write(styled("(stopped; what was said is kept)\n", "yellow", sys.stderr))
+        elif result.status is RunStatus.WAITING:
+            sys.stderr.write("(waiting for an answer: /approve)\n")
+        elif message is not None and (unproven := unproven_count(message)):
+            what = "1 sentence rests" if unproven == 1 else f"{unproven} sentences rest"
+            sys.stderr.write(styled(f"({what} on nothing in the record: /sources)\n", "yellow", sys.stderr))
+
+    def _greet(self) -> None:
+        title = plain(self.session.title) or "a new session"
+        about = f"  machine {plain(self.session.node)}" if self.session.node else ""
+        sys.stderr.write(f"{styled(title, 'bold', sys.stderr)}  {self.session.session_id[:8]}{about}\n")
+        sys.stderr.write(styled("Enter sends, Ctrl-C stops, /help shows commands.\n", "dim", sys.stderr))
+
+    async def _look(self) -> bool:
+        """Show what others have said meanwhile, such as the same person in a browser."""
+        try:
+            return await self._show_new(quiet=True)
+        except FabricError:
+            return False  # the next look may work; who types something is told
+
+    async def _show_new(self, *, quiet: bool) -> bool:
+        said = [
+            each for each in await self.talk.after(self.session, self.newest) if each.metadata.get("status") != QUEUED
+        ]
+        if not said:
+            return False
+        if quiet:
+            sys.stderr.write("\n")
+        for each in said:
+            self.show(each)
+        self.newest = said[-1].message_id
+        return True
+
+    def show(self, message: ChatMessage) -> None:
+        """Print a message."""
+        if message.role == "user":
+            sys.stdout.write(f"{styled(PROMPT, 'cyan', sys.stdout)}{plain_lines(message.content)}\n")
+        else:
+            mark = "" if message.metadata.get("status") != STOPPED else " (stopped)"
+            sys.stdout.write(f"{plain_lines(message.content)}{mark}\n")
+        sys.stdout.flush()
+
+
+async def obeying(work: Callable[[Presses], Any]) -> int:
+    """Do some work under the rule of Ctrl-C; return the exit code."""
+    main = asyncio.current_task()
+    assert main is not None
+    presses, loop = Presses(main), asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGINT, presses.press)
+    loop.add_signal_handler(signal.SIGTERM, main.cancel)
+    try:
+        return int(await work(presses))
+    except asyncio.CancelledError:
+        main.uncancel()
+        return INTERRUPTED

@@ -1,0 +1,87 @@
+"""`fabric nodes audit`: the records of machines, held against the hub's."""
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from agent_fabric.domain.errors import ConfigError, FabricError
+from agent_fabric.interfaces.cli.fleet.hub import at_server, refuse_unknown
+from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
+from agent_fabric.interfaces.cli.options import AsJson
+from agent_fabric.interfaces.cli.output import plain, print_json
+from agent_fabric.interfaces.cli.place import Server
+
+if TYPE_CHECKING:
+    from agent_fabric.client import FabricClient
+    from agent_fabric.wire.shape import Json
+
+VERIFY: Final = "verify"
+_ODD: Final = {
+    "only the machine knows": "only_node",
+    "only the hub knows": "only_hub",
+    "not signed": "unsigned",
+}
+
+
+def audit(
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[verify] [SELECTOR]", help="A name, role=web,env!=dev, or all, which is the usual."),
+    ] = None,
+    server: Server = None,
+    as_json: AsJson = False,
+) -> int:
+    """Compare the record that each machine keeps with the hub's. `fabric audit verify --nodes all` does both.
+
+    Exit codes: 0 they agree, 1 they do not or one could not be compared, 2 no machine fits.
+    """
+    selector = selector_of(words or ())
+    found = at_server(server, lambda client: compared(client, selector))
+    if as_json:
+        print_json(found)
+    else:
+        print_compared(found)
+    refuse_unknown(selector, found)
+    return COMPLETED if all(map(agrees, found)) else FAILED
+
+
+def selector_of(words: Sequence[str]) -> str:
+    """Return which machines are meant; the word `verify` may come first.
+
+    Raises:
+        ConfigError: there are more words than that.
+    """
+    rest = list(words[1:] if words and words[0] == VERIFY else words)
+    if len(rest) > 1:
+        raise ConfigError(f"{rest[1]!r} is one word too many", hint="fabric nodes audit verify SELECTOR")
+    return rest[0] if rest else "all"
+
+
+async def compared(client: "FabricClient", selector: str) -> "list[Json]":
+    """Return what came of each machine; one that cannot be asked has a `problem`, and keeps nobody from the others."""
+    found: list[Json] = []
+    for node in await client.nodes.list(selector):
+        try:
+            found.append(await client.nodes.audit(node["id"]))
+        except FabricError as problem:
+            found.append({"node": node["name"], "problem": problem.message})
+    return found
+
+
+def agrees(each: "Json") -> bool:
+    """Tell whether both records say the same."""
+    return "problem" not in each and bool(each["intact"]) and not each["only_node"] and not each["only_hub"]
+
+
+def print_compared(found: "Sequence[Json]") -> None:
+    """Print it for people."""
+    for each in found:
+        if "problem" in each:
+            sys.stdout.write(f"{plain(each['node'])}: not compared: {plain(each['problem'])}\n")
+            continue
+        state = "intact" if each["intact"] else "DAMAGED"
+        sys.stdout.write(f"{plain(each['node'])}: {each['entries']} entries, {state}\n")
+        for title, ids in ((title, each[name]) for title, name in _ODD.items()):
+            sys.stdout.write("".join(f"  {title}: {plain(name)}\n" for name in ids))

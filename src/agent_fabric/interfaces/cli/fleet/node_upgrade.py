@@ -1,0 +1,66 @@
+"""`fabric nodes release` and `fabric nodes upgrade`: a new program for nodes, signed by a key that no hub has."""
+
+import asyncio
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from agent_fabric.domain.errors import ConfigError
+from agent_fabric.interfaces.cli.fleet.hub import at_server
+from agent_fabric.interfaces.cli.main import COMPLETED
+from agent_fabric.interfaces.cli.options import AsJson, require_a_person
+from agent_fabric.interfaces.cli.output import plain, print_json
+from agent_fabric.interfaces.cli.place import Server
+
+
+def release(
+    sign: Annotated[str, typer.Option("--sign", metavar="KEY", help="The private key that nodes know you by.")],
+) -> int:
+    """Sign the node's program that belongs to this installation, and print the release as JSON."""
+    from agent_fabric import __version__  # noqa: PLC0415 - few sign
+    from agent_fabric.domain.fleet.releases import RELEASE_NAMESPACE, Release  # noqa: PLC0415 - as above
+    from agent_fabric.infrastructure.fleet.approval_keys import approval_signer  # noqa: PLC0415 - as above
+    from agent_fabric.infrastructure.fleet.node_archive import node_archive  # noqa: PLC0415 - as above
+
+    require_a_person()
+    unsigned = Release(version=__version__, sha256=node_archive().sha256, released_at=int(time.time()))
+    signer = approval_signer(Path(sign), RELEASE_NAMESPACE)
+    print_json({**unsigned.plain(), "signature": asyncio.run(signer.sign(unsigned.message))})
+    return COMPLETED
+
+
+def upgrade(
+    selector: Annotated[str, typer.Argument(metavar="SELECTOR", help="A name, role=web,env!=dev, or all.")],
+    file: Annotated[str, typer.Option("--release", metavar="FILE", help="From `fabric nodes release`.")],
+    canary: Annotated[int, typer.Option("--canary", help="How many machines go first.")] = 1,
+    waves: Annotated[str, typer.Option("--waves", help="Shares of all, growing.")] = "10%,50%,100%",
+    max_errors: Annotated[int, typer.Option("--max-errors", help="One more halts it.")] = 0,
+    server: Server = None,
+    as_json: AsJson = False,
+) -> int:
+    """Freeze a plan that upgrades machines. A node whose new program does not work is the old one again."""
+    require_a_person()
+    try:
+        signed = json.loads(Path(file).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as problem:
+        raise ConfigError(f"{file} cannot be read: {problem}") from None
+    wish = {
+        "selector": selector,
+        "name": f"upgrade to {signed.get('version', '')}" if isinstance(signed, dict) else "upgrade",
+        "tool_name": "upgrade",
+        "arguments": signed,
+        "canary": canary,
+        "waves": [each.strip() for each in waves.split(",")],
+        "max_errors": max_errors,
+    }
+    plan = at_server(server, lambda client: client.nodes.freeze_plan(wish))
+    if as_json:
+        print_json(plan)
+    else:
+        names = ", ".join(str(call["node"]) for call in plan["calls"])
+        sys.stdout.write(f"{plain(plan['name'])}: {plain(names)}\nApply it: fabric fleet apply {plain(plan['id'])}\n")
+    return COMPLETED

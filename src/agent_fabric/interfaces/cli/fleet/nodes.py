@@ -1,0 +1,359 @@
+"""`fabric nodes`: machines of the fleet, from the first invitation to their audit."""
+
+import asyncio
+import json
+import shlex
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from agent_fabric.domain.errors import ConfigError, FabricError
+from agent_fabric.domain.fleet.binding import timeout_of
+from agent_fabric.interfaces.cli.durations import seconds_in
+from agent_fabric.interfaces.cli.fleet.hub import at_server, has_hub, refuse_unknown
+from agent_fabric.interfaces.cli.fleet.node_audit import audit
+from agent_fabric.interfaces.cli.fleet.node_files import copy, output
+from agent_fabric.interfaces.cli.fleet.node_policy import TRUST_WORDS, policy
+from agent_fabric.interfaces.cli.fleet.node_shell import shell
+from agent_fabric.interfaces.cli.fleet.node_tools import call, tools
+from agent_fabric.interfaces.cli.fleet.node_upgrade import release, upgrade
+from agent_fabric.interfaces.cli.invocation import new_app
+from agent_fabric.interfaces.cli.main import COMPLETED, FAILED, WAITING
+from agent_fabric.interfaces.cli.options import AsJson, require_a_person
+from agent_fabric.interfaces.cli.output import plain, print_error, print_json
+from agent_fabric.interfaces.cli.place import Server
+
+if TYPE_CHECKING:
+    from agent_fabric.client import FabricClient
+    from agent_fabric.wire.shape import Json
+
+app = new_app(
+    "Operate machines: list, show, exec, shell, cp, output, tools, call, queue, rename, label, policy, invite, rotate, "
+    "revoke, resolve, audit, release and upgrade."
+)
+app.command("cp")(copy)
+app.command()(output)
+app.command()(policy)
+app.command()(shell)
+app.command()(release)
+app.command()(upgrade)
+app.command()(audit)
+app.command()(tools)
+app.command()(call)
+
+NodeArgument = Annotated[str, typer.Argument(metavar="NODE", help="The name of a node, or its id.")]
+Selector = Annotated[str, typer.Argument(metavar="SELECTOR", help="A name, role=web,env!=dev, or all.")]
+
+
+@app.command("list")
+def list_(
+    selector: Annotated[str, typer.Argument(metavar="[SELECTOR]", help="A name, role=web,env!=dev, or all.")] = "all",
+    revoked: Annotated[bool, typer.Option("--revoked", help="Include revoked ones.")] = False,
+    server: Server = None,
+    as_json: AsJson = False,
+) -> int:
+    """List machines: status, when each was last seen, labels."""
+    nodes = _listed(server, selector, revoked=revoked)
+    if as_json:
+        print_json(nodes)
+        return COMPLETED
+    if not nodes:
+        sys.stdout.write("There are no machines yet. Invite one: fabric nodes invite\n")
+    for node in nodes:
+        labels = plain(",".join(f"{key}={value}" for key, value in sorted(node["labels"].items())))
+        note = f"  {plain(node['note'])}" if node["note"] else ""
+        name, status = plain(node["name"]), plain(node["status"])
+        sys.stdout.write(f"{name:<24}  {status:<8}  {_moment(node['last_seen']):<16}  {labels}{note}\n")
+    return COMPLETED
+
+
+def _listed(server: str | None, selector: str, *, revoked: bool) -> "list[Json]":
+    """Ask the hub; without one, read what the folder knows of its machines."""
+    if has_hub(server):
+        return at_server(server, lambda client: client.nodes.list(selector, revoked=revoked))
+    from agent_fabric.bootstrap.records import open_records  # noqa: PLC0415 - only without a server
+    from agent_fabric.domain.fleet.selectors import SelectorProblem, select_nodes  # noqa: PLC0415 - as above
+    from agent_fabric.interfaces.cli.options import fabric_root  # noqa: PLC0415 - as above
+    from agent_fabric.wire.nodes import NODE  # noqa: PLC0415 - as above
+
+    root = fabric_root(None)
+    if not root.exists():
+        return []
+    with open_records(root) as records:
+        try:
+            found = select_nodes(selector, asyncio.run(records.storage.nodes.list(revoked=revoked)))
+        except SelectorProblem as problem:
+            raise ConfigError(str(problem)) from None
+        return [NODE.dump(node) for node in found]
+
+
+@app.command()
+def show(node: NodeArgument, server: Server = None, as_json: AsJson = False) -> int:
+    """Show everything that is known about a machine."""
+    found = at_server(server, lambda client: client.nodes.show(node))
+    if as_json:
+        print_json(found)
+    else:
+        for key, value in found.items():
+            shown = _moment(value) if key in {"last_seen", "created_at"} else value
+            text = shown if isinstance(shown, str) else json.dumps(shown, ensure_ascii=False)
+            sys.stdout.write(f"{key:<22} {plain(text)}\n")
+    return COMPLETED
+
+
+@app.command()
+def invite(
+    name: Annotated[str, typer.Option("--name", help="The name of the node.")] = "",
+    label: Annotated[list[str] | None, typer.Option("--label", metavar="K=V", help="Repeatable: a label.")] = None,
+    uses: Annotated[int, typer.Option("--uses", help="How many machines may use it.")] = 1,
+    expires: Annotated[str, typer.Option("--expires", metavar="AGE", help="How long it is valid: 30m, 1h, 7d.")] = "1h",
+    confirm: Annotated[bool, typer.Option("--confirm", help="A person confirms each machine.")] = False,
+    server: Server = None,
+    as_json: AsJson = False,
+) -> int:
+    """Print one line that makes a machine a node: run it there."""
+    require_a_person()
+    wish = {
+        "name": name,
+        "labels": _labels(label or ()),
+        "uses": uses,
+        "expires_in_s": seconds_in(expires),
+        "confirm": confirm,
+    }
+    made = at_server(server, lambda client: client.nodes.invite(wish))
+    if as_json:
+        print_json(made)
+        return COMPLETED
+    sys.stderr.write(f"Run this on the machine; it is valid until {_moment(made['expires_at'])}:\n")
+    sys.stderr.flush()
+    sys.stdout.write(f"{plain(made['command'])}\n")
+    return COMPLETED
+
+
+@app.command("exec", context_settings={"ignore_unknown_options": True})
+def exec_(
+    selector: Selector,
+    command: Annotated[list[str], typer.Argument(metavar="COMMAND…", help="What to run; write -- before it.")],
+    queue: Annotated[bool, typer.Option("--queue", help="Wait for machines that are offline.")] = False,
+    expires: Annotated[str, typer.Option("--expires", metavar="AGE", help="Until when it may begin.")] = "1h",
+    timeout: Annotated[str, typer.Option("--timeout", metavar="TIME", help="How long it may take.")] = "60s",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show machines and what the policy says.")] = False,
+    server: Server = None,
+    as_json: AsJson = False,
+) -> int:
+    """Run a command on machines. One word is a command line; several are taken as they are.
+
+    Exit codes: 0 all succeeded, 1 one failed, 2 no machine fits, 3 a person has to approve it.
+    """
+    line = command[0] if len(command) == 1 else shlex.join(command)
+    wish = {
+        "tool_name": "run_command",
+        "arguments": {"command": line, "timeout_s": seconds_in(timeout)},
+        "queue": queue,
+        "expires_in_s": seconds_in(expires),
+        "dry_run": dry_run,
+    }
+    outcomes = at_server(server, lambda client: _everywhere(client, selector, wish))
+    if as_json:
+        print_json([{"node": node, **_plain_outcome(outcome)} for node, outcome in outcomes])
+    else:
+        for node, outcome in outcomes:
+            _print_outcome(node, outcome, alone=len(outcomes) == 1)
+    return max(map(_exit_code, (outcome for _, outcome in outcomes)), key=(COMPLETED, WAITING, FAILED).index)
+
+
+async def _everywhere(
+    client: "FabricClient", selector: str, wish: Mapping[str, Any]
+) -> "list[tuple[str, Json | FabricError]]":
+    outcomes = await client.nodes.execute_on(selector, wish, timeout_s=timeout_of(wish["arguments"]))
+    return [(each["node"], await _outcome(client, each)) for each in outcomes]
+
+
+async def _outcome(client: "FabricClient", told: "Json") -> "Json | FabricError":
+    """Return what came of a command on one machine, as the door for one machine tells it."""
+    from agent_fabric.client.problems import error_from  # noqa: PLC0415 - only with a server
+
+    if told["problem"] is not None:
+        return error_from(told["problem"])
+    if told["omitted"]:  # too long for one answer
+        return await client.nodes.command(told["node"], told["command"]["execution_id"])
+    outcome: Json = told["command"] or told["asked"]
+    return outcome
+
+
+def _plain_outcome(outcome: "Json | FabricError") -> dict[str, Any]:
+    if isinstance(outcome, FabricError):
+        error = {"code": outcome.code, "message": outcome.message, "hint": outcome.hint}
+        return {"status": "error", "error": error}
+    return dict(outcome)
+
+
+def _exit_code(outcome: "Json | FabricError") -> int:
+    if isinstance(outcome, FabricError):
+        return FAILED
+    if "result" not in outcome:
+        return COMPLETED if outcome["status"] in {"allow", "ask", "block"} else WAITING
+    return COMPLETED if outcome["status"] == "success" else FAILED
+
+
+def _print_outcome(node: str, outcome: "Json | FabricError", *, alone: bool) -> None:
+    if isinstance(outcome, FabricError):
+        sys.stderr.write(f"{plain(node)}: ")
+        print_error(outcome, as_json=False)
+        return
+    prefix = "" if alone else f"{plain(node)}: "
+    if "result" not in outcome:
+        approval = f" Approve it: fabric approvals approve {outcome['approval_id']}" if outcome["approval_id"] else ""
+        reason = plain(outcome["reason"])
+        sys.stderr.write(f"{plain(node)}: {outcome['status']} ({outcome['execution_id']}). {reason}{approval}\n")
+        return
+    result = outcome["result"] or {}
+    sys.stderr.flush()
+    for line in str(result.get("stdout", "")).splitlines():
+        sys.stdout.write(f"{prefix}{plain(line)}\n")
+    sys.stdout.flush()
+    for line in str(result.get("stderr", "")).splitlines():
+        sys.stderr.write(f"{prefix}{plain(line)}\n")
+    if outcome["status"] != "success":
+        said = result.get("error") or f"exit code {result.get('exit_code')}"
+        sys.stderr.write(f"{plain(node)}: {outcome['status']}: {plain(str(said))}\n")
+
+
+@app.command()
+def queue(
+    node: NodeArgument,
+    everything: Annotated[bool, typer.Option("--all", help="Include settled ones.")] = False,
+    cancel: Annotated[str | None, typer.Option("--cancel", metavar="ID", help="Cancel this command.")] = None,
+    server: Server = None,
+    as_json: AsJson = False,
+) -> int:
+    """Show the commands of a machine that are not settled, or cancel one."""
+
+    async def go(client: "FabricClient") -> "Sequence[Json]":
+        if cancel is not None:
+            return [await client.nodes.cancel(node, cancel)]
+        return await client.nodes.commands(node, open_only=not everything)
+
+    found = at_server(server, go)
+    if as_json:
+        print_json(found)
+        return COMPLETED
+    for each in found:
+        said = each["arguments"].get("command") or each["arguments"].get("path") or ""
+        about = f"(private, of {plain(each['requested_by'])})" if each.get("withheld") else plain(str(said))
+        moment = _moment(each["created_at"])
+        sys.stdout.write(f"{each['execution_id']}  {each['status']:<9}  {moment}  {each['tool_name']}  {about}\n")
+    if not found:
+        sys.stdout.write("Nothing waits.\n")
+    return COMPLETED
+
+
+@app.command()
+def rename(node: NodeArgument, name: Annotated[str, typer.Argument(metavar="NAME")], server: Server = None) -> int:
+    """Give a machine another name."""
+    changed = at_server(server, lambda client: client.nodes.change(node, {"name": name}))
+    sys.stdout.write(f"{plain(changed['name'])} ({changed['id']})\n")
+    return COMPLETED
+
+
+@app.command()
+def label(
+    selector: Selector,
+    labels: Annotated[list[str], typer.Argument(metavar="K=V…", help="Labels to set; K- removes one.")],
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Trust machines without being asked again.")] = False,
+    server: Server = None,
+) -> int:
+    """Set and remove labels of machines. `trusted=true` (or `text`, `data`) is for admins and asks again."""
+    removed = {each[:-1]: None for each in labels if each.endswith("-") and "=" not in each}
+    changes = {**_labels([each for each in labels if "=" in each]), **removed}
+    if len(changes) != len(labels):
+        raise ConfigError("A label is name=value; name- removes one", hint="For example: role=web env=prod old-")
+
+    if changes.get("trusted") is not None and not _trusts(server, selector, str(changes["trusted"]), yes=yes):
+        sys.stderr.write("Nothing was changed.\n")
+        return FAILED
+
+    async def go(client: "FabricClient") -> "list[Json]":
+        return [
+            await client.nodes.change(node["id"], {"labels": changes}) for node in await client.nodes.list(selector)
+        ]
+
+    changed = at_server(server, go)
+    refuse_unknown(selector, changed)
+    for node in changed:
+        shown = ",".join(f"{key}={value}" for key, value in sorted(node["labels"].items()))
+        sys.stdout.write(f"{plain(node['name'])}: {plain(shown)}\n")
+    return COMPLETED
+
+
+def _trusts(server: str | None, selector: str, what: str, *, yes: bool) -> bool:
+    """Show which machines would be trusted with what, and ask whether that is meant."""
+    require_a_person()
+    if what not in TRUST_WORDS or not what:
+        raise ConfigError(f"trusted={what} means nothing", hint="Write trusted=true, trusted=text or trusted=data.")
+    names = [plain(node["name"]) for node in _listed(server, selector, revoked=False)]
+    sys.stderr.write(f"Trust {', '.join(names) or 'no machine'}: {TRUST_WORDS[what]}.\n")
+    if not yes and not sys.stdin.isatty():
+        raise ConfigError("This needs confirmation; add --yes.", hint="Add it if you trust these machines.")
+    return yes or typer.confirm("Trust them?", err=True)
+
+
+@app.command()
+def rotate(selector: Selector, server: Server = None) -> int:
+    """Give machines new keys, each signed by the old one."""
+    require_a_person()
+
+    async def go(client: "FabricClient") -> "list[Json]":
+        return [await client.nodes.rotate(node["id"]) for node in await client.nodes.list(selector)]
+
+    return _named(at_server(server, go), selector, "has a new key")
+
+
+@app.command()
+def revoke(node: NodeArgument, server: Server = None) -> int:
+    """Revoke a machine for good: its connection, its queue, its id."""
+    require_a_person()
+
+    async def go(client: "FabricClient") -> "list[Json]":
+        return [await client.nodes.revoke(node)]
+
+    return _named(at_server(server, go), node, "is revoked")
+
+
+@app.command()
+def resolve(
+    node: NodeArgument,
+    keep: Annotated[bool, typer.Option("--keep/--split", help="Keep the node, or revoke it so that both join again.")],
+    server: Server = None,
+) -> int:
+    """Settle a conflict of two machines with one identity, or confirm a machine that is pending."""
+    require_a_person()
+
+    async def go(client: "FabricClient") -> "list[Json]":
+        return [await client.nodes.resolve(node, keep=keep)]
+
+    return _named(at_server(server, go), node, "is kept" if keep else "is revoked")
+
+
+def _named(nodes: "Sequence[Json]", selector: str, what: str) -> int:
+    refuse_unknown(selector, nodes)
+    for node in nodes:
+        sys.stdout.write(f"{plain(node['name'])} ({node['id']}) {what}.\n")
+    return COMPLETED
+
+
+def _labels(pairs: Sequence[str]) -> dict[str, str]:
+    found = {}
+    for pair in pairs:
+        name, sign, value = pair.partition("=")
+        if not sign:
+            raise ConfigError(f"{pair!r} is no label", hint="Write name=value, such as role=web.")
+        found[name] = value
+    return found
+
+
+def _moment(seconds: float | None) -> str:
+    return "never" if seconds is None else time.strftime("%Y-%m-%d %H:%M", time.localtime(seconds))

@@ -1,0 +1,130 @@
+"""`fabric keys`: which programs may use the server, and for what."""
+
+import sys
+import time
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from agent_fabric.bootstrap.identity import Identity
+from agent_fabric.bootstrap.records import owner_here
+from agent_fabric.domain.identity.principals import Scope
+from agent_fabric.interfaces.cli.durations import seconds_in
+from agent_fabric.interfaces.cli.identity.identity_options import Scopes, at_identity, read_scopes, warn_of_shared_runs
+from agent_fabric.interfaces.cli.invocation import new_app
+from agent_fabric.interfaces.cli.main import COMPLETED
+from agent_fabric.interfaces.cli.options import AsJson, Workspace, require_a_person
+from agent_fabric.interfaces.cli.output import plain, print_json
+from agent_fabric.interfaces.cli.place import Server
+from agent_fabric.wire.identity import KEY, KeyState
+from agent_fabric.wire.shape import Json
+
+if TYPE_CHECKING:
+    from agent_fabric.client import FabricClient
+
+app = new_app("Manage API keys: list, create, revoke.")
+
+NEVER = "never"
+_SHORT_LIFE_S = 7 * 86_400.0
+"""Of a key that counts for less, the time of day matters as well."""
+
+
+@app.command("list")
+def list_(
+    everything: Annotated[bool, typer.Option("--all", help="Include those that are no longer valid.")] = False,
+    workspace: Workspace = None,
+    server: Server = None,
+    as_json: AsJson = False,
+) -> int:
+    """List API keys, the newest first. The keys themselves are not stored."""
+    now = time.time()
+
+    async def go(identity: Identity) -> list[Json]:
+        found = await identity.keys.list(also_dead=everything)
+        return [KEY.dump(KeyState.of(key, now=now, usable=identity.keys.is_usable(key))) for key in found]
+
+    keys = at_identity(workspace, server, go, lambda client: client.keys.list(also_dead=everything))
+    if as_json:
+        print_json(keys)
+    else:
+        sys.stdout.write("".join(_line(key) + "\n" for key in keys) or "There are no keys.\n")
+        if any(key["status"] == "foreign" for key in keys):
+            sys.stdout.write(
+                "foreign: made with a different identity.key or API_KEY_PEPPER; restore that, or create new keys.\n"
+            )
+    return COMPLETED
+
+
+@app.command()
+def create(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="What the key is for, such as ci.")],
+    scopes: Scopes = None,
+    expires: Annotated[str, typer.Option(metavar="AGE", help="How long it is valid: 30d, 12h, 2w, or never.")] = "90d",
+    workspace: Workspace = None,
+    server: Server = None,
+    as_json: AsJson = False,
+) -> int:
+    """Create an API key and print it, once. Without --scope it can only read runs."""
+    require_a_person()
+    lasts_s = None if expires == NEVER else seconds_in(expires)
+
+    wanted = read_scopes(scopes) or [Scope.RUNS_READ]
+
+    async def go(identity: Identity) -> Json:
+        made = await identity.keys.create(name, scopes=wanted, lasts_s=lasts_s, by=owner_here())
+        return {**KEY.dump(KeyState(made.key, "live")), "key": made.secret}
+
+    async def go_there(client: "FabricClient") -> Json:
+        return await client.keys.create(name, scopes=wanted, lasts_s="never" if lasts_s is None else lasts_s)
+
+    made = at_identity(workspace, server, go, go_there)
+    warn_of_shared_runs(workspace, server)
+    if as_json:
+        print_json(made)
+        return COMPLETED
+    sys.stderr.write(
+        f"The key {plain(made['name'])} may: {plain(', '.join(sorted(made['scopes'])))}. Valid {_until(made)}.\n"
+        "Store it now: it is shown only once. Send it as `Authorization: Bearer KEY` or `X-API-Key: KEY`.\n"
+    )
+    sys.stderr.flush()
+    sys.stdout.write(f"{plain(made['key'])}\n")
+    return COMPLETED
+
+
+@app.command()
+def revoke(
+    key: Annotated[str, typer.Argument(metavar="KEY", help="The id of a key, or the name of a live one.")],
+    workspace: Workspace = None,
+    server: Server = None,
+    as_json: AsJson = False,
+) -> int:
+    """Revoke an API key, with immediate effect."""
+    require_a_person()
+
+    async def go(identity: Identity) -> Json:
+        return KEY.dump(KeyState.of(await identity.keys.revoke(key, by=owner_here()), now=time.time()))
+
+    revoked = at_identity(workspace, server, go, lambda client: client.keys.revoke(key))
+    if as_json:
+        print_json(revoked)
+    else:
+        sys.stdout.write(f"The key {plain(revoked['name'])} ({plain(revoked['id'])}) is revoked.\n")
+    return COMPLETED
+
+
+def _line(key: Json) -> str:
+    used = "never used" if key["last_used_at"] is None else f"used {_day(key['last_used_at'])}"
+    scopes, status = plain(",".join(sorted(key["scopes"]))), plain(key["status"])
+    return f"{plain(key['id'])}  {plain(key['name']):<20}  {status:<7}  {scopes:<24}  {_until(key):<16}  {used}"
+
+
+def _until(key: Json) -> str:
+    if key["expires_at"] is None:
+        return "without limit"
+    life_s = key["expires_at"] - key["created_at"]
+    how = "%Y-%m-%d %H:%M" if life_s < _SHORT_LIFE_S else "%Y-%m-%d"
+    return f"until {time.strftime(how, time.localtime(key['expires_at']))}"
+
+
+def _day(moment: float) -> str:
+    return time.strftime("%Y-%m-%d", time.localtime(moment))

@@ -1,0 +1,101 @@
+"""`fabric token`: the token of this folder, and tokens for people's scripts."""
+
+import asyncio
+import os
+import sys
+import time
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from agent_fabric.bootstrap.identity import Identity
+from agent_fabric.bootstrap.records import open_records, owner_here
+from agent_fabric.domain.audit.acts import Act, Deed
+from agent_fabric.infrastructure.audit_key_file import audit_key
+from agent_fabric.infrastructure.identity.local_token import read_local_token, rotate_local_token, token_file
+from agent_fabric.infrastructure.runlog.folder_trust import require_ours
+from agent_fabric.interfaces.cli.durations import seconds_in
+from agent_fabric.interfaces.cli.identity.identity_options import Scopes, at_identity, read_scopes
+from agent_fabric.interfaces.cli.invocation import new_app
+from agent_fabric.interfaces.cli.main import COMPLETED
+from agent_fabric.interfaces.cli.options import AsJson, Workspace, fabric_root, require_a_person
+from agent_fabric.interfaces.cli.output import from_here, plain, print_json
+from agent_fabric.interfaces.cli.place import Server
+from agent_fabric.wire.identity import TOKEN
+from agent_fabric.wire.shape import Json
+
+if TYPE_CHECKING:
+    from agent_fabric.client import FabricClient
+
+app = new_app("Manage tokens: show, rotate, issue.")
+
+
+@app.command()
+def show(
+    reveal: Annotated[bool, typer.Option("--reveal", help="Print the token itself, and nothing else.")] = False,
+    workspace: Workspace = None,
+    as_json: AsJson = False,
+) -> int:
+    """Show where the local token of this folder is. Programs on this machine use the server with it."""
+    root = fabric_root(workspace)
+    if reveal:
+        require_a_person()
+    token = read_local_token(root)
+    if as_json:
+        print_json({"path": str(token_file(root)), "exists": token is not None, "token": token if reveal else None})
+    elif token is None:
+        sys.stdout.write("There is none yet: the first `fabric serve`, or `fabric token rotate`, makes it.\n")
+    else:
+        sys.stdout.write(f"{token if reveal else from_here(token_file(root))}\n")
+    return COMPLETED
+
+
+@app.command()
+def rotate(workspace: Workspace = None, as_json: AsJson = False) -> int:
+    """Replace this folder's token; the old one stops working at once."""
+    require_a_person()
+    root = fabric_root(workspace)
+    require_ours(root, audit_key(os.environ))
+    with open_records(root) as records:
+        rotate_local_token(root)
+        act = Act.of(owner_here(), Deed.LOCAL_TOKEN_ROTATED, at=time.time())
+        asyncio.run(records.storage.acts.record(act))
+    if as_json:
+        print_json({"path": str(token_file(root)), "rotated": True})
+    else:
+        sys.stdout.write(f"{from_here(token_file(root))} is new; whatever used the old one needs it.\n")
+    return COMPLETED
+
+
+@app.command()
+def issue(
+    user: Annotated[str, typer.Argument(metavar="USER", help="The user it is for; see `fabric users`.")],
+    scopes: Scopes = None,
+    lifetime: Annotated[
+        str | None,
+        typer.Option(metavar="AGE", help="How long it is valid, such as 12h; by default `identity.token_lifetime_s`."),
+    ] = None,
+    workspace: Workspace = None,
+    server: Server = None,
+    as_json: AsJson = False,
+) -> int:
+    """Issue a token for a user's script: with all scopes of the user, or with --scope fewer."""
+    require_a_person()
+    lifetime_s = None if lifetime is None else seconds_in(lifetime)
+    wanted = read_scopes(scopes)
+
+    async def go(identity: Identity) -> Json:
+        return TOKEN.dump(await identity.issue(user, by=owner_here(), scopes=wanted, lifetime_s=lifetime_s))
+
+    async def go_there(client: "FabricClient") -> Json:
+        return await client.users.issue_token(user, scopes=wanted, lifetime_s=lifetime_s)
+
+    issued = at_identity(workspace, server, go, go_there)
+    if as_json:
+        print_json(issued)
+        return COMPLETED
+    until = time.strftime("%Y-%m-%d %H:%M", time.localtime(time.time() + issued["expires_in"]))
+    sys.stderr.write(f"For {user}, who may: {', '.join(sorted(issued['scopes']))}. Valid until {until}.\n")
+    sys.stderr.flush()
+    sys.stdout.write(f"{plain(issued['access_token'])}\n")
+    return COMPLETED

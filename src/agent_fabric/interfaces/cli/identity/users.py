@@ -1,0 +1,254 @@
+"""`fabric users`: who can log in to the server, and what they may."""
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from agent_fabric.bootstrap.identity import Identity
+from agent_fabric.bootstrap.records import owner_here
+from agent_fabric.domain.errors import ConfigError, NameTaken
+from agent_fabric.domain.identity.accounts import user_name
+from agent_fabric.domain.identity.principals import SCOPES_OF, AnyScope, Role, Scope, scope_from
+from agent_fabric.interfaces.cli.identity.identity_options import (
+    PasswordStdin,
+    Scopes,
+    at_identity,
+    read_password,
+    read_scopes,
+    warn_of_shared_runs,
+)
+from agent_fabric.interfaces.cli.invocation import new_app
+from agent_fabric.interfaces.cli.main import COMPLETED
+from agent_fabric.interfaces.cli.options import AsJson, Workspace, fabric_root, require_a_person
+from agent_fabric.interfaces.cli.output import plain, print_json, print_warning
+from agent_fabric.interfaces.cli.place import Server, server_of
+from agent_fabric.wire.identity import REMOVED_USER, USER, KeyState, RemovedUser
+from agent_fabric.wire.shape import Json
+
+if TYPE_CHECKING:
+    from agent_fabric.client import FabricClient
+
+app = new_app("Manage the users of the server: list, add, set, password, remove.")
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The user.")]
+_ROLES = "; ".join(f"{role}: {', '.join(sorted(SCOPES_OF[role]))}" for role in Role)
+
+
+@app.command("list")
+def list_(workspace: Workspace = None, server: Server = None, as_json: AsJson = False) -> int:
+    """List users."""
+    users = at_identity(workspace, server, _list_users, lambda client: client.users.list())
+    if as_json:
+        print_json(users)
+    else:
+        sys.stdout.write("".join(_line(user) + "\n" for user in users) or "There are no users.\n")
+    return COMPLETED
+
+
+@app.command()
+def add(
+    name: Name,
+    role: Annotated[Role, typer.Option(help=f"What they may. {_ROLES}.")] = Role.VIEWER,
+    scopes: Scopes = None,
+    password_stdin: PasswordStdin = False,
+    no_password: Annotated[
+        bool, typer.Option("--no-password", help="The user cannot log in, only use tokens of `fabric token issue`.")
+    ] = False,
+    workspace: Workspace = None,
+    server: Server = None,
+    as_json: AsJson = False,
+) -> int:
+    """Add a user; the password is asked for. --scope adds scopes to those of the role."""
+    require_a_person()
+    if no_password and password_stdin:
+        raise ConfigError("--no-password and --password-stdin cannot be combined", hint="Use one of the two.")
+    extra = read_scopes(scopes) or ()
+    if not no_password and not password_stdin:
+        _require_free_name(name, workspace, server)
+    password = None if no_password else read_password(name, from_stdin=password_stdin)
+
+    async def go(identity: Identity) -> Json:
+        return USER.dump(await identity.users.add(name, password=password, role=role, extra=extra, by=owner_here()))
+
+    user = at_identity(
+        workspace, server, go, lambda client: client.users.add(name, password=password, role=role, scopes=extra)
+    )
+    warn_of_shared_runs(workspace, server)
+    return _told(user, "added", as_json=as_json)
+
+
+@app.command("set")
+def set_(
+    name: Name,
+    role: Annotated[Role | None, typer.Option(help=f"What they may. {_ROLES}.")] = None,
+    scopes: Scopes = None,
+    no_scopes: Annotated[bool, typer.Option("--no-scopes", help="Nothing beyond their role.")] = False,
+    disabled: Annotated[bool | None, typer.Option("--disable/--enable", help="Whether the user is locked out.")] = None,
+    workspace: Workspace = None,
+    server: Server = None,
+    as_json: AsJson = False,
+) -> int:
+    """Change the role or scopes of a user, with immediate effect; the user logs in again.
+
+    --scope says which scopes they have in addition to those of the role; --scope +SCOPE adds one more.
+    """
+    require_a_person()
+    if scopes and no_scopes:
+        raise ConfigError("--scope and --no-scopes cannot be combined", hint="Use one of the two.")
+    added, extra = _added_and_set(scopes, no_scopes=no_scopes)
+    if role is None and extra is None and not added and disabled is None:
+        raise ConfigError(
+            "There is nothing to change", hint="Give --role, --scope, --no-scopes, --disable or --enable."
+        )
+
+    async def go(identity: Identity) -> Json:
+        before = USER.dump(await identity.users.get(name))
+        wanted = _with_added(before, added) if added else extra
+        user = USER.dump(await identity.users.change(name, role=role, extra=wanted, disabled=disabled, by=owner_here()))
+        _warn_of_lost_scopes(before, user)
+        _warn_if_it_was_the_last_admin(before, await _list_users(identity))
+        return user
+
+    async def go_there(client: "FabricClient") -> Json:
+        before = await client.users.show(name)
+        wanted = _with_added(before, added) if added else extra
+        user = await client.users.change(name, role=role, scopes=wanted, disabled=disabled)
+        _warn_of_lost_scopes(before, user)
+        _warn_if_it_was_the_last_admin(before, await client.users.list())
+        return user
+
+    user = at_identity(workspace, server, go, go_there)
+    return _told(user, "changed", as_json=as_json)
+
+
+@app.command()
+def password(
+    name: Name,
+    password_stdin: PasswordStdin = False,
+    workspace: Workspace = None,
+    server: Server = None,
+    as_json: AsJson = False,
+) -> int:
+    """Set a new password; it is asked for. The user logs in again."""
+    require_a_person()
+    fresh = read_password(name, from_stdin=password_stdin)
+
+    async def go(identity: Identity) -> Json:
+        return USER.dump(await identity.users.set_password(name, fresh, by=owner_here()))
+
+    async def go_there(client: "FabricClient") -> Json:
+        await client.users.set_password(name, fresh)
+        return await client.users.show(name)
+
+    user = at_identity(workspace, server, go, go_there)
+    return _told(user, "given a new password", as_json=as_json)
+
+
+@app.command()
+def remove(name: Name, workspace: Workspace = None, server: Server = None, as_json: AsJson = False) -> int:
+    """Remove a user. Their tokens are revoked; API keys that they created stay, and are listed."""
+    require_a_person()
+
+    async def go(identity: Identity) -> Json:
+        before = USER.dump(await identity.users.get(name))
+        await identity.users.remove(name, by=owner_here())
+        _warn_if_it_was_the_last_admin(before, await _list_users(identity))
+        return REMOVED_USER.dump(
+            RemovedUser(name, [KeyState(key, "live") for key in await identity.keys.made_by(name)])
+        )
+
+    async def go_there(client: "FabricClient") -> Json:
+        before = await client.users.show(name)
+        removed = await client.users.remove(name)
+        _warn_if_it_was_the_last_admin(before, await client.users.list())
+        return removed
+
+    removed = at_identity(workspace, server, go, go_there)
+    if as_json:
+        print_json(removed)
+    else:
+        sys.stdout.write(f"{name} has been removed.\n")
+        if removed["keys"]:
+            keys = ", ".join(f"{plain(key['name'])} ({plain(key['id'])})" for key in removed["keys"])
+            sys.stdout.write(f"Keys that they made still work: {keys}; revoke with: fabric keys revoke ID\n")
+    return COMPLETED
+
+
+def _require_free_name(name: str, workspace: str | None, server: str | None) -> None:
+    """Refuse a name before a password is typed for it.
+
+    Raises:
+        InvalidInputs: it cannot be the name of a user.
+        NameTaken: there is a user of this name.
+    """
+    user_name(name)
+    if server_of(workspace, server) is None and not fabric_root(workspace).exists():
+        return  # no folder, no users; it is made once there is one
+    users = at_identity(workspace, server, _list_users, lambda client: client.users.list())
+    if any(user["name"] == name for user in users):
+        raise NameTaken(f"There is a user {name!r} already", hint=f"Change them with: fabric users set {name}")
+
+
+def _added_and_set(
+    scopes: list[str] | None, *, no_scopes: bool
+) -> tuple[Sequence[AnyScope], Sequence[AnyScope] | None]:
+    """Return the scopes to add, and those to have instead of what was granted before; None: as before."""
+    if no_scopes:
+        return (), ()
+    adding = [name for name in scopes or () if name.startswith("+")]
+    if not adding:
+        return (), read_scopes(scopes)
+    if len(adding) < len(scopes or ()):
+        raise ConfigError(
+            "--scope +SCOPE adds, --scope SCOPE replaces: not both at once", hint="Write + before all of them, or none."
+        )
+    return read_scopes([name.removeprefix("+") for name in adding]) or (), None
+
+
+def _with_added(before: Json, added: Sequence[AnyScope]) -> list[AnyScope]:
+    return list(dict.fromkeys((*map(scope_from, before["extra_scopes"]), *added)))
+
+
+def _warn_of_lost_scopes(before: Json, after: Json) -> None:
+    lost = sorted(set(before["extra_scopes"]) - set(after["scopes"]))
+    if lost and not after["disabled"]:
+        again = " ".join(f"--scope +{plain(scope)}" for scope in lost)
+        print_warning(
+            f"{plain(after['name'])} no longer has: {plain(', '.join(lost))}. "
+            f"To give it back: fabric users set {plain(after['name'])} {again}"
+        )
+
+
+async def _list_users(identity: Identity) -> list[Json]:
+    return [USER.dump(user) for user in await identity.users.list()]
+
+
+def _warn_if_it_was_the_last_admin(before: Json, users: Sequence[Json]) -> None:
+    if _is_admin(before) and not any(map(_is_admin, users)):
+        print_warning("No user is an admin now. The machine itself still is one, with the token of the folder.")
+
+
+def _is_admin(user: Json) -> bool:
+    return Scope.ADMIN in user["scopes"] and not user["disabled"]
+
+
+def _told(user: Json, what: str, *, as_json: bool) -> int:
+    if as_json:
+        print_json(user)
+    else:
+        may = "They are disabled." if user["disabled"] else f"They may: {_scopes(user)}"
+        sys.stdout.write(f"{plain(user['name'])} has been {what}. {may}\n")
+    return COMPLETED
+
+
+def _line(user: Json) -> str:
+    notes = ["disabled"] if user["disabled"] else []
+    notes += [] if user["has_password"] else ["no password"]
+    about = f"  ({', '.join(notes)})" if notes else ""
+    return f"{plain(user['name']):<20}  {plain(user['role']):<9}  {_scopes(user)}{about}"
+
+
+def _scopes(user: Json) -> str:
+    return plain(", ".join(sorted(user["scopes"])))

@@ -1,0 +1,99 @@
+"""`fabric gc`: take old runs away."""
+
+import asyncio
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Annotated
+
+import typer
+
+from agent_fabric.application.audit.collect_garbage import Collected
+from agent_fabric.application.ports.runs import RunRecord
+from agent_fabric.bootstrap.audit import collect_garbage
+from agent_fabric.bootstrap.records import Records, open_records, this_person
+from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.plural import counted
+from agent_fabric.interfaces.cli.durations import seconds_in
+from agent_fabric.interfaces.cli.invocation import new_app
+from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
+from agent_fabric.interfaces.cli.options import AsJson, Workspace, configuration, own_root
+from agent_fabric.interfaces.cli.output import plain, print_json, print_warning
+from agent_fabric.interfaces.cli.place import RunAccess, Server, at_place, server_of, with_client
+from agent_fabric.interfaces.cli.runs.run_list import run_lines
+from agent_fabric.wire.audit import COLLECTED
+from agent_fabric.wire.shape import Json
+
+app = new_app("Delete old runs.")
+
+
+@app.command()
+def gc(
+    older_than: Annotated[str, typer.Option(metavar="AGE", help="Such as 30d, 12h or 2w.")] = "30d",
+    keep: Annotated[int, typer.Option(min=0, help="Of these, keep the newest ones.")] = 0,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be deleted.")] = False,
+    workspace: Workspace = None,
+    server: Server = None,
+    as_json: AsJson = False,
+) -> int:
+    """Delete runs that settled long ago, with their files; each leaves a tombstone for `fabric audit verify`.
+
+    Exit codes: 0 done, 1 something was left alone, since its folder has become a link.
+    """
+    age = seconds_in(older_than)
+    url = server_of(workspace, server)
+    if url is None:
+        done = _collected_here(workspace, age, keep=keep, dry_run=dry_run)
+    else:
+        done = with_client(
+            url, lambda client: client.audit.collect_garbage(older_than_s=age, keep=keep, dry_run=dry_run)
+        )
+    runs = done["removed"]
+    if as_json:
+        print_json(done)
+    elif dry_run:
+        for line in _lines(runs, workspace, server):
+            sys.stdout.write(f"{line}\n")
+        sys.stdout.write(f"{counted(len(runs), 'run')} would be removed.\n")
+    else:
+        sys.stdout.write(f"{counted(len(runs), 'run')} removed, {done['freed_bytes'] / 1e6:.1f} MB freed.\n")
+    refused = done.get("refused", [])
+    for sentence in refused:
+        print_warning(sentence)
+    return FAILED if refused else COMPLETED
+
+
+def _lines(run_ids: Sequence[str], workspace: str | None, server: str | None) -> Iterator[str]:
+    """Yield a line for each run, as in lists; of one that its caller may not see, only its id."""
+    if not run_ids:
+        return
+
+    async def go(place: RunAccess) -> Sequence[RunRecord]:
+        return await place.recent(limit=-1)
+
+    found: Sequence[RunRecord] = at_place(workspace, server, go)
+    known = {record.run_id: record for record in found}
+    seen = [known[RunId(run_id)] for run_id in run_ids if run_id in known]
+    yield from run_lines(seen, sys.stdout)
+    yield from (plain(run_id) for run_id in run_ids if run_id not in known)
+
+
+def _collected_here(workspace: str | None, older_than_s: float, *, keep: int, dry_run: bool) -> Json:
+    root = own_root(workspace)
+
+    async def collect(records: Records) -> Collected:
+        try:
+            return await collect_garbage(records)(
+                older_than_s=older_than_s, by=this_person(), keep=keep, dry_run=dry_run
+            )
+        finally:
+            if records.archive is not None:
+                await records.archive.objects.aclose()
+
+    with open_records(root) as opened:
+        records = opened
+        if opened.storage.cluster is not None:  # others may have saved files of runs
+            from agent_fabric.bootstrap.workspaces import archive_here  # noqa: PLC0415 - most stores are files
+
+            records = replace(opened, archive=archive_here(configuration(root).config, opened.layout))
+        return COLLECTED.dump(asyncio.run(collect(records)))

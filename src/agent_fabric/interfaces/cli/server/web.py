@@ -1,0 +1,109 @@
+"""`fabric web`: the page in the browser, logged in."""
+
+import contextlib
+import sys
+import threading
+import webbrowser
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from agent_fabric.bootstrap.running_server import running_server
+from agent_fabric.domain.errors import ConfigError, FabricError
+from agent_fabric.infrastructure.identity.local_token import read_local_token
+from agent_fabric.interfaces.cli.invocation import new_app
+from agent_fabric.interfaces.cli.main import COMPLETED
+from agent_fabric.interfaces.cli.options import Workspace, configuration, fabric_root, require_a_person
+from agent_fabric.interfaces.cli.output import print_warning
+from agent_fabric.interfaces.cli.place import Server, server_of, with_client
+
+app = new_app("Open the page in the browser.")
+
+
+@app.command()
+def web(
+    print_address: Annotated[
+        bool, typer.Option("--print", help="Print the address with its login code instead of opening a browser.")
+    ] = False,
+    port: Annotated[
+        int | None,
+        typer.Option(min=0, max=65_535, help="Port to listen on, if no server runs yet; 0 takes a free one."),
+    ] = None,
+    workspace: Workspace = None,
+    server: Server = None,
+) -> int:
+    """Open the page, logged in. The address works once, for a minute.
+
+    If no server runs for this folder, one is started: until Ctrl-C, or with --print in the background.
+    """
+    require_a_person()
+    named = server_of(workspace, server)
+    if named is not None:
+        _show(_address(named), print_address=print_address)
+        return COMPLETED
+    root = fabric_root(workspace)
+    url = running_server(root)
+    if url is not None:
+        _show(_address(url, root), print_address=print_address)
+        return COMPLETED
+    chosen = _free_port(root, port)
+    if print_address:
+        from agent_fabric.interfaces.cli.server.background_server import start_server  # noqa: PLC0415 - mostly, one runs
+
+        started = start_server(root, port=chosen)
+        sys.stderr.write(f"note: a server was started; end it with: kill {started.pid}\n")
+        _show(_address(started.url, root), print_address=True)
+        return COMPLETED
+    _serve_and_open(root, chosen)
+    return COMPLETED
+
+
+def _address(url: str, root: Path | None = None) -> str:
+    """Return where the page opens: for the owner of a folder, or for who we are at the server."""
+    token = None if root is None else read_local_token(root)
+    return f"{url}/#login={with_client(url, lambda client: client.page_code(), token=token)}"
+
+
+def _show(address: str, *, print_address: bool) -> None:
+    if print_address:
+        sys.stdout.write(f"{address}\n")
+        sys.stdout.flush()
+        return
+    with contextlib.suppress(webbrowser.Error):
+        if webbrowser.open(address):
+            sys.stderr.write(f"The page opens in the browser: {address.partition('#')[0]}\n")
+            return
+    sys.stderr.write("No browser was found here. Open this address within a minute:\n")
+    sys.stdout.write(f"{address}\n")
+    sys.stdout.flush()
+
+
+def _free_port(root: Path, wanted: int | None) -> int:
+    """Return the port to listen on: the configured one, or another if a server of another folder has it."""
+    if wanted is not None:
+        return wanted
+    from agent_fabric.interfaces.http.server import open_listener  # noqa: PLC0415 - `--help` needs no web framework
+
+    settings = configuration(root).config.server
+    try:
+        open_listener(settings.host, settings.port).close()
+    except ConfigError:
+        return 0
+    return settings.port
+
+
+def _serve_and_open(root: Path, port: int) -> None:
+    from agent_fabric.interfaces.http.server import serve  # noqa: PLC0415 - `--help` needs no web framework
+
+    def open_page(url: str) -> None:
+        try:
+            _show(_address(url, root), print_address=False)
+        except FabricError as problem:
+            print_warning(f"{problem.message}. {problem.hint}")
+
+    def tell(url: str) -> None:
+        sys.stderr.write(f"fabric web: {url} ({root}); Ctrl-C ends it\n")
+        threading.Thread(target=open_page, args=(url,), daemon=True).start()  # the server has to answer meanwhile
+
+    serve(root, configuration(root, {"server": {"port": port}}), on_listening=tell)

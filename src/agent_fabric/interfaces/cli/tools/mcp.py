@@ -1,0 +1,224 @@
+"""`fabric mcp`: which tool servers there are, what they offer, and which are trusted."""
+
+import asyncio
+import os
+import sys
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+import typer
+
+from agent_fabric.bootstrap.mcp import open_tool_servers
+from agent_fabric.bootstrap.secrets import open_secrets
+from agent_fabric.config.loader import Loaded
+from agent_fabric.config.show import show_server
+from agent_fabric.domain.errors import ConfigError
+from agent_fabric.domain.plural import counted
+from agent_fabric.infrastructure.mcp.lazy_servers import LazyToolServers
+from agent_fabric.infrastructure.mcp.pins import PinState
+from agent_fabric.interfaces.cli.invocation import new_app
+from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
+from agent_fabric.interfaces.cli.options import AsJson, Workspace, configuration, fabric_root, require_a_person
+from agent_fabric.interfaces.cli.output import fitted, json_text, plain, plain_lines, print_json, styled
+from agent_fabric.interfaces.cli.place import Server, server_of, with_client
+from agent_fabric.interfaces.cli.tools.mcp_serve import serve
+from agent_fabric.interfaces.tool_server_views import inspected_object, listed_object, signals_of, tool_server_named
+from agent_fabric.wire.shape import Json
+
+T = TypeVar("T")
+_QUIET = frozenset({PinState.PINNED.value, "not_pinned"})
+"""How tools stand of which nothing need be said."""
+
+_HELP = """\
+See and trust tool servers (MCP).
+
+\b
+Examples:
+  fabric mcp list                    what is configured, and for which specialists; starts nothing
+  fabric mcp inspect time            start a server and see its tools
+  fabric mcp trust time              accept its tools as they are now
+  fabric mcp serve                   be a tool server for other programs
+"""
+
+app = new_app(_HELP)
+app.command("serve")(serve)
+
+Name = Annotated[str, typer.Argument(metavar="SERVER", help="Its name; or SPECIALIST/NAME if several have it.")]
+
+
+@app.callback()
+def mcp() -> None:
+    """See and trust tool servers (MCP)."""
+
+
+@app.command("list")
+def list_servers(workspace: Workspace = None, server: Server = None, as_json: AsJson = False) -> None:
+    """Show the configured tool servers. Starts nothing.
+
+    Example: fabric mcp list
+    """
+    url = server_of(workspace, server)
+    found = _listed_here(workspace) if url is None else with_client(url, lambda client: client.tool_servers.list())
+    if as_json:
+        print_json(found)
+        return
+    shown = found["servers"]
+    if not shown:
+        sys.stdout.write("No tool server is configured. See docs/guides/mcp.md.\n")
+    for each in shown:
+        state = each["state"]
+        style = {"ready": "green", "needs_trust": "yellow"}.get(state, "dim")
+        sys.stdout.write(
+            f"{styled(plain(each['name']), 'bold', sys.stdout)}  {plain(each['specialist'])}  "
+            f"{styled(state.replace('_', ' '), style, sys.stdout)}\n"
+            f"  {fitted(each['runs'], 110, sys.stdout)}\n"
+            f"  {plain(each['box'])}; {_pinned_words(each['pinned_tools'])}\n"
+        )
+        if each["project_file"]:
+            sys.stdout.write(f"  asked for by the project's file {plain(each['project_file'])}\n")
+
+
+def _listed_here(workspace: str | None) -> Json:
+    root = fabric_root(workspace)
+    loaded = configuration(root)
+    return listed_object(loaded.config, _servers(root, loaded))
+
+
+@app.command()
+def inspect(name: Name, workspace: Workspace = None, server: Server = None, as_json: AsJson = False) -> None:
+    """Start or reach a server and show its tools, next to what was trusted. Trusts nothing.
+
+    Example: fabric mcp inspect time
+    """
+    url = server_of(workspace, server)
+    if url is None:
+        found = _inspected_here(workspace, name)
+    else:
+        found = with_client(url, lambda client: client.tool_servers.inspect(name))
+    if as_json:
+        print_json(found)
+        return
+    out = [
+        f"{plain(found['server'])}: {plain(found['server_info']) or 'a server without a name'}, "
+        f"protocol {plain(found['protocol'])}, started in {found['start_s']:.1f} s"
+    ]
+    for tool in found["tools"]:
+        mark = "" if tool["state"] in _QUIET else f" [{plain(tool['state'])}]"
+        out.append(f"  {plain(tool['name'])}{mark}  {plain(tool['digest'][:12])}")
+        out += [f"    {plain(line)}".rstrip() for line in tool["description"].splitlines()]
+        out += [f"    {_warning(tool['signals'])}"] if tool.get("signals") else []
+    out += [f"  {plain(gone)} is gone" for gone in found["gone"]]
+    out.append(_verdict(found))
+    sys.stdout.write("\n".join(out) + "\n")
+
+
+def _inspected_here(workspace: str | None, name: str) -> Json:
+    root = fabric_root(workspace)
+    loaded = configuration(root)
+    known = tool_server_named(name, loaded.config)
+    found = asyncio.run(_with_servers(root, loaded, lambda servers: servers.inspect(known.server)))
+    return inspected_object(known, found)
+
+
+@app.command()
+def trust(
+    name: Name,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    workspace: Workspace = None,
+    as_json: AsJson = False,
+) -> int:
+    """Accept a server: first that a project's file may have it started, then its tools as they are now.
+
+    Shows what it is, and how its tools differ from those trusted before.
+
+    \b
+    Examples:
+      fabric mcp trust time
+      fabric mcp trust engineering/time --yes
+    """  # noqa: D301 - the mark makes lines stay as they are
+    require_a_person()
+    root = fabric_root(workspace)
+    loaded = configuration(root)
+    known = tool_server_named(name, loaded.config)
+
+    async def go(servers: LazyToolServers) -> dict[str, Any]:
+        file = servers.projects.file_of(known.server)
+        agreed = servers.projects.agreed(known.server)
+        if not agreed:
+            _say(as_json, f"The project's file {file} asks for this server:")
+            _say(as_json, json_text(show_server(known.server), indent=2))
+            if not _agreed("Start or reach it, now and in runs?", yes=yes):
+                return {"server": known.server.name, "trusted": False, "changes": []}
+            servers.projects.agree(known.server)
+        found = await servers.inspect(known.server)
+        changes = servers.pins.differences(known.server, found.tools)
+        for line in changes:
+            _say(as_json, line)
+        for tool in found.tools:
+            if signals := signals_of(tool):
+                _say(as_json, f"{tool.name}: {_warning(signals)}")
+        if changes and not _agreed("Offer these tools to models as they are now?", yes=yes):
+            return {"server": known.server.name, "trusted": False, "changes": changes}
+        servers.pins.trust(known.server, found.tools)
+        return {"server": known.server.name, "trusted": True, "changes": changes}
+
+    done = asyncio.run(_with_servers(root, loaded, go))
+    if as_json:
+        print_json(done)
+    elif done["trusted"]:
+        what = "its tools are pinned as they are now" if done["changes"] else "nothing had changed"
+        sys.stdout.write(f"{plain(known.server.name)} is trusted: {what}.\n")
+    else:
+        sys.stdout.write("Nothing was trusted.\n")
+    return COMPLETED if done["trusted"] else FAILED
+
+
+def _servers(root: Path, loaded: Loaded) -> LazyToolServers:
+    resolve = open_secrets(loaded.config.secrets, root, os.environ).chain.resolve
+    return open_tool_servers(loaded.config, loaded.origins, os.environ, resolve)
+
+
+async def _with_servers(root: Path, loaded: Loaded, use: Callable[[LazyToolServers], Awaitable[T]]) -> T:
+    servers = _servers(root, loaded)
+    try:
+        return await use(servers)
+    finally:
+        await servers.aclose()
+
+
+def _pinned_words(count: int | None) -> str:
+    return "its tools are pinned at its first use" if count is None else f"{counted(count, 'tool')} pinned"
+
+
+def _warning(signals: Sequence[str]) -> str:
+    text = (
+        f"warning: this reads like instructions to a model ({', '.join(map(plain, signals))}); read it before you trust"
+    )
+    return styled(text, "yellow", sys.stdout)
+
+
+def _verdict(found: Json) -> str:
+    if found["first_use"]:
+        return "Nothing is pinned yet: the first run that uses it pins these tools."
+    if all(tool["state"] == PinState.PINNED for tool in found["tools"]):
+        return "All as trusted."
+    return f"Models do not get what is new or changed until: fabric mcp trust {plain(found['server'])}"
+
+
+def _agreed(question: str, *, yes: bool) -> bool:
+    """Ask the person; without one, only `--yes` agrees.
+
+    Raises:
+        ConfigError: there is no terminal.
+    """
+    if yes:
+        return True
+    if not sys.stdin.isatty():
+        raise ConfigError("This needs confirmation; add --yes.", hint="Add it if you have looked at the server.")
+    return typer.confirm(question, err=True)
+
+
+def _say(as_json: bool, text: str) -> None:
+    if not as_json:
+        sys.stdout.write(plain_lines(text) + "\n")
