@@ -1,4 +1,4 @@
-"""No door without a row: every tool, and every module that speaks to the network, belongs to one of `domain/policy/ways`."""
+"""No door without a row: every tool and every module that speaks to the network belongs to one of `policy/ways`."""
 
 import ast
 import importlib
