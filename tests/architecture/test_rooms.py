@@ -37,6 +37,7 @@ FLOORS = {
 """What else each floor has: folders that are no capability, and files that belong to all rooms."""
 
 
+@pytest.mark.proves("RM-1")
 @pytest.mark.parametrize("floor", FLOORS)
 def test_a_floor_has_nothing_but_rooms_and_a_handful_that_belongs_to_all(floor: str) -> None:
     folders, files = FLOORS[floor]
