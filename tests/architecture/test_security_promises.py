@@ -7,6 +7,10 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+import pytest
+
+pytestmark = pytest.mark.proves("WB-9")
+
 ROOT = Path(__file__).resolve().parents[2]
 _ESCAPES = "integration/sandbox/test_escapes.py"
 _POLICY = "unit/domain/policy"

@@ -196,6 +196,7 @@ async def case(tmp_path: Path) -> AsyncIterator[Case]:
     records.close()
 
 
+@pytest.mark.proves("DB-2")
 async def test_an_honest_research_run_holds_in_every_part(case: Case) -> None:
     source = await case.research()
     found = await case.verified()

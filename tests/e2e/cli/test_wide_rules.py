@@ -2,8 +2,12 @@
 
 from pathlib import Path
 
+import pytest
+
 from e2e.fabric_process import Fabric, settings
 from integration.http.served import served
+
+pytestmark = pytest.mark.proves("WB-8")
 
 RULES = {
     "policy": {

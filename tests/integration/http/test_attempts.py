@@ -19,6 +19,8 @@ from integration.fleet.test_attacks import Intruder, invited, joined, joining
 from integration.http.served import TLS, Served, bearer, served
 from integration.page.page_client import browser
 
+pytestmark = pytest.mark.proves("WB-10")
+
 PASSWORD = "quiet lantern over 57 hills"
 WORDS = "words of an axolotl"
 AFTER_RECHECK_S = 7.0

@@ -23,6 +23,8 @@ from integration.http.test_sessions import answered, new_session, say
 from integration.http.test_workflows import BASE as WORKFLOWS
 from integration.http.test_workflows import define
 
+pytestmark = pytest.mark.proves("DB-1")
+
 SAID = "The machine has been rebooted."
 REBOOT = Call("shell", {"command": "sudo reboot"})
 """Never allowed: refused at once, and nobody is asked."""

@@ -21,6 +21,8 @@ from agent_fabric.infrastructure.packs.tool_defs import make_tool_def
 from agent_fabric.testing.long_answers import PIECE, LongAnswers
 from agent_fabric.testing.workbench import SETTINGS
 
+pytestmark = pytest.mark.proves("WB-3")
+
 MOST = 20_000
 IN_BUFFERS = 24_000_000
 """Bytes that may be under way between two processes whose sockets are full, at most."""

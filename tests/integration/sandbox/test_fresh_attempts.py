@@ -14,6 +14,8 @@ from integration.sandbox.as_user import USER, run_python
 from integration.sandbox.fresh_attempts import ATTEMPTS
 from services import need, need_program
 
+pytestmark = pytest.mark.proves("WB-10")
+
 need(sys.platform == "linux", "needs Linux")
 
 PROGRAM = Path(__file__).with_name("check_level.py")

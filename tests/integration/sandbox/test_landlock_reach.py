@@ -22,6 +22,8 @@ from integration.sandbox import reach_tries
 from integration.sandbox.as_user import USER
 from services import need
 
+pytestmark = pytest.mark.proves("WB-10")
+
 need(sys.platform == "linux" and landlock_version() >= 6, "needs Linux with Landlock of version 6 or later")
 need(Path("/usr/bin/python3").exists(), "needs the system's Python, which every box sees")
 

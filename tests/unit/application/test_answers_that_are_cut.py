@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 
+import pytest
+
 from agent_fabric.domain.events import Event, GuidanceGiven, ModelAnswered
 from agent_fabric.domain.ids import CallId, RunId
 from agent_fabric.domain.models.answer_limit import SHOWN_OF_CUT, cut_answer
@@ -15,6 +17,8 @@ from agent_fabric.domain.tools.specs import Effect
 from agent_fabric.infrastructure.packs.base import BaseSpecialistPack, tool_from
 from agent_fabric.infrastructure.packs.tool_defs import make_finish_tool_def, make_tool_def
 from agent_fabric.testing.workbench import SETTINGS, Answer, Workbench, workbench
+
+pytestmark = pytest.mark.proves("WB-3")
 
 MOST = 20_000
 LIMITED = replace(SETTINGS, max_answer_chars=MOST)

@@ -8,6 +8,8 @@ import pytest
 
 from agent_fabric.application.fleet.json_rpc import RpcPeer
 
+pytestmark = pytest.mark.proves("WB-8")
+
 
 @pytest.mark.parametrize("wrong", [{}, {"a": {"b": 1}}, [], [1], True])
 async def test_a_call_whose_id_is_no_text_or_number_is_invalid_and_not_made(wrong: Any) -> None:

@@ -77,6 +77,7 @@ def ruled_below_roots(command: str, document: Mapping[str, Any], cwd: str = "") 
 EVERYTHING = {"profile": "open", "rules": [{"id": "all", "verdict": "allow", "commands": ["*"]}]}
 
 
+@pytest.mark.proves("WB-7")
 @pytest.mark.parametrize("document", [{}, OPEN, EVERYTHING], ids=["node", "open", "all allowed"])
 @pytest.mark.parametrize(
     "command",

@@ -15,6 +15,8 @@ from agent_fabric.domain.policy.rules import CommandPattern, Rule
 from agent_fabric.domain.policy.verdicts import Ruling, Verdict
 from agent_fabric.domain.tools.specs import Effect
 
+pytestmark = pytest.mark.proves("WB-6")
+
 EVERYTHING = Rule(id="all", verdict=Verdict.ALLOW, commands=(CommandPattern(text="*"),))
 
 

@@ -13,6 +13,8 @@ from agent_fabric.domain.policy.rules import CommandPattern, Rule
 from agent_fabric.domain.policy.verdicts import Ruling, Verdict
 from agent_fabric.domain.tools.specs import Effect
 
+pytestmark = pytest.mark.proves("WB-6")
+
 BROKEN = (
     "curl https://x.example 'oops",
     'curl -s https://x.example/a | "sh',
