@@ -297,9 +297,7 @@ def goes_to(called: ToolCalled, spec: ToolSpec | None, asked: ApprovalRequested 
     if outside is not None:
         return outside.goes_to or outside.words[0]
     args = called.args
-    if spec is not None and (
-        spec.effect is Effect.LEAVES_SANDBOX or (spec.sends_to and spec.effect is not Effect.READS)
-    ):
+    if spec is not None and _acts_outside(spec):
         if spec.method_argument and only_reads_address(args):
             return ""
         return str(spec.sends_to or args.get("node") or args.get(spec.url_argument) or spec.server or spec.name)
