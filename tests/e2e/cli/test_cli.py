@@ -1193,7 +1193,7 @@ async def test_completing_runs_and_commands_imports_neither_the_commands_nor_pyd
 
 
 async def test_completing_options_imports_only_their_command(alone: Fabric) -> None:
-    seen = "import atexit, sys; atexit.register(lambda: print('cli.run' in ' '.join(sys.modules)))"
+    seen = "import atexit, sys; atexit.register(lambda: print('agent_fabric.interfaces.cli.runs.run' in sys.modules))"
     words = {"_FABRIC_COMPLETE": "complete_bash", "COMP_WORDS": "fabric undo --l", "COMP_CWORD": "2"}
     ended = await alone(env=words, before=seen)
     assert (ended.code, ended.out) == (0, "--last\nFalse\n")

@@ -18,7 +18,7 @@ from agent_fabric.domain.runs.effects import (
     one_line,
     subject_of,
 )
-from agent_fabric.domain.tools.specs import FINISH_TASK, Effect, ToolSpec
+from agent_fabric.domain.tools.specs import FINISH_TASK, SEARCH_ENGINE, Effect, ToolSpec, Trust
 
 if TYPE_CHECKING:  # what reads command lines takes its time, and few runs need it
     from agent_fabric.domain.runs.done_again import Wanted
@@ -40,6 +40,7 @@ _MAY_COMMIT: Final = re.compile(r"\bgit\b.*\b(?:commit|merge|cherry-pick|revert|
 _COMMITS: Final = frozenset({"commit", "merge", "cherry-pick", "revert", "am", "rebase", "pull"})
 _COMMITTED: Final = re.compile(r"^\[[^\]\n]{1,200} ([0-9a-f]{7,40})\] (.{0,200})$", re.MULTILINE)
 """What git prints about a commit that it has made."""
+_NOT_OUTSIDE: Final = ("", SEARCH_ENGINE)
 _READ_METHODS: Final = frozenset({"", "GET", "HEAD", "OPTIONS"})
 
 Kind = Literal["denied", "failed", "in_doubt", "edited"]
@@ -105,7 +106,7 @@ class Ledger:
             problem, no_answer = body.error_message, body.error_type in _NO_ANSWER
             kind, by = _refusal(body, decided)
         to = goes_to(begun.body, begun.spec, asked)
-        if kind == "failed" and not to and _only_looked(begun):
+        if kind == "failed" and to in _NOT_OUTSIDE and _only_looked(begun):
             return
         if kind == "failed" and to and no_answer:
             kind, problem = "in_doubt", f"{problem}; it may have happened"
@@ -325,7 +326,9 @@ def _only_looked(begun: _Begun) -> bool:
     """Tell whether a call could change nothing, so that its failure leaves nothing undone."""
     spec = begun.spec
     if spec is not None and (
-        spec.effect is Effect.READS or (spec.method_argument and only_reads_address(begun.body.args))
+        spec.effect is Effect.READS
+        or (spec.trust is Trust.WEB and spec.effect is Effect.IDEMPOTENT)  # pages and searches: the next one may do
+        or (spec.method_argument and only_reads_address(begun.body.args))
     ):
         return True
     command = begun.body.args.get("command")

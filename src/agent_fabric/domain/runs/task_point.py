@@ -6,6 +6,7 @@ from typing import Final
 
 from agent_fabric.domain.policy.command_lines.names import names
 from agent_fabric.domain.runs.effects import Effects, NotedCall
+from agent_fabric.domain.tools.specs import SEARCH_ENGINE
 
 _WORD: Final = re.compile(r"[^\W\d_]\w*")
 _FILE: Final = re.compile(r"[\w.@+-]*\.[A-Za-z]\w{0,7}\b|[\w.@+-]+/[\w./@+-]+")
@@ -22,7 +23,8 @@ _MIN_WORD: Final = 3
 def is_point_refused(prompt: str, effects: Effects) -> bool:
     """Tell whether a denied or failed call was the point of a task: the only one that goes outside, or named in it."""
     refused = (*effects.denied, *effects.failed)
-    if any(call.to for call in refused) and not effects.left:
+    acted = [call for call in effects.left if call.to != SEARCH_ENGINE]
+    if any(call.to for call in refused) and not acted:
         return True
     denied = frozenset(call.seq for call in effects.denied)
     return any(_is_named(prompt, call, broadly=bool(call.to) or call.seq in denied) for call in refused)
