@@ -114,6 +114,7 @@ def test_a_denied_call_says_why_and_nothing_runs(browser: Browser, world: PageWo
     card = asked(page, 300, place)
     expect(card.locator("[data-test=call]")).to_contain_text(DANGER)
     card.locator("[data-test=deny]").click()
+    expect(card.get_by_label("Why")).to_be_focused()
     page.keyboard.type("not today")
     page.keyboard.press("Escape")
     card.locator("[data-test=deny]").click()
