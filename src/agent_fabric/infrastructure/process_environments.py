@@ -5,7 +5,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-_TRIES: Final = 8
+_TRIES: Final = 24
 _PAUSE_S: Final = 0.0005
 _YOUNG_S: Final = 1.0
 """So long no machine takes to give all its numbers to processes."""

@@ -39,13 +39,17 @@ def events_in(path: Path) -> list[str]:
 
 
 def say(path: Path, event: str) -> None:
-    """Log and wait until it is written: `path` grows or appears."""
-    before = (path.stat().st_ino, path.stat().st_size) if path.exists() else None
+    """Log and wait until it is written: `path` grows, or appears with something in it."""
+    before = _identity(path)
     operations_log("test").info(event)
     until = time.monotonic() + PATIENCE_S
-    while not path.exists() or (path.stat().st_ino, path.stat().st_size) == before:
+    while (now := _identity(path)) == before or now[1] == 0:
         assert time.monotonic() < until, f"{event} was not written"
         time.sleep(0.002)
+
+
+def _identity(path: Path) -> tuple[int, int]:
+    return (path.stat().st_ino, path.stat().st_size) if path.exists() else (0, 0)
 
 
 def opened(path: Path, **settings: Any) -> io.StringIO:
