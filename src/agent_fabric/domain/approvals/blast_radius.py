@@ -56,7 +56,9 @@ def blast_radius(
     hosts = [host for text in (*texts, destination, *_words(outside)) for host in _hosts(text)]
     nodes = tuple(_named(args, _NODE_ARGUMENTS))
     leaves = outside is not None or bool(destination) or rule == "outward_effect"
-    if leaves:
+    if leaves and outside is None and not destination and sandbox != "C":
+        why = "another machine, as far as the box lets it out; what was sent cannot be taken back"
+    elif leaves:
         why = "another machine; what was sent cannot be taken back"
     elif nodes:
         why = "machines of the fleet; nothing there is taken back by itself"

@@ -31,7 +31,10 @@ def test_files_hosts_and_nodes_are_named_and_the_way_back_is_told() -> None:
     assert remote.nodes == ("web-3",)
     assert not remote.reversible
     assert not radius({"command": "make"}, sandbox="C").reversible
-    assert not radius({"command": "make deploy"}, rule="outward_effect").reversible
+    deploy = radius({"command": "make deploy"}, rule="outward_effect")
+    assert not deploy.reversible
+    assert "as far as the box lets it out" in deploy.why
+    assert "box" not in radius({"command": "make deploy"}, rule="outward_effect", sandbox="C").why
 
 
 def test_what_is_written_is_not_what_is_touched() -> None:
