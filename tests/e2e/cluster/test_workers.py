@@ -149,6 +149,7 @@ async def test_another_worker_goes_on(tmp_path: Path, database_url: str, how: si
             task = {"prompt": "[[script=slow]] do it", "pack": "engineering"}
             answer = asyncio.create_task(door.client.post("/run", json=task))
             first = await driver_of(fabric)
+            await model.wait_for_requests(2, timeout_s=PATIENCE_S)  # before its first event it would simply begin again
             victim, heir = (one, other) if one.worker_id == first else (other, one)
             victim.signal(how)
             began = time.monotonic()
