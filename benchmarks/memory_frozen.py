@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from agent_fabric.application.ports.embeddings import Vector
-from agent_fabric.infrastructure.embeddings.int8 import quantized
-from agent_fabric.infrastructure.embeddings.sentence_encoder import SentenceEncoder
-from agent_fabric.infrastructure.embeddings.vectors import packed
+from agent_fabric.infrastructure.memory.embeddings.int8 import quantized
+from agent_fabric.infrastructure.memory.embeddings.sentence_encoder import SentenceEncoder
+from agent_fabric.infrastructure.memory.embeddings.vectors import packed
 from bench_memory import Pool, half_of, make_pools
 from memory_sessions import Asked
 

@@ -104,7 +104,7 @@ async def fabric_with(
     from agent_fabric.domain.runs.task import Budget, Profile, Task
     from agent_fabric.domain.tools.specs import Effect, ToolContext, ToolResult, ToolSpec
     from agent_fabric.infrastructure.clock import RandomIds, SystemClock
-    from agent_fabric.infrastructure.llm.model_http import environment_only
+    from agent_fabric.infrastructure.models.model_http import environment_only
     from agent_fabric.infrastructure.packs.base import BaseSpecialistPack
     from agent_fabric.testing.fakes import OneModel, PackBuilders, PermissivePolicy
 

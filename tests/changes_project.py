@@ -12,8 +12,8 @@ from agent_fabric.bootstrap.records import Records, open_records
 from agent_fabric.domain.events import Event, RunCancelled, RunCreated
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import Budget, Profile
-from agent_fabric.infrastructure.changes.watched_runs import WatchedRuns
 from agent_fabric.infrastructure.clock import RandomIds
+from agent_fabric.infrastructure.runs.changes.watched_runs import WatchedRuns
 
 
 @dataclass

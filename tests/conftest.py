@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from agent_fabric.domain.errors import ConfigError
-from agent_fabric.infrastructure.llm.weights.folder import models_folder
+from agent_fabric.infrastructure.models.weights.folder import models_folder
 from effort import SOAK, examples
 from services import in_ci
 

@@ -100,7 +100,7 @@ def test_only_the_sandbox_and_what_runs_servers_start_processes() -> None:
         "/infrastructure/outside/",
         "/testing/",
         "/llm/",
-        "/infrastructure/mcp/stdio.py",
+        "/infrastructure/tools/mcp/stdio.py",
         "/infrastructure/node/",
         "/infrastructure/fleet/approval_keys.py",
     )

@@ -15,7 +15,6 @@ from agent_fabric.config.schema.mcp import MCPServerConfig
 from agent_fabric.domain.fleet.served_tools import ServedTool
 from agent_fabric.domain.policy.ways import PLAN_TOOL, WayIn, WayOut, way_in_of, way_out_of
 from agent_fabric.domain.tools.specs import ToolSpec, Trust
-from agent_fabric.infrastructure.mcp.tool_conversion import ListedTool, tool_spec
 from agent_fabric.infrastructure.packs.sysadmin import (
     fleet_plan_tool,
     node_command_tool,
@@ -23,6 +22,7 @@ from agent_fabric.infrastructure.packs.sysadmin import (
     node_tools,
     served_spec,
 )
+from agent_fabric.infrastructure.tools.mcp.tool_conversion import ListedTool, tool_spec
 from ways_tables import ways_in, ways_out
 
 SOURCE = Path(__file__).parents[2] / "src" / "agent_fabric"
@@ -81,7 +81,7 @@ NETWORK = (
     "websockets",
 )
 CONNECTING = frozenset({"open_connection", "open_unix_connection", "create_connection", "create_datagram_endpoint"})
-OURS = ("agent_fabric.infrastructure.web", "agent_fabric.infrastructure.egress")
+OURS = ("agent_fabric.infrastructure.web", "agent_fabric.infrastructure.sandbox.egress")
 """Our own modules that connect for others."""
 MODULES: dict[str, tuple[WayOut, ...]] = {
     "infrastructure/web/": (WayOut.ADDRESS, WayOut.SEARCH, WayOut.OBJECT_STORE, WayOut.NOTICE, WayOut.OWN_NEEDS),
@@ -100,7 +100,7 @@ MODULES: dict[str, tuple[WayOut, ...]] = {
     "infrastructure/nats/": (WayOut.STORE, WayOut.NOTICE),
     "infrastructure/persistence/": (WayOut.STORE,),
     "infrastructure/observability/": (WayOut.TRACES,),
-    "infrastructure/audit_head_places.py": (WayOut.AUDIT_HEAD,),
+    "infrastructure/audit/audit_head_places.py": (WayOut.AUDIT_HEAD,),
     "interfaces/http/": (WayOut.REPLY, WayOut.MACHINE),
     "interfaces/node/": (WayOut.MACHINE, WayOut.OWN_NEEDS),
     "infrastructure/tools/": (WayOut.ADDRESS, WayOut.SEARCH, WayOut.FORM),

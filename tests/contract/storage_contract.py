@@ -27,7 +27,7 @@ from agent_fabric.domain.identity.ownership import EVERYTHING, Viewer, Visibilit
 from agent_fabric.domain.ids import CallId, RunId
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.domain.workflows.events import StepStarted
-from agent_fabric.infrastructure.limits.window_limiter import CounterStorage, WindowLimiter
+from agent_fabric.infrastructure.identity.limits.window_limiter import CounterStorage, WindowLimiter
 from agent_fabric.testing.fakes import FrozenClock
 from contract.automation_contract import AutomationContract
 from contract.chat_contract import ChatContract

@@ -26,8 +26,8 @@ from agent_fabric.domain.errors import (
     ModelUnreachable,
 )
 from agent_fabric.domain.models.messages import LLMResponse, Message, ModelSettings, Role
-from agent_fabric.infrastructure.llm.model_http import ModelHttp, ServerAddress
-from agent_fabric.infrastructure.llm.openai_compatible import (
+from agent_fabric.infrastructure.models.model_http import ModelHttp, ServerAddress
+from agent_fabric.infrastructure.models.openai_compatible import (
     HttpSession,
     OpenAICompatibleBackend,
     OpenAICompatibleClient,

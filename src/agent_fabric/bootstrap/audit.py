@@ -14,7 +14,7 @@ from agent_fabric.bootstrap.records import Records
 from agent_fabric.bootstrap.secrets import Secrets
 from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.clock import SystemClock
-from agent_fabric.infrastructure.runlog.links import require_workspace_unlinked
+from agent_fabric.infrastructure.runs.log.links import require_workspace_unlinked
 from agent_fabric.infrastructure.sandbox.unconfined import UnconfinedSandbox
 from agent_fabric.infrastructure.threads import on_own_thread
 
@@ -56,7 +56,7 @@ def collect_garbage(records: Records) -> CollectGarbage:
     async def prune_changes() -> int:
         if not layout.changes.exists():
             return 0
-        from agent_fabric.infrastructure.changes.recorder import ChangeRecorder  # noqa: PLC0415 - a rare collection
+        from agent_fabric.infrastructure.runs.changes.recorder import ChangeRecorder  # noqa: PLC0415 - a rare collection
 
         return await on_own_thread(ChangeRecorder(layout).forget_unused)
 
@@ -67,6 +67,6 @@ def retention_of(records: Records) -> RetentionStore:
     """Return what deletes runs, with what was saved of them elsewhere."""
     if records.archive is None:
         return records.storage.retention
-    from agent_fabric.infrastructure.workspaces.saved_retention import SavedRetention  # noqa: PLC0415 - few have one
+    from agent_fabric.infrastructure.runs.workspaces.saved_retention import SavedRetention  # noqa: PLC0415 - few have one
 
     return SavedRetention(records.storage.retention, records.archive.objects)

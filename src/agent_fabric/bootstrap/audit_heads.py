@@ -10,11 +10,11 @@ from agent_fabric.application.ports.audit import AuditChain, ChainReport, HeadDa
 from agent_fabric.application.ports.operations import OperationsLog
 from agent_fabric.application.ports.secrets import Resolve
 from agent_fabric.config.schema.audit import AuditConfig
-from agent_fabric.infrastructure.audit_head_file import audit_head_file
-from agent_fabric.infrastructure.audit_head_places import HeadLines, HeadWebhook, Syslog
-from agent_fabric.infrastructure.audit_key_file import audit_key
+from agent_fabric.infrastructure.audit.audit_head_file import audit_head_file
+from agent_fabric.infrastructure.audit.audit_head_places import HeadLines, HeadWebhook, Syslog
+from agent_fabric.infrastructure.audit.audit_key_file import audit_key
 from agent_fabric.infrastructure.clock import SystemClock
-from agent_fabric.infrastructure.web.alert_webhook import AlertWebhook
+from agent_fabric.infrastructure.observability.alert_webhook import AlertWebhook
 
 
 def missing_record(root: Path) -> ChainReport | None:

@@ -47,13 +47,13 @@ from agent_fabric.domain.policy.calls import ProposedCall
 from agent_fabric.domain.policy.verdicts import Verdict
 from agent_fabric.domain.tools.specs import Effect
 from agent_fabric.infrastructure.automation.cronsim_walls import read_cron
+from agent_fabric.infrastructure.automation.message_sender import GuardedSender
 from agent_fabric.infrastructure.automation.zones import use_own_zones
-from agent_fabric.infrastructure.bus.in_process import InProcessBus, InProcessDurableBus, fits
 from agent_fabric.infrastructure.clock import SystemClock
+from agent_fabric.infrastructure.cluster.bus.in_process import InProcessBus, InProcessDurableBus, fits
+from agent_fabric.infrastructure.cluster.wake_ups.hinted_pause import HintedPause
+from agent_fabric.infrastructure.cluster.wake_ups.in_process import InProcessWakeUps
 from agent_fabric.infrastructure.observability.operations_log import operations_log
-from agent_fabric.infrastructure.wake_ups.hinted_pause import HintedPause
-from agent_fabric.infrastructure.wake_ups.in_process import InProcessWakeUps
-from agent_fabric.infrastructure.web.message_sender import GuardedSender
 from agent_fabric.infrastructure.workflows.command_files import CommandFiles
 from agent_fabric.wire.automation import SensorLine
 

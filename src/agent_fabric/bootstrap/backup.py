@@ -16,12 +16,12 @@ from agent_fabric.config.own_secrets import OURS
 from agent_fabric.domain.audit.acts import Act, Deed
 from agent_fabric.domain.errors import StoreUnavailable
 from agent_fabric.domain.identity.principals import Principal
-from agent_fabric.infrastructure.audit_key_file import audit_key
+from agent_fabric.infrastructure.audit.audit_key_file import audit_key
 from agent_fabric.infrastructure.backup.contents import BACKUPS
 from agent_fabric.infrastructure.backup.make import SUFFIX, Backup, Tell, make_backup
 from agent_fabric.infrastructure.backup.restore import Restored, restore_backup
 from agent_fabric.infrastructure.clock import SystemClock
-from agent_fabric.infrastructure.runlog.links import require_unlinked
+from agent_fabric.infrastructure.runs.log.links import require_unlinked
 
 _log = logging.getLogger(__name__)
 

@@ -3,9 +3,9 @@
 from agent_fabric.application.runs.diff_run import DiffRun
 from agent_fabric.application.runs.undo_run import UndoRun
 from agent_fabric.bootstrap.records import Records
-from agent_fabric.infrastructure.changes.folder_undo import FolderUndo
-from agent_fabric.infrastructure.changes.recorder import ChangeRecorder
 from agent_fabric.infrastructure.clock import SystemClock
+from agent_fabric.infrastructure.runs.changes.folder_undo import FolderUndo
+from agent_fabric.infrastructure.runs.changes.recorder import ChangeRecorder
 
 
 def diff_run(records: Records) -> DiffRun:

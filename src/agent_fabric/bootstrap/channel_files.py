@@ -9,7 +9,7 @@ from agent_fabric.bootstrap.run_files import FetchFiles, fetch_files
 from agent_fabric.domain.channels.files import size_words
 from agent_fabric.domain.errors import FabricError, RunFilesWithheld, StoreUnavailable
 from agent_fabric.domain.ids import RunId
-from agent_fabric.infrastructure.runlog.run_files import OpenFile
+from agent_fabric.infrastructure.runs.log.run_files import OpenFile
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,7 +41,7 @@ from agent_fabric.domain.channels.cards import NONCE_BYTES
 from agent_fabric.domain.channels.inbound import Inbound
 from agent_fabric.domain.channels.pairing import CODE_LENGTH, code_from
 from agent_fabric.domain.ids import RunId
-from agent_fabric.infrastructure.wake_ups.in_process import InProcessWakeUps
+from agent_fabric.infrastructure.cluster.wake_ups.in_process import InProcessWakeUps
 
 RESTART_AFTER_S = 30.0
 """A channel that ended by a mistake of ours is begun again after this time."""

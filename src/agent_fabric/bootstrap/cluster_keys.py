@@ -18,7 +18,7 @@ from agent_fabric.bootstrap.secrets import ENCRYPTION, open_secrets
 from agent_fabric.bootstrap.store import opened_store
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.domain.errors import ConfigError
-from agent_fabric.infrastructure.audit_key_file import audit_key
+from agent_fabric.infrastructure.audit.audit_key_file import audit_key
 from agent_fabric.infrastructure.identity.own_secrets import jwt_secret, key_pepper, long_enough
 from agent_fabric.infrastructure.secrets.keyring import Keyring, open_keyring
 

@@ -14,7 +14,7 @@ from agent_fabric.config.store_address import StoreAddress
 from agent_fabric.domain.audit.acts import Act, Deed
 from agent_fabric.domain.errors import ConfigError, FabricError
 from agent_fabric.domain.identity.principals import Principal
-from agent_fabric.infrastructure.audit_key_file import audit_key
+from agent_fabric.infrastructure.audit.audit_key_file import audit_key
 from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.infrastructure.persistence.storage import open_upkeep
 from agent_fabric.infrastructure.secrets.keyring import open_keyring

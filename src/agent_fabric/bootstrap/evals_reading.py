@@ -5,8 +5,8 @@ from agent_fabric.application.evals.find_eval import FindEval
 from agent_fabric.application.evals.make_case import MakeCase
 from agent_fabric.application.runs.cancel_run import CancelRun
 from agent_fabric.bootstrap.records import Records
-from agent_fabric.infrastructure.changes.recorder import ChangeRecorder
 from agent_fabric.infrastructure.clock import SystemClock
+from agent_fabric.infrastructure.runs.changes.recorder import ChangeRecorder
 
 
 def find_eval(records: Records) -> FindEval:

@@ -18,7 +18,7 @@ class LazyOutside:
 
     @cached_property
     def _commands(self) -> "OutsideCommands":
-        from agent_fabric.infrastructure.outside.commands import UsersCommands  # noqa: PLC0415 - see above
+        from agent_fabric.infrastructure.policy.outside.commands import UsersCommands  # noqa: PLC0415 - see above
 
         return UsersCommands()
 

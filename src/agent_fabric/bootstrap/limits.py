@@ -15,8 +15,8 @@ from agent_fabric.domain.errors import MissingExtra, TooManyRequests
 from agent_fabric.domain.identity.limits import RunCaps
 from agent_fabric.domain.identity.principals import Kind, Principal
 from agent_fabric.domain.plural import counted
-from agent_fabric.infrastructure.limits.memory_counters import MemoryCounters
-from agent_fabric.infrastructure.limits.window_limiter import CounterStorage, WindowLimiter
+from agent_fabric.infrastructure.identity.limits.memory_counters import MemoryCounters
+from agent_fabric.infrastructure.identity.limits.window_limiter import CounterStorage, WindowLimiter
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,7 @@ def _open_limiter(settings: LimitsConfig, storage: Storage, clock: Clock, redis_
 
 def _open_redis_limiter(url: str, clock: Clock, name: str) -> _Opened:
     try:
-        from agent_fabric.infrastructure.limits.redis_limiter import RedisLimiter  # noqa: PLC0415 - half a second
+        from agent_fabric.infrastructure.identity.limits.redis_limiter import RedisLimiter  # noqa: PLC0415 - half a second
     except ModuleNotFoundError:
         raise MissingExtra("cluster", needed_for="`limits.storage: redis`") from None
     limiter = RedisLimiter(url, clock, name=name)

@@ -48,13 +48,13 @@ from agent_fabric.domain.policy.engine import RulePolicy
 from agent_fabric.domain.policy.labels import WORKSPACE_FILES
 from agent_fabric.domain.runs.workspace_events import WorkspaceCompared
 from agent_fabric.domain.secrets.references import KnownSecrets
-from agent_fabric.infrastructure.changes.exposed_files import ExposedFiles
-from agent_fabric.infrastructure.changes.watched_runs import WatchedRuns
 from agent_fabric.infrastructure.clock import RandomIds, SystemClock
 from agent_fabric.infrastructure.packs.project_context import FILE as PROJECT_CONTEXT
 from agent_fabric.infrastructure.packs.registry import PackParts, PackRegistry
 from agent_fabric.infrastructure.policy.load import policy_from
-from agent_fabric.infrastructure.runlog.layout import Layout
+from agent_fabric.infrastructure.runs.changes.exposed_files import ExposedFiles
+from agent_fabric.infrastructure.runs.changes.watched_runs import WatchedRuns
+from agent_fabric.infrastructure.runs.log.layout import Layout
 from agent_fabric.infrastructure.sandbox.levels import choose_level
 from agent_fabric.infrastructure.sandbox.levels_boxes import Surroundings
 from agent_fabric.infrastructure.sandbox.levels_runs import RunSandboxes
@@ -65,9 +65,9 @@ if TYPE_CHECKING:
     from agent_fabric.application.runs.reuse_answers import ReuseAnswers
     from agent_fabric.application.workflows.perform_step import PerformStep
     from agent_fabric.domain.runs.state import RunState
-    from agent_fabric.infrastructure.egress.limits import EgressRefusal
-    from agent_fabric.infrastructure.egress.run_proxies import RunProxies
-    from agent_fabric.infrastructure.mcp.lazy_servers import LazyToolServers
+    from agent_fabric.infrastructure.sandbox.egress.limits import EgressRefusal
+    from agent_fabric.infrastructure.sandbox.egress.run_proxies import RunProxies
+    from agent_fabric.infrastructure.tools.mcp.lazy_servers import LazyToolServers
 
 _log = logging.getLogger(__name__)
 
@@ -302,7 +302,7 @@ def _ways_out(config: FabricConfig, sink: EventSink | None) -> "RunProxies | Non
     """Return what lets commands reach the network, as far as the configuration allows it."""
     if config.shell.network != "allowlist":
         return None
-    from agent_fabric.infrastructure.egress.run_proxies import RunProxies  # noqa: PLC0415 - few runs need it
+    from agent_fabric.infrastructure.sandbox.egress.run_proxies import RunProxies  # noqa: PLC0415 - few runs need it
 
     def refused(run_id: RunId, refusal: "EgressRefusal") -> None:
         if sink is not None:
@@ -360,7 +360,7 @@ def _untrusted_files(config: FabricConfig, files: ExposedFiles, run_id: RunId, w
 
 async def _compare_workspace(layout: Layout, run_id: RunId, workspace: str, task: str) -> WorkspaceCompared:
     from agent_fabric.application.runs.compare_workspace import CompareWorkspace  # noqa: PLC0415 - when a task ends
-    from agent_fabric.infrastructure.changes.recorder import ChangeRecorder  # noqa: PLC0415 - as above
+    from agent_fabric.infrastructure.runs.changes.recorder import ChangeRecorder  # noqa: PLC0415 - as above
 
     return await CompareWorkspace(ChangeRecorder(layout), layout.workspace)(run_id, workspace, task)
 

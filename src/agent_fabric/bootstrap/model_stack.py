@@ -8,20 +8,20 @@ from agent_fabric.application.ports.llm import ChatClients
 from agent_fabric.application.ports.secrets import Resolve
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.infrastructure.clock import SystemClock
-from agent_fabric.infrastructure.llm.cards import CardFile, cards_file
-from agent_fabric.infrastructure.llm.chooser import ConfiguredModels, settings_as_configured
-from agent_fabric.infrastructure.llm.clients import Backend, BackendClients
-from agent_fabric.infrastructure.llm.custom import CustomBackend
-from agent_fabric.infrastructure.llm.egress import OfflineChatClients
-from agent_fabric.infrastructure.llm.embedded import EmbeddedBackend
-from agent_fabric.infrastructure.llm.fallback import FallbackChatClients
-from agent_fabric.infrastructure.llm.managed import ManagedBackend
-from agent_fabric.infrastructure.llm.ollama.backend import OllamaBackend
-from agent_fabric.infrastructure.llm.openai_compatible import HttpSession, OpenAICompatibleBackend
-from agent_fabric.infrastructure.llm.queue import Queues
-from agent_fabric.infrastructure.llm.recent_choices import RecentChoices
-from agent_fabric.infrastructure.llm.servers.managed_llama import ManagedLlama
-from agent_fabric.infrastructure.llm.switched_model import SwitchedModel
+from agent_fabric.infrastructure.models.cards import CardFile, cards_file
+from agent_fabric.infrastructure.models.chooser import ConfiguredModels, settings_as_configured
+from agent_fabric.infrastructure.models.clients import Backend, BackendClients
+from agent_fabric.infrastructure.models.custom import CustomBackend
+from agent_fabric.infrastructure.models.egress import OfflineChatClients
+from agent_fabric.infrastructure.models.embedded import EmbeddedBackend
+from agent_fabric.infrastructure.models.fallback import FallbackChatClients
+from agent_fabric.infrastructure.models.managed import ManagedBackend
+from agent_fabric.infrastructure.models.ollama.backend import OllamaBackend
+from agent_fabric.infrastructure.models.openai_compatible import HttpSession, OpenAICompatibleBackend
+from agent_fabric.infrastructure.models.queue import Queues
+from agent_fabric.infrastructure.models.recent_choices import RecentChoices
+from agent_fabric.infrastructure.models.servers.managed_llama import ManagedLlama
+from agent_fabric.infrastructure.models.switched_model import SwitchedModel
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,9 +29,9 @@ from agent_fabric.domain.errors import ServerBusy
 from agent_fabric.domain.identity.principals import Principal
 from agent_fabric.infrastructure.backup.make import Backup
 from agent_fabric.infrastructure.clock import SystemClock
+from agent_fabric.infrastructure.observability.alert_webhook import AlertWebhook
 from agent_fabric.infrastructure.observability.metrics import Reading, RunMetrics
 from agent_fabric.infrastructure.observability.operations_log import operations_log
-from agent_fabric.infrastructure.web.alert_webhook import AlertWebhook
 
 
 class Watchers:

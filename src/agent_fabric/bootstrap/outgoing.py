@@ -3,7 +3,7 @@
 import os
 from collections.abc import Sequence
 
-from agent_fabric.application.bus.relay_outbox import RelayOutbox
+from agent_fabric.application.cluster.bus.relay_outbox import RelayOutbox
 from agent_fabric.application.cluster.watch_pending_work import WatchPendingWork
 from agent_fabric.application.ports.bus import Bus, BusMessage, DurableBus
 from agent_fabric.application.ports.events import EventsOnly
@@ -15,10 +15,10 @@ from agent_fabric.domain.errors import MissingExtra
 from agent_fabric.domain.events import Event
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.announcements import is_announced
-from agent_fabric.infrastructure.bus.in_process import InProcessBus, InProcessDurableBus
-from agent_fabric.infrastructure.bus.outbox_bus import OutboxBus
 from agent_fabric.infrastructure.clock import RandomIds, SystemClock
-from agent_fabric.infrastructure.wake_ups.in_process import InProcessWakeUps
+from agent_fabric.infrastructure.cluster.bus.in_process import InProcessBus, InProcessDurableBus
+from agent_fabric.infrastructure.cluster.bus.outbox_bus import OutboxBus
+from agent_fabric.infrastructure.cluster.wake_ups.in_process import InProcessWakeUps
 
 _NOTED = "outbox"
 
@@ -79,7 +79,7 @@ def _open_durable_bus(nats: NatsConfig) -> DurableBus:
     if url is None:
         return InProcessDurableBus()
     try:
-        from agent_fabric.infrastructure.nats.bus import JetStreamBus  # noqa: PLC0415 - half a second
+        from agent_fabric.infrastructure.cluster.nats.bus import JetStreamBus  # noqa: PLC0415 - half a second
     except ModuleNotFoundError:
         raise MissingExtra("cluster", needed_for="`nats.url`") from None
     return JetStreamBus(url, replicas=nats.replicas, quiet=True)  # what wakes others says that NATS is gone

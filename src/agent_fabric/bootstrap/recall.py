@@ -12,7 +12,7 @@ from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.config.schema.run_index import RunIndexConfig
 from agent_fabric.domain.errors import ConfigError, ModelForbidden
 from agent_fabric.domain.models.addresses import is_local_url
-from agent_fabric.infrastructure.embeddings.sentence_encoder import SentenceEncoder
+from agent_fabric.infrastructure.memory.embeddings.sentence_encoder import SentenceEncoder
 
 OLLAMA_PORT = 11434
 
@@ -64,9 +64,9 @@ def backend_of(index: RunIndexConfig) -> str:
 
 def _asking_server(index: RunIndexConfig, backend: str, model: str, base_url: str, resolve: Resolve | None) -> Embedder:
     # Importing aiohttp takes longer than a search with the embedded one.
-    from agent_fabric.infrastructure.llm.embeddings.ollama import OllamaEmbedder  # noqa: PLC0415
-    from agent_fabric.infrastructure.llm.embeddings.openai import OpenAIEmbedder  # noqa: PLC0415
-    from agent_fabric.infrastructure.llm.model_http import ServerAddress, environment_only  # noqa: PLC0415
+    from agent_fabric.infrastructure.models.embeddings.ollama import OllamaEmbedder  # noqa: PLC0415
+    from agent_fabric.infrastructure.models.embeddings.openai import OpenAIEmbedder  # noqa: PLC0415
+    from agent_fabric.infrastructure.models.model_http import ServerAddress, environment_only  # noqa: PLC0415
 
     resolve = resolve or environment_only
     if backend == "ollama":

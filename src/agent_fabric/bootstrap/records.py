@@ -13,21 +13,21 @@ from agent_fabric.bootstrap.store_place import store_address
 from agent_fabric.config.store_address import StoreAddress
 from agent_fabric.domain.identity.principals import Kind, Principal, Scope, widened
 from agent_fabric.domain.ids import RunId
-from agent_fabric.infrastructure.audit_head_file import audit_head_file
-from agent_fabric.infrastructure.audit_key_file import audit_key
+from agent_fabric.infrastructure.audit.audit_head_file import audit_head_file
+from agent_fabric.infrastructure.audit.audit_key_file import audit_key
 from agent_fabric.infrastructure.clock import RandomIds, SystemClock
 from agent_fabric.infrastructure.persistence.storage import open_storage
-from agent_fabric.infrastructure.runlog.folder_trust import claim
-from agent_fabric.infrastructure.runlog.jsonl_log import JsonlRunLog
-from agent_fabric.infrastructure.runlog.layout import Layout
-from agent_fabric.infrastructure.runlog.run_index import RunIndex
+from agent_fabric.infrastructure.runs.log.folder_trust import claim
+from agent_fabric.infrastructure.runs.log.jsonl_log import JsonlRunLog
+from agent_fabric.infrastructure.runs.log.layout import Layout
+from agent_fabric.infrastructure.runs.log.run_index import RunIndex
 
 if TYPE_CHECKING:
     from agent_fabric.application.ports.cluster import Introduction
     from agent_fabric.application.ports.wake_ups import WakeUps
-    from agent_fabric.infrastructure.runlog.snapshots import SnapshotFolder
+    from agent_fabric.infrastructure.runs.log.snapshots import SnapshotFolder
+    from agent_fabric.infrastructure.runs.workspaces.saved_folders import SavedFolders
     from agent_fabric.infrastructure.secrets.keyring import Keyring
-    from agent_fabric.infrastructure.workspaces.saved_folders import SavedFolders
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Records:
         """Runs and their logs."""
         if self.wake_ups is None:
             return self.storage.runs
-        from agent_fabric.infrastructure.wake_ups.poking_repositories import PokingRuns  # noqa: PLC0415 - servers do
+        from agent_fabric.infrastructure.cluster.wake_ups.poking_repositories import PokingRuns  # noqa: PLC0415 - servers do
 
         return PokingRuns(self.storage.runs, self.wake_ups)
 
@@ -62,7 +62,7 @@ class Records:
         """What runs have asked people."""
         if self.wake_ups is None:
             return self.storage.approvals
-        from agent_fabric.infrastructure.wake_ups.poking_repositories import PokingApprovals  # noqa: PLC0415 - as above
+        from agent_fabric.infrastructure.cluster.wake_ups.poking_repositories import PokingApprovals  # noqa: PLC0415 - as above
 
         return PokingApprovals(self.storage.approvals, self.wake_ups)
 
@@ -72,7 +72,7 @@ class Records:
 
     def snapshots_for(self, run_id: RunId) -> "SnapshotFolder":
         """Return the pages that a run has fetched."""
-        from agent_fabric.infrastructure.runlog.snapshots import SnapshotFolder  # noqa: PLC0415 - lists need none
+        from agent_fabric.infrastructure.runs.log.snapshots import SnapshotFolder  # noqa: PLC0415 - lists need none
 
         return SnapshotFolder(self.layout.snapshots(run_id), lambda: self.storage.encryption.cipher_of(run_id))
 
@@ -126,7 +126,7 @@ def open_records(
 
 def owner_here() -> Principal:
     """Return who works in the fabric folder itself, at its terminal: they may do everything, unless it is a run."""
-    from agent_fabric.infrastructure.run_processes import acting_run  # noqa: PLC0415 - most commands change nothing
+    from agent_fabric.infrastructure.runs.run_processes import acting_run  # noqa: PLC0415 - most commands change nothing
 
     owner, run = Principal(this_person(), Kind.LOCAL, widened((Scope.ADMIN,))), acting_run()
     return owner.acting_for(run) if run else owner

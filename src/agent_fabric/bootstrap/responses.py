@@ -8,7 +8,7 @@ from agent_fabric.application.runs.reuse_answers import ReuseAnswers
 from agent_fabric.bootstrap.store_place import configured_address
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.domain.errors import MissingExtra
-from agent_fabric.infrastructure.audit_key_file import audit_key
+from agent_fabric.infrastructure.audit.audit_key_file import audit_key
 
 
 def open_reuse(config: FabricConfig, storage: Storage) -> ReuseAnswers | None:
@@ -29,7 +29,7 @@ def _index(config: FabricConfig, storage: Storage) -> ResponseIndex:
     if url is None or not configured_address(config.store, os.environ).is_remote:
         return storage.responses
     try:
-        from agent_fabric.infrastructure.redis.responses import RedisResponses  # noqa: PLC0415 - half a second
+        from agent_fabric.infrastructure.cluster.redis.responses import RedisResponses  # noqa: PLC0415 - half a second
     except ModuleNotFoundError:
         raise MissingExtra("cluster", needed_for="`redis.url`") from None
     return RedisResponses(url)

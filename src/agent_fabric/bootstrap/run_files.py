@@ -12,7 +12,7 @@ from agent_fabric.application.runs.fold_log import fold_log
 from agent_fabric.bootstrap.records import Records
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.files import RunFileList
-from agent_fabric.infrastructure.runlog.run_files import OpenFile, RunFiles
+from agent_fabric.infrastructure.runs.log.run_files import OpenFile, RunFiles
 
 
 @dataclass(frozen=True, slots=True)

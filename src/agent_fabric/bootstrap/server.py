@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent_fabric.application.approvals.decide_approval import DecideApproval
 from agent_fabric.application.approvals.wake_answered_runs import WakeAnsweredRuns
+from agent_fabric.application.automation.receive_delivery import ReceiveDelivery
 from agent_fabric.application.cluster.watch_pending_work import WatchPendingWork
 from agent_fabric.application.observability.find_answering_keys import FindAnsweringKeys
 from agent_fabric.application.observability.find_missing_prerequisites import FindMissingPrerequisites
@@ -35,7 +36,6 @@ from agent_fabric.application.runs.new_task import task_from
 from agent_fabric.application.runs.resume_run import ResumeRun
 from agent_fabric.application.runs.resume_unfinished_runs import RecoverRuns, ResumeUnfinishedRuns
 from agent_fabric.application.runs.retry_stopped_runs import RetryStoppedRuns
-from agent_fabric.application.webhooks.receive_delivery import ReceiveDelivery
 from agent_fabric.bootstrap.agents import open_agents
 from agent_fabric.bootstrap.automation import Automation, keep_bus_letters, serve_automation
 from agent_fabric.bootstrap.channels import Channels, serve_channels
@@ -69,15 +69,15 @@ from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import Priority, RunResult, Task, TaskForceMode
 from agent_fabric.infrastructure.agents.agent_files import AgentFolder
 from agent_fabric.infrastructure.clock import SystemClock
+from agent_fabric.infrastructure.cluster.wake_ups.delta_pokes import DeltaPokes
+from agent_fabric.infrastructure.cluster.wake_ups.hinted_pause import HintedPause
 from agent_fabric.infrastructure.identity.local_token import local_token
-from agent_fabric.infrastructure.llm import openai_compatible  # noqa: F401 - now, not during the first request
+from agent_fabric.infrastructure.models import openai_compatible  # noqa: F401 - now, not during the first request
 from agent_fabric.infrastructure.observability.operations_log import operations_log
-from agent_fabric.infrastructure.runlog.server_address import forget_server, record_server
-from agent_fabric.infrastructure.wake_ups.delta_pokes import DeltaPokes
-from agent_fabric.infrastructure.wake_ups.hinted_pause import HintedPause
+from agent_fabric.infrastructure.runs.log.server_address import forget_server, record_server
 
 if TYPE_CHECKING:
-    from agent_fabric.infrastructure.mcp.lazy_servers import LazyToolServers
+    from agent_fabric.infrastructure.tools.mcp.lazy_servers import LazyToolServers
 
 STOPPING = 0.6
 """Share of the time for shutting down that runs may take; the rest is for answers under way and for the store."""

@@ -89,12 +89,12 @@ async def _finding(
 
 
 def _redis() -> FindProblem:
-    from agent_fabric.infrastructure.limits.redis_check import find_redis_problem  # noqa: PLC0415 - few have one
+    from agent_fabric.infrastructure.identity.limits.redis_check import find_redis_problem  # noqa: PLC0415 - few have one
 
     return find_redis_problem
 
 
 def _nats() -> FindProblem:
-    from agent_fabric.infrastructure.nats.check import find_nats_problem  # noqa: PLC0415 - few have one
+    from agent_fabric.infrastructure.cluster.nats.check import find_nats_problem  # noqa: PLC0415 - few have one
 
     return find_nats_problem

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from agent_fabric.application.ports.storage import Storage
 from agent_fabric.bootstrap.store_place import store_address
-from agent_fabric.infrastructure.audit_head_file import audit_head_file
-from agent_fabric.infrastructure.audit_key_file import audit_key
+from agent_fabric.infrastructure.audit.audit_head_file import audit_head_file
+from agent_fabric.infrastructure.audit.audit_key_file import audit_key
 from agent_fabric.infrastructure.clock import RandomIds, SystemClock
 from agent_fabric.infrastructure.persistence.storage import open_storage
-from agent_fabric.infrastructure.runlog.layout import Layout
+from agent_fabric.infrastructure.runs.log.layout import Layout
 
 
 @contextmanager

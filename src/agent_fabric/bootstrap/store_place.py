@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_fabric.config.store_address import StoreAddress, find_store_address, resolve_url
-from agent_fabric.infrastructure.audit_key_file import audit_key
-from agent_fabric.infrastructure.runlog.folder_trust import require_ours
+from agent_fabric.infrastructure.audit.audit_key_file import audit_key
+from agent_fabric.infrastructure.runs.log.folder_trust import require_ours
 
 if TYPE_CHECKING:  # pydantic takes its time
     from agent_fabric.config.schema.store import StoreConfig

@@ -12,7 +12,7 @@ from agent_fabric.domain.chat.turn_context import context_after
 from agent_fabric.domain.errors import MissingExtra
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.state import RunState
-from agent_fabric.infrastructure.audit_key_file import audit_key
+from agent_fabric.infrastructure.audit.audit_key_file import audit_key
 
 _log = logging.getLogger(__name__)
 
@@ -30,7 +30,7 @@ def open_turn_contexts(config: FabricConfig, cipher_of: Callable[[RunId], Cipher
     if url is None or not configured_address(config.store, os.environ).is_remote or not key.value:
         return None
     try:
-        from agent_fabric.infrastructure.redis.turn_contexts import RedisTurnContexts  # noqa: PLC0415 - half a second
+        from agent_fabric.infrastructure.cluster.redis.turn_contexts import RedisTurnContexts  # noqa: PLC0415 - half a second
     except ModuleNotFoundError:
         raise MissingExtra("cluster", needed_for="`redis.url`") from None
     return RedisTurnContexts(url, key.value, cipher_of)

@@ -9,10 +9,10 @@ from agent_fabric.application.ports.wake_ups import WakeUps
 from agent_fabric.config.constants import DEFAULT_CLUSTER
 from agent_fabric.config.schema.services import NatsConfig
 from agent_fabric.domain.errors import MissingExtra
-from agent_fabric.infrastructure.wake_ups.delta_pokes import DeltaPokes
-from agent_fabric.infrastructure.wake_ups.hinted_pause import HintedPause
-from agent_fabric.infrastructure.wake_ups.in_process import InProcessWakeUps
-from agent_fabric.infrastructure.wake_ups.log_pokes import LogPokes
+from agent_fabric.infrastructure.cluster.wake_ups.delta_pokes import DeltaPokes
+from agent_fabric.infrastructure.cluster.wake_ups.hinted_pause import HintedPause
+from agent_fabric.infrastructure.cluster.wake_ups.in_process import InProcessWakeUps
+from agent_fabric.infrastructure.cluster.wake_ups.log_pokes import LogPokes
 
 SELDOM_S: Final = 60.0
 """How often is looked for work that somebody else looks for."""
@@ -29,7 +29,7 @@ def open_wake_ups(nats: NatsConfig, cluster: str = DEFAULT_CLUSTER) -> WakeUps:
     if url is None:
         return InProcessWakeUps()
     try:
-        from agent_fabric.infrastructure.nats.wake_ups import NatsWakeUps  # noqa: PLC0415 - half a second
+        from agent_fabric.infrastructure.cluster.nats.wake_ups import NatsWakeUps  # noqa: PLC0415 - half a second
     except ModuleNotFoundError:
         raise MissingExtra("cluster", needed_for="`nats.url`") from None
     return NatsWakeUps(url, cluster=cluster)

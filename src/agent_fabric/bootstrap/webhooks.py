@@ -5,12 +5,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from agent_fabric.application.automation.receive_delivery import Commit, DeliverySource, ReceiveDelivery
 from agent_fabric.application.ports.automation import Begin
 from agent_fabric.application.ports.bus import BusMessage
 from agent_fabric.application.ports.limits import Rate
 from agent_fabric.application.runs.claimed_run import ClaimedRun
 from agent_fabric.application.runs.dispatch_runs import DispatchRuns
-from agent_fabric.application.webhooks.receive_delivery import Commit, DeliverySource, ReceiveDelivery
 from agent_fabric.bootstrap.limits import Limits
 from agent_fabric.bootstrap.local import LocalFabric
 from agent_fabric.bootstrap.triggered_tasks import TriggeredTasks

@@ -9,9 +9,9 @@ from agent_fabric.application.ports.workspace_archive import ObjectStore
 from agent_fabric.bootstrap.secrets import open_secrets
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.config.schema.workspaces import WorkspacesConfig
-from agent_fabric.infrastructure.runlog.layout import Layout
-from agent_fabric.infrastructure.workspaces.folder_objects import FolderObjects
-from agent_fabric.infrastructure.workspaces.saved_folders import SavedFolders
+from agent_fabric.infrastructure.runs.log.layout import Layout
+from agent_fabric.infrastructure.runs.workspaces.folder_objects import FolderObjects
+from agent_fabric.infrastructure.runs.workspaces.saved_folders import SavedFolders
 
 
 def open_archive(config: WorkspacesConfig, layout: Layout, resolve: Resolve) -> SavedFolders | None:
@@ -31,7 +31,7 @@ def open_objects(config: WorkspacesConfig, resolve: Resolve) -> ObjectStore:
     place = urlsplit(config.backend)
     if place.scheme == "folder":
         return FolderObjects(Path(place.path))
-    from agent_fabric.infrastructure.web.s3_objects import (  # noqa: PLC0415 - few have one
+    from agent_fabric.infrastructure.runs.workspaces.s3_objects import (  # noqa: PLC0415 - few have one
         S3Bucket,
         S3Credentials,
         S3Objects,

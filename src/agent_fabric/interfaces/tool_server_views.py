@@ -8,8 +8,8 @@ from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.config.schema.mcp import MCPServerConfig
 from agent_fabric.config.show import show_server
 from agent_fabric.domain.errors import ConfigError, DefinitionNotFound
-from agent_fabric.infrastructure.mcp.lazy_servers import LazyToolServers
-from agent_fabric.infrastructure.mcp.tool_conversion import ListedTool, tool_name
+from agent_fabric.infrastructure.tools.mcp.lazy_servers import LazyToolServers
+from agent_fabric.infrastructure.tools.mcp.tool_conversion import ListedTool, tool_name
 from agent_fabric.wire.tool_servers import (
     INSPECTED_TOOL_SERVER,
     TOOL_SERVERS,
@@ -19,7 +19,7 @@ from agent_fabric.wire.tool_servers import (
 )
 
 if TYPE_CHECKING:
-    from agent_fabric.infrastructure.mcp.servers import Inspected
+    from agent_fabric.infrastructure.tools.mcp.servers import Inspected
 
 
 @dataclass(frozen=True, slots=True)

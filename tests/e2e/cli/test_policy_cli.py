@@ -7,8 +7,8 @@ import pytest
 
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.changes import FolderSnapshot
-from agent_fabric.infrastructure.changes.exposed_files import ExposedFiles
-from agent_fabric.infrastructure.changes.folder_snapshots import SnapshotTaker
+from agent_fabric.infrastructure.runs.changes.exposed_files import ExposedFiles
+from agent_fabric.infrastructure.runs.changes.folder_snapshots import SnapshotTaker
 from agent_fabric.testing.scripted_model import Call, Finish, ScriptedModel
 from e2e.fabric_process import Fabric, settings
 

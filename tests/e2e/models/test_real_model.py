@@ -15,10 +15,10 @@ import httpx2
 import pytest
 
 from agent_fabric.domain.errors import FabricError
-from agent_fabric.infrastructure.llm.servers.llama_servers import LlamaServers
-from agent_fabric.infrastructure.llm.weights.catalogue import find
-from agent_fabric.infrastructure.llm.weights.download import Weights
-from agent_fabric.infrastructure.llm.weights.folder import ModelFolder, models_folder
+from agent_fabric.infrastructure.models.servers.llama_servers import LlamaServers
+from agent_fabric.infrastructure.models.weights.catalogue import find
+from agent_fabric.infrastructure.models.weights.download import Weights
+from agent_fabric.infrastructure.models.weights.folder import ModelFolder, models_folder
 from e2e.fabric_process import Fabric, read_lines
 from e2e.loopback_site import LoopbackSite
 from e2e.server_process import serving

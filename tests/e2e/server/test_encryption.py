@@ -11,7 +11,7 @@ import pytest
 from agent_fabric.application.runs.new_task import task_from
 from agent_fabric.config.loader import read_config
 from agent_fabric.domain.runs.task import Budget, Profile
-from agent_fabric.infrastructure.runlog.jsonl_log import JsonlRunLog
+from agent_fabric.infrastructure.runs.log.jsonl_log import JsonlRunLog
 from agent_fabric.testing.scripted_model import Call, Finish, Hang, Say, Script, ScriptedModel, Turn
 from e2e.fabric_process import Fabric, local_fabric, settings
 from integration.http.served import served, task

@@ -13,10 +13,10 @@ import pytest
 from aiohttp import web
 
 from agent_fabric.domain.errors import FabricError
-from agent_fabric.infrastructure.llm.servers.llama_servers import LlamaServers
-from agent_fabric.infrastructure.llm.weights.catalogue import find
-from agent_fabric.infrastructure.llm.weights.download import Weights
-from agent_fabric.infrastructure.llm.weights.folder import ModelFolder, models_folder
+from agent_fabric.infrastructure.models.servers.llama_servers import LlamaServers
+from agent_fabric.infrastructure.models.weights.catalogue import find
+from agent_fabric.infrastructure.models.weights.download import Weights
+from agent_fabric.infrastructure.models.weights.folder import ModelFolder, models_folder
 from agent_fabric.testing.scripted_model import Answer, Call, Entry, Finish, Responder, Script, ScriptedModel
 from e2e.fabric_process import Fabric, read_lines, settings
 from free_ports import free_port

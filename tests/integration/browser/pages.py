@@ -10,10 +10,10 @@ from typing import Any
 from aiohttp import web
 
 from agent_fabric.config.schema.browser import BrowserConfig
-from agent_fabric.infrastructure.browser.session import ChromiumBrowser
-from agent_fabric.infrastructure.egress.limits import EgressRefusal
-from agent_fabric.infrastructure.egress.policy import browser_policy
-from agent_fabric.infrastructure.egress.proxy import EgressProxy
+from agent_fabric.infrastructure.sandbox.egress.limits import EgressRefusal
+from agent_fabric.infrastructure.sandbox.egress.policy import browser_policy
+from agent_fabric.infrastructure.sandbox.egress.proxy import EgressProxy
+from agent_fabric.infrastructure.tools.browser.session import ChromiumBrowser
 from integration.egress.wire import Net
 from integration.web.site import Site
 from services import need, need_program

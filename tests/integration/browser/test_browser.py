@@ -15,14 +15,14 @@ from agent_fabric.application.ports.web import WebError
 from agent_fabric.config.schema.browser import BrowserConfig
 from agent_fabric.domain.ids import CallId, RunId
 from agent_fabric.domain.tools.specs import ToolContext
-from agent_fabric.infrastructure.browser.chromium import ChromiumLaunch, find_chromium
-from agent_fabric.infrastructure.browser.session import ChromiumBrowser
-from agent_fabric.infrastructure.egress.limits import EgressRefusal
-from agent_fabric.infrastructure.egress.policy import browser_policy
-from agent_fabric.infrastructure.egress.proxy import EgressProxy
 from agent_fabric.infrastructure.packs.browser_pack import BrowserParts
 from agent_fabric.infrastructure.packs.engineering import build_engineering_pack
+from agent_fabric.infrastructure.sandbox.egress.limits import EgressRefusal
+from agent_fabric.infrastructure.sandbox.egress.policy import browser_policy
+from agent_fabric.infrastructure.sandbox.egress.proxy import EgressProxy
 from agent_fabric.infrastructure.sandbox.unconfined import UnconfinedSandbox
+from agent_fabric.infrastructure.tools.browser.chromium import ChromiumLaunch, find_chromium
+from agent_fabric.infrastructure.tools.browser.session import ChromiumBrowser
 from integration.browser.pages import CHROMIUM, Routes, browsing, served
 from integration.egress.wire import Net, listening
 

@@ -16,8 +16,8 @@ from agent_fabric.domain.errors import ConfigError, FolderHeld, RunHeld
 from agent_fabric.domain.events import Event, RunCancelled
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.unified_diff import file_diff
-from agent_fabric.infrastructure.changes.recorder import ChangeRecorder
 from agent_fabric.infrastructure.clock import RandomIds
+from agent_fabric.infrastructure.runs.changes.recorder import ChangeRecorder
 from changes_project import Project
 from services import need_program
 

@@ -14,8 +14,8 @@ from agent_fabric.bootstrap.local import LocalFabric
 from agent_fabric.config.loader import read_config
 from agent_fabric.domain.errors import FolderHeld
 from agent_fabric.domain.runs.task import RunStatus
-from agent_fabric.infrastructure.changes.recorder import ChangeRecorder
-from agent_fabric.infrastructure.changes.watched_runs import WatchedRuns
+from agent_fabric.infrastructure.runs.changes.recorder import ChangeRecorder
+from agent_fabric.infrastructure.runs.changes.watched_runs import WatchedRuns
 from agent_fabric.testing.scripted_model import Call, Finish, Script, ScriptedModel
 from changes_project import Project
 from e2e.fabric_process import local_fabric, settings

@@ -9,8 +9,8 @@ from agent_fabric.domain.errors import StoreUnavailable
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.policy.labels import DESCRIPTIONS, Flow
 from agent_fabric.domain.runs.changes import FolderSnapshot
-from agent_fabric.infrastructure.changes.exposed_files import ExposedFiles
-from agent_fabric.infrastructure.changes.folder_snapshots import SnapshotTaker
+from agent_fabric.infrastructure.runs.changes.exposed_files import ExposedFiles
+from agent_fabric.infrastructure.runs.changes.folder_snapshots import SnapshotTaker
 
 WRITER, READER, ROOT = RunId("writer"), RunId("reader"), RunId("root")
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_fabric.infrastructure.changes.nested_repositories import nested_repositories, put_back_orders
+from agent_fabric.infrastructure.runs.changes.nested_repositories import nested_repositories, put_back_orders
 from services import need_program
 
 EVIL = "[core]\n\tfsmonitor = touch {0}\n"

@@ -9,9 +9,9 @@ import pytest
 
 from agent_fabric.config.schema.browser import BrowserConfig
 from agent_fabric.domain.policy.allowlists import Allowlists
-from agent_fabric.infrastructure.egress.limits import EgressLimits, HostUse
-from agent_fabric.infrastructure.egress.policy import EgressPolicy, browser_policy
-from agent_fabric.infrastructure.egress.proxy import USER, EgressProxy
+from agent_fabric.infrastructure.sandbox.egress.limits import EgressLimits, HostUse
+from agent_fabric.infrastructure.sandbox.egress.policy import EgressPolicy, browser_policy
+from agent_fabric.infrastructure.sandbox.egress.proxy import USER, EgressProxy
 from integration.egress.wire import OK, PUBLIC, Net, bench, echo, listening, status
 
 ORG = EgressPolicy(allow_domains=("example.org",))

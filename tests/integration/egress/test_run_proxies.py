@@ -5,8 +5,8 @@ from pathlib import Path
 
 from agent_fabric.config.schema.egress import EgressConfig
 from agent_fabric.domain.ids import RunId
-from agent_fabric.infrastructure.egress.limits import EgressRefusal
-from agent_fabric.infrastructure.egress.run_proxies import RunProxies
+from agent_fabric.infrastructure.sandbox.egress.limits import EgressRefusal
+from agent_fabric.infrastructure.sandbox.egress.run_proxies import RunProxies
 from integration.egress.wire import PUBLIC, Net, listening, status
 
 ONE, TWO = RunId("one"), RunId("two")

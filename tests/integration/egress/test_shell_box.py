@@ -3,8 +3,8 @@
 import sys
 from pathlib import Path
 
-from agent_fabric.infrastructure.egress.policy import EgressPolicy
 from agent_fabric.infrastructure.sandbox.bubblewrap import BubblewrapSandbox
+from agent_fabric.infrastructure.sandbox.egress.policy import EgressPolicy
 from integration.egress.wire import PUBLIC, Net, bench, listening
 from services import need, need_program
 

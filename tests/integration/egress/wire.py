@@ -6,10 +6,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from dataclasses import dataclass, field
 from typing import Any
 
-from agent_fabric.infrastructure.egress.hosts import Endpoint
-from agent_fabric.infrastructure.egress.limits import EgressRefusal
-from agent_fabric.infrastructure.egress.policy import EgressPolicy
-from agent_fabric.infrastructure.egress.proxy import EgressProxy
+from agent_fabric.infrastructure.sandbox.egress.hosts import Endpoint
+from agent_fabric.infrastructure.sandbox.egress.limits import EgressRefusal
+from agent_fabric.infrastructure.sandbox.egress.policy import EgressPolicy
+from agent_fabric.infrastructure.sandbox.egress.proxy import EgressProxy
 
 PUBLIC = "93.184.216.34"
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"

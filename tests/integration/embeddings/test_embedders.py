@@ -20,10 +20,10 @@ from agent_fabric.domain.errors import (
     ModelRefused,
     ModelUnreachable,
 )
-from agent_fabric.infrastructure.embeddings.sentence_encoder import SentenceEncoder
-from agent_fabric.infrastructure.llm.embeddings.ollama import OllamaEmbedder
-from agent_fabric.infrastructure.llm.embeddings.openai import OpenAIEmbedder
-from agent_fabric.infrastructure.llm.model_http import ServerAddress
+from agent_fabric.infrastructure.memory.embeddings.sentence_encoder import SentenceEncoder
+from agent_fabric.infrastructure.models.embeddings.ollama import OllamaEmbedder
+from agent_fabric.infrastructure.models.embeddings.openai import OpenAIEmbedder
+from agent_fabric.infrastructure.models.model_http import ServerAddress
 from contract.embedder_contract import EmbedderContract, cosine
 from integration.embeddings.embedding_server import MODEL, EmbeddingStandIn, embedding_server
 

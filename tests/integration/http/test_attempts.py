@@ -11,8 +11,8 @@ import pytest
 from agent_fabric.application.fleet.json_rpc import RpcPeer
 from agent_fabric.bootstrap.records import owner_here
 from agent_fabric.domain.errors import MissingExtra
-from agent_fabric.infrastructure.embeddings.sentence_encoder import SentenceEncoder
 from agent_fabric.infrastructure.fleet.signing import SigningKey
+from agent_fabric.infrastructure.memory.embeddings.sentence_encoder import SentenceEncoder
 from agent_fabric.testing.scripted_model import Answer, Call, Finish, Say, Slow
 from integration.fleet.machines import until_status
 from integration.fleet.test_attacks import Intruder, invited, joined, joining

@@ -14,8 +14,8 @@ from agent_fabric.bootstrap.records import owner_here
 from agent_fabric.client import FabricClient
 from agent_fabric.domain.errors import FactRefused, MemoryNotFound, MissingExtra, StoreUnavailable
 from agent_fabric.domain.identity.principals import RUN_HEADER, Scope
-from agent_fabric.infrastructure.embeddings.sentence_encoder import SentenceEncoder
-from agent_fabric.infrastructure.embeddings.vectors import packed
+from agent_fabric.infrastructure.memory.embeddings.sentence_encoder import SentenceEncoder
+from agent_fabric.infrastructure.memory.embeddings.vectors import packed
 from agent_fabric.interfaces.http.vector_runs import VectorRuns
 from agent_fabric.testing.scripted_model import Answer, Say
 from integration.http.served import Served, bearer, served

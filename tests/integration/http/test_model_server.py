@@ -10,7 +10,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from agent_fabric.infrastructure.llm.managed import ManagedBackend
+from agent_fabric.infrastructure.models.managed import ManagedBackend
 from integration.http.served import PATIENCE_S, Served, served, task
 from integration.llm.processes import asked, gone, lives
 from integration.llm.test_servers_managed import PROGRAM

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from agent_fabric.domain.ids import RunId
-from agent_fabric.infrastructure.nats.bus import JetStreamBus
-from agent_fabric.infrastructure.nats.wake_ups import NatsWakeUps
+from agent_fabric.infrastructure.cluster.nats.bus import JetStreamBus
+from agent_fabric.infrastructure.cluster.nats.wake_ups import NatsWakeUps
 from agent_fabric.infrastructure.persistence.runs import inbox
 from agent_fabric.interfaces.http import watch
 from agent_fabric.testing.scripted_model import Script, Slow

@@ -11,7 +11,7 @@ import redis as redis_client
 
 from agent_fabric.application.ports.limits import Rate
 from agent_fabric.infrastructure.clock import SystemClock
-from agent_fabric.infrastructure.limits.redis_limiter import WAIT_TIMEOUT_S, RedisLimiter
+from agent_fabric.infrastructure.identity.limits.redis_limiter import WAIT_TIMEOUT_S, RedisLimiter
 from agent_fabric.testing.fakes import FrozenClock
 from contract.limiter_contract import THREE_A_MINUTE, LimiterContract
 from free_ports import free_port
@@ -97,7 +97,7 @@ _ONE_SERVER = """
 import asyncio, sys
 from agent_fabric.application.ports.limits import Rate
 from agent_fabric.infrastructure.clock import SystemClock
-from agent_fabric.infrastructure.limits.redis_limiter import RedisLimiter
+from agent_fabric.infrastructure.identity.limits.redis_limiter import RedisLimiter
 
 async def main(url, amount):
     limiter = RedisLimiter(url, SystemClock(), name="test")

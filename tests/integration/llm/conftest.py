@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from agent_fabric.domain.errors import FabricError
-from agent_fabric.infrastructure.llm.weights.catalogue import find
-from agent_fabric.infrastructure.llm.weights.download import Weights
-from agent_fabric.infrastructure.llm.weights.folder import ModelFolder, models_folder
+from agent_fabric.infrastructure.models.weights.catalogue import find
+from agent_fabric.infrastructure.models.weights.download import Weights
+from agent_fabric.infrastructure.models.weights.folder import ModelFolder, models_folder
 from integration.llm.weights_mirrors import Fetched, Notices
 from services import need
 

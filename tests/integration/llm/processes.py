@@ -9,8 +9,8 @@ from typing import Any
 
 import aiohttp
 
-from agent_fabric.infrastructure.llm.servers.loopback import status_of
-from agent_fabric.infrastructure.llm.servers.server_files import Endpoint
+from agent_fabric.infrastructure.models.servers.loopback import status_of
+from agent_fabric.infrastructure.models.servers.server_files import Endpoint
 
 PATIENCE_S = 60.0
 

@@ -14,8 +14,8 @@ import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-from agent_fabric.infrastructure.llm.servers.server_files import ServerFiles
-from agent_fabric.infrastructure.llm.servers.serving import serve_until_idle
+from agent_fabric.infrastructure.models.servers.server_files import ServerFiles
+from agent_fabric.infrastructure.models.servers.serving import serve_until_idle
 
 
 class Answers(BaseHTTPRequestHandler):

@@ -21,9 +21,9 @@ from agent_fabric.domain.models.messages import LLMResponse, Message, ModelSetti
 from agent_fabric.domain.runs.context_events import ContextTruncated
 from agent_fabric.domain.runs.task import Priority, RunStatus
 from agent_fabric.domain.tools.specs import Effect, ToolSpec
-from agent_fabric.infrastructure.llm.model_http import ServerAddress
-from agent_fabric.infrastructure.llm.ollama.backend import OllamaBackend
-from agent_fabric.infrastructure.llm.openai_compatible import HttpSession
+from agent_fabric.infrastructure.models.model_http import ServerAddress
+from agent_fabric.infrastructure.models.ollama.backend import OllamaBackend
+from agent_fabric.infrastructure.models.openai_compatible import HttpSession
 from agent_fabric.infrastructure.packs.base import BaseSpecialistPack, tool_from
 from agent_fabric.infrastructure.packs.tool_defs import make_finish_tool_def, make_tool_def
 from agent_fabric.testing.fakes import OneModel

@@ -12,10 +12,10 @@ import pytest
 
 from agent_fabric.domain.models.messages import LLMResponse, Message, Role, ToolDialect
 from agent_fabric.domain.tools.specs import Effect, ToolSpec
-from agent_fabric.infrastructure.llm.ollama.backend import OllamaBackend
-from agent_fabric.infrastructure.llm.openai_compatible import HttpSession
-from agent_fabric.infrastructure.llm.servers.llama_servers import LlamaServers
-from agent_fabric.infrastructure.llm.servers.spec import ServerSpec
+from agent_fabric.infrastructure.models.ollama.backend import OllamaBackend
+from agent_fabric.infrastructure.models.openai_compatible import HttpSession
+from agent_fabric.infrastructure.models.servers.llama_servers import LlamaServers
+from agent_fabric.infrastructure.models.servers.spec import ServerSpec
 from agent_fabric.testing.ollama_standin import OllamaStandIn, StandInModel
 from agent_fabric.testing.workbench import SETTINGS
 

@@ -8,8 +8,8 @@ import pytest
 
 from agent_fabric.domain.errors import ModelAnswerUnusable, ModelError, ModelRefused, ModelUnreachable
 from agent_fabric.domain.models.found_models import select_model
-from agent_fabric.infrastructure.llm.model_http import ServerAddress
-from agent_fabric.infrastructure.llm.ollama.server import OllamaServer, native_root
+from agent_fabric.infrastructure.models.model_http import ServerAddress
+from agent_fabric.infrastructure.models.ollama.server import OllamaServer, native_root
 from agent_fabric.testing.ollama_standin import OllamaStandIn, StandInModel
 from agent_fabric.testing.scripted_answers import Answer, Hang, Raw, Reset, Status
 

@@ -16,10 +16,10 @@ import pytest
 
 from agent_fabric.domain.errors import ModelError
 from agent_fabric.domain.models.messages import Message, ModelSettings, Role
-from agent_fabric.infrastructure.llm.model_http import ServerAddress
-from agent_fabric.infrastructure.llm.ollama.backend import OllamaBackend
-from agent_fabric.infrastructure.llm.ollama.server import OllamaServer
-from agent_fabric.infrastructure.llm.ollama.starter import OllamaStarter, log_folder
+from agent_fabric.infrastructure.models.model_http import ServerAddress
+from agent_fabric.infrastructure.models.ollama.backend import OllamaBackend
+from agent_fabric.infrastructure.models.ollama.server import OllamaServer
+from agent_fabric.infrastructure.models.ollama.starter import OllamaStarter, log_folder
 from agent_fabric.testing.workbench import SETTINGS
 
 SERVE = (sys.executable, "-m", "agent_fabric.testing.ollama_standin", "--model", "qwen2.5:7b=7.6B")

@@ -8,9 +8,9 @@ import aiohttp
 import pytest
 
 from agent_fabric.domain.errors import MissingExtra, ModelError
-from agent_fabric.infrastructure.llm.servers.llama_servers import LlamaServers
-from agent_fabric.infrastructure.llm.servers.processes import EMBEDDED
-from agent_fabric.infrastructure.llm.servers.spec import ServerSpec
+from agent_fabric.infrastructure.models.servers.llama_servers import LlamaServers
+from agent_fabric.infrastructure.models.servers.processes import EMBEDDED
+from agent_fabric.infrastructure.models.servers.spec import ServerSpec
 from integration.llm.processes import PATIENCE_S, gone, said
 from integration.llm.weights_mirrors import Fetched
 
@@ -20,7 +20,7 @@ WITHOUT_LLAMA = (
     *EMBEDDED[:2],
     "-c",
     "import sys; sys.modules['xllamacpp'] = None\n"
-    "from agent_fabric.infrastructure.llm.servers.embedded_child import main; sys.exit(main())",
+    "from agent_fabric.infrastructure.models.servers.embedded_child import main; sys.exit(main())",
 )
 
 

@@ -18,9 +18,9 @@ import pytest
 
 from agent_fabric.config.schema.managed_llama import ManagedLlamaConfig
 from agent_fabric.domain.errors import ConfigError, ModelBusy, ModelError
-from agent_fabric.infrastructure.llm.servers.llama_servers import LlamaServers
-from agent_fabric.infrastructure.llm.servers.managed_llama import ManagedLlama
-from agent_fabric.infrastructure.llm.servers.server_files import Endpoint
+from agent_fabric.infrastructure.models.servers.llama_servers import LlamaServers
+from agent_fabric.infrastructure.models.servers.managed_llama import ManagedLlama
+from agent_fabric.infrastructure.models.servers.server_files import Endpoint
 from integration.llm.processes import asked, gone, lives, passed, said, until
 
 PROGRAM = (sys.executable, str(Path(__file__).with_name("stand_in_llama_server.py")))
@@ -29,7 +29,7 @@ OWNER = """
 import asyncio, sys
 from pathlib import Path
 from agent_fabric.config.schema.managed_llama import ManagedLlamaConfig
-from agent_fabric.infrastructure.llm.servers.managed_llama import ManagedLlama
+from agent_fabric.infrastructure.models.servers.managed_llama import ManagedLlama
 
 async def main():
     folder, model, *command = sys.argv[1:]

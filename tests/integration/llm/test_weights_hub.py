@@ -18,11 +18,11 @@ from pathlib import Path
 import pytest
 
 from agent_fabric.domain.errors import WeightsUnavailable
-from agent_fabric.infrastructure.llm.weights.catalogue import HubFile
-from agent_fabric.infrastructure.llm.weights.download import Weights
-from agent_fabric.infrastructure.llm.weights.folder import ModelFolder
-from agent_fabric.infrastructure.llm.weights.part_file import PartFile
-from agent_fabric.infrastructure.llm.weights.progress import Progress
+from agent_fabric.infrastructure.models.weights.catalogue import HubFile
+from agent_fabric.infrastructure.models.weights.download import Weights
+from agent_fabric.infrastructure.models.weights.folder import ModelFolder
+from agent_fabric.infrastructure.models.weights.part_file import PartFile
+from agent_fabric.infrastructure.models.weights.progress import Progress
 from integration.llm.weights_mirrors import (
     CONTENT,
     OTHER,
@@ -282,9 +282,9 @@ KILLED = """
 import asyncio, sys
 from pathlib import Path
 from integration.llm.weights_mirrors import model_with
-from agent_fabric.infrastructure.llm.weights.catalogue import HubFile
-from agent_fabric.infrastructure.llm.weights.download import Weights
-from agent_fabric.infrastructure.llm.weights.folder import ModelFolder
+from agent_fabric.infrastructure.models.weights.catalogue import HubFile
+from agent_fabric.infrastructure.models.weights.download import Weights
+from agent_fabric.infrastructure.models.weights.folder import ModelFolder
 asyncio.run(Weights(ModelFolder(Path(sys.argv[2]))).ensure(model_with(HubFile(url=sys.argv[1])), lambda _: None))
 """
 

@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 
 from agent_fabric.domain.errors import WeightsUnavailable
-from agent_fabric.infrastructure.llm.weights.catalogue import CATALOGUE, WheelParts, find
-from agent_fabric.infrastructure.llm.weights.download import Weights
-from agent_fabric.infrastructure.llm.weights.folder import ModelFolder
-from agent_fabric.infrastructure.llm.weights.gguf import read_gguf
+from agent_fabric.infrastructure.models.weights.catalogue import CATALOGUE, WheelParts, find
+from agent_fabric.infrastructure.models.weights.download import Weights
+from agent_fabric.infrastructure.models.weights.folder import ModelFolder
+from agent_fabric.infrastructure.models.weights.gguf import read_gguf
 from integration.llm.weights_mirrors import (
     CONTENT,
     OTHER,
@@ -181,8 +181,8 @@ KILLED = """
 import asyncio, sys
 from pathlib import Path
 from integration.llm.test_weights_wheels import WHEELS, model_with
-from agent_fabric.infrastructure.llm.weights.download import Weights
-from agent_fabric.infrastructure.llm.weights.folder import ModelFolder
+from agent_fabric.infrastructure.models.weights.download import Weights
+from agent_fabric.infrastructure.models.weights.folder import ModelFolder
 asyncio.run(Weights(ModelFolder(Path(sys.argv[1]))).ensure(model_with(WHEELS), lambda _: None))
 """
 

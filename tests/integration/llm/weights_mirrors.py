@@ -15,12 +15,12 @@ from typing import NamedTuple
 from aiohttp import web
 
 from agent_fabric.domain.models.messages import ToolDialect
-from agent_fabric.infrastructure.llm.weights.catalogue import CatalogueModel, HubFile, Source, WheelParts
-from agent_fabric.infrastructure.llm.weights.download import Weights
-from agent_fabric.infrastructure.llm.weights.folder import ModelFolder
-from agent_fabric.infrastructure.llm.weights.hub_mirror import HubMirror
-from agent_fabric.infrastructure.llm.weights.mirrors import Mirror
-from agent_fabric.infrastructure.llm.weights.wheel_mirror import WheelMirror
+from agent_fabric.infrastructure.models.weights.catalogue import CatalogueModel, HubFile, Source, WheelParts
+from agent_fabric.infrastructure.models.weights.download import Weights
+from agent_fabric.infrastructure.models.weights.folder import ModelFolder
+from agent_fabric.infrastructure.models.weights.hub_mirror import HubMirror
+from agent_fabric.infrastructure.models.weights.mirrors import Mirror
+from agent_fabric.infrastructure.models.weights.wheel_mirror import WheelMirror
 
 PART_BYTES = 1_000_000
 

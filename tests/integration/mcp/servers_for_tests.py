@@ -12,7 +12,7 @@ from agent_fabric.application.ports.mcp import ServerTools
 from agent_fabric.config.schema.mcp import MCPServerConfig
 from agent_fabric.domain.ids import CallId, RunId
 from agent_fabric.domain.tools.specs import ToolContext
-from agent_fabric.infrastructure.mcp.lazy_servers import LazyToolServers
+from agent_fabric.infrastructure.tools.mcp.lazy_servers import LazyToolServers
 
 HOSTILE = str(Path(__file__).with_name("hostile_server.py"))
 

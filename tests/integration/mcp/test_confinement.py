@@ -11,8 +11,8 @@ import pytest
 from agent_fabric.application.ports.mcp import ServerProcess
 from agent_fabric.config.schema.mcp import MCPServerConfig
 from agent_fabric.domain.errors import ToolServerUnavailable
-from agent_fabric.infrastructure.mcp.confinement import BubblewrapServers
-from agent_fabric.infrastructure.mcp.lazy_servers import LazyToolServers
+from agent_fabric.infrastructure.tools.mcp.confinement import BubblewrapServers
+from agent_fabric.infrastructure.tools.mcp.lazy_servers import LazyToolServers
 from integration.mcp.servers_for_tests import HOSTILE, ask, context, server, tool_servers, workspace_in
 from services import need_program
 

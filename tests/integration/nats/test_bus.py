@@ -8,7 +8,7 @@ import pytest
 from nats.aio.client import Client
 
 from agent_fabric.application.ports.bus import BusMessage
-from agent_fabric.infrastructure.nats.bus import ACK_WAIT_S, STREAM, JetStreamBus
+from agent_fabric.infrastructure.cluster.nats.bus import ACK_WAIT_S, STREAM, JetStreamBus
 from contract.durable_bus_contract import DurableBusContract, Inboxes, deliver, message
 from free_ports import free_port
 from own_services import OwnService, run_nats

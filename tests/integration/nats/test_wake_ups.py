@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from agent_fabric.application.ports.wake_ups import INBOX
-from agent_fabric.infrastructure.nats.wake_ups import NatsWakeUps
+from agent_fabric.infrastructure.cluster.nats.wake_ups import NatsWakeUps
 from contract.wake_ups_contract import PATIENCE_S, Ear, Pair, WakeUpsContract
 from free_ports import free_port
 from own_services import OwnService, run_nats

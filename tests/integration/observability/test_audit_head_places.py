@@ -12,7 +12,7 @@ import pytest
 from agent_fabric.application.audit.send_head import SendHead
 from agent_fabric.application.ports.audit import HeadPlace
 from agent_fabric.domain.audit.acts import Act, Deed
-from agent_fabric.infrastructure.audit_head_places import HeadLines, HeadWebhook, Syslog
+from agent_fabric.infrastructure.audit.audit_head_places import HeadLines, HeadWebhook, Syslog
 from agent_fabric.testing.fakes import FrozenClock
 from memory_storage import MemoryStorage
 

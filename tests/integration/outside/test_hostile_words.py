@@ -10,8 +10,8 @@ from agent_fabric.domain.approvals.outside import CannotRunOutside, Outside
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.policy.outside import outside_call
 from agent_fabric.domain.tools.specs import ToolResult
-from agent_fabric.infrastructure.outside import carried
-from agent_fabric.infrastructure.outside.commands import UsersCommands
+from agent_fabric.infrastructure.policy.outside import carried
+from agent_fabric.infrastructure.policy.outside.commands import UsersCommands
 
 pytestmark = pytest.mark.proves("DU-1")
 RUN = RunId("11111111-1111-4111-8111-111111111111")

@@ -20,7 +20,7 @@ from agent_fabric.domain.audit.acts import Act, Deed
 from agent_fabric.domain.audit.key import AuditKey
 from agent_fabric.domain.errors import LeaseLost
 from agent_fabric.domain.identity.principals import Kind, Principal
-from agent_fabric.infrastructure.audit_head_file import AuditHeadFile
+from agent_fabric.infrastructure.audit.audit_head_file import AuditHeadFile
 from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.infrastructure.persistence.audit import audit_chain
 from agent_fabric.infrastructure.persistence.audit.chain_check import ChainCheck, Entry

@@ -14,7 +14,7 @@ from agent_fabric.domain.audit.key import AuditKey
 from agent_fabric.domain.errors import RunNotFound
 from agent_fabric.domain.events import Event, GuidanceGiven
 from agent_fabric.domain.ids import RunId
-from agent_fabric.infrastructure.audit_head_file import AuditHeadFile
+from agent_fabric.infrastructure.audit.audit_head_file import AuditHeadFile
 from agent_fabric.infrastructure.clock import RandomIds, SystemClock
 from agent_fabric.infrastructure.persistence.audit.audit_chain import SqlAuditChain
 from agent_fabric.infrastructure.persistence.audit.chain_writer import ChainWriter
@@ -23,7 +23,7 @@ from agent_fabric.infrastructure.persistence.runs import retention
 from agent_fabric.infrastructure.persistence.runs.event_store import SqlRunRepository
 from agent_fabric.infrastructure.persistence.runs.retention import SqlRetentionStore
 from agent_fabric.infrastructure.persistence.store import Store
-from agent_fabric.infrastructure.runlog.layout import Layout
+from agent_fabric.infrastructure.runs.log.layout import Layout
 from agent_fabric.testing.workbench import workbench
 from contract.run_repository_contract import CREATED, RUN, completed, log, workflow_with
 from integration.persistence.five_steps import answers_of, looking_pack

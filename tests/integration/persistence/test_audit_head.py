@@ -23,7 +23,7 @@ from agent_fabric.domain.approvals.events import ApprovalDecided
 from agent_fabric.domain.audit.acts import Act, Deed
 from agent_fabric.domain.audit.key import AuditKey
 from agent_fabric.domain.events import RunCancelled
-from agent_fabric.infrastructure.audit_head_file import AuditHeadFile, audit_head_file
+from agent_fabric.infrastructure.audit.audit_head_file import AuditHeadFile, audit_head_file
 from agent_fabric.infrastructure.clock import RandomIds, SystemClock
 from agent_fabric.infrastructure.persistence.storage import open_storage
 from agent_fabric.testing.fakes import FrozenClock
@@ -240,7 +240,7 @@ import asyncio, os, sys
 from pathlib import Path
 from contract.storage_contract import settled
 from agent_fabric.domain.audit.key import AuditKey
-from agent_fabric.infrastructure.audit_head_file import AuditHeadFile
+from agent_fabric.infrastructure.audit.audit_head_file import AuditHeadFile
 from agent_fabric.infrastructure.clock import RandomIds, SystemClock
 from agent_fabric.infrastructure.persistence.storage import open_storage
 

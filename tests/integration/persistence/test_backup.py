@@ -28,7 +28,7 @@ from agent_fabric.infrastructure.persistence.observability.snapshot import check
 from agent_fabric.infrastructure.persistence.observability.store_status import read_status
 from agent_fabric.infrastructure.persistence.schema import MIGRATIONS
 from agent_fabric.infrastructure.persistence.store import Store
-from agent_fabric.infrastructure.runlog.folder_trust import is_ours
+from agent_fabric.infrastructure.runs.log.folder_trust import is_ours
 from agent_fabric.infrastructure.tree_walk import walk_tree
 from integration.persistence.opened_store import copies_of
 from integration.persistence.test_audit_chain import KEY, Folder

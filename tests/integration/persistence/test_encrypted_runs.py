@@ -25,7 +25,7 @@ from agent_fabric.domain.models.messages import LLMResponse, Message
 from agent_fabric.domain.runs.task import Budget, Profile, RunResult, RunStatus, Task
 from agent_fabric.domain.workflows.events import SignalReceived, StepFinished, StepStarted, StepStatus
 from agent_fabric.infrastructure.clock import RandomIds, SystemClock
-from agent_fabric.infrastructure.embeddings.vectors import BYTES_EACH
+from agent_fabric.infrastructure.memory.embeddings.vectors import BYTES_EACH
 from agent_fabric.infrastructure.persistence.approvals.questions import SqlApprovalRepository
 from agent_fabric.infrastructure.persistence.audit.audit_chain import SqlAuditChain
 from agent_fabric.infrastructure.persistence.audit.chain_writer import ChainWriter
@@ -36,7 +36,7 @@ from agent_fabric.infrastructure.persistence.runs.run_reader import SqlRunReader
 from agent_fabric.infrastructure.persistence.runs.run_vectors import SqlRunVectors
 from agent_fabric.infrastructure.persistence.secrets.run_encryption import reseal_runs
 from agent_fabric.infrastructure.persistence.store import Store
-from agent_fabric.infrastructure.runlog.jsonl_log import JsonlRunLog
+from agent_fabric.infrastructure.runs.log.jsonl_log import JsonlRunLog
 from agent_fabric.infrastructure.secrets.keyring import open_keyring
 from agent_fabric.testing.fakes import FrozenClock, PermissivePolicy
 from agent_fabric.testing.workbench import Workbench, workbench

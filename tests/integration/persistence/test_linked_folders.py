@@ -19,8 +19,8 @@ from agent_fabric.domain.errors import FabricError, FolderLinked
 from agent_fabric.domain.events import Event, RunCreated
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import Budget, Profile
-from agent_fabric.infrastructure.changes.watched_runs import WatchedRuns
 from agent_fabric.infrastructure.clock import RandomIds
+from agent_fabric.infrastructure.runs.changes.watched_runs import WatchedRuns
 from contract.run_repository_contract import completed, log
 
 MARKER = "MARKER-behind-the-link"

@@ -9,9 +9,9 @@ import pytest
 from agent_fabric.application.ports.cluster import Introduction
 from agent_fabric.domain.audit.key import AuditKey
 from agent_fabric.domain.ids import RunId
-from agent_fabric.infrastructure.audit_head_file import AuditHeadFile
+from agent_fabric.infrastructure.audit.audit_head_file import AuditHeadFile
 from agent_fabric.infrastructure.clock import SystemClock
-from agent_fabric.infrastructure.embeddings.vectors import packed
+from agent_fabric.infrastructure.memory.embeddings.vectors import packed
 from contract.run_repository_contract import CREATED, RUN, completed, log
 from integration.persistence.postgres_storage import open_tables
 from postgres_cluster import Cluster

@@ -13,7 +13,7 @@ from agent_fabric.domain.automation.schedule import Overlap, Rule, Schedule
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import Budget, Profile, Task
 from agent_fabric.infrastructure.automation.cronsim_walls import read_cron
-from agent_fabric.infrastructure.bus.in_process import InProcessBus
+from agent_fabric.infrastructure.cluster.bus.in_process import InProcessBus
 from agent_fabric.infrastructure.observability.operations_log import operations_log
 from agent_fabric.testing.fakes import FrozenClock
 from contract.run_repository_contract import log, run_created

@@ -29,10 +29,10 @@ from agent_fabric.domain.runs.state import RunState
 from agent_fabric.domain.runs.task import Parent, Quoted, Task
 from agent_fabric.domain.tools.specs import ToolSpec
 from agent_fabric.domain.workflows.events import SignalReceived
-from agent_fabric.infrastructure.mcp.tool_conversion import ListedTool, tool_spec
 from agent_fabric.infrastructure.packs.actions import action
-from agent_fabric.infrastructure.tools.browser import BROWSER_CLICK, BROWSER_TYPE
+from agent_fabric.infrastructure.tools.browser_tools import BROWSER_CLICK, BROWSER_TYPE
 from agent_fabric.infrastructure.tools.http import HTTP_REQUEST
+from agent_fabric.infrastructure.tools.mcp.tool_conversion import ListedTool, tool_spec
 from agent_fabric.infrastructure.tools.send_message import SEND_MESSAGE
 from agent_fabric.infrastructure.tools.shell import SHELL
 from agent_fabric.infrastructure.tools.web import FETCH_URL, WEB_SEARCH

@@ -6,7 +6,7 @@ import pytest
 import redis as redis_client
 
 from agent_fabric.domain.ids import RunId
-from agent_fabric.infrastructure.redis.responses import KEPT_S, RedisResponses
+from agent_fabric.infrastructure.cluster.redis.responses import KEPT_S, RedisResponses
 from own_services import OwnService, run_redis
 
 

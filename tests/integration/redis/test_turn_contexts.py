@@ -12,8 +12,8 @@ from agent_fabric.domain.chat.turn_context import TurnContext
 from agent_fabric.domain.ids import CallId, RunId, SessionId, SpecialistId
 from agent_fabric.domain.models.messages import Message, Role, ToolCallRequest
 from agent_fabric.domain.runs.task import Quoted
+from agent_fabric.infrastructure.cluster.redis.turn_contexts import KEPT_S, RETRY_S, RedisTurnContexts
 from agent_fabric.infrastructure.persistence.secrets.run_encryption import RunCipher
-from agent_fabric.infrastructure.redis.turn_contexts import KEPT_S, RETRY_S, RedisTurnContexts
 from own_services import OwnService, run_redis
 
 pytestmark = pytest.mark.proves("A33-131", "SC-8")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_fabric.infrastructure.run_processes import MARK, mark_process
+from agent_fabric.infrastructure.runs.run_processes import MARK, mark_process
 from agent_fabric.infrastructure.sandbox import effect_guard_process
 from agent_fabric.infrastructure.sandbox.bubblewrap_build import BOX_OF
 from agent_fabric.infrastructure.sandbox.effect_guard import EffectGuard

@@ -11,7 +11,7 @@ from aiohttp import web
 
 from agent_fabric.application.ports.web import Page
 from agent_fabric.config.schema.web import WebConfig
-from agent_fabric.infrastructure.egress.addresses import AddressGuard, system_lookup
+from agent_fabric.infrastructure.sandbox.egress.addresses import AddressGuard, system_lookup
 from agent_fabric.infrastructure.web.fetch import HttpPageFetcher
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]

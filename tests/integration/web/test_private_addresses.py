@@ -14,7 +14,7 @@ from aiohttp import web
 
 from agent_fabric.application.ports.web import WebError
 from agent_fabric.config.schema.web import WebConfig
-from agent_fabric.infrastructure.egress.addresses import AddressGuard
+from agent_fabric.infrastructure.sandbox.egress.addresses import AddressGuard
 from agent_fabric.infrastructure.web.fetch import HttpPageFetcher
 from integration.web.site import OTTERS, Site, reader, site
 from services import need

@@ -20,7 +20,7 @@ from agent_fabric.domain.ids import CallId, RunId
 from agent_fabric.domain.policy.allowlists import Allowlists
 from agent_fabric.domain.tools.json_schema import problems_with
 from agent_fabric.domain.tools.specs import ToolContext
-from agent_fabric.infrastructure.egress.addresses import AddressGuard, system_lookup
+from agent_fabric.infrastructure.sandbox.egress.addresses import AddressGuard, system_lookup
 from agent_fabric.infrastructure.tools.http import HTTP_REQUEST, LONGEST_S, MakeRequest, NetworkDisabled
 from agent_fabric.infrastructure.web.requests import HttpRequests
 from integration.web.site import Site, answering, raw, site

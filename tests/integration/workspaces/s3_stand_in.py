@@ -14,7 +14,7 @@ from xml.sax.saxutils import escape
 
 from aiohttp import web
 
-from agent_fabric.infrastructure.web.s3_objects import S3Credentials
+from agent_fabric.infrastructure.runs.workspaces.s3_objects import S3Credentials
 
 _PAGE = 2
 _SKEW = timedelta(minutes=15)

@@ -6,7 +6,7 @@ from agent_fabric.config.formats.yaml_text import parse_yaml
 from agent_fabric.config.loader import read_config
 from agent_fabric.config.problems import ConfigProblem
 from agent_fabric.config.schema.fabric import FabricConfig
-from agent_fabric.infrastructure.egress.policy import browser_policy, shell_policy
+from agent_fabric.infrastructure.sandbox.egress.policy import browser_policy, shell_policy
 
 
 def load(text: str) -> FabricConfig:

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from agent_fabric.config.folders import base_folder
-from agent_fabric.infrastructure.llm.cards import cards_file
-from agent_fabric.infrastructure.llm.ollama.starter import log_folder
-from agent_fabric.infrastructure.llm.servers.folder import servers_folder
+from agent_fabric.infrastructure.models.cards import cards_file
+from agent_fabric.infrastructure.models.ollama.starter import log_folder
+from agent_fabric.infrastructure.models.servers.folder import servers_folder
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from agent_fabric.application.ports.clock import Clock, IdSource
 from agent_fabric.application.ports.runs import Workspaces
 from agent_fabric.infrastructure.clock import RandomIds, SystemClock
-from agent_fabric.infrastructure.runlog.layout import Layout
+from agent_fabric.infrastructure.runs.log.layout import Layout
 from agent_fabric.testing.fakes import CountingIds, FrozenClock, MemoryWorkspaces
 from contract.surroundings_contract import ClockContract, IdSourceContract, WorkspacesContract
 

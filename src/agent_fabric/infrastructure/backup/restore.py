@@ -21,7 +21,7 @@ from agent_fabric.infrastructure.backup.contents import DATABASE
 from agent_fabric.infrastructure.backup.make import Tell
 from agent_fabric.infrastructure.backup.manifest import Manifest
 from agent_fabric.infrastructure.backup.staging import remove_leftovers, staged, working_name
-from agent_fabric.infrastructure.runlog.folder_trust import mark
+from agent_fabric.infrastructure.runs.log.folder_trust import mark
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 SPARE_BYTES = 16 * 1024 * 1024

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.infrastructure.private_files import NotPrivate, read_private, write_private
-from agent_fabric.infrastructure.runlog.layout import Layout
+from agent_fabric.infrastructure.runs.log.layout import Layout
 
 LOCAL_PREFIX = "local_"
 _BYTES = 32

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from agent_fabric.domain.fleet.protocol import MAX_INLINE_BYTES
-from agent_fabric.infrastructure.process_environments import environment_of, lowest_pid_of
+from agent_fabric.infrastructure.sandbox.process_environments import environment_of, lowest_pid_of
 
 MARK: Final = "FABRIC_NODE_EXECUTION"
 """Variable of every process that a node has started: by it the whole tree is found, whatever its parents did."""

@@ -13,14 +13,14 @@ from agent_fabric.domain.errors import MissingExtra, RecruitError
 from agent_fabric.domain.ids import RunId, SpecialistId
 from agent_fabric.domain.policy.allowlists import Allowlists
 from agent_fabric.domain.tools.specs import ToolContext, ToolResult, ToolSpec
-from agent_fabric.infrastructure.egress.limits import EgressLimits, EgressRefusal
-from agent_fabric.infrastructure.egress.policy import browser_policy
-from agent_fabric.infrastructure.egress.proxy import EgressProxy
 from agent_fabric.infrastructure.packs.wrapped_pack import WrappedPack
-from agent_fabric.infrastructure.tools.browser import BROWSER_TOOLS, PageRecord, browser_tools
+from agent_fabric.infrastructure.sandbox.egress.limits import EgressLimits, EgressRefusal
+from agent_fabric.infrastructure.sandbox.egress.policy import browser_policy
+from agent_fabric.infrastructure.sandbox.egress.proxy import EgressProxy
+from agent_fabric.infrastructure.tools.browser_tools import BROWSER_TOOLS, PageRecord, browser_tools
 
 if TYPE_CHECKING:
-    from agent_fabric.infrastructure.browser.session import ChromiumBrowser
+    from agent_fabric.infrastructure.tools.browser.session import ChromiumBrowser
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +108,7 @@ class LazyBrowser:
 
     def _ready(self) -> "ChromiumBrowser":
         if self._browser is None:
-            from agent_fabric.infrastructure.browser.session import (  # noqa: PLC0415 - an optional part, slow to import
+            from agent_fabric.infrastructure.tools.browser.session import (  # noqa: PLC0415 - an optional part, slow to import
                 ChromiumBrowser,
             )
 

@@ -29,7 +29,7 @@ from agent_fabric.infrastructure.packs.prompts.research import (
 )
 from agent_fabric.infrastructure.packs.tool_defs import make_finish_tool_def
 from agent_fabric.infrastructure.packs.tool_objects import ToolFunction
-from agent_fabric.infrastructure.tools.browser import PageRecord
+from agent_fabric.infrastructure.tools.browser_tools import PageRecord
 from agent_fabric.infrastructure.tools.cross_run_search import CROSS_RUN_SEARCH, CrossRunSearch
 from agent_fabric.infrastructure.tools.files import LIST_FILES, READ_FILE, WRITE_FILE, ListFiles, ReadFile, WriteFile
 from agent_fabric.infrastructure.tools.memory_search import MEMORY_SEARCH, MemorySearch

@@ -14,12 +14,12 @@ from agent_fabric.domain.fleet.read_back import may_have_happened, surely_reads
 from agent_fabric.domain.fleet.served_tools import MCP_PROXY, ServedTool, proxied_arguments, served_name
 from agent_fabric.domain.policy.labels import MACHINES
 from agent_fabric.domain.tools.specs import Effect, ToolContext, ToolResult, ToolSpec, Trust, object_schema
-from agent_fabric.infrastructure.mcp.results import answer_from
-from agent_fabric.infrastructure.mcp.tool_conversion import MAX_DESCRIPTION_CHARS, clean_schema, clean_text
 from agent_fabric.infrastructure.packs.base import BaseSpecialistPack
 from agent_fabric.infrastructure.packs.prompts.sysadmin import SYSTEM_PROMPT_SYSADMIN
 from agent_fabric.infrastructure.packs.tool_defs import make_finish_tool_def
 from agent_fabric.infrastructure.packs.tool_objects import ToolFunction
+from agent_fabric.infrastructure.tools.mcp.results import answer_from
+from agent_fabric.infrastructure.tools.mcp.tool_conversion import MAX_DESCRIPTION_CHARS, clean_schema, clean_text
 
 MAX_OFFERED: Final = 48
 """Of tools of servers; a model chooses badly among more. The others answer if they are called."""

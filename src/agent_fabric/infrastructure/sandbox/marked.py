@@ -6,8 +6,8 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from agent_fabric.infrastructure.process_environments import environment_of
 from agent_fabric.infrastructure.sandbox.draining import SETTLE_S
+from agent_fabric.infrastructure.sandbox.process_environments import environment_of
 
 RUN = "FABRIC_RUN_ID"
 """The variable that every process of a run has."""

@@ -10,7 +10,7 @@ from agent_fabric.config.schema.secrets import VaultConfig
 from agent_fabric.domain.errors import ConfigError, FabricError, StoreUnavailable
 
 if TYPE_CHECKING:
-    from agent_fabric.infrastructure.web.vault_http import VaultAnswer
+    from agent_fabric.infrastructure.secrets.vault_http import VaultAnswer
 
 
 class VaultSecrets:
@@ -61,7 +61,7 @@ class VaultSecrets:
             return fields
 
     async def _asked(self, path: str) -> Mapping[str, Any]:
-        from agent_fabric.infrastructure.web.vault_http import read_secret  # noqa: PLC0415 - aiohttp takes its time
+        from agent_fabric.infrastructure.secrets.vault_http import read_secret  # noqa: PLC0415 - aiohttp takes its time
 
         answer = await read_secret(self._config, path, await self._token(self._config.token))
         return _fields_of(answer, path, self._config)

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from agent_fabric.config.schema.web import WebConfig
 
 if TYPE_CHECKING:
-    from agent_fabric.infrastructure.web.ddgs_search import DdgsSearch
+    from agent_fabric.infrastructure.tools.ddgs_search import DdgsSearch
+    from agent_fabric.infrastructure.tools.searxng import SearxngSearch
     from agent_fabric.infrastructure.web.fetch import HttpPageFetcher
     from agent_fabric.infrastructure.web.requests import HttpRequests
-    from agent_fabric.infrastructure.web.searxng import SearxngSearch
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +32,10 @@ class WebAccess:
 
 def build_web(config: WebConfig) -> WebAccess:
     """Return web access with the search that the configuration chooses."""
-    from agent_fabric.infrastructure.web.ddgs_search import DdgsSearch  # noqa: PLC0415 - see the module's docstring
+    from agent_fabric.infrastructure.tools.ddgs_search import DdgsSearch  # noqa: PLC0415 - see the module's docstring
+    from agent_fabric.infrastructure.tools.searxng import SearxngSearch  # noqa: PLC0415 - the same
     from agent_fabric.infrastructure.web.fetch import HttpPageFetcher  # noqa: PLC0415 - the same
     from agent_fabric.infrastructure.web.requests import HttpRequests  # noqa: PLC0415 - the same
-    from agent_fabric.infrastructure.web.searxng import SearxngSearch  # noqa: PLC0415 - the same
 
     search: SearxngSearch | DdgsSearch
     if config.search_url is None or config.search_provider == "ddgs":

@@ -16,7 +16,7 @@ from yarl import URL
 
 from agent_fabric.application.ports.web import WebError
 from agent_fabric.domain.policy.allowlists import Allowlists, refuse_domain
-from agent_fabric.infrastructure.egress.addresses import AddressGuard, spelled_address
+from agent_fabric.infrastructure.sandbox.egress.addresses import AddressGuard, spelled_address
 from agent_fabric.infrastructure.web.url_syntax import problem_with
 
 CONNECT_TIMEOUT_S: Final = 10.0

@@ -11,9 +11,9 @@ from agent_fabric.config.dotenv import NAME, read_dotenv
 from agent_fabric.config.files import project_file, read_settings
 from agent_fabric.config.show import show_config, show_origins
 from agent_fabric.domain.errors import ConfigError
-from agent_fabric.infrastructure.audit_key_file import audit_key
-from agent_fabric.infrastructure.runlog.folder_trust import mark
-from agent_fabric.infrastructure.runlog.layout import Layout
+from agent_fabric.infrastructure.audit.audit_key_file import audit_key
+from agent_fabric.infrastructure.runs.log.folder_trust import mark
+from agent_fabric.infrastructure.runs.log.layout import Layout
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED
 from agent_fabric.interfaces.cli.options import AsJson, Workspace, configuration, fabric_root, require_a_person

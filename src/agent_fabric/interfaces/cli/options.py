@@ -11,9 +11,9 @@ from agent_fabric.bootstrap.store_place import has_store
 from agent_fabric.config.constants import POOL_PATTERN
 from agent_fabric.domain.errors import ApprovalRefused, ConfigError, RunNotFound
 from agent_fabric.domain.identity.ownership import Visibility
-from agent_fabric.infrastructure.audit_key_file import audit_key
-from agent_fabric.infrastructure.runlog.folder_trust import require_made_locally, require_ours
-from agent_fabric.infrastructure.runlog.layout import find_root
+from agent_fabric.infrastructure.audit.audit_key_file import audit_key
+from agent_fabric.infrastructure.runs.log.folder_trust import require_made_locally, require_ours
+from agent_fabric.infrastructure.runs.log.layout import find_root
 from agent_fabric.interfaces.cli.output import print_warning
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def require_a_person() -> None:
     Raises:
         ApprovalRefused: it does.
     """
-    from agent_fabric.infrastructure.run_processes import acting_run  # noqa: PLC0415 - most commands need it not
+    from agent_fabric.infrastructure.runs.run_processes import acting_run  # noqa: PLC0415 - most commands need it not
 
     if acting_run():
         raise ApprovalRefused(

@@ -148,7 +148,7 @@ async def _at(opened: AbstractAsyncContextManager[RunAccess], work: Work[T]) -> 
 def with_client(url: str, work: "Callable[[FabricClient], Coroutine[Any, Any, T]]", *, token: str | None = None) -> T:
     """Ask a server for something that is not about runs; by default as who we are there."""
     from agent_fabric.client import FabricClient  # noqa: PLC0415 - aiohttp takes its time
-    from agent_fabric.infrastructure.run_processes import acting_run  # noqa: PLC0415 - as above
+    from agent_fabric.infrastructure.runs.run_processes import acting_run  # noqa: PLC0415 - as above
 
     async def go() -> T:
         async with FabricClient(url, token=token, run=acting_run()) as client:

@@ -18,8 +18,8 @@ from agent_fabric.domain.identity.ownership import LOCAL_OWNER
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.consequences import consequences
 from agent_fabric.domain.runs.task import RunResult, RunStatus
-from agent_fabric.infrastructure.audit_key_file import audit_key
-from agent_fabric.infrastructure.runlog.folder_trust import require_made_locally
+from agent_fabric.infrastructure.audit.audit_key_file import audit_key
+from agent_fabric.infrastructure.runs.log.folder_trust import require_made_locally
 from agent_fabric.interfaces.cli.options import configuration, existing_root
 from agent_fabric.interfaces.cli.place import Answered
 

@@ -20,7 +20,7 @@ from agent_fabric.domain.ids import LaneId, RunId
 from agent_fabric.domain.runs.event_versions import version_of
 from agent_fabric.domain.runs.task import Profile, RunResult
 from agent_fabric.infrastructure.json_codec import dump_json
-from agent_fabric.infrastructure.runlog.lines import encoded_line, line_of
+from agent_fabric.infrastructure.runs.log.lines import encoded_line, line_of
 from agent_fabric.interfaces.http.partial_answers import PartialAnswers
 from agent_fabric.interfaces.http.remote_deltas import RemoteDeltas
 

@@ -4,7 +4,7 @@ import json
 import os
 from dataclasses import replace
 
-from agent_fabric.infrastructure.llm.weights import catalogue
+from agent_fabric.infrastructure.models.weights import catalogue
 
 WEIGHTS = json.loads(os.environ["STAND_IN_WEIGHTS"])
 

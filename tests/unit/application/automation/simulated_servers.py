@@ -16,7 +16,7 @@ from agent_fabric.domain.identity.principals import Kind, Principal, Scope, wide
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import Budget, Profile, RunStatus, Task
 from agent_fabric.infrastructure.automation.cronsim_walls import read_cron
-from agent_fabric.infrastructure.bus.in_process import InProcessBus
+from agent_fabric.infrastructure.cluster.bus.in_process import InProcessBus
 from agent_fabric.testing.fakes import FrozenClock, MemoryRuns
 from contract.run_repository_contract import log, run_created
 from memory_automation import MemoryAutomation

@@ -14,7 +14,7 @@ from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.events import Event, RunCompleted, RunFailed, SecurityViolated
 from agent_fabric.domain.ids import CallId, RunId
 from agent_fabric.domain.observability.alerts import BUILT_IN, AlertRule, Stage, condition_of
-from agent_fabric.infrastructure.bus.in_process import InProcessBus
+from agent_fabric.infrastructure.cluster.bus.in_process import InProcessBus
 from agent_fabric.testing.fakes import FrozenClock
 from unit.infrastructure.observability.test_lifecycle_log import Recorded
 

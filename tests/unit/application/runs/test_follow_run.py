@@ -12,7 +12,7 @@ from agent_fabric.application.runs.follow_run import FollowRun
 from agent_fabric.domain.errors import RunNotFound, StoreUnavailable
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunStatus
-from agent_fabric.infrastructure.wake_ups.in_process import InProcessWakeUps
+from agent_fabric.infrastructure.cluster.wake_ups.in_process import InProcessWakeUps
 from agent_fabric.testing.fakes import FrozenClock
 from contract.run_repository_contract import CREATED, completed, log
 

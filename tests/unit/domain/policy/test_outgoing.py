@@ -18,7 +18,7 @@ from agent_fabric.domain.policy.profiles import Profile
 from agent_fabric.domain.policy.rules import Rule
 from agent_fabric.domain.policy.verdicts import Ruling, Verdict
 from agent_fabric.domain.tools.specs import Effect, ToolSpec, Trust
-from agent_fabric.infrastructure.tools.browser import BROWSER_OPEN
+from agent_fabric.infrastructure.tools.browser_tools import BROWSER_OPEN
 from agent_fabric.infrastructure.tools.http import HTTP_REQUEST
 from agent_fabric.infrastructure.tools.shell import SHELL
 from agent_fabric.infrastructure.tools.web import FETCH_URL, WEB_SEARCH

@@ -23,9 +23,9 @@ from agent_fabric.infrastructure.packs.registry import PackParts, PackRegistry
 from agent_fabric.infrastructure.packs.tool_defs import make_tool_def
 from agent_fabric.infrastructure.persistence.runs.run_leases import FileLocks
 from agent_fabric.infrastructure.persistence.runs.run_locks import RunLocks
-from agent_fabric.infrastructure.runlog.snapshots import SnapshotFolder
+from agent_fabric.infrastructure.runs.log.snapshots import SnapshotFolder
 from agent_fabric.infrastructure.sandbox.unconfined import UnconfinedSandbox
-from agent_fabric.infrastructure.tools.browser import BROWSER_TOOLS
+from agent_fabric.infrastructure.tools.browser_tools import BROWSER_TOOLS
 from agent_fabric.testing.fakes import FrozenClock
 from agent_fabric.testing.research import DictionaryWeb, ListCatalogue
 

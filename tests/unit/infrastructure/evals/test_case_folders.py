@@ -10,7 +10,7 @@ from agent_fabric.application.ports.evals import WorkspaceUncheckable
 from agent_fabric.domain.evals.definition import CaseFile
 from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.evals.case_folders import RunCaseFolders
-from agent_fabric.infrastructure.runlog.layout import Layout
+from agent_fabric.infrastructure.runs.log.layout import Layout
 
 RUN = RunId("aaaaaaaa-0000-5000-8000-000000000000")
 TEST = {"tests/hidden.py": CaseFile(data=b"hidden")}

@@ -17,7 +17,7 @@ from agent_fabric.infrastructure.packs.registry import ContainerFor, PackParts, 
 from agent_fabric.infrastructure.packs.tool_defs import make_finish_tool_def
 from agent_fabric.infrastructure.persistence.runs.run_leases import FileLocks
 from agent_fabric.infrastructure.persistence.runs.run_locks import RunLocks
-from agent_fabric.infrastructure.runlog.snapshots import SnapshotFolder
+from agent_fabric.infrastructure.runs.log.snapshots import SnapshotFolder
 from agent_fabric.infrastructure.sandbox.unconfined import UnconfinedSandbox
 from agent_fabric.testing.fakes import FrozenClock
 from agent_fabric.testing.research import DictionaryWeb, ListCatalogue

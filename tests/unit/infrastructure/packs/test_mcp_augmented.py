@@ -153,7 +153,7 @@ sys.modules["mcp"] = None
 from pathlib import Path
 from agent_fabric.config.schema.mcp import MCPServerConfig
 from agent_fabric.domain.errors import PackBroken
-from agent_fabric.infrastructure.mcp.lazy_servers import LazyToolServers
+from agent_fabric.infrastructure.tools.mcp.lazy_servers import LazyToolServers
 servers = LazyToolServers(folder=Path({str(tmp_path)!r}), environ={{}})
 config = MCPServerConfig(name="docs", command=("docs",))
 try:

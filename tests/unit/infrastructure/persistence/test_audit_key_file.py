@@ -6,7 +6,7 @@ import pytest
 
 from agent_fabric.domain.audit.key import UNKEYED
 from agent_fabric.domain.errors import ConfigError
-from agent_fabric.infrastructure.audit_key_file import audit_key
+from agent_fabric.infrastructure.audit.audit_key_file import audit_key
 
 
 def key_file(home: Path) -> Path:

@@ -16,9 +16,9 @@ from agent_fabric.domain.tools.json_schema import problems_with
 from agent_fabric.domain.tools.specs import Effect, ToolContext, Trust
 from agent_fabric.infrastructure.packs.browser_pack import BrowserParts
 from agent_fabric.infrastructure.packs.engineering import build_engineering_pack
-from agent_fabric.infrastructure.runlog.snapshots import SnapshotFolder
+from agent_fabric.infrastructure.runs.log.snapshots import SnapshotFolder
 from agent_fabric.infrastructure.sandbox.unconfined import UnconfinedSandbox
-from agent_fabric.infrastructure.tools.browser import BROWSER_TOOLS, VIEW_CHARS, PageRecord, browser_tools
+from agent_fabric.infrastructure.tools.browser_tools import BROWSER_TOOLS, VIEW_CHARS, PageRecord, browser_tools
 from agent_fabric.infrastructure.tools.tables import WorkspaceTable
 from agent_fabric.testing.fakes import FrozenClock
 

@@ -16,7 +16,7 @@ from agent_fabric.domain.ids import CallId, RunId
 from agent_fabric.domain.policy.allowlists import Allowlists
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.domain.tools.specs import Effect, ToolContext
-from agent_fabric.infrastructure.runlog.snapshots import SnapshotFolder
+from agent_fabric.infrastructure.runs.log.snapshots import SnapshotFolder
 from agent_fabric.infrastructure.sandbox.unconfined import UnconfinedSandbox
 from agent_fabric.infrastructure.tools.cross_run_search import CROSS_RUN_SEARCH, CrossRunSearch
 from agent_fabric.infrastructure.tools.files import WriteFile

@@ -7,9 +7,9 @@ import sys
 import pytest
 
 from agent_fabric.config.schema.web import WebConfig
+from agent_fabric.infrastructure.tools.ddgs_search import DdgsSearch
+from agent_fabric.infrastructure.tools.searxng import SearxngSearch
 from agent_fabric.infrastructure.web.access import build_web
-from agent_fabric.infrastructure.web.ddgs_search import DdgsSearch
-from agent_fabric.infrastructure.web.searxng import SearxngSearch
 
 SERVER = "http://localhost:8888"
 

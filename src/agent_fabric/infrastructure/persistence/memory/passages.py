@@ -15,7 +15,7 @@ from agent_fabric.domain.memory.documents import Document, DocumentState
 from agent_fabric.domain.memory.passages import Passage, plan_replacement
 from agent_fabric.domain.memory.ranking import Candidate
 from agent_fabric.domain.memory.terms import terms_in
-from agent_fabric.infrastructure.embeddings.int8 import quantized
+from agent_fabric.infrastructure.memory.embeddings.int8 import quantized
 from agent_fabric.infrastructure.persistence.memory.documents import put_document, remove_passages
 from agent_fabric.infrastructure.persistence.memory.passage_candidates import PassageCandidates
 from agent_fabric.infrastructure.persistence.memory.passage_rows import COLUMNS, passage_from, passage_values

@@ -11,9 +11,9 @@ import typer
 from agent_fabric.bootstrap.identity import Identity
 from agent_fabric.bootstrap.records import open_records, owner_here
 from agent_fabric.domain.audit.acts import Act, Deed
-from agent_fabric.infrastructure.audit_key_file import audit_key
+from agent_fabric.infrastructure.audit.audit_key_file import audit_key
 from agent_fabric.infrastructure.identity.local_token import read_local_token, rotate_local_token, token_file
-from agent_fabric.infrastructure.runlog.folder_trust import require_ours
+from agent_fabric.infrastructure.runs.log.folder_trust import require_ours
 from agent_fabric.interfaces.cli.durations import seconds_in
 from agent_fabric.interfaces.cli.identity.identity_options import Scopes, at_identity, read_scopes
 from agent_fabric.interfaces.cli.invocation import new_app

@@ -16,9 +16,9 @@ from agent_fabric.bootstrap.secrets import open_secrets
 from agent_fabric.config.loader import load_config
 from agent_fabric.config.schema.models import ModelConfig
 from agent_fabric.domain.errors import ConfigError, Interrupted, WeightsUnavailable
-from agent_fabric.infrastructure.config_edit import file_to_change, save_model
-from agent_fabric.infrastructure.llm.named import AUTO, choice_of
-from agent_fabric.infrastructure.llm.weights.catalogue import find
+from agent_fabric.infrastructure.models.config_edit import file_to_change, save_model
+from agent_fabric.infrastructure.models.named import AUTO, choice_of
+from agent_fabric.infrastructure.models.weights.catalogue import find
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED, INTERRUPTED
 from agent_fabric.interfaces.cli.models.model_texts import listed, probed_text

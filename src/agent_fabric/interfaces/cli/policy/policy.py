@@ -16,11 +16,11 @@ from agent_fabric.domain.plural import counted
 from agent_fabric.domain.policy.engine import RulePolicy
 from agent_fabric.domain.policy.profiles import Profile
 from agent_fabric.domain.policy.verdicts import Verdict
-from agent_fabric.infrastructure.changes.exposed_files import ExposedFiles
-from agent_fabric.infrastructure.changes.project_folder import project_folder
 from agent_fabric.infrastructure.policy.load import policy_from
 from agent_fabric.infrastructure.policy.rule_files import rules_from, text_of
-from agent_fabric.infrastructure.runlog.layout import Layout
+from agent_fabric.infrastructure.runs.changes.exposed_files import ExposedFiles
+from agent_fabric.infrastructure.runs.changes.project_folder import project_folder
+from agent_fabric.infrastructure.runs.log.layout import Layout
 from agent_fabric.interfaces.cli.durations import seconds_in
 from agent_fabric.interfaces.cli.identity.identity_options import read_scopes
 from agent_fabric.interfaces.cli.invocation import new_app

@@ -16,7 +16,7 @@ from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.runs.task import Priority, RunResult, Task
 from agent_fabric.domain.runs.task import TaskForceMode as Mode
-from agent_fabric.infrastructure.changes.project_folder import project_folder
+from agent_fabric.infrastructure.runs.changes.project_folder import project_folder
 from agent_fabric.infrastructure.sandbox.levels import choose_level
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.options import (

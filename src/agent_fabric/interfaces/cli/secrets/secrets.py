@@ -19,8 +19,8 @@ from agent_fabric.bootstrap.records import open_records, owner_here
 from agent_fabric.bootstrap.secrets import Rotation, Secrets, drop_old_keys, open_secrets, rotate
 from agent_fabric.config.schema.secrets import SecretsConfig
 from agent_fabric.domain.errors import ConfigError, SecretNotFound
-from agent_fabric.infrastructure.audit_key_file import audit_key
-from agent_fabric.infrastructure.runlog.folder_trust import require_made_locally
+from agent_fabric.infrastructure.audit.audit_key_file import audit_key
+from agent_fabric.infrastructure.runs.log.folder_trust import require_made_locally
 from agent_fabric.infrastructure.secrets.encrypted_file import MAX_BYTES, require_usable
 from agent_fabric.infrastructure.secrets.keyring import Keyring
 from agent_fabric.interfaces.cli.invocation import new_app

@@ -7,8 +7,8 @@ from pathlib import Path
 from agent_fabric.bootstrap.running_server import running_server
 from agent_fabric.config.problems import ConfigProblem
 from agent_fabric.domain.errors import ConfigError
-from agent_fabric.infrastructure.audit_key_file import audit_key
-from agent_fabric.infrastructure.runlog.folder_trust import require_ours
+from agent_fabric.infrastructure.audit.audit_key_file import audit_key
+from agent_fabric.infrastructure.runs.log.folder_trust import require_ours
 from agent_fabric.interfaces.cli.options import fabric_root
 
 

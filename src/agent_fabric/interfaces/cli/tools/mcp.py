@@ -15,8 +15,8 @@ from agent_fabric.config.loader import Loaded
 from agent_fabric.config.show import show_server
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.plural import counted
-from agent_fabric.infrastructure.mcp.lazy_servers import LazyToolServers
-from agent_fabric.infrastructure.mcp.pins import PinState
+from agent_fabric.infrastructure.tools.mcp.lazy_servers import LazyToolServers
+from agent_fabric.infrastructure.tools.mcp.pins import PinState
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
 from agent_fabric.interfaces.cli.options import AsJson, Workspace, configuration, fabric_root, require_a_person

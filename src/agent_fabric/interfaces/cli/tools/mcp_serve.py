@@ -8,7 +8,7 @@ import typer
 
 from agent_fabric.config.loader import Loaded
 from agent_fabric.domain.errors import MissingExtra
-from agent_fabric.infrastructure.run_processes import acting_run
+from agent_fabric.infrastructure.runs.run_processes import acting_run
 from agent_fabric.interfaces.cli.main import COMPLETED
 from agent_fabric.interfaces.cli.options import Workspace, configuration, fabric_root
 from agent_fabric.interfaces.cli.place import Server, refuse_if, server_of

@@ -13,7 +13,7 @@ from agent_fabric.bootstrap.run_files import fetch_files
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.identity.principals import Scope as Right
 from agent_fabric.infrastructure.json_codec import dump_json
-from agent_fabric.infrastructure.runlog.run_files import OpenFile
+from agent_fabric.infrastructure.runs.log.run_files import OpenFile
 from agent_fabric.interfaces.http.connection import roomy
 from agent_fabric.interfaces.http.locks import needs, who_asks
 from agent_fabric.interfaces.http.openapi import operation, problems

@@ -6,7 +6,7 @@ from starlette.responses import Response
 
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.identity.principals import Scope
-from agent_fabric.infrastructure.llm.managed import ManagedBackend
+from agent_fabric.infrastructure.models.managed import ManagedBackend
 from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.bodies import refused
 from agent_fabric.interfaces.http.errors import refusal

@@ -9,7 +9,7 @@ import pytest
 
 from agent_fabric.config.loader import load_config
 from agent_fabric.domain.errors import MissingExtra
-from agent_fabric.infrastructure.embeddings.sentence_encoder import SentenceEncoder
+from agent_fabric.infrastructure.memory.embeddings.sentence_encoder import SentenceEncoder
 from agent_fabric.interfaces.cli.invocation import invoke
 
 HANDBOOK = "# Handbook\n\n## Pool\n\nThe pool opens at nine.\n\n## Journeys\n\nExpenses are refunded within a month.\n"

@@ -1,0 +1,35 @@
+"""Sends messages to subscribers, guarded as every request that somebody else has chosen the address of."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from agent_fabric.application.ports.http import HttpError, HttpRequest
+from agent_fabric.application.ports.subscriptions import SendOutcome
+from agent_fabric.config.schema.web import WebConfig
+from agent_fabric.domain.errors import FabricError
+from agent_fabric.infrastructure.sandbox.egress.addresses import AddressGuard
+from agent_fabric.infrastructure.web.requests import HttpRequests
+
+TIMEOUT_S: Final = 15.0
+
+
+class GuardedSender:
+    """MessageSender that reaches private addresses only if the configuration lists them, and follows no redirect."""
+
+    def __init__(self, allow_hosts: Sequence[str]) -> None:
+        guard = AddressGuard(list(allow_hosts), setting="web.allow_hosts")
+        self._requests = HttpRequests(WebConfig(max_redirects=0), guard)
+
+    async def send(self, url: str, headers: Mapping[str, str], body: bytes) -> SendOutcome:
+        request = HttpRequest(url=url, method="POST", headers=dict(headers), body=body, max_bytes=1_000)
+        try:
+            answer = await self._requests.send(request, timeout_s=TIMEOUT_S)
+        except FabricError as problem:
+            return SendOutcome(0, problem.message)
+        except (HttpError, OSError, ValueError) as problem:  # whatever the other side or the way there does
+            return SendOutcome(0, f"{type(problem).__name__}: {problem}")
+        return SendOutcome(answer.status)
+
+    async def aclose(self) -> None:
+        """Close every connection."""
+        await self._requests.aclose()

@@ -1,0 +1,113 @@
+"""Model clients of others, named by `module:function` of what builds them."""
+
+import importlib
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agent_fabric.application.ports.llm import ChatClient, Notice
+from agent_fabric.domain.errors import ConfigError, FabricError, ModelAnswerUnusable
+from agent_fabric.domain.models.messages import LLMResponse, Message, ModelSettings
+from agent_fabric.infrastructure.models.provider import ProviderClient
+
+_EXTRAS = frozenset({"must_call", "on_delta"})
+"""Arguments of `chat` that a client need not take."""
+
+
+class CustomBackend:
+    """Backend whose clients are built by the function that `builder` of a model names, once for each model."""
+
+    def __init__(self) -> None:
+        self._clients: dict[str, ChatClient] = {}
+
+    async def ready(self, settings: ModelSettings, notice: Notice) -> ChatClient:  # noqa: ARG002 - as every backend
+        # All of the settings: a run that is resumed brings those that it began with.
+        wanted = repr(settings)
+        known = self._clients.get(wanted)
+        if known is None:
+            client = _built(settings)
+            known = self._clients[wanted] = ForeignClient(client, settings.builder, _refused_extras(client))
+        return known
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignClient:
+    """ChatClient over one of others: its exceptions are reported as its own, and it gets only what it takes."""
+
+    inner: ChatClient
+    builder: str
+    without: frozenset[str] = frozenset()
+    """Arguments that it does not take."""
+
+    async def chat(self, messages: Sequence[Message], model: str, **how: Any) -> LLMResponse:
+        for name in self.without:
+            how.pop(name, None)
+        try:
+            answer: object = await self.inner.chat(messages, model, **how)
+        except (FabricError, TimeoutError):
+            raise
+        except Exception as problem:
+            raise self._failed(f"{type(problem).__name__}: {problem}") from problem
+        if not isinstance(answer, LLMResponse):
+            raise self._failed(f"it answered with {type(answer).__name__}, not with an LLMResponse")
+        return answer
+
+    def _failed(self, why: str) -> ModelAnswerUnusable:
+        return ModelAnswerUnusable(
+            f"The model client of {self.builder!r} failed: {why}",
+            hint="It is not part of agent-fabric: ask its author; see docs/guides/models.md.",
+        )
+
+
+def _refused_extras(client: ChatClient) -> frozenset[str]:
+    try:
+        taken = inspect.signature(client.chat).parameters
+    except (TypeError, ValueError):  # it does not tell
+        return frozenset()
+    if any(each.kind is inspect.Parameter.VAR_KEYWORD for each in taken.values()):
+        return frozenset()
+    return _EXTRAS.difference(taken)
+
+
+def _declared(build: Any) -> Callable[[ModelSettings], Any]:
+    """Return what is named as a builder if it says that it is one; nothing else is ever called.
+
+    Raises:
+        TypeError: it is something else, such as a function that runs commands.
+    """
+    found: Callable[[ModelSettings], Any] = build
+    if isinstance(build, type) and (hasattr(build, "chat") or hasattr(build, "complete")):
+        return found
+    try:
+        taken = next(iter(inspect.signature(build).parameters.values()), None)
+    except ValueError:  # of built-in functions, some have none
+        taken = None
+    if taken is None or (taken.name.strip("_") != "settings" and "ModelSettings" not in str(taken.annotation)):
+        raise TypeError(
+            "it is not declared as a builder of model clients: its first parameter is neither named `settings` nor "
+            "annotated as ModelSettings; it was not called"
+        )
+    return found
+
+
+def _built(settings: ModelSettings) -> ChatClient:
+    module, _, name = settings.builder.partition(":")
+    which = f"The builder {settings.builder!r} of the model {settings.key!r}"
+    try:
+        client: Any = _declared(getattr(importlib.import_module(module), name))(settings)
+    except (Exception, SystemExit) as problem:
+        raise ConfigError(
+            f"{which} failed: {type(problem).__name__}: {problem}",
+            hint="It must be importable and take the model's settings; see docs/guides/models.md.",
+        ) from problem
+    if callable(getattr(client, "chat", None)):
+        found: ChatClient = client
+        return found
+    if callable(getattr(client, "complete", None)) and callable(getattr(client, "list_models", None)):
+        return ProviderClient(client, settings)
+    raise ConfigError(
+        f"{which} returned a {type(client).__name__}, which cannot chat",
+        hint="It must return an object with `async def chat(…)`, or with `complete(…)` and `list_models()`, as "
+        "agent_fabric.extend.ChatClient and LLMProvider describe them.",
+    )

@@ -1,0 +1,121 @@
+"""The models inside agent-fabric: llama.cpp in a process of its own, which all runs of a user share."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+from agent_fabric.application.ports.llm import Notice
+from agent_fabric.domain.errors import ModelUnreachable, WeightsUnavailable
+from agent_fabric.domain.models.found_models import ModelCard
+from agent_fabric.domain.models.messages import ModelSettings, ToolDialect
+from agent_fabric.infrastructure.models.endpoint_clients import EndpointClients
+from agent_fabric.infrastructure.models.openai_compatible import HttpSession, OpenAICompatibleClient
+from agent_fabric.infrastructure.models.servers.llama_servers import LlamaServers
+from agent_fabric.infrastructure.models.servers.spec import DEFAULT_CONTEXT_WINDOW, ServerSpec
+from agent_fabric.infrastructure.models.weights.catalogue import CATALOGUE, find
+from agent_fabric.infrastructure.models.weights.download import Weights
+from agent_fabric.infrastructure.models.weights.folder import ModelFolder, models_folder
+from agent_fabric.infrastructure.models.weights.gguf import card_of_file
+from agent_fabric.infrastructure.threads import on_own_thread
+
+
+def is_path(name: str) -> bool:
+    """Tell whether a model is named by the path of its file, not by its name in the catalogue."""
+    return "/" in name or "\\" in name
+
+
+async def embedded_card(name: str | None, key: str) -> ModelCard:
+    """Return the card of a model by its name in the catalogue or the path of its file, else the key's own.
+
+    A file is read on a thread: its disk may be slow.
+
+    Raises:
+        ConfigError: there is no such model.
+    """
+    if name is not None and is_path(name):
+        return await on_own_thread(lambda: _card_of_file(name))
+    model = find(name) if name else next((each for each in CATALOGUE if each.profile == key), CATALOGUE[0])
+    return ModelCard(
+        name=model.name,
+        digest=model.sha256,
+        parameters_b=model.parameters / 1e9,
+        dialect=model.dialect,
+        context_window=model.context_window,
+        compact=True,
+    )
+
+
+def _card_of_file(name: str) -> ModelCard:
+    path = Path(name).expanduser()
+    # llama.cpp can hold any model to a schema, and small ones need it.
+    return replace(card_of_file(path), name=str(path), dialect=ToolDialect.SCHEMA)
+
+
+@dataclass(kw_only=True)
+class EmbeddedBackend:
+    """Backend that fetches the weights, starts the server, and starts it again when it died."""
+
+    environ: Mapping[str, str]
+    """Says where the user's models and servers are."""
+    session: HttpSession
+    ensure: bool
+    """Whether a server may be started."""
+    download: bool
+    """Whether weights may be downloaded."""
+    idle_s: float
+    threads: int | None
+
+    @cached_property
+    def _clients(self) -> EndpointClients:
+        return EndpointClients(self.session)
+
+    @cached_property
+    def weights(self) -> Weights:
+        """The user's models.
+
+        Raises:
+            ConfigError: there is no folder for them.
+        """
+        return Weights(ModelFolder(models_folder(self.environ)), environ=self.environ)
+
+    @cached_property
+    def servers(self) -> LlamaServers:
+        """The user's servers.
+
+        Raises:
+            ConfigError: there is no folder for them.
+        """
+        return LlamaServers(environ=self.environ)
+
+    async def ready(self, settings: ModelSettings, notice: Notice) -> OpenAICompatibleClient:
+        if not self.ensure:
+            raise ModelUnreachable(
+                "The embedded model is not running, and nothing is to be started",
+                hint="Leave out --no-ensure, or set `local_llm_ensure_available: true`.",
+            )
+        spec = ServerSpec(
+            model=await self._file(settings.model, notice),
+            label=Path(settings.model).stem if is_path(settings.model) else settings.model,
+            context_window=settings.context_window or DEFAULT_CONTEXT_WINDOW,
+            slots=settings.slots or 1,
+            threads=self.threads,
+            idle_s=self.idle_s,
+        )
+        return self._clients.at(await self.servers.ensure(spec, notice), settings)
+
+    async def _file(self, name: str, notice: Notice) -> Path:
+        if is_path(name):
+            return Path(name)
+        model = find(name)
+        if not self.download and not self.weights.folder.is_verified(model):
+            raise WeightsUnavailable(
+                f"The model {model.name} is not downloaded, and `auto_pull_if_missing` or `offline` forbids it",
+                hint=f"Download it with: fabric models pull {model.profile}",
+            )
+        return await self.weights.ensure(model, notice)
+
+    async def aclose(self) -> None:
+        """Leave the server to others."""
+        if "servers" in vars(self):  # somebody asked for one
+            await self.servers.aclose()

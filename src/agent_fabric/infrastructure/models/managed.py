@@ -1,0 +1,167 @@
+"""The llama-server that fabric owns: asked like every other model, and changed only between answers."""
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Unpack
+
+from agent_fabric.application.ports.llm import ChatOptions, Notice, ProgressText
+from agent_fabric.config.schema.managed_llama import ManagedLlamaConfig
+from agent_fabric.domain.errors import ConfigError, ModelUnreachable
+from agent_fabric.domain.models.found_models import ModelCard
+from agent_fabric.domain.models.messages import LLMResponse, Message, ModelSettings
+from agent_fabric.infrastructure.models.chooser import MANAGED_URL
+from agent_fabric.infrastructure.models.endpoint_clients import EndpointClients
+from agent_fabric.infrastructure.models.openai_compatible import HttpSession
+from agent_fabric.infrastructure.models.queue import Queues, ServerQueue
+from agent_fabric.infrastructure.models.servers.managed_llama import ManagedLlama, ManagedStatus
+from agent_fabric.infrastructure.models.servers.spec import quiet
+from agent_fabric.infrastructure.models.switched_model import SwitchedModel
+from agent_fabric.infrastructure.models.weights.gguf import card_of_file
+from agent_fabric.infrastructure.threads import on_own_thread
+
+
+class ManagedBackend:
+    """Backend of one llama-server, and the one place through which it is changed while runs use it."""
+
+    def __init__(
+        self,
+        llama: ManagedLlama,
+        session: HttpSession,
+        queues: Queues,
+        *,
+        ensure: bool,
+        switched: SwitchedModel | None = None,
+    ) -> None:
+        """Nothing is started yet; with `ensure` false nothing ever is, unless a person restarts or switches it.
+
+        `switched` keeps a switch for the next start.
+        """
+        self._switched = switched
+        self.llama = llama
+        self._queues = queues
+        self._ensure = ensure
+        self._arriving = 0
+        self._switching = asyncio.Lock()
+        """So that each change builds on the one before."""
+        self.clients = EndpointClients(session)
+
+    async def card(self) -> ModelCard:
+        config = self.llama.config
+        card = await on_own_thread(lambda: _card_of(config.model))
+        window = min(config.context_window, card.context_window or config.context_window)
+        return replace(card, served_window=window)
+
+    async def ready(self, settings: ModelSettings, notice: Notice) -> "ManagedClient":
+        if not self._ensure and not self.llama.lives:
+            raise ModelUnreachable(
+                "The managed llama-server is not running, and nothing is to be started",
+                hint="Leave out --no-ensure, or set `local_llm_ensure_available: true`.",
+            )
+        if self.llama.is_changing:
+            notice(ProgressText("waiting until the model is switched"))
+        self._arriving += 1
+        try:
+            await self.llama.start(notice)  # here, since the time that an answer may take does not run yet
+        finally:
+            self._arriving -= 1
+        self._queue()
+        return ManagedClient(self, settings, notice)
+
+    def status(self) -> ManagedStatus:
+        """Return how the server is, with all who wait for it; never waits."""
+        status = self.llama.status()
+        return replace(status, waiting=status.waiting + self._queue().waiting + self._arriving)
+
+    async def switch(self, changes: Mapping[str, Any], notice: Notice = quiet) -> None:
+        """Serve another model, or the same with other options, when all running answers are written.
+
+        Args:
+            changes: settings of `ManagedLlamaConfig` by name; what is not named stays as it is.
+            notice: told what takes so long.
+
+        Raises:
+            ValidationError: the settings cannot be used, and nothing was done.
+            ConfigError: the model's file is not there, and nothing was done; or as of `ManagedLlama.start`.
+            ModelBusy: answers were still being written after `drain_timeout_s`; nothing was switched.
+            ModelError: the new one does not start; the message says whether the old one runs again.
+        """
+        async with self._switching:
+            config = ManagedLlamaConfig.model_validate({**self.llama.config.model_dump(), **changes})
+            if not _is_file(config.model):
+                raise ConfigError(
+                    f"The model file {config.model} is not there; nothing was switched",
+                    hint="Name a GGUF file by its absolute path on the server's machine.",
+                )
+            with self._line_held():
+                await self.llama.switch(config, notice)
+            if (switched := self._switched) is not None:
+                await on_own_thread(lambda: switched.write(config))
+
+    async def restart(self, notice: Notice = quiet) -> None:
+        """End the server and start it as it was, when all running answers are written.
+
+        Raises:
+            ModelBusy: answers were still being written after `drain_timeout_s`; nothing was done.
+            ModelError: it does not start again.
+            ConfigError: as of `ManagedLlama.start`.
+        """
+        async with self._switching:
+            with self._line_held():
+                await self.llama.restart(notice)
+
+    def _queue(self) -> ServerQueue:
+        """Return the line before the server, with as many slots as that has now."""
+        return self._queues.for_server(MANAGED_URL, self.llama.config.parallel)
+
+    @contextmanager
+    def _line_held(self) -> Iterator[None]:
+        """Let nobody's turn begin: who waits in line keeps its place, and the time for its answer does not run."""
+        queue = self._queue()
+        queue.pause()
+        try:
+            yield
+        finally:
+            self._queue()
+            queue.resume()
+
+
+@dataclass(frozen=True, slots=True)
+class ManagedClient:
+    """ChatClient of one turn. While it asks, the server is not switched."""
+
+    backend: ManagedBackend
+    settings: ModelSettings
+    notice: Notice
+
+    async def chat(self, messages: Sequence[Message], model: str, **options: Unpack[ChatOptions]) -> LLMResponse:
+        llama = self.backend.llama
+        async with llama.request(self.notice) as endpoint:
+            serving = llama.config.model.stem
+            if serving != model:
+                self.notice(f"{model} was switched; {serving} answers now")
+            answer = await self.backend.clients.at(endpoint, self.settings).chat(messages, serving, **options)
+        return replace(answer, model=serving)  # llama-server repeats whatever name it was asked for
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # a name that is too long, a folder that we may not look into
+        return False
+
+
+def _card_of(path: Path) -> ModelCard:
+    """Return what the file says; one that cannot be read is told about by llama-server, when it is started."""
+    try:
+        return _read_card(path, path.stat().st_mtime_ns)
+    except (OSError, ConfigError):
+        return ModelCard(name=path.stem)
+
+
+@lru_cache(maxsize=16)
+def _read_card(path: Path, _changed_ns: int) -> ModelCard:
+    return card_of_file(path)

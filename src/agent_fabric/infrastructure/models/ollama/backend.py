@@ -1,0 +1,187 @@
+"""Backend for Ollama: makes sure that the server runs and has the model, once, and then stays out of the way."""
+
+import asyncio
+import os
+from collections.abc import Callable, Mapping, Sequence
+
+import aiohttp
+
+from agent_fabric.application.ports.llm import ChatClient, Notice
+from agent_fabric.application.ports.secrets import Resolve
+from agent_fabric.domain.errors import ModelError, ModelRefused
+from agent_fabric.domain.models.found_models import ModelCard, same_model, tool_callers
+from agent_fabric.domain.models.messages import ModelSettings, ToolDialect
+from agent_fabric.infrastructure.models.model_http import ModelHttp, ServerAddress, environment_only
+from agent_fabric.infrastructure.models.ollama.client import ExplainedClient, OllamaChatClient, lacks_model, lacks_tools
+from agent_fabric.infrastructure.models.ollama.server import OllamaServer
+from agent_fabric.infrastructure.models.ollama.starter import DEFAULT_WAIT_S, OllamaStarter
+from agent_fabric.infrastructure.models.openai_compatible import OpenAICompatibleClient
+
+_MAX_NAMED = 8
+"""Models that a hint lists."""
+
+
+class OllamaBackend:
+    """Gives clients of models that Ollama serves, and tells which models there are."""
+
+    def __init__(
+        self,
+        session: Callable[[], aiohttp.ClientSession],
+        *,
+        ensure: bool,
+        start_cmd: Sequence[str],
+        auto_pull: bool,
+        environ: Mapping[str, str] = os.environ,
+        start_wait_s: float = DEFAULT_WAIT_S,
+        keep_alive: str | None = None,
+        resolve: Resolve = environment_only,
+    ) -> None:
+        self._session = session
+        self._resolve = resolve
+        self._ensure = ensure
+        self._auto_pull = auto_pull
+        self._keep_alive = keep_alive
+        self._starter = OllamaStarter(start_cmd, environ=environ, wait_s=start_wait_s)
+        self._servers: dict[ServerAddress, OllamaServer] = {}
+        self._clients: dict[tuple[object, ...], ChatClient] = {}
+        self._there: set[tuple[str, str]] = set()
+        """Addresses and models of which nothing has to be asked any more."""
+        self._tried: dict[str, str] = {}
+        """What was tried to reach a server, by its address."""
+        self._locks: dict[tuple[str, str], asyncio.Lock] = {}
+
+    async def ready(self, settings: ModelSettings, notice: Notice) -> ChatClient:
+        """Return the client of a model, when the server runs and has it. Costs nothing after the first time.
+
+        A server that cannot be reached is no error here: asking the model then fails, and says what was tried.
+
+        Raises:
+            ModelError: the server lacks the model and may not, or cannot, pull it.
+            ConfigError: a key or a certificate that the settings name does not exist.
+        """
+        client = self._client(settings)
+        wanted = (settings.base_url, settings.model)
+        if wanted in self._there:
+            return client
+        async with self._locks.setdefault(wanted, asyncio.Lock()):
+            if wanted in self._there:
+                return client
+            server = self.server(ServerAddress.of(settings))
+            if await self._runs(server, notice):
+                await self._have(server, settings.model, notice)
+                self._there.add(wanted)
+        return client
+
+    async def found(
+        self, base_url: str, notice: Notice, address: ServerAddress | None = None
+    ) -> Sequence[ModelCard] | None:
+        """Return the models of a server, started if that is allowed; None when it is not there, or is no Ollama.
+
+        `address` says more about the server, such as the key that it wants.
+        """
+        server = self.server(address or ServerAddress(base_url=base_url))
+        if not await self._runs(server, notice):
+            return None
+        try:
+            return await server.cards()
+        except ModelError:
+            return None
+
+    def server(self, address: ServerAddress) -> OllamaServer:
+        """Return the server at an address; it remembers what it told.
+
+        Raises:
+            ConfigError: a key or a certificate that the address names does not exist.
+        """
+        known = self._servers.get(address)
+        if known is None:
+            known = self._servers[address] = OllamaServer(self._session(), address, resolve=self._resolve)
+        return known
+
+    async def _runs(self, server: OllamaServer, notice: Notice) -> bool:
+        if await server.reachable():
+            self._tried.pop(server.base_url, None)
+            return True
+        if not server.is_here:
+            self._tried[server.base_url] = "The server is on another machine: start Ollama there, or set `base_url`."
+            return False
+        if not self._ensure:
+            self._tried[server.base_url] = f"Start it with `{self._starter.command}`; nothing was to be started here."
+            return False
+        started = await self._starter.start(server, notice)
+        if not started.running:
+            self._tried[server.base_url] = (
+                f"Tried to start Ollama: {started.reason}. Install it, start it by hand, or set `local_llm_start_cmd`."
+            )
+        return started.running
+
+    async def _have(self, server: OllamaServer, model: str, notice: Notice) -> None:
+        try:
+            names = await server.names()
+        except ModelError:
+            return  # it does not tell; it may serve the model all the same, and says so if not
+        if any(same_model(name, model) for name in names):
+            return
+        if not self._auto_pull:
+            at_hand = f"It has: {_listed(names)}." if names else "It has no models yet."
+            raise ModelRefused(
+                f"Ollama at {server.base_url} does not have the model {model!r}",
+                hint=f"{at_hand} Get it with: ollama pull {model} — or set `auto_pull_if_missing: true`.",
+            )
+        await server.pull(model, notice)
+
+    def _client(self, settings: ModelSettings) -> ChatClient:
+        key = (
+            ServerAddress.of(settings),
+            settings.key,
+            settings.model,
+            settings.dialect,
+            settings.strict_native,
+            settings.context_window if settings.sets_window else None,
+        )
+        client = self._clients.get(key)
+        if client is None:
+            client = self._clients[key] = self._new_client(settings)
+        return client
+
+    def _new_client(self, settings: ModelSettings) -> ChatClient:
+        http = ModelHttp(self._session(), ServerAddress.of(settings), self._resolve)
+        inner: ChatClient = (
+            OllamaChatClient(http, settings, keep_alive=self._keep_alive)
+            if settings.sets_window
+            else OpenAICompatibleClient(http, settings.dialect, settings.strict_native)
+        )
+
+        def doubt() -> None:
+            self._there.discard((settings.base_url, settings.model))
+
+        def unreachable() -> str:
+            return self._tried.get(settings.base_url, "")
+
+        async def refused(problem: ModelRefused) -> str:
+            if lacks_model(problem):
+                doubt()
+                return f"Get it with: ollama pull {settings.model}"
+            if lacks_tools(problem):
+                return await self._able_models(settings)
+            return ""
+
+        return ExplainedClient(inner, ToolDialect(settings.dialect), doubt, unreachable, refused)
+
+    async def _able_models(self, settings: ModelSettings) -> str:
+        try:
+            able = [card.name for card in tool_callers(await self.server(ServerAddress.of(settings)).cards())]
+        except ModelError:
+            able = []
+        option = f"models.{settings.key}"
+        if able:
+            use = f"These here can: {_listed(able)}. Set `{option}.model: {able[0]}`"
+        else:
+            use = f"None here can; get one with: ollama pull qwen2.5:7b — and set `{option}.model: qwen2.5:7b`"
+        or_else = "take away `strict_native`" if settings.strict_native else f"set `{option}.dialect: schema`"
+        return f"{settings.model!r} cannot call tools. {use}, or {or_else}: then this one writes its calls as JSON."
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = len(names) - _MAX_NAMED
+    return ", ".join(names[:_MAX_NAMED]) + (f" and {more} more" if more > 0 else "")

@@ -1,0 +1,159 @@
+"""llama.cpp servers that all processes of a user share."""
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from agent_fabric.application.ports.llm import Notice
+from agent_fabric.application.ports.models import LoadedModel
+from agent_fabric.domain.errors import ConfigError, ModelRefused
+from agent_fabric.infrastructure.models.servers.folder import prepare_folder, servers_folder
+from agent_fabric.infrastructure.models.servers.leases import Leases
+from agent_fabric.infrastructure.models.servers.llama_server import Launch, LlamaServer
+from agent_fabric.infrastructure.models.servers.locks import is_free, is_held
+from agent_fabric.infrastructure.models.servers.processes import EMBEDDED, memory_of, server_environment
+from agent_fabric.infrastructure.models.servers.server_files import MANAGED, Endpoint, ServerFiles
+from agent_fabric.infrastructure.models.servers.spec import ServerSpec, quiet
+
+
+class LlamaServers:
+    """Finds or starts the server for a model; one server for all processes of the user that want the same.
+
+    An idle server ends by itself, also when the processes that used it were killed.
+    """
+
+    def __init__(
+        self,
+        folder: Path | None = None,
+        *,
+        command: Sequence[str] = EMBEDDED,
+        environ: Mapping[str, str] | None = None,
+        load_timeout_s: float = 300.0,
+        lease_s: float = 600.0,
+        health_every_s: float = 5.0,
+        hung_s: float = 60.0,
+    ) -> None:
+        """Start nothing yet.
+
+        Args:
+            folder: where servers are found again; by default the user's runtime or state folder.
+            command: the program to start; it reads its settings from stdin.
+            environ: our own environment; the server gets a part of it.
+            load_timeout_s: how long a model may take to load.
+            lease_s: how long this process counts as a user after its last `ensure`.
+            health_every_s: a running server is asked for its health not more often than this.
+            hung_s: a running server that has not answered for so long is restarted.
+        """
+        self._environ = os.environ if environ is None else environ
+        self._folder = folder or servers_folder(self._environ)
+        self._command = tuple(command)
+        self._load_timeout_s = load_timeout_s
+        self._health_every_s = health_every_s
+        self._hung_s = hung_s
+        self._leases = Leases(lease_s)
+        self._servers: dict[str, LlamaServer] = {}
+
+    async def ensure(self, spec: ServerSpec, notice: Notice = quiet) -> Endpoint:
+        """Return a server that is ready, and count as its user for a while.
+
+        Call it before every request, and again after a connection that failed: when all is well it costs
+        microseconds, when the server died another one is started.
+
+        Raises:
+            ModelRefused: the model file is not there.
+            MissingExtra: llama.cpp is not installed.
+            ModelError: the server does not start; message and hint say why.
+            ConfigError: the folder for servers cannot be used.
+        """
+        server = self._server(spec.key())
+        try:
+            if not self._leases.holds(server.files):
+                prepare_folder(self._folder)
+            await self._leases.renew(server.files)  # first: from here on the server does not end for lack of users
+            return server.healthy or await server.ensure(self._launch(spec), notice)
+        except OSError as problem:
+            raise ConfigError(
+                f"The folder for model servers, {self._folder}, cannot be used: {problem}",
+                hint="Set XDG_STATE_HOME (or XDG_RUNTIME_DIR) to a folder of your own on a local disk.",
+            ) from None
+
+    def release(self, spec: ServerSpec) -> None:
+        """No longer count as a user of this server; it ends when it has no other for a while."""
+        with suppress(ModelRefused):  # a file that is gone has no server that could be found
+            self._leases.release(spec.key())
+
+    async def stop(self, server: ServerSpec | str) -> bool:
+        """End a server, given by its spec or its key, no matter which process uses it; return whether it ran."""
+        key = server if isinstance(server, str) else server.key()
+        self._leases.release(key)
+        return await self._server(key).end()
+
+    async def stop_all(self) -> int:
+        """End every shared server of this user; return how many there were."""
+        return sum([await self.stop(key) for key in self._keys() if not key.startswith(MANAGED)])
+
+    async def stop_idle(self) -> int:
+        """End the shared servers of this user that no process uses now; return how many there were."""
+        return sum([await self.stop(server.key) for server in self.running() if not server.in_use])
+
+    def running(self) -> list[LoadedModel]:
+        """Return the servers of this user that run or load now, those of other processes too."""
+        return [found for key in self._keys() if (found := _running(ServerFiles(self._folder, key))) is not None]
+
+    async def aclose(self) -> None:
+        """No longer count as a user of anything. Servers live on until they are idle, for the next process."""
+        self._leases.release_all()
+
+    def _server(self, key: str) -> LlamaServer:
+        if key not in self._servers:
+            files = ServerFiles(self._folder, key)
+            self._servers[key] = LlamaServer(files, health_every_s=self._health_every_s, hung_s=self._hung_s)
+        return self._servers[key]
+
+    def _launch(self, spec: ServerSpec) -> Launch:
+        return Launch(
+            name=spec.name,
+            model=spec.model,
+            command=self._command,
+            settings={
+                "context_window": spec.context_window,
+                "slots": spec.slots,
+                "threads": spec.threads,
+                "idle_s": spec.idle_s,
+            },
+            environment=server_environment(self._environ),
+            load_timeout_s=self._load_timeout_s,
+        )
+
+    def _keys(self) -> list[str]:
+        return sorted(lock.stem for lock in self._folder.glob("*.lock"))
+
+
+def _running(files: ServerFiles) -> LoadedModel | None:
+    holder = files.holder() if is_held(files.lock) else None
+    if holder is None:
+        return None
+    listening = files.listening()
+    in_use = files.key.startswith(MANAGED) or not is_free(files.lease)
+    return LoadedModel(
+        key=files.key,
+        name=holder.name,
+        path=holder.model,
+        pid=holder.pid,
+        loading=listening is None,
+        slots=listening.slots if listening else 0,
+        context_window=listening.context_window if listening else 0,
+        in_use=in_use,
+        idle_for_s=0.0 if in_use else round(_age(files.lease), 1),
+        idle_s=listening.idle_s if listening else None,
+        memory_bytes=memory_of(holder.pid),
+    )
+
+
+def _age(path: Path) -> float:
+    try:
+        return max(0.0, time.time() - path.stat().st_mtime)
+    except OSError:
+        return 0.0

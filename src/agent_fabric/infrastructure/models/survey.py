@@ -1,0 +1,166 @@
+"""ModelSurvey over this machine's Ollama, its model servers, and the models inside agent-fabric."""
+
+import asyncio
+import os
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from importlib import metadata
+from typing import Final
+
+import aiohttp
+
+from agent_fabric.application.ports.llm import Notice
+from agent_fabric.application.ports.models import (
+    CatalogueEntry,
+    OllamaFound,
+    Shelf,
+    Stored,
+    WeightsFile,
+)
+from agent_fabric.application.ports.secrets import Resolve
+from agent_fabric.domain.errors import ModelError, ModelUnreachable
+from agent_fabric.domain.models.addresses import is_local_url
+from agent_fabric.domain.models.found_models import ModelCard, find_model
+from agent_fabric.domain.models.messages import ModelSettings
+from agent_fabric.infrastructure.models.cards import CardFile
+from agent_fabric.infrastructure.models.embedded import embedded_card
+from agent_fabric.infrastructure.models.model_http import ModelHttp, ServerAddress, environment_only
+from agent_fabric.infrastructure.models.ollama.server import OllamaServer, native_root
+from agent_fabric.infrastructure.models.servers.llama_servers import LlamaServers
+from agent_fabric.infrastructure.models.weights.catalogue import CATALOGUE, CatalogueModel
+from agent_fabric.infrastructure.models.weights.folder import InstalledModel, ModelFolder
+from agent_fabric.infrastructure.own_path import own_path
+
+RUNTIME: Final = "xllamacpp"
+LOOK_S: Final = 1.5
+"""How long a server on this machine may take to answer before it counts as not there."""
+CARDS_S: Final = 10.0
+"""How long one that answers may take to tell about all its models, which it reads from disk."""
+
+
+@dataclass(slots=True, kw_only=True)
+class LoopbackServers:
+    """OllamaModels that only look, only at this machine, and at each server once."""
+
+    session: Callable[[], aiohttp.ClientSession]
+    start_cmd: Sequence[str]
+    environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
+    resolve: Resolve = environment_only
+    _found: dict[str, OllamaFound] = field(default_factory=dict)
+    _looking: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    async def found(
+        self,
+        base_url: str,
+        notice: Notice,  # noqa: ARG002 - nothing here takes long
+        address: ServerAddress | None = None,
+    ) -> Sequence[ModelCard] | None:
+        found = await self.ollama(base_url, address)
+        return found.models if found.running else None
+
+    async def ollama(self, base_url: str, address: ServerAddress | None = None) -> OllamaFound:
+        """Return what is at an address; with `address`, by the key that it takes to be let in."""
+        root = native_root(base_url)
+        async with self._looking:
+            known = self._found.get(root)
+            if known is None or (address is not None and not known.running):
+                known = self._found[root] = await self._look(base_url, address)
+        return known
+
+    async def _look(self, base_url: str, address: ServerAddress | None) -> OllamaFound:
+        if not is_local_url(base_url):
+            return OllamaFound(base_url, running=False)
+        asked = address or ServerAddress(base_url=base_url)
+        server = OllamaServer(self.session(), replace(asked, connect_timeout_s=LOOK_S), resolve=self.resolve)
+        version = None
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LOOK_S):
+                version = await server.version()
+        if version is not None:
+            return OllamaFound(base_url, running=True, version=version, models=await _cards(server))
+        startable = shutil.which(self.start_cmd[0], path=own_path(self.environ.get("PATH"))) is not None
+        return OllamaFound(base_url, running=False, startable=startable)
+
+
+@dataclass(slots=True, kw_only=True)
+class MachineSurvey:
+    """ModelSurvey of this machine, as it is now; make a new one to look again."""
+
+    here: LoopbackServers
+    folder: ModelFolder
+    servers: LlamaServers
+    cards: CardFile
+
+    async def ollama(self, base_url: str) -> OllamaFound:
+        return await self.here.ollama(base_url)
+
+    async def answers(self, settings: ModelSettings) -> bool:
+        http = ModelHttp(self.here.session(), ServerAddress.of(settings), self.here.resolve)
+        try:
+            await http.get(f"{settings.base_url.rstrip('/')}/models", timeout_s=LOOK_S)
+        except ModelUnreachable:
+            return False
+        except ModelError:
+            return True  # it does not like the question, but it is there
+        return True
+
+    def shelf(self) -> Shelf:
+        installed = {each.path: each for each in self.folder.installed()}
+        catalogue = [_entry(model, self.folder, installed.pop(self.folder.file_of(model), None)) for model in CATALOGUE]
+        return Shelf(
+            folder=str(self.folder.path),
+            runtime=_runtime(),
+            catalogue=tuple(catalogue),
+            loaded=tuple(self.servers.running()),
+            files=tuple(WeightsFile(each.name, str(each.path), each.size_bytes) for each in installed.values()),
+        )
+
+    async def probed(self, settings: ModelSettings) -> ModelCard:
+        return self.cards.improve(await self._card(settings), settings.base_url)
+
+    async def _card(self, settings: ModelSettings) -> ModelCard:
+        """Return the card under whose name a probe of this model was kept."""
+        if settings.backend == "embedded":
+            return await embedded_card(settings.model, settings.key)
+        named = ModelCard(name=settings.model)
+        if settings.backend != "ollama":
+            return named
+        return find_model((await self.ollama(settings.base_url)).models, settings.model) or named
+
+
+async def _cards(server: OllamaServer) -> tuple[ModelCard, ...]:
+    try:
+        async with asyncio.timeout(CARDS_S):
+            return tuple(await server.cards())
+    except (ModelError, TimeoutError):
+        return ()
+
+
+def _runtime() -> str | None:
+    try:
+        return metadata.version(RUNTIME)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _entry(model: CatalogueModel, folder: ModelFolder, installed: InstalledModel | None) -> CatalogueEntry:
+    begun = 0
+    if installed is not None:
+        stored = Stored.CHECKED if installed.verified else Stored.UNCHECKED
+    else:
+        begun = folder.begun_bytes(model)
+        stored = Stored.BEGUN if begun else Stored.MISSING
+    return CatalogueEntry(
+        name=model.name,
+        profile=model.profile,
+        size_bytes=model.size_bytes,
+        licence=model.licence,
+        context_window=model.context_window,
+        parameters_b=model.parameters / 1e9,
+        dialect=model.dialect,
+        path=str(folder.file_of(model)),
+        stored=stored,
+        begun_bytes=begun,
+    )

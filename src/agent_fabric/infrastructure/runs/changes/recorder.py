@@ -1,0 +1,278 @@
+"""Records a snapshot of the project folder before and after each drive of a run, also across a kill -9."""
+
+import errno
+import hashlib
+import os
+import re
+import stat
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from agent_fabric.application.ports.changes import RecordedDrive
+from agent_fabric.domain.errors import ConfigError, FolderLinked, StoreFull, StoreUnavailable
+from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.runs.changes import REBUILDABLE, Entry, FolderSnapshot
+from agent_fabric.infrastructure.atomic_files import write_atomically
+from agent_fabric.infrastructure.runs.changes.exposed_files import ExposedFiles
+from agent_fabric.infrastructure.runs.changes.folder_locks import FolderHold, FolderLocks
+from agent_fabric.infrastructure.runs.changes.folder_snapshots import (
+    MAX_ENTRIES,
+    MAX_FILE_BYTES,
+    SnapshotTaker,
+    TooManyFiles,
+    dump_snapshot,
+    entry_at,
+    load_snapshot,
+    open_folder,
+)
+from agent_fabric.infrastructure.runs.changes.nested_repositories import Orders, nested_repositories, put_back_orders
+from agent_fabric.infrastructure.runs.changes.objects import Objects
+from agent_fabric.infrastructure.runs.log.layout import Layout
+from agent_fabric.infrastructure.runs.log.links import require_workspace_unlinked
+
+_START = "start.z"
+_MAX_NAMED = 3
+_DIGEST = re.compile(r'"([0-9a-f]{64})"')
+
+
+@dataclass(slots=True)
+class OpenDrive:
+    """A drive in progress, with its folder locked."""
+
+    run_id: RunId
+    folder: Path
+    number: int
+    before: FolderSnapshot
+    repositories: Mapping[str, Orders]
+    """What git obeyed below the folder when the drive began."""
+    mode: int
+    """Of the folder itself, which is in no picture."""
+    hold: FolderHold
+
+
+class ChangeRecorder:
+    """Stores the snapshots of the runs of a fabric folder; implements ChangeHistory."""
+
+    def __init__(self, layout: Layout) -> None:
+        self._layout = layout
+        self.locks = FolderLocks(layout.changes / "locks")
+        self.objects = Objects(layout.changes / "objects")
+        self.exposed = ExposedFiles(layout.exposed_files)
+
+    def begin(self, run_id: RunId, folder: Path) -> OpenDrive:
+        """Lock a project folder for a run and keep what is in it. Blocks: seconds for a large folder's first time.
+
+        Raises:
+            FolderHeld: another run works there.
+            ConfigError: there are too many files.
+            StoreFull, StoreUnavailable: the picture cannot be kept.
+        """
+        self.require_unlinked(run_id, str(folder))
+        hold = self.locks.hold(folder, f"Run {run_id}")
+        try:
+            before = SnapshotTaker(self.objects, self._latest(folder))(folder)
+            repositories = nested_repositories(folder)
+            mode = stat.S_IMODE(folder.stat().st_mode)
+            kept = self._layout.changes_of(run_id)
+            kept.mkdir(mode=0o700, parents=True, exist_ok=True)
+            number = 1 + max((int(one.name[:4]) for one in kept.glob("[0-9]*-before.z")), default=0)
+            data = dump_snapshot(before)
+            write_atomically(kept / f"{number:04}-before.z", data)
+            self._remember(folder, data)
+        except BaseException as problem:
+            hold.release()
+            if isinstance(problem, OSError):
+                raise _explained(problem, folder) from None
+            if isinstance(problem, TooManyFiles):
+                raise _too_many(folder) from None
+            raise
+        return OpenDrive(run_id, folder, number, before, repositories, mode, hold)
+
+    def end(self, drive: OpenDrive) -> list[str]:
+        """Keep how the run leaves the folder, then let others in; return what was put aside, since git would obey it.
+
+        Raises:
+            StoreFull, StoreUnavailable: it cannot be kept; the folder is free all the same.
+        """
+        try:
+            self.require_unlinked(drive.run_id, str(drive.folder))
+            if stat.S_IMODE(drive.folder.stat().st_mode) != drive.mode:
+                drive.folder.chmod(drive.mode)  # or the run could lock its owner out
+            refused = put_back_orders(drive.folder, drive.repositories)
+            after = SnapshotTaker(self.objects, drive.before)(drive.folder)
+            data = dump_snapshot(after)
+            write_atomically(self._layout.changes_of(drive.run_id) / f"{drive.number:04}-after.z", data)
+            self._remember(drive.folder, data)
+            self.exposed.wrote(str(drive.folder), drive.run_id, drive.before, after)
+        except TooManyFiles:
+            raise _too_many(drive.folder) from None
+        except OSError as problem:
+            raise _explained(problem, drive.folder) from None
+        else:
+            return refused
+        finally:
+            drive.hold.release()
+
+    def keep_start(self, run_id: RunId, folder: Path) -> None:
+        """Keep what a run finds in a workspace of its own. Nobody else works there, so it is not locked.
+
+        Raises:
+            ConfigError: there are too many files.
+            StoreFull, StoreUnavailable: the picture cannot be kept.
+        """
+        self.require_unlinked(run_id, str(folder))
+        try:
+            data = dump_snapshot(SnapshotTaker(self.objects)(folder))
+            kept = self._layout.changes_of(run_id)
+            kept.mkdir(mode=0o700, parents=True, exist_ok=True)
+            write_atomically(kept / _START, data)
+        except TooManyFiles:
+            raise _too_many(folder) from None
+        except OSError as problem:
+            raise _explained(problem, folder) from None
+
+    def start_of(self, run_id: RunId) -> FolderSnapshot:
+        """Return what a run found in a workspace of its own; most find nothing.
+
+        Raises:
+            StoreUnavailable: the picture is damaged.
+        """
+        self.require_unlinked(run_id)
+        path = self._layout.changes_of(run_id) / _START
+        return _load(path) if path.exists() else FolderSnapshot()
+
+    def abandon(self, drive: OpenDrive) -> None:
+        """Forget a drive that did not come about."""
+        with suppress(OSError, FolderLinked):
+            self.require_unlinked(drive.run_id)
+            (self._layout.changes_of(drive.run_id) / f"{drive.number:04}-before.z").unlink()
+        drive.hold.release()
+
+    def take_snapshot(self, folder: str) -> FolderSnapshot:
+        """Return how a folder stands now; an empty picture if it is gone.
+
+        Raises:
+            StoreUnavailable: it cannot be read.
+            ConfigError: there are too many files.
+        """
+        require_workspace_unlinked(folder)
+        try:
+            return SnapshotTaker(None, self._latest(Path(folder)))(Path(folder))
+        except FileNotFoundError:
+            return FolderSnapshot()
+        except OSError as problem:
+            raise _explained(problem, Path(folder)) from None
+        except TooManyFiles:
+            raise _too_many(Path(folder)) from None
+
+    def drives(self, run_id: RunId) -> list[RecordedDrive]:
+        """Return how the folder stood before and after each drive of a run; None where the driver was killed.
+
+        Raises:
+            StoreUnavailable: a picture is damaged.
+        """
+        self.require_unlinked(run_id)
+        found: list[RecordedDrive] = []
+        for before in sorted(self._layout.changes_of(run_id).glob("[0-9]*-before.z")):
+            after = before.with_name(f"{before.name[:4]}-after.z")
+            found.append(RecordedDrive(_load(before), _load(after) if after.exists() else None))
+        return found
+
+    def content(self, folder: str, path: str, entry: Entry) -> bytes | None:
+        """Return what a file held when an entry was made: as it was kept, or as it still is; None if it is gone."""
+        require_workspace_unlinked(folder)
+        data = self.objects.get(entry.digest) if entry.digest else None
+        if data is None and entry.digest:
+            with suppress(OSError), open_folder(Path(folder), path) as (inside, name):
+                now = entry_at(inside, name)
+                data = now[1] if now is not None and now[0].digest == entry.digest else None
+        return data
+
+    def forget_unused(self) -> int:
+        """Remove contents to which no picture and no undo of any run refers; return how many bytes that freed.
+
+        Raises:
+            FolderHeld: a run works in some project folder, so that its picture may not be written yet.
+            StoreUnavailable: a picture is damaged; nothing was removed.
+        """
+        self.require_unlinked()
+        with self.locks.hold(Path("/"), "Cleaning up"):  # which is around every project folder
+            runs = self._layout.root / "runs"
+            for run in runs.iterdir() if runs.is_dir() else ():
+                self.require_unlinked(RunId(run.name))
+            pictures = [*runs.glob("*/changes/*.z"), *(self._layout.changes / "folders").glob("*")]
+            wanted = {entry.digest for path in pictures for entry in _load(path).entries.values()}
+            for undos in runs.glob("*/changes/undos.jsonl"):
+                wanted.update(_DIGEST.findall(undos.read_text(encoding="utf-8")))
+            return self.objects.forget_all_but(wanted)
+
+    def require_unlinked(self, run_id: RunId | None = None, folder: str | None = None) -> None:
+        """Check that everything is still in the fabric folder, and a project folder where it was.
+
+        Raises:
+            FolderLinked: something has become a link.
+        """
+        for inside in ("locks", "folders", "objects", "objects/packs"):
+            self._layout.own("changes", *inside.split("/"))
+        if run_id is not None:
+            self._layout.own("runs", run_id, "changes", "undos.jsonl")
+        if folder is not None:
+            require_workspace_unlinked(folder)
+
+    def _latest(self, folder: Path) -> FolderSnapshot:
+        with suppress(OSError, ValueError):
+            return load_snapshot(self._latest_file(folder).read_bytes())
+        return FolderSnapshot()
+
+    def _remember(self, folder: Path, data: bytes) -> None:
+        path = self._latest_file(folder)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write_atomically(path, data)
+
+    def _latest_file(self, folder: Path) -> Path:
+        return self._layout.changes / "folders" / hashlib.sha256(os.fsencode(folder)).hexdigest()[:32]
+
+
+_EXPECTED = REBUILDABLE | {".git"}
+"""Folders that are never watched and surprise nobody: saying so before every run would only be noise."""
+
+
+def said_of(picture: FolderSnapshot) -> str:
+    """Tell a person, before a run starts, what it could not take back; empty if there is nothing to say."""
+    said: list[str] = []
+    if missing := picture.not_kept:
+        size = f"{MAX_FILE_BYTES // 2**20} MiB"
+        said.append(f"cannot be undone (larger than {size}, unreadable, or no space): {some(missing)}")
+    if told := [path for path in sorted(picture.left_alone) if path.rpartition("/")[2] not in _EXPECTED]:
+        said.append(f"not watched: {some(told)}")
+    return "; ".join(said)
+
+
+def some(names: list[str]) -> str:
+    """Return names for a sentence, not too many."""
+    shown = ", ".join(names[:_MAX_NAMED])
+    return shown if len(names) <= _MAX_NAMED else f"{shown} and {len(names) - _MAX_NAMED} more"
+
+
+def _load(path: Path) -> FolderSnapshot:
+    try:
+        return load_snapshot(path.read_bytes())
+    except (OSError, ValueError) as problem:
+        raise StoreUnavailable(f"{path} cannot be read: {problem}", hint="Restore the file from a backup.") from None
+
+
+def _too_many(folder: Path) -> ConfigError:
+    return ConfigError(
+        f"{folder} holds more than {MAX_ENTRIES:,} files", hint="Change to the folder of one project inside it."
+    )
+
+
+def _explained(problem: OSError, folder: Path) -> StoreUnavailable:
+    if problem.errno in (errno.ENOSPC, errno.EDQUOT):
+        return StoreFull("The disk is full: what the run changes could not be undone", hint="Free some space.")
+    return StoreUnavailable(
+        f"What {folder} holds cannot be recorded: {problem.strerror or problem}",
+        hint="Check that you may read it, and write to the fabric folder.",
+    )

@@ -1,0 +1,181 @@
+"""Where things lie in a fabric folder.
+
+.fabric/
+    fabric.db          every run's events: the truth
+    locks              one byte for each run that is being driven, and one for the server
+    server             the address of the server that runs for this folder
+    agent-locks        one byte for each agent at work of which only one may be
+    run_index.jsonl    one line for each settled run
+    changes/           what files of project folders held before runs changed them
+    runs/<run id>/
+        runlog.jsonl   the run's events, for people and scripts
+        changes/       how the project folder stood before and after, if the run worked in one
+        snapshots/     the pages that it fetched, as they came
+        workspace/     the run's files
+"""
+
+import asyncio
+import errno
+import os
+import shutil
+import stat
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from agent_fabric.domain.errors import ConfigError, FolderLinked, StoreFull, StoreUnavailable
+from agent_fabric.domain.ids import RunId
+from agent_fabric.infrastructure.atomic_files import write_new
+from agent_fabric.infrastructure.runs.log.links import require_unlinked, require_workspace_unlinked
+from agent_fabric.infrastructure.tree_walk import remove_tree
+
+FOLDER = ".fabric"
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Paths below one fabric folder; implements Workspaces."""
+
+    root: Path
+
+    @property
+    def database(self) -> Path:
+        """The store."""
+        return self.root / "fabric.db"
+
+    @property
+    def run_index(self) -> Path:
+        """One line for each settled run."""
+        return self.root / "run_index.jsonl"
+
+    @property
+    def agent_locks(self) -> Path:
+        """One byte for each agent that is at work and may not be twice."""
+        return self.root / "agent-locks"
+
+    def run_dir(self, run_id: RunId) -> str:
+        return f"{self.root}/runs/{run_id}"
+
+    def runlog(self, run_id: RunId) -> str:
+        """The run's log for people and scripts."""
+        return f"{self.root}/runs/{run_id}/runlog.jsonl"
+
+    def workspace(self, run_id: RunId) -> str:
+        return f"{self.root}/runs/{run_id}/workspace"
+
+    def snapshots(self, run_id: RunId) -> Path:
+        """The pages that the run has fetched."""
+        return self.root / "runs" / run_id / "snapshots"
+
+    @property
+    def changes(self) -> Path:
+        """What files of project folders held before runs changed them."""
+        return self.root / "changes"
+
+    @property
+    def exposed_files(self) -> Path:
+        """Which files of project folders were written after untrusted text had been read."""
+        return self.changes / "exposed"
+
+    def changes_of(self, run_id: RunId) -> Path:
+        """How the run's project folder stood before and after."""
+        return self.root / "runs" / run_id / "changes"
+
+    def own(self, *names: str) -> Path:
+        """Return a path below the folder that leads through no link.
+
+        Raises:
+            FolderLinked: one of the names has become a link.
+        """
+        require_unlinked(self.root, *names)
+        return self.root.joinpath(*names)
+
+    def own_run_dir(self, run_id: RunId) -> str:
+        """Return the run's folder, if neither it nor a folder in it has become a link.
+
+        Raises:
+            FolderLinked: one has.
+        """
+        for inside in ("workspace", "snapshots", "changes"):
+            self.own("runs", run_id, inside)
+        return self.run_dir(run_id)
+
+    async def prepare(self, run_id: RunId, *, at: str = "") -> bool:
+        return await asyncio.to_thread(self._make_run_dir, run_id, at)
+
+    def _make_run_dir(self, run_id: RunId, at: str) -> bool:
+        made = False
+        workspace = self.run_dir(run_id) if at else self.workspace(run_id)
+        self.own("runs", run_id, "workspace")
+        try:
+            try:  # on the way of every run: nothing is asked that is almost always so
+                os.mkdir(f"{self.root}/runs/{run_id}")  # noqa: PTH102 - pathlib takes twice as long
+                made = True
+                if not at:
+                    os.mkdir(workspace)  # noqa: PTH102 - as above
+            except (FileNotFoundError, FileExistsError) as problem:
+                made = made or isinstance(problem, FileNotFoundError)
+                os.makedirs(workspace, exist_ok=True)  # noqa: PTH103 - as above
+        except OSError as problem:
+            raise StoreUnavailable(
+                f"The run's folder cannot be made: {problem.strerror or problem}",
+                hint="Check that there is space, and that you may write there.",
+            ) from None
+        return made
+
+    async def discard(self, run_id: RunId) -> None:
+        with suppress(FolderLinked):  # then nothing of it is ours
+            await asyncio.to_thread(remove_tree, self.own("runs", run_id))
+
+    async def copy(self, workspace: str, run_id: RunId) -> None:
+        await asyncio.to_thread(self._copy, workspace, run_id)
+
+    def _copy(self, workspace: str, run_id: RunId) -> None:
+        target = self.workspace(run_id)
+        require_workspace_unlinked(workspace)
+        self.own("runs", run_id, "workspace")
+        try:
+            shutil.copytree(workspace, target, symlinks=True, copy_function=_copy_file)
+        except (OSError, shutil.Error) as problem:
+            remove_tree(target)
+            raise StoreUnavailable(
+                f"The workspace {workspace} cannot be copied: {problem}",
+                hint="Check that there is space, and that you may read it.",
+            ) from None
+
+    def usable(self, workspace: str) -> bool:
+        require_workspace_unlinked(workspace)
+        return Path(workspace).is_dir() and os.access(workspace, os.R_OK | os.W_OK | os.X_OK)
+
+    def make(self) -> None:
+        """Make the folder; it hides itself from git.
+
+        Raises:
+            ConfigError: it cannot be made.
+        """
+        try:
+            (self.root / "runs").mkdir(parents=True, exist_ok=True)
+            with suppress(FileExistsError):
+                write_new(self.root / ".gitignore", b"*\n", mode=0o644, durable=False)
+        except OSError as problem:
+            if problem.errno == errno.ENOSPC:
+                raise StoreFull(
+                    f"The disk that holds {self.root} is full", hint="Free some space, then try again."
+                ) from None
+            raise ConfigError(
+                f"The folder {self.root} cannot be made: {problem.strerror or problem}",
+                hint="Choose another one with --workspace.",
+            ) from None
+
+
+def _copy_file(source: str, target: str) -> str:
+    """Copy a file; whoever opens a pipe or a socket would wait for ever."""
+    return shutil.copy2(source, target) if stat.S_ISREG(os.lstat(source).st_mode) else target
+
+
+def find_root(start: Path) -> Path:
+    """Return the nearest `.fabric` from `start` upwards, as git finds `.git`; without one, the one to be made here."""
+    for folder in (start, *start.parents):
+        if (folder / FOLDER).is_dir():
+            return folder / FOLDER
+    return start / FOLDER

@@ -1,0 +1,163 @@
+"""The box around a server's program: bubblewrap, hardened; or none for a server that is declared trusted."""
+
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+from agent_fabric.application.ports.mcp import SYSCALL_FILTER, ServerLaunch, ServerProcess
+from agent_fabric.domain.errors import ToolServerUnavailable
+from agent_fabric.domain.policy.protected import PROTECTED_AT_TOP
+from agent_fabric.infrastructure.sandbox import idmapped
+from agent_fabric.infrastructure.sandbox.dropping import needs_mapping
+from agent_fabric.infrastructure.sandbox.mounts_toolchains import interpreter
+from agent_fabric.infrastructure.sandbox.seccomp import filter_bytes, supported
+from agent_fabric.infrastructure.tools.mcp.environment import passed_on
+from agent_fabric.infrastructure.tools.mcp.tool_folders import tool_folders
+
+HOME: Final = "/home/server"
+"""The server's own folder, as it sees it."""
+_TMP_BYTES: Final = 256 * 2**20
+_SYSTEM: Final = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/opt")
+_ETC: Final = (
+    *("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "passwd", "group", "nsswitch.conf"),
+    *("ssl", "ca-certificates", "pki", "localtime", "timezone", "mime.types", "protocols", "services"),
+)
+_ETC_NETWORK: Final = ("resolv.conf", "hosts", "host.conf", "gai.conf")
+_READ_ONLY_PROC: Final = ("sys", "sysrq-trigger", "irq", "bus")
+"""Root-owned files below /proc that open for writing even without capabilities."""
+
+
+class BubblewrapServers:
+    """ServerConfinement by bubblewrap.
+
+    The program sees the system read-only, a private /tmp, toolchains but nothing else of the home folder, and one
+    folder that it may write. It has no network unless its configuration says so.
+    """
+
+    def __init__(self, environ: Mapping[str, str], *, bwrap: str | None = None) -> None:
+        self._environ = environ
+        self._bwrap = bwrap if bwrap is not None else shutil.which("bwrap", path="/usr/bin:/bin:/usr/local/bin")
+
+    def launch(self, process: ServerProcess) -> ServerLaunch:
+        """Return how to start the program in a box.
+
+        Raises:
+            ToolServerUnavailable: there is no bubblewrap, or we are root and cannot stop being it.
+        """
+        if not self._bwrap:
+            raise ToolServerUnavailable(
+                "there is no bubblewrap on this machine, so its program cannot be confined",
+                hint="Install bubblewrap, or set `trusted: true` for this server if it may do everything that you may.",
+            )
+        as_root = os.getuid() == 0
+        # Without a network there is no DNS either; whoever runs npx or uvx that way gets a clear error from them.
+        env = {
+            **passed_on(self._environ, network=process.network, trusted=False),
+            "HOME": HOME,
+            "TMPDIR": "/tmp",  # noqa: S108 - the box's own
+            "USER": "server",
+            "LOGNAME": "server",
+            **process.env,
+        }
+        argv = [*_view(process), self._bwrap, *self._namespaces(process, as_root=as_root), *self._mounts(process)]
+        syscall_filter = b""
+        if supported():
+            # Sharing our network means sharing its unix sockets without a path, too.
+            syscall_filter = filter_bytes(sockets="inet" if process.network else "any")
+            argv += ["--seccomp", SYSCALL_FILTER]
+        argv += ["--", *(_no_longer_root(process.uid, process.gid) if as_root else ())]
+        return ServerLaunch((*argv, process.program, *process.args), env, str(process.home), syscall_filter)
+
+    @staticmethod
+    def _namespaces(process: ServerProcess, *, as_root: bool) -> Iterator[str]:
+        yield from ("--die-with-parent", "--new-session", "--unshare-ipc", "--unshare-pid", "--unshare-uts")
+        yield from ("--unshare-cgroup-try", "--hostname", "server")
+        if not process.network:
+            yield "--unshare-net"
+        if not as_root:  # root makes the mounts itself, and the program is somebody else from its first instruction
+            yield from ("--unshare-user", "--disable-userns", "--cap-drop", "ALL")
+
+    def _mounts(self, process: ServerProcess) -> Iterator[str]:
+        for folder in _SYSTEM:
+            path = Path(folder)
+            if path.is_symlink():
+                yield from ("--symlink", str(path.readlink()), folder)
+            elif path.is_dir():
+                yield from ("--ro-bind", folder, folder)
+        yield from ("--proc", "/proc", "--dev", "/dev")
+        for name in _READ_ONLY_PROC:
+            yield from ("--ro-bind-try", f"/proc/{name}", f"/proc/{name}")
+        yield from ("--perms", "1777", "--size", str(_TMP_BYTES), "--tmpfs", "/tmp")  # noqa: S108 - the box's own
+        made: set[Path] = set()
+        for mount in self._binds(process):
+            yield from _parents(Path(mount[-1]), made)
+            yield from mount
+        yield from ("--remount-ro", "/", "--chdir", HOME)
+
+    def _binds(self, process: ServerProcess) -> Iterator[tuple[str, ...]]:
+        for name in (*_ETC, *(_ETC_NETWORK if process.network else ())):
+            yield "--ro-bind-try", os.path.realpath(f"/etc/{name}"), f"/etc/{name}"
+        yield "--bind", str(process.home), HOME
+        home = Path(self._environ.get("HOME", "/nonexistent"))
+        for path in (*tool_folders(process.program, process.args, home), *process.folders):
+            yield "--ro-bind-try", str(path), str(path)
+        if process.workspace:
+            yield from _workspace(Path(process.workspace), writable=process.workspace_writable)
+
+
+class TrustedServers:
+    """ServerConfinement that is none: the program runs with all our rights."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._environ = environ
+
+    def launch(self, process: ServerProcess) -> ServerLaunch:
+        """Return how to start the program as it is."""
+        env = {**passed_on(self._environ, network=True, trusted=True), **process.env}
+        return ServerLaunch((process.program, *process.args), env, str(process.home))
+
+
+def _view(process: ServerProcess) -> tuple[str, ...]:
+    """Return what makes root's workspace look like the server's own, in the eyes of the box and of nobody else."""
+    if not process.workspace or not needs_mapping(Path(process.workspace)):
+        return ()
+    whom = (str(process.uid), str(process.gid))
+    return (str(interpreter()), "-I", "-S", idmapped.PROGRAM, *whom, process.workspace)
+
+
+def _no_longer_root(uid: int, gid: int) -> tuple[str, ...]:
+    setpriv = shutil.which("setpriv", path="/usr/bin:/bin")
+    if setpriv is None:
+        raise ToolServerUnavailable(
+            "we are root, and there is no setpriv to run its program as another user",
+            hint="Install util-linux, or do not run as root.",
+        )
+    return (
+        *(setpriv, "--reuid", str(uid), "--regid", str(gid), "--clear-groups", "--no-new-privs"),
+        *("--bounding-set", "-all", "--inh-caps", "-all", "--"),
+    )
+
+
+def _parents(path: Path, made: set[Path]) -> Iterator[str]:
+    """Make the folders above a mount; left to bubblewrap, only their owner could pass through them."""
+    for parent in reversed(path.parents):
+        if parent not in made and parent != Path("/"):
+            made.add(parent)
+            yield from ("--perms", "0755", "--dir", str(parent))
+
+
+def _workspace(workspace: Path, *, writable: bool) -> Iterator[tuple[str, ...]]:
+    yield "--bind" if writable else "--ro-bind", str(workspace), str(workspace)
+    if (workspace / ".fabric").is_dir():
+        yield "--size", "4096", "--tmpfs", str(workspace / ".fabric")
+        yield "--remount-ro", str(workspace / ".fabric")
+    if writable:
+        real = workspace.resolve()
+        # A folder around a protected path is mounted too, or it could be moved away with what is in it.
+        around = {name.partition("/")[0]: "--bind" for name in PROTECTED_AT_TOP if "/" in name}
+        for name, option in (around | dict.fromkeys(PROTECTED_AT_TOP, "--ro-bind")).items():
+            path = workspace / name
+            if path.exists() and path.resolve() == real / name:  # a link would bring in what it points to
+                yield option, str(path), str(path)
