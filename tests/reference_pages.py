@@ -26,8 +26,8 @@ from agent_fabric.interfaces.cli.main import COMMANDS, FAILED, INTERRUPTED, USAG
 from agent_fabric.interfaces.http.app import create_app
 from agent_fabric.interfaces.http.errors import STATUSES
 from agent_fabric.interfaces.http.gate import PAGE_SOCKET, SOCKETS
-from agent_fabric.interfaces.http.live import LiveRuns
 from agent_fabric.interfaces.http.locks import LockedRoute
+from agent_fabric.interfaces.http.runs.live import LiveRuns
 
 PAGES: Final = Path(__file__).parents[1] / "docs/reference"
 _PLACE: Final = "<!-- generated: {} -->\n"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agent_fabric.config.loader import read_config
-from agent_fabric.interfaces.examination import extras_needed
+from agent_fabric.interfaces.views.examination import extras_needed
 from agent_fabric.testing.scripted_model import Call, Finish, ScriptedModel
 from e2e.fabric_process import Ended, Fabric, settings
 from e2e.server.test_secrets import given

@@ -23,8 +23,8 @@ from agent_fabric.infrastructure.identity import argon2_passwords
 from agent_fabric.infrastructure.identity.local_token import local_token
 from agent_fabric.interfaces.http.app import create_app
 from agent_fabric.interfaces.http.connection import HEADERS, SOCKETS, Connection
-from agent_fabric.interfaces.http.live import LiveRuns
 from agent_fabric.interfaces.http.names import names_of
+from agent_fabric.interfaces.http.runs.live import LiveRuns
 from agent_fabric.interfaces.http.server import open_listener
 from agent_fabric.testing.scripted_model import Call, Finish, Hang, Responder, Script, ScriptedModel, Slow
 from e2e.fabric_process import Fabric, Started, settings

@@ -34,7 +34,7 @@ ANSWERING_MODULES = {
     "interfaces/cli/place_local.py",
     "interfaces/cli/place_remote.py",
     "interfaces/http/a2a/messages.py",
-    "interfaces/http/routes/approvals.py",
+    "interfaces/http/approvals/approvals.py",
     "interfaces/mcp/tools.py",
 }
 """Where answers reach the use case or the client. A new one needs a door, and so a line, in the tests below."""

@@ -14,7 +14,7 @@ from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.cluster.nats.bus import JetStreamBus
 from agent_fabric.infrastructure.cluster.nats.wake_ups import NatsWakeUps
 from agent_fabric.infrastructure.persistence.runs import inbox
-from agent_fabric.interfaces.http import watch
+from agent_fabric.interfaces.http.runs import watch
 from agent_fabric.testing.scripted_model import Script, Slow
 from contract.durable_bus_contract import Inboxes
 from e2e.fabric_process import until

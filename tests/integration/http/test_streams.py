@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from agent_fabric.interfaces.http import watch
 from agent_fabric.interfaces.http.connection import Connection
+from agent_fabric.interfaces.http.runs import watch
 from agent_fabric.testing.scripted_model import Call, Calls, Hang, Script, Slow, Status
 from e2e.fabric_process import until
 from integration.http.served import DONE, LOOK, PING, data_of, deaf_reader, ids, served, task

@@ -11,7 +11,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 
 from agent_fabric.interfaces.http.connection import LINGER_S
-from agent_fabric.interfaces.http.node_socket import PROVE_TIMEOUT_S
+from agent_fabric.interfaces.http.fleet.node_socket import PROVE_TIMEOUT_S
 from agent_fabric.interfaces.http.page.messages import MISUSED, InvalidMessage, Ping, read_message
 from agent_fabric.interfaces.http.page.socket import HELLO_TIMEOUT_S, MAX_INVALID
 from agent_fabric.interfaces.http.page.sockets import MAX_SOCKETS

@@ -19,7 +19,7 @@ from agent_fabric.domain.runs.changes import Entry, EntryKind, FileChange
 from agent_fabric.domain.runs.task import RunError, RunResult, RunStatus
 from agent_fabric.domain.runs.undo import UndoRefusal, UndoStep
 from agent_fabric.domain.runs.unified_diff import file_diff
-from agent_fabric.interfaces.http.live import whole_line
+from agent_fabric.interfaces.http.runs.live import whole_line
 from agent_fabric.wire.approvals import APPROVAL
 from agent_fabric.wire.changes import EXACT_DIFF, EXACT_UNDONE, diff_object, file_diffs_from, undo_object
 from agent_fabric.wire.results import result_from, result_object

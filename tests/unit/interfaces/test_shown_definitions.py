@@ -8,7 +8,7 @@ from agent_fabric.domain.agents.check import KnownToAgents
 from agent_fabric.infrastructure.agents.agent_files import AgentFolder
 from agent_fabric.infrastructure.workflows.definition_files import check_definition, definition_text, read_definition
 from agent_fabric.interfaces.cli.workflows.definition_problems import count_checked, joined
-from agent_fabric.interfaces.workflow_views import checked_object, found_from, workflow_object
+from agent_fabric.interfaces.views.workflows.views import checked_object, found_from, workflow_object
 
 SOUND = """\
 name: small

@@ -26,14 +26,14 @@ from agent_fabric.domain.workflows.events import (
     StepWaited,
     TimerFired,
 )
-from agent_fabric.interfaces.approval_form import fields_of, filled_in
 from agent_fabric.interfaces.cli.approvals.approval_card import shown_card
 from agent_fabric.interfaces.cli.runs.step_lines import StepLines, seconds
 from agent_fabric.interfaces.cli.runs.view import LiveView
 from agent_fabric.interfaces.cli.workflows.workflow_dry_run import dry_run
 from agent_fabric.interfaces.cli.workflows.workflow_summary import how_to_go_on, workflow_summary
-from agent_fabric.interfaces.workflow_graph import graph_dot, graph_mermaid, graph_text
-from agent_fabric.interfaces.workflow_lineage import fed_by, feeds, lineage_of, require_known
+from agent_fabric.interfaces.views.approvals import fields_of, filled_in
+from agent_fabric.interfaces.views.workflows.graph import graph_dot, graph_mermaid, graph_text
+from agent_fabric.interfaces.views.workflows.lineage import fed_by, feeds, lineage_of, require_known
 from unit.interfaces.test_presentation import Terminal
 
 RUN, CHILD = RunId("run-0"), RunId("c1d2e3f4-child")

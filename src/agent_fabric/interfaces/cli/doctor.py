@@ -27,7 +27,7 @@ from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
 from agent_fabric.interfaces.cli.options import AsJson, Workspace, configuration, fabric_root
 from agent_fabric.interfaces.cli.output import for_this_installation, plain_lines, print_json, styled
 from agent_fabric.interfaces.cli.place import Server, server_of, with_client
-from agent_fabric.interfaces.examination import (
+from agent_fabric.interfaces.views.examination import (
     encryption_finding,
     model_findings,
     policy_findings,

@@ -13,55 +13,55 @@ from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.interfaces.http import errors
 from agent_fabric.interfaces.http.a2a.routes import add_a2a
 from agent_fabric.interfaces.http.addresses import Addresses
+from agent_fabric.interfaces.http.agents.agents import add_agents
+from agent_fabric.interfaces.http.approvals.approvals import add_approvals
+from agent_fabric.interfaces.http.audit.audit import add_audit
+from agent_fabric.interfaces.http.automation.dead_letters import add_dead_letters
+from agent_fabric.interfaces.http.automation.schedules import add_schedules
+from agent_fabric.interfaces.http.automation.sensors import add_sensors
+from agent_fabric.interfaces.http.automation.subscriptions import add_subscriptions
+from agent_fabric.interfaces.http.automation.webhooks import add_webhooks
+from agent_fabric.interfaces.http.channels.channels import add_channels
+from agent_fabric.interfaces.http.chat.sessions import add_sessions
+from agent_fabric.interfaces.http.chat.turns import add_turns
+from agent_fabric.interfaces.http.cluster.cluster import add_cluster
+from agent_fabric.interfaces.http.evals.evals import add_evals
+from agent_fabric.interfaces.http.fleet.node_execution import add_node_execution
+from agent_fabric.interfaces.http.fleet.node_files import add_node_files
+from agent_fabric.interfaces.http.fleet.node_signatures import add_node_signatures
+from agent_fabric.interfaces.http.fleet.node_socket import add_node_socket
+from agent_fabric.interfaces.http.fleet.node_terminals import add_node_terminals
+from agent_fabric.interfaces.http.fleet.nodes import add_nodes
+from agent_fabric.interfaces.http.fleet.plans import add_fleet_plans
 from agent_fabric.interfaces.http.gate import Gate
 from agent_fabric.interfaces.http.idempotency import Idempotency
+from agent_fabric.interfaces.http.identity.identity import add_identity
 from agent_fabric.interfaces.http.limiting import FailureLimit, Limiting
-from agent_fabric.interfaces.http.live import LiveRuns
 from agent_fabric.interfaces.http.locks import LockedRoute
-from agent_fabric.interfaces.http.node_socket import add_node_socket
+from agent_fabric.interfaces.http.memory.memory import LazyMemory, add_memory
+from agent_fabric.interfaces.http.models.model_server import add_model_server
+from agent_fabric.interfaces.http.models.models import add_models
+from agent_fabric.interfaces.http.observability.doctor import add_doctor
+from agent_fabric.interfaces.http.observability.health import add_health
+from agent_fabric.interfaces.http.observability.operations import add_operations
+from agent_fabric.interfaces.http.observability.settings import add_settings
 from agent_fabric.interfaces.http.openai.routes import add_openai
 from agent_fabric.interfaces.http.openapi import EVERYWHERE, DescribedApp, problems
 from agent_fabric.interfaces.http.page.news import tell_news
 from agent_fabric.interfaces.http.page.routes import add_page
 from agent_fabric.interfaces.http.page.sockets import Sockets
-from agent_fabric.interfaces.http.routes.agents import add_agents
-from agent_fabric.interfaces.http.routes.approvals import add_approvals
-from agent_fabric.interfaces.http.routes.audit import add_audit
-from agent_fabric.interfaces.http.routes.changes import add_changes
-from agent_fabric.interfaces.http.routes.channels import add_channels
-from agent_fabric.interfaces.http.routes.cluster import add_cluster
-from agent_fabric.interfaces.http.routes.dead_letters import add_dead_letters
-from agent_fabric.interfaces.http.routes.doctor import add_doctor
-from agent_fabric.interfaces.http.routes.evals import add_evals
-from agent_fabric.interfaces.http.routes.files import add_files
-from agent_fabric.interfaces.http.routes.fleet_plans import add_fleet_plans
-from agent_fabric.interfaces.http.routes.health import add_health
-from agent_fabric.interfaces.http.routes.identity import add_identity
-from agent_fabric.interfaces.http.routes.mcp import McpDoor, add_mcp
-from agent_fabric.interfaces.http.routes.memory import LazyMemory, add_memory
-from agent_fabric.interfaces.http.routes.model_server import add_model_server
-from agent_fabric.interfaces.http.routes.models import add_models
-from agent_fabric.interfaces.http.routes.node_execution import add_node_execution
-from agent_fabric.interfaces.http.routes.node_files import add_node_files
-from agent_fabric.interfaces.http.routes.node_signatures import add_node_signatures
-from agent_fabric.interfaces.http.routes.node_terminals import add_node_terminals
-from agent_fabric.interfaces.http.routes.nodes import add_nodes
-from agent_fabric.interfaces.http.routes.operations import add_operations
-from agent_fabric.interfaces.http.routes.policy import add_policy
-from agent_fabric.interfaces.http.routes.runs import add_runs
-from agent_fabric.interfaces.http.routes.schedules import add_schedules
-from agent_fabric.interfaces.http.routes.search import add_search
-from agent_fabric.interfaces.http.routes.secrets import add_secrets
-from agent_fabric.interfaces.http.routes.sensors import add_sensors
-from agent_fabric.interfaces.http.routes.sessions import add_sessions
-from agent_fabric.interfaces.http.routes.settings import add_settings
-from agent_fabric.interfaces.http.routes.subscriptions import add_subscriptions
-from agent_fabric.interfaces.http.routes.tool_servers import add_tool_servers
-from agent_fabric.interfaces.http.routes.turns import add_turns
-from agent_fabric.interfaces.http.routes.verification import add_verification
-from agent_fabric.interfaces.http.routes.webhooks import add_webhooks
-from agent_fabric.interfaces.http.routes.workflows import add_workflows
-from agent_fabric.interfaces.http.watch import watch
+from agent_fabric.interfaces.http.policy.policy import add_policy
+from agent_fabric.interfaces.http.runs.changes import add_changes
+from agent_fabric.interfaces.http.runs.files import add_files
+from agent_fabric.interfaces.http.runs.live import LiveRuns
+from agent_fabric.interfaces.http.runs.runs import add_runs
+from agent_fabric.interfaces.http.runs.search import add_search
+from agent_fabric.interfaces.http.runs.verification import add_verification
+from agent_fabric.interfaces.http.runs.watch import watch
+from agent_fabric.interfaces.http.secrets.secrets import add_secrets
+from agent_fabric.interfaces.http.tools.mcp import McpDoor, add_mcp
+from agent_fabric.interfaces.http.tools.tool_servers import add_tool_servers
+from agent_fabric.interfaces.http.workflows.workflows import add_workflows
 
 DESCRIPTION = """\
 Every task is a run: durable, resumable, and readable while it happens. A run continues when its client leaves.

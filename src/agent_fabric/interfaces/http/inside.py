@@ -12,8 +12,8 @@ from agent_fabric.config.loader import Loaded
 from agent_fabric.domain.errors import StoreUnavailable
 from agent_fabric.interfaces.http.app import create_app
 from agent_fabric.interfaces.http.connection import HEADERS, Connection
-from agent_fabric.interfaces.http.live import LiveRuns
 from agent_fabric.interfaces.http.names import names_of, url_of
+from agent_fabric.interfaces.http.runs.live import LiveRuns
 from agent_fabric.interfaces.http.server import open_listener
 
 HOST = "127.0.0.1"

@@ -27,8 +27,8 @@ from agent_fabric.domain.errors import ConfigError, StoreUnavailable
 from agent_fabric.interfaces.http.access_log import AccessLog
 from agent_fabric.interfaces.http.app import create_app
 from agent_fabric.interfaces.http.connection import HEADERS, SEND_BUFFER_BYTES, SOCKETS, Connection
-from agent_fabric.interfaces.http.live import LiveRuns
 from agent_fabric.interfaces.http.names import is_loopback, names_of, seen_from_here, url_of
+from agent_fabric.interfaces.http.runs.live import LiveRuns
 
 SPARE_THREADS = 16
 """Threads beside one for each run, so that tools that block do not keep the store from being read."""

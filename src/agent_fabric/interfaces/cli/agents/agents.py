@@ -20,7 +20,6 @@ from agent_fabric.domain.definitions.parameter import Parameter
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import Priority, RunResult
 from agent_fabric.infrastructure.agents.agent_files import AgentFolder
-from agent_fabric.interfaces.agent_views import AGENT, AGENTS, AgentList, checked_object
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, USAGE
 from agent_fabric.interfaces.cli.options import (
@@ -43,6 +42,7 @@ from agent_fabric.interfaces.cli.runs.foreground import Job, OnCreated, local_jo
 from agent_fabric.interfaces.cli.runs.run import project_here
 from agent_fabric.interfaces.cli.workflows.definition_problems import count_checked, joined, print_problems
 from agent_fabric.interfaces.cli.workflows.inputs import Inputs, typed_inputs
+from agent_fabric.interfaces.views.agents import AGENT, AGENTS, AgentList, checked_object
 from agent_fabric.wire.shape import Json
 
 _HELP = """\

@@ -13,8 +13,8 @@ from agent_fabric.domain.errors import ApprovalRefused
 from agent_fabric.domain.identity.ownership import LOCAL_OWNER
 from agent_fabric.domain.policy.labels import paths_to_vouch_for
 from agent_fabric.domain.runs.task import RunStatus
-from agent_fabric.interfaces.approval_form import FormField, fields_of
 from agent_fabric.interfaces.cli.output import fitted, folded, plain, styled, terminal_columns
+from agent_fabric.interfaces.views.approvals import FormField, fields_of
 
 _FOLD = "  ┆ "
 """Begins what a line is continued with, so that it cannot pass for a line of ours."""

@@ -13,7 +13,6 @@ from agent_fabric.bootstrap.records import this_person
 from agent_fabric.domain.approvals.answers import Decision, Question, Reach
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.runs.task import RunStatus
-from agent_fabric.interfaces.approval_form import fields_of, filled_in
 from agent_fabric.interfaces.cli.approvals.approval_card import card_line, require_read, shown_card
 from agent_fabric.interfaces.cli.approvals.approval_card import going_on as how_it_continues
 from agent_fabric.interfaces.cli.invocation import new_app
@@ -21,6 +20,7 @@ from agent_fabric.interfaces.cli.main import COMPLETED, FAILED, WAITING
 from agent_fabric.interfaces.cli.options import AsJson, Last, Workspace, require_a_person
 from agent_fabric.interfaces.cli.output import print_json, print_warning
 from agent_fabric.interfaces.cli.place import Answered, RunAccess, Server, at_place, choose_run
+from agent_fabric.interfaces.views.approvals import fields_of, filled_in
 from agent_fabric.wire.approvals import APPROVAL
 
 app = new_app("Answer approval requests: list, show, approve, deny, done.")

@@ -12,9 +12,9 @@ from agent_fabric.application.ports.approvals import Answer, ApprovalCard, Appro
 from agent_fabric.bootstrap.records import this_person
 from agent_fabric.domain.approvals.answers import Decision, Question, Reach
 from agent_fabric.domain.errors import ApprovalRefused, ApprovalSettled, InvalidInputs
-from agent_fabric.interfaces.approval_form import FormField, fields_of
 from agent_fabric.interfaces.cli.approvals.approval_card import described, is_folded, shown_card
 from agent_fabric.interfaces.cli.output import plain, plain_lines
+from agent_fabric.interfaces.views.approvals import FormField, fields_of
 
 _BEFORE = ("once", "run", "edit", "deny", "later")
 _AFTER_A_CRASH = ("run", "done", "skip", "later")

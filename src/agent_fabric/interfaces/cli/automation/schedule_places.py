@@ -16,7 +16,7 @@ from agent_fabric.infrastructure.automation.zones import use_own_zones
 from agent_fabric.interfaces.cli.options import configuration, fabric_root
 from agent_fabric.interfaces.cli.place import server_of, with_client
 from agent_fabric.interfaces.cli.runs.foreground import open_fabric
-from agent_fabric.interfaces.schedule_views import end_of_simulation, schedule_object, schedule_objects
+from agent_fabric.interfaces.views.automation import end_of_simulation, schedule_object, schedule_objects
 from agent_fabric.wire.automation import BACKFILL, CRONTAB, EXPLANATION, FIRINGS, PLAN, SCHEDULE, WITHDRAWN
 from agent_fabric.wire.shape import Json
 

@@ -13,7 +13,7 @@ from agent_fabric.domain.identity.ownership import LOCAL_OWNER
 from agent_fabric.interfaces.cli.options import configuration
 from agent_fabric.interfaces.cli.place import RunAccess
 from agent_fabric.interfaces.cli.place_local import LocalRuns
-from agent_fabric.interfaces.session_export import json_export, markdown_export
+from agent_fabric.interfaces.views.chat import json_export, markdown_export
 
 if TYPE_CHECKING:
     from agent_fabric.interfaces.cli.chat.session_places_remote import ServerSessions

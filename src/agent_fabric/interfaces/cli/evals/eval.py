@@ -36,7 +36,7 @@ from agent_fabric.interfaces.cli.main import COMPLETED, FAILED, INTERRUPTED
 from agent_fabric.interfaces.cli.options import AsJson, Workspace, configuration, existing_root, fabric_root
 from agent_fabric.interfaces.cli.output import print_json
 from agent_fabric.interfaces.cli.place import RunAccess, Server, at_place, server_of
-from agent_fabric.interfaces.eval_report import markdown_report
+from agent_fabric.interfaces.views.evals import markdown_report
 from agent_fabric.wire.evals import EVAL_LIST, eval_object
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from agent_fabric.domain.plural import counted
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.interfaces.cli.durations import moment
 from agent_fabric.interfaces.cli.output import fitted, plain, styled
-from agent_fabric.interfaces.eval_report import (
+from agent_fabric.interfaces.views.evals import (
     comparison_words,
     evidence_table,
     interval_words,

@@ -35,7 +35,7 @@ from agent_fabric.interfaces.cli.options import (
 )
 from agent_fabric.interfaces.cli.output import fitted, plain, print_json, styled
 from agent_fabric.interfaces.cli.place import Server, server_of, with_client
-from agent_fabric.interfaces.policy_views import LEVELS, check_command, with_added
+from agent_fabric.interfaces.views.policy import LEVELS, check_command, with_added
 from agent_fabric.wire.policy import CHECKED_COMMAND, POLICY, SIMULATION
 from agent_fabric.wire.shape import Json
 

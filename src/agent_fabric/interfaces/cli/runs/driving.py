@@ -120,7 +120,7 @@ async def _steps_of(fabric: Foreground, result: RunResult) -> Mapping[str, Any] 
     state = await _state(fabric, result.run_id)
     if state.workflow is None:
         return None
-    from agent_fabric.interfaces.workflow_result import workflow_object  # noqa: PLC0415 - most runs have no steps
+    from agent_fabric.interfaces.views.workflows.result import workflow_object  # noqa: PLC0415 - most runs have no steps
 
     run_dir = await fabric.run_dir(result.run_id)
     return await workflow_object(partial(_state, fabric), state, run_dir, status=result.status)

@@ -28,7 +28,7 @@ from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
 from agent_fabric.interfaces.cli.options import AsJson, Workspace, fabric_root, require_a_person
 from agent_fabric.interfaces.cli.output import plain, print_json, styled
 from agent_fabric.interfaces.cli.place import Server, refuse_if, server_of, with_client
-from agent_fabric.interfaces.secret_views import ROTATION, SECRETS
+from agent_fabric.interfaces.views.secrets import ROTATION, SECRETS
 from agent_fabric.wire.shape import Json
 
 app = new_app("Manage secrets and the keys that seal them: set, list, remove, rotate.")

@@ -23,7 +23,7 @@ from agent_fabric.interfaces.cli.options import AsJson, Workspace, configuration
 from agent_fabric.interfaces.cli.output import fitted, json_text, plain, plain_lines, print_json, styled
 from agent_fabric.interfaces.cli.place import Server, server_of, with_client
 from agent_fabric.interfaces.cli.tools.mcp_serve import serve
-from agent_fabric.interfaces.tool_server_views import inspected_object, listed_object, signals_of, tool_server_named
+from agent_fabric.interfaces.views.tools import inspected_object, listed_object, signals_of, tool_server_named
 from agent_fabric.wire.shape import Json
 
 T = TypeVar("T")

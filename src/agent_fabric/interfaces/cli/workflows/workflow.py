@@ -17,8 +17,8 @@ from agent_fabric.interfaces.cli.workflows.workflow_options import NameOrFile
 from agent_fabric.interfaces.cli.workflows.workflow_places import check_at, find_at, list_at
 from agent_fabric.interfaces.cli.workflows.workflow_runs import cancel, resume, run, signal
 from agent_fabric.interfaces.cli.workflows.workflow_texts import listed, shown_workflow
-from agent_fabric.interfaces.workflow_graph import FORMATS, graph_dot, graph_mermaid, graph_text
-from agent_fabric.interfaces.workflow_views import workflow_object
+from agent_fabric.interfaces.views.workflows.graph import FORMATS, graph_dot, graph_mermaid, graph_text
+from agent_fabric.interfaces.views.workflows.views import workflow_object
 
 _HELP = """\
 See and run workflows: files in workflow-definitions/, as JSON or YAML.

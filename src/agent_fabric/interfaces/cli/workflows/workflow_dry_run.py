@@ -14,7 +14,7 @@ from agent_fabric.domain.workflows.result import result_of_workflow
 from agent_fabric.domain.workflows.scope import ExpressionError
 from agent_fabric.interfaces.cli.output import plain, print_json
 from agent_fabric.interfaces.cli.workflows.workflow_summary import shown_value
-from agent_fabric.interfaces.workflow_graph import Drawn, drawn
+from agent_fabric.interfaces.views.workflows.graph import Drawn, drawn
 
 
 def print_dry_run(definition: WorkflowDefinition, inputs: Mapping[str, Any], *, as_json: bool) -> None:

@@ -12,8 +12,8 @@ from agent_fabric.interfaces.cli.runs.foreground import Job, OnCreated
 from agent_fabric.interfaces.cli.runs.foreground_remote import RemoteForeground, remote_job
 from agent_fabric.interfaces.cli.workflows.inputs import typed_inputs
 from agent_fabric.interfaces.cli.workflows.workflow_texts import tell_kept
-from agent_fabric.interfaces.workflow_result import workflow_of
-from agent_fabric.interfaces.workflow_views import found_from
+from agent_fabric.interfaces.views.workflows.result import workflow_of
+from agent_fabric.interfaces.views.workflows.views import found_from
 from agent_fabric.wire.shape import Json
 
 

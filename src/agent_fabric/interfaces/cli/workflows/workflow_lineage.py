@@ -11,7 +11,7 @@ from agent_fabric.domain.runs.evolve import fold
 from agent_fabric.interfaces.cli.options import AsJson, Last, RunIdArgument, Workspace
 from agent_fabric.interfaces.cli.output import plain, print_json
 from agent_fabric.interfaces.cli.place import RunAccess, Server, at_place, choose_run_and, refuse_if
-from agent_fabric.interfaces.workflow_lineage import (
+from agent_fabric.interfaces.views.workflows.lineage import (
     StepLineage,
     fed_by,
     feeds,
@@ -19,7 +19,7 @@ from agent_fabric.interfaces.workflow_lineage import (
     lineage_of,
     require_known,
 )
-from agent_fabric.interfaces.workflow_result import workflow_of
+from agent_fabric.interfaces.views.workflows.result import workflow_of
 
 
 def lineage(

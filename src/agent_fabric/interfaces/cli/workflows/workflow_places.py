@@ -11,7 +11,7 @@ from agent_fabric.interfaces.cli.options import configuration, fabric_root
 from agent_fabric.interfaces.cli.place import server_of, with_client
 from agent_fabric.interfaces.cli.workflows.definition_problems import joined
 from agent_fabric.interfaces.cli.workflows.workflow_options import find, is_file
-from agent_fabric.interfaces.workflow_views import WORKFLOWS, checked_object, found_from
+from agent_fabric.interfaces.views.workflows.views import WORKFLOWS, checked_object, found_from
 from agent_fabric.wire.definitions import WORKFLOW_PROBLEM
 from agent_fabric.wire.shape import Json
 

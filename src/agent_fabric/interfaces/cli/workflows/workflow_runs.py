@@ -48,7 +48,7 @@ from agent_fabric.interfaces.cli.workflows.workflow_dry_run import print_dry_run
 from agent_fabric.interfaces.cli.workflows.workflow_options import NameOrFile, find, inputs_from, is_file, json_object
 from agent_fabric.interfaces.cli.workflows.workflow_places import find_at
 from agent_fabric.interfaces.cli.workflows.workflow_texts import tell_kept
-from agent_fabric.interfaces.workflow_result import workflow_object, workflow_of
+from agent_fabric.interfaces.views.workflows.result import workflow_object, workflow_of
 from agent_fabric.wire.shape import Json
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from agent_fabric.domain.ids import LaneId, RunId
 from agent_fabric.infrastructure.workflows.definition_files import WorkflowFile
 from agent_fabric.interfaces.cli.output import fitted, plain, plain_lines, styled
 from agent_fabric.interfaces.cli.workflows.workflow_summary import shown_value
-from agent_fabric.interfaces.workflow_graph import graph_text
-from agent_fabric.interfaces.workflow_views import TRIGGER
+from agent_fabric.interfaces.views.workflows.graph import graph_text
+from agent_fabric.interfaces.views.workflows.views import TRIGGER
 from agent_fabric.wire.shape import Json
 
 _NAMED = 10

@@ -13,7 +13,6 @@ from agent_fabric.domain.chat.conversation import Asked, Turn, turns_of
 from agent_fabric.domain.errors import FabricError, RunNotFound
 from agent_fabric.domain.identity.principals import Principal, Scope
 from agent_fabric.domain.runs.task import RunStatus
-from agent_fabric.interfaces.approval_form import filled_in
 from agent_fabric.interfaces.http.a2a.contexts import Contexts
 from agent_fabric.interfaces.http.a2a.error_shape import (
     INVALID_PARAMS,
@@ -30,8 +29,9 @@ from agent_fabric.interfaces.http.openai.answers import is_told_whole, told
 from agent_fabric.interfaces.http.openai.job import Job, with_visibility
 from agent_fabric.interfaces.http.openai.models import CHOOSES, Models, model_of, right_for
 from agent_fabric.interfaces.http.openai.quotes import with_quotes
-from agent_fabric.interfaces.http.starting import begun, resumed
+from agent_fabric.interfaces.http.runs.starting import begun, resumed
 from agent_fabric.interfaces.http.views import RunView, look_at
+from agent_fabric.interfaces.views.approvals import filled_in
 
 
 def no_push() -> RpcError:

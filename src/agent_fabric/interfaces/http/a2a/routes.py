@@ -31,11 +31,11 @@ from agent_fabric.interfaces.http.a2a.stream import TaskVoice
 from agent_fabric.interfaces.http.a2a.tasks import Tasks
 from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.errors import AboutRun, InternalError, problem
-from agent_fabric.interfaces.http.live import LiveRuns
 from agent_fabric.interfaces.http.locks import needs, who_asks
 from agent_fabric.interfaces.http.openai.job import Job
 from agent_fabric.interfaces.http.openai.models import Models
 from agent_fabric.interfaces.http.openai.stream import AnswerStream
+from agent_fabric.interfaces.http.runs.live import LiveRuns
 from agent_fabric.interfaces.http.views import look_at
 
 Params = TypeVar("Params", bound=BaseModel)

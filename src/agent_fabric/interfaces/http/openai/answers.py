@@ -16,9 +16,9 @@ from agent_fabric.domain.models.messages import Usage
 from agent_fabric.domain.runs.answer import answer_in
 from agent_fabric.domain.runs.effect_lines import marked
 from agent_fabric.domain.runs.task import RunResult, RunStatus
-from agent_fabric.interfaces.approval_form import fields_of
 from agent_fabric.interfaces.http.views import state_of
-from agent_fabric.interfaces.workflow_result import workflow_object
+from agent_fabric.interfaces.views.approvals import fields_of
+from agent_fabric.interfaces.views.workflows.result import workflow_object
 from agent_fabric.wire.results import EFFECTS, PROOF
 
 MAX_CHARS = 500

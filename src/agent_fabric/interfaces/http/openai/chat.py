@@ -14,7 +14,6 @@ from agent_fabric.infrastructure.json_codec import dump_json
 from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.bodies import body_of
 from agent_fabric.interfaces.http.errors import failed_run
-from agent_fabric.interfaces.http.live import LiveRuns
 from agent_fabric.interfaces.http.locks import needs, who_asks
 from agent_fabric.interfaces.http.openai.answers import Told, chat_usage
 from agent_fabric.interfaces.http.openai.described import STREAM_OR_ANSWER, Progress, openai_errors
@@ -25,6 +24,7 @@ from agent_fabric.interfaces.http.openai.quotes import with_quotes
 from agent_fabric.interfaces.http.openai.schemas import ChatCompletion, ChatRequest, StreamOptions
 from agent_fabric.interfaces.http.openai.stream import AnswerStream, pieces
 from agent_fabric.interfaces.http.openapi import takes
+from agent_fabric.interfaces.http.runs.live import LiveRuns
 
 DONE = b"data: [DONE]\n\n"
 

@@ -18,7 +18,7 @@ from agent_fabric.interfaces.http.locks import who_asks
 from agent_fabric.interfaces.http.openai.answers import Told, told
 from agent_fabric.interfaces.http.openai.quotes import KnownAnswers
 from agent_fabric.interfaces.http.outcomes import awaited
-from agent_fabric.interfaces.http.starting import begun, existing
+from agent_fabric.interfaces.http.runs.starting import begun, existing
 from agent_fabric.interfaces.http.views import RunView
 
 SENT_AGAIN = "x-stainless-retry-count"

@@ -17,7 +17,6 @@ from agent_fabric.infrastructure.json_codec import dump_json
 from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.bodies import body_of
 from agent_fabric.interfaces.http.errors import failed_run
-from agent_fabric.interfaces.http.live import LiveRuns
 from agent_fabric.interfaces.http.locks import must_be_allowed, needs, who_asks
 from agent_fabric.interfaces.http.openai.answers import Told, told
 from agent_fabric.interfaces.http.openai.described import STREAM_OR_ANSWER, Progress, openai_errors
@@ -31,6 +30,7 @@ from agent_fabric.interfaces.http.openai.schemas import StreamOptions
 from agent_fabric.interfaces.http.openai.stream import AnswerStream, pieces
 from agent_fabric.interfaces.http.openapi import takes
 from agent_fabric.interfaces.http.outcomes import about
+from agent_fabric.interfaces.http.runs.live import LiveRuns
 from agent_fabric.interfaces.http.views import RunView, look_at
 
 ResponseId = Annotated[str, Path(description="`resp_` and the id of the run.", max_length=200)]

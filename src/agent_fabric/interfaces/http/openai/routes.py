@@ -8,7 +8,6 @@ from starlette.responses import Response
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.identity.principals import Scope
 from agent_fabric.interfaces.http.answers import json_answer
-from agent_fabric.interfaces.http.live import LiveRuns
 from agent_fabric.interfaces.http.locks import needs
 from agent_fabric.interfaces.http.openai.chat import add_chat
 from agent_fabric.interfaces.http.openai.described import openai_errors
@@ -16,6 +15,7 @@ from agent_fabric.interfaces.http.openai.job import Jobs
 from agent_fabric.interfaces.http.openai.models import Models
 from agent_fabric.interfaces.http.openai.responses import add_responses
 from agent_fabric.interfaces.http.openai.schemas import OpenAIModel, OpenAIModels
+from agent_fabric.interfaces.http.runs.live import LiveRuns
 
 ModelId = Annotated[str, Path(description="`pack/NAME` or just NAME, `agent/NAME`, `workflow/NAME`, or `fabric`.")]
 

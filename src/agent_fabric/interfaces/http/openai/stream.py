@@ -13,11 +13,11 @@ from agent_fabric.domain.errors import FabricError
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.interfaces.http.errors import AboutRun, InternalError, ProblemAnswer, failed_run, problem
 from agent_fabric.interfaces.http.gate import SHOWN_RUN
-from agent_fabric.interfaces.http.live import LiveRuns
 from agent_fabric.interfaces.http.openai.answers import Told
 from agent_fabric.interfaces.http.openai.error_shape import RUN_ID_HEADER
 from agent_fabric.interfaces.http.openai.job import Job
 from agent_fabric.interfaces.http.openai.progress import progress_in
+from agent_fabric.interfaces.http.runs.live import LiveRuns
 from agent_fabric.interfaces.http.sse import PING, Reader
 
 PIECE_CHARS = 400

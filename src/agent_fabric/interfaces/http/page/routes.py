@@ -16,7 +16,6 @@ from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.bodies import body_of
 from agent_fabric.interfaces.http.errors import refusal
 from agent_fabric.interfaces.http.gate import MISSING, PAGE_HEADER, PAGE_LOGIN, PAGE_SOCKET, page_cookies
-from agent_fabric.interfaces.http.live import LiveRuns
 from agent_fabric.interfaces.http.locks import PUBLIC, needs, who_answers, who_asks
 from agent_fabric.interfaces.http.openapi import operation, takes
 from agent_fabric.interfaces.http.page.assets import HEADERS, Asset, Assets, load_assets
@@ -32,6 +31,7 @@ from agent_fabric.interfaces.http.page.page_schemas import (
 from agent_fabric.interfaces.http.page.socket import PageDoor
 from agent_fabric.interfaces.http.page.sockets import Sockets
 from agent_fabric.interfaces.http.plain_route import PlainRoute
+from agent_fabric.interfaces.http.runs.live import LiveRuns
 
 SECURE_COOKIE = "__Host-fabric"
 """Under TLS; otherwise the name has the port in it, because cookies ignore ports."""

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from agent_fabric.application.ports.runs import RunReader
 from agent_fabric.domain.ids import RunId
-from agent_fabric.interfaces.http.live import Feed, LiveRuns, Waiter
 from agent_fabric.interfaces.http.page.messages import say_event, say_notice, say_piece
-from agent_fabric.interfaces.http.partial_answers import Heard
+from agent_fabric.interfaces.http.runs.live import Feed, LiveRuns, Waiter
+from agent_fabric.interfaces.http.runs.partial_answers import Heard
 
 CHUNK_BYTES = 16 * 1024
 Send = Callable[[str], Awaitable[None]]

@@ -15,7 +15,6 @@ from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.errors import FabricError, Unauthenticated
 from agent_fabric.domain.identity.ownership import Viewer
 from agent_fabric.domain.identity.principals import Principal, Scope
-from agent_fabric.interfaces.http.live import LiveRuns
 from agent_fabric.interfaces.http.page.messages import (
     MISUSED,
     TOO_MANY,
@@ -30,6 +29,7 @@ from agent_fabric.interfaces.http.page.messages import (
 )
 from agent_fabric.interfaces.http.page.run_feed import RunFeed
 from agent_fabric.interfaces.http.page.sockets import OpenSocket, Sockets, TooManySockets
+from agent_fabric.interfaces.http.runs.live import LiveRuns
 from agent_fabric.wire.chat import SESSION
 
 HELLO_TIMEOUT_S = 5.0

@@ -1,0 +1,123 @@
+"""Agents: which there are, and what they take; and running one."""
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path as FilePath
+from typing import Annotated
+
+from fastapi import FastAPI, Path, Query, Request
+from starlette.responses import Response
+
+from agent_fabric.application.agents.agent_task import task_for_agent
+from agent_fabric.application.agents.brief_agent import brief_for
+from agent_fabric.application.agents.run_agent import worth_another_attempt
+from agent_fabric.application.runs.dispatch_runs import Drive
+from agent_fabric.bootstrap.server import ServerFabric
+from agent_fabric.domain.identity.principals import Scope
+from agent_fabric.domain.runs.task import RunResult, RunStatus
+from agent_fabric.infrastructure.threads import on_own_thread
+from agent_fabric.interfaces.http.agents.agent_schemas import AgentInputs, AgentToCheck
+from agent_fabric.interfaces.http.answers import json_answer
+from agent_fabric.interfaces.http.bodies import body_of
+from agent_fabric.interfaces.http.locks import who_asks
+from agent_fabric.interfaces.http.openapi import gives, operation, takes
+from agent_fabric.interfaces.http.runs.runs import Flag, Pool, SeenBy, outcome_of
+from agent_fabric.interfaces.http.runs.starting import begun
+from agent_fabric.interfaces.views.agents import AGENT, AGENTS, CHECKED_AGENTS, AgentList, checked_object
+from agent_fabric.wire.results import RESULT
+from agent_fabric.wire.runs import STATUS
+
+NamePath = Annotated[str, Path(description="The name of an agent.")]
+Wait = Annotated[Flag, Query(description="Whether to wait for its result.")]
+ModelKey = Annotated[str | None, Query(max_length=200, description="The configured model to use.")]
+NetworkAllowed = Annotated[Flag, Query(description="Whether tools may use the network.")]
+Encrypt = Annotated[Flag, Query(description="Whether nothing of the run is kept in the clear.")]
+
+
+def add_agents(app: FastAPI, fabric: ServerFabric) -> None:
+    """Add the routes. Files are looked at with every request, so that a change counts at once."""
+
+    @app.get("/api/v1/agents", **operation("agents", Scope.RUNS_READ, "List agents", AGENTS))
+    async def list_agents() -> Response:
+        """Files that are wrong are among them, and say why."""
+        found = await on_own_thread(fabric.agents.all)
+        return json_answer(AGENTS.dump(AgentList(found, fabric.agents.folders)))
+
+    @app.post(
+        "/api/v1/agents/validate",
+        **operation(
+            "agents", Scope.RUNS_READ, "Check files of agents", CHECKED_AGENTS, body=takes(AgentToCheck, required=False)
+        ),
+    )
+    async def validate(request: Request) -> Response:
+        """The same as `fabric agents validate --json`: every problem with its line. Nothing is run or kept."""
+        wish = await body_of(request, AgentToCheck, absent=AgentToCheck())
+        if wish.text is None:
+            found = await on_own_thread(fabric.agents.all)
+        else:
+            file, text = FilePath(wish.file), wish.text
+            found = [await on_own_thread(lambda: fabric.agents.check_text(file, text))]
+        return json_answer(checked_object(found))
+
+    @app.get("/api/v1/agents/{name}", **operation("agents", Scope.RUNS_READ, "Show an agent", AGENT, fails=[404]))
+    async def show(name: NamePath) -> Response:
+        """Return its inputs, its outputs and its capabilities."""
+        return json_answer(AGENT.dump(await on_own_thread(lambda: fabric.agents.find(name))))
+
+    @app.post(
+        "/api/v1/agents/{name}/run",
+        **operation(
+            "agents",
+            Scope.WORKFLOWS,
+            "Run an agent and wait for its result",
+            RESULT,
+            body=takes(AgentInputs, required=False),
+            fails=[404, 503, 507],
+            also=gives(
+                RESULT,
+                STATUS,
+                status=202,
+                text="Not ended: it waits for an answer or a signal, or `wait` is false. This is its id.",
+            ),
+        ),
+    )
+    async def run(
+        request: Request,
+        name: NamePath,
+        wait: Wait = True,
+        model_key: ModelKey = None,
+        network_allowed: NetworkAllowed = True,
+        encrypt: Encrypt = False,
+        visibility: SeenBy = None,
+        pool: Pool = None,
+    ) -> Response:
+        """The body is the object of inputs. The run continues when the client leaves, but is then not tried again.
+
+        With `wait=false` the answer comes at once, with `run_id`; nothing is tried again then either.
+        """
+        inputs = await body_of(request, AgentInputs, absent=AgentInputs({}))
+        agent = await on_own_thread(lambda: fabric.agents.get(name))
+        brief = brief_for(agent, inputs.root)
+        task = task_for_agent(fabric.config, brief, model_key=model_key, network_allowed=network_allowed)
+        task = replace(task, encrypted=task.encrypted or encrypt, visibility=visibility, pool=pool or "")
+        task = task.asked_by(who_asks(request))
+        drive = await begun(fabric, request, task)
+        if not wait:
+            status = drive.status if isinstance(drive, RunResult) else RunStatus.RUNNING
+            shown = {"run_id": drive.run_id, "status": status}
+            return json_answer(shown, 202, {"location": f"/runs/{drive.run_id}"})
+        for attempt in range(1, brief.retries + 1):
+            if not await _failed_for_now(drive):
+                break
+            drive = await begun(fabric, request, task, attempt=attempt)
+        return await outcome_of(fabric, drive)
+
+
+async def _failed_for_now(drive: Drive | RunResult) -> bool:
+    """Wait for a run, and return whether another attempt might help."""
+    if isinstance(drive, RunResult):
+        return worth_another_attempt(drive)
+    await asyncio.wait([drive.outcome])  # which continues if we are told to stop waiting
+    if drive.outcome.cancelled() or drive.outcome.exception() is not None:
+        return False
+    return worth_another_attempt(drive.outcome.result())

@@ -1,0 +1,191 @@
+"""Evaluations: start them, read them, go on with them, end them."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Annotated
+
+from fastapi import FastAPI, Path, Query, Request
+from starlette.responses import Response
+
+from agent_fabric.bootstrap.server import ServerFabric
+from agent_fabric.domain.errors import Forbidden
+from agent_fabric.domain.evals.check import EvalInvalid, problems_in_eval
+from agent_fabric.domain.evals.comparison import Comparison
+from agent_fabric.domain.evals.definition import EvalDefinition, definition_from
+from agent_fabric.domain.evals.summary import Eval, compare_evals
+from agent_fabric.domain.identity.ownership import Viewer, Visibility, owner_of
+from agent_fabric.domain.identity.principals import Principal, Scope
+from agent_fabric.interfaces.http.answers import json_answer
+from agent_fabric.interfaces.http.bodies import body_of
+from agent_fabric.interfaces.http.evals.eval_schemas import EvalRequest, EvalResumeRequest
+from agent_fabric.interfaces.http.locks import needs, who_answers, who_asks
+from agent_fabric.interfaces.http.openapi import operation, problems, takes
+from agent_fabric.interfaces.http.runs.run_filters import OwnerFilter
+from agent_fabric.interfaces.http.runs.runs import Flag
+from agent_fabric.interfaces.http.schemas import CancelRequest
+from agent_fabric.interfaces.views.evals import markdown_report
+from agent_fabric.wire.evals import EVAL, EVAL_LIST, eval_object
+
+BASE = "/api/v1/evals"
+EvalPath = Annotated[
+    str, Path(max_length=200, description="Its id, the beginning of it, or else its name: the newest of that name.")
+]
+Compare = Annotated[str, Query(max_length=200, description="An older evaluation to compare with.")]
+_MARKDOWN = {"description": "The report", "content": {"text/markdown": {"schema": {"type": "string"}}}}
+
+
+def add_evals(app: FastAPI, fabric: ServerFabric) -> None:
+    """Add the routes. Each calls one use case, the same that the command line calls."""
+    _add_starting(app, fabric)
+    _add_reading(app, fabric)
+    _add_changing(app, fabric)
+
+
+def _add_starting(app: FastAPI, fabric: ServerFabric) -> None:
+    @app.post(
+        BASE,
+        **operation(
+            "evals", Scope.RUNS, "Start an evaluation", EVAL, status=202, body=takes(EvalRequest), fails=[404, 503, 507]
+        ),
+    )
+    async def start(request: Request) -> Response:
+        """It goes on when the client leaves, and when the server is started anew. Nobody is asked during a trial."""
+        wish = await body_of(request, EvalRequest)
+        plain = wish.model_dump(exclude_none=True, exclude={"visibility"})
+        if found := problems_in_eval(plain, with_folders=False):
+            raise EvalInvalid(found)
+        by = _person(await who_answers(request))
+        fabric.require_store()
+        definition = await _within_limits(fabric, by, definition_from(plain))
+        visibility = None if wish.visibility is None else Visibility(wish.visibility)
+        started = await fabric.evals.evals.start(definition, by=by, visibility=visibility)
+        await fabric.evals.jobs.start(started)
+        return await _shown(fabric, started, status=202)
+
+
+def _person(principal: Principal) -> Principal:
+    """Refuse a run: its trials would have more rights than itself."""
+    if principal.run:
+        raise Forbidden("A run cannot start an evaluation", hint="A person does that themselves.")
+    return principal
+
+
+async def _within_limits(fabric: ServerFabric, by: Principal, definition: EvalDefinition) -> EvalDefinition:
+    """Return a definition within what the caller may ask for; an evaluation counts as one start."""
+    limits = fabric.limits
+    if not limits.hold_for(by):
+        return definition
+    limits.caps.require(max_steps=definition.max_steps)
+    await limits.count_start(by.id)
+    most = limits.settings.concurrent_runs
+    return definition if most is None else replace(definition, at_once=min(definition.at_once, most))
+
+
+def _add_reading(app: FastAPI, fabric: ServerFabric) -> None:
+    find = fabric.evals.evals.find
+
+    @app.get(BASE, **operation("evals", Scope.RUNS_READ, "List evaluations, newest first", EVAL_LIST))
+    async def list_evals(
+        request: Request,
+        limit: Annotated[int, Query(ge=1, le=200, description="Most evaluations to list.")] = 50,
+        owner: OwnerFilter = "",
+    ) -> Response:
+        """One's own and those shared with the team."""
+        found = await find.list(limit=limit, viewer=Viewer.of(who_asks(request)), owner=owner)
+        return json_answer(EVAL_LIST.dump(found))
+
+    @app.get(
+        f"{BASE}/newest",
+        **operation("evals", Scope.RUNS_READ, "Show the evaluation that was started last", EVAL, fails=[404]),
+    )
+    async def newest(
+        request: Request, own: Annotated[Flag, Query(description="Only the caller's own.")] = False
+    ) -> Response:
+        """As it stands."""
+        by = who_asks(request)
+        return await _shown(fabric, await find.newest(viewer=Viewer.of(by), owner=owner_of(by) if own else ""))
+
+    @app.get(f"{BASE}/{{name}}", **operation("evals", Scope.RUNS_READ, "Show an evaluation", EVAL, fails=[404]))
+    async def show(name: EvalPath, request: Request, compare: Compare = "") -> Response:
+        """What it has shown so far; with `compare`, also how it differs from an older one."""
+        viewer = Viewer.of(who_asks(request))
+        found = await find(name, viewer=viewer)
+        return await _shown(fabric, found, await _compared(fabric, found, compare, viewer))
+
+    @app.get(
+        f"{BASE}/{{name}}/report",
+        summary="Get the report of an evaluation",
+        response_class=Response,
+        responses={200: _MARKDOWN, **problems(404)},
+        openapi_extra=needs(Scope.RUNS_READ),
+        tags=["evals"],
+    )
+    async def report(name: EvalPath, request: Request, compare: Compare = "") -> Response:
+        """As Markdown."""
+        viewer = Viewer.of(who_asks(request))
+        found = await find(name, viewer=viewer)
+        text = markdown_report(await find.summary(found), await _compared(fabric, found, compare, viewer))
+        return Response(text, media_type="text/markdown")
+
+
+def _add_changing(app: FastAPI, fabric: ServerFabric) -> None:
+    find, jobs = fabric.evals.evals.find, fabric.evals.jobs
+
+    @app.post(
+        f"{BASE}/{{name}}/resume",
+        **operation(
+            "evals",
+            Scope.RUNS,
+            "Go on with an evaluation",
+            EVAL,
+            status=202,
+            body=takes(EvalResumeRequest, required=False),
+            fails=[404, 409, 503, 507],
+        ),
+    )
+    async def resume(name: EvalPath, request: Request) -> Response:
+        """What has an outcome is not tried again. One that was cancelled stays as it is."""
+        wish = await body_of(request, EvalResumeRequest, absent=EvalResumeRequest())
+        by = _person(await who_answers(request))
+        found = await find(name, viewer=Viewer.of(by))
+        if wish.retry_failed:
+            await jobs.run.trials.retry_failed(found.eval_id)
+        await jobs.start(found)
+        return await _shown(fabric, found, status=202)
+
+    @app.post(
+        f"{BASE}/{{name}}/cancel",
+        **operation(
+            "evals",
+            Scope.RUNS,
+            "End an evaluation",
+            EVAL,
+            body=takes(CancelRequest, required=False),
+            fails=[404, 409, 503, 507],
+        ),
+    )
+    async def cancel(name: EvalPath, request: Request) -> Response:
+        """End the runs that are under way for it, too. What has an outcome keeps it."""
+        wish = await body_of(request, CancelRequest, absent=CancelRequest())
+        by = who_asks(request)
+        found = await find(name, viewer=Viewer.of(by))
+        await fabric.evals.cancel(found, by=by.name, reason=wish.reason)
+        return await _shown(fabric, found)
+
+
+async def _compared(fabric: ServerFabric, evaluation: Eval, name: str, viewer: Viewer) -> Sequence[Comparison] | None:
+    if not name:
+        return None
+    find = fabric.evals.evals.find
+    old = await find(name, viewer=viewer)
+    return compare_evals(await find.summary(old), await find.summary(evaluation))
+
+
+async def _shown(
+    fabric: ServerFabric, evaluation: Eval, compared: Sequence[Comparison] | None = None, *, status: int = 200
+) -> Response:
+    """Answer with how an evaluation stands now."""
+    find = fabric.evals.evals.find
+    now = await find(evaluation.eval_id)
+    headers = {} if status == 200 else {"location": f"{BASE}/{evaluation.eval_id}"}
+    return json_answer(eval_object(await find.summary(now), compared), status, headers)

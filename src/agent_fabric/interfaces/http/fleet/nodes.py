@@ -1,0 +1,354 @@
+"""Nodes: machines of the fleet, and what is done on them."""
+
+import hashlib
+import logging
+from typing import Annotated
+
+from fastapi import FastAPI, Path, Query, Request
+from starlette.responses import Response
+
+from agent_fabric.application.fleet.dispatch_command import Wish
+from agent_fabric.application.fleet.show_commands import ShowCommands
+from agent_fabric.bootstrap.fleet import Fleet
+from agent_fabric.bootstrap.server import ServerFabric
+from agent_fabric.domain.errors import InvalidInputs, NodeNotFound
+from agent_fabric.domain.fleet.commands import NodeCommand
+from agent_fabric.domain.fleet.handshake import join_message
+from agent_fabric.domain.fleet.node_policy import proposed_call
+from agent_fabric.domain.fleet.node_tools import NODE_TOOLS
+from agent_fabric.domain.fleet.nodes import TRUSTED, NodeStatus
+from agent_fabric.domain.fleet.protocol import ARCHIVE_PATH, JOIN_PATH
+from agent_fabric.domain.fleet.selectors import SelectorProblem, select_nodes
+from agent_fabric.domain.fleet.served_tools import node_call
+from agent_fabric.domain.identity.principals import Scope
+from agent_fabric.domain.tools.json_schema import too_deep
+from agent_fabric.infrastructure.fleet.signing import fingerprint
+from agent_fabric.interfaces.http.answers import json_answer
+from agent_fabric.interfaces.http.bodies import body_of
+from agent_fabric.interfaces.http.fleet.node_schemas import (
+    SELECTOR,
+    CallToCheck,
+    InviteRequest,
+    JoinRequest,
+    NodeUpdate,
+    PolicyDocument,
+    ResolveRequest,
+)
+from agent_fabric.interfaces.http.locks import PUBLIC, who_asks
+from agent_fabric.interfaces.http.openapi import gives, operation, takes
+from agent_fabric.wire.nodes import (
+    CHECKED_NODE_CALL,
+    COMMAND,
+    COMMANDS,
+    CREATED_INVITE,
+    INVITES,
+    JOINED,
+    NODE,
+    NODE_AUDIT,
+    NODE_RULINGS,
+    NODES,
+    SERVED_TOOLS,
+    CheckedNodeCall,
+    CreatedInvite,
+    Joined,
+    NodeRulings,
+    ServedToolList,
+)
+
+BASE = "/api/v1/nodes"
+
+NodePath = Annotated[str, Path(description="The id or the name of a node.", max_length=64)]
+
+_log = logging.getLogger(__name__)
+
+
+def add_nodes(app: FastAPI, fabric: ServerFabric, *, own_url: str) -> None:
+    """Add the routes. Each calls one use case, the same that the command line calls."""
+    fleet = fabric.fleet
+    _add_joining(app, fleet, own_url)
+    shown = ShowCommands(fabric.find)
+    _add_looking(app, fleet, shown)
+    _add_changing(app, fleet)
+    _add_settling(app, fleet, shown)
+
+
+def _add_joining(app: FastAPI, fleet: Fleet, own_url: str) -> None:
+    @app.get(
+        ARCHIVE_PATH,
+        **operation(
+            "nodes",
+            PUBLIC,
+            "Download the node's program",
+            also={200: {"description": "A Python archive.", "content": {"application/zip": {}}}},
+        ),
+    )
+    async def archive() -> Response:
+        """It runs with Python 3.11 or newer and nothing else. `fabric nodes invite` tells its hash."""
+        made = await fleet.archive()
+        headers = {"etag": f'"{made.sha256}"', "cache-control": "no-cache"}
+        return Response(made.data, media_type="application/zip", headers=headers)
+
+    @app.post(
+        f"{BASE}/invites",
+        **operation(
+            "nodes",
+            Scope.ADMIN,
+            "Invite machines",
+            CREATED_INVITE,
+            status=201,
+            body=takes(InviteRequest, required=False),
+            fails=[503, 507],
+        ),
+    )
+    async def invite(request: Request) -> Response:
+        """Answers with a token, this once, and with one line for the machine."""
+        wish = await body_of(request, InviteRequest, absent=InviteRequest())
+        made = await fleet.invite(
+            by=who_asks(request),
+            name=wish.name,
+            labels=wish.labels,
+            uses=wish.uses,
+            lifetime_s=wish.expires_in_s,
+            confirm=wish.confirm,
+        )
+        url = _seen_as(request, own_url)
+        program, key = await fleet.archive(), fingerprint(fleet.key.public)
+        line = (
+            f"curl -fsSLo fabric-node.pyz {url}{ARCHIVE_PATH} && "
+            f"echo '{program.sha256}  fabric-node.pyz' | sha256sum -c - && "
+            f"python3 fabric-node.pyz join {url} --token {made.token} --hub-key {key}"
+        )
+        told = CreatedInvite(made.token, key, program.sha256, url, line, made.invite.expires_at)
+        return json_answer(CREATED_INVITE.dump(told), 201, {"cache-control": "no-store"})
+
+    @app.get(f"{BASE}/invites", **operation("nodes", Scope.ADMIN, "List invitations", INVITES))
+    async def invites() -> Response:
+        """Those that can still be used, without their tokens."""
+        found = await fleet.invite.invites.list(at=fleet.invite.clock.now())
+        return json_answer(INVITES.dump(found))
+
+    @app.post(
+        JOIN_PATH,
+        **operation(
+            "nodes",
+            PUBLIC,
+            "Join as a machine",
+            JOINED,
+            status=201,
+            body=takes(JoinRequest),
+            also=gives(JOINED, status=202, text="A person has to confirm it first: ask again."),
+            fails=[401, 503, 507],
+        ),
+    )
+    async def join(request: Request) -> Response:
+        """The token of an invitation makes a node of a machine with a key. Used, expired and unknown ones are alike."""
+        wish = await body_of(request, JoinRequest)
+        node = await fleet.desk.join(wish.token, wish.public_key, wish.name, wish.os_info)
+        digest = hashlib.sha256(wish.token.encode()).hexdigest()
+        pending = node.status is NodeStatus.PENDING
+        told = Joined(
+            status="pending" if pending else "enrolled",
+            agent_id="" if pending else node.id,
+            name=node.name,
+            hub_key=fleet.key.public,
+            hub_signature=fleet.key.sign(join_message(digest, node.public_key)),
+            code=node.note if pending else "",
+        )
+        _log.info("machine %s has joined as node %s (%s)", node.hostname, node.name, node.id)
+        return json_answer(JOINED.dump(told), 202 if pending else 201, {"cache-control": "no-store"})
+
+
+def _seen_as(request: Request, own_url: str) -> str:
+    """Return the address by which the caller reaches us: its machines probably do so, too."""
+    host = request.headers.get("host", "")
+    forwarded = request.headers.get("x-forwarded-proto", "")
+    scheme = "https" if own_url.startswith("https") or forwarded == "https" else "http"
+    return f"{scheme}://{host}" if host else own_url
+
+
+def _add_looking(app: FastAPI, fleet: Fleet, shown: ShowCommands) -> None:
+    @app.get(BASE, **operation("nodes", Scope.RUNS_READ, "List nodes", NODES))
+    async def nodes(
+        selector: Annotated[
+            str, Query(max_length=500, pattern=SELECTOR, description="A name, `role=web,env!=dev`, or `all`.")
+        ] = "all",
+        revoked: Annotated[bool, Query(description="Whether to list revoked ones, too.")] = False,
+    ) -> Response:
+        """Machines by name: status, when each was last seen, labels, tools and what is in force there."""
+        try:
+            found = select_nodes(selector, await fleet.desk.nodes.list(revoked=revoked))
+        except SelectorProblem as problem:
+            raise InvalidInputs(str(problem)) from None
+        return json_answer(NODES.dump(found))
+
+    @app.get(f"{BASE}/{{node}}", **operation("nodes", Scope.RUNS_READ, "Show a node", NODE, fails=[404]))
+    async def show(node: NodePath) -> Response:
+        """Everything that is known about a machine."""
+        return json_answer(NODE.dump(await fleet.operate.find(node)))
+
+    @app.get(f"{BASE}/{{node}}/commands", **operation("nodes", Scope.RUNS_READ, "List commands", COMMANDS, fails=[404]))
+    async def commands(
+        node: NodePath,
+        request: Request,
+        open_only: Annotated[bool, Query(description="Only those that are not settled.")] = False,
+        limit: Annotated[int, Query(ge=1, le=1_000)] = 100,
+    ) -> Response:
+        """Commands of a machine, the newest first: what waits, what was sent, what came of it.
+
+        Of those that a private run of somebody else asked for, arguments and result are `withheld`.
+        """
+        found = await fleet.operate.find(node)
+        kept = await fleet.desk.commands.list(found.id, open_only=open_only, limit=limit)
+        return json_answer(COMMANDS.dump(await shown(kept, by=who_asks(request))))
+
+    @app.get(
+        f"{BASE}/{{node}}/commands/{{execution_id}}",
+        **operation("nodes", Scope.RUNS_READ, "Show a command", COMMAND, fails=[404]),
+    )
+    async def command(node: NodePath, execution_id: Annotated[str, Path(max_length=64)], request: Request) -> Response:
+        """What came of it, if it is settled."""
+        [told] = await shown([await _command(fleet, node, execution_id)], by=who_asks(request))
+        return json_answer(COMMAND.dump(told))
+
+    @app.get(
+        f"{BASE}/{{node}}/policy",
+        **operation("nodes", Scope.RUNS_READ, "Show what is in force on a node", NODE_RULINGS, fails=[404]),
+    )
+    async def policy(node: NodePath) -> Response:
+        """Each rule of the node's own file and of the hub, and whether something stricter decides."""
+        found = await fleet.operate.find(node)
+        why = fleet.explain(found)
+        told = NodeRulings(
+            why.in_force.version,
+            *why.in_force.documents,
+            why.otherwise,
+            why.otherwise_by,
+            why.rules,
+            found.labels.get(TRUSTED, ""),
+        )
+        return json_answer(NODE_RULINGS.dump(told))
+
+    @app.post(
+        f"{BASE}/{{node}}/policy/check",
+        **operation(
+            "nodes",
+            Scope.RUNS_READ,
+            "Explain what would become of a call on a node",
+            CHECKED_NODE_CALL,
+            body=takes(CallToCheck),
+            fails=[404],
+        ),
+    )
+    async def check(node: NodePath, request: Request) -> Response:
+        """What the node's own file, the hub's policy for it and the hub's rules for all say. Nothing is sent."""
+        wish, found = await body_of(request, CallToCheck), await fleet.operate.find(node)
+        if too_deep(wish.arguments, await request.body()):
+            raise InvalidInputs("The arguments are nested too deep")
+        tool_name, arguments = node_call(found.name, wish.tool_name, wish.arguments)
+        asked = Wish(node=found, tool_name=tool_name, arguments=arguments, by="")
+        decided, why = fleet.dispatch.judge(asked), fleet.explain(found)
+        call = proposed_call(NODE_TOOLS[tool_name], arguments, found.name)
+        told = CheckedNodeCall(
+            decided.verdict, decided.reason, decided.rule, why.in_force.version, why.said_about(call, decided)
+        )
+        return json_answer(CHECKED_NODE_CALL.dump(told))
+
+    @app.get(
+        f"{BASE}/{{node}}/tools",
+        **operation("nodes", Scope.NODES, "List the tools of MCP servers on a node", SERVED_TOOLS, fails=[404, 409]),
+    )
+    async def tools(node: NodePath) -> Response:
+        """Asks each server that the machine has reported. A call of one is `SERVER.tool` with its arguments."""
+        found = await fleet.operate.find(node)
+        fleet.dispatch.require_usable(found, queue=False)
+        listing = await fleet.tools.catalogue.of(fleet.dispatch, found, "hub", fresh=True)
+        return json_answer(SERVED_TOOLS.dump(ServedToolList(listing.tools, listing.problems)))
+
+    @app.get(
+        f"{BASE}/{{node}}/audit",
+        **operation("nodes", Scope.ADMIN, "Compare the record of a node with the hub's", NODE_AUDIT, fails=[404, 409]),
+    )
+    async def audit(node: NodePath) -> Response:
+        """Names calls that only the node, or only the hub, knows."""
+        return json_answer(NODE_AUDIT.dump(await fleet.verify(node)))
+
+
+async def _command(fleet: Fleet, node: str, execution_id: str) -> NodeCommand:
+    found, kept = await fleet.operate.find(node), await fleet.desk.commands.find(execution_id)
+    if kept is None or kept.agent_id != found.id:
+        raise NodeNotFound(f"{found.name} has no command {execution_id!r}", hint="See them with: fabric nodes queue")
+    return kept
+
+
+def _add_changing(app: FastAPI, fleet: Fleet) -> None:
+    fails = [404, 409, 503, 507]
+
+    @app.patch(
+        f"{BASE}/{{node}}",
+        **operation("nodes", Scope.NODES, "Rename or label a node", NODE, body=takes(NodeUpdate), fails=fails),
+    )
+    async def change(node: NodePath, request: Request) -> Response:
+        """Labels select nodes for commands and plans. What a node reports itself is `fact.…`, and stays its own.
+
+        The label `trusted` is for admins: what a node says then counts as yours, or private data may go there unasked.
+        """
+        wish, by = await body_of(request, NodeUpdate), who_asks(request)
+        found = await fleet.operate.find(node)
+        if wish.labels is not None:
+            found = await fleet.operate.label(found.id, wish.labels, by=by)
+        if wish.name is not None:
+            found = await fleet.operate.rename(found.id, wish.name, by=by)
+        return json_answer(NODE.dump(found))
+
+    @app.put(
+        f"{BASE}/{{node}}/policy",
+        **operation(
+            "nodes", Scope.ADMIN, "Set the hub's policy for a node", NODE, body=takes(PolicyDocument), fails=fails
+        ),
+    )
+    async def set_policy(node: NodePath, request: Request) -> Response:
+        """It is synced at once. It can be stricter than the node's own floor, and never laxer."""
+        wish = await body_of(request, PolicyDocument)
+        if too_deep(wish.rules, await request.body()):
+            raise InvalidInputs("The rules are nested too deep")
+        document = wish.model_dump(exclude_none=True)
+        return json_answer(NODE.dump(await fleet.operate.set_policy(node, document, by=who_asks(request))))
+
+    @app.post(f"{BASE}/{{node}}/rotate", **operation("nodes", Scope.ADMIN, "Give a node a new key", NODE, fails=fails))
+    async def rotate(node: NodePath, request: Request) -> Response:
+        """The node makes it, and the old key signs it."""
+        return json_answer(NODE.dump(await fleet.operate.rotate(node, by=who_asks(request))))
+
+    @app.post(
+        f"{BASE}/{{node}}/resolve",
+        **operation(
+            "nodes",
+            Scope.ADMIN,
+            "Settle a conflict, or confirm a machine",
+            NODE,
+            body=takes(ResolveRequest),
+            fails=fails,
+        ),
+    )
+    async def resolve(node: NodePath, request: Request) -> Response:
+        """`keep` lets the next machine with the key connect; otherwise the node is revoked."""
+        wish = await body_of(request, ResolveRequest)
+        return json_answer(NODE.dump(await fleet.operate.resolve(node, keep=wish.keep, by=who_asks(request))))
+
+    @app.delete(f"{BASE}/{{node}}", **operation("nodes", Scope.ADMIN, "Revoke a node", NODE, fails=fails))
+    async def revoke(node: NodePath, request: Request) -> Response:
+        """Its connection ends within a second, its queue is cancelled, and its id is never used again."""
+        return json_answer(NODE.dump(await fleet.operate.revoke(node, by=who_asks(request))))
+
+
+def _add_settling(app: FastAPI, fleet: Fleet, shown: ShowCommands) -> None:
+    @app.delete(
+        f"{BASE}/{{node}}/commands/{{execution_id}}",
+        **operation("nodes", Scope.NODES, "Cancel a command", COMMAND, fails=[404, 409, 503, 507]),
+    )
+    async def cancel(node: NodePath, execution_id: Annotated[str, Path(max_length=64)], request: Request) -> Response:
+        """One that waits is not sent; one that is under way is ended on the node."""
+        await _command(fleet, node, execution_id)
+        await fleet.operate.cancel(execution_id)
+        [told] = await shown([await _command(fleet, node, execution_id)], by=who_asks(request))
+        return json_answer(COMMAND.dump(told))

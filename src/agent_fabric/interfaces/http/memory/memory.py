@@ -1,0 +1,413 @@
+"""Documents and facts: add, search, review, explain, forget."""
+
+import base64
+import binascii
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Annotated, Final, assert_never
+
+from fastapi import FastAPI, Path, Query, Request
+from starlette.responses import Response
+
+from agent_fabric.application.memory.find_missing_vectors import FindMissingVectors
+from agent_fabric.application.memory.forget_document import MAX_FACTS
+from agent_fabric.application.ports.memory import DocumentQuery, FactQuery, NewDocument
+from agent_fabric.bootstrap.memory import Memory, ingestion_task, open_memory
+from agent_fabric.bootstrap.server import ServerFabric
+from agent_fabric.bootstrap.workflows import Workflows, open_workflows
+from agent_fabric.domain.errors import DocumentUnreadable, Forbidden, InvalidInputs
+from agent_fabric.domain.identity.ownership import Viewer, Visibility, owner_of
+from agent_fabric.domain.identity.principals import Kind, Principal, Scope, widened
+from agent_fabric.domain.memory.documents import UNENCRYPTED, Document, DocumentState, accept_labels
+from agent_fabric.domain.memory.facts import FactKind, FactStatus
+from agent_fabric.domain.memory.ingested import outcome_of
+from agent_fabric.domain.memory.markdown import export_facts
+from agent_fabric.domain.runs.task import RunResult, Task
+from agent_fabric.infrastructure.observability.operations_log import operations_log
+from agent_fabric.interfaces.http.answers import json_answer
+from agent_fabric.interfaces.http.bodies import body_of
+from agent_fabric.interfaces.http.locks import needs, who_answers, who_asks
+from agent_fabric.interfaces.http.memory.memory_schemas import (
+    DocumentRequest,
+    FactChange,
+    FactRequest,
+    FactReview,
+    FactsImport,
+)
+from agent_fabric.interfaces.http.models.vector_runs import VectorRuns
+from agent_fabric.interfaces.http.openapi import gives, operation, takes
+from agent_fabric.interfaces.http.outcomes import awaited
+from agent_fabric.interfaces.http.runs.runs import Flag
+from agent_fabric.interfaces.http.runs.starting import begun
+from agent_fabric.wire.memory import (
+    DOCUMENT,
+    DOCUMENTS,
+    FACT,
+    FACTS,
+    FORGOTTEN,
+    FOUND_LIST,
+    HISTORY,
+    IMPORTED,
+    PASSAGES,
+    forgotten_document,
+    forgotten_fact,
+    found_items,
+    history_of,
+    imported_facts,
+)
+from agent_fabric.wire.runs import STATUS
+
+DOCUMENTS_BASE = "/api/v1/documents"
+FACTS_BASE = "/api/v1/memory/facts"
+DocumentPath = Annotated[str, Path(max_length=16, description="The id of a document, or the beginning of it.")]
+FactPath = Annotated[str, Path(max_length=12, description="The id of a fact, or the beginning of it.")]
+Question = Annotated[str, Query(min_length=1, max_length=2_000, description="A question, or a few words.")]
+Earlier = Annotated[str, Query(max_length=2_000, description="The question before, which this one follows up.")]
+Passages = Annotated[int, Query(ge=1, le=50, description="Most passages to show.")]
+LabelFilter = Annotated[str, Query(max_length=1_000, description="Only documents with one of these, comma-separated.")]
+First = Annotated[int, Query(ge=0, le=1_000_000, description="The number of the first passage.")]
+Last = Annotated[int | None, Query(ge=0, le=1_000_000, description="The number of the last passage.")]
+_EXPORT: Final = {"description": "Facts", "content": {"text/markdown": {"schema": {"type": "string"}}}}
+SERVER: Final = Principal("server", Kind.LOCAL, widened((Scope.RUNS,)))
+"""In whose name vectors are made that nobody has asked for: the log of such a run holds counts, and no texts."""
+WithRuns = Annotated[Flag, Query(description="Whether to delete one's own runs whose logs still hold it.")]
+StatusFilter = Annotated[FactStatus | None, Query(description="Only facts of this status.")]
+
+
+class LazyMemory:
+    """The use cases, joined when somebody first asks: the embedder costs memory."""
+
+    def __init__(self, fabric: ServerFabric) -> None:
+        self._fabric = fabric
+
+    @cached_property
+    def workflows(self) -> Workflows:
+        return open_workflows(self._fabric.records.layout.root, self._fabric.config)
+
+    @cached_property
+    def memory(self) -> Memory:
+        return open_memory(self._fabric.records, self._fabric.config)
+
+    @cached_property
+    def vectors(self) -> VectorRuns:
+        def task() -> Task:
+            return ingestion_task(self.workflows, files=(), pages=(), labels=(), team=False)
+
+        return VectorRuns(self._fabric, task)
+
+    def find_missing_vectors(self) -> FindMissingVectors:
+        """Return what has vectors made that nobody is making."""
+        fabric, storage = self._fabric, self._fabric.records.storage
+        return FindMissingVectors(
+            storage.memory,
+            lambda: self.memory.search.embedder,
+            fabric.catalogue,
+            fabric.dispatch,
+            lambda: self.vectors.ensure(SERVER),
+            storage.agent_locks,
+            operations_log("memory"),
+        )
+
+
+def add_memory(app: FastAPI, fabric: ServerFabric, lazy: LazyMemory) -> None:
+    """Add the routes. Facts and private documents exist for their owner only, whoever else is an admin."""
+    _add_documents(app, fabric, lazy)
+    _add_reading_of_facts(app, lazy)
+    _add_changes_of_facts(app, lazy)
+
+
+def _add_documents(app: FastAPI, fabric: ServerFabric, lazy: LazyMemory) -> None:
+    @app.get(
+        "/api/v1/memory/search",
+        **operation("memory", Scope.RUNS_READ, "Search documents and facts", FOUND_LIST, fails=[501, 502, 503, 504]),
+    )
+    async def search(
+        request: Request, q: Question, earlier: Earlier = "", limit: Passages = 6, labels: LabelFilter = ""
+    ) -> Response:
+        """The best first. An empty list: memory has nothing that fits well enough."""
+        wanted = DocumentQuery(
+            viewer=_own(request), labels=tuple(filter(None, labels.split(","))), sealed_facts=not who_asks(request).run
+        )
+        answer = await lazy.memory.search(q, wanted, earlier=earlier, limit=limit)
+        return json_answer(FOUND_LIST.dump(found_items(answer)))
+
+    @app.get(DOCUMENTS_BASE, **operation("memory", Scope.RUNS_READ, "List documents", DOCUMENTS))
+    async def documents(request: Request) -> Response:
+        """One's own, and those that are shared with the team."""
+        found = await lazy.memory.store.documents.list(DocumentQuery(viewer=_own(request), limit=1_000))
+        return json_answer(DOCUMENTS.dump(found))
+
+    @app.post(
+        DOCUMENTS_BASE,
+        **operation(
+            "memory",
+            Scope.RUNS,
+            "Add a document",
+            DOCUMENT,
+            status=201,
+            also=gives(STATUS, status=202, text="The run that fetches the page waits for an answer."),
+            body=takes(DocumentRequest),
+            fails=[501, 502, 503, 504, 507],
+        ),
+    )
+    async def add(request: Request) -> Response:
+        """One that was added before is brought up to date: only what has changed is read again.
+
+        It is found by its words at once. A run, which the answer names, makes its vectors; `state` says how far it is.
+        """
+        wish = await body_of(request, DocumentRequest)
+        by = await who_answers(request)
+        require_person(by)
+        if wish.url is not None:
+            return await _add_page(fabric, lazy, request, wish)
+        if wish.source is None:
+            raise InvalidInputs("A document needs `source`, its name, path or address")
+        new = NewDocument(
+            data=_bytes_of(wish),
+            source=wish.source,
+            owner=owner_of(by),
+            media_type=wish.media_type or "",
+            visibility=Visibility(wish.visibility or Visibility.PRIVATE),
+            labels=wish.labels or (),
+        )
+        found = _with_warning(fabric, await replace(lazy.memory.add, embed=None)(new))
+        if lazy.memory.add.embed is None or found.state is DocumentState.READY:
+            return json_answer(DOCUMENT.dump(found), 201)
+        return json_answer({**DOCUMENT.dump(found), "run_id": await lazy.vectors.ensure(by)}, 201)
+
+    @app.get(
+        f"{DOCUMENTS_BASE}/{{document_id}}",
+        **operation("memory", Scope.RUNS_READ, "Show a document", DOCUMENT, fails=[404]),
+    )
+    async def document(document_id: DocumentPath, request: Request) -> Response:
+        """With its text. Its state says how far it has been read."""
+        store = lazy.memory.store
+        found = await store.documents.find(document_id, viewer=_own(request))
+        text = "".join(each.text for each in await store.passages.read(found.document_id))
+        return json_answer({**DOCUMENT.dump(found), "text": text})
+
+    @app.delete(
+        f"{DOCUMENTS_BASE}/{{document_id}}",
+        **operation("memory", Scope.RUNS, "Erase a document", FORGOTTEN, fails=[404, 503, 507]),
+    )
+    async def erase(document_id: DocumentPath, request: Request, runs: WithRuns = False) -> Response:
+        """Text, words and vectors are erased; only its owner can do that. Says which logs still hold passages."""
+        owner = await _person(request)
+        done = await lazy.memory.forget_document(document_id, by=owner, viewer=_own(request))
+        if runs:
+            left = await lazy.memory.remove_remains(done.left, owner=owner, by=who_asks(request).name)
+            done = done._replace(left=left)
+        return json_answer(FORGOTTEN.dump(forgotten_document(done)))
+
+    @app.get(
+        f"{DOCUMENTS_BASE}/{{document_id}}/passages",
+        **operation("memory", Scope.RUNS_READ, "List the passages of a document", PASSAGES, fails=[404]),
+    )
+    async def passages(document_id: DocumentPath, request: Request, first: First = 0, last: Last = None) -> Response:
+        """From `first` to `last`, in their order; without `last` to the end."""
+        found = await lazy.memory.store.documents.find(document_id, viewer=_own(request))
+        return json_answer(
+            PASSAGES.dump(await lazy.memory.store.passages.read(found.document_id, first=first, last=last))
+        )
+
+
+def _add_reading_of_facts(app: FastAPI, lazy: LazyMemory) -> None:
+    @app.get(FACTS_BASE, **operation("memory", Scope.RUNS_READ, "List facts", FACTS))
+    async def facts(request: Request, status: StatusFilter = None) -> Response:
+        """One's own, the newest first; `proposed` ones wait for a review."""
+        statuses = () if status is None else (status,)
+        found = await lazy.memory.store.facts.list(FactQuery(viewer=_own(request), statuses=statuses))
+        return json_answer(FACTS.dump([fact for fact in found if not (fact.sealed and who_asks(request).run)]))
+
+    @app.get(
+        f"{FACTS_BASE}/export",
+        summary="Export facts",
+        response_class=Response,
+        responses={200: _EXPORT},
+        openapi_extra=needs(Scope.RUNS_READ),
+        tags=["memory"],
+    )
+    async def export(request: Request) -> Response:
+        """All of one's own, as Markdown that can be read and imported again; encrypted ones in the clear."""
+        require_person(who_asks(request))
+        found = await lazy.memory.store.facts.list(FactQuery(viewer=_own(request), limit=MAX_FACTS))
+        name = {"content-disposition": 'attachment; filename="facts.md"'}
+        return Response(export_facts(found), media_type="text/markdown", headers=name)
+
+    @app.get(
+        f"{FACTS_BASE}/{{fact_id}}",
+        **operation("memory", Scope.RUNS_READ, "Say where a fact comes from", HISTORY, fails=[404]),
+    )
+    async def why(fact_id: FactPath, request: Request) -> Response:
+        """The sentence, its quote and run, who agreed, and the answers that used it."""
+        found = await lazy.memory.review.why(fact_id, viewer=_own(request))
+        if found.fact.sealed:
+            require_person(who_asks(request))  # a run would write it into a log that is open
+        return json_answer(HISTORY.dump(history_of(found)))
+
+
+def _add_changes_of_facts(app: FastAPI, lazy: LazyMemory) -> None:
+    @app.post(
+        FACTS_BASE,
+        **operation(
+            "memory", Scope.RUNS, "Remember a fact", FACT, status=201, body=takes(FactRequest), fails=[503, 507]
+        ),
+    )
+    async def remember(request: Request) -> Response:
+        """On the word of the person who asks. Runs cannot do this: they propose."""
+        wish = await body_of(request, FactRequest)
+        owner, kind = await _person(request), FactKind(wish.kind or FactKind.FACT)
+        return json_answer(
+            FACT.dump(await lazy.memory.remember(wish.text, by=owner, kind=kind, pinned=wish.pinned)), 201
+        )
+
+    @app.post(
+        f"{FACTS_BASE}/import",
+        **operation("memory", Scope.RUNS, "Import facts", IMPORTED, body=takes(FactsImport), fails=[503, 507]),
+    )
+    async def import_(request: Request) -> Response:
+        """What was in use waits for a review, unless `accept` vouches for the file. Doing it again changes nothing."""
+        wish = await body_of(request, FactsImport)
+        made = await lazy.memory.import_facts(
+            wish.text, owner=await _person(request), source=wish.source or "an import", vouched=wish.accept
+        )
+        return json_answer(IMPORTED.dump(imported_facts(made)))
+
+    @app.post(
+        f"{FACTS_BASE}/{{fact_id}}/review",
+        **operation("memory", Scope.RUNS, "Review a fact", FACT, body=takes(FactReview), fails=[404, 409, 503, 507]),
+    )
+    async def review(fact_id: FactPath, request: Request) -> Response:
+        """Accept or reject what a run proposes, or say that a fact still holds."""
+        wish = await body_of(request, FactReview)
+        owner, viewer = await _person(request), _own(request)
+        match wish.decision:
+            case "accept":
+                fact = await lazy.memory.review.accept(fact_id, by=owner, viewer=viewer, replaces=wish.replaces or "")
+            case "reject":
+                fact = await lazy.memory.review.reject(fact_id, by=owner, viewer=viewer)
+            case "confirm":
+                fact = await lazy.memory.review.confirm(fact_id, by=owner, viewer=viewer)
+            case unknown:
+                assert_never(unknown)
+        return json_answer(FACT.dump(fact))
+
+    @app.patch(
+        f"{FACTS_BASE}/{{fact_id}}",
+        **operation("memory", Scope.RUNS, "Change a fact", FACT, body=takes(FactChange), fails=[404, 409, 503, 507]),
+    )
+    async def change(fact_id: FactPath, request: Request) -> Response:
+        """A new text makes a new fact, which replaces the old one."""
+        wish = await body_of(request, FactChange)
+        owner, viewer = await _person(request), _own(request)
+        fact = await lazy.memory.store.facts.find(fact_id, viewer=viewer)
+        if wish.text is not None:
+            fact = await lazy.memory.remember(
+                wish.text,
+                by=owner,
+                kind=fact.kind,
+                scope=fact.scope,
+                subject=fact.subject,
+                replaces=fact,
+                pinned=fact.pinned,
+            )
+        if wish.pinned is not None:
+            fact = await lazy.memory.review.pin(fact.id, pinned=wish.pinned, viewer=viewer)
+        return json_answer(FACT.dump(fact))
+
+    @app.delete(
+        f"{FACTS_BASE}/{{fact_id}}",
+        **operation("memory", Scope.RUNS, "Forget a fact", FORGOTTEN, fails=[404, 409, 503, 507]),
+    )
+    async def forget(
+        fact_id: FactPath,
+        request: Request,
+        erase: Annotated[
+            Flag, Query(description="Whether to remove it from the store instead of retiring it.")
+        ] = False,
+        runs: WithRuns = False,
+    ) -> Response:
+        """Says which answers rest on it, and which logs still hold it."""
+        owner = await _person(request)
+        if runs and not erase:
+            raise InvalidInputs("Runs are deleted only for a fact that is erased", hint="Add `erase=true`.")
+        done = await lazy.memory.review.forget(fact_id, by=owner, viewer=_own(request), erase=erase)
+        if runs:
+            left = await lazy.memory.remove_remains(done.left, owner=owner, by=who_asks(request).name)
+            done = done._replace(left=left)
+        return json_answer(FORGOTTEN.dump(forgotten_fact(done, erased=erase)))
+
+
+async def _add_page(fabric: ServerFabric, lazy: LazyMemory, request: Request, wish: DocumentRequest) -> Response:
+    """Start a run that fetches a page, and wait until it has ended or waits itself."""
+    if wish.source is not None or wish.text is not None or wish.content is not None or wish.media_type is not None:
+        raise InvalidInputs(
+            "A page is added by its `url` alone", hint="Leave out source, text, content and media_type."
+        )
+    task = ingestion_task(
+        lazy.workflows,
+        files=(),
+        pages=[wish.url or ""],
+        labels=_sound_labels(wish.labels or ()),
+        team=wish.visibility == "team",
+    ).asked_by(who_asks(request))
+    drive = await begun(fabric, request, task)
+    result = drive if isinstance(drive, RunResult) else await awaited(drive)
+    if not result.status.settled:
+        return json_answer({"run_id": result.run_id, "status": result.status.value}, 202)
+    done = outcome_of(result)
+    if done["problems"]:
+        raise DocumentUnreadable(str(done["problems"][0]["problem"]))
+    found = await lazy.memory.store.documents.find(done["added"][0]["id"], viewer=_own(request))
+    return json_answer(DOCUMENT.dump(_with_warning(fabric, found)), 201)
+
+
+def _with_warning(fabric: ServerFabric, added: Document) -> Document:
+    """Return a document for whoever added it, with a note if they may think that it is encrypted."""
+    return replace(added, notes=(*added.notes, UNENCRYPTED)) if fabric.config.encryption == "all" else added
+
+
+def _sound_labels(labels: Sequence[str]) -> tuple[str, ...]:
+    try:
+        return accept_labels(labels)
+    except ValueError as problem:
+        raise InvalidInputs(str(problem)) from problem
+
+
+def _own(request: Request) -> Viewer:
+    return Viewer((owner_of(who_asks(request)),), sees_all=False)
+
+
+def require_person(by: Principal) -> None:
+    """Refuse a run: what it wants remembered, it proposes, and a person decides.
+
+    Raises:
+        Forbidden: a run asks.
+    """
+    if by.run:
+        raise Forbidden(
+            "A run cannot add documents or decide about facts", hint="It proposes with `remember`; a person reviews."
+        )
+
+
+async def _person(request: Request) -> str:
+    """Return the person who asks.
+
+    Raises:
+        Forbidden: a run does, or a program that it has started.
+    """
+    by = await who_answers(request)
+    require_person(by)
+    return owner_of(by)
+
+
+def _bytes_of(wish: DocumentRequest) -> bytes:
+    if (wish.text is None) is (wish.content is None):
+        raise InvalidInputs("A document needs `text` or `content`, and not both")
+    if wish.text is not None:
+        return wish.text.encode("utf-8", "replace")
+    try:
+        return base64.b64decode(wish.content or "", validate=True)
+    except binascii.Error as problem:
+        raise InvalidInputs("`content` is no Base64") from problem

@@ -1,0 +1,347 @@
+"""Runs: start them, follow them, look at them, continue them, end them."""
+
+import re
+from dataclasses import replace
+from typing import Annotated
+from urllib.parse import urlencode
+
+from fastapi import FastAPI, Header, Path, Query, Request
+from pydantic import BeforeValidator, Field, StringConstraints, WithJsonSchema
+from pydantic.json_schema import SkipJsonSchema
+from starlette.responses import Response
+
+from agent_fabric.application.ports.runs import RunQuery
+from agent_fabric.application.runs.dispatch_runs import Drive
+from agent_fabric.bootstrap.server import ServerFabric
+from agent_fabric.config.constants import POOL_PATTERN
+from agent_fabric.domain.identity.ownership import Viewer, Visibility, owner_of
+from agent_fabric.domain.identity.principals import Scope
+from agent_fabric.domain.runs.task import Priority, RunResult, RunStatus
+from agent_fabric.infrastructure.json_codec import dump_json
+from agent_fabric.interfaces.http.answers import json_answer, json_bytes
+from agent_fabric.interfaces.http.bodies import body_of
+from agent_fabric.interfaces.http.locks import needs, who_asks
+from agent_fabric.interfaces.http.openapi import STREAM, gives, operation, problems, takes
+from agent_fabric.interfaces.http.outcomes import about, awaited
+from agent_fabric.interfaces.http.plain_route import PlainRoute
+from agent_fabric.interfaces.http.runs.live import LiveRuns, event_line, whole_line
+from agent_fabric.interfaces.http.runs.run_filters import (
+    OwnerFilter,
+    SinceFilter,
+    StatusFilter,
+    TrialFilter,
+    TrialOfFilter,
+    UntilFilter,
+    seconds_of,
+)
+from agent_fabric.interfaces.http.runs.starting import begun, resumed
+from agent_fabric.interfaces.http.schemas import CancelRequest, ResumeRequest, RunRequest
+from agent_fabric.interfaces.http.sse import EventStream, Reader
+from agent_fabric.interfaces.http.views import answer, detailed, look_at, status_of
+from agent_fabric.wire.results import RESULT, RUN_DETAILS
+from agent_fabric.wire.runs import EVENT_LIST, RUN_LIST, STATUS, RunList
+
+_NOT_AT_ALL = re.compile(r"q\s*=\s*0(\.0*)?")
+LAST = 2**63 - 1
+"""The highest number that the store knows."""
+
+RunIdPath = Annotated[str, Path(description="The run, or the beginning of its id if only one run begins so.")]
+Seq = Annotated[int, Query(ge=-1, le=LAST, description="Only events behind this sequence number.")]
+Flag = Annotated[
+    bool,
+    BeforeValidator(lambda value: value == "" or value),
+    WithJsonSchema({"anyOf": [{"type": "boolean"}, {"type": "string", "maxLength": 0}]}),
+]
+"""Also true when it is only named: `?follow`."""
+LastEvent = Annotated[
+    int,
+    Field(ge=-1, le=LAST),
+    BeforeValidator(lambda value: -1 if value == "" else value),
+    WithJsonSchema(
+        {"anyOf": [{"type": "integer", "minimum": -1, "maximum": LAST}, {"type": "string", "maxLength": 0}]}
+    ),
+]
+"""Also empty, as browsers send it before the first event."""
+SeenBy = Annotated[
+    Visibility | SkipJsonSchema[None],
+    Query(description="Who besides its owner sees the run; not set: `identity.visibility` decides."),
+]
+
+Pool = Annotated[
+    Annotated[str, StringConstraints(pattern=POOL_PATTERN)] | SkipJsonSchema[None],
+    Query(description="The workers that may drive it; not set: those of the pool `default`."),
+]
+
+
+def add_runs(app: FastAPI, fabric: ServerFabric, live: LiveRuns) -> None:
+    """Add the routes. Each calls one use case, the same that the command line calls."""
+    _add_starting(app, fabric, live)
+    _add_looking(app, fabric, live)
+    _add_changing(app, fabric)
+
+
+def _add_starting(app: FastAPI, fabric: ServerFabric, live: LiveRuns) -> None:
+    refusals = [403, 404, 409, 413, 415, 503, 507]
+
+    async def start(request: Request) -> Drive | RunResult:
+        wish = await body_of(request, RunRequest)
+        task = fabric.task(
+            wish.prompt,
+            pack=wish.pack,
+            model_key=wish.model_key,
+            network_allowed=wish.network_allowed,
+            max_steps=wish.max_steps,
+            task_force_mode=wish.task_force_mode,
+            priority=Priority(wish.priority),
+            encrypted=wish.encrypt,
+        ).asked_by(who_asks(request))
+        visibility = None if wish.visibility is None else Visibility(wish.visibility)
+        task = replace(task, visibility=visibility, outside_allowed=wish.outside_allowed, pool=wish.pool or "")
+        if wish.continues is not None:
+            earlier = await fabric.find(wish.continues, by=who_asks(request))
+            task = await fabric.continue_run(earlier, task, keep_model=wish.model_key is None)
+        return await begun(fabric, request, task, asked_steps=wish.max_steps)
+
+    async def run(request: Request) -> Response:
+        """Answer with the result that `fabric run --json` prints, whether the run completed or failed.
+
+        The run continues when the client leaves. Status 202 means that it waits for an answer or a signal;
+        `Location` is the address of the run.
+        """
+        return await outcome_of(fabric, await start(request))
+
+    app.router.add_api_route(
+        "/run",
+        run,
+        methods=["POST"],
+        route_class_override=PlainRoute,
+        **operation(
+            "runs",
+            Scope.RUNS,
+            "Do a task and wait for its result",
+            RESULT,
+            body=takes(RunRequest),
+            fails=refusals,
+            also=gives(RESULT, status=202, text="The run has not ended: it waits for an answer or a signal."),
+        ),
+    )
+
+    @app.post(
+        "/runs",
+        **operation(
+            "runs",
+            Scope.RUNS,
+            "Start a run and do not wait for it",
+            STATUS,
+            status=202,
+            body=takes(RunRequest),
+            fails=refusals,
+        ),
+    )
+    async def start_run(
+        request: Request,
+        deltas: Annotated[Flag, Query(description="Whether answers are streamed as they are written.")] = False,
+    ) -> Response:
+        """Answer with its id; `GET /runs/{run_id}/events` follows it."""
+        asked = await start(request)
+        if deltas:
+            live.expect(asked.run_id)
+        status = asked.status if isinstance(asked, RunResult) else RunStatus.RUNNING  # asked for again, and over
+        return json_answer({"run_id": asked.run_id, "status": status}, 202, {"location": f"/runs/{asked.run_id}"})
+
+    @app.post(
+        "/run/stream",
+        summary="Do a task and watch it",
+        response_class=Response,
+        responses={200: STREAM, **problems(*refusals)},
+        openapi_extra=needs(Scope.RUNS, takes(RunRequest)),
+        tags=["runs"],
+    )
+    async def run_stream(
+        request: Request,
+        deltas: Annotated[Flag, Query(description="Whether to send answers as they are written.")] = False,
+    ) -> Response:
+        """Send the run's events, then `_run_done_` or `_run_error_` with the result as `payload`.
+
+        The run continues when the client leaves; `GET /runs/{run_id}/events` with `Last-Event-ID` resumes the stream.
+        """
+        started = await start(request)
+        drive = started if isinstance(started, Drive) else None
+        return EventStream(Reader(fabric, live, started.run_id, drive, deltas=deltas))
+
+
+def _add_looking(app: FastAPI, fabric: ServerFabric, live: LiveRuns) -> None:
+    @app.head("/runs", include_in_schema=False, openapi_extra=needs(Scope.RUNS_READ))
+    @app.get("/runs", **operation("runs", Scope.RUNS_READ, "List runs, newest first", RUN_LIST))
+    async def list_runs(  # noqa: PLR0913, PLR0917 - the filters
+        request: Request,
+        limit: Annotated[int, Query(ge=1, le=200, description="Most runs on one page.")] = 50,
+        after: Annotated[
+            str, Query(pattern="^[0-9a-f]{0,15}$", description="Where the page before ended; take it from `next`.")
+        ] = "",
+        status: StatusFilter = None,
+        pack: Annotated[str, Query(description="Only runs of this specialist.")] = "",
+        since: SinceFilter = None,
+        until: UntilFilter = None,
+        q: Annotated[str, Query(description="Only runs with all these words in their task or summary.")] = "",
+        owner: OwnerFilter = "",
+        trials: TrialFilter = True,
+        trial_of: TrialOfFilter = "",
+    ) -> Response:
+        """One's own runs and those shared with the team. Filters can be combined.
+
+        Times are ISO 8601, UTC unless they say otherwise, or seconds since 1970.
+        """
+        page = await fabric.catalogue.page(
+            RunQuery(
+                status=status,
+                specialist_id=pack,
+                since=seconds_of(since),
+                until=seconds_of(until),
+                words=q,
+                owner=owner,
+                trials=trials,
+                trial_of=trial_of,
+                viewer=Viewer.of(who_asks(request)),
+                older_than=int(after, 16) if after else None,
+                limit=limit,
+            ),
+            awaited=fabric.dispatch,
+        )
+        await fabric.find.note_listed(page.records, by=who_asks(request))
+        following = None
+        if page.older_than is not None:
+            asked = {**request.query_params, "after": f"{page.older_than:x}"}
+            following = f"/runs?{urlencode(asked)}"
+        return json_answer(RUN_LIST.dump(RunList(page.records, following)))
+
+    @app.get(
+        "/runs/newest", **operation("runs", Scope.RUNS_READ, "Get the run that was created last", STATUS, fails=[404])
+    )
+    async def newest(
+        request: Request, own: Annotated[Flag, Query(description="Only the caller's own runs.")] = False
+    ) -> Response:
+        """Runs that work for another one do not count."""
+        by = who_asks(request)
+        owner = owner_of(by) if own else ""
+        found = await fabric.find(await fabric.catalogue.newest(viewer=Viewer.of(by), owner=owner), by=by)
+        return json_answer({"run_id": found, "status": await status_of(fabric, found)})
+
+    @app.get(
+        "/runs/{run_id}",
+        **operation("runs", Scope.RUNS_READ, "Show the current state of a run", RUN_DETAILS, fails=[404]),
+    )
+    async def show(request: Request, run_id: RunIdPath) -> Response:
+        """Answer with its result as far as there is one, and what was asked for."""
+        found = await fabric.find(run_id, by=who_asks(request))
+        return json_answer(detailed(fabric, await look_at(fabric, found)))
+
+    @app.get(
+        "/runs/{run_id}/status", **operation("runs", Scope.RUNS_READ, "Get the status of a run", STATUS, fails=[404])
+    )
+    async def status(request: Request, run_id: RunIdPath) -> Response:
+        """`interrupted` means that no process drives it although it has not ended."""
+        found = await fabric.find(run_id, by=who_asks(request))
+        return json_answer({"run_id": found, "status": await status_of(fabric, found)})
+
+    @app.get(
+        "/runs/{run_id}/events",
+        **operation(
+            "runs", Scope.RUNS_READ, "Show or follow a run's events", EVENT_LIST, fails=[404], also={200: STREAM}
+        ),
+    )
+    async def events(
+        request: Request,
+        run_id: RunIdPath,
+        after: Seq = -1,
+        limit: Annotated[int, Query(ge=1, le=1000, description="Most events on one page.")] = 100,
+        follow: Annotated[Flag, Query(description="Whether a stream stays until the run has ended.")] = True,
+        deltas: Annotated[Flag, Query(description="Whether a stream sends answers as they are written.")] = False,
+        full: Annotated[Flag, Query(description="Whether long texts are left as they are.")] = False,
+        last_event_id: Annotated[
+            LastEvent, Header(description="Where a stream continues; browsers send it by themselves.")
+        ] = -1,
+    ) -> Response:
+        """Answer with a page of JSON, or with a stream if `Accept` asks for `text/event-stream`.
+
+        A stream sends every event once, in order, and ends with `_run_done_` or `_run_error_` when the run has ended.
+        """
+        found = await fabric.find(run_id, by=who_asks(request))
+        if _wants_stream(",".join(request.headers.getlist("accept"))):
+            seen = after if last_event_id < 0 else last_event_id
+            drive = fabric.dispatch.find(found)
+            reader = Reader(fabric, live, found, drive, after=seen, follow=follow, deltas=deltas, full=full)
+            return EventStream(reader)
+        page = await fabric.reader.page(found, after=after, limit=limit, whole=full)
+        more = f"&limit={limit}&full=true" if full else f"&limit={limit}"
+        following = f"/runs/{found}/events?after={page[-1].seq}{more}" if len(page) == limit else None
+        shown = whole_line if full else event_line
+        lines = b",".join(shown(found, event) for event in page)
+        head, tail = dump_json({"run_id": found}), dump_json({"next": following})
+        return json_bytes(b'%s,"events":[%s],%s' % (head[:-1], lines, tail[1:]))
+
+
+def _add_changing(app: FastAPI, fabric: ServerFabric) -> None:
+    refusals = [404, 409, 503, 507]
+
+    @app.post(
+        "/runs/{run_id}/resume",
+        **operation(
+            "runs",
+            Scope.RUNS,
+            "Resume a run",
+            RESULT,
+            body=takes(ResumeRequest, required=False),
+            fails=refusals,
+            also=gives(STATUS, status=202, text="It is being driven, or waits for its turn."),
+        ),
+    )
+    async def resume(
+        request: Request,
+        run_id: RunIdPath,
+        wait: Annotated[Flag, Query(description="Whether to wait for its result.")] = False,
+    ) -> Response:
+        """A run that has ended just answers with its result."""
+        await body_of(request, ResumeRequest, absent=ResumeRequest())
+        found = await fabric.find(run_id, by=who_asks(request))
+        with about(found):
+            if (await fabric.reader.status(found)).settled:  # needs no room
+                return _answer(fabric, (await look_at(fabric, found)).result)
+            drive = await resumed(fabric, request, found)
+        if isinstance(drive, RunResult):
+            return _answer(fabric, drive)
+        if wait:
+            return await outcome_of(fabric, drive)
+        return json_answer({"run_id": found, "status": RunStatus.RUNNING}, 202, {"location": f"/runs/{found}"})
+
+    @app.post(
+        "/runs/{run_id}/cancel",
+        **operation("runs", Scope.RUNS, "End a run", RESULT, body=takes(CancelRequest, required=False), fails=refusals),
+    )
+    async def cancel(request: Request, run_id: RunIdPath) -> Response:
+        """End a run from anywhere, also while its model or a tool hangs. One that has ended stays as it is."""
+        wish = await body_of(request, CancelRequest, absent=CancelRequest())
+        found = await fabric.find(run_id, by=who_asks(request))
+        with about(found):
+            result = await fabric.cancel_run(found, by=who_asks(request).name, reason=wish.reason)
+        return _answer(fabric, result)
+
+
+def _wants_stream(accept: str) -> bool:
+    """Return whether a client takes events as a stream: it must say so, `*/*` does not."""
+    for wish in accept.lower().split(","):
+        media_type, *parameters = (part.strip() for part in wish.split(";"))
+        if media_type == "text/event-stream":
+            return not any(_NOT_AT_ALL.fullmatch(parameter) for parameter in parameters)
+    return False
+
+
+async def outcome_of(fabric: ServerFabric, drive: Drive | RunResult) -> Response:
+    """Wait for a run; it continues if we are told to stop waiting."""
+    return _answer(fabric, drive if isinstance(drive, RunResult) else await awaited(drive))
+
+
+def _answer(fabric: ServerFabric, result: RunResult) -> Response:
+    if result.status.settled:
+        return json_answer(answer(fabric, result))
+    return json_answer(answer(fabric, result), 202, {"location": f"/runs/{result.run_id}"})

@@ -1,0 +1,93 @@
+"""Secrets: keep them, forget them, change the keys that seal them. Their values only ever come in."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Annotated
+
+from fastapi import FastAPI, Path, Request
+from starlette.responses import Response
+
+from agent_fabric.bootstrap.audit import change_secrets
+from agent_fabric.bootstrap.secrets import Secrets, rotate
+from agent_fabric.bootstrap.server import ServerFabric
+from agent_fabric.config.secret_references import FILE_NAME
+from agent_fabric.domain.errors import SecretNotFound
+from agent_fabric.domain.identity.principals import Scope
+from agent_fabric.interfaces.http.answers import json_answer
+from agent_fabric.interfaces.http.bodies import body_of
+from agent_fabric.interfaces.http.locks import who_asks
+from agent_fabric.interfaces.http.openapi import gives, operation, takes
+from agent_fabric.interfaces.http.schemas import SecretValue
+from agent_fabric.interfaces.views.secrets import ROTATION, SECRET, SECRETS
+
+Name = Annotated[str, Path(pattern=f"^{FILE_NAME}$", description="What the secret is called, as in `file:NAME`.")]
+
+
+def add_secrets(app: FastAPI, fabric: ServerFabric) -> None:
+    """Add the routes. All are for administrators."""
+    secrets = fabric.secrets
+    file, change = secrets.file, change_secrets(secrets, fabric.records)
+
+    @app.get(
+        "/api/v1/secrets",
+        **operation(
+            "secrets", Scope.ADMIN, "List the secrets that are kept here, without their values", SECRETS, fails=[503]
+        ),
+    )
+    async def listed() -> Response:
+        """The same as `fabric secrets list --json`."""
+        stored = await asyncio.to_thread(file.stored)
+        return json_answer(SECRETS.dump(stored))
+
+    @app.put(
+        "/api/v1/secrets/{name}",
+        **operation(
+            "secrets",
+            Scope.ADMIN,
+            "Keep a secret, sealed",
+            SECRET,
+            body=takes(SecretValue),
+            fails=[503],
+            also=gives(SECRET, status=201, text="It is a new one."),
+        ),
+    )
+    async def put(name: Name, request: Request) -> Response:
+        """Settings refer to it as `file:NAME`, workflows as `{{ secrets.NAME }}`, from the next use on."""
+        wish = await body_of(request, SecretValue)
+        is_new = await change.set(name, wish.value, by=who_asks(request))
+        stored = {each.name: each for each in await asyncio.to_thread(file.stored)}
+        if name not in stored:
+            raise _missing(name)  # somebody was quick to remove it again
+        return json_answer(SECRET.dump(stored[name]), 201 if is_new else 200)
+
+    @app.delete(
+        "/api/v1/secrets/{name}", **operation("secrets", Scope.ADMIN, "Forget a secret", status=204, fails=[404, 503])
+    )
+    async def delete(name: Name, request: Request) -> Response:
+        """What refers to it fails from the next use on."""
+        if not await change.remove(name, by=who_asks(request)):
+            raise _missing(name)
+        return Response(status_code=204)
+
+    @app.post(
+        "/api/v1/secrets/rotate",
+        **operation(
+            "secrets",
+            Scope.ADMIN,
+            "Make a new key, and seal secrets and encrypted runs with it",
+            ROTATION,
+            fails=[409, 503],
+        ),
+    )
+    async def rotated(request: Request) -> Response:
+        """Runs keep working. Old keys stay until `fabric secrets rotate --drop-old`, which only a terminal can."""
+        done = await rotate(secrets, fabric.records.storage, by=who_asks(request))
+        return json_answer({**ROTATION.dump(done), "keys": list(await asyncio.to_thread(_generations, secrets))})
+
+
+def _generations(secrets: Secrets) -> Sequence[str]:
+    return secrets.keyring().generations()
+
+
+def _missing(name: str) -> SecretNotFound:
+    return SecretNotFound(f"There is no secret {name[:100]!r} here", hint="GET /api/v1/secrets lists what there is.")

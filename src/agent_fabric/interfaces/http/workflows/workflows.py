@@ -1,0 +1,289 @@
+"""Workflows: see them, run them, look at their runs, tell them what has happened."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path as FilePath
+from typing import Annotated, Any, TypeVar
+
+from fastapi import FastAPI, Path, Query, Request
+from starlette.responses import Response
+
+from agent_fabric.application.runs.dispatch_runs import Drive
+from agent_fabric.bootstrap.server import ServerFabric
+from agent_fabric.bootstrap.workflows import Workflows, fork_workflow, open_workflows, signal_workflow
+from agent_fabric.domain.errors import InvalidInputs, RunNotFound
+from agent_fabric.domain.identity.principals import Scope
+from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.runs.state import RunState
+from agent_fabric.domain.runs.task import RunResult, RunStatus, Task
+from agent_fabric.domain.tools.json_schema import too_deep
+from agent_fabric.infrastructure.workflows.definition_files import WorkflowFile
+from agent_fabric.interfaces.http.answers import json_answer
+from agent_fabric.interfaces.http.bodies import body_of
+from agent_fabric.interfaces.http.locks import who_asks
+from agent_fabric.interfaces.http.openapi import gives, operation, takes
+from agent_fabric.interfaces.http.outcomes import about, awaited
+from agent_fabric.interfaces.http.runs.runs import Flag, Pool, RunIdPath, SeenBy
+from agent_fabric.interfaces.http.runs.starting import begun, resumed
+from agent_fabric.interfaces.http.schemas import CancelRequest
+from agent_fabric.interfaces.http.views import standing_of, state_of, status_of
+from agent_fabric.interfaces.http.workflows.workflow_schemas import (
+    SignalRequest,
+    WorkflowInputs,
+    WorkflowResumeRequest,
+    WorkflowToCheck,
+)
+from agent_fabric.interfaces.views.workflows.result import settled_object, workflow_object
+from agent_fabric.interfaces.views.workflows.views import CHECKED_WORKFLOWS, WORKFLOW, WORKFLOWS, checked_object
+from agent_fabric.interfaces.views.workflows.views import workflow_object as definition_object
+from agent_fabric.wire.runs import STATUS
+from agent_fabric.wire.workflows import WORKFLOW_RESULT
+
+T = TypeVar("T")
+BASE = "/api/v1/workflows"
+NamePath = Annotated[str, Path(description="The name of a workflow.", max_length=200)]
+Wait = Annotated[Flag, Query(description="Whether to wait for its result.")]
+_WAITS = gives(WORKFLOW_RESULT, status=202, text="It has not ended: see `_meta.waiting_for`.")
+
+
+def add_workflows(app: FastAPI, fabric: ServerFabric) -> None:
+    """Add the routes. Each calls one use case, the same that the command line calls."""
+    files = _Files(open_workflows(fabric.records.layout.root, fabric.config))
+    _add_definitions(app, files)
+    _add_starting(app, fabric, files)
+    _add_runs(app, fabric)
+    _add_changing(app, fabric)
+
+
+class _Files:
+    """The workflows, looked at on a thread, and by one at a time: they remember what they have read."""
+
+    def __init__(self, workflows: Workflows) -> None:
+        self._workflows = workflows
+        self._lock = asyncio.Lock()
+
+    async def ask(self, question: Callable[[Workflows], T]) -> T:
+        """Return what the workflows answer."""
+        async with self._lock:
+            return await asyncio.to_thread(question, self._workflows)
+
+
+def _add_definitions(app: FastAPI, files: _Files) -> None:
+    @app.get(BASE, **operation("workflows", Scope.RUNS_READ, "List workflows", WORKFLOWS))
+    async def workflows() -> Response:
+        """Files that are wrong are listed with what is wrong. A file that was changed is read again."""
+        found = await files.ask(lambda workflows: workflows.files.list())
+        return json_answer(WORKFLOWS.dump(found))
+
+    @app.post(
+        f"{BASE}/validate",
+        **operation(
+            "workflows",
+            Scope.RUNS_READ,
+            "Check workflows",
+            CHECKED_WORKFLOWS,
+            body=takes(WorkflowToCheck, required=False),
+            fails=[404],
+        ),
+    )
+    async def validate(request: Request) -> Response:
+        """The same as `fabric workflow validate --json`: everything that is wrong. Nothing is run or kept."""
+        wish = await body_of(request, WorkflowToCheck, absent=WorkflowToCheck())
+        return json_answer(checked_object(await files.ask(partial(_checked, wish=wish))))
+
+    @app.get(f"{BASE}/{{name}}", **operation("workflows", Scope.RUNS_READ, "Show a workflow", WORKFLOW, fails=[404]))
+    async def workflow(name: NamePath) -> Response:
+        """What it takes and gives, and its definition; of a file that is wrong, what is wrong with it."""
+        return json_answer(definition_object(await files.ask(partial(_find, name=name))))
+
+
+def _checked(workflows: Workflows, wish: WorkflowToCheck) -> Sequence[WorkflowFile]:
+    if wish.text is not None:
+        return [workflows.check_text(FilePath(wish.file), wish.text)]
+    return workflows.files.list() if wish.name is None else [_find(workflows, wish.name)]
+
+
+def _find(workflows: Workflows, name: str) -> WorkflowFile:
+    for each in workflows.files.list():
+        if each.name == name:
+            return each
+    return workflows.files.find(name)  # which says what there is
+
+
+def _add_starting(app: FastAPI, fabric: ServerFabric, files: _Files) -> None:
+    @app.post(
+        f"{BASE}/{{name}}/execute",
+        **operation(
+            "workflows",
+            Scope.WORKFLOWS,
+            "Run a workflow",
+            WORKFLOW_RESULT,
+            also=_WAITS,
+            body=takes(WorkflowInputs, required=False),
+            fails=[404, 503, 507],
+        ),
+    )
+    async def execute(
+        name: NamePath,
+        request: Request,
+        wait: Wait = True,
+        encrypt: Annotated[Flag, Query(description="Whether nothing of the run is kept in the clear.")] = False,
+        model_key: Annotated[
+            str | None, Query(max_length=200, description="The configured model that agents use.")
+        ] = None,
+        network_allowed: Annotated[Flag, Query(description="Whether tools may use the network.")] = True,
+        visibility: SeenBy = None,
+        pool: Pool = None,
+    ) -> Response:
+        """The body holds the inputs. Answers with the result, whether the workflow succeeded or failed.
+
+        Status 202 means that it has not ended: it waits for an answer or a signal, or `wait` is false. The run
+        continues when the client leaves; `GET /runs/{run_id}/events` follows it.
+        """
+        inputs = (await body_of(request, WorkflowInputs, absent=WorkflowInputs({}))).root
+        if too_deep(inputs, await request.body()):
+            raise InvalidInputs("The inputs are nested too deep", hint="Give long material as text or as files.")
+        make = partial(_task, name=name, inputs=inputs, model_key=model_key, network_allowed=network_allowed)
+        task = (await files.ask(partial(make, encrypted=encrypt))).asked_by(who_asks(request))
+        task = replace(task, visibility=visibility, pool=pool or "")
+        drive = await begun(fabric, request, task)
+        if isinstance(drive, RunResult):
+            return await _standing(fabric, drive.run_id)
+        return await _outcome(fabric, drive, task) if wait else await _standing(fabric, drive.run_id, 202)
+
+
+def _task(workflows: Workflows, *, name: str, inputs: Mapping[str, Any], **options: Any) -> Task:
+    return workflows.task(workflows.get(name), inputs, **options)
+
+
+def _add_runs(app: FastAPI, fabric: ServerFabric) -> None:
+    @app.get(
+        f"{BASE}/runs/{{run_id}}",
+        **operation(
+            "workflows", Scope.RUNS_READ, "Show the current state of a workflow's run", WORKFLOW_RESULT, fails=[404]
+        ),
+    )
+    async def show(run_id: RunIdPath, request: Request) -> Response:
+        """Its result as far as there is one; `_meta.waiting_for` says what it waits for."""
+        return await _standing(fabric, await fabric.find(run_id, by=who_asks(request)), 200)
+
+    @app.post(
+        f"{BASE}/runs/{{run_id}}/signal",
+        **operation(
+            "workflows",
+            Scope.WORKFLOWS,
+            "Send a signal to a workflow",
+            STATUS,
+            body=takes(SignalRequest),
+            fails=[404, 409, 503, 507],
+        ),
+    )
+    async def signal(run_id: RunIdPath, request: Request) -> Response:
+        """The signal is kept until a step waits for it. A run that waited continues within a second."""
+        wish = await body_of(request, SignalRequest)
+        if too_deep(wish.data, await request.body()):
+            raise InvalidInputs("The data is nested too deep", hint="Give long material as text.")
+        found = await fabric.find(run_id, by=who_asks(request))
+        with about(found):
+            await signal_workflow(fabric.records)(found, wish.name, wish.data, by=who_asks(request).name)
+        return json_answer({"run_id": found, "status": await status_of(fabric, found)})
+
+
+def _add_changing(app: FastAPI, fabric: ServerFabric) -> None:
+    refusals = [404, 409, 503, 507]
+
+    @app.post(
+        f"{BASE}/runs/{{run_id}}/resume",
+        **operation(
+            "workflows",
+            Scope.WORKFLOWS,
+            "Resume a workflow",
+            WORKFLOW_RESULT,
+            also=_WAITS,
+            body=takes(WorkflowResumeRequest, required=False),
+            fails=refusals,
+        ),
+    )
+    async def resume(run_id: RunIdPath, request: Request, wait: Wait = False) -> Response:
+        """One that has not ended continues where it stands. One that has failed continues in a new run, `run_id`.
+
+        The new run keeps what has succeeded; with `from`, that step and everything behind it is done again,
+        with `current` whatever has changed in the file.
+        """
+        wish = await body_of(request, WorkflowResumeRequest, absent=WorkflowResumeRequest())
+        if wish.inputs and not wish.current:
+            raise InvalidInputs(
+                "A run keeps the inputs that it began with", hint="With `current`, `inputs` are those new in the file."
+            )
+        found = await fabric.find(run_id, by=who_asks(request))
+        state = _require_workflow(await state_of(fabric, found))
+        with about(found):
+            anew = wish.from_step is not None or wish.current
+            if not anew and state.status is RunStatus.COMPLETED:
+                return await _standing(fabric, found)
+            if not anew and not state.status.settled:
+                task = state.task
+                drive = await resumed(fabric, request, found)
+            else:
+                records = fabric.records
+                current = open_workflows(records.layout.root, fabric.config) if wish.current else None
+                fork = fork_workflow(records, current, lambda _: wish.inputs)
+                forked = await fork(found, from_step=wish.from_step or "")
+                task = forked.task.asked_by(who_asks(request))
+                drive = await begun(fabric, request, task, then=forked.then, copy_of=forked.copy_of)
+        if isinstance(drive, RunResult):
+            return await _standing(fabric, drive.run_id)
+        return await _outcome(fabric, drive, task) if wait else await _standing(fabric, drive.run_id, 202)
+
+    @app.post(
+        f"{BASE}/runs/{{run_id}}/cancel",
+        **operation(
+            "workflows",
+            Scope.WORKFLOWS,
+            "End a workflow",
+            WORKFLOW_RESULT,
+            body=takes(CancelRequest, required=False),
+            fails=refusals,
+        ),
+    )
+    async def cancel(run_id: RunIdPath, request: Request) -> Response:
+        """End a workflow and the runs that work for it. One that has ended stays as it is."""
+        wish = await body_of(request, CancelRequest, absent=CancelRequest())
+        found = await fabric.find(run_id, by=who_asks(request))
+        _require_workflow(await state_of(fabric, found))
+        with about(found):
+            await fabric.cancel_run(found, by=who_asks(request).name, reason=wish.reason)
+        return await _standing(fabric, found)
+
+
+def _require_workflow(state: RunState) -> RunState:
+    if state.workflow is None:
+        raise RunNotFound(f"Run {state.run_id} is not a workflow", hint=f"See it under /runs/{state.run_id}.")
+    return state
+
+
+async def _outcome(fabric: ServerFabric, drive: Drive, task: Task | None) -> Response:
+    """Wait for a run, and answer with what it came to."""
+    result = await awaited(drive)
+    assert task is not None
+    assert task.workflow is not None
+    shown = settled_object(result, fabric.run_dir(result.run_id), task.workflow)
+    return await _standing(fabric, result.run_id) if shown is None else _answer(shown)
+
+
+async def _standing(fabric: ServerFabric, run_id: RunId, status: int | None = None) -> Response:
+    """Answer with how a run stands."""
+    standing = await standing_of(fabric, run_id)
+    state = _require_workflow(standing.state)
+    shown = await workflow_object(partial(state_of, fabric), state, fabric.run_dir(run_id), status=standing.status)
+    return _answer(shown, status)
+
+
+def _answer(shown: dict[str, Any], status: int | None = None) -> Response:
+    run_id = shown["_meta"]["run_id"]
+    has_ended = RunStatus(shown["_meta"]["status"]).settled
+    code = status or (200 if has_ended else 202)
+    headers = {} if code == 200 else {"location": f"{BASE}/runs/{run_id}"}
+    return json_answer({**shown, "run_id": run_id}, code, headers)
