@@ -62,7 +62,7 @@ PARTS: dict[str, Part] = {
         )
     ),
     "races": Part(
-        ("tests/integration/sandbox/test_file_tool_races.py", "tests/unit/infrastructure/changes/test_pictures.py")
+        ("tests/integration/sandbox/test_file_tool_races.py", "tests/unit/infrastructure/runs/changes/test_pictures.py")
     ),
     "simulation": Part(("tests/simulation",)),
     "models": Part(

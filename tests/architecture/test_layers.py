@@ -97,9 +97,9 @@ def test_only_the_sandbox_and_what_runs_servers_start_processes() -> None:
     places = {relative(file) for file in FILES if ways.search(file.read_text(encoding="utf-8"))}
     allowed = (
         "/sandbox/",
-        "/infrastructure/outside/",
+        "/infrastructure/policy/outside/",
         "/testing/",
-        "/llm/",
+        "/infrastructure/models/",
         "/infrastructure/tools/mcp/stdio.py",
         "/infrastructure/node/",
         "/infrastructure/fleet/approval_keys.py",

@@ -18,12 +18,26 @@ ROOMS = words("""
 
 FLOORS = {
     "domain": (words("definitions"), words("deserialize errors events ids plural")),
-    "application": (words("bus ports webhooks"), words("")),
+    "application": (words("ports"), words("")),
+    "infrastructure": (
+        words("backup definitions persistence web"),
+        words("""
+            atomic_files clock installation json_codec long_text machine own_path private_files threads tree_walk
+        """),
+    ),
     "infrastructure/persistence": (
         words("migrations postgres"),
         words("""
             database dialects group_commits open_postgres row_batches schema schema_capabilities sql storage store
             text_search vector_search writer
+        """),
+    ),
+    "interfaces": (words("cli http mcp views web"), words("")),
+    "interfaces/http": (
+        words("a2a openai page"),
+        words("""
+            access_log addresses answers app bodies connection errors gate idempotency inside limiting locks names
+            openapi outcomes plain_route reading_page schemas server sse views
         """),
     ),
     "interfaces/cli": (

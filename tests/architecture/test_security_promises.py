@@ -162,8 +162,8 @@ HELD_BY: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     },
     "Nothing in a project is obeyed": {
         "A `.fabric` folder that came with it": (
-            "unit/infrastructure/runlog/test_folder_trust.py::test_what_came_with_a_project_is_refused",
-            "unit/infrastructure/runlog/test_folder_trust.py::test_settings_in_the_env_file_of_a_project_must_be_trusted",
+            "unit/infrastructure/runs/log/test_folder_trust.py::test_what_came_with_a_project_is_refused",
+            "unit/infrastructure/runs/log/test_folder_trust.py::test_settings_in_the_env_file_of_a_project_must_be_trusted",
             "e2e/agents/test_mcp.py::test_a_projects_own_file_starts_nothing_before_a_person_agrees",
         ),
         "What other programs obey": (

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
-from unit.infrastructure.runlog.every_kind import RUN, rich_run
+from unit.infrastructure.runs.log.every_kind import RUN, rich_run
 
 from agent_fabric.config.schema.telemetry import TelemetryConfig
 from agent_fabric.infrastructure.observability.fan_out import FanOut
@@ -208,7 +208,7 @@ import asyncio, sys
 sys.path.insert(0, sys.argv[1])
 from agent_fabric.config.schema.telemetry import TelemetryConfig
 from agent_fabric.infrastructure.observability.tracing import build_tracing
-from unit.infrastructure.runlog.every_kind import RUN, rich_run
+from unit.infrastructure.runs.log.every_kind import RUN, rich_run
 tracing = build_tracing(TelemetryConfig(enabled=True, exporter=sys.argv[2], otlp_endpoint=sys.argv[3]))
 tracing.publish(RUN, rich_run())
 asyncio.run(tracing.aclose())

@@ -4,7 +4,7 @@ import io
 from typing import Any
 
 import pytest
-from unit.infrastructure.runlog.every_kind import RUN
+from unit.infrastructure.runs.log.every_kind import RUN
 
 from agent_fabric.application.ports.llm import ProgressText
 from agent_fabric.domain.events import Event, ToolCalled, ToolReturned

@@ -4,7 +4,7 @@ import io
 from dataclasses import replace
 
 import pytest
-from unit.infrastructure.runlog.every_kind import RUN, all_ends
+from unit.infrastructure.runs.log.every_kind import RUN, all_ends
 
 from agent_fabric.domain.events import Event, RunCreated, ToolCalled, ToolErred, ToolReturned
 from agent_fabric.domain.ids import CallId, LaneId, RunId

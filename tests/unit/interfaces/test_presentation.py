@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from unit.infrastructure.runlog.every_kind import RUN, all_ends
+from unit.infrastructure.runs.log.every_kind import RUN, all_ends
 
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.evidence.proofs import Proof, ProofKind

@@ -13,7 +13,7 @@ from agent_fabric.testing.fakes import quiet
 from agent_fabric.testing.workbench import SETTINGS
 
 HOW: Any = {"tools": (), "temperature": 0, "top_p": 1, "max_tokens": 9}
-HERE = "unit.infrastructure.llm.test_custom"
+HERE = "unit.infrastructure.models.test_custom"
 
 
 class Parrot:

@@ -4,7 +4,7 @@ import io
 import json
 from collections.abc import Sequence
 
-from unit.infrastructure.runlog.every_kind import RUN, rich_run
+from unit.infrastructure.runs.log.every_kind import RUN, rich_run
 
 from agent_fabric.config.schema.log import LogConfig
 from agent_fabric.domain.events import Event

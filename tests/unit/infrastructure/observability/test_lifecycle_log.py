@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from unit.infrastructure.runlog.every_kind import RUN, all_ends, rich_run
+from unit.infrastructure.runs.log.every_kind import RUN, all_ends, rich_run
 
 from agent_fabric.domain.events import Event, ModelFailed, RunCancelled, RunFailed, SecurityViolated
 from agent_fabric.domain.ids import CallId, LaneId, RunId, SpecialistId

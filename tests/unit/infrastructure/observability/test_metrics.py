@@ -2,7 +2,7 @@
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
-from unit.infrastructure.runlog.every_kind import RUN, all_ends, rich_run
+from unit.infrastructure.runs.log.every_kind import RUN, all_ends, rich_run
 
 from agent_fabric.domain.events import Event, ToolErred, UnknownEvent
 from agent_fabric.domain.ids import CallId

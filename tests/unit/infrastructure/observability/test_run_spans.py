@@ -12,7 +12,7 @@ from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode
-from unit.infrastructure.runlog.every_kind import LANE, RUN, all_ends, answered, asked, returned, rich_run
+from unit.infrastructure.runs.log.every_kind import LANE, RUN, all_ends, answered, asked, returned, rich_run
 
 from agent_fabric.config.schema.telemetry import TelemetryConfig
 from agent_fabric.domain.events import (

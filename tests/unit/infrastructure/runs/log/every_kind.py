@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from unit.infrastructure.runlog.every_step import workflow
+from unit.infrastructure.runs.log.every_step import workflow
 
 from agent_fabric.domain.approvals.answers import Decision, Question, Reach
 from agent_fabric.domain.approvals.events import ApprovalDecided, ApprovalRequested

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from unit.infrastructure.runlog.every_kind import all_ends
+from unit.infrastructure.runs.log.every_kind import all_ends
 
 from agent_fabric.domain.events import Event, UnknownEvent
 from agent_fabric.domain.ids import LaneId, RunId

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from unit.infrastructure.runlog.every_kind import RUN, all_ends, call
+from unit.infrastructure.runs.log.every_kind import RUN, all_ends, call
 
 from agent_fabric.config.constants import MAX_LLM_CONTENT_IN_RUNLOG_CHARS
 from agent_fabric.domain.events import Event, ModelAnswered, ToolCalled, ToolErred, UnknownEvent

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from unit.infrastructure.runlog.every_kind import RUN, all_ends, answered, asked
+from unit.infrastructure.runs.log.every_kind import RUN, all_ends, answered, asked
 
 from agent_fabric.domain.events import Event, RunCancelled, RunCompleted, ToolErred, ToolReturned
 from agent_fabric.domain.ids import CallId, LaneId
