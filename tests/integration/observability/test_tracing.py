@@ -16,12 +16,12 @@ from typing import Any
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
-from unit.infrastructure.runs.log.every_kind import RUN, rich_run
 
 from agent_fabric.config.schema.telemetry import TelemetryConfig
 from agent_fabric.infrastructure.observability.fan_out import FanOut
 from agent_fabric.infrastructure.observability.tracing import Tracing, build_tracing
 from agent_fabric.testing.fakes import ListSink
+from unit.infrastructure.runs.log.every_kind import RUN, rich_run
 
 pytestmark = pytest.mark.proves("AF-160")
 LONG_S = 10.0

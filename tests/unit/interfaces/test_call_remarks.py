@@ -4,13 +4,13 @@ import io
 from typing import Any
 
 import pytest
-from unit.infrastructure.runs.log.every_kind import RUN
 
 from agent_fabric.application.ports.llm import ProgressText
 from agent_fabric.domain.events import Event, ToolCalled, ToolReturned
 from agent_fabric.domain.ids import CallId, LaneId
 from agent_fabric.interfaces.cli.runs.call_remarks import call_remarks
 from agent_fabric.interfaces.cli.runs.view import LiveView
+from unit.infrastructure.runs.log.every_kind import RUN
 from unit.interfaces.test_fitted_lines import Terminal
 
 pytestmark = pytest.mark.proves("DU-10")

@@ -4,7 +4,6 @@ import io
 from dataclasses import replace
 
 import pytest
-from unit.infrastructure.runs.log.every_kind import RUN, all_ends
 
 from agent_fabric.domain.events import Event, RunCreated, ToolCalled, ToolErred, ToolReturned
 from agent_fabric.domain.ids import CallId, LaneId, RunId
@@ -13,6 +12,7 @@ from agent_fabric.infrastructure.web.connection_failures import reason_of
 from agent_fabric.interfaces.cli.approvals.approval_card import card_line
 from agent_fabric.interfaces.cli.output import fitted, folded, laid_out
 from agent_fabric.interfaces.cli.runs.view import LiveView
+from unit.infrastructure.runs.log.every_kind import RUN, all_ends
 from unit.interfaces.test_approval_card import card
 
 LONG = "python -m package.module --first " + "a" * 80 + " --last z"

@@ -8,7 +8,6 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from unit.infrastructure.runs.log.every_kind import RUN, all_ends
 
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.evidence.proofs import Proof, ProofKind
@@ -19,6 +18,7 @@ from agent_fabric.interfaces.cli.output import colourful, plain, plain_lines, sh
 from agent_fabric.interfaces.cli.runs.driving import EXIT_CODES
 from agent_fabric.interfaces.cli.runs.view import LiveView, summary
 from agent_fabric.wire.results import error_object, result_object
+from unit.infrastructure.runs.log.every_kind import RUN, all_ends
 
 ANYTHING = st.text(st.characters())
 

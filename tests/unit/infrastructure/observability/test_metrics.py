@@ -2,11 +2,11 @@
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
-from unit.infrastructure.runs.log.every_kind import RUN, all_ends, rich_run
 
 from agent_fabric.domain.events import Event, ToolErred, UnknownEvent
 from agent_fabric.domain.ids import CallId
 from agent_fabric.infrastructure.observability.metrics import MAX_NAMES, Reading, RunMetrics
+from unit.infrastructure.runs.log.every_kind import RUN, all_ends, rich_run
 
 pytestmark = pytest.mark.proves("A33-110")
 

@@ -12,7 +12,6 @@ from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode
-from unit.infrastructure.runs.log.every_kind import LANE, RUN, all_ends, answered, asked, returned, rich_run
 
 from agent_fabric.config.schema.telemetry import TelemetryConfig
 from agent_fabric.domain.events import (
@@ -32,6 +31,7 @@ from agent_fabric.domain.workflows.events import ChildFinished, StepFinished, St
 from agent_fabric.infrastructure.observability import run_spans
 from agent_fabric.infrastructure.observability.run_spans import RunSpans
 from agent_fabric.infrastructure.observability.tracing import build_tracing
+from unit.infrastructure.runs.log.every_kind import LANE, RUN, all_ends, answered, asked, returned, rich_run
 
 pytestmark = pytest.mark.proves("AF-160")
 

@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from unit.infrastructure.runs.log.every_step import workflow
-
 from agent_fabric.domain.approvals.answers import Decision, Question, Reach
 from agent_fabric.domain.approvals.events import ApprovalDecided, ApprovalRequested
 from agent_fabric.domain.events import (
@@ -40,6 +38,7 @@ from agent_fabric.domain.runs.task_force_events import PackFailed, TaskForceStar
 from agent_fabric.domain.runs.workspace_events import WorkspaceCompared, WorkspaceSaved
 from agent_fabric.domain.tools.specs import Effect, ToolSpec, Trust
 from agent_fabric.infrastructure.json_codec import dump_json
+from unit.infrastructure.runs.log.every_step import workflow
 
 RUN = RunId("00000000-0000-4000-8000-000000000001")
 LANE = LaneId("engineering")

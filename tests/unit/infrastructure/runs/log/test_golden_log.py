@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from unit.infrastructure.runs.log.every_kind import all_ends
 
 from agent_fabric.domain.events import Event, UnknownEvent
 from agent_fabric.domain.ids import LaneId, RunId
@@ -22,6 +21,7 @@ from agent_fabric.domain.runs.state import RunState, result_of
 from agent_fabric.domain.workflows.result import result_of_workflow
 from agent_fabric.infrastructure.json_codec import dump_json
 from agent_fabric.infrastructure.runs.log.lines import line_of
+from unit.infrastructure.runs.log.every_kind import all_ends
 
 GOLDEN = Path(__file__).parents[3] / "domain" / "runs" / "golden"
 

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from unit.infrastructure.runs.log.every_kind import RUN, all_ends, call
 
 from agent_fabric.config.constants import MAX_LLM_CONTENT_IN_RUNLOG_CHARS
 from agent_fabric.domain.events import Event, ModelAnswered, ToolCalled, ToolErred, UnknownEvent
@@ -16,6 +15,7 @@ from agent_fabric.domain.models.messages import Usage
 from agent_fabric.infrastructure.persistence.runs.codec import encode
 from agent_fabric.infrastructure.runs.log.lines import encoded_line, line_of
 from effort import examples
+from unit.infrastructure.runs.log.every_kind import RUN, all_ends, call
 
 EVERY_EVENT = [event for log in all_ends() for event in log]
 TEXTS = st.one_of(

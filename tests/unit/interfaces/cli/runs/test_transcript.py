@@ -6,12 +6,12 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from unit.infrastructure.runs.log.every_kind import RUN, all_ends, answered, asked
 
 from agent_fabric.domain.events import Event, RunCancelled, RunCompleted, ToolErred, ToolReturned
 from agent_fabric.domain.ids import CallId, LaneId
 from agent_fabric.domain.models.messages import ToolCallRequest, Usage
 from agent_fabric.interfaces.cli.runs.transcript import MAX_FOLDED_LINES, Transcript
+from unit.infrastructure.runs.log.every_kind import RUN, all_ends, answered, asked
 
 LANE = LaneId("engineering")
 
