@@ -1,7 +1,9 @@
 """Help, errors, hints and guides are in plain idiomatic English (DU-11). This keeps the worst oddities out."""
 
 import ast
+import io
 import re
+import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -87,3 +89,91 @@ def test_help_texts_of_commands_are_read_and_notes_for_developers_are_not(tmp_pa
         "'Whoever': write 'anyone who'",
         "'anew': write 'again'",
     ]
+
+
+PRONOUNS = re.compile(r"\b(?:whoever|somebody|nobody|anybody|everybody)\b", re.IGNORECASE)
+"""Say who: the caller, the user, another process, no one."""
+PARTICIPLES = re.compile(
+    r"begun|bound|broken|brought|built|caught|chosen|dealt|done|drawn|driven|fallen|fed|felt|forgotten|found|frozen|given|"
+    r"gone|grown|heard|held|hidden|kept|known|laid|led|left|lent|lost|made|meant|met|paid|redone|said|seen|sent|shown|"
+    r"spent|spoken|stood|struck|stuck|swept|taken|thought|thrown|told|understood|undone|withdrawn|woken|won|worn|written|"
+    r"(?!(?:emb|exce|fe|ne|proce|se|she|spe|s|succe)ed$)[a-z]+ed"
+)
+DIALECT = re.compile(
+    r"^\s*class _*(?:\w*Wish|\w*Habits|FleetDesk|McpDoor|Talk)\b|"
+    r"^\s*_*(?:MOST|LONGEST)(?:_\w+)?\b[^=(\n]*=|\bbook\s*[:=]",
+    re.MULTILINE,
+)
+CEILINGS = {
+    "application": 383,
+    "bootstrap": 49,
+    "client": 43,
+    "config": 16,
+    "domain": 376,
+    "infrastructure": 591,
+    "interfaces": 306,
+    "testing": 34,
+    "wire": 9,
+}
+"""How many are left on each floor. A number only ever gets smaller."""
+
+
+def _notes(source: str) -> Iterator[tuple[int, str]]:
+    """Yield the comments and docstrings of a module, with their lines."""
+    before = tokenize.NEWLINE
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT or (
+            token.type == tokenize.STRING and before in {tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT}
+        ):
+            yield token.start[0], token.string
+        if token.type not in {tokenize.COMMENT, tokenize.NL}:
+            before = token.type
+
+
+def _is_participle(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Return whether a function that is no predicate is named by a participle alone."""
+    if not PARTICIPLES.fullmatch(function.name.strip("_")):
+        return False
+    if any("property" in ast.unparse(decorator) for decorator in function.decorator_list):
+        return False
+    return function.returns is None or ast.unparse(function.returns) != "bool"
+
+
+def _dialect(source: str) -> Iterator[tuple[int, str]]:
+    """Yield what a module says in other words than those of the trade."""
+    if PRONOUNS.search(source):
+        for line, note in _notes(source):
+            yield from ((line, found.group()) for found in PRONOUNS.finditer(note))
+    for found in DIALECT.finditer(source):
+        yield source.count("\n", 0, found.start()) + 1, found.group().strip()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and _is_participle(node):
+            yield node.lineno, f"def {node.name}"
+
+
+@pytest.mark.proves("RM-13")
+@pytest.mark.parametrize("floor", sorted(path.name for path in SOURCE.iterdir() if (path / "__init__.py").exists()))
+def test_names_and_notes_use_the_words_of_the_trade(floor: str) -> None:
+    problems = [
+        f"{file.relative_to(ROOT)}:{line}: {problem}"
+        for file in sorted((SOURCE / floor).rglob("*.py"))
+        for line, problem in _dialect(file.read_text(encoding="utf-8"))
+    ]
+    assert len(problems) <= CEILINGS.get(floor, 0), "\n".join(problems)
+
+
+def test_pronouns_in_notes_and_participles_as_names_are_found() -> None:
+    source = '''
+"""Whoever."""
+MOST_LINES = 3  # nobody
+TEXT = "somebody"
+
+
+def shown(text: str) -> str:
+    """Return it."""
+
+
+def ended(run: str) -> bool:
+    """Return whether it has."""
+'''
+    assert [found for _, found in _dialect(source)] == ["Whoever", "nobody", "MOST_LINES =", "def shown"]
