@@ -33,8 +33,11 @@ from agent_fabric.infrastructure.channels.telegram import TelegramChannel
 from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.testing.channels import MemoryChannelOutbox
 from agent_fabric.testing.telegram_standin import BOT_ID, TOKEN, TelegramStandIn
-from agent_fabric.testing.whatsapp_standin import APP_SECRET, NUMBER, WhatsAppStandIn
 from bench_http import free_port
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+
+from standins.whatsapp_standin import APP_SECRET, NUMBER, WhatsAppStandIn
 
 RATE = 50
 TICKS = os.sysconf("SC_CLK_TCK")

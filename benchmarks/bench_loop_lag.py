@@ -8,7 +8,7 @@ settled runs and one of `--events` events that was interrupted. `--at-once` runs
 begun one after another; the mock model takes `--model-ms` for an answer (a small local model takes longer).
 Beside each figure stands the lag of an idle process at the same time: what the machine itself adds.
 
-Then `--long` runs at a time ask a model whose answers have `--long-mb` megabytes (`agent_fabric.testing.long_answers`),
+Then `--long` runs at a time ask a model whose answers have `--long-mb` megabytes (`tests/standins/long_answers.py`),
 and `/health` is asked beside them, one request after another. The floor is the same question to the server at rest.
 What the loop's thread works in one go, in time of its processor, does not depend on what else the machine has to do.
 """
@@ -282,7 +282,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         root, sampled = Path(folder, ".fabric"), (Path(folder, "server.lag"), Path(folder, "machine.lag"))
         model = subprocess.Popen([sys.executable, str(HERE / "mock_model.py")], stdout=subprocess.PIPE, text=True)
-        serving = [sys.executable, "-m", "agent_fabric.testing.long_answers"]
+        serving = [sys.executable, str(HERE.parent / "tests/standins/long_answers.py")]
         long_model = subprocess.Popen(serving, stdout=subprocess.PIPE, text=True)
         assert model.stdout is not None
         assert long_model.stdout is not None

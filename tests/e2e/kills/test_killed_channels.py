@@ -15,14 +15,15 @@ from typing import Any
 import pytest
 
 from agent_fabric.domain.channels.addresses import run_of_message
-from agent_fabric.testing import discord_standin, slack_standin, telegram_standin
-from agent_fabric.testing.discord_standin import DiscordStandIn
+from agent_fabric.testing import telegram_standin
 from agent_fabric.testing.scripted_model import Answer, Call, Say, ScriptedModel
-from agent_fabric.testing.slack_standin import SlackStandIn
 from agent_fabric.testing.telegram_standin import BOT_ID, SentMessage, TelegramStandIn
 from e2e.fabric_process import Fabric, settings
 from e2e.server_process import Serving, serving
 from effort import effort, report
+from standins import discord_standin, slack_standin
+from standins.discord_standin import DiscordStandIn
+from standins.slack_standin import SlackStandIn
 
 PATIENCE_S = 120.0
 ANN, BOB, OUTSIDER = 7, 8, 9

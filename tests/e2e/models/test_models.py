@@ -19,9 +19,9 @@ from agent_fabric.infrastructure.models.servers.llama_servers import LlamaServer
 from agent_fabric.infrastructure.models.servers.spec import ServerSpec
 from agent_fabric.infrastructure.models.weights.catalogue import CATALOGUE
 from agent_fabric.infrastructure.sandbox.levels import choose_level
-from agent_fabric.testing.ollama_standin import OllamaStandIn, StandInModel
 from agent_fabric.testing.scripted_model import Answer, Call, Hang, Raw, Say, ScriptedModel
 from e2e.fabric_process import Ended, Fabric, until
+from standins.ollama_standin import OllamaStandIn, StandInModel
 
 CHILD = (sys.executable, str(Path(__file__).parents[2] / "integration/llm/stand_in_child.py"))
 """A stand-in for llama.cpp's process."""

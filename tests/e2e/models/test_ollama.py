@@ -4,7 +4,6 @@ import asyncio
 import os
 import shlex
 import signal
-import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -12,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from agent_fabric.domain.runs.task import RunStatus
-from agent_fabric.testing.ollama_standin import OllamaStandIn, StandInModel
 from agent_fabric.testing.scripted_answers import Call, Finish, Script
 from e2e.fabric_process import carry_out
+from standins import ollama_standin
+from standins.ollama_standin import OllamaStandIn, StandInModel
 
 LOOK = Call("list_files", {})
 DONE = Finish(summary="done")
@@ -52,7 +52,7 @@ async def test_run_starts_ollama_when_nobody_answers(
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     script = tmp_path / "script.json"
     script.write_text(Script(WORK).to_json())
-    serve = shlex.join([sys.executable, "-m", "agent_fabric.testing.ollama_standin", "--script", str(script)])
+    serve = shlex.join([*ollama_standin.COMMAND, "--script", str(script)])
     outcome = await carry_out(
         tmp_path,
         f"http://127.0.0.1:{unused_tcp_port}/v1",

@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 from yarl import URL
 
-from agent_fabric.testing import discord_standin, slack_standin, telegram_standin
-from agent_fabric.testing.discord_standin import DiscordStandIn
-from agent_fabric.testing.slack_standin import SlackStandIn
+from agent_fabric.testing import telegram_standin
 from agent_fabric.testing.telegram_standin import TelegramStandIn
+from standins import discord_standin, slack_standin
+from standins.discord_standin import DiscordStandIn
+from standins.slack_standin import SlackStandIn
 
 PATIENCE_S = 60.0
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from agent_fabric.testing import discord_standin, slack_standin
-from agent_fabric.testing.discord_standin import DiscordStandIn
-from agent_fabric.testing.slack_standin import SlackStandIn
 from integration.channels.test_telegram_served import _until, answering
 from integration.http.served import Served, served
+from standins import discord_standin, slack_standin
+from standins.discord_standin import DiscordStandIn
+from standins.slack_standin import SlackStandIn
 
 
 async def _pair(server: Served, name: str, role: str, text: str) -> None:

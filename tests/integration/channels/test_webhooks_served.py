@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from agent_fabric.testing import slack_standin, telegram_standin
-from agent_fabric.testing.slack_standin import SlackStandIn
+from agent_fabric.testing import telegram_standin
 from agent_fabric.testing.telegram_standin import TelegramStandIn
 from integration.channels.test_telegram_served import _card, _until, answering
 from integration.http.served import Served, served
+from standins import slack_standin
+from standins.slack_standin import SlackStandIn
 
 TELEGRAM, SLACK = "/api/v1/channels/telegram", "/api/v1/channels/slack"
 SECRET = "telegram-shows-this-0123456789_of-no-worth"

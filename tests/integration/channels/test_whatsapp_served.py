@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from agent_fabric.testing.whatsapp_standin import APP_SECRET, NUMBER, TOKEN, WhatsAppStandIn
 from integration.channels.test_telegram_served import _until, answering
 from integration.http.served import PATIENCE_S, served
+from standins.whatsapp_standin import APP_SECRET, NUMBER, TOKEN, WhatsAppStandIn
 
 ROUTE = "/api/v1/channels/whatsapp"
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from agent_fabric.testing.ollama_standin import OllamaStandIn, StandInModel
 from integration.http.served import served
+from standins.ollama_standin import OllamaStandIn, StandInModel
 
 
 @pytest.mark.proves("C01")

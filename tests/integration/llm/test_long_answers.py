@@ -18,8 +18,9 @@ from agent_fabric.infrastructure.models.model_http import ModelHttp, ServerAddre
 from agent_fabric.infrastructure.models.ollama.client import OllamaChatClient
 from agent_fabric.infrastructure.models.openai_compatible import OpenAICompatibleClient
 from agent_fabric.infrastructure.packs.tool_defs import make_tool_def
-from agent_fabric.testing.long_answers import PIECE, LongAnswers
 from agent_fabric.testing.workbench import SETTINGS
+from standins import long_answers
+from standins.long_answers import PIECE, LongAnswers
 
 pytestmark = pytest.mark.proves("WB-3")
 
@@ -115,7 +116,7 @@ async def test_limit_follows_the_tokens_that_a_model_may_write() -> None:
 async def far_model() -> AsyncIterator[LongAnswers]:
     """The same as a process of its own, whose memory is not ours."""
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "agent_fabric.testing.long_answers"), stdout=asyncio.subprocess.PIPE
+        *(sys.executable, long_answers.__file__), stdout=asyncio.subprocess.PIPE
     )
     assert process.stdout is not None
     model = LongAnswers()

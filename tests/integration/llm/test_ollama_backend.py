@@ -27,10 +27,10 @@ from agent_fabric.infrastructure.models.openai_compatible import HttpSession
 from agent_fabric.infrastructure.packs.base import BaseSpecialistPack, tool_from
 from agent_fabric.infrastructure.packs.tool_defs import make_finish_tool_def, make_tool_def
 from agent_fabric.testing.fakes import OneModel
-from agent_fabric.testing.ollama_standin import OllamaStandIn, StandInModel
 from agent_fabric.testing.scripted_answers import Answer, Call, Cut, Finish, Hang, Raw, Reset, Say, Slow, Status
 from agent_fabric.testing.scripted_model import ScriptedModel
 from agent_fabric.testing.workbench import SETTINGS, Workbench, workbench
+from standins.ollama_standin import OllamaStandIn, StandInModel
 
 MODEL = StandInModel(name="qwen2.5:7b", parameter_size="7.6B")
 TALKER = StandInModel(name="gemma3:4b", parameter_size="4.3B", family="gemma3", capabilities=("completion",))

@@ -16,8 +16,8 @@ from agent_fabric.infrastructure.models.ollama.backend import OllamaBackend
 from agent_fabric.infrastructure.models.openai_compatible import HttpSession
 from agent_fabric.infrastructure.models.servers.llama_servers import LlamaServers
 from agent_fabric.infrastructure.models.servers.spec import ServerSpec
-from agent_fabric.testing.ollama_standin import OllamaStandIn, StandInModel
 from agent_fabric.testing.workbench import SETTINGS
+from standins.ollama_standin import OllamaStandIn, StandInModel
 
 pytest.importorskip("xllamacpp", reason="the extra `embedded` is not installed")
 

@@ -10,8 +10,8 @@ from agent_fabric.domain.errors import ModelAnswerUnusable, ModelError, ModelRef
 from agent_fabric.domain.models.found_models import select_model
 from agent_fabric.infrastructure.models.model_http import ServerAddress
 from agent_fabric.infrastructure.models.ollama.server import OllamaServer, native_root
-from agent_fabric.testing.ollama_standin import OllamaStandIn, StandInModel
 from agent_fabric.testing.scripted_answers import Answer, Hang, Raw, Reset, Status
+from standins.ollama_standin import OllamaStandIn, StandInModel
 
 SMALL = StandInModel(name="qwen2.5:1.5b", parameter_size="1.5B")
 LARGE = StandInModel(name="llama3.1:latest", parameter_size="8.0B", family="llama", context_length=131_072)

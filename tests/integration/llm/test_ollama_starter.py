@@ -21,8 +21,9 @@ from agent_fabric.infrastructure.models.ollama.backend import OllamaBackend
 from agent_fabric.infrastructure.models.ollama.server import OllamaServer
 from agent_fabric.infrastructure.models.ollama.starter import OllamaStarter, log_folder
 from agent_fabric.testing.workbench import SETTINGS
+from standins import ollama_standin
 
-SERVE = (sys.executable, "-m", "agent_fabric.testing.ollama_standin", "--model", "qwen2.5:7b=7.6B")
+SERVE = (*ollama_standin.COMMAND, "--model", "qwen2.5:7b=7.6B")
 STARTS = Path(__file__).with_name("ollama_starts.py")
 
 

@@ -12,8 +12,8 @@ from agent_fabric.bootstrap.models_here import open_models
 from agent_fabric.config.loader import read_config
 from agent_fabric.domain.errors import ConfigError, ModelForbidden, ModelTimedOut, ModelUnreachable
 from agent_fabric.domain.models.messages import ToolDialect
-from agent_fabric.testing.ollama_standin import OllamaStandIn, StandInModel
 from agent_fabric.testing.scripted_model import Answer, Call, Hang, Reset, Responder, Say, ScriptedModel, Status
+from standins.ollama_standin import OllamaStandIn, StandInModel
 
 STORY = Say("The keeper of the lighthouse went on writing, night after night, until the last ship had gone.")
 FENCED = "I will look.\n```tool_call\n%s\n```"

@@ -27,7 +27,7 @@ from agent_fabric.infrastructure.runs.log.snapshots import SnapshotFolder
 from agent_fabric.infrastructure.sandbox.unconfined import UnconfinedSandbox
 from agent_fabric.infrastructure.tools.browser_tools import BROWSER_TOOLS
 from agent_fabric.testing.fakes import FrozenClock
-from agent_fabric.testing.research import DictionaryWeb, ListCatalogue
+from standins.research import DictionaryWeb, ListCatalogue
 
 RUN = RunId("a-run")
 FINISH = {"type": "object", "properties": {"answer": {"type": "string"}}, "required": ["answer"]}

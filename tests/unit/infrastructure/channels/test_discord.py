@@ -28,7 +28,7 @@ from agent_fabric.infrastructure.channels.discord import CATCH_UP, DiscordChanne
 from agent_fabric.infrastructure.channels.discord_wire import Bot, nonce_of, read_dispatch
 from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.testing.channel_faults import ChannelFault
-from agent_fabric.testing.discord_standin import BOT, TOKEN, DiscordStandIn, until_linked
+from standins.discord_standin import BOT, TOKEN, DiscordStandIn, until_linked
 from unit.infrastructure.channels.test_slack import Inbox
 
 PLACE = Place("discord", BOT, "97")

@@ -27,13 +27,14 @@ from agent_fabric.infrastructure.channels.discord import DiscordChannel
 from agent_fabric.infrastructure.channels.slack import SlackChannel
 from agent_fabric.infrastructure.channels.telegram import TelegramChannel
 from agent_fabric.infrastructure.channels.whatsapp import WhatsAppChannel
-from agent_fabric.testing import discord_standin, slack_standin, telegram_standin, whatsapp_standin
+from agent_fabric.testing import telegram_standin
 from agent_fabric.testing.channel_faults import ChannelFault, FaultScript
 from agent_fabric.testing.channels import MemoryInbound
-from agent_fabric.testing.discord_standin import DiscordStandIn
-from agent_fabric.testing.slack_standin import SlackStandIn
 from agent_fabric.testing.telegram_standin import TelegramStandIn
-from agent_fabric.testing.whatsapp_standin import WhatsAppStandIn
+from standins import discord_standin, slack_standin, whatsapp_standin
+from standins.discord_standin import DiscordStandIn
+from standins.slack_standin import SlackStandIn
+from standins.whatsapp_standin import WhatsAppStandIn
 
 ALL = tuple(ChannelFault)
 BEFORE_ANSWER = (ChannelFault.ERROR, ChannelFault.THROTTLE, ChannelFault.CUT_BEFORE)

@@ -25,7 +25,7 @@ from agent_fabric.domain.errors import ConfigError, ServerBusy, StoreUnavailable
 from agent_fabric.infrastructure.channels.slack import PAGE, SlackChannel
 from agent_fabric.infrastructure.channels.slack_wire import Bot, method_for, read_delivery, read_envelope
 from agent_fabric.infrastructure.clock import SystemClock
-from agent_fabric.testing.slack_standin import APP_TOKEN, BOT, TOKEN, SlackStandIn, until_linked
+from standins.slack_standin import APP_TOKEN, BOT, TOKEN, SlackStandIn, until_linked
 
 ACCOUNT = f"T1.{BOT}"
 PLACE = Place("slack", ACCOUNT, "D7")

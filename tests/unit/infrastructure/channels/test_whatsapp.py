@@ -21,7 +21,7 @@ from agent_fabric.domain.errors import ConfigError
 from agent_fabric.infrastructure.channels.whatsapp import WhatsAppChannel
 from agent_fabric.infrastructure.channels.whatsapp_wire import Template
 from agent_fabric.infrastructure.clock import SystemClock
-from agent_fabric.testing.whatsapp_standin import NUMBER, TOKEN, WhatsAppStandIn
+from standins.whatsapp_standin import NUMBER, TOKEN, WhatsAppStandIn
 
 PART = Part(source="run", place=Place("whatsapp", NUMBER, "4917"), text="*hi*", plain="hi")
 

@@ -18,9 +18,9 @@ from agent_fabric.infrastructure.channels.whatsapp import WhatsAppChannel
 from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.testing.telegram_standin import BOT_ID, TelegramStandIn
 from agent_fabric.testing.telegram_standin import TOKEN as TELEGRAM_TOKEN
-from agent_fabric.testing.whatsapp_standin import NUMBER, WhatsAppStandIn
-from agent_fabric.testing.whatsapp_standin import TOKEN as WHATSAPP_TOKEN
 from long_calls import PLACES, script
+from standins.whatsapp_standin import NUMBER, WhatsAppStandIn
+from standins.whatsapp_standin import TOKEN as WHATSAPP_TOKEN
 from unit.domain.channels.test_cards import CALL
 from unit.infrastructure.channels import test_discord, test_slack
 

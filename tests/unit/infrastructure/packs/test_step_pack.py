@@ -19,7 +19,7 @@ from agent_fabric.infrastructure.persistence.runs.run_locks import RunLocks
 from agent_fabric.infrastructure.runs.log.snapshots import SnapshotFolder
 from agent_fabric.infrastructure.sandbox.unconfined import UnconfinedSandbox
 from agent_fabric.testing.fakes import FrozenClock
-from agent_fabric.testing.research import DictionaryWeb, ListCatalogue
+from standins.research import DictionaryWeb, ListCatalogue
 
 RUN = RunId("a-run")
 

@@ -32,7 +32,7 @@ from agent_fabric.infrastructure.tools.web import (
     SearchWeb,
 )
 from agent_fabric.testing.fakes import FrozenClock
-from agent_fabric.testing.research import DictionaryWeb, ListCatalogue
+from standins.research import DictionaryWeb, ListCatalogue
 
 RUN = RunId("run")
 ONLINE = ToolContext(run_id=RUN, call_id=CallId("call"), timeout_s=10, network_allowed=True)

@@ -12,8 +12,8 @@ from agent_fabric.domain.models.dialects.request_shape import shape_request
 from agent_fabric.domain.models.messages import Message, Role, ToolCallRequest, ToolDialect, Usage
 from agent_fabric.domain.tools.specs import Effect, ToolSpec
 from agent_fabric.infrastructure.models.ollama.chat_wire import OllamaOptions, StreamedChat, encode_chat, parse_chat
-from agent_fabric.testing.ollama_wire import native_lines
 from agent_fabric.testing.scripted_answers import Call, Calls, Empty, Say
+from standins.ollama_wire import native_lines
 
 LOOK = ToolSpec(
     name="look",

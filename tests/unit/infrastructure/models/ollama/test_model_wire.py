@@ -25,7 +25,7 @@ from agent_fabric.infrastructure.models.ollama.model_wire import (
     read_version,
 )
 from agent_fabric.infrastructure.models.ollama.pull_notices import PullNotices
-from agent_fabric.testing.ollama_wire import StandInModel
+from standins.ollama_wire import StandInModel
 
 
 def card(model: StandInModel, *, shown: Mapping[str, Any] | None = None, loaded: int | None = None) -> ModelCard:

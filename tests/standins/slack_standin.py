@@ -24,9 +24,9 @@ from aiohttp import WSMsgType, web
 from agent_fabric.testing.channel_faults import FaultScript
 from agent_fabric.testing.channel_faults import cut as _cut
 
-TOKEN: Final = "xoxb-stand-in-of-no-worth"  # noqa: S105 - of no worth
-APP_TOKEN: Final = "xapp-stand-in-of-no-worth"  # noqa: S105 - as above
-SIGNING_SECRET: Final = "stand-in-signing-secret-of-no-worth"  # noqa: S105 - as above
+TOKEN: Final = "xoxb-stand-in-of-no-worth"
+APP_TOKEN: Final = "xapp-stand-in-of-no-worth"
+SIGNING_SECRET: Final = "stand-in-signing-secret-of-no-worth"
 TEAM, BOT = "T1", "U0BOT"
 MAX_TEXT: Final = 40_000
 MAX_SECTION: Final = 3_000
@@ -280,5 +280,5 @@ def _method_of(request: web.Request) -> str:
 
 async def until_linked(slack: SlackStandIn) -> None:
     """Wait until a client has a socket."""
-    while not slack.sockets:  # noqa: ASYNC110 - whoever calls has a time-out
+    while not slack.sockets:
         await asyncio.sleep(0.01)

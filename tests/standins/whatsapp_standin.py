@@ -17,8 +17,8 @@ from aiohttp import web
 
 from agent_fabric.testing.channel_faults import FaultScript
 
-TOKEN: Final = "stand-in-token-of-no-worth"  # noqa: S105 - of no worth
-APP_SECRET: Final = "stand-in-app-secret-of-no-worth"  # noqa: S105 - as above
+TOKEN: Final = "stand-in-token-of-no-worth"
+APP_SECRET: Final = "stand-in-app-secret-of-no-worth"
 NUMBER: Final = "105500"
 
 

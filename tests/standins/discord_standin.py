@@ -23,7 +23,7 @@ from aiohttp import WSMsgType, web
 from agent_fabric.testing.channel_faults import FaultScript
 from agent_fabric.testing.channel_faults import cut as _cut
 
-TOKEN: Final = "stand-in-token-of-no-worth"  # noqa: S105 - of no worth
+TOKEN: Final = "stand-in-token-of-no-worth"
 BOT, APPLICATION = "4242", "777"
 MAX_TEXT: Final = 2_000
 _NOBODY: Final = {"discriminator": "0", "avatar": None, "global_name": None}
@@ -294,5 +294,5 @@ def _method_of(request: web.Request) -> str:
 
 async def until_linked(discord: DiscordStandIn) -> None:
     """Wait until a client has a session."""
-    while not discord.sockets:  # noqa: ASYNC110 - whoever calls has a time-out
+    while not discord.sockets:
         await asyncio.sleep(0.01)

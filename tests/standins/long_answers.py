@@ -4,7 +4,7 @@ A request says in its task how much it gets and in which form: `[long=KB]` `[as=
 has no spaces. Streams come in pieces as a model writes them, as fast as the reader takes them. When the model was told
 something after the task, or has been asked nothing of the kind, its answer is short. As a process:
 
-    python -m agent_fabric.testing.long_answers
+    python tests/standins/long_answers.py
 """
 
 import asyncio

@@ -26,9 +26,9 @@ class DictionaryWeb:
         self,
         url: str,
         *,
-        timeout_s: float,  # noqa: ARG002 - the port's
+        timeout_s: float,
         limits: Sequence[Allowlists] = (),
-        files: Collection[str] = (),  # noqa: ARG002 - as above
+        files: Collection[str] = (),
     ) -> Page:
         if reason := refuse_domain(limits, host_of(url)):
             raise PermissionError(reason)
@@ -48,7 +48,7 @@ class DictionaryWeb:
             cut=self.cut,
         )
 
-    async def search(self, query: str, *, limit: int, timeout_s: float) -> Sequence[SearchHit]:  # noqa: ARG002 - the port's
+    async def search(self, query: str, *, limit: int, timeout_s: float) -> Sequence[SearchHit]:
         self.asked.append(query)
         return self.hits[:limit]
 
@@ -74,7 +74,7 @@ class ListCatalogue:
         seen = [each for each in self.records if viewer.sees(each.owner, each.visibility) and only.matches(each)]
         return [each for each in seen if any(word in f"{each.prompt} {each.summary}" for word in words)][:limit]
 
-    async def locate(self, prefix: str, *, viewer: Viewer = EVERYTHING) -> OwnedRun:  # noqa: ARG002 - the port's
+    async def locate(self, prefix: str, *, viewer: Viewer = EVERYTHING) -> OwnedRun:
         """Return a run; one that is not in the list is the folder's own."""
         known = (OwnedRun(each.run_id, each.owner, each.visibility) for each in self.records)
         own = OwnedRun(RunId(prefix), "", Visibility.TEAM)

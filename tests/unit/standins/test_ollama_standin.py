@@ -5,10 +5,10 @@ from typing import Any
 import aiohttp
 import pytest
 
-from agent_fabric.testing.ollama_standin import OllamaStandIn, StandInModel
-from agent_fabric.testing.ollama_wire import fitted
 from agent_fabric.testing.scripted_answers import Call, Say
 from agent_fabric.testing.scripted_model import ScriptedModel
+from standins.ollama_standin import OllamaStandIn, StandInModel
+from standins.ollama_wire import fitted
 
 ASKED = {"model": "qwen2.5-coder:1.5b", "messages": [{"role": "user", "content": "hi"}]}
 

@@ -13,7 +13,7 @@ In a test:
 
 As a process, in the place of `ollama serve`; it listens where OLLAMA_HOST says, as Ollama does:
 
-    python -m agent_fabric.testing.ollama_standin [--port N] [--script FILE | --forward URL] [--model NAME=SIZE]…
+    PYTHONPATH=tests python -m standins.ollama_standin [--port N] [--script FILE | --forward URL] [--model NAME=SIZE]…
 """
 
 import argparse
@@ -32,14 +32,6 @@ from typing import Any, Self
 import aiohttp
 from aiohttp import web
 
-from agent_fabric.testing.ollama_wire import (
-    StandInModel,
-    fitted,
-    from_openai,
-    native_lines,
-    to_openai,
-    tokens_of,
-)
 from agent_fabric.testing.scripted_answers import (
     Answer,
     Call,
@@ -62,9 +54,19 @@ from agent_fabric.testing.scripted_answers import (
     turn_of,
 )
 from agent_fabric.testing.scripted_wire import ChatCompletion
+from standins.ollama_wire import (
+    StandInModel,
+    fitted,
+    from_openai,
+    native_lines,
+    to_openai,
+    tokens_of,
+)
 
 __all__ = ["OllamaStandIn", "Recorded", "StandInModel"]
 
+COMMAND = ("env", f"PYTHONPATH={Path(__file__).parents[1]}", sys.executable, "-m", "standins.ollama_standin")
+"""Starts the stand-in as a process, from any folder."""
 NATIVE, OPENAI = "/api/chat", "/v1/chat/completions"
 TOO_LONG = (
     "the prompt is longer than the context length currently available to the model; shorten the prompt, adjust the "
@@ -88,7 +90,7 @@ class Recorded:
 class OllamaStandIn:
     """An Ollama-like server for the time of an `async with`."""
 
-    def __init__(  # noqa: PLR0913 - each is one habit of the server
+    def __init__(
         self,
         script: Sequence[Entry] | Responder = (),
         *,
