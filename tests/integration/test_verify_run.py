@@ -28,11 +28,11 @@ from agent_fabric.domain.events import (
     ToolReturned,
 )
 from agent_fabric.domain.evidence.research_tables import EVIDENCE_COLUMNS, table_text, with_evidence
-from agent_fabric.domain.evidence.sources import Source
-from agent_fabric.domain.evidence.verification import ClaimStatus
 from agent_fabric.domain.ids import CallId, LaneId, RunId, SpecialistId
 from agent_fabric.domain.packs.contents import FinishSpec
 from agent_fabric.domain.runs.task import Budget, Profile
+from agent_fabric.domain.runs.verification import ClaimStatus
+from agent_fabric.domain.tools.findings import Source
 from agent_fabric.infrastructure.packs.engineering import FINISH_ENGINEERING
 from agent_fabric.infrastructure.packs.research import FINISH_RESEARCH
 from agent_fabric.infrastructure.persistence.runs.codec import pack

@@ -8,8 +8,9 @@ from agent_fabric.application.ports.web import Page, SearchHit, WebError
 from agent_fabric.domain.errors import RunNotFound
 from agent_fabric.domain.identity.ownership import EVERYTHING, OwnedRun, Viewer, Visibility
 from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.policy.allowlists import Allowlists, refuse_domain
+from agent_fabric.domain.policy.allowlists import refuse_domain
 from agent_fabric.domain.policy.hosts import host_of
+from agent_fabric.domain.tools.allowlists import Allowlists
 
 
 @dataclass(slots=True)

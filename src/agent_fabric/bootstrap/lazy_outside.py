@@ -3,8 +3,8 @@
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from agent_fabric.domain.approvals.outside import Outside
 from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.policy.outside_plan import Outside
 from agent_fabric.domain.tools.specs import ToolResult
 
 if TYPE_CHECKING:

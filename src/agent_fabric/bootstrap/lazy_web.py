@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from agent_fabric.application.ports.web import Page, SearchHit
 from agent_fabric.config.schema.web import WebConfig
-from agent_fabric.domain.policy.allowlists import Allowlists
+from agent_fabric.domain.tools.allowlists import Allowlists
 from agent_fabric.infrastructure.web.access import WebAccess, build_web
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ from agent_fabric.application.runs.run_quota import RunQuota
 from agent_fabric.config.constants import DEFAULT_CLUSTER
 from agent_fabric.config.schema.limits import LimitsConfig, how_often
 from agent_fabric.domain.errors import MissingExtra, TooManyRequests
-from agent_fabric.domain.identity.limits import RunCaps
 from agent_fabric.domain.identity.principals import Kind, Principal
 from agent_fabric.domain.plural import counted
+from agent_fabric.domain.runs.limits import RunCaps
 from agent_fabric.infrastructure.identity.limits.memory_counters import MemoryCounters
 from agent_fabric.infrastructure.identity.limits.window_limiter import CounterStorage, WindowLimiter
 

@@ -41,12 +41,12 @@ from agent_fabric.config.schema.specialists import SpecialistConfig
 from agent_fabric.config.secret_references import reference_in, secrets_named_in
 from agent_fabric.config.store_address import StoreAddress
 from agent_fabric.domain.cluster.roles import Role
+from agent_fabric.domain.evidence.events import WorkspaceCompared
 from agent_fabric.domain.identity.ownership import Visibility
 from agent_fabric.domain.ids import RunId, SpecialistId
 from agent_fabric.domain.packs.recruitment import Specialist
 from agent_fabric.domain.policy.engine import RulePolicy
 from agent_fabric.domain.policy.labels import WORKSPACE_FILES
-from agent_fabric.domain.runs.workspace_events import WorkspaceCompared
 from agent_fabric.domain.secrets.references import KnownSecrets
 from agent_fabric.infrastructure.clock import RandomIds, SystemClock
 from agent_fabric.infrastructure.packs.project_context import FILE as PROJECT_CONTEXT

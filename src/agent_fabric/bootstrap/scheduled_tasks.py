@@ -19,8 +19,8 @@ from agent_fabric.domain.approvals.answers import OnDoubt
 from agent_fabric.domain.automation.schedule import Schedule, TargetKind
 from agent_fabric.domain.errors import ConfigError, DefinitionNotFound, NodeNotFound
 from agent_fabric.domain.fleet.node_tools import RUN_COMMAND
-from agent_fabric.domain.identity.limits import RunCaps
 from agent_fabric.domain.identity.ownership import LOCAL_OWNER
+from agent_fabric.domain.runs.limits import RunCaps
 from agent_fabric.domain.runs.task import Priority, Task
 from agent_fabric.domain.workflows.definition import definition_from
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from agent_fabric.application.runs.new_task import task_from
 from agent_fabric.bootstrap.workflows import Workflows
-from agent_fabric.domain.identity.limits import RunCaps
 from agent_fabric.domain.identity.principals import Kind, Principal, Scope, widened
+from agent_fabric.domain.runs.limits import RunCaps
 from agent_fabric.domain.runs.task import Priority, Task
 
 

@@ -8,25 +8,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, NamedTuple
 
-from agent_fabric.domain.agents.brief import AgentBrief
 from agent_fabric.domain.approvals.answers import OnDoubt
 from agent_fabric.domain.approvals.events import ApprovalDecided, ApprovalRequested
-from agent_fabric.domain.approvals.outside import Outside
-from agent_fabric.domain.evidence.proofs import ProofKind
-from agent_fabric.domain.evidence.sources import Source
-from agent_fabric.domain.evidence.suite_counts import TestCount
+from agent_fabric.domain.evidence.events import WorkspaceCompared
 from agent_fabric.domain.identity.ownership import LOCAL_OWNER, Visibility
 from agent_fabric.domain.ids import CallId, LaneId, RunId, SpecialistId
-from agent_fabric.domain.memory.knowledge import Knowledge
 from agent_fabric.domain.models.events import CloudFallbackUsed, PlainAnswerAccepted, ToolCallRecovered
 from agent_fabric.domain.models.messages import Message, ModelSettings, ToolCallRequest, Usage
 from agent_fabric.domain.packs.contents import FinishSpec
-from agent_fabric.domain.runs.budget_events import BudgetExhausted
-from agent_fabric.domain.runs.context_events import ContextCompacted, ContextTruncated
+from agent_fabric.domain.policy.outside_plan import Outside
+from agent_fabric.domain.runs.agent_brief import AgentBrief
 from agent_fabric.domain.runs.effects import Effects, Outcome
+from agent_fabric.domain.runs.knowledge import Knowledge
 from agent_fabric.domain.runs.task import Budget, FrozenWorkflow, Parent, Priority, Profile, Quoted, Task, TaskForceMode
-from agent_fabric.domain.runs.task_force_events import PackFailed, TaskForceStarted
-from agent_fabric.domain.runs.workspace_events import WorkspaceCompared, WorkspaceSaved
+from agent_fabric.domain.tools.findings import ProofKind, Source, TestCount
 from agent_fabric.domain.tools.specs import ToolSpec, Trust
 from agent_fabric.domain.workflows.events import (
     ChildFinished,
@@ -433,6 +428,82 @@ class UnknownEvent:
     payload: Mapping[str, Any]
     problem: str = ""
     """Why the row of this event cannot be read, if that is so: it is damaged, and not a newer program's."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkspaceSaved:
+    """The files of the run were saved as they are after the calls before, so that any machine can go on with it."""
+
+    kind: ClassVar = "workspace_saved"
+
+    manifest: str
+    """Hash of the list of all files and their hashes."""
+    files: int
+    size: int
+    """Bytes of all files."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskForceStarted:
+    """Several specialists begin at once."""
+
+    kind: ClassVar = "task_force_parallel"
+
+    specialist_ids: tuple[SpecialistId, ...]
+    mode: TaskForceMode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PackFailed:
+    """One specialist of several ended without a result; the others go on."""
+
+    kind: ClassVar = "pack_failed"
+
+    specialist_id: SpecialistId
+    code: str
+    message: str
+    hint: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextTruncated:
+    """The server read less than it was sent: it silently dropped the beginning of the conversation."""
+
+    kind: ClassVar = "context_truncated"
+
+    sent_tokens: int
+    """Our estimate of what was sent."""
+    read_tokens: int
+    """What the server says that it read."""
+    hint: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextCompacted:
+    """Old messages were replaced by a summary, so that the rest fits into the model's window."""
+
+    kind: ClassVar = "context_compacted"
+
+    first: int
+    """Index of the first message replaced."""
+    last: int
+    """Index after the last message replaced."""
+    summary: str
+    by_model: bool
+    """False: the model could not summarise, so a plain list of what was done stands in."""
+    usage: Usage
+    duration_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BudgetExhausted:
+    """The run has used what it may use."""
+
+    kind: ClassVar = "budget_exhausted"
+
+    resource: Literal["steps", "tokens", "seconds"]
+    limit: float
+    used: float
 
 
 Body = (

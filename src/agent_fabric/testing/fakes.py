@@ -10,7 +10,6 @@ from typing import Any
 from agent_fabric.application.ports.llm import ChosenModel, Notice, OnDelta
 from agent_fabric.application.ports.packs import SpecialistPack
 from agent_fabric.application.ports.runs import CANCEL, CHILD, HeldLog, InboxRow, NewRun
-from agent_fabric.domain.agents.brief import AgentBrief
 from agent_fabric.domain.errors import DriverConflict, RecruitError, RunHeld, RunNotFound
 from agent_fabric.domain.events import Event, RunCreated
 from agent_fabric.domain.identity.ownership import OwnedRun, Visibility
@@ -18,6 +17,7 @@ from agent_fabric.domain.ids import LaneId, RunId, SpecialistId
 from agent_fabric.domain.models.messages import LLMResponse, Message, ModelSettings
 from agent_fabric.domain.policy.calls import ProposedCall
 from agent_fabric.domain.policy.verdicts import Ruling, Verdict
+from agent_fabric.domain.runs.agent_brief import AgentBrief
 from agent_fabric.domain.runs.consequences import Consequences, consequences
 from agent_fabric.domain.runs.task import Priority, RunStatus
 from agent_fabric.domain.tools.specs import ToolSpec

@@ -16,9 +16,9 @@ from agent_fabric.application.tools.invoke_tool import InvokeTool
 from agent_fabric.domain.ids import RunId, SpecialistId
 from agent_fabric.domain.models.messages import LLMResponse, Message, ModelSettings
 from agent_fabric.domain.packs.recruitment import Specialist
-from agent_fabric.domain.policy.allowlists import NO_ALLOWLISTS, Allowlists
 from agent_fabric.domain.policy.calls import Policy
 from agent_fabric.domain.runs.task import Budget, Profile, RunResult, Task, TaskForceMode
+from agent_fabric.domain.tools.allowlists import NO_ALLOWLISTS, Allowlists
 from agent_fabric.testing.fakes import (
     CountingIds,
     FrozenClock,

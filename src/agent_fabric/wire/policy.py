@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from agent_fabric.application.policy.simulate_policy import DecisionChange, Simulation
-from agent_fabric.domain.policy.allowlists import Allowlists
 from agent_fabric.domain.policy.engine import Judgement, RulePolicy
 from agent_fabric.domain.policy.rules import Rule
 from agent_fabric.domain.policy.verdicts import Ruling
+from agent_fabric.domain.tools.allowlists import Allowlists
 from agent_fabric.wire.shape import Shape
 
 

@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 from agent_fabric.application.ports.embeddings import FoundRun
 from agent_fabric.application.ports.runs import RunRecord
 from agent_fabric.application.runs.verify_run import Verification
-from agent_fabric.domain.evidence.verification import CheckedClaim
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.files import RunFile, RunFileList
 from agent_fabric.domain.runs.task import RunStatus
+from agent_fabric.domain.runs.verification import CheckedClaim
 from agent_fabric.wire.shape import Shape
 
 

@@ -20,8 +20,8 @@ import pytest
 
 from agent_fabric.application.runs.new_task import task_from
 from agent_fabric.config.loader import read_config
-from agent_fabric.domain.evidence.proofs import ProofKind
 from agent_fabric.domain.runs.task import Profile, RunStatus
+from agent_fabric.domain.tools.findings import ProofKind
 from agent_fabric.testing.fakes import ListSink
 from agent_fabric.testing.scripted_model import (
     Answer,

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agent_fabric.application.runs.compare_workspace import MAX_LISTED, CompareWorkspace
-from agent_fabric.domain.runs.workspace_events import WorkspaceCompared
+from agent_fabric.domain.evidence.events import WorkspaceCompared
 from agent_fabric.infrastructure.clock import RandomIds
 from agent_fabric.infrastructure.runs.changes.recorder import ChangeRecorder
 from changes_project import Project

@@ -8,7 +8,7 @@ import urllib.request
 import pytest
 
 from agent_fabric.config.schema.browser import BrowserConfig
-from agent_fabric.domain.policy.allowlists import Allowlists
+from agent_fabric.domain.tools.allowlists import Allowlists
 from agent_fabric.infrastructure.sandbox.egress.limits import EgressLimits, HostUse
 from agent_fabric.infrastructure.sandbox.egress.policy import EgressPolicy, browser_policy
 from agent_fabric.infrastructure.sandbox.egress.proxy import USER, EgressProxy

@@ -17,8 +17,8 @@ from agent_fabric.domain.errors import (
     ModelRefused,
     ModelUnreachable,
 )
+from agent_fabric.domain.events import ContextTruncated
 from agent_fabric.domain.models.messages import LLMResponse, Message, ModelSettings, Role, ToolDialect, Usage
-from agent_fabric.domain.runs.context_events import ContextTruncated
 from agent_fabric.domain.runs.task import Priority, RunStatus
 from agent_fabric.domain.tools.specs import Effect, ToolSpec
 from agent_fabric.infrastructure.models.model_http import ServerAddress

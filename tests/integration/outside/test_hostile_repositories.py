@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from agent_fabric.domain.approvals.outside import CannotRunOutside, Outside
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.policy.outside import outside_call
+from agent_fabric.domain.policy.outside_plan import CannotRunOutside, Outside
 from agent_fabric.domain.tools.specs import ToolResult
 from agent_fabric.infrastructure.policy.outside.commands import UsersCommands
 from services import need_program

@@ -4,7 +4,7 @@ import pytest
 from aiohttp import web
 
 from agent_fabric.application.ports.web import WebError
-from agent_fabric.domain.policy.allowlists import Allowlists
+from agent_fabric.domain.tools.allowlists import Allowlists
 from integration.web.site import OTTERS, Handler, Site, answering, read_page, reader, site
 
 

@@ -17,7 +17,7 @@ from aiohttp import web
 from agent_fabric.application.ports.http import HttpError
 from agent_fabric.config.schema.web import WebConfig
 from agent_fabric.domain.ids import CallId, RunId
-from agent_fabric.domain.policy.allowlists import Allowlists
+from agent_fabric.domain.tools.allowlists import Allowlists
 from agent_fabric.domain.tools.json_schema import problems_with
 from agent_fabric.domain.tools.specs import ToolContext
 from agent_fabric.infrastructure.sandbox.egress.addresses import AddressGuard, system_lookup

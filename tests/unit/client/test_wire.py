@@ -12,13 +12,14 @@ from agent_fabric.application.runs.undo_run import Undone
 from agent_fabric.client.wire import event_from
 from agent_fabric.domain.approvals.answers import Question
 from agent_fabric.domain.events import Event, RunCancelled, UnknownEvent
-from agent_fabric.domain.evidence.proofs import Proof, ProofKind
+from agent_fabric.domain.evidence.proofs import Proof
 from agent_fabric.domain.ids import LaneId, RunId, SpecialistId
 from agent_fabric.domain.models.messages import Usage
 from agent_fabric.domain.runs.changes import Entry, EntryKind, FileChange
 from agent_fabric.domain.runs.task import RunError, RunResult, RunStatus
 from agent_fabric.domain.runs.undo import UndoRefusal, UndoStep
 from agent_fabric.domain.runs.unified_diff import file_diff
+from agent_fabric.domain.tools.findings import ProofKind
 from agent_fabric.interfaces.http.runs.live import whole_line
 from agent_fabric.wire.approvals import APPROVAL
 from agent_fabric.wire.changes import EXACT_DIFF, EXACT_UNDONE, diff_object, file_diffs_from, undo_object

@@ -8,12 +8,12 @@ import pytest
 from agent_fabric.config.passwords_in_urls import hide_passwords
 from agent_fabric.domain.evidence.asked_for import asked_for
 from agent_fabric.domain.evidence.claims import Deeds, false_claims
+from agent_fabric.domain.evidence.events import WorkspaceCompared
 from agent_fabric.domain.evidence.proofs import NO_PROOF
-from agent_fabric.domain.evidence.provenance import trace_sentences
 from agent_fabric.domain.evidence.suite_counts import count_told_in
 from agent_fabric.domain.models.dialects.call_text import read_calls
 from agent_fabric.domain.packs.recruitment import weigh
-from agent_fabric.domain.runs.workspace_events import WorkspaceCompared
+from agent_fabric.domain.runs.provenance import trace_sentences
 
 LENGTH = 200_000
 UNITS = ("-", "a-", "a", "0", "/", "a/", ".", "a.", " ", "\n", "`", "_", ", ", "http://")

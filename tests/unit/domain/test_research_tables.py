@@ -22,7 +22,7 @@ from agent_fabric.domain.evidence.research_tables import (
     with_hits,
     with_page,
 )
-from agent_fabric.domain.evidence.sources import Source
+from agent_fabric.domain.tools.findings import Source
 from effort import examples
 
 pytestmark = pytest.mark.proves("AF-127")

@@ -9,9 +9,9 @@ import pytest
 
 from agent_fabric.application.ports.approvals import ApprovalCard, ApprovalStatus
 from agent_fabric.domain.approvals.answers import Question
-from agent_fabric.domain.approvals.outside import Outside
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.policy.labels import file_written, files_maybe_written
+from agent_fabric.domain.policy.outside_plan import Outside
 from agent_fabric.interfaces.cli.approvals.approval_card import card_line, is_folded, shown_card
 from long_calls import PLACES, script
 

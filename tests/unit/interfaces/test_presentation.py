@@ -10,10 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_fabric.domain.errors import ConfigError
-from agent_fabric.domain.evidence.proofs import Proof, ProofKind
+from agent_fabric.domain.evidence.proofs import Proof
 from agent_fabric.domain.ids import RunId, SpecialistId
 from agent_fabric.domain.models.messages import Usage
 from agent_fabric.domain.runs.task import RunError, RunResult, RunStatus
+from agent_fabric.domain.tools.findings import ProofKind
 from agent_fabric.interfaces.cli.output import colourful, plain, plain_lines, shortened, styled
 from agent_fabric.interfaces.cli.runs.driving import EXIT_CODES
 from agent_fabric.interfaces.cli.runs.view import LiveView, summary

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from agent_fabric.domain.evidence.proofs import NO_PROOF, Proof, ProofKind
-from agent_fabric.domain.evidence.suite_counts import TestCount
+from agent_fabric.domain.evidence.proofs import NO_PROOF, Proof
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.models.messages import Usage
 from agent_fabric.domain.runs.task import RunResult, RunStatus
+from agent_fabric.domain.tools.findings import ProofKind, TestCount
 from agent_fabric.interfaces.http.a2a.objects import Shown, artifact_object
 from agent_fabric.interfaces.http.a2a.standing import told_as
 from agent_fabric.interfaces.http.openai.answers import Told

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from agent_fabric.application.runs.prepared import Prepared
+from agent_fabric.application.ports.runs import Prepared
 from agent_fabric.domain.approvals.answers import Decision
 from agent_fabric.domain.approvals.events import ApprovalDecided, ApprovalRequested
 from agent_fabric.domain.events import Body

@@ -12,7 +12,6 @@ from agent_fabric.application.ports.approvals import ApprovalCard, ApprovalRepos
 from agent_fabric.application.ports.channels import Channel, ChannelStore
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.domain.approvals.answers import Question
-from agent_fabric.domain.approvals.outside import Outside
 from agent_fabric.domain.channels.addresses import Place
 from agent_fabric.domain.channels.cards import (
     CARD_LIMITS,
@@ -27,6 +26,7 @@ from agent_fabric.domain.channels.notices import NoticeKind
 from agent_fabric.domain.errors import ApprovalNotFound
 from agent_fabric.domain.identity.ownership import Viewer
 from agent_fabric.domain.identity.principals import Scope
+from agent_fabric.domain.policy.outside_plan import Outside
 
 LOOK_BACK = 500
 """Cards that are looked at after a start, for those that were decided meanwhile."""

@@ -18,13 +18,13 @@ from agent_fabric.application.ports.memory import (
 from agent_fabric.application.ports.sources import Snapshots
 from agent_fabric.application.ports.web import Page
 from agent_fabric.domain.errors import ModelError
-from agent_fabric.domain.evidence.sources import Source
 from agent_fabric.domain.identity.ownership import Viewer
 from agent_fabric.domain.ids import DocumentId, FactId, RunId
 from agent_fabric.domain.memory.facts import Fact, FactScope, FactStatus
-from agent_fabric.domain.memory.knowledge import Knowledge, KnownPassage
 from agent_fabric.domain.memory.passages import MIN_CHARS
 from agent_fabric.domain.memory.ranking import WHOLE_SHARE
+from agent_fabric.domain.runs.knowledge import Knowledge, KnownPassage
+from agent_fabric.domain.tools.findings import Source
 
 CHARS_PER_TOKEN: Final = 3
 USUAL_WINDOW: Final = 8_192

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 
 from agent_fabric.application.packs.ask_routing_model import AskRoutingModel
 from agent_fabric.application.ports.llm import Notice
-from agent_fabric.application.runs.prepared import Prepared
+from agent_fabric.application.ports.runs import Prepared
 from agent_fabric.domain.errors import FabricError, RecruitError
-from agent_fabric.domain.events import Body, SpecialistsRecruited
+from agent_fabric.domain.events import Body, SpecialistsRecruited, TaskForceStarted
 from agent_fabric.domain.ids import SpecialistId
 from agent_fabric.domain.packs.recruitment import (
     ASSISTANT,
@@ -25,7 +25,6 @@ from agent_fabric.domain.packs.recruitment import (
     weigh,
 )
 from agent_fabric.domain.runs.task import Profile, Task, TaskForceMode
-from agent_fabric.domain.runs.task_force_events import TaskForceStarted
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,9 @@ from typing import Any, Final, Protocol, Self
 
 from agent_fabric.domain.approvals.answers import Decision, Question, Reach
 from agent_fabric.domain.approvals.events import ApprovalDecided, ApprovalRequested
-from agent_fabric.domain.approvals.outside import Outside
 from agent_fabric.domain.identity.ownership import EVERYTHING, Viewer
 from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.policy.outside_plan import Outside
 from agent_fabric.domain.runs.consequences import Consequences
 
 MAX_LOOKED_AT: Final = 200

@@ -9,9 +9,9 @@ from agent_fabric.domain.identity.ownership import EVERYTHING, Viewer, Visibilit
 from agent_fabric.domain.ids import DocumentId, FactId, RunId
 from agent_fabric.domain.memory.documents import Document
 from agent_fabric.domain.memory.facts import Fact, FactKind, FactScope, FactStatus
-from agent_fabric.domain.memory.knowledge import Knowledge, KnownFact, KnownPassage
 from agent_fabric.domain.memory.passages import Passage
 from agent_fabric.domain.memory.ranking import Candidate
+from agent_fabric.domain.runs.knowledge import Knowledge, KnownFact, KnownPassage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING, Protocol
 
-from agent_fabric.domain.approvals.outside import Outside
 from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.policy.outside_plan import Outside
 from agent_fabric.domain.tools.specs import ToolResult
 
 if TYPE_CHECKING:  # what reads command lines takes its time

@@ -1,12 +1,20 @@
 """Where runs are kept."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Container, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Container, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final, NamedTuple, Protocol, Self
 
-from agent_fabric.domain.events import Event, RunCompleted, RunCreated, RunFailed, SpecialistsRecruited, UnknownEvent
+from agent_fabric.domain.events import (
+    Body,
+    Event,
+    RunCompleted,
+    RunCreated,
+    RunFailed,
+    SpecialistsRecruited,
+    UnknownEvent,
+)
 from agent_fabric.domain.identity.ownership import EVERYTHING, LOCAL_OWNER, OwnedRun, Viewer, Visibility, is_owner
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.effect_lines import marked_line
@@ -41,6 +49,19 @@ class NewRun:
     """Makes its folder, before the run becomes durable; tells whether there was none."""
     discard: Callable[[], Awaitable[None]]
     """Removes the folder again, if the run did not become durable."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """An action, made ready: bodies to record first, and the effect that may start once they are durable.
+
+    The effect answers with the bodies that say how it went. It fails only by being cancelled.
+    """
+
+    bodies: Sequence[Body] = ()
+    effect: Callable[[], Coroutine[Any, Any, Sequence[Body]]] | None = None
+    children: Sequence[NewRun] = ()
+    """Runs that come into being together with the bodies."""
 
 
 class HeldRun(Protocol):

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from agent_fabric.application.ports.web import Page
-from agent_fabric.domain.evidence.sources import Source
+from agent_fabric.domain.tools.findings import Source
 
 
 class Snapshots(Protocol):

@@ -25,7 +25,16 @@ from agent_fabric.application.runs.perform import Perform
 from agent_fabric.domain.approvals.answers import Decision, Question
 from agent_fabric.domain.approvals.events import ApprovalDecided
 from agent_fabric.domain.errors import FabricError
-from agent_fabric.domain.events import Body, Event, RunFailed, RunInterrupted, RunWaited, ToolErred, ToolReturned
+from agent_fabric.domain.events import (
+    Body,
+    Event,
+    RunFailed,
+    RunInterrupted,
+    RunWaited,
+    ToolErred,
+    ToolReturned,
+    WorkspaceSaved,
+)
 from agent_fabric.domain.ids import LaneId, RunId, SpecialistId
 from agent_fabric.domain.models.live_text import LiveText
 from agent_fabric.domain.runs.actions import Action, lane_of
@@ -33,7 +42,6 @@ from agent_fabric.domain.runs.decide import decide, given_up
 from agent_fabric.domain.runs.evolve import evolve
 from agent_fabric.domain.runs.state import RunState
 from agent_fabric.domain.runs.task import RunStatus
-from agent_fabric.domain.runs.workspace_events import WorkspaceSaved
 from agent_fabric.domain.secrets.references import KnownSecrets
 from agent_fabric.domain.secrets.shapes import hide_shapes
 from agent_fabric.domain.workflows.actions import StopStep, Wait

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.llm import ChatClient, ChatClients, Notice, OnDelta
 from agent_fabric.domain.errors import FabricError, ModelError, ModelTimedOut
-from agent_fabric.domain.events import Body, ModelAnswered, ModelFailed
+from agent_fabric.domain.events import Body, ContextCompacted, ContextTruncated, ModelAnswered, ModelFailed
 from agent_fabric.domain.models.answer_limit import cut_answer
 from agent_fabric.domain.models.events import CloudFallbackUsed, ToolCallRecovered
 from agent_fabric.domain.models.found_models import host_elsewhere
@@ -23,7 +23,6 @@ from agent_fabric.domain.models.messages import (
     estimate_tokens,
 )
 from agent_fabric.domain.runs.compaction import digest, instruction, summary_message
-from agent_fabric.domain.runs.context_events import ContextCompacted, ContextTruncated
 from agent_fabric.domain.runs.context_window import truncation_of
 from agent_fabric.domain.runs.state import Lane
 from agent_fabric.domain.runs.task import Priority

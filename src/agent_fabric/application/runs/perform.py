@@ -8,16 +8,16 @@ from agent_fabric.application.approvals.refuse_questions import refuse_questions
 from agent_fabric.application.packs.recruit import RecruitSpecialists
 from agent_fabric.application.ports.llm import ModelChooser, Notice, OnDelta, ProgressText, QueuedText
 from agent_fabric.application.ports.packs import SpecialistPack, SpecialistRegistry
+from agent_fabric.application.ports.runs import Prepared
 from agent_fabric.application.runs.model_turn import ModelTurn
 from agent_fabric.application.runs.open_packs import OpenPacks
-from agent_fabric.application.runs.prepared import Prepared
 from agent_fabric.application.tools.call_site import CallSite, own_limits, user_scopes
 from agent_fabric.application.tools.invoke_tool import InvokeTool
 from agent_fabric.domain.errors import ConfigError, FabricError, RecruitError
 from agent_fabric.domain.events import Body, ModelCalled, PackStarted, RunFailed
+from agent_fabric.domain.evidence.events import WorkspaceCompared
 from agent_fabric.domain.fleet.chosen_node import offered_about, words_about
 from agent_fabric.domain.ids import LaneId, RunId, SpecialistId
-from agent_fabric.domain.memory.knowledge import MEMORY_TOOL
 from agent_fabric.domain.models.dialects.compact_tools import compact as in_few_words
 from agent_fabric.domain.models.messages import ModelSettings
 from agent_fabric.domain.packs.contents import FinishSpec
@@ -39,9 +39,8 @@ from agent_fabric.domain.runs.labelling import flow_of
 from agent_fabric.domain.runs.opening_messages import HOW_TO_TALK, HOW_TO_TALK_BRIEFLY, opening_for
 from agent_fabric.domain.runs.state import Lane, RunState
 from agent_fabric.domain.runs.task import Priority, root_of
-from agent_fabric.domain.runs.workspace_events import WorkspaceCompared
 from agent_fabric.domain.secrets.shapes import hide_shapes
-from agent_fabric.domain.tools.specs import ToolContext, ToolSpec
+from agent_fabric.domain.tools.specs import MEMORY_TOOL, ToolContext, ToolSpec
 from agent_fabric.domain.workflows.actions import AskAboutStep, AskPerson, CallStepTool, RunChild, StopStep, Wait
 
 if TYPE_CHECKING:  # most runs have no steps, many look nothing up, and few use an answer again
@@ -247,7 +246,7 @@ class Perform:
         looks_up = any(tool.name == MEMORY_TOOL for tool in pack.tool_definitions)
         if self.context is None or not (looks_up or (state.talks and self.context_in_sessions)):
             return None
-        from agent_fabric.application.memory.ask_context import ask_context  # noqa: PLC0415 - few ask
+        from agent_fabric.application.runs.ask_context import ask_context  # noqa: PLC0415 - few ask
 
         return await ask_context(self.context, state, settings)
 

@@ -14,7 +14,14 @@ from agent_fabric.domain.events import Event
 from agent_fabric.domain.evidence.citations import ReadPages, urls_in_file
 from agent_fabric.domain.evidence.proofs import UNPROVEN
 from agent_fabric.domain.evidence.research_tables import EVIDENCE_TABLE, KEPT_BY_TOOLS
-from agent_fabric.domain.evidence.verification import (
+from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.packs.contents import texts_under
+from agent_fabric.domain.plural import counted
+from agent_fabric.domain.runs.answer import answer_in
+from agent_fabric.domain.runs.merge import FILE_LISTS
+from agent_fabric.domain.runs.state import Lane, RunState
+from agent_fabric.domain.runs.task import RunStatus
+from agent_fabric.domain.runs.verification import (
     CheckedClaim,
     ClaimStatus,
     claim_about_machines,
@@ -31,13 +38,6 @@ from agent_fabric.domain.evidence.verification import (
     recorded_rows,
     spoken_urls,
 )
-from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.packs.contents import texts_under
-from agent_fabric.domain.plural import counted
-from agent_fabric.domain.runs.answer import answer_in
-from agent_fabric.domain.runs.merge import FILE_LISTS
-from agent_fabric.domain.runs.state import Lane, RunState
-from agent_fabric.domain.runs.task import RunStatus
 
 MAX_REPORT_BYTES = 10_000_000
 _SETTLED = frozenset(status for status in RunStatus if status.settled)

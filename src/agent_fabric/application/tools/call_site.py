@@ -6,11 +6,11 @@ from typing import Any
 
 from agent_fabric.domain.approvals.answers import Grant
 from agent_fabric.domain.approvals.events import ApprovalDecided, ApprovalRequested
-from agent_fabric.domain.approvals.outside import Outside
 from agent_fabric.domain.ids import LaneId, RunId
-from agent_fabric.domain.policy.allowlists import Allowlists
 from agent_fabric.domain.policy.labels import NOTHING_READ, Flow
+from agent_fabric.domain.policy.outside_plan import Outside
 from agent_fabric.domain.runs.state import RunState
+from agent_fabric.domain.tools.allowlists import Allowlists
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,9 +10,9 @@ from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.file_origins import FileOrigins
 from agent_fabric.application.ports.outside import OutsideCommands
 from agent_fabric.application.ports.packs import SpecialistPack
+from agent_fabric.application.ports.runs import Prepared
 from agent_fabric.application.ports.secrets import SecretSource
 from agent_fabric.application.ports.tools import ToolExecutor
-from agent_fabric.application.runs.prepared import Prepared
 from agent_fabric.application.tools.call_files import note_files
 from agent_fabric.application.tools.call_site import CallSite
 from agent_fabric.application.tools.fit_output import fit, plain, words_in
@@ -22,18 +22,18 @@ from agent_fabric.application.tools.result_labels import is_from_outside, origin
 from agent_fabric.application.tools.seek_agreement import Agreement, seek_agreement
 from agent_fabric.domain.approvals.answers import Decision, Question
 from agent_fabric.domain.approvals.events import ApprovalRequested
-from agent_fabric.domain.approvals.outside import CannotRunOutside, NothingToPush
 from agent_fabric.domain.events import Body, SecurityViolated, ToolCalled, ToolErred, ToolReturned
 from agent_fabric.domain.fleet.chosen_node import named_call
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.models.messages import ToolCallRequest
-from agent_fabric.domain.policy.allowlists import NO_ALLOWLISTS, Allowlists
 from agent_fabric.domain.policy.calls import Policy, ProposedCall, argument_hash
 from agent_fabric.domain.policy.labels import WORKSPACE_FILES
+from agent_fabric.domain.policy.outside_plan import CannotRunOutside, NothingToPush
 from agent_fabric.domain.policy.programs import BOXES
 from agent_fabric.domain.policy.verdicts import Ruling, Verdict
 from agent_fabric.domain.secrets.references import KnownSecrets, defused, secrets_in
 from agent_fabric.domain.secrets.shapes import hide_shapes, placeholder_in
+from agent_fabric.domain.tools.allowlists import NO_ALLOWLISTS, Allowlists
 from agent_fabric.domain.tools.json_schema import problems_with
 from agent_fabric.domain.tools.specs import BadArguments, Effect, ToolContext, ToolResult, ToolSpec, arguments_from
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from agent_fabric.application.ports.outside import OutsideCommands
 from agent_fabric.application.tools.call_site import CallSite
-from agent_fabric.domain.approvals.outside import CannotRunOutside, Outside
 from agent_fabric.domain.policy.calls import ProposedCall
+from agent_fabric.domain.policy.outside_plan import CannotRunOutside, Outside
 from agent_fabric.domain.policy.programs import BOXES
 from agent_fabric.domain.secrets.references import secrets_in
 from agent_fabric.domain.tools.specs import Effect, ToolContext, ToolResult

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from typing import Literal, assert_never
 
 from agent_fabric.application.ports.packs import SpecialistPack, SpecialistRegistry
+from agent_fabric.application.ports.runs import Prepared
 from agent_fabric.application.runs.open_packs import OpenPacks
-from agent_fabric.application.runs.prepared import Prepared
 from agent_fabric.application.tools.call_site import CallSite, own_limits, user_scopes
 from agent_fabric.application.tools.invoke_tool import InvokeTool
 from agent_fabric.application.workflows.ask_person import question_for

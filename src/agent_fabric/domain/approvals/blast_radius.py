@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from agent_fabric.domain.approvals.outside import Outside
 from agent_fabric.domain.policy.command_lines.grammar import parse_command
 from agent_fabric.domain.policy.command_lines.invocation import Invocation, UnparsableCommand
+from agent_fabric.domain.policy.outside_plan import Outside
 
 MAX_NAMES: Final = 50
 """Of each kind."""

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from agent_fabric.domain.approvals.answers import Decision, Question, Reach
-from agent_fabric.domain.approvals.outside import Outside
 from agent_fabric.domain.ids import CallId
+from agent_fabric.domain.policy.outside_plan import Outside
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import Final
 
 from agent_fabric.domain.chat.conversation import newest_words
-from agent_fabric.domain.memory.knowledge import PINNED_PREFIX
 from agent_fabric.domain.models.messages import Message, Role
 from agent_fabric.domain.runs.answer import answer_in
+from agent_fabric.domain.runs.knowledge import PINNED_PREFIX
 from agent_fabric.domain.runs.state import Lane, RunState
 from agent_fabric.domain.runs.task import RunStatus
 

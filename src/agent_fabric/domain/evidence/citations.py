@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote, urlsplit, urlunsplit
 
-from agent_fabric.domain.evidence.sources import Source
+from agent_fabric.domain.tools.findings import Source
 
 SHORTEST_QUOTE = 12
 """Letters and digits that a quote needs, on each side of `...`: fewer stand on almost every page."""

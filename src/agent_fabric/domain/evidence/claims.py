@@ -13,15 +13,16 @@ from typing import Any, assert_never
 
 from agent_fabric.domain.evidence.asked_for import AskedFor, asked_elsewhere, asked_for
 from agent_fabric.domain.evidence.commands import acts_elsewhere, assess, find_test_command, git_actions
+from agent_fabric.domain.evidence.events import WorkspaceCompared
 from agent_fabric.domain.evidence.named_files import files_to_change
 from agent_fabric.domain.evidence.program_files import can_be_run, is_plain_text
-from agent_fabric.domain.evidence.proofs import CommandRun, Proof, ProofKind
+from agent_fabric.domain.evidence.proofs import CommandRun, Proof
 from agent_fabric.domain.evidence.suite_files import decides_tests, is_test_file
 from agent_fabric.domain.evidence.suite_selection import Selection, options_for_pytest, selected_by
 from agent_fabric.domain.packs.contents import CHANGED, CHECKED, texts_under
 from agent_fabric.domain.policy.command_lines.names import names
 from agent_fabric.domain.policy.working_folders import folder_of
-from agent_fabric.domain.runs.workspace_events import WorkspaceCompared
+from agent_fabric.domain.tools.findings import ProofKind
 
 NOTHING_CHANGED = "nothing was changed"
 

@@ -10,8 +10,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from agent_fabric.domain.evidence.proofs import ProofKind
-from agent_fabric.domain.evidence.suite_counts import TestCount, count_told_in
+from agent_fabric.domain.evidence.suite_counts import count_told_in
 from agent_fabric.domain.policy.command_lines.grammar import parse_command
 from agent_fabric.domain.policy.command_lines.invocation import (
     MAX_NESTING,
@@ -22,6 +21,7 @@ from agent_fabric.domain.policy.command_lines.invocation import (
 )
 from agent_fabric.domain.policy.command_lines.names import names
 from agent_fabric.domain.policy.command_lines.wrappers import unwrap, wrapped
+from agent_fabric.domain.tools.findings import ProofKind, TestCount
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

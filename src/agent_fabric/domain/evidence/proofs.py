@@ -2,30 +2,14 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from enum import StrEnum
 
-from agent_fabric.domain.evidence.suite_counts import NONE_LEFT_OUT, LeftOut, TestCount
+from agent_fabric.domain.evidence.suite_counts import NONE_LEFT_OUT, LeftOut
+from agent_fabric.domain.tools.findings import ProofKind, TestCount
 
 UNPROVEN = "unproven"
 """Key in a payload that says why nothing bears the result out."""
 UNVERIFIED = "unverified"
 """Key in a payload that lists the numbers and quotes of the summary that stand in no result."""
-
-
-class ProofKind(StrEnum):
-    """What was shown; the first is the strongest."""
-
-    TESTS = "tests"
-    """Tests were executed, and all passed."""
-    BUILD = "build"
-    """It was built, compiled or checked."""
-    PROGRAM = "program"
-    """It runs, and no more."""
-    MACHINE = "machine"
-    """After the last change on machines, the state of each of them was read."""
-    READING = "reading"
-    """What it cites stands in the pages that were fetched."""
-    NONE = "none"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

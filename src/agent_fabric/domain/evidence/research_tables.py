@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 from agent_fabric.domain.evidence.citations import same_address
-from agent_fabric.domain.evidence.sources import Source
+from agent_fabric.domain.tools.findings import Source
 
 SCREENING_LOG = "screening_log.csv"
 EVIDENCE_TABLE = "evidence.csv"

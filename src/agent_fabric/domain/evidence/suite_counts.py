@@ -6,28 +6,13 @@ that nobody calls does. So the runner's own words are read.
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Final, NamedTuple
+
+from agent_fabric.domain.tools.findings import TestCount
 
 _MAX_CHARS: Final = 200_000
 """Of an output, from its end: summaries stand there."""
 _COLOURS: Final = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TestCount:
-    """What a runner says about its tests."""
-
-    __test__ = False  # no class of tests, whatever its name says
-
-    ran: int
-    """Executed; those that were skipped do not count."""
-    passed: int
-    failed: int
-
-    def __add__(self, other: "TestCount") -> "TestCount":
-        """Return both together."""
-        return TestCount(ran=self.ran + other.ran, passed=self.passed + other.passed, failed=self.failed + other.failed)
 
 
 def count_told_in(output: str) -> TestCount | None:

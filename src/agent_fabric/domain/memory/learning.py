@@ -14,8 +14,8 @@ from agent_fabric.domain.errors import FactRefused
 from agent_fabric.domain.events import Body, PackStarted, RunCreated, ToolReturned
 from agent_fabric.domain.memory.documents import document_called
 from agent_fabric.domain.memory.facts import MAX_QUOTE_CHARS, FactStatus
-from agent_fabric.domain.memory.knowledge import MEMORY_TOOL, PASSAGES
 from agent_fabric.domain.secrets.shapes import hide_shapes
+from agent_fabric.domain.tools.specs import MEMORY_TOOL, PASSAGES
 
 READING_TOOLS: Final = frozenset({"read_file", "fetch_url", "browser_read"})
 """Tools whose results are documents."""

@@ -1,31 +1,11 @@
 """Allowlists: the only commands, paths and domains that calls may use."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from agent_fabric.domain.policy.globs import domain_fits, path_fits
+from agent_fabric.domain.tools.allowlists import Allowlists
 
 _SHOWN = 10
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Allowlists:
-    """The only commands, paths and domains that may be used; an empty list does not limit."""
-
-    commands: tuple[str, ...] = ()
-    """Programs by name; `*` allowed."""
-    paths: tuple[str, ...] = ()
-    """Relative to the workspace, or absolute: `docs/**`, `*.md`."""
-    domains: tuple[str, ...] = ()
-    """`example.org` with everything below it, or `*.example.org`."""
-    owner: str = "the configuration"
-    """Where the lists are written, for messages."""
-
-    def __bool__(self) -> bool:
-        return bool(self.commands or self.paths or self.domains)
-
-
-NO_ALLOWLISTS = Allowlists()
 
 
 def refuse_domain(limits: Iterable[Allowlists], host: str) -> str:

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from agent_fabric.domain.policy.access import lacks_capability, lacks_scope
-from agent_fabric.domain.policy.allowlists import NO_ALLOWLISTS, Allowlists
 from agent_fabric.domain.policy.calls import ProposedCall
 from agent_fabric.domain.policy.globs import plain_path
 from agent_fabric.domain.policy.outgoing_limits import USUAL_LIMITS, OutgoingLimits
@@ -20,6 +19,7 @@ from agent_fabric.domain.policy.profiles import Profile
 from agent_fabric.domain.policy.programs import DEFAULT_ALLOWED_COMMANDS
 from agent_fabric.domain.policy.rules import Fit, Rule
 from agent_fabric.domain.policy.verdicts import EXACTLY, Ruling, Verdict
+from agent_fabric.domain.tools.allowlists import NO_ALLOWLISTS, Allowlists
 
 if TYPE_CHECKING:
     from agent_fabric.domain.policy.parts import Part

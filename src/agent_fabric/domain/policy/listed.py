@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from agent_fabric.domain.policy.allowlists import Allowlists, refuse_domain, refuse_path
+from agent_fabric.domain.policy.allowlists import refuse_domain, refuse_path
 from agent_fabric.domain.policy.calls import ProposedCall
 from agent_fabric.domain.policy.command_lines.invocation import Invocation
 from agent_fabric.domain.policy.command_tools import hosts_of, use_of
@@ -11,6 +11,7 @@ from agent_fabric.domain.policy.hosts import host_of
 from agent_fabric.domain.policy.parts import Part
 from agent_fabric.domain.policy.programs import SHELL_BUILTINS
 from agent_fabric.domain.policy.verdicts import Ruling, Verdict
+from agent_fabric.domain.tools.allowlists import Allowlists
 
 COMMANDS, PATHS, DOMAINS = "allowlist:commands", "allowlist:paths", "allowlist:domains"
 _UNKNOWN = "is only known at run time, and the {kind} allowlist of {owner} limits it: a person has to agree."

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from agent_fabric.domain.approvals.outside import CannotRunOutside
 from agent_fabric.domain.policy.command_lines.invocation import Connector, Invocation, UnparsableCommand
 from agent_fabric.domain.policy.command_lines.names import names
 from agent_fabric.domain.policy.command_lines.wrappers import started_by
+from agent_fabric.domain.policy.outside_plan import CannotRunOutside
 from agent_fabric.domain.policy.outside_words import obeying_words
 from agent_fabric.domain.policy.outward import LOOKS_LIKE_DEPLOYMENT, outward_effect
 from agent_fabric.domain.policy.subcommands import VALUED, operands

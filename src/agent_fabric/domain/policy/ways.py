@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from enum import Enum, StrEnum
 from typing import Final
 
-from agent_fabric.domain.memory.knowledge import MEMORY_TOOL
-from agent_fabric.domain.tools.specs import SEARCH_ENGINE, Effect, ToolSpec, Trust
+from agent_fabric.domain.tools.specs import MEMORY_TOOL, SEARCH_ENGINE, Effect, ToolSpec, Trust
 
 OTHER_RUNS_TOOL: Final = "cross_run_search"
 LIST_OF_MACHINES: Final = "node_list"

@@ -9,7 +9,9 @@ from agent_fabric.domain.approvals.answers import Decision, OnDoubt, Question
 from agent_fabric.domain.approvals.events import ApprovalDecided
 from agent_fabric.domain.events import (
     Body,
+    BudgetExhausted,
     GuidanceGiven,
+    PackFailed,
     RunCompleted,
     RunFailed,
     RunInterrupted,
@@ -33,7 +35,6 @@ from agent_fabric.domain.runs.actions import (
     Record,
     Recruit,
 )
-from agent_fabric.domain.runs.budget_events import BudgetExhausted
 from agent_fabric.domain.runs.compaction import compactable, near_window
 from agent_fabric.domain.runs.effects import Effects, Outcome
 from agent_fabric.domain.runs.evolve import TOO_MANY_CALLS
@@ -51,7 +52,6 @@ from agent_fabric.domain.runs.merge import merged_payload
 from agent_fabric.domain.runs.retries import delay_before_retry
 from agent_fabric.domain.runs.state import Lane, LanePhase, RunState, effects_of, outcome_of
 from agent_fabric.domain.runs.task import RunStatus, TaskForceMode
-from agent_fabric.domain.runs.task_force_events import PackFailed
 from agent_fabric.domain.tools.json_schema import problems_with
 from agent_fabric.domain.tools.specs import FINISH_TASK, BadArguments, Effect, arguments_from
 

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from agent_fabric.domain.events import ToolReturned
+from agent_fabric.domain.evidence.events import WorkspaceCompared
 from agent_fabric.domain.evidence.proof_scope import (
     bears_on,
     chooses_programs,
@@ -10,11 +11,11 @@ from agent_fabric.domain.evidence.proof_scope import (
     own_recipes,
     replaced_runners,
 )
-from agent_fabric.domain.evidence.proofs import NO_PROOF, CommandRun, Proof, ProofKind, strongest
+from agent_fabric.domain.evidence.proofs import NO_PROOF, CommandRun, Proof, strongest
 from agent_fabric.domain.evidence.suite_counts import NONE_LEFT_OUT, files_named_in, left_out_in
 from agent_fabric.domain.evidence.suite_files import decides_tests, is_test_file
 from agent_fabric.domain.runs.state import Lane
-from agent_fabric.domain.runs.workspace_events import WorkspaceCompared
+from agent_fabric.domain.tools.findings import ProofKind
 from agent_fabric.domain.tools.specs import Effect
 
 _SHOWN_LINES, _SHOWN_CHARS = 3, 300

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Final, TypeVar
 
-from agent_fabric.domain.approvals.outside import Outside
 from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.policy.outside_plan import Outside
 
 T = TypeVar("T")
 MAX_LISTED: Final = 20

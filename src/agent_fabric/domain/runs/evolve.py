@@ -7,11 +7,15 @@ from typing import TYPE_CHECKING, assert_never
 from agent_fabric.domain.approvals.answers import Decision, Grant, OnDoubt, Question, Reach
 from agent_fabric.domain.approvals.events import ApprovalDecided, ApprovalRequested
 from agent_fabric.domain.events import (
+    BudgetExhausted,
+    ContextCompacted,
+    ContextTruncated,
     Event,
     GuidanceGiven,
     ModelAnswered,
     ModelCalled,
     ModelFailed,
+    PackFailed,
     PackStarted,
     RunCancelled,
     RunCompleted,
@@ -22,20 +26,20 @@ from agent_fabric.domain.events import (
     RunWaited,
     SecurityViolated,
     SpecialistsRecruited,
+    TaskForceStarted,
     ToolCalled,
     ToolErred,
     ToolReturned,
     UnknownEvent,
+    WorkspaceSaved,
 )
-from agent_fabric.domain.evidence.proofs import NO_PROOF, ProofKind, strongest
+from agent_fabric.domain.evidence.events import WorkspaceCompared
+from agent_fabric.domain.evidence.proofs import NO_PROOF, strongest
 from agent_fabric.domain.ids import CallId, RunId
-from agent_fabric.domain.memory.knowledge import MEMORY_TOOL, PASSAGES
 from agent_fabric.domain.models.answer_limit import shown_of_cut
 from agent_fabric.domain.models.events import CloudFallbackUsed, PlainAnswerAccepted, ToolCallRecovered
 from agent_fabric.domain.models.found_models import host_elsewhere
 from agent_fabric.domain.models.messages import Message, Role
-from agent_fabric.domain.runs.budget_events import BudgetExhausted
-from agent_fabric.domain.runs.context_events import ContextCompacted, ContextTruncated
 from agent_fabric.domain.runs.context_window import Truncation, estimated_tokens, window_after
 from agent_fabric.domain.runs.deeds import note_deed, proof_from, take_comparison
 from agent_fabric.domain.runs.labelling import (
@@ -53,9 +57,8 @@ from agent_fabric.domain.runs.opened_lane import open_lane
 from agent_fabric.domain.runs.shown_results import shown_error, shown_result
 from agent_fabric.domain.runs.state import FinishedCall, Lane, LanePhase, Observation, RunState
 from agent_fabric.domain.runs.task import FrozenWorkflow, RunError, RunStatus
-from agent_fabric.domain.runs.task_force_events import PackFailed, TaskForceStarted
-from agent_fabric.domain.runs.workspace_events import WorkspaceCompared, WorkspaceSaved
-from agent_fabric.domain.tools.specs import FINISH_TASK
+from agent_fabric.domain.tools.findings import ProofKind
+from agent_fabric.domain.tools.specs import FINISH_TASK, MEMORY_TOOL, PASSAGES
 from agent_fabric.domain.workflows.events import (
     ChildFinished,
     SignalReceived,

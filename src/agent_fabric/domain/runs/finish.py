@@ -9,7 +9,6 @@ from typing import Any
 
 from agent_fabric.domain.evidence.citations import citations_of, problems_with_citations
 from agent_fabric.domain.evidence.proofs import UNPROVEN, UNVERIFIED
-from agent_fabric.domain.memory.knowledge import PASSAGES
 from agent_fabric.domain.models.messages import Role, ToolCallRequest
 from agent_fabric.domain.packs.contents import CHANGED
 from agent_fabric.domain.runs.answer import answer_in
@@ -17,7 +16,7 @@ from agent_fabric.domain.runs.evolve import NO_WORK_DONE
 from agent_fabric.domain.runs.evolve import UNPROVEN as SENT_BACK_UNPROVEN
 from agent_fabric.domain.runs.state import Lane, RunState
 from agent_fabric.domain.tools.json_schema import problems_with
-from agent_fabric.domain.tools.specs import FINISH_TASK, BadArguments, arguments_from
+from agent_fabric.domain.tools.specs import FINISH_TASK, PASSAGES, BadArguments, arguments_from
 
 PROPOSED = "proposed_actions"
 """Key in a payload that lists what a person would have to allow or do."""
@@ -95,7 +94,7 @@ def judge_finish(state: RunState, lane: Lane, call: ToolCallRequest) -> Accepted
 
 def spoken_payload(lane: Lane, said: str) -> Mapping[str, Any]:
     """Return an answer in a session as a payload, with what its sentences rest on."""
-    from agent_fabric.domain.evidence.provenance import (  # noqa: PLC0415 - few runs talk
+    from agent_fabric.domain.runs.provenance import (  # noqa: PLC0415 - few runs talk
         rests_on,
         sentence_objects,
         trace_sentences,

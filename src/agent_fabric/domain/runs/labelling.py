@@ -7,7 +7,6 @@ from typing import Any, Final
 
 from agent_fabric.domain.events import RunCreated, ToolCalled, ToolErred, ToolReturned
 from agent_fabric.domain.fleet.chosen_node import sent_key
-from agent_fabric.domain.memory.knowledge import PRIVATE, Knowledge
 from agent_fabric.domain.policy.labels import (
     DESCRIPTIONS,
     MACHINES,
@@ -25,6 +24,7 @@ from agent_fabric.domain.policy.rule_names import (
     ARGUMENTS_SENT_BEFORE,
     SEARCHED,
 )
+from agent_fabric.domain.runs.knowledge import PRIVATE, Knowledge
 from agent_fabric.domain.runs.state import RunState
 from agent_fabric.domain.runs.task import Quoted
 from agent_fabric.domain.tools.specs import ToolSpec

@@ -5,13 +5,13 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Self
 
-from agent_fabric.domain.agents.brief import AgentBrief
 from agent_fabric.domain.approvals.answers import OnDoubt
 from agent_fabric.domain.evidence.proofs import Proof
 from agent_fabric.domain.identity.ownership import LOCAL_OWNER, Visibility, owner_of
 from agent_fabric.domain.identity.principals import Principal
 from agent_fabric.domain.ids import LaneId, RunId, SpecialistId
 from agent_fabric.domain.models.messages import Message, Usage
+from agent_fabric.domain.runs.agent_brief import AgentBrief
 from agent_fabric.domain.runs.effects import NO_EFFECTS, Effects, Outcome
 
 

@@ -6,6 +6,7 @@ from typing import Final
 
 from agent_fabric.domain.approvals.events import ApprovalDecided, ApprovalRequested
 from agent_fabric.domain.events import (
+    ContextCompacted,
     Event,
     ModelAnswered,
     ModelCalled,
@@ -17,7 +18,6 @@ from agent_fabric.domain.events import (
     ToolErred,
     ToolReturned,
 )
-from agent_fabric.domain.runs.context_events import ContextCompacted
 from agent_fabric.domain.runs.task import RunStatus
 
 MODEL: Final = "model"

@@ -8,17 +8,19 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final, NoReturn
 
-from agent_fabric.domain.evidence.proofs import ProofKind
-from agent_fabric.domain.evidence.sources import Source
-from agent_fabric.domain.evidence.suite_counts import TestCount
 from agent_fabric.domain.ids import CallId, RunId
-from agent_fabric.domain.policy.allowlists import Allowlists
+from agent_fabric.domain.tools.allowlists import Allowlists
+from agent_fabric.domain.tools.findings import ProofKind, Source, TestCount
 from agent_fabric.domain.tools.json_schema import too_deep
 
 FINISH_TASK = "finish_task"
 """The tool that ends a task. The engine answers it; no pack executes it."""
 SEARCH_ENGINE = "the search engine"
 """Where searches go; the owner has chosen it."""
+MEMORY_TOOL: Final = "memory_search"
+"""The tool that looks up documents and facts. What a run is told beforehand looks like a call of it."""
+PASSAGES: Final = "passages"
+"""Where the passages stand in its results."""
 TOOL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 
 

@@ -9,6 +9,7 @@ from agent_fabric.domain.approvals.events import ApprovalDecided, ApprovalReques
 from agent_fabric.domain.events import (
     Event,
     ModelFailed,
+    PackFailed,
     RunCancelled,
     RunCompleted,
     RunCreated,
@@ -20,7 +21,6 @@ from agent_fabric.domain.events import (
     SpecialistsRecruited,
 )
 from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.runs.task_force_events import PackFailed
 from agent_fabric.infrastructure.observability.operations_log import bind, bound
 
 

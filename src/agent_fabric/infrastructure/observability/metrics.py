@@ -23,9 +23,12 @@ from agent_fabric import __version__
 from agent_fabric.application.ports.events import EventsOnly
 from agent_fabric.domain.approvals.events import ApprovalDecided
 from agent_fabric.domain.events import (
+    BudgetExhausted,
+    ContextCompacted,
     Event,
     ModelAnswered,
     ModelFailed,
+    PackFailed,
     RunCancelled,
     RunCompleted,
     RunCreated,
@@ -38,9 +41,6 @@ from agent_fabric.domain.events import (
     ToolReturned,
 )
 from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.runs.budget_events import BudgetExhausted
-from agent_fabric.domain.runs.context_events import ContextCompacted
-from agent_fabric.domain.runs.task_force_events import PackFailed
 from agent_fabric.domain.workflows.events import StepFinished
 
 CONTENT_TYPE: Final = CONTENT_TYPE_LATEST

@@ -32,6 +32,7 @@ from agent_fabric import __version__
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.events import EventsOnly
 from agent_fabric.domain.events import (
+    ContextCompacted,
     Event,
     ModelAnswered,
     ModelCalled,
@@ -51,7 +52,6 @@ from agent_fabric.domain.events import (
 )
 from agent_fabric.domain.ids import LaneId, RunId
 from agent_fabric.domain.models.messages import Usage
-from agent_fabric.domain.runs.context_events import ContextCompacted
 from agent_fabric.domain.runs.task import root_of
 from agent_fabric.domain.workflows.events import ChildFinished, StepFinished, StepRetried, StepStarted, StepStatus
 from agent_fabric.infrastructure.observability import genai_names as names

@@ -11,7 +11,7 @@ from agent_fabric.application.ports.sandbox import Sandbox
 from agent_fabric.config.schema.browser import BROWSER, BrowserConfig
 from agent_fabric.domain.errors import MissingExtra, RecruitError
 from agent_fabric.domain.ids import RunId, SpecialistId
-from agent_fabric.domain.policy.allowlists import Allowlists
+from agent_fabric.domain.tools.allowlists import Allowlists
 from agent_fabric.domain.tools.specs import ToolContext, ToolResult, ToolSpec
 from agent_fabric.infrastructure.packs.wrapped_pack import WrappedPack
 from agent_fabric.infrastructure.sandbox.egress.limits import EgressLimits, EgressRefusal

@@ -17,11 +17,11 @@ from agent_fabric.application.ports.web import PageFetcher, WebSearch
 from agent_fabric.config.schema.browser import BROWSER, BrowserConfig
 from agent_fabric.config.schema.mcp import MCPServerConfig
 from agent_fabric.config.schema.specialists import SpecialistConfig
-from agent_fabric.domain.agents.brief import AgentBrief
 from agent_fabric.domain.errors import ConfigError, PackBroken, RecruitError
 from agent_fabric.domain.ids import RunId, SpecialistId
 from agent_fabric.domain.packs.contents import STEPS
 from agent_fabric.domain.packs.recruitment import ASSISTANT
+from agent_fabric.domain.runs.agent_brief import AgentBrief
 from agent_fabric.infrastructure.packs.imported_packs import build_imported
 from agent_fabric.infrastructure.packs.project_context import with_project_context
 

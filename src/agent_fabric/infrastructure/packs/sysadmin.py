@@ -6,13 +6,13 @@ from typing import Any, Final
 
 from agent_fabric.application.fleet.fleet_policy import FLEET_PLAN, NODE_COMMAND, NODE_RUN, FleetDoor
 from agent_fabric.domain.errors import FabricError
-from agent_fabric.domain.evidence.proofs import ProofKind
 from agent_fabric.domain.fleet.chosen_node import A_MACHINE, NODE_ARGUMENT, NODE_PREFIX
 from agent_fabric.domain.fleet.commands import CommandStatus, NodeCommand
 from agent_fabric.domain.fleet.node_tools import NODE_TOOLS, NOT_FOR_AGENTS
 from agent_fabric.domain.fleet.read_back import may_have_happened, surely_reads
 from agent_fabric.domain.fleet.served_tools import MCP_PROXY, ServedTool, proxied_arguments, served_name
 from agent_fabric.domain.policy.labels import MACHINES
+from agent_fabric.domain.tools.findings import ProofKind
 from agent_fabric.domain.tools.specs import Effect, ToolContext, ToolResult, ToolSpec, Trust, object_schema
 from agent_fabric.infrastructure.packs.base import BaseSpecialistPack
 from agent_fabric.infrastructure.packs.prompts.sysadmin import SYSTEM_PROMPT_SYSADMIN

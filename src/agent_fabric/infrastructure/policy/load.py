@@ -17,12 +17,12 @@ from agent_fabric.config.problems import ConfigProblem
 from agent_fabric.config.schema.policy import AllowlistConfig, PolicyConfig
 from agent_fabric.config.schema.shell import ShellConfig
 from agent_fabric.config.schema.web import WebConfig
-from agent_fabric.domain.policy.allowlists import Allowlists
 from agent_fabric.domain.policy.engine import RulePolicy
 from agent_fabric.domain.policy.outgoing_limits import OutgoingLimits
 from agent_fabric.domain.policy.profiles import Profile
 from agent_fabric.domain.policy.programs import DEFAULT_ALLOWED_COMMANDS
 from agent_fabric.domain.policy.rules import Rule
+from agent_fabric.domain.tools.allowlists import Allowlists
 from agent_fabric.infrastructure.policy.rule_files import checked_rules, refuse_doubles, rules_in
 
 BUILT_IN = "builtin-2"

@@ -11,8 +11,8 @@ from agent_fabric.application.ports.sandbox import Sandbox
 from agent_fabric.application.ports.sources import Snapshots
 from agent_fabric.application.ports.web import Page
 from agent_fabric.domain.evidence.research_tables import with_page
-from agent_fabric.domain.evidence.sources import Source
 from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.tools.findings import Source
 from agent_fabric.domain.tools.specs import Effect, ToolContext, ToolResult, ToolSpec, Trust, object_schema
 from agent_fabric.infrastructure.packs.tool_objects import ToolFunction
 from agent_fabric.infrastructure.tools.files import text_argument

@@ -11,8 +11,16 @@ from agent_fabric.application.ports.sources import Snapshots
 from agent_fabric.application.ports.web import Page
 from agent_fabric.domain.identity.ownership import Viewer
 from agent_fabric.domain.ids import DocumentId, FactId
-from agent_fabric.domain.memory.knowledge import MEMORY_TOOL, NOTHING, PASSAGES, PRIVATE, KnownPassage
-from agent_fabric.domain.tools.specs import Effect, ToolContext, ToolResult, ToolSpec, object_schema
+from agent_fabric.domain.runs.knowledge import NOTHING, PRIVATE, KnownPassage
+from agent_fabric.domain.tools.specs import (
+    MEMORY_TOOL,
+    PASSAGES,
+    Effect,
+    ToolContext,
+    ToolResult,
+    ToolSpec,
+    object_schema,
+)
 from agent_fabric.infrastructure.tools.files import text_argument
 
 USUAL_PASSAGES, MAX_PASSAGES = 5, 12

@@ -7,11 +7,11 @@ from typing import Any
 
 from agent_fabric.application.ports.sandbox import CommandOutcome, Sandbox
 from agent_fabric.domain.evidence.commands import Assessment, Shown, assess, count_failed_tests, shown_by
-from agent_fabric.domain.evidence.proofs import ProofKind
 from agent_fabric.domain.evidence.python_suites import read_tests
 from agent_fabric.domain.policy.command_lines.grammar import parse_command
 from agent_fabric.domain.policy.command_lines.invocation import Invocation, UnparsableCommand
 from agent_fabric.domain.policy.command_lines.overwriting import overwritten_input
+from agent_fabric.domain.tools.findings import ProofKind
 from agent_fabric.domain.tools.specs import Effect, ToolContext, ToolResult, ToolSpec, object_schema
 from agent_fabric.infrastructure.tools.failing_program import failing_program
 from agent_fabric.infrastructure.tools.failures import failures_in

@@ -12,10 +12,10 @@ from agent_fabric.application.ports.sources import Snapshots
 from agent_fabric.application.ports.web import PageFetcher, WebError, WebSearch
 from agent_fabric.domain.evidence.citations import SHORTEST_QUOTE, ReadPages, address_of
 from agent_fabric.domain.evidence.research_tables import moment, with_evidence, with_failure, with_hits, with_page
-from agent_fabric.domain.evidence.sources import Source
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.policy.allowlists import refuse_domain
 from agent_fabric.domain.policy.hosts import host_of
+from agent_fabric.domain.tools.findings import Source
 from agent_fabric.domain.tools.specs import (
     SEARCH_ENGINE,
     Effect,

@@ -15,7 +15,8 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from yarl import URL
 
 from agent_fabric.application.ports.web import WebError
-from agent_fabric.domain.policy.allowlists import Allowlists, refuse_domain
+from agent_fabric.domain.policy.allowlists import refuse_domain
+from agent_fabric.domain.tools.allowlists import Allowlists
 from agent_fabric.infrastructure.sandbox.egress.addresses import AddressGuard, spelled_address
 from agent_fabric.infrastructure.web.url_syntax import problem_with
 

@@ -12,7 +12,7 @@ from yarl import URL
 
 from agent_fabric.application.ports.web import Page, WebError
 from agent_fabric.config.schema.web import WebConfig
-from agent_fabric.domain.policy.allowlists import Allowlists
+from agent_fabric.domain.tools.allowlists import Allowlists
 from agent_fabric.infrastructure.sandbox.egress.addresses import AddressGuard
 from agent_fabric.infrastructure.threads import on_own_thread
 from agent_fabric.infrastructure.web.connections import REDIRECTS, checked, guarded_session, require_listed, web_address

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable
 
-from agent_fabric.domain.approvals.outside import CannotRunOutside
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.policy.calls import ProposedCall
 from agent_fabric.domain.policy.engine import RulePolicy, strictest_part
 from agent_fabric.domain.policy.outside import outside_call
+from agent_fabric.domain.policy.outside_plan import CannotRunOutside
 from agent_fabric.domain.policy.programs import BOXES
 from agent_fabric.domain.policy.rules import Rule
 from agent_fabric.domain.policy.verdicts import Verdict

@@ -13,9 +13,9 @@ from agent_fabric.application.fleet.remote_tools import RemoteTools, execution_i
 from agent_fabric.application.fleet.settle_commands import SettleCommands
 from agent_fabric.application.ports.approvals import ApprovalCard, ApprovalRepository, ApprovalStatus
 from agent_fabric.domain.errors import InvalidInputs, NodeUnavailable
-from agent_fabric.domain.evidence.proofs import ProofKind
 from agent_fabric.domain.fleet.commands import CommandStatus, NodeCommand
 from agent_fabric.domain.ids import CallId, RunId
+from agent_fabric.domain.tools.findings import ProofKind
 from agent_fabric.domain.tools.specs import ToolContext, ToolResult
 from agent_fabric.infrastructure.packs.sysadmin import build_sysadmin_pack
 from agent_fabric.testing.fakes import FrozenClock

@@ -14,11 +14,11 @@ from agent_fabric.domain.events import Body, PackStarted, RunCreated, ToolCalled
 from agent_fabric.domain.ids import CallId, DocumentId, FactId, LaneId, SpecialistId
 from agent_fabric.domain.memory.documents import Document, plain_title, title_of
 from agent_fabric.domain.memory.facts import Fact, FactStatus, accept_text
-from agent_fabric.domain.memory.knowledge import Knowledge, KnownFact, KnownPassage
 from agent_fabric.domain.memory.learning import Learning, quotable_in
 from agent_fabric.domain.memory.likeness import compare
 from agent_fabric.domain.memory.markdown import as_imported, export_facts, import_facts
 from agent_fabric.domain.packs.contents import FinishSpec
+from agent_fabric.domain.runs.knowledge import Knowledge, KnownFact, KnownPassage
 from agent_fabric.domain.runs.task import Parent
 from agent_fabric.testing.workbench import SETTINGS
 from contract.run_repository_contract import RUN, log, run_created

@@ -15,9 +15,9 @@ from agent_fabric.domain.errors import ModelUnreachable, StoreUnavailable
 from agent_fabric.domain.events import PackStarted
 from agent_fabric.domain.ids import DocumentId
 from agent_fabric.domain.memory.facts import FactScope
-from agent_fabric.domain.memory.knowledge import NOTHING, PRIVATE, Knowledge, KnownPassage
 from agent_fabric.domain.models.messages import LLMResponse, Message, Role, Usage
 from agent_fabric.domain.runs.evolve import fold
+from agent_fabric.domain.runs.knowledge import NOTHING, PRIVATE, Knowledge, KnownPassage
 from agent_fabric.domain.runs.task import Profile
 from agent_fabric.infrastructure.memory.document_files import DocumentFiles
 from agent_fabric.infrastructure.packs.base import BaseSpecialistPack, tool_from

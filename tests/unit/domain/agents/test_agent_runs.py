@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from agent_fabric.domain.agents.brief import AgentBrief
 from agent_fabric.domain.events import (
     Body,
     Event,
@@ -24,6 +23,7 @@ from agent_fabric.domain.models.events import PlainAnswerAccepted
 from agent_fabric.domain.models.messages import ToolCallRequest, Usage
 from agent_fabric.domain.packs.contents import FinishSpec
 from agent_fabric.domain.runs.actions import Record
+from agent_fabric.domain.runs.agent_brief import AgentBrief
 from agent_fabric.domain.runs.decide import decide
 from agent_fabric.domain.runs.event_versions import body_from, version_of
 from agent_fabric.domain.runs.evolve import evolve, fold

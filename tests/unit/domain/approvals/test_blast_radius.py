@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from agent_fabric.domain.approvals.blast_radius import BlastRadius, blast_radius
-from agent_fabric.domain.approvals.outside import Outside
+from agent_fabric.domain.policy.outside_plan import Outside
 
 
 def radius(args: dict[str, Any], *, rule: str = "deletes", sandbox: str = "A", **more: Any) -> BlastRadius:

@@ -6,15 +6,14 @@ import pytest
 from pydantic import ValidationError
 
 from agent_fabric.config.schema.chat import ChatConfig
-from agent_fabric.domain.approvals.outside import Outside
 from agent_fabric.domain.chat.history import MAX_CHARS, history_after
 from agent_fabric.domain.chat.sessions import message_from, title_from
-from agent_fabric.domain.events import RunCancelled, RunCompleted, RunCreated, RunFailed, ToolReturned
+from agent_fabric.domain.events import ContextCompacted, RunCancelled, RunCompleted, RunCreated, RunFailed, ToolReturned
 from agent_fabric.domain.ids import CallId
 from agent_fabric.domain.models.events import PlainAnswerAccepted
 from agent_fabric.domain.models.messages import Message, Role, ToolCallRequest, Usage
+from agent_fabric.domain.policy.outside_plan import Outside
 from agent_fabric.domain.runs.actions import CallModel, Compact, Record
-from agent_fabric.domain.runs.context_events import ContextCompacted
 from agent_fabric.domain.runs.effects import Effects, NotedCall, Outcome
 from agent_fabric.domain.runs.evolve import evolve
 from agent_fabric.domain.runs.irreversible import sent_away

@@ -16,7 +16,7 @@ from agent_fabric.domain.evidence.citations import (
     same_address,
     urls_in,
 )
-from agent_fabric.domain.evidence.sources import Source
+from agent_fabric.domain.tools.findings import Source
 
 PAGE = (
     "The “quick” brown fox — so it’s said — jumps over the lazy dog.\n\n"

@@ -15,9 +15,10 @@ from agent_fabric.domain.evidence.claims import (
     untested,
     weakened,
 )
-from agent_fabric.domain.evidence.proofs import NO_PROOF, CommandRun, Proof, ProofKind
-from agent_fabric.domain.evidence.suite_counts import LeftOut, TestCount
-from agent_fabric.domain.runs.workspace_events import WorkspaceCompared
+from agent_fabric.domain.evidence.events import WorkspaceCompared
+from agent_fabric.domain.evidence.proofs import NO_PROOF, CommandRun, Proof
+from agent_fabric.domain.evidence.suite_counts import LeftOut
+from agent_fabric.domain.tools.findings import ProofKind, TestCount
 
 TESTED = Proof(kind=ProofKind.TESTS, command="pytest", seq=9, tests=TestCount(ran=1, passed=1, failed=0))
 RAN = Proof(kind=ProofKind.PROGRAM, command="python3 calc.py", seq=9)

@@ -3,8 +3,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent_fabric.domain.evidence.commands import Assessment, assess, count_failed_tests, find_test_command, shown_by
-from agent_fabric.domain.evidence.proofs import ProofKind
-from agent_fabric.domain.evidence.suite_counts import TestCount
+from agent_fabric.domain.tools.findings import ProofKind, TestCount
 from effort import examples
 
 

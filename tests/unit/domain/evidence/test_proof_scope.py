@@ -2,6 +2,7 @@
 
 import pytest
 
+from agent_fabric.domain.evidence.events import WorkspaceCompared
 from agent_fabric.domain.evidence.proof_scope import (
     bears_on,
     chooses_programs,
@@ -9,7 +10,6 @@ from agent_fabric.domain.evidence.proof_scope import (
     own_recipes,
     replaced_runners,
 )
-from agent_fabric.domain.runs.workspace_events import WorkspaceCompared
 
 CHANGED = WorkspaceCompared(modified=("src/calc.py",), created=("notes.md",))
 

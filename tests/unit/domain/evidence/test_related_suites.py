@@ -5,7 +5,8 @@ import pytest
 from agent_fabric.domain.evidence.asked_for import nothing_to_show
 from agent_fabric.domain.evidence.claims import Deeds, rewritten
 from agent_fabric.domain.evidence.commands import may_write_behind
-from agent_fabric.domain.evidence.proofs import CommandRun, Proof, ProofKind
+from agent_fabric.domain.evidence.events import WorkspaceCompared
+from agent_fabric.domain.evidence.proofs import CommandRun, Proof
 from agent_fabric.domain.evidence.python_suites import read_tests
 from agent_fabric.domain.evidence.related_suites import (
     meant_tests_not_run,
@@ -13,8 +14,8 @@ from agent_fabric.domain.evidence.related_suites import (
     programs_meant,
     programs_without_tests,
 )
-from agent_fabric.domain.evidence.suite_counts import TestCount, files_named_in
-from agent_fabric.domain.runs.workspace_events import WorkspaceCompared
+from agent_fabric.domain.evidence.suite_counts import files_named_in
+from agent_fabric.domain.tools.findings import ProofKind, TestCount
 
 TESTS = Proof(kind=ProofKind.TESTS, command="pytest test_other.py", seq=3, tests=TestCount(ran=1, passed=1, failed=0))
 PROGRAMS = {"calc.py": "def add", "other.py": "def twice", "core.py": "", "main.py": "import core", "pkg/x.py": ""}

@@ -2,7 +2,8 @@
 
 import pytest
 
-from agent_fabric.domain.evidence.suite_counts import LeftOut, TestCount, count_told_in, left_out_in
+from agent_fabric.domain.evidence.suite_counts import LeftOut, count_told_in, left_out_in
+from agent_fabric.domain.tools.findings import TestCount
 
 SAID = {
     "pytest -q": ("..   [100%]\n2 passed in 0.01s\n", (2, 2, 0)),

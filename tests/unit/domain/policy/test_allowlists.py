@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from agent_fabric.domain.policy.allowlists import Allowlists
 from agent_fabric.domain.policy.calls import ProposedCall
 from agent_fabric.domain.policy.engine import RulePolicy
 from agent_fabric.domain.policy.rules import Rule
 from agent_fabric.domain.policy.verdicts import Ruling, Verdict
+from agent_fabric.domain.tools.allowlists import Allowlists
 from agent_fabric.domain.tools.specs import Effect
 
 pytestmark = pytest.mark.proves("A33-084", "A33-085")

@@ -2,8 +2,8 @@
 
 import pytest
 
-from agent_fabric.domain.approvals.outside import CannotRunOutside
 from agent_fabric.domain.policy.outside import OutsideCall, outside_call
+from agent_fabric.domain.policy.outside_plan import CannotRunOutside
 
 pytestmark = pytest.mark.proves("DU-1")
 

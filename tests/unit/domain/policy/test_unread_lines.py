@@ -5,12 +5,12 @@ The lines are only ever given to `judge`, which runs nothing.
 
 import pytest
 
-from agent_fabric.domain.policy.allowlists import Allowlists
 from agent_fabric.domain.policy.calls import ProposedCall
 from agent_fabric.domain.policy.engine import RulePolicy
 from agent_fabric.domain.policy.profiles import Profile
 from agent_fabric.domain.policy.rules import CommandPattern, Rule
 from agent_fabric.domain.policy.verdicts import Ruling, Verdict
+from agent_fabric.domain.tools.allowlists import Allowlists
 from agent_fabric.domain.tools.specs import Effect
 
 pytestmark = pytest.mark.proves("WB-6")

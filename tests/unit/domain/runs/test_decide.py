@@ -6,6 +6,7 @@ import pytest
 
 from agent_fabric.domain.events import (
     Body,
+    ContextCompacted,
     Event,
     GuidanceGiven,
     ModelAnswered,
@@ -24,18 +25,17 @@ from agent_fabric.domain.events import (
     ToolReturned,
     UnknownEvent,
 )
+from agent_fabric.domain.evidence.events import WorkspaceCompared
 from agent_fabric.domain.evidence.proofs import NO_PROOF
 from agent_fabric.domain.ids import CallId, LaneId, RunId, SpecialistId
 from agent_fabric.domain.models.events import PlainAnswerAccepted
 from agent_fabric.domain.models.messages import Role, ToolCallRequest, Usage
 from agent_fabric.domain.packs.contents import FinishSpec
 from agent_fabric.domain.runs.actions import CallModel, CallTool, Compact, LookAtChanges, OpenLane, Record, Recruit
-from agent_fabric.domain.runs.context_events import ContextCompacted
 from agent_fabric.domain.runs.decide import decide
 from agent_fabric.domain.runs.evolve import evolve, fold
 from agent_fabric.domain.runs.state import RunState
 from agent_fabric.domain.runs.task import MAX_CHAT_STEPS, Budget, Profile, RunStatus
-from agent_fabric.domain.runs.workspace_events import WorkspaceCompared
 from agent_fabric.domain.tools.specs import Effect, ToolSpec
 from agent_fabric.testing.workbench import SETTINGS
 

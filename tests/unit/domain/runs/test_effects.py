@@ -9,7 +9,6 @@ import pytest
 
 from agent_fabric.domain.approvals.answers import Decision, Question
 from agent_fabric.domain.approvals.events import ApprovalDecided, ApprovalRequested
-from agent_fabric.domain.approvals.outside import Outside
 from agent_fabric.domain.events import (
     Body,
     Event,
@@ -22,9 +21,9 @@ from agent_fabric.domain.events import (
     ToolErred,
     ToolReturned,
 )
-from agent_fabric.domain.evidence.verification import ClaimStatus, claims_about_effects
 from agent_fabric.domain.ids import CallId, LaneId, RunId, SpecialistId
 from agent_fabric.domain.packs.contents import FinishSpec
+from agent_fabric.domain.policy.outside_plan import Outside
 from agent_fabric.domain.runs.effect_lines import marked, marked_line
 from agent_fabric.domain.runs.effects import MAX_LISTED, Effects, NotedCall, Outcome, joined
 from agent_fabric.domain.runs.evolve import evolve, fold
@@ -32,6 +31,7 @@ from agent_fabric.domain.runs.ledger import MAX_KEPT
 from agent_fabric.domain.runs.state import RunState, result_of
 from agent_fabric.domain.runs.task import Budget, Profile, RunResult
 from agent_fabric.domain.runs.task_point import is_told
+from agent_fabric.domain.runs.verification import ClaimStatus, claims_about_effects
 from agent_fabric.domain.tools.specs import Effect, ToolSpec
 from agent_fabric.testing.workbench import SETTINGS
 

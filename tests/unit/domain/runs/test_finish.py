@@ -5,12 +5,12 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from agent_fabric.domain.events import Body, Event, PackStarted, RunCreated, SpecialistsRecruited, ToolReturned
-from agent_fabric.domain.evidence.sources import Source
 from agent_fabric.domain.ids import CallId, LaneId, RunId, SpecialistId
 from agent_fabric.domain.packs.contents import FinishSpec
 from agent_fabric.domain.runs.evolve import fold
 from agent_fabric.domain.runs.finish import Doubts, doubts_about
 from agent_fabric.domain.runs.task import Budget, Profile
+from agent_fabric.domain.tools.findings import Source
 from agent_fabric.testing.workbench import SETTINGS
 
 URL = "https://example.org/fox"

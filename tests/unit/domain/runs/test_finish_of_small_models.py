@@ -14,13 +14,13 @@ from agent_fabric.domain.events import (
     ToolCalled,
     ToolReturned,
 )
+from agent_fabric.domain.evidence.events import WorkspaceCompared
 from agent_fabric.domain.ids import CallId, LaneId, RunId, SpecialistId
 from agent_fabric.domain.packs.contents import FinishSpec
 from agent_fabric.domain.runs.evolve import fold
 from agent_fabric.domain.runs.finish import Doubts, doubts_about
 from agent_fabric.domain.runs.state import FinishedCall
 from agent_fabric.domain.runs.task import Budget, Profile
-from agent_fabric.domain.runs.workspace_events import WorkspaceCompared
 from agent_fabric.testing.workbench import SETTINGS
 
 WHO = SpecialistId("engineering")

@@ -15,14 +15,13 @@ from agent_fabric.domain.events import (
     ToolReturned,
 )
 from agent_fabric.domain.evidence.claims import NOTHING_CHANGED
-from agent_fabric.domain.evidence.proofs import ProofKind
-from agent_fabric.domain.evidence.suite_counts import TestCount
+from agent_fabric.domain.evidence.events import WorkspaceCompared
 from agent_fabric.domain.ids import CallId, LaneId, RunId, SpecialistId
 from agent_fabric.domain.packs.contents import FinishSpec
 from agent_fabric.domain.runs.evolve import fold
 from agent_fabric.domain.runs.finish import doubts_about
 from agent_fabric.domain.runs.task import Budget, Profile
-from agent_fabric.domain.runs.workspace_events import WorkspaceCompared
+from agent_fabric.domain.tools.findings import ProofKind, TestCount
 from agent_fabric.domain.tools.specs import Effect, ToolSpec
 from agent_fabric.testing.workbench import SETTINGS
 

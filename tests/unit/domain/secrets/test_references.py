@@ -11,10 +11,10 @@ from urllib.parse import quote, quote_plus
 import pytest
 
 from agent_fabric.domain.events import ModelAnswered, ToolCalled, ToolReturned
-from agent_fabric.domain.evidence.sources import Source
 from agent_fabric.domain.ids import CallId
 from agent_fabric.domain.models.messages import Role, ToolCallRequest, Usage
 from agent_fabric.domain.secrets.references import HIDDEN, KnownSecrets, filled, secrets_in
+from agent_fabric.domain.tools.findings import Source
 
 KEY = "sk-very-secret-123"
 SECRETS = KnownSecrets([KEY, "short", KEY + "-longer"])

@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from agent_fabric.domain.events import Event, ModelFailed, RunCancelled, RunFailed, SecurityViolated
+from agent_fabric.domain.events import Event, ModelFailed, PackFailed, RunCancelled, RunFailed, SecurityViolated
 from agent_fabric.domain.ids import CallId, LaneId, RunId, SpecialistId
-from agent_fabric.domain.runs.task_force_events import PackFailed
 from agent_fabric.infrastructure.observability.lifecycle_log import RunLifecycleLog
 from unit.infrastructure.runs.log.every_kind import RUN, all_ends, rich_run
 

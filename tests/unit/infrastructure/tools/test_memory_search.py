@@ -9,7 +9,7 @@ from agent_fabric.application.memory.search_memory import SearchMemory
 from agent_fabric.application.ports.memory import NewDocument, RunMemory
 from agent_fabric.domain.identity.ownership import Visibility
 from agent_fabric.domain.ids import CallId
-from agent_fabric.domain.memory.knowledge import NOTHING, PRIVATE
+from agent_fabric.domain.runs.knowledge import NOTHING, PRIVATE
 from agent_fabric.domain.tools.specs import ToolContext
 from agent_fabric.infrastructure.memory.document_files import DocumentFiles
 from agent_fabric.infrastructure.runs.log.snapshots import SnapshotFolder

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from agent_fabric.application.ports.sandbox import CommandOutcome
-from agent_fabric.domain.evidence.proofs import ProofKind
-from agent_fabric.domain.evidence.suite_counts import TestCount
 from agent_fabric.domain.ids import CallId, RunId
+from agent_fabric.domain.tools.findings import ProofKind, TestCount
 from agent_fabric.domain.tools.specs import Effect, ToolContext
 from agent_fabric.infrastructure.sandbox.unconfined import UnconfinedSandbox
 from agent_fabric.infrastructure.tools.shell import SHELL, RunShell

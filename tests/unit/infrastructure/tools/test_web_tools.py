@@ -13,8 +13,8 @@ from agent_fabric.application.ports.runs import RunRecord
 from agent_fabric.application.ports.web import Page, SearchHit, WebError
 from agent_fabric.domain.evidence.research_tables import EVIDENCE_COLUMNS, SCREENING_COLUMNS
 from agent_fabric.domain.ids import CallId, RunId
-from agent_fabric.domain.policy.allowlists import Allowlists
 from agent_fabric.domain.runs.task import RunStatus
+from agent_fabric.domain.tools.allowlists import Allowlists
 from agent_fabric.domain.tools.specs import Effect, ToolContext
 from agent_fabric.infrastructure.runs.log.snapshots import SnapshotFolder
 from agent_fabric.infrastructure.sandbox.unconfined import UnconfinedSandbox

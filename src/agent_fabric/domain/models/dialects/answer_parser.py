@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any, assert_never
 
 from agent_fabric.domain.ids import CallId
-from agent_fabric.domain.memory.knowledge import MEMORY_TOOL
 from agent_fabric.domain.models.dialects.call_text import (
     THOUGHT,
     NoCall,
@@ -19,7 +18,7 @@ from agent_fabric.domain.models.dialects.conversation import is_conversation, re
 from agent_fabric.domain.models.dialects.line_lists import joined
 from agent_fabric.domain.models.dialects.wire_names import with_own_names
 from agent_fabric.domain.models.messages import LLMResponse, ToolCallRequest, ToolDialect
-from agent_fabric.domain.tools.specs import ToolSpec
+from agent_fabric.domain.tools.specs import MEMORY_TOOL, ToolSpec
 
 
 def parse_answer(

@@ -11,11 +11,10 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from agent_fabric.domain.memory.knowledge import PASSAGES
 from agent_fabric.domain.models.dialects.answer_schema import LONGEST_TEXT, schema_of_calls
 from agent_fabric.domain.models.dialects.observations import has_failed, was_repeated
 from agent_fabric.domain.models.messages import Message, Role
-from agent_fabric.domain.tools.specs import FINISH_TASK, ToolSpec, object_schema
+from agent_fabric.domain.tools.specs import FINISH_TASK, PASSAGES, ToolSpec, object_schema
 
 MAX_FAILURES = 2
 """Of one turn; after these a model may only reply."""

@@ -5,8 +5,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from agent_fabric.domain.memory.knowledge import PASSAGES
-from agent_fabric.domain.tools.specs import FINISH_TASK, Effect, ToolSpec
+from agent_fabric.domain.tools.specs import FINISH_TASK, PASSAGES, Effect, ToolSpec
 
 LONGEST_REMINDER = 600
 """Characters of a task that is said again after a result; a longer one is not."""

@@ -10,11 +10,11 @@ from agent_fabric.application.ports.encryption import ENCRYPTED, Cipher
 from agent_fabric.application.ports.runs import APPROVAL
 from agent_fabric.domain.approvals.answers import Question
 from agent_fabric.domain.approvals.events import ApprovalDecided, ApprovalRequested
-from agent_fabric.domain.approvals.outside import Outside
 from agent_fabric.domain.errors import ApprovalNotFound, ApprovalSettled, RunKeyMissing
 from agent_fabric.domain.events import Event
 from agent_fabric.domain.identity.ownership import EVERYTHING, Viewer
 from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.policy.outside_plan import Outside
 from agent_fabric.infrastructure.json_codec import dump_json, load_json
 from agent_fabric.infrastructure.persistence.runs.event_bodies import DAMAGE, body_reader, readable
 from agent_fabric.infrastructure.persistence.runs.event_rows import locate

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from agent_fabric.application.ports.sandbox import Sandbox
-from agent_fabric.domain.approvals.outside import CannotRunOutside
 from agent_fabric.domain.policy.outside import OutsideCall
+from agent_fabric.domain.policy.outside_plan import CannotRunOutside
 from agent_fabric.domain.policy.outside_words import local_words, suffixes_taken_along
 
 MAX_FILES = 50

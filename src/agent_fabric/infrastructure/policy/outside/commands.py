@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from agent_fabric.application.ports.sandbox import Sandbox
-from agent_fabric.domain.approvals.outside import CannotRunOutside, Outside
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.policy.outside import OutsideCall
+from agent_fabric.domain.policy.outside_plan import CannotRunOutside, Outside
 from agent_fabric.domain.tools.specs import ToolResult
 from agent_fabric.infrastructure.policy.outside.carried import carry, expanded, new_files
 from agent_fabric.infrastructure.policy.outside.push import Push

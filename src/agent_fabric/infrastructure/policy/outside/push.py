@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from agent_fabric.domain.approvals.outside import CannotRunOutside, NothingToPush, Outside
+from agent_fabric.domain.policy.outside_plan import CannotRunOutside, NothingToPush, Outside
 from agent_fabric.infrastructure.policy.outside.push_words import PushWords
 from agent_fabric.infrastructure.policy.outside.repository import Repository
 from agent_fabric.infrastructure.policy.outside.surroundings import account

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from agent_fabric.domain.approvals.outside import CannotRunOutside
+from agent_fabric.domain.policy.outside_plan import CannotRunOutside
 
 _SILENT = frozenset({"-v", "--verbose", "-q", "--quiet", "--progress", "--no-progress", "--no-verify", "--porcelain"})
 _FORCE = frozenset({"-f", "--force"})

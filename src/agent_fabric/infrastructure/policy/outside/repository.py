@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agent_fabric.application.ports.sandbox import Sandbox
-from agent_fabric.domain.approvals.outside import CannotRunOutside
+from agent_fabric.domain.policy.outside_plan import CannotRunOutside
 
 _MAX_BYTES = 16 * 1024 * 1024
 _MAX_REFS = 10_000

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from agent_fabric.config.own_secrets import OURS
-from agent_fabric.domain.approvals.outside import CannotRunOutside
+from agent_fabric.domain.policy.outside_plan import CannotRunOutside
 from agent_fabric.infrastructure.own_path import own_path
 
 _PLACES_OF_GIT = re.compile(

@@ -27,7 +27,7 @@ from typing import Any
 from agent_fabric.application.ports.encryption import Cipher
 from agent_fabric.application.ports.web import Page
 from agent_fabric.domain.evidence.citations import same_address
-from agent_fabric.domain.evidence.sources import Source
+from agent_fabric.domain.tools.findings import Source
 from agent_fabric.infrastructure.atomic_files import write_atomically
 from agent_fabric.infrastructure.json_codec import dump_json, load_json
 from agent_fabric.infrastructure.runs.log.links import require_unlinked

@@ -3,10 +3,11 @@
 from collections.abc import Iterator
 from typing import TextIO
 
-from agent_fabric.domain.evidence.proofs import UNPROVEN, UNVERIFIED, Proof, ProofKind
+from agent_fabric.domain.evidence.proofs import UNPROVEN, UNVERIFIED, Proof
 from agent_fabric.domain.packs.contents import CHANGED, texts_under
 from agent_fabric.domain.plural import counted
 from agent_fabric.domain.runs.task import RunResult
+from agent_fabric.domain.tools.findings import ProofKind
 from agent_fabric.interfaces.cli.output import plain, plain_lines, styled
 
 ARTIFACTS = "artifacts"

@@ -11,11 +11,15 @@ from agent_fabric.domain.approvals.answers import Reach
 from agent_fabric.domain.approvals.events import ApprovalDecided, ApprovalRequested
 from agent_fabric.domain.events import (
     Body,
+    BudgetExhausted,
+    ContextCompacted,
+    ContextTruncated,
     Event,
     GuidanceGiven,
     ModelAnswered,
     ModelCalled,
     ModelFailed,
+    PackFailed,
     PackStarted,
     RunCancelled,
     RunCompleted,
@@ -29,16 +33,14 @@ from agent_fabric.domain.events import (
     ToolErred,
     ToolReturned,
     UnknownEvent,
+    WorkspaceSaved,
 )
+from agent_fabric.domain.evidence.events import WorkspaceCompared
 from agent_fabric.domain.identity.ownership import Visibility
 from agent_fabric.domain.ids import CallId, LaneId, RunId
 from agent_fabric.domain.models.events import CloudFallbackUsed
 from agent_fabric.domain.plural import counted
-from agent_fabric.domain.runs.budget_events import BudgetExhausted
-from agent_fabric.domain.runs.context_events import ContextCompacted, ContextTruncated
 from agent_fabric.domain.runs.task import root_of
-from agent_fabric.domain.runs.task_force_events import PackFailed
-from agent_fabric.domain.runs.workspace_events import WorkspaceCompared, WorkspaceSaved
 from agent_fabric.domain.tools.specs import FINISH_TASK
 from agent_fabric.domain.workflows.events import (
     ChildFinished,

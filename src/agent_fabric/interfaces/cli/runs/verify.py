@@ -3,7 +3,7 @@
 import sys
 
 from agent_fabric.application.runs.verify_run import Verification
-from agent_fabric.domain.evidence.verification import CheckedClaim, ClaimStatus
+from agent_fabric.domain.runs.verification import CheckedClaim, ClaimStatus
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
 from agent_fabric.interfaces.cli.options import AsJson, Last, RunIdArgument, Workspace

@@ -10,11 +10,14 @@ from agent_fabric.application.ports.llm import ProgressText
 from agent_fabric.domain.approvals.answers import Question
 from agent_fabric.domain.approvals.events import ApprovalDecided, ApprovalRequested
 from agent_fabric.domain.events import (
+    ContextCompacted,
+    ContextTruncated,
     Event,
     GuidanceGiven,
     ModelAnswered,
     ModelCalled,
     ModelFailed,
+    PackFailed,
     PackStarted,
     RunCreated,
     RunResumed,
@@ -23,7 +26,9 @@ from agent_fabric.domain.events import (
     ToolCalled,
     ToolErred,
     ToolReturned,
+    WorkspaceSaved,
 )
+from agent_fabric.domain.evidence.events import WorkspaceCompared
 from agent_fabric.domain.evidence.proofs import UNPROVEN, UNVERIFIED
 from agent_fabric.domain.ids import CallId, LaneId, RunId
 from agent_fabric.domain.models.events import CloudFallbackUsed, ToolCallRecovered
@@ -31,11 +36,8 @@ from agent_fabric.domain.packs.contents import CHANGED, CHECKED
 from agent_fabric.domain.packs.recruitment import RoutingMethod
 from agent_fabric.domain.plural import counted
 from agent_fabric.domain.policy.profiles import OPEN_BANNER, Profile
-from agent_fabric.domain.runs.context_events import ContextCompacted, ContextTruncated
 from agent_fabric.domain.runs.finish import COLLISIONS, FAILED, NOT_YET, PROPOSED, SPECIALISTS
 from agent_fabric.domain.runs.task import RunResult, RunStatus
-from agent_fabric.domain.runs.task_force_events import PackFailed
-from agent_fabric.domain.runs.workspace_events import WorkspaceCompared, WorkspaceSaved
 from agent_fabric.domain.tools.specs import FINISH_TASK
 from agent_fabric.domain.workflows.events import (
     ChildFinished,

@@ -7,11 +7,15 @@ from agent_fabric.domain.approvals.answers import Decision, Question, Reach
 from agent_fabric.domain.approvals.events import ApprovalDecided, ApprovalRequested
 from agent_fabric.domain.events import (
     Body,
+    BudgetExhausted,
+    ContextCompacted,
+    ContextTruncated,
     Event,
     GuidanceGiven,
     ModelAnswered,
     ModelCalled,
     ModelFailed,
+    PackFailed,
     PackStarted,
     RunCancelled,
     RunCompleted,
@@ -22,20 +26,19 @@ from agent_fabric.domain.events import (
     RunWaited,
     SecurityViolated,
     SpecialistsRecruited,
+    TaskForceStarted,
     ToolCalled,
     ToolErred,
     ToolReturned,
+    WorkspaceSaved,
 )
-from agent_fabric.domain.evidence.sources import Source
+from agent_fabric.domain.evidence.events import WorkspaceCompared
 from agent_fabric.domain.ids import CallId, LaneId, RunId, SpecialistId
 from agent_fabric.domain.models.events import CloudFallbackUsed, PlainAnswerAccepted, ToolCallRecovered
 from agent_fabric.domain.models.messages import ModelPrice, ModelSettings, ToolCallRequest, Usage
 from agent_fabric.domain.packs.contents import FinishSpec
-from agent_fabric.domain.runs.budget_events import BudgetExhausted
-from agent_fabric.domain.runs.context_events import ContextCompacted, ContextTruncated
 from agent_fabric.domain.runs.task import Budget, Priority, Profile, TaskForceMode
-from agent_fabric.domain.runs.task_force_events import PackFailed, TaskForceStarted
-from agent_fabric.domain.runs.workspace_events import WorkspaceCompared, WorkspaceSaved
+from agent_fabric.domain.tools.findings import Source
 from agent_fabric.domain.tools.specs import Effect, ToolSpec, Trust
 from agent_fabric.infrastructure.json_codec import dump_json
 from unit.infrastructure.runs.log.every_step import workflow

@@ -9,15 +9,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from agent_fabric.domain.evidence.sources import Source
 from agent_fabric.domain.ids import CallId, DocumentId, FactId
 from agent_fabric.domain.models.messages import Message, Role, ToolCallRequest
 from agent_fabric.domain.plural import counted
+from agent_fabric.domain.tools.findings import Source
+from agent_fabric.domain.tools.specs import MEMORY_TOOL, PASSAGES
 
-MEMORY_TOOL: Final = "memory_search"
-"""The tool that looks up documents and facts. What a run is told beforehand looks like a call of it."""
-PASSAGES: Final = "passages"
-"""Where the passages stand in its results."""
 PRIVATE: Final = "documents and facts in memory"
 """The label of a run that has read some."""
 NOTHING: Final = "Documents and facts have nothing about this. Where one asks about them, say so instead of guessing."

@@ -12,19 +12,6 @@ _LEFT_BEHIND = re.compile(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WorkspaceSaved:
-    """The files of the run were saved as they are after the calls before, so that any machine can go on with it."""
-
-    kind: ClassVar = "workspace_saved"
-
-    manifest: str
-    """Hash of the list of all files and their hashes."""
-    files: int
-    size: int
-    """Bytes of all files."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class WorkspaceCompared:
     """The workspace was compared with how the run found it. What the run put back itself is no change."""
 

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from agent_fabric.application.ports.memory import Briefing, BriefingWish, ContextSource
 from agent_fabric.domain.chat.conversation import newest_words
 from agent_fabric.domain.errors import FabricError
-from agent_fabric.domain.memory.knowledge import PINNED_PREFIX
 from agent_fabric.domain.models.messages import ModelSettings, Role
+from agent_fabric.domain.runs.knowledge import PINNED_PREFIX
 from agent_fabric.domain.runs.state import RunState
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent_fabric.domain.evidence.provenance import trace_sentences
+from agent_fabric.domain.runs.provenance import trace_sentences
 from agent_fabric.domain.runs.state import Observation
 
 SEEN = [

@@ -10,9 +10,8 @@ from agent_fabric.domain.events import Body, Event, GuidanceGiven, PackStarted, 
 from agent_fabric.domain.evidence.citations import ReadPages, address_of, citations_of, likeliest, urls_in
 from agent_fabric.domain.evidence.claims import false_claims
 from agent_fabric.domain.evidence.commands import assess, shown_by
-from agent_fabric.domain.evidence.proofs import UNPROVEN, ProofKind
+from agent_fabric.domain.evidence.proofs import UNPROVEN
 from agent_fabric.domain.evidence.research_tables import EVIDENCE_COLUMNS, EVIDENCE_TABLE, moment, table_rows
-from agent_fabric.domain.evidence.sources import Source
 from agent_fabric.domain.evidence.statements import unsupported
 from agent_fabric.domain.ids import CallId, LaneId
 from agent_fabric.domain.packs.contents import CHANGED, CHECKED
@@ -20,6 +19,7 @@ from agent_fabric.domain.runs.effects import Effects
 from agent_fabric.domain.runs.state import Lane, RunState, effects_of
 from agent_fabric.domain.runs.task_point import is_told
 from agent_fabric.domain.runs.work_doubts import counts_of, deeds_of
+from agent_fabric.domain.tools.findings import ProofKind, Source
 from agent_fabric.domain.tools.specs import FINISH_TASK
 
 RECORD_EVIDENCE = "record_evidence"
