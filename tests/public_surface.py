@@ -16,7 +16,7 @@ from typing import Any, get_args
 import agent_fabric.extend
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.domain.events import Body
-from agent_fabric.infrastructure.persistence.schema import MIGRATIONS
+from agent_fabric.infrastructure.persistence.schema import read_steps
 from config_reference import models_below
 from reference_pages import cli_commands, error_classes, served_routes
 
@@ -54,7 +54,7 @@ def _event_fields() -> Iterator[str]:
 def _columns() -> Iterator[str]:
     apsw = importlib.import_module("apsw")
     connection = apsw.Connection(":memory:")
-    for statements in MIGRATIONS:
+    for statements in read_steps():
         connection.execute(statements)
     for (table,) in list(connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")):
         yield from (f"{table}.{row[1]}" for row in connection.execute(f"PRAGMA table_info({table})"))

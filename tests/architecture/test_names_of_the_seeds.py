@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agent_fabric.domain.fleet.protocol import Method
-from agent_fabric.infrastructure.persistence.schema import MIGRATIONS
+from agent_fabric.infrastructure.persistence.schema import read_steps
 from requirements import requirements
 
 ROOT = Path(__file__).parents[2]
@@ -63,4 +63,4 @@ def test_pack_agent_node_and_run_each_mean_one_thing() -> None:
     assert "from its beginning to its end" in words["run"]
     # What FabriCore calls agent keeps that name where its programs see it: on the wire and in the tables.
     assert {Method.IDENTIFY, Method.HEARTBEAT} <= {each for each in Method if each.startswith("agent.")}
-    assert any("CREATE TABLE agents" in str(step) for step in MIGRATIONS)
+    assert any("CREATE TABLE agents" in step for step in read_steps())

@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from agent_fabric.infrastructure.persistence.schema import MIGRATIONS
+from agent_fabric.infrastructure.persistence.schema import FORMAT
 from agent_fabric.testing.scripted_model import ScriptedModel
 from e2e.cluster.test_workers import SCRIPT, cluster_of, driver_of, events_of, shown, status, until, working
 from e2e.server_process import Serving, serving
@@ -94,7 +94,7 @@ async def test_processes_that_are_too_old_for_the_tables_hand_over_and_end(tmp_p
     async with ScriptedModel(SCRIPT) as model:
         fabric = await cluster_of(tmp_path, model.base_url, database_url)
         async with serving(fabric) as server, working(fabric) as worker:
-            newer = len(MIGRATIONS) + 1
+            newer = FORMAT + 1
             with psycopg.connect(database_url) as connection:  # as a newer release does whose migration only adds
                 connection.execute("UPDATE fabric_format SET version = %s", (newer,))
             await completed(server, await started(server))

@@ -26,7 +26,7 @@ from agent_fabric.infrastructure.persistence.audit import audit_chain
 from agent_fabric.infrastructure.persistence.audit.chain_check import ChainCheck, Entry
 from agent_fabric.infrastructure.persistence.audit.chain_writer import ADMIN, HEAD, TIE, ChainWriter, Sealed
 from agent_fabric.infrastructure.persistence.audit.strands import Strand, read_tie, tie_strands
-from agent_fabric.infrastructure.persistence.schema import MIGRATIONS
+from agent_fabric.infrastructure.persistence.schema import read_steps
 from contract.run_repository_contract import CREATED, RUN, completed, log
 from effort import effort, examples, report
 from integration.persistence.postgres_storage import open_tables
@@ -51,7 +51,7 @@ class Record(NamedTuple):
 def record_of(lives: Sequence[tuple[int, str]]) -> Record:
     """Return what processes have recorded: each step names a process and what it does."""
     connection = apsw.Connection(":memory:")
-    connection.execute(";".join(MIGRATIONS))
+    connection.execute(";".join(read_steps()))
     keeper = ChainWriter(KEY)
     writers: dict[int, ChainWriter] = {}
     for step, (process, deed) in enumerate(lives):

@@ -26,7 +26,7 @@ from agent_fabric.infrastructure.backup.restore import restore_backup
 from agent_fabric.infrastructure.persistence.database import APPLICATION_ID, connect
 from agent_fabric.infrastructure.persistence.observability.snapshot import check_copy, copy_store
 from agent_fabric.infrastructure.persistence.observability.store_status import read_status
-from agent_fabric.infrastructure.persistence.schema import MIGRATIONS
+from agent_fabric.infrastructure.persistence.schema import FORMAT, read_steps
 from agent_fabric.infrastructure.persistence.store import Store
 from agent_fabric.infrastructure.runs.log.folder_trust import is_ours
 from agent_fabric.infrastructure.tree_walk import walk_tree
@@ -173,7 +173,7 @@ def test_a_copy_is_of_one_moment_while_others_write_as_fast_as_they_can(tmp_path
     stop.set()
     thread.join()
     connection.close()
-    assert check_copy(tmp_path / "copy.db") == len(MIGRATIONS)
+    assert check_copy(tmp_path / "copy.db") == FORMAT
     copied = apsw.Connection(str(tmp_path / "copy.db"))
     ((role, hits),) = copied.execute("SELECT role, (SELECT max(hits) FROM rate_limits) FROM users").fetchall()
     copied.close()
@@ -219,7 +219,7 @@ async def test_an_older_store_is_restored_and_lifted_when_it_is_opened(filled: P
     old = tmp_path / "old"
     old.mkdir()
     connection = apsw.Connection(str(old / "fabric.db"))
-    for migration in MIGRATIONS[:3]:
+    for migration in read_steps()[:3]:
         connection.execute(migration)
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     connection.execute("PRAGMA user_version = 3")
@@ -227,7 +227,7 @@ async def test_an_older_store_is_restored_and_lifted_when_it_is_opened(filled: P
     archive = packed(tmp_path / "old.tar.gz", {"fabric.db": (old / "fabric.db").read_bytes()})
     restore_backup(archive, tmp_path / "new", KEY, copies_of(tmp_path / "new"), force=False)
     store = Store(tmp_path / "new" / "fabric.db")
-    assert (await read_status(store, check=True)).format == len(MIGRATIONS)
+    assert (await read_status(store, check=True)).format == FORMAT
     store.close()
 
 

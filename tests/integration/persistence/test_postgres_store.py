@@ -19,7 +19,7 @@ from agent_fabric.infrastructure.persistence.postgres.connection import PREPARE_
 from agent_fabric.infrastructure.persistence.postgres.migration import migrate
 from agent_fabric.infrastructure.persistence.postgres.store import PostgresStore
 from agent_fabric.infrastructure.persistence.runs.lost_commits import has_event
-from agent_fabric.infrastructure.persistence.schema import MIGRATIONS
+from agent_fabric.infrastructure.persistence.schema import FORMAT
 from agent_fabric.infrastructure.persistence.sql import CommitUnknown, SqlConnection, UniqueViolation
 from agent_fabric.testing.fakes import FrozenClock
 from contract.run_repository_contract import CREATED, NEXT, RUN, completed, log
@@ -310,7 +310,7 @@ async def test_an_empty_database_is_migrated_once_and_not_in_passing(cluster: Cl
     for attempt in (store.read(logins), store.write(insert("a"))):
         with pytest.raises(StoreUnavailable, match="has no tables yet"):
             await attempt
-    newest = len(MIGRATIONS)
+    newest = FORMAT
     migrated = await asyncio.gather(*(asyncio.to_thread(migrate, url) for _ in range(3)))
     assert sorted(migrated) == [Migrated(0, newest), Migrated(newest, newest), Migrated(newest, newest)]
     await store.write(insert("a"))

@@ -21,7 +21,7 @@ from agent_fabric.infrastructure.persistence.database import connect
 from agent_fabric.infrastructure.persistence.runs.event_rows import chained
 from agent_fabric.infrastructure.persistence.runs.event_store import SqlRunRepository
 from agent_fabric.infrastructure.persistence.runs.run_catalogue import SqlRunCatalogue
-from agent_fabric.infrastructure.persistence.schema import MIGRATIONS
+from agent_fabric.infrastructure.persistence.schema import FORMAT, read_steps
 from agent_fabric.infrastructure.persistence.store import Store
 from agent_fabric.infrastructure.persistence.writer import Writer
 from agent_fabric.testing.workbench import workbench
@@ -394,7 +394,7 @@ def test_an_empty_file_becomes_a_store(tmp_path: Path) -> None:
     path = tmp_path / "fabric.db"
     path.touch()
     connect(path).close()
-    assert sql(path, "PRAGMA user_version") == [(len(MIGRATIONS),)]
+    assert sql(path, "PRAGMA user_version") == [(FORMAT,)]
 
 
 async def test_opening_waits_for_another_process_that_makes_the_file(tmp_path: Path) -> None:
@@ -412,8 +412,14 @@ async def test_opening_waits_for_another_process_that_makes_the_file(tmp_path: P
 
 # --- migration
 
-NOW = len(MIGRATIONS)
+NOW = FORMAT
 MORE = "CREATE TABLE later (value TEXT); INSERT INTO later VALUES ('new')"
+
+
+def add_step(monkeypatch: pytest.MonkeyPatch, step: str) -> None:
+    """Let the program be one release newer."""
+    monkeypatch.setattr(database, "FORMAT", NOW + 1)
+    monkeypatch.setattr(database, "read_steps", lambda after: [*read_steps(after), step][: NOW + 1 - after])
 
 
 async def old_file(path: Path) -> None:
@@ -428,7 +434,7 @@ async def test_a_file_of_an_older_version_is_backed_up_then_lifted(
 ) -> None:
     path = tmp_path / "fabric.db"
     await old_file(path)
-    monkeypatch.setattr(database, "MIGRATIONS", (*MIGRATIONS, MORE))
+    add_step(monkeypatch, MORE)
     connect(path).close()
     assert sql(path, "PRAGMA user_version") == [(NOW + 1,)]
     assert sql(path, "SELECT value FROM later") == [("new",)]
@@ -443,7 +449,7 @@ async def test_a_file_of_an_older_version_is_backed_up_then_lifted(
 async def test_a_migration_that_fails_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "fabric.db"
     await old_file(path)
-    monkeypatch.setattr(database, "MIGRATIONS", (*MIGRATIONS, f"{MORE}; INSERT INTO nowhere VALUES (1)"))
+    add_step(monkeypatch, f"{MORE}; INSERT INTO nowhere VALUES (1)")
     with pytest.raises((apsw.SQLError, StoreUnavailable)):
         connect(path)
     assert sql(path, "PRAGMA user_version") == [(NOW,)]
@@ -455,7 +461,7 @@ async def test_a_migration_that_fails_leaves_the_old_file(tmp_path: Path, monkey
 async def test_whoever_meets_another_one_at_the_backup_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "fabric.db"
     await old_file(path)
-    monkeypatch.setattr(database, "MIGRATIONS", (*MIGRATIONS, MORE))
+    add_step(monkeypatch, MORE)
     other = apsw.Connection(str(tmp_path / f"fabric.db.backup-{NOW}"))
     other.execute("BEGIN EXCLUSIVE")
     opening = asyncio.create_task(asyncio.to_thread(lambda: connect(path).close()))
@@ -470,7 +476,7 @@ async def test_many_that_start_together_migrate_once_and_keep_the_good_backup(
 ) -> None:
     path = tmp_path / "fabric.db"
     await old_file(path)
-    monkeypatch.setattr(database, "MIGRATIONS", (*MIGRATIONS, MORE))
+    add_step(monkeypatch, MORE)
     await asyncio.gather(*(asyncio.to_thread(lambda: connect(path).close()) for _ in range(6)))
     assert sql(path, "SELECT value FROM later") == [("new",)]
     assert sql(tmp_path / f"fabric.db.backup-{NOW}", "PRAGMA user_version") == [(NOW,)]

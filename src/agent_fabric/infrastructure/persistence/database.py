@@ -14,7 +14,7 @@ from pathlib import Path
 import apsw
 
 from agent_fabric.domain.errors import FabricError, StoreFull, StoreUnavailable
-from agent_fabric.infrastructure.persistence.schema import MIGRATIONS
+from agent_fabric.infrastructure.persistence.schema import FORMAT, read_steps
 from agent_fabric.infrastructure.persistence.sql import UniqueViolation
 
 BUSY_TIMEOUT_MS = 60_000
@@ -123,15 +123,15 @@ def _version(connection: apsw.Connection) -> int:
 
 
 def _migrate(connection: apsw.Connection, path: Path) -> None:
-    if _version(connection) == len(MIGRATIONS) and _is_ours(connection):
+    if _version(connection) == FORMAT and _is_ours(connection):
         return
     connection.execute("BEGIN IMMEDIATE")
     try:
         # Looked at inside the transaction: another process may have been faster.
         version = _version(connection)
-        if version > len(MIGRATIONS):
+        if version > FORMAT:
             raise StoreUnavailable(
-                f"{path} was written by a newer agent-fabric (format {version}; this one knows {len(MIGRATIONS)})",
+                f"{path} was written by a newer agent-fabric (format {version}; this one knows {FORMAT})",
                 hint="Upgrade agent-fabric, or use another folder with --workspace.",
             )
         if not _is_ours(connection):
@@ -139,12 +139,12 @@ def _migrate(connection: apsw.Connection, path: Path) -> None:
                 f"{path} is not a usable database: it belongs to another program",
                 hint="Move it away, or use another folder with --workspace.",
             )
-        if 0 < version < len(MIGRATIONS):
+        if 0 < version < FORMAT:
             _back_up(path, path.with_name(f"{path.name}.backup-{version}"))
-        for migration in MIGRATIONS[version:]:
+        for migration in read_steps(version):
             connection.execute(migration)
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+        connection.execute(f"PRAGMA user_version = {FORMAT}")
     except BaseException:
         connection.execute("ROLLBACK")
         raise

@@ -11,7 +11,7 @@ import pytest
 import typer
 
 from agent_fabric.bootstrap.completion_values import offers, works_elsewhere
-from agent_fabric.infrastructure.persistence.schema import MIGRATIONS
+from agent_fabric.infrastructure.persistence.schema import FORMAT, read_steps
 from agent_fabric.interfaces.cli.completion_values import (
     ARGUMENTS,
     NO_FILES,
@@ -35,10 +35,10 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def store(project: Path, version: int = len(MIGRATIONS)) -> Path:
+def store(project: Path, version: int = FORMAT) -> Path:
     path = project / ".fabric" / "fabric.db"
     connection = apsw.Connection(str(path))
-    for migration in MIGRATIONS:
+    for migration in read_steps():
         connection.execute(migration)
     connection.execute("PRAGMA journal_mode = WAL")
     for number, run_id in enumerate((SEALED, OTHER, RUN), start=1):
@@ -124,7 +124,7 @@ def test_a_store_that_cannot_be_read_offers_nothing_and_says_nothing(
     if damage == "garbage":
         path.write_bytes(b"no database" * 1000)
     elif damage == "newer":
-        store(project, len(MIGRATIONS) + 1)
+        store(project, FORMAT + 1)
     elif damage == "folder":
         path.mkdir()
     elif damage == "locked":

@@ -1,4 +1,4 @@
-"""Ties alembic's revisions to the formats of the product: one revision stands for all texts of `schema.MIGRATIONS`.
+"""Ties alembic's revisions to the formats of the product: one revision stands for all `steps`.
 
 So `alembic upgrade head` and `fabric db migrate` make the same tables, in whichever order they are used. Revisions that
 `alembic revision --autogenerate` writes come after it.
@@ -10,7 +10,7 @@ from sqlalchemy import Connection, text
 
 from agent_fabric.infrastructure.persistence.dialects import POSTGRESQL
 from agent_fabric.infrastructure.persistence.memory.passage_embeddings import PREPARE_PASSAGE_EMBEDDINGS
-from agent_fabric.infrastructure.persistence.schema import FORMAT_TABLE, MIGRATIONS, MIN_WRITER
+from agent_fabric.infrastructure.persistence.schema import FORMAT, FORMAT_TABLE, MIN_WRITER, read_steps
 from agent_fabric.infrastructure.persistence.vector_search import PREPARE_VECTORS
 
 REVISION: Final = "formats"
@@ -22,12 +22,12 @@ def lift(connection: Connection) -> None:
         connection.execute(text(statement))
     before, min_writer = connection.execute(text("SELECT max(version), max(min_writer) FROM fabric_format")).one()
     before, min_writer = before or 0, max(min_writer or 0, MIN_WRITER)
-    for migration in MIGRATIONS[before:]:
+    for migration in read_steps(before):
         connection.exec_driver_sql(POSTGRESQL.schema(migration).replace("%", "%%"))
     connection.exec_driver_sql(PREPARE_VECTORS)
     connection.exec_driver_sql(PREPARE_PASSAGE_EMBEDDINGS)
     connection.execute(text("DELETE FROM fabric_format"))
-    known = {"format": len(MIGRATIONS), "min_writer": min_writer}
+    known = {"format": FORMAT, "min_writer": min_writer}
     connection.execute(text("INSERT INTO fabric_format (version, min_writer) VALUES (:format, :min_writer)"), known)
 
 
@@ -42,13 +42,13 @@ def follow_format(connection: Connection) -> None:
     version = connection.execute(text("SELECT max(version) FROM fabric_format")).scalar() or 0
     connection.execute(text("CREATE TABLE IF NOT EXISTS alembic_version (version_num VARCHAR(32) PRIMARY KEY)"))
     noted = {str(row[0]) for row in connection.execute(text("SELECT version_num FROM alembic_version"))}
-    is_newest = version == len(MIGRATIONS)
+    is_newest = version == FORMAT
     if is_newest and not noted:
         connection.execute(text("INSERT INTO alembic_version (version_num) VALUES (:noted)"), {"noted": REVISION})
     elif not is_newest and noted == {REVISION}:
         connection.execute(text("DELETE FROM alembic_version"))
     elif not is_newest and noted:
-        raise SystemExit(f"The tables have format {version} of {len(MIGRATIONS)}. First: fabric db migrate")
+        raise SystemExit(f"The tables have format {version} of {FORMAT}. First: fabric db migrate")
     connection.commit()
 
 

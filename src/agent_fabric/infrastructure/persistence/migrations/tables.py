@@ -1,6 +1,6 @@
 """The tables as SQLAlchemy describes them, for migrations only: the product never imports this.
 
-What makes the tables is the text in `schema.MIGRATIONS`. This description lets alembic say what a database differs in,
+What makes the tables is the SQL in `steps`. This description lets alembic say what a database differs in,
 and a test compares both, column by column.
 """
 

@@ -10,7 +10,7 @@ import apsw
 from agent_fabric.domain.errors import RunHeld, StoreUnavailable
 from agent_fabric.infrastructure.persistence.database import APPLICATION_ID, connect, explained
 from agent_fabric.infrastructure.persistence.runs.run_locks import RunLocks
-from agent_fabric.infrastructure.persistence.schema import MIGRATIONS
+from agent_fabric.infrastructure.persistence.schema import FORMAT
 from agent_fabric.infrastructure.persistence.secrets.sealing import FACT_KEYS, SESSION_KEYS
 
 PAGES_AT_ONCE = 2_000
@@ -98,10 +98,9 @@ def check_copy(path: Path) -> int:
             if connection.execute("PRAGMA application_id").get != APPLICATION_ID:
                 raise StoreUnavailable("This is not a store of agent-fabric", hint="Choose another backup.")
             version = int(str(connection.execute("PRAGMA user_version").get))
-            if version > len(MIGRATIONS):
+            if version > FORMAT:
                 raise StoreUnavailable(
-                    f"The store was written by a newer agent-fabric (format {version}; this one knows "
-                    f"{len(MIGRATIONS)})",
+                    f"The store was written by a newer agent-fabric (format {version}; this one knows {FORMAT})",
                     hint="Upgrade agent-fabric, then try again.",
                 )
             found = [str(row[0]) for row in connection.execute("PRAGMA integrity_check(5)")]

@@ -12,7 +12,7 @@ from agent_fabric.infrastructure.persistence.observability.store_contents import
     waiting_approvals,
 )
 from agent_fabric.infrastructure.persistence.observability.store_status import read_status
-from agent_fabric.infrastructure.persistence.schema import MIGRATIONS
+from agent_fabric.infrastructure.persistence.schema import FORMAT
 from agent_fabric.infrastructure.persistence.store import Store
 
 
@@ -57,9 +57,9 @@ class SqliteStoreGauge:
 
 def _touch(connection: apsw.Connection) -> None:
     version = connection.execute("PRAGMA user_version").get
-    if version != len(MIGRATIONS):
+    if version != FORMAT:
         raise StoreUnavailable(
-            f"The store has format {version} by now; this program knows {len(MIGRATIONS)}",
+            f"The store has format {version} by now; this program knows {FORMAT}",
             hint="Restart the server with the version that lifted it.",
         )
     connection.execute(f"PRAGMA user_version = {version}")  # writes a page, and changes nothing

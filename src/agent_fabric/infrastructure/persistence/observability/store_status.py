@@ -8,7 +8,7 @@ import apsw
 from agent_fabric.application.ports.vitals import StoreStatus
 from agent_fabric.infrastructure.persistence.observability.store_contents import contents_of
 from agent_fabric.infrastructure.persistence.runs.run_locks import SERVER
-from agent_fabric.infrastructure.persistence.schema import MIGRATIONS
+from agent_fabric.infrastructure.persistence.schema import FORMAT
 from agent_fabric.infrastructure.persistence.store import Store
 
 
@@ -28,7 +28,7 @@ def _status(connection: apsw.Connection, store: Store, *, check: bool) -> StoreS
     found = contents_of(connection)
     return StoreStatus(
         path=str(store.path),
-        format=len(MIGRATIONS),
+        format=FORMAT,
         size_bytes=_size(store.path),
         wal_bytes=_size(store.path.with_name(f"{store.path.name}-wal")),
         unused_bytes=number("PRAGMA freelist_count") * number("PRAGMA page_size"),

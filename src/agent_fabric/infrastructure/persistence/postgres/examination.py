@@ -4,7 +4,7 @@ from agent_fabric.application.ports.database import DatabaseFacts
 from agent_fabric.infrastructure.persistence.postgres.connection import PostgresConnection, place_of
 from agent_fabric.infrastructure.persistence.postgres.errors import explained
 from agent_fabric.infrastructure.persistence.postgres.migration import format_of
-from agent_fabric.infrastructure.persistence.schema import MIGRATIONS
+from agent_fabric.infrastructure.persistence.schema import FORMAT
 
 _FACTS = """
 SELECT current_setting('server_version'), current_setting('server_encoding'), pg_is_in_recovery(),
@@ -40,7 +40,7 @@ def examine(url: str) -> DatabaseFacts:
                 encoding=str(encoding),
                 format=found.version,
                 min_writer=found.min_writer,
-                known_format=len(MIGRATIONS),
+                known_format=FORMAT,
                 is_standby=bool(standby),
                 synchronous_commit=str(commit),
                 fsync=bool(fsync),

@@ -12,7 +12,7 @@ from agent_fabric.infrastructure.persistence.observability.store_contents import
     contents_of,
 )
 from agent_fabric.infrastructure.persistence.postgres.store import PostgresStore
-from agent_fabric.infrastructure.persistence.schema import MIGRATIONS
+from agent_fabric.infrastructure.persistence.schema import FORMAT
 from agent_fabric.infrastructure.persistence.sql import SqlConnection
 
 _SIZE = "SELECT pg_database_size(current_database())"
@@ -54,7 +54,7 @@ class PostgresGauge:
         connection.execute("COMMIT")
         return StoreStatus(
             path=self._store.place,
-            format=len(MIGRATIONS),
+            format=FORMAT,
             size_bytes=int(size),
             wal_bytes=0,
             unused_bytes=0,
@@ -97,8 +97,8 @@ def _damage(connection: SqlConnection) -> tuple[str, ...]:
 
 def _touch(connection: SqlConnection) -> None:
     (version,) = connection.execute("UPDATE fabric_format SET version = version RETURNING version").fetchone()
-    if version != len(MIGRATIONS):
+    if version != FORMAT:
         raise StoreUnavailable(
-            f"The store has format {version} by now; this program knows {len(MIGRATIONS)}",
+            f"The store has format {version} by now; this program knows {FORMAT}",
             hint="Restart the server with the version that lifted it.",
         )

@@ -21,7 +21,7 @@ from agent_fabric.infrastructure.persistence import dialects
 from agent_fabric.infrastructure.persistence.postgres.connection import PostgresConnection
 from agent_fabric.infrastructure.persistence.postgres.errors import explained
 from agent_fabric.infrastructure.persistence.runs.event_rows import this_process
-from agent_fabric.infrastructure.persistence.schema import MIGRATIONS
+from agent_fabric.infrastructure.persistence.schema import FORMAT
 from agent_fabric.infrastructure.persistence.sql import SqlConnection
 from agent_fabric.infrastructure.sandbox.effect_guard import EffectGuard
 from agent_fabric.infrastructure.sandbox.effect_guard_process import LOOK_S, boot_time
@@ -298,7 +298,7 @@ class Membership:
                 self._safe_until = self._deadline(asked_at)
                 self._guarding.renew(self._safe_until)
         self._changed.set()
-        outdated = int(row[2]) > len(MIGRATIONS)
+        outdated = int(row[2]) > FORMAT
         if outdated and not self.drains:
             _log.warning("%s needs a newer agent-fabric by now: this process hands over and ends", self._place)
         self.drains = outdated or row[0] == "draining"

@@ -11,7 +11,7 @@ from agent_fabric.infrastructure.persistence.dialects import POSTGRESQL
 from agent_fabric.infrastructure.persistence.memory.passage_embeddings import PREPARE_PASSAGE_EMBEDDINGS
 from agent_fabric.infrastructure.persistence.postgres.connection import PostgresConnection, place_of
 from agent_fabric.infrastructure.persistence.postgres.errors import explained
-from agent_fabric.infrastructure.persistence.schema import FORMAT_TABLE, MIGRATIONS, MIN_WRITER
+from agent_fabric.infrastructure.persistence.schema import FORMAT, FORMAT_TABLE, MIN_WRITER, read_steps
 from agent_fabric.infrastructure.persistence.vector_search import PREPARE_VECTORS
 
 _LOCK: Final = 0x46414253
@@ -34,17 +34,17 @@ def migrate(url: str) -> Migrated:
                 connection.execute(statement)
             before, min_writer = _read(connection)
             _require_known(before, place)
-            for migration in MIGRATIONS[before:]:
+            for migration in read_steps(before):
                 connection.execute(POSTGRESQL.schema(migration))
             connection.execute(PREPARE_VECTORS)
             connection.execute(PREPARE_PASSAGE_EMBEDDINGS)
             connection.execute("DELETE FROM fabric_format")
-            known = (len(MIGRATIONS), max(MIN_WRITER, min_writer))
+            known = (FORMAT, max(MIN_WRITER, min_writer))
             connection.execute("INSERT INTO fabric_format (version, min_writer) VALUES (?, ?)", known)
             connection.commit()
     finally:
         connection.close()
-    return Migrated(before, len(MIGRATIONS))
+    return Migrated(before, FORMAT)
 
 
 def require_migrated(connection: PostgresConnection, place: str, *, has_begun: bool = False) -> None:
@@ -56,10 +56,10 @@ def require_migrated(connection: PostgresConnection, place: str, *, has_begun: b
         StoreUnavailable: it may not.
     """
     version, min_writer = format_of(connection)
-    if min_writer > len(MIGRATIONS) and not has_begun:
+    if min_writer > FORMAT and not has_begun:
         _require_known(max(version, min_writer), place)
-    if version < len(MIGRATIONS):
-        what = f"has format {version}; this program needs {len(MIGRATIONS)}" if version else "has no tables yet"
+    if version < FORMAT:
+        what = f"has format {version}; this program needs {FORMAT}" if version else "has no tables yet"
         raise StoreUnavailable(f"{place} {what}", hint="Run: fabric db migrate")
 
 
@@ -84,9 +84,9 @@ def _require_known(version: int, place: str) -> None:
     Raises:
         StoreUnavailable: it is one.
     """
-    if version > len(MIGRATIONS):
+    if version > FORMAT:
         raise StoreUnavailable(
-            f"{place} was written by a newer agent-fabric (format {version}; this one knows {len(MIGRATIONS)})",
+            f"{place} was written by a newer agent-fabric (format {version}; this one knows {FORMAT})",
             hint="Upgrade agent-fabric.",
         )
 

@@ -7,7 +7,7 @@ import time
 
 import apsw
 
-from agent_fabric.infrastructure.persistence.schema import MIGRATIONS
+from agent_fabric.infrastructure.persistence.schema import FORMAT
 
 _LONGEST_S = 0.05
 """A query that takes longer is interrupted: nobody waits for a completion."""
@@ -76,9 +76,7 @@ def _query(path: str, query: str, values: tuple[str | float, ...]) -> list[tuple
         connection.set_progress_handler(lambda: time.monotonic() > end, _STEPS)
         connection.execute("PRAGMA trusted_schema = OFF")
         version = connection.execute("PRAGMA user_version").get
-        return (
-            list(connection.execute(query, values)) if isinstance(version, int) and version <= len(MIGRATIONS) else []
-        )
+        return list(connection.execute(query, values)) if isinstance(version, int) and version <= FORMAT else []
     finally:
         connection.close()
 

@@ -1,4 +1,4 @@
-"""All formats of the product; see `schema.MIGRATIONS`."""
+"""All formats of the product; see `steps`."""
 
 from alembic import op
 

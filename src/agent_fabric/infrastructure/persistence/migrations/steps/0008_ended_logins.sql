@@ -1,0 +1,4 @@
+CREATE TABLE ended_logins (
+    id           TEXT NOT NULL PRIMARY KEY,
+    until        REAL NOT NULL
+) STRICT;

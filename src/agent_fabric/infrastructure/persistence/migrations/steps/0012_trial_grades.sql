@@ -1,0 +1,1 @@
+ALTER TABLE eval_trials RENAME COLUMN verdict TO grade;

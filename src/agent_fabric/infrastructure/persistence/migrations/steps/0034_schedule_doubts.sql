@@ -1,0 +1,1 @@
+ALTER TABLE schedules ADD COLUMN on_doubt TEXT NOT NULL DEFAULT 'ask';
