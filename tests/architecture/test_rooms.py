@@ -28,7 +28,7 @@ FLOORS = {
     "infrastructure/persistence": (
         words("migrations postgres"),
         words("""
-            database dialects group_commits open_postgres row_batches schema schema_capabilities sql storage store
+            database dialects group_commits open_postgres row_batches schema sql storage store
             text_search vector_search writer
         """),
     ),
