@@ -16,8 +16,9 @@ from agent_fabric.infrastructure.runs.log.folder_trust import mark
 from agent_fabric.infrastructure.runs.log.layout import Layout
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED
-from agent_fabric.interfaces.cli.options import AsJson, Workspace, configuration, fabric_root, require_a_person
+from agent_fabric.interfaces.cli.options import configuration, require_a_person
 from agent_fabric.interfaces.cli.output import plain, print_json
+from agent_fabric.interfaces.cli.place import Folder
 
 app = new_app("Show the configuration and where it comes from.")
 
@@ -28,10 +29,10 @@ def config() -> None:
 
 
 @app.command()
-def trust(workspace: Workspace = None, as_json: AsJson = False) -> int:
+def trust(*, at: Folder) -> int:
     """Trust a fabric folder that was made elsewhere: use its configuration and resume its runs."""
     require_a_person()
-    root = fabric_root(workspace)
+    root = at.root()
     variables = sorted(read_dotenv(root))
     if not root.is_dir() and not variables:
         raise ConfigError(f"There is no folder {root}", hint="Change to the project whose .fabric you mean.")
@@ -45,9 +46,8 @@ def trust(workspace: Workspace = None, as_json: AsJson = False) -> int:
         raise ConfigError(
             f"{root} cannot be marked: {problem.strerror}", hint="You must be able to write there."
         ) from None
-    if as_json:
-        print_json({"trusted": str(root), "sets": sorted(settings) + variables})
-        return COMPLETED
+    if at.as_json:
+        return print_json({"trusted": str(root), "sets": sorted(settings) + variables})
     says = (
         f"its configuration sets {', '.join(map(plain, sorted(settings)))}" if settings else "it has no configuration"
     )
@@ -60,16 +60,16 @@ def trust(workspace: Workspace = None, as_json: AsJson = False) -> int:
 @app.command()
 def show(
     origin: Annotated[bool, typer.Option("--origin", help="Show for each setting where it comes from.")] = False,
-    workspace: Workspace = None,
-    as_json: AsJson = False,
+    *,
+    at: Folder,
 ) -> None:
     """Show the configuration in force. What looks like a secret is hidden."""
-    loaded = configuration(fabric_root(workspace))
+    loaded = configuration(at.root())
     if not origin:
         print_json(show_config(loaded.config))
         return
     settings = show_origins(loaded)
-    if as_json:
+    if at.as_json:
         print_json({setting.path: {"value": setting.value, "origin": setting.origin} for setting in settings})
         return
     for setting in settings:

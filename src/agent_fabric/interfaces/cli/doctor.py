@@ -24,9 +24,9 @@ from agent_fabric.domain.plural import counted
 from agent_fabric.infrastructure.policy.load import policy_from
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
-from agent_fabric.interfaces.cli.options import AsJson, Workspace, configuration, fabric_root
+from agent_fabric.interfaces.cli.options import configuration, fabric_root
 from agent_fabric.interfaces.cli.output import for_this_installation, plain_lines, print_json, styled
-from agent_fabric.interfaces.cli.place import Server, server_of, with_client
+from agent_fabric.interfaces.cli.place import Place, with_client
 from agent_fabric.interfaces.views.examination import (
     encryption_finding,
     model_findings,
@@ -44,7 +44,7 @@ _STYLES = {Level.OK: "green", Level.WARN: "yellow", Level.FAIL: "red"}
 
 
 @app.command()
-def doctor(workspace: Workspace = None, server: Server = None, as_json: AsJson = False) -> int:
+def doctor(*, at: Place) -> int:
     """Check whether a task could run here, or at a server; for each problem, say what to do.
 
     It only looks: nothing is started, downloaded, or sent to another machine, except that Redis and NATS, where they
@@ -52,10 +52,10 @@ def doctor(workspace: Workspace = None, server: Server = None, as_json: AsJson =
 
     Example: fabric doctor
     """
-    url = server_of(workspace, server)
-    findings = _examine(workspace) if url is None else with_client(url, _examine_at)
+    url = at.url()
+    findings = _examine(at.workspace) if url is None else with_client(url, _examine_at)
     good = can_run(findings)
-    if as_json:
+    if at.as_json:
         print_json(DIAGNOSIS.dump(Diagnosis(can_run(findings), findings)))
     else:
         _show(findings, good=good)

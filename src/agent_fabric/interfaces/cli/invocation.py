@@ -2,9 +2,11 @@
 
 import gc
 import importlib
+import inspect
 import os
 from collections.abc import Callable, Container, Sequence
-from typing import Any
+from functools import wraps
+from typing import Any, TypeVar
 
 import typer
 from typer.exceptions import TyperException
@@ -31,6 +33,9 @@ from agent_fabric.domain.errors import (
 from agent_fabric.interfaces.cli.light_parameters import spare_conversions
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED, INTERRUPTED, USAGE, module_of
 from agent_fabric.interfaces.cli.output import print_error
+from agent_fabric.interfaces.cli.place import PLACE_OPTIONS, Place
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 USAGE_ERRORS = (
     ConfigError,
@@ -55,9 +60,44 @@ DEFAULT_SUBCOMMANDS = ("list", "show", "status")
 """What a group does without a subcommand: the first of these that it has. All of them only read."""
 
 
-def new_app(help_text: str) -> typer.Typer:
+class App(typer.Typer):
+    """A command, or a group of them. A parameter `at` of the type `Place` stands for the options of a place."""
+
+    def command(self, name: str | None = None, **settings: Any) -> Callable[[F], F]:
+        """Register a function as a command."""
+        register = super().command(name, **settings)
+
+        def add(function: F) -> F:
+            register(_with_place_options(function))
+            return function
+
+        return add
+
+
+def _with_place_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a command with the options of a place instead of the parameter `at`."""
+    given = inspect.signature(function).parameters
+    if "at" not in given:
+        return function
+    names = getattr(given["at"].annotation, "__metadata__", tuple(PLACE_OPTIONS))
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    own = [each.replace(kind=keyword) for each in given.values() if each.name != "at"]
+    options = [(name, *PLACE_OPTIONS[name]) for name in names]
+    added = [inspect.Parameter(name, keyword, annotation=kind, default=default) for name, kind, default in options]
+
+    @wraps(function)
+    def call(**values: Any) -> Any:
+        at = Place(**{name: values.pop(name) for name in names})
+        return function(**values, at=at)
+
+    call.__signature__ = inspect.Signature([*own, *added])  # type: ignore[attr-defined] # what typer reads
+    call.__annotations__ = {}
+    return call
+
+
+def new_app(help_text: str) -> App:
     """Return an empty command in our plain style."""
-    return typer.Typer(
+    return App(
         help=help_text,
         rich_markup_mode=None,
         pretty_exceptions_enable=False,

@@ -125,9 +125,10 @@ def json_text(value: Any, *, indent: int | None = None) -> str:
 _HARMFUL = re.compile("[\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
-def print_json(value: Any) -> None:
-    """Print one object, and nothing else, to standard output."""
+def print_json(value: Any) -> int:
+    """Print one object, and nothing else, to standard output; return the exit code of success."""
     sys.stdout.write(json_text(value, indent=2) + "\n")
+    return 0
 
 
 def print_warning(message: str) -> None:

@@ -1,20 +1,26 @@
-"""Where a command finds runs: in a folder on this machine, or at a server.
+"""Where a command works: in a folder on this machine, or at a server.
 
-A command passes the options `Workspace` and `Server` to `at_place` and gets a `RunAccess`: the use cases of the folder,
-or the client of the server, with the same calls.
+A command has one parameter `at` of the type `Place`, which stands for --workspace, --server and --json. A `Noun` opens
+what the command is about: the use cases of the folder, or a part of the server's client, with the same methods. The
+command calls them without knowing which of the two it has; the type checker holds each call against both.
 """
 
 import asyncio
 import os
-from collections.abc import Callable, Coroutine, Mapping
+import sys
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias, TypeVar
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 import typer
 
 from agent_fabric.application.ports.approvals import ApprovalCard
 from agent_fabric.domain.errors import ConfigError, RunNotFound
 from agent_fabric.domain.ids import RunId
+from agent_fabric.interfaces.cli.options import AsJson, Workspace, existing_root, fabric_root
+from agent_fabric.interfaces.cli.output import print_json
 
 if TYPE_CHECKING:
     from agent_fabric.client import FabricClient
@@ -22,6 +28,8 @@ if TYPE_CHECKING:
     from agent_fabric.interfaces.cli.place_remote import ServerRuns
 
 T = TypeVar("T")
+HereT = TypeVar("HereT")
+ThereT = TypeVar("ThereT")
 FABRIC_URL = "FABRIC_URL"
 AUTO = "auto"
 """In place of an address: the server that runs for this folder, if one does."""
@@ -35,6 +43,73 @@ Server = Annotated[
         f"By default {FABRIC_URL}, else `cli.server`, else this folder.",
     ),
 ]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a command works and how it answers: the options --workspace, --server and --json."""
+
+    workspace: str | None = None
+    server: str | None = None
+    as_json: bool = False
+
+    def url(self, *, local_only: bool = False) -> str | None:
+        """Return the address of the server to work on; None: this process does the work."""
+        return server_of(self.workspace, self.server, local_only=local_only)
+
+    def root(self) -> Path:
+        """Return the fabric folder."""
+        return fabric_root(self.workspace)
+
+    def existing_root(self) -> Path:
+        """Return the fabric folder, which must have runs."""
+        return existing_root(self.workspace)
+
+    def print(self, value: object, text: str) -> int:
+        """Print a result, as JSON if that was asked for, else its text; return the exit code of success."""
+        if self.as_json:
+            print_json(value)
+        else:
+            sys.stdout.write(text)
+        return 0
+
+
+PLACE_OPTIONS = {"workspace": (Workspace, None), "server": (Server, None), "as_json": (AsJson, False)}
+"""The options that a parameter of the type `Place` stands for, with their defaults."""
+PlainPlace = Annotated[Place, "workspace", "server"]
+"""A place without --json."""
+Folder = Annotated[Place, "workspace", "as_json"]
+"""A place on this machine."""
+Hub = Annotated[Place, "server", "as_json"]
+"""A server that machines are connected to."""
+PlainHub = Annotated[Place, "server"]
+"""A hub without --json."""
+
+
+@dataclass(frozen=True, slots=True)
+class Noun(Generic[HereT, ThereT]):
+    """Something that commands work on: in a folder of this machine, and at a server."""
+
+    here: Callable[[Place], AbstractAsyncContextManager[HereT]]
+    """Opens it in a folder."""
+    there: "Callable[[FabricClient], ThereT]"
+    """The part of the client with the same methods."""
+
+    def __call__(self, at: Place, work: Callable[[HereT | ThereT], Awaitable[T]]) -> T:
+        """Do some work where the command is told to."""
+        url = at.url()
+        if url is None:
+            return asyncio.run(_within(self.here(at), work))
+
+        async def work_there(client: "FabricClient") -> T:
+            return await work(self.there(client))
+
+        return with_client(url, work_there)
+
+
+async def _within(opened: AbstractAsyncContextManager[HereT], work: Callable[[HereT], Awaitable[T]]) -> T:
+    async with opened as found:
+        return await work(found)
 
 
 class Answered(NamedTuple):
@@ -117,32 +192,27 @@ def server_of(
     return find_server(wanted=chosen == AUTO)
 
 
-def at_place(workspace: str | None, server: str | None, work: Work[T], *, without: T | None = None) -> T:
+def at_place(at: Place, work: Work[T], *, without: T | None = None) -> T:
     """Let a command do its work where it is told to; `without` is the answer of a folder that has no runs.
 
     Raises:
         RunNotFound: the folder has no runs, and there is no answer for that.
         FabricError: what the work raised.
     """
-    url = server_of(workspace, server)
+    url = at.url()
     if url is not None:
         from agent_fabric.interfaces.cli.place_remote import open_server_runs  # noqa: PLC0415 - aiohttp takes its time
 
-        return asyncio.run(_at(open_server_runs(url), work))
+        return asyncio.run(_within(open_server_runs(url), work))
     from agent_fabric.interfaces.cli.place_local import open_local_runs  # noqa: PLC0415 - those at servers do not need it
 
     try:
-        place = open_local_runs(workspace)
+        place = open_local_runs(at.workspace)
     except RunNotFound:
         if without is None:
             raise
         return without
-    return asyncio.run(_at(place, work))
-
-
-async def _at(opened: AbstractAsyncContextManager[RunAccess], work: Work[T]) -> T:
-    async with opened as place:
-        return await work(place)
+    return asyncio.run(_within(place, work))
 
 
 def with_client(url: str, work: "Callable[[FabricClient], Coroutine[Any, Any, T]]", *, token: str | None = None) -> T:

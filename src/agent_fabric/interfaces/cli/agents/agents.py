@@ -23,20 +23,18 @@ from agent_fabric.infrastructure.agents.agent_files import AgentFolder
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, USAGE
 from agent_fabric.interfaces.cli.options import (
-    AsJson,
     Encrypt,
     Here,
     NetworkAllowed,
     SeenBy,
     Untrusted,
     Verbose,
-    Workspace,
     configuration,
     fabric_root,
     strangers_text,
 )
 from agent_fabric.interfaces.cli.output import fitted, plain, print_json, styled
-from agent_fabric.interfaces.cli.place import Server, refuse_if, server_of, with_client
+from agent_fabric.interfaces.cli.place import Place, refuse_if, with_client
 from agent_fabric.interfaces.cli.runs.driving import drive_in_foreground
 from agent_fabric.interfaces.cli.runs.foreground import Job, OnCreated, local_job
 from agent_fabric.interfaces.cli.runs.run import project_here
@@ -66,11 +64,11 @@ def agents() -> None:
 
 
 @app.command("list")
-def list_agents(workspace: Workspace = None, server: Server = None, as_json: AsJson = False) -> None:
+def list_agents(*, at: Place) -> None:
     """Show every agent, and which files are wrong."""
-    url = server_of(workspace, server)
-    shown = _listed_here(workspace) if url is None else with_client(url, lambda client: client.agents.everything())
-    if as_json:
+    url = at.url()
+    shown = _listed_here(at.workspace) if url is None else with_client(url, lambda client: client.agents.everything())
+    if at.as_json:
         print_json(shown)
         return
     found = shown["agents"]
@@ -84,14 +82,14 @@ def list_agents(workspace: Workspace = None, server: Server = None, as_json: AsJ
 
 
 @app.command()
-def show(name: Name, workspace: Workspace = None, server: Server = None, as_json: AsJson = False) -> int:
+def show(name: Name, *, at: Place) -> int:
     """Show an agent: what it takes, what it gives, and what it may do."""
-    url = server_of(workspace, server)
+    url = at.url()
     if url is None:
-        found: Json = AGENT.dump(_folder(workspace).find(name))
+        found: Json = AGENT.dump(_folder(at.workspace).find(name))
     else:
         found = with_client(url, lambda client: client.agents.show(name))
-    if as_json:
+    if at.as_json:
         print_json(found)
     elif not found["usable"]:
         print_problems(found["problems"])
@@ -105,9 +103,8 @@ def validate(
     files: Annotated[
         list[Path] | None, typer.Argument(metavar="[FILE…]", help="The files; by default all in the folders.")
     ] = None,
-    workspace: Workspace = None,
-    server: Server = None,
-    as_json: AsJson = False,
+    *,
+    at: Place,
 ) -> int:
     """Check files of agents: every problem with its line. Nothing is run.
 
@@ -115,15 +112,15 @@ def validate(
 
     Exit codes: 0 all can be used, 2 something is wrong.
     """
-    url = server_of(workspace, server)
+    url = at.url()
     if url is None:
-        folder = _folder(workspace)
+        folder = _folder(at.workspace)
         checked: Json = checked_object(folder.all() if not files else [folder.check(each) for each in files])
     elif not files:
         checked = with_client(url, lambda client: client.agents.validate())
     else:
         checked = joined(_checked_at(url, each.absolute()) for each in files)
-    if as_json:
+    if at.as_json:
         print_json(checked)
     else:
         print_problems(checked["problems"])
@@ -151,9 +148,8 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
     encrypt: Encrypt = False,
     visibility: SeenBy = None,
     verbose: Verbose = False,
-    workspace: Workspace = None,
-    server: Server = None,
-    as_json: AsJson = False,
+    *,
+    at: Place,
 ) -> int:
     """Run an agent with inputs, as a durable run.
 
@@ -165,7 +161,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
       fabric agents run greeter -i name=Ada
       fabric agents run summariser -i text=@notes.md --json
     """  # noqa: D301 - the mark makes lines stay as they are
-    url = server_of(workspace, server, local_only=here)
+    url = at.url(local_only=here)
     overrides = strangers_text(untrusted, here=here)
     if url is not None:
         refuse_if(here, "--here does not work with a server", hint="The server does not have the files of this folder.")
@@ -175,8 +171,8 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
             "encrypt": encrypt,
             "visibility": visibility,
         }
-        return drive_in_foreground(_there(url, name, inputs or (), options), verbose=verbose, as_json=as_json)
-    root = fabric_root(workspace)
+        return drive_in_foreground(_there(url, name, inputs or (), options), verbose=verbose, as_json=at.as_json)
+    root = at.root()
     loaded = configuration(root, overrides)
     agent = open_agents(root, loaded.config).get(name)
     task = task_for_agent(
@@ -192,7 +188,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
     async def work(fabric: LocalFabric, on_created: Callable[[RunId], None]) -> RunResult:
         return await RunAgent(fabric.execute_task)(task, on_created=on_created)
 
-    return drive_in_foreground(local_job(root, loaded, work), verbose=verbose, as_json=as_json)
+    return drive_in_foreground(local_job(root, loaded, work), verbose=verbose, as_json=at.as_json)
 
 
 def _there(url: str, name: str, inputs: Sequence[str], options: dict[str, Any]) -> Job:

@@ -17,9 +17,9 @@ from agent_fabric.interfaces.cli.approvals.approval_card import card_line, requi
 from agent_fabric.interfaces.cli.approvals.approval_card import going_on as how_it_continues
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED, WAITING
-from agent_fabric.interfaces.cli.options import AsJson, Last, Workspace, require_a_person
+from agent_fabric.interfaces.cli.options import Last, require_a_person
 from agent_fabric.interfaces.cli.output import print_json, print_warning
-from agent_fabric.interfaces.cli.place import Answered, RunAccess, Server, at_place, choose_run
+from agent_fabric.interfaces.cli.place import Answered, Place, RunAccess, at_place, choose_run
 from agent_fabric.interfaces.views.approvals import fields_of, filled_in
 from agent_fabric.wire.approvals import APPROVAL
 
@@ -34,9 +34,8 @@ def list_(
     run_id: Annotated[str | None, typer.Option("--run", metavar="RUN_ID", help="Only those of one run.")] = None,
     last: Last = False,
     everything: Annotated[bool, typer.Option("--all", help="Include settled ones.")] = False,
-    workspace: Workspace = None,
-    server: Server = None,
-    as_json: AsJson = False,
+    *,
+    at: Place,
 ) -> int:
     """List pending approvals, the oldest first.
 
@@ -48,8 +47,8 @@ def list_(
         run = None if chosen is None else await chosen.find(place)
         return list(await place.questions(run_id=run, pending_only=not everything))
 
-    cards: list[ApprovalCard] = at_place(workspace, server, go, without=[] if chosen is None else None)
-    if as_json:
+    cards: list[ApprovalCard] = at_place(at, go, without=[] if chosen is None else None)
+    if at.as_json:
         print_json([APPROVAL.dump(card) for card in cards])
     elif not cards:
         sys.stdout.write("Nothing waits for an answer.\n")
@@ -66,22 +65,18 @@ def list_(
 
 
 @app.command()
-def show(approval: Id, workspace: Workspace = None, server: Server = None, as_json: AsJson = False) -> int:
+def show(approval: Id, *, at: Place) -> int:
     """Show an approval in full."""
 
     async def go(place: RunAccess) -> ApprovalCard:
         return await place.question(approval)
 
-    card = at_place(workspace, server, go)
-    if as_json:
-        print_json(APPROVAL.dump(card))
-    else:
-        sys.stdout.write(shown_card(card, sys.stdout, whole=True))
-    return COMPLETED
+    card = at_place(at, go)
+    return at.print(APPROVAL.dump(card), shown_card(card, sys.stdout, whole=True))
 
 
 @app.command()
-def approve(  # noqa: PLR0913, PLR0917 - what an answer can hold
+def approve(
     approval: Id,
     reason: Reason = "",
     for_run: Annotated[bool, typer.Option("--for-run", help="For every call of this kind until the run ends.")] = False,
@@ -102,24 +97,22 @@ def approve(  # noqa: PLR0913, PLR0917 - what an answer can hold
         str | None,
         typer.Option("--sign", metavar="[NAME=]KEY", help="Sign it for a machine that wants signatures."),
     ] = None,
-    workspace: Workspace = None,
-    server: Server = None,
-    as_json: AsJson = False,
+    *,
+    at: Place,
 ) -> int:
     """Approve a call: once, for the whole run, or with other arguments. Or answer yes to a workflow.
 
     Exit codes: 0 approved, 3 other approvers have to sign, too.
     """
-    if sign is not None and not _is_signed(server, approval, sign, shown_hash):
+    if sign is not None and not _is_signed(at.server, approval, sign, shown_hash):
         return WAITING
     reach = Reach.RUN if for_run else Reach.ONCE
     return _answer(
-        workspace,
-        server,
+        at,
         approval,
         Decision.APPROVE,
         reason,
-        as_json=as_json,
+        as_json=at.as_json,
         reach=reach,
         args=_changed(args),
         fill_in=fill_in or (),
@@ -142,24 +135,19 @@ def _is_signed(server: str | None, approval: str, given: str, shown_hash: str) -
 
 
 @app.command()
-def deny(
-    approval: Id, reason: Reason = "", workspace: Workspace = None, server: Server = None, as_json: AsJson = False
-) -> int:
+def deny(approval: Id, reason: Reason = "", *, at: Place) -> int:
     """Deny a call; the model is told why and the run continues."""
-    return _answer(workspace, server, approval, Decision.DENY, reason, as_json=as_json)
+    return _answer(at, approval, Decision.DENY, reason, as_json=at.as_json)
 
 
 @app.command()
-def done(
-    approval: Id, reason: Reason = "", workspace: Workspace = None, server: Server = None, as_json: AsJson = False
-) -> int:
+def done(approval: Id, reason: Reason = "", *, at: Place) -> int:
     """Count a call as done that was under way when the program was stopped."""
-    return _answer(workspace, server, approval, Decision.DONE, reason, as_json=as_json)
+    return _answer(at, approval, Decision.DONE, reason, as_json=at.as_json)
 
 
 def _answer(  # noqa: PLR0913 - what the commands were given
-    workspace: str | None,
-    server: str | None,
+    at: Place,
     approval: str,
     decision: Decision,
     reason: str,
@@ -188,7 +176,7 @@ def _answer(  # noqa: PLR0913 - what the commands were given
         )
         return await place.answer(asked.approval_id, answer)
 
-    card, waiting = at_place(workspace, server, go)
+    card, waiting = at_place(at, go)
     going_on = None if waiting is None else f"fabric resume {waiting}"
     if as_json:
         print_json({**APPROVAL.dump(card), "resume": going_on})

@@ -26,9 +26,7 @@ from agent_fabric.interfaces.cli.fleet.node_audit import agrees, compared, print
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
 from agent_fabric.interfaces.cli.options import (
-    AsJson,
     Last,
-    Workspace,
     configuration,
     existing_root,
     fabric_root,
@@ -37,13 +35,12 @@ from agent_fabric.interfaces.cli.options import (
 )
 from agent_fabric.interfaces.cli.output import fitted, plain, print_json, print_warning, styled
 from agent_fabric.interfaces.cli.place import (
+    Place,
     RunAccess,
     RunChoice,
-    Server,
     at_place,
     choose_run,
     refuse_if,
-    server_of,
     with_client,
 )
 from agent_fabric.wire.audit import ACT, CALL, CHAIN
@@ -67,9 +64,8 @@ def list_(
     limit: Annotated[
         int, typer.Option(min=1, max=10_000, help="How many of the newest runs and admin actions to look at.")
     ] = 20,
-    workspace: Workspace = None,
-    server: Server = None,
-    as_json: AsJson = False,
+    *,
+    at: Place,
 ) -> int:
     """List who did what: every call that tools were asked for, and every change of users, keys, secrets and backups.
 
@@ -89,11 +85,11 @@ def list_(
 
     found: list[AuditEntry | Act] = []
     if kind is not Kind.ADMIN:
-        found += at_place(workspace, server, go, without=[] if chosen is None else None)
+        found += at_place(at, go, without=[] if chosen is None else None)
     if chosen is None and kind is not Kind.CALL:
-        found += _acts(workspace, server, limit, wanted=kind is not None)
+        found += _acts(at, limit, wanted=kind is not None)
     found.sort(key=lambda entry: entry.at)
-    if as_json:
+    if at.as_json:
         print_json([ACT.dump(entry) if isinstance(entry, Act) else CALL.dump(entry) for entry in found])
     else:
         lines = (_act_line(entry) if isinstance(entry, Act) else _line(entry) for entry in found)
@@ -118,9 +114,8 @@ def verify(
     nodes: Annotated[
         str, typer.Option("--nodes", metavar="SELECTOR", help="Compare the records of these machines as well: all.")
     ] = "",
-    workspace: Workspace = None,
-    server: Server = None,
-    as_json: AsJson = False,
+    *,
+    at: Place,
 ) -> int:
     """Check that no event was changed, no log cut, no run removed, and no status or approval changed beside its log.
 
@@ -129,16 +124,16 @@ def verify(
 
     Exit codes: 0 all is as it was recorded, 1 it is not.
     """
-    url = server_of(workspace, server)
+    url = at.url()
     refuse_if(
         accept and url is not None, "A server's record is accepted on its own machine", hint="Leave out --server."
     )
     if url is None:
-        report = _verified_here(workspace, expect, shared=shared, accept=accept)
+        report = _verified_here(at.workspace, expect, shared=shared, accept=accept)
     else:
         report = with_client(url, lambda client: client.audit.verify(expect=expect, shared=shared))
-    machines = at_server(server, lambda client: compared(client, nodes)) if nodes else []
-    if as_json:
+    machines = at_server(at.server, lambda client: compared(client, nodes)) if nodes else []
+    if at.as_json:
         print_json({**report, "nodes": machines} if nodes else report)
     else:
         _print_report(report)
@@ -205,8 +200,8 @@ def _print_report(report: Json) -> None:
         sys.stdout.write(f"Later: fabric audit verify --expect {report['head']}\n")
 
 
-def _acts(workspace: str | None, server: str | None, limit: int, *, wanted: bool) -> list[Act]:
-    url = server_of(workspace, server)
+def _acts(at: Place, limit: int, *, wanted: bool) -> list[Act]:
+    url = at.url()
     if url is not None:
         try:
             return [ACT.load(act) for act in with_client(url, lambda client: client.audit.acts(limit=limit))]
@@ -215,7 +210,7 @@ def _acts(workspace: str | None, server: str | None, limit: int, *, wanted: bool
                 raise
             sys.stderr.write("What people did to the server itself is shown to its administrators only.\n")
             return []
-    root = fabric_root(workspace)
+    root = at.root()
     if not has_store(root):
         return []
     with open_records(root) as records:

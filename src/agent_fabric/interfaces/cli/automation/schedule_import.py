@@ -15,9 +15,9 @@ from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.plural import counted
 from agent_fabric.interfaces.cli.automation.schedule_places import at_schedules
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
-from agent_fabric.interfaces.cli.options import AsJson, Workspace, require_a_person
-from agent_fabric.interfaces.cli.output import plain, print_json
-from agent_fabric.interfaces.cli.place import Server
+from agent_fabric.interfaces.cli.options import require_a_person
+from agent_fabric.interfaces.cli.output import plain
+from agent_fabric.interfaces.cli.place import Place
 from agent_fabric.wire.shape import Json
 
 _ZONES = "zoneinfo/"
@@ -30,9 +30,8 @@ def import_crontab(
     ] = None,
     system: Annotated[bool, typer.Option("--system", help="Its lines name a user, as in /etc/crontab.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would become of it.")] = False,
-    workspace: Workspace = None,
-    server: Server = None,
-    as_json: AsJson = False,
+    *,
+    at: Place,
 ) -> int:
     """Take over a crontab. A line that calls `fabric` becomes what it calls, any other a workflow of one command.
 
@@ -41,15 +40,11 @@ def import_crontab(
     require_a_person()
     wish = {"crontab": _read(file), "timezone": timezone or zone_here(), "system": system, "dry_run": dry_run}
     done = at_schedules(
-        workspace,
-        server,
+        at,
         lambda place: place.import_crontab(wish),
         lambda client: client.schedules.import_crontab(wish),
     )
-    if as_json:
-        print_json(done)
-    else:
-        sys.stdout.write(_shown(done))
+    at.print(done, _shown(done))
     return FAILED if done["refused"] else COMPLETED
 
 

@@ -14,7 +14,7 @@ from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.automation.cronsim_walls import read_cron
 from agent_fabric.infrastructure.automation.zones import use_own_zones
 from agent_fabric.interfaces.cli.options import configuration, fabric_root
-from agent_fabric.interfaces.cli.place import server_of, with_client
+from agent_fabric.interfaces.cli.place import Place, with_client
 from agent_fabric.interfaces.cli.runs.foreground import open_fabric
 from agent_fabric.interfaces.views.automation import end_of_simulation, schedule_object, schedule_objects
 from agent_fabric.wire.automation import BACKFILL, CRONTAB, EXPLANATION, FIRINGS, PLAN, SCHEDULE, WITHDRAWN
@@ -162,20 +162,17 @@ def planned_by(rule: Rule, start: float | None, end: float | None) -> Sequence[J
 
 
 def at_schedules(
-    workspace: str | None,
-    server: str | None,
-    here: Callable[[LocalSchedules], Awaitable[T]],
-    there: "Callable[[FabricClient], Awaitable[T]]",
+    at: Place, here: Callable[[LocalSchedules], Awaitable[T]], there: "Callable[[FabricClient], Awaitable[T]]"
 ) -> T:
     """Do something with the schedules of a folder, or of a server."""
-    url = server_of(workspace, server)
+    url = at.url()
     if url is not None:
 
         async def go_there(client: "FabricClient") -> T:
             return await there(client)
 
         return with_client(url, go_there)
-    return with_schedules(workspace, here)
+    return with_schedules(at.workspace, here)
 
 
 def with_schedules(workspace: str | None, work: Callable[[LocalSchedules], Awaitable[T]]) -> T:

@@ -23,9 +23,9 @@ from agent_fabric.interfaces.cli.automation.schedule_texts import (
 )
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED
-from agent_fabric.interfaces.cli.options import AsJson, Workspace, require_a_person
+from agent_fabric.interfaces.cli.options import require_a_person
 from agent_fabric.interfaces.cli.output import plain, print_json
-from agent_fabric.interfaces.cli.place import Server
+from agent_fabric.interfaces.cli.place import Folder, Place
 from agent_fabric.wire.shape import Json
 
 app = new_app("Start things at set times: add, import, list, show, set, pause, resume, fire, backfill, why, ….")
@@ -61,7 +61,7 @@ More = Annotated[
 ]
 
 
-Write = Callable[[str, dict[str, Any], str | None, str | None], Json]
+Write = Callable[[str, dict[str, Any], Place], Json]
 """Writes what was typed to a schedule, in a folder or at a server; returns the schedule."""
 
 
@@ -80,32 +80,30 @@ def _settings(write: Write) -> Callable[..., int]:
         node: Node = None,
         inputs: Inputs = None,
         more: More = None,
-        workspace: Workspace = None,
-        server: Server = None,
-        as_json: AsJson = False,
+        *,
+        at: Place,
     ) -> int:
         require_a_person()
         wish = wish_from(cron, every, timezone, do, Target(workflow, agent, chat, node), inputs, more)
-        _show(write(name, wish, workspace, server), as_json=as_json)
+        _show(write(name, wish, at), as_json=at.as_json)
         return COMPLETED
 
     command.__doc__ = write.__doc__
     return command
 
 
-def _add(name: str, wish: dict[str, Any], workspace: str | None, server: str | None) -> Json:
+def _add(name: str, wish: dict[str, Any], at: Place) -> Json:
     """Add a schedule. `fabric serve` fires it; so does `fabric schedules tick`."""
     wish = {**wish, "name": name}
-    return at_schedules(workspace, server, lambda place: place.add(wish), lambda client: client.schedules.add(wish))
+    return at_schedules(at, lambda place: place.add(wish), lambda client: client.schedules.add(wish))
 
 
-def _set(name: str, wish: dict[str, Any], workspace: str | None, server: str | None) -> Json:
+def _set(name: str, wish: dict[str, Any], at: Place) -> Json:
     """Change a schedule; the rest stays as it is. The next instant is computed from now."""
     if not wish:
         raise ConfigError("Nothing is to be changed", hint="Give what is, such as --cron '0 4 * * *'.")
     return at_schedules(
-        workspace,
-        server,
+        at,
         lambda place: place.change(name, wish),
         lambda client: client.schedules.change(name, wish),
     )
@@ -117,18 +115,14 @@ app.command("import")(import_crontab)
 
 
 @app.command("list")
-def list_(workspace: Workspace = None, server: Server = None, as_json: AsJson = False) -> int:
+def list_(*, at: Place) -> int:
     """List schedules, with what each does next and did last."""
-    found = at_schedules(workspace, server, lambda place: place.list(), lambda client: client.schedules.list())
-    if as_json:
-        print_json(found)
-    else:
-        sys.stdout.write("".join(line(each) for each in found) or "There are no schedules.\n")
-    return COMPLETED
+    found = at_schedules(at, lambda place: place.list(), lambda client: client.schedules.list())
+    return at.print(found, "".join(line(each) for each in found) or "There are no schedules.\n")
 
 
 @app.command()
-def show(name: Name, workspace: Workspace = None, server: Server = None, as_json: AsJson = False) -> int:
+def show(name: Name, *, at: Place) -> int:
     """Show a schedule: its rule, the next five instants, and its last firings."""
 
     async def here(place: Any) -> tuple[Json, Sequence[Json]]:
@@ -137,60 +131,46 @@ def show(name: Name, workspace: Workspace = None, server: Server = None, as_json
     async def there(client: Any) -> tuple[Json, Sequence[Json]]:
         return await client.schedules.show(name), await client.schedules.firings(name, limit=5)
 
-    found, firings = at_schedules(workspace, server, here, there)
-    if as_json:
-        print_json({**found, "firings": firings})
-    else:
-        sys.stdout.write(shown_in_full(found, firings))
-    return COMPLETED
+    found, firings = at_schedules(at, here, there)
+    return at.print({**found, "firings": firings}, shown_in_full(found, firings))
 
 
 @app.command()
-def pause(name: Name, workspace: Workspace = None, server: Server = None, as_json: AsJson = False) -> int:
+def pause(name: Name, *, at: Place) -> int:
     """Pause a schedule: it fires no more until it is resumed."""
-    return _change(name, {"is_active": False}, workspace, server, as_json=as_json)
+    return _change(name, {"is_active": False}, at, as_json=at.as_json)
 
 
 @app.command()
-def resume(name: Name, workspace: Workspace = None, server: Server = None, as_json: AsJson = False) -> int:
+def resume(name: Name, *, at: Place) -> int:
     """Resume a schedule. What was due meanwhile is not made up for."""
-    return _change(name, {"is_active": True}, workspace, server, as_json=as_json)
+    return _change(name, {"is_active": True}, at, as_json=at.as_json)
 
 
-def _change(name: str, wish: dict[str, Any], workspace: str | None, server: str | None, *, as_json: bool) -> int:
+def _change(name: str, wish: dict[str, Any], at: Place, *, as_json: bool) -> int:
     require_a_person()
-    _show(_set(name, wish, workspace, server), as_json=as_json)
+    _show(_set(name, wish, at), as_json=as_json)
     return COMPLETED
 
 
 @app.command()
-def remove(name: Name, workspace: Workspace = None, server: Server = None, as_json: AsJson = False) -> int:
+def remove(name: Name, *, at: Place) -> int:
     """Remove a schedule. What it has started goes on; its firings stay."""
     require_a_person()
-    removed = at_schedules(
-        workspace, server, lambda place: place.remove(name), lambda client: client.schedules.remove(name)
-    )
-    if as_json:
-        print_json(removed)
-    else:
-        sys.stdout.write(f"The schedule {plain(removed['name'])} is removed.\n")
-    return COMPLETED
+    removed = at_schedules(at, lambda place: place.remove(name), lambda client: client.schedules.remove(name))
+    return at.print(removed, f"The schedule {plain(removed['name'])} is removed.\n")
 
 
 @app.command()
-def fire(name: Name, workspace: Workspace = None, server: Server = None, as_json: AsJson = False) -> int:
+def fire(name: Name, *, at: Place) -> int:
     """Fire a schedule now. On this machine its run is seen through; a server sees to it by itself."""
     require_a_person()
-    run_id = at_schedules(workspace, server, lambda place: place.fire(name), lambda client: client.schedules.fire(name))
-    if as_json:
-        print_json({"run_id": run_id})
-    else:
-        sys.stdout.write(f"run {run_id}\n")
-    return COMPLETED
+    run_id = at_schedules(at, lambda place: place.fire(name), lambda client: client.schedules.fire(name))
+    return at.print({"run_id": run_id}, f"run {run_id}\n")
 
 
 @app.command()
-def backfill(  # noqa: PLR0913, PLR0917 - as above
+def backfill(
     name: Name,
     start: Annotated[
         str | None, typer.Option("--from", metavar="TIME", help="Beginning: 2026-11-01, or with a time.")
@@ -200,14 +180,13 @@ def backfill(  # noqa: PLR0913, PLR0917 - as above
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show which instants there are.")] = False,
     concurrency: Annotated[int, typer.Option(min=1, max=10, help="Runs under way at a time.")] = 1,
     yes: Annotated[bool, typer.Option("--yes", help="Start more than 100 runs without being asked.")] = False,
-    workspace: Workspace = None,
-    server: Server = None,
-    as_json: AsJson = False,
+    *,
+    at: Place,
 ) -> int:
     """Make up for the instants of a period that were not fired, one after another."""
     require_a_person()
     if withdraw:
-        return _withdraw(name, workspace, server, as_json=as_json)
+        return _withdraw(name, at, as_json=at.as_json)
     if start is None or end is None:
         raise ConfigError("A backfill needs --from and --to", hint="Such as: --from 3d --to 1d.")
     wish: dict[str, Any] = {"dry_run": dry_run, "concurrency": concurrency, "confirmed": yes}
@@ -219,8 +198,8 @@ def backfill(  # noqa: PLR0913, PLR0917 - as above
         )
         return found
 
-    done = at_schedules(workspace, server, go, lambda client: go(client.schedules))
-    if as_json:
+    done = at_schedules(at, go, lambda client: go(client.schedules))
+    if at.as_json:
         print_json(done)
     else:
         verb = "would be" if dry_run else "are"
@@ -229,10 +208,8 @@ def backfill(  # noqa: PLR0913, PLR0917 - as above
     return COMPLETED
 
 
-def _withdraw(name: str, workspace: str | None, server: str | None, *, as_json: bool) -> int:
-    done = at_schedules(
-        workspace, server, lambda place: place.withdraw(name), lambda client: client.schedules.withdraw(name)
-    )
+def _withdraw(name: str, at: Place, *, as_json: bool) -> int:
+    done = at_schedules(at, lambda place: place.withdraw(name), lambda client: client.schedules.withdraw(name))
     if as_json:
         print_json(done)
     else:
@@ -243,21 +220,17 @@ def _withdraw(name: str, workspace: str | None, server: str | None, *, as_json: 
 @app.command()
 def why(
     name: Name,
-    at: Annotated[
+    instant: Annotated[
         str, typer.Option("--at", metavar="TIME", help="2026-11-17T03:00: in the schedule's zone; now, if not given.")
     ] = "",
-    workspace: Workspace = None,
-    server: Server = None,
-    as_json: AsJson = False,
+    *,
+    at: Place,
 ) -> int:
     """Say why a schedule did or did not do something at a time, from what was recorded."""
-    when = at or str(time.time())
-    found = at_schedules(
-        workspace, server, lambda place: place.why(name, when), lambda client: client.schedules.why(name, when)
-    )
-    if as_json:
-        print_json(found)
-        return COMPLETED
+    when = instant or str(time.time())
+    found = at_schedules(at, lambda place: place.why(name, when), lambda client: client.schedules.why(name, when))
+    if at.as_json:
+        return print_json(found)
     sys.stdout.write(f"{plain(found['answer'])}: {plain(found['text'])}\n")
     for key in ("before", "after"):
         if found.get(key) is not None:
@@ -266,7 +239,7 @@ def why(
 
 
 @app.command()
-def simulate(  # noqa: PLR0913, PLR0917 - as above
+def simulate(
     name: Annotated[
         str | None, typer.Argument(metavar="[NAME]", help="A schedule; or give a rule that is none yet.")
     ] = None,
@@ -276,14 +249,13 @@ def simulate(  # noqa: PLR0913, PLR0917 - as above
     start: Annotated[str | None, typer.Option("--from", metavar="TIME", help="The usual: now.")] = None,
     end: Annotated[str | None, typer.Option("--to", metavar="TIME", help="The usual: a year later.")] = None,
     year: Annotated[int | None, typer.Option(min=1970, max=3000, help="Instead: a whole year.")] = None,
-    workspace: Workspace = None,
-    server: Server = None,
-    as_json: AsJson = False,
+    *,
+    at: Place,
 ) -> int:
     """Show when a schedule will be due, or a rule would be, and what is odd about it."""
     if year is not None:
         start, end = f"{year}-01-01", f"{year + 1}-01-01"
-    rule = rule_from(cron, every, timezone, workspace)
+    rule = rule_from(cron, every, timezone, at.workspace)
     if (name is None) == (rule is None):
         raise ConfigError(
             "Name a schedule, or give a rule", hint="Such as: --cron '0 3 * * *' --timezone Europe/Berlin"
@@ -297,24 +269,19 @@ def simulate(  # noqa: PLR0913, PLR0917 - as above
     if rule is not None:
         planned = planned_by(rule, moment_of(start, rule.timezone), moment_of(end, rule.timezone))
     else:
-        planned = at_schedules(workspace, server, go, lambda client: go(client.schedules))
-    if as_json:
-        print_json(planned)
-        return COMPLETED
+        planned = at_schedules(at, go, lambda client: go(client.schedules))
+    if at.as_json:
+        return print_json(planned)
     sys.stdout.write("".join(told_firing(each).lstrip() for each in planned))
     sys.stdout.write(f"{counted(len(planned), 'instant')}.\n")
     return COMPLETED
 
 
 @app.command()
-def tick(workspace: Workspace = None, as_json: AsJson = False) -> int:
+def tick(*, at: Folder) -> int:
     """Fire what is due, see the runs through, and exit: for the crontab of a machine without `fabric serve`."""
-    started = with_schedules(workspace, lambda place: place.tick())
-    if as_json:
-        print_json({"runs": started})
-    else:
-        sys.stdout.write("".join(f"run {run_id}\n" for run_id in started) or "Nothing is due.\n")
-    return COMPLETED
+    started = with_schedules(at.workspace, lambda place: place.tick())
+    return at.print({"runs": started}, "".join(f"run {run_id}\n" for run_id in started) or "Nothing is due.\n")
 
 
 def _show(schedule: Json, *, as_json: bool) -> None:

@@ -11,9 +11,9 @@ from agent_fabric.interfaces.cli.automation.schedule_places import LocalSchedule
 from agent_fabric.interfaces.cli.durations import moment
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED
-from agent_fabric.interfaces.cli.options import AsJson, Workspace, require_a_person
+from agent_fabric.interfaces.cli.options import require_a_person
 from agent_fabric.interfaces.cli.output import plain, print_json
-from agent_fabric.interfaces.cli.place import Server
+from agent_fabric.interfaces.cli.place import Place
 from agent_fabric.wire.automation import NOTICED_LIST, SENSORS
 from agent_fabric.wire.shape import Json
 
@@ -23,7 +23,7 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="The name of a sensor.
 
 
 @app.command("list")
-def list_(workspace: Workspace = None, server: Server = None, as_json: AsJson = False) -> int:
+def list_(*, at: Place) -> int:
     """List sensors, with what the last look of each has found."""
 
     async def here(place: LocalSchedules) -> Sequence[Json]:
@@ -31,8 +31,8 @@ def list_(workspace: Workspace = None, server: Server = None, as_json: AsJson = 
         shown: Sequence[Json] = SENSORS.dump(await place.automation.sensors())["sensors"]
         return shown
 
-    found = at_schedules(workspace, server, here, lambda client: client.sensors.list())
-    if as_json:
+    found = at_schedules(at, here, lambda client: client.sensors.list())
+    if at.as_json:
         print_json(found)
     else:
         lines = [
@@ -46,7 +46,7 @@ def list_(workspace: Workspace = None, server: Server = None, as_json: AsJson = 
 
 
 @app.command()
-def look(name: Name, workspace: Workspace = None, server: Server = None, as_json: AsJson = False) -> int:
+def look(name: Name, *, at: Place) -> int:
     """Let a sensor look now; what it notices is started."""
     require_a_person()
 
@@ -60,16 +60,12 @@ def look(name: Name, workspace: Workspace = None, server: Server = None, as_json
         state = await place.automation.watch.store.state(name)
         return {"name": name, "reason": state.reason, "runs": list(started)}
 
-    done = at_schedules(workspace, server, here, lambda client: client.sensors.look(name))
-    if as_json:
-        print_json(done)
-    else:
-        sys.stdout.write(f"{plain(done['reason'])}\n" + "".join(f"run {plain(each)}\n" for each in done["runs"]))
-    return COMPLETED
+    done = at_schedules(at, here, lambda client: client.sensors.look(name))
+    return at.print(done, f"{plain(done['reason'])}\n" + "".join(f"run {plain(each)}\n" for each in done["runs"]))
 
 
 @app.command()
-def why(name: Name, workspace: Workspace = None, server: Server = None, as_json: AsJson = False) -> int:
+def why(name: Name, *, at: Place) -> int:
     """Show what a sensor has noticed, and the run that it started or why it started none."""
 
     async def here(place: LocalSchedules) -> Json:
@@ -80,10 +76,9 @@ def why(name: Name, workspace: Workspace = None, server: Server = None, as_json:
         shown = NOTICED_LIST.dump(await store.noticed(name, limit=50))
         return {**shown, "reason": state.reason, "looked_at": state.looked_at}
 
-    found = at_schedules(workspace, server, here, lambda client: client.sensors.why(name))
-    if as_json:
-        print_json(found)
-        return COMPLETED
+    found = at_schedules(at, here, lambda client: client.sensors.why(name))
+    if at.as_json:
+        return print_json(found)
     if found["looked_at"] is not None:
         sys.stdout.write(f"last look {moment(found['looked_at'])}: {plain(found['reason'] or '')}\n")
     for each in found["happenings"]:

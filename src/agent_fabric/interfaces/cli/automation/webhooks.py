@@ -10,9 +10,9 @@ from agent_fabric.bootstrap.records import owner_here
 from agent_fabric.interfaces.cli.automation.schedule_places import LocalSchedules, at_schedules
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
-from agent_fabric.interfaces.cli.options import AsJson, Workspace, require_a_person
+from agent_fabric.interfaces.cli.options import require_a_person
 from agent_fabric.interfaces.cli.output import plain, print_json
-from agent_fabric.interfaces.cli.place import Server
+from agent_fabric.interfaces.cli.place import Place
 from agent_fabric.wire.automation import SEND_OUTCOME, SUBSCRIPTION, SUBSCRIPTIONS
 from agent_fabric.wire.shape import Json
 
@@ -23,19 +23,15 @@ Secret = Annotated[str, typer.Option("--secret", metavar="REFERENCE", help="Wher
 
 
 @app.command("list")
-def list_(workspace: Workspace = None, server: Server = None, as_json: AsJson = False) -> int:
+def list_(*, at: Place) -> int:
     """List subscriptions: what is sent where, and which are disabled."""
 
     async def here(place: LocalSchedules) -> Sequence[Json]:
         shown: Sequence[Json] = SUBSCRIPTIONS.dump(await place.automation.messages.store.list())["subscriptions"]
         return shown
 
-    found = at_schedules(workspace, server, here, lambda client: client.subscriptions.list())
-    if as_json:
-        print_json(found)
-    else:
-        sys.stdout.write("".join(map(_line, found)) or "There are no subscriptions.\n")
-    return COMPLETED
+    found = at_schedules(at, here, lambda client: client.subscriptions.list())
+    return at.print(found, "".join(map(_line, found)) or "There are no subscriptions.\n")
 
 
 @app.command()
@@ -46,9 +42,8 @@ def add(
         list[str], typer.Option("--subject", metavar="SUBJECT", help="Such as agent33.workflow.completed. Repeatable.")
     ],
     secret: Annotated[str, typer.Option("--secret", metavar="REFERENCE", help="What signs them: env:NAME.")] = "",
-    workspace: Workspace = None,
-    server: Server = None,
-    as_json: AsJson = False,
+    *,
+    at: Place,
 ) -> int:
     """Send every message whose subject fits to an address, signed, until it has it."""
     require_a_person()
@@ -57,41 +52,36 @@ def add(
         return SUBSCRIPTION.dump(await place.automation.messages.add(name, subjects, url, secret, by=owner_here()))
 
     wish = {"name": name, "url": url, "subjects": subjects, "secret": secret or None}
-    return _shown(at_schedules(workspace, server, here, lambda client: client.subscriptions.add(wish)), as_json=as_json)
+    return _shown(at_schedules(at, here, lambda client: client.subscriptions.add(wish)), as_json=at.as_json)
 
 
 @app.command("test")
-def send_test(name: Name, workspace: Workspace = None, server: Server = None, as_json: AsJson = False) -> int:
+def send_test(name: Name, *, at: Place) -> int:
     """Send a test message and show what the receiver answered."""
     require_a_person()
 
     async def here(place: LocalSchedules) -> Json:
         return SEND_OUTCOME.dump(await place.automation.messages.test(name))
 
-    done = at_schedules(workspace, server, here, lambda client: client.subscriptions.test(name))
-    if as_json:
-        print_json(done)
-    else:
-        sys.stdout.write(f"answered {done['status']}\n" if done["status"] else f"{plain(done['problem'] or '')}\n")
+    done = at_schedules(at, here, lambda client: client.subscriptions.test(name))
+    at.print(done, f"answered {done['status']}\n" if done["status"] else f"{plain(done['problem'] or '')}\n")
     return COMPLETED if 200 <= done["status"] < 300 else FAILED
 
 
 @app.command()
-def rotate(
-    name: Name, secret: Secret, workspace: Workspace = None, server: Server = None, as_json: AsJson = False
-) -> int:
+def rotate(name: Name, secret: Secret, *, at: Place) -> int:
     """Sign with another secret; for 24 hours with the old one as well."""
     require_a_person()
 
     async def here(place: LocalSchedules) -> Json:
         return SUBSCRIPTION.dump(await place.automation.messages.rotate(name, secret))
 
-    done = at_schedules(workspace, server, here, lambda client: client.subscriptions.rotate(name, secret))
-    return _shown(done, as_json=as_json)
+    done = at_schedules(at, here, lambda client: client.subscriptions.rotate(name, secret))
+    return _shown(done, as_json=at.as_json)
 
 
 @app.command()
-def remove(name: Name, workspace: Workspace = None, server: Server = None, as_json: AsJson = False) -> int:
+def remove(name: Name, *, at: Place) -> int:
     """End a subscription. What was still to be sent is not sent."""
     require_a_person()
 
@@ -100,8 +90,8 @@ def remove(name: Name, workspace: Workspace = None, server: Server = None, as_js
         await place.automation.messages.store.remove(name)
         return SUBSCRIPTION.dump(found)
 
-    done = at_schedules(workspace, server, here, lambda client: client.subscriptions.remove(name))
-    return _shown(done, as_json=as_json)
+    done = at_schedules(at, here, lambda client: client.subscriptions.remove(name))
+    return _shown(done, as_json=at.as_json)
 
 
 def _line(each: Json) -> str:

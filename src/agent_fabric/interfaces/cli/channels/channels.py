@@ -20,9 +20,9 @@ from agent_fabric.domain.channels.deliveries import DeliveryStatus
 from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED
-from agent_fabric.interfaces.cli.options import AsJson, Workspace, configuration, fabric_root, require_a_person
+from agent_fabric.interfaces.cli.options import configuration, fabric_root, require_a_person
 from agent_fabric.interfaces.cli.output import plain, print_json
-from agent_fabric.interfaces.cli.place import Server, server_of, with_client
+from agent_fabric.interfaces.cli.place import Place, with_client
 from agent_fabric.wire.channels import CHANNEL, DELIVERIES, DELIVERY, NOTIFY, PEOPLE, PERSON
 from agent_fabric.wire.shape import Json
 
@@ -40,51 +40,42 @@ Code = Annotated[str, typer.Argument(metavar="CODE", help="What the bot has show
 
 
 @app.command("list")
-def list_(workspace: Workspace = None, server: Server = None, as_json: AsJson = False) -> int:
+def list_(*, at: Place) -> int:
     """List channels: whether each is connected, and what is wrong with it."""
-    url = server_of(workspace, server) or running_server(fabric_root(workspace))
-    found = _configured(workspace) if url is None else with_client(url, lambda client: client.channels.list())
-    if as_json:
-        print_json(found)
-    else:
-        sys.stdout.write("".join(map(_channel_line, found)) or NONE_CONFIGURED)
-    return COMPLETED
+    url = at.url() or running_server(at.root())
+    found = _configured(at.workspace) if url is None else with_client(url, lambda client: client.channels.list())
+    return at.print(found, "".join(map(_channel_line, found)) or NONE_CONFIGURED)
 
 
 @app.command()
-def pair(code: Code, user: User, workspace: Workspace = None, server: Server = None, as_json: AsJson = False) -> int:
+def pair(code: Code, user: User, *, at: Place) -> int:
     """Make the sender who was shown a code a user. They get that user's rights, but never `admin`."""
     require_a_person()
 
     async def here(storage: Storage) -> Json:
         return PERSON.dump(await _people(storage).pair(code, user, by=owner_here()))
 
-    done = _at(workspace, server, here, lambda client: client.channels.pair(code, user))
-    if as_json:
-        print_json(done)
-    else:
-        sys.stdout.write(_person_line(done))
-    return COMPLETED
+    done = _at(at, here, lambda client: client.channels.pair(code, user))
+    return at.print(done, _person_line(done))
 
 
 @app.command()
-def people(workspace: Workspace = None, server: Server = None, as_json: AsJson = False) -> int:
+def people(*, at: Place) -> int:
     """List who is who."""
 
     async def here(storage: Storage) -> Sequence[Json]:
         shown: Sequence[Json] = PEOPLE.dump(await _people(storage).list())["people"]
         return shown
 
-    return _show_people(_at(workspace, server, here, lambda client: client.channels.people()), as_json=as_json)
+    return _show_people(_at(at, here, lambda client: client.channels.people()), as_json=at.as_json)
 
 
 @app.command()
 def unpair(
     user: Annotated[str, typer.Argument(metavar="NAME", help="The user.")],
     channel: Annotated[str, typer.Option("--channel", metavar="CHANNEL", help="Only there, such as telegram.")] = "",
-    workspace: Workspace = None,
-    server: Server = None,
-    as_json: AsJson = False,
+    *,
+    at: Place,
 ) -> int:
     """Make a user a stranger. Their next message reaches no model."""
     require_a_person()
@@ -94,8 +85,8 @@ def unpair(
         shown: Sequence[Json] = PEOPLE.dump(parted)["people"]
         return shown
 
-    done = _at(workspace, server, here, lambda client: client.channels.unpair(user, channel))
-    return _show_people(done, as_json=as_json)
+    done = _at(at, here, lambda client: client.channels.unpair(user, channel))
+    return _show_people(done, as_json=at.as_json)
 
 
 @app.command()
@@ -114,9 +105,8 @@ def notify(
     timezone: Annotated[
         str | None, typer.Option("--timezone", metavar="ZONE", help="Of these hours, such as Europe/Berlin.")
     ] = None,
-    workspace: Workspace = None,
-    server: Server = None,
-    as_json: AsJson = False,
+    *,
+    at: Place,
 ) -> int:
     """Show or set where a user is told of approvals and alerts, and when not."""
     wish: dict[str, Any] = {"approvals": approvals, "alerts": alerts, "quiet_hours": quiet, "timezone": timezone}
@@ -132,8 +122,8 @@ def notify(
     def there(client: "FabricClient") -> Coroutine[Any, Any, Json]:
         return client.channels.set_notify(user, **changes) if changes else client.channels.notify(user)
 
-    found = _at(workspace, server, here, there)
-    if as_json:
+    found = _at(at, here, there)
+    if at.as_json:
         print_json(found)
     else:
         hours = found["quiet_hours"]
@@ -144,12 +134,7 @@ def notify(
 
 
 @app.command("test")
-def send_test(
-    user: Annotated[str, typer.Argument(metavar="NAME", help="Whom it is sent to.")],
-    workspace: Workspace = None,
-    server: Server = None,
-    as_json: AsJson = False,
-) -> int:
+def send_test(user: Annotated[str, typer.Argument(metavar="NAME", help="Whom it is sent to.")], *, at: Place) -> int:
     """Send a test message to a user, wherever they are paired. A running server sends it."""
     require_a_person()
 
@@ -158,7 +143,7 @@ def send_test(
         shown: Sequence[Json] = DELIVERIES.dump(sent)["deliveries"]
         return shown
 
-    return _show_deliveries(_at(workspace, server, here, lambda client: client.channels.test(user)), as_json=as_json)
+    return _show_deliveries(_at(at, here, lambda client: client.channels.test(user)), as_json=at.as_json)
 
 
 @app.command()
@@ -167,9 +152,8 @@ def deliveries(
         DeliveryStatus | None, typer.Option("--status", help="Only those that stand so, such as in_doubt.")
     ] = None,
     limit: Annotated[int, typer.Option("--limit", min=1, max=1_000, help="How many.")] = 100,
-    workspace: Workspace = None,
-    server: Server = None,
-    as_json: AsJson = False,
+    *,
+    at: Place,
 ) -> int:
     """List what went out, the newest first, and what is known about whether it has arrived."""
 
@@ -179,17 +163,14 @@ def deliveries(
         return shown
 
     wanted = "" if status is None else status.value
-    found = _at(workspace, server, here, lambda client: client.channels.deliveries(status=wanted, limit=limit))
+    found = _at(at, here, lambda client: client.channels.deliveries(status=wanted, limit=limit))
     nothing = "Nothing went out yet." if status is None else f"No delivery is {status.value}."
-    return _show_deliveries(found, as_json=as_json, nothing=nothing)
+    return _show_deliveries(found, as_json=at.as_json, nothing=nothing)
 
 
 @app.command()
 def resend(
-    delivery: Annotated[str, typer.Argument(metavar="ID", help="The delivery, as `deliveries` shows it.")],
-    workspace: Workspace = None,
-    server: Server = None,
-    as_json: AsJson = False,
+    delivery: Annotated[str, typer.Argument(metavar="ID", help="The delivery, as `deliveries` shows it.")], *, at: Place
 ) -> int:
     """Send again what is in doubt, failed or expired. If it had arrived after all, it arrives twice."""
     require_a_person()
@@ -197,8 +178,8 @@ def resend(
     async def here(storage: Storage) -> Json:
         return DELIVERY.dump(await _deliveries(storage).resend(delivery, by=owner_here()))
 
-    done = _at(workspace, server, here, lambda client: client.channels.resend(delivery))
-    return _show_deliveries([done], as_json=as_json)
+    done = _at(at, here, lambda client: client.channels.resend(delivery))
+    return _show_deliveries([done], as_json=at.as_json)
 
 
 def _people(storage: Storage) -> ManagePeople:
@@ -219,16 +200,15 @@ def _configured(workspace: str | None) -> Sequence[Json]:
 
 
 def _at(
-    workspace: str | None,
-    server: str | None,
+    at: Place,
     here: Callable[[Storage], Coroutine[Any, Any, T]],
     there: "Callable[[FabricClient], Coroutine[Any, Any, T]]",
 ) -> T:
     """Work on the channels of a fabric folder, or of a server; a server that runs there sees it at once."""
-    url = server_of(workspace, server)
+    url = at.url()
     if url is not None:
         return with_client(url, there)
-    with open_records(fabric_root(workspace)) as records:
+    with open_records(at.root()) as records:
         return asyncio.run(here(records.storage))
 
 

@@ -15,9 +15,9 @@ from agent_fabric.interfaces.cli.chat.chat_places import Start, Talk, local_talk
 from agent_fabric.interfaces.cli.chat.chat_view import ChatView
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import FAILED
-from agent_fabric.interfaces.cli.options import AsJson, Here, Workspace, configuration, fabric_root
+from agent_fabric.interfaces.cli.options import Here, configuration
 from agent_fabric.interfaces.cli.output import plain_lines, print_json
-from agent_fabric.interfaces.cli.place import Server, refuse_if, server_of
+from agent_fabric.interfaces.cli.place import Place, refuse_if
 from agent_fabric.interfaces.cli.runs.driving import exit_code
 from agent_fabric.wire.chat import SESSION, message_object
 from agent_fabric.wire.results import EFFECTS
@@ -26,7 +26,7 @@ app = new_app("Talk with an agent.")
 
 
 @app.command()
-def chat(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
+def chat(
     session: Annotated[
         str | None, typer.Option("--session", metavar="ID", help="The session, or the beginning of its id.")
     ] = None,
@@ -38,9 +38,8 @@ def chat(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
         str | None, typer.Option(metavar="NAME", help="The machine that it is about; `sysadmin` looks after it.")
     ] = None,
     here: Here = False,
-    workspace: Workspace = None,
-    server: Server = None,
-    as_json: AsJson = False,
+    *,
+    at: Place,
 ) -> int:
     """Talk with an agent. The conversation is kept: go on with it here, or in the browser at the same time.
 
@@ -52,14 +51,14 @@ def chat(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
     refuse_if((session is not None) + last + new > 1, "Name one session", hint="--session ID, --last or --new.")
     chosen = session is not None or last
     refuse_if(here and chosen, "--here begins a new session", hint="A session stays in the folder where it began.")
-    talks_with_person = sys.stdin is not None and sys.stdin.isatty() and not as_json
+    talks_with_person = sys.stdin is not None and sys.stdin.isatty() and not at.as_json
     text = "" if talks_with_person else _standard_input()
-    said = None if as_json else sys.stdout if talks_with_person else None
+    said = None if at.as_json else sys.stdout if talks_with_person else None
     view = ChatView(said, sys.stderr if talks_with_person else None)
     start = Start(session or "", last, model_key, pack, node)
-    url = server_of(workspace, server, local_only=here)
+    url = at.url(local_only=here)
     if url is None:
-        root = fabric_root(workspace)
+        root = at.root()
         loaded = configuration(root)
         if here:
             from agent_fabric.interfaces.cli.runs.run import project_here  # noqa: PLC0415 - few talk about a project
@@ -74,7 +73,7 @@ def chat(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
 
     async def go(presses: Presses) -> int:
         async with opened as talk:
-            return await (_converse if talks_with_person else _say_once)(talk, start, view, presses, text, as_json)
+            return await (_converse if talks_with_person else _say_once)(talk, start, view, presses, text, at.as_json)
 
     return asyncio.run(obeying(go))
 

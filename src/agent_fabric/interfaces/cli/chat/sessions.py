@@ -16,7 +16,6 @@ from agent_fabric.interfaces.cli.chat.session_places import sessions_at
 from agent_fabric.interfaces.cli.exports import write_export
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED
-from agent_fabric.interfaces.cli.options import AsJson, Workspace
 from agent_fabric.interfaces.cli.output import (
     json_text,
     plain,
@@ -26,7 +25,7 @@ from agent_fabric.interfaces.cli.output import (
     styled,
     terminal_columns,
 )
-from agent_fabric.interfaces.cli.place import RunAccess, Server, at_place, refuse_if
+from agent_fabric.interfaces.cli.place import Place, RunAccess, at_place, refuse_if
 from agent_fabric.wire.chat import FORKED, FOUND_MESSAGES, MESSAGE, SESSION, SESSION_LIST, ForkedSession
 
 app = new_app("Manage conversations: list, show, search, rename, fork, export, delete.")
@@ -47,9 +46,8 @@ def _chosen(session: str | None, *, last: bool) -> str | None:
 def list_sessions(
     limit: Annotated[int, typer.Option(min=1, max=1_000, help="Most sessions to list.")] = 20,
     archived: Annotated[bool, typer.Option("--archived", help="Those that were put away.")] = False,
-    workspace: Workspace = None,
-    server: Server = None,
-    as_json: AsJson = False,
+    *,
+    at: Place,
 ) -> int:
     """List sessions, the one in which something was said last first."""
 
@@ -57,24 +55,18 @@ def list_sessions(
         return list(await sessions_at(place).list(limit=limit, archived=archived))
 
     none: list[Session] = []
-    found = at_place(workspace, server, go, without=none)
-    if as_json:
+    found = at_place(at, go, without=none)
+    if at.as_json:
         print_json(SESSION_LIST.dump(found))
     elif not found:
         sys.stderr.write("There are no sessions yet. Start one: fabric chat\n")
-    for each in () if as_json else found:
+    for each in () if at.as_json else found:
         sys.stdout.write(_line(each) + "\n")
     return COMPLETED
 
 
 @app.command()
-def show(
-    session: SessionArgument = None,
-    last: Last = False,
-    workspace: Workspace = None,
-    server: Server = None,
-    as_json: AsJson = False,
-) -> int:
+def show(session: SessionArgument = None, last: Last = False, *, at: Place) -> int:
     """Show what was said in a session."""
     chosen = _chosen(session, last=last)
 
@@ -83,10 +75,9 @@ def show(
         found = await sessions.find(chosen)
         return found, list(await sessions.messages(found))
 
-    found, said = at_place(workspace, server, go)
-    if as_json:
-        print_json({"session": SESSION.dump(found), "messages": [MESSAGE.dump(each) for each in said]})
-        return COMPLETED
+    found, said = at_place(at, go)
+    if at.as_json:
+        return print_json({"session": SESSION.dump(found), "messages": [MESSAGE.dump(each) for each in said]})
     sys.stdout.write(_line(found) + "\n")
     for each in said:
         status = str(each.metadata.get("status") or ANSWERED)
@@ -100,9 +91,8 @@ def show(
 def search(
     words: Annotated[list[str], typer.Argument(metavar="WORDS", help="Words; each may be the beginning of one.")],
     limit: Annotated[int, typer.Option(min=1, max=200, help="Most messages to list.")] = 20,
-    workspace: Workspace = None,
-    server: Server = None,
-    as_json: AsJson = False,
+    *,
+    at: Place,
 ) -> int:
     """Search what was said, the newest first."""
 
@@ -110,10 +100,9 @@ def search(
         return list(await sessions_at(place).search(" ".join(words), limit=limit))
 
     none: list[FoundMessage] = []
-    found = at_place(workspace, server, go, without=none)
-    if as_json:
-        print_json(FOUND_MESSAGES.dump(found))
-        return COMPLETED
+    found = at_place(at, go, without=none)
+    if at.as_json:
+        return print_json(FOUND_MESSAGES.dump(found))
     for each in found:
         sys.stdout.write(_hit(each) + "\n")
     if not found:
@@ -125,9 +114,8 @@ def search(
 def rename(
     session: Annotated[str, typer.Argument(metavar="SESSION", help="The session, or the beginning of its id.")],
     title: Annotated[str, typer.Argument(help="What it is called from now on.")],
-    workspace: Workspace = None,
-    server: Server = None,
-    as_json: AsJson = False,
+    *,
+    at: Place,
 ) -> int:
     """Rename a session."""
     refuse_if(not title.strip(), "The title is empty", hint="Give it a few words.")
@@ -136,7 +124,7 @@ def rename(
         sessions = sessions_at(place)
         return await sessions.rename(await sessions.find(session), title)
 
-    return _present(at_place(workspace, server, go), as_json=as_json)
+    return _present(at_place(at, go), as_json=at.as_json)
 
 
 @app.command()
@@ -146,9 +134,8 @@ def fork(
         str, typer.Option("--message", metavar="ID", help="The last message to share; by default all of them.")
     ] = "",
     last: Last = False,
-    workspace: Workspace = None,
-    server: Server = None,
-    as_json: AsJson = False,
+    *,
+    at: Place,
 ) -> int:
     """Make a session that goes on from a message of another one. Files are copied when it is first used."""
     chosen = _chosen(session, last=last)
@@ -157,10 +144,9 @@ def fork(
         sessions = sessions_at(place)
         return await sessions.fork(await sessions.find(chosen), message)
 
-    made, draft = at_place(workspace, server, go)
-    if as_json:
-        print_json(FORKED.dump(ForkedSession(made, draft)))
-        return COMPLETED
+    made, draft = at_place(at, go)
+    if at.as_json:
+        return print_json(FORKED.dump(ForkedSession(made, draft)))
     sys.stdout.write(_line(made) + "\n")
     sys.stderr.write(f"Go on with it: fabric chat --session {made.session_id[:8]}\n")
     return COMPLETED
@@ -171,18 +157,17 @@ def export(
     session: SessionArgument = None,
     last: Last = False,
     to: Annotated[str | None, typer.Option("--to", metavar="FILE", help="A new file; else standard output.")] = None,
-    workspace: Workspace = None,
-    server: Server = None,
-    as_json: AsJson = False,
+    *,
+    at: Place,
 ) -> int:
     """Write a whole session, with all that was done in it: as Markdown, or with --json as JSON."""
     chosen = _chosen(session, last=last)
 
     async def go(place: RunAccess) -> object:
         sessions = sessions_at(place)
-        return await sessions.export(await sessions.find(chosen), as_json=as_json)
+        return await sessions.export(await sessions.find(chosen), as_json=at.as_json)
 
-    whole = at_place(workspace, server, go)
+    whole = at_place(at, go)
     if to is None:
         if isinstance(whole, str):
             sys.stdout.write("\n".join(map(plain, whole.split("\n"))))
@@ -201,16 +186,15 @@ def export(
 def delete(
     session: Annotated[str, typer.Argument(metavar="SESSION", help="The session, or the beginning of its id.")],
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
-    workspace: Workspace = None,
-    server: Server = None,
-    as_json: AsJson = False,
+    *,
+    at: Place,
 ) -> int:
     """Delete a session with all that was said and done in it. It cannot be taken back."""
 
     async def look(place: RunAccess) -> Session:
         return await sessions_at(place).find(session)
 
-    found = at_place(workspace, server, look)
+    found = at_place(at, look)
     if not yes:
         refuse_if(not sys.stdin.isatty(), "Nobody can be asked here", hint="Say --yes.")
         sys.stderr.write(f"Delete {plain(found.title) or found.session_id} for good? [y/N] ")
@@ -222,12 +206,8 @@ def delete(
     async def go(place: RunAccess) -> None:
         await sessions_at(place).delete(found)
 
-    at_place(workspace, server, go)
-    if as_json:
-        print_json({"deleted": found.session_id})
-    else:
-        sys.stdout.write(f"Deleted {found.session_id}\n")
-    return COMPLETED
+    at_place(at, go)
+    return at.print({"deleted": found.session_id}, f"Deleted {found.session_id}\n")
 
 
 def _present(session: Session, *, as_json: bool) -> int:

@@ -16,9 +16,9 @@ from agent_fabric.config.constants import DEFAULT_POOL
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
-from agent_fabric.interfaces.cli.options import AsJson, Workspace, configuration, fabric_root, require_a_person
+from agent_fabric.interfaces.cli.options import Workspace, configuration, fabric_root, require_a_person
 from agent_fabric.interfaces.cli.output import plain, print_json
-from agent_fabric.interfaces.cli.place import Server, server_of, with_client
+from agent_fabric.interfaces.cli.place import Folder, Place, with_client
 from agent_fabric.wire.cluster import CLUSTER, MEMBER, ClusterView, view_of
 
 if TYPE_CHECKING:
@@ -33,14 +33,14 @@ app = new_app("Look after servers and workers that share a store.")
 
 
 @app.command()
-def status(workspace: Workspace = None, server: Server = None, as_json: AsJson = False) -> int:
+def status(*, at: Place) -> int:
     """Show who is there, what they drive, and what nobody can drive. Exit code 1 if some runs cannot be driven."""
-    url = server_of(workspace, server)
+    url = at.url()
     if url is None:
-        found = view_of(_ask(workspace, lambda cluster: cluster.status()))
+        found = view_of(_ask(at.workspace, lambda cluster: cluster.status()))
     else:
         found = with_client(url, lambda client: client.cluster.status())
-    if as_json:
+    if at.as_json:
         print_json(CLUSTER.dump(found))
     elif not found.shared:
         sys.stdout.write(f"{NOT_SHARED}.\n{HOW_TO_SHARE}\n")
@@ -50,17 +50,13 @@ def status(workspace: Workspace = None, server: Server = None, as_json: AsJson =
 
 
 @app.command()
-def drain(
-    worker: Annotated[str, typer.Argument(help="Id of the worker, or how it begins.")],
-    workspace: Workspace = None,
-    as_json: AsJson = False,
-) -> int:
+def drain(worker: Annotated[str, typer.Argument(help="Id of the worker, or how it begins.")], *, at: Folder) -> int:
     """Let a worker take nothing on any more, and hand over what it drives. It ends when that is done."""
     require_a_person()
-    member = _ask(workspace, lambda cluster: cluster.drain(worker))
+    member = _ask(at.workspace, lambda cluster: cluster.drain(worker))
     if member is None:
         raise ConfigError(NOT_SHARED, hint=HOW_TO_SHARE)
-    if as_json:
+    if at.as_json:
         print_json(MEMBER.dump(member))
     else:
         line = f"{member.worker_id} ({member.name}) takes nothing on any more and hands over {_runs(member.running)}"
@@ -69,7 +65,7 @@ def drain(
 
 
 @app.command()
-def drill(workspace: Workspace = None, as_json: AsJson = False) -> int:
+def drill(*, at: Folder) -> int:
     """Kill a worker that the drill has started itself, and measure how long it takes until another one goes on.
 
     The worker drives one run that only waits and needs no model; nothing else is touched. Another `fabric worker` or
@@ -78,7 +74,7 @@ def drill(workspace: Workspace = None, as_json: AsJson = False) -> int:
     Exit codes: 0 another process went on and repeated nothing, 1 none did, or none is there, 2 the store is not shared.
     """
     require_a_person()
-    root = fabric_root(workspace)
+    root = at.root()
     if not store_address(root).is_remote:
         raise ConfigError(NOT_SHARED, hint=HOW_TO_SHARE)
 
@@ -90,11 +86,8 @@ def drill(workspace: Workspace = None, as_json: AsJson = False) -> int:
         sys.stderr.write(f"{time.monotonic() - begun:6.1f} s  {plain(sentence)}\n")
         sys.stderr.flush()
 
-    report = asyncio.run(go(root, configuration(root), (lambda _: None) if as_json else tell))
-    if as_json:
-        print_json({**asdict(report), "passed": report.passed})
-    else:
-        sys.stdout.write(f"{plain(_outcome(report))}\n")
+    report = asyncio.run(go(root, configuration(root), (lambda _: None) if at.as_json else tell))
+    at.print({**asdict(report), "passed": report.passed}, f"{plain(_outcome(report))}\n")
     return COMPLETED if report.passed else FAILED
 
 

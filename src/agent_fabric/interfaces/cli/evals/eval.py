@@ -33,9 +33,9 @@ from agent_fabric.interfaces.cli.evals.eval_places import (
 from agent_fabric.interfaces.cli.evals.eval_texts import eval_list, eval_text
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED, INTERRUPTED
-from agent_fabric.interfaces.cli.options import AsJson, Workspace, configuration, existing_root, fabric_root
+from agent_fabric.interfaces.cli.options import configuration
 from agent_fabric.interfaces.cli.output import print_json
-from agent_fabric.interfaces.cli.place import RunAccess, Server, at_place, server_of
+from agent_fabric.interfaces.cli.place import Place, RunAccess, at_place
 from agent_fabric.interfaces.views.evals import markdown_report
 from agent_fabric.wire.evals import EVAL_LIST, eval_object
 
@@ -135,9 +135,8 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
     compare: Compare = None,
     report: Report = None,
     min_right: MinRight = None,
-    workspace: Workspace = None,
-    server: Server = None,
-    as_json: AsJson = False,
+    *,
+    at: Place,
 ) -> int:
     """Try every case k times on every model, and say how many are right, with an interval.
 
@@ -148,15 +147,15 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
     Exit codes: 0 done, 1 a model is below --min-right or could not be tried, 2 wrong usage or file, 130 interrupted.
     """
     definition = _chosen(read_eval(Path(file)), k, models, packs, case or (), at_once, name)
-    asked = _Asked(old_eval(compare), _require_room_for(report), min_right, as_json)
-    url = server_of(workspace, server)
+    asked = _Asked(old_eval(compare), _require_room_for(report), min_right, at.as_json)
+    url = at.url()
     if url is not None:
         return asked.evaluate_there(url, lambda client: client.evals.start(definition))
 
     async def begin(evals: "EvalParts") -> Eval:
         return await evals.start(definition)
 
-    return asked.evaluate_here(fabric_root(workspace), begin)
+    return asked.evaluate_here(at.root(), begin)
 
 
 def _chosen(
@@ -196,7 +195,7 @@ def _listed(text: str, option: str) -> tuple[str, ...]:
 
 
 @app.command()
-def resume(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
+def resume(
     name: EvalArgument = None,
     last: LastEval = False,
     retry_failed: Annotated[
@@ -205,17 +204,16 @@ def resume(  # noqa: PLR0913, PLR0917 - the options are a contract with the user
     compare: Compare = None,
     report: Report = None,
     min_right: MinRight = None,
-    workspace: Workspace = None,
-    server: Server = None,
-    as_json: AsJson = False,
+    *,
+    at: Place,
 ) -> int:
     """Go on with an evaluation that was stopped or killed. What has an outcome is not tried again.
 
     Exit codes: as `fabric eval run`.
     """
     chosen = choose_eval(name, last=last)
-    asked = _Asked(old_eval(compare), _require_room_for(report), min_right, as_json)
-    url = server_of(workspace, server)
+    asked = _Asked(old_eval(compare), _require_room_for(report), min_right, at.as_json)
+    url = at.url()
     if url is not None:
         from agent_fabric.interfaces.cli.evals.eval_places_remote import resume_there  # noqa: PLC0415 - aiohttp
 
@@ -227,26 +225,18 @@ def resume(  # noqa: PLR0913, PLR0917 - the options are a contract with the user
             await evals.run.trials.retry_failed(found.eval_id)
         return found
 
-    return asked.evaluate_here(existing_root(workspace), begin)
+    return asked.evaluate_here(at.existing_root(), begin)
 
 
 @app.command("list")
-def list_evals(
-    limit: Annotated[int, typer.Option(min=1, help="Most evaluations to show.")] = 20,
-    workspace: Workspace = None,
-    server: Server = None,
-    as_json: AsJson = False,
-) -> None:
+def list_evals(limit: Annotated[int, typer.Option(min=1, help="Most evaluations to show.")] = 20, *, at: Place) -> None:
     """List the newest evaluations."""
 
     async def go(place: RunAccess) -> Sequence[EvalRecord]:
         return await evals_at(place).list(limit=limit)
 
-    found: Sequence[EvalRecord] = at_place(workspace, server, go, without=[])
-    if as_json:
-        print_json(EVAL_LIST.dump(found))
-    else:
-        sys.stdout.write(eval_list(found))
+    found: Sequence[EvalRecord] = at_place(at, go, without=[])
+    at.print(EVAL_LIST.dump(found), eval_list(found))
 
 
 @app.command()
@@ -256,22 +246,21 @@ def show(
     compare: Compare = None,
     report: Report = None,
     min_right: MinRight = None,
-    workspace: Workspace = None,
-    server: Server = None,
-    as_json: AsJson = False,
+    *,
+    at: Place,
 ) -> int:
     """Show what an evaluation has shown so far.
 
     Exit codes: 0 shown, 1 a model is below --min-right or could not be tried, 2 wrong usage.
     """
     chosen = choose_eval(name, last=last)
-    asked = _Asked(old_eval(compare), _require_room_for(report), min_right, as_json)
+    asked = _Asked(old_eval(compare), _require_room_for(report), min_right, at.as_json)
 
     async def go(place: RunAccess) -> ComparedEval:
         evals = evals_at(place)
         return compare_with(await evals.summary(chosen), await find_old(evals, asked.old))
 
-    code = asked.present(at_place(workspace, server, go))
+    code = asked.present(at_place(at, go))
     return COMPLETED if code == INTERRUPTED else code
 
 
@@ -280,9 +269,8 @@ def cancel(
     name: EvalArgument = None,
     last: LastEval = False,
     reason: Annotated[str, typer.Option(help="Why, for the record.")] = "",
-    workspace: Workspace = None,
-    server: Server = None,
-    as_json: AsJson = False,
+    *,
+    at: Place,
 ) -> None:
     """End an evaluation and the runs that are under way for it. What has an outcome keeps it."""
     chosen = choose_eval(name, last=last)
@@ -290,11 +278,8 @@ def cancel(
     async def go(place: RunAccess) -> EvalSummary:
         return await evals_at(place).cancel(chosen, reason=reason)
 
-    summary = at_place(workspace, server, go)
-    if as_json:
-        print_json(eval_object(summary))
-    else:
-        sys.stdout.write(eval_text(summary, None))
+    summary = at_place(at, go)
+    at.print(eval_object(summary), eval_text(summary, None))
 
 
 app.command()(add)

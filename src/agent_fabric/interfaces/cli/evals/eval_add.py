@@ -12,15 +12,15 @@ from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.evals.definition import CASE_ID, EvalCase, plain_case
 from agent_fabric.domain.plural import counted
 from agent_fabric.infrastructure.evals.add_case import add_case
-from agent_fabric.interfaces.cli.options import AsJson, Last, RunIdArgument, Workspace
+from agent_fabric.interfaces.cli.options import Last, RunIdArgument
 from agent_fabric.interfaces.cli.output import plain, print_json, print_warning
-from agent_fabric.interfaces.cli.place import RunAccess, Server, at_place, choose_run, refuse_if
+from agent_fabric.interfaces.cli.place import Place, RunAccess, at_place, choose_run, refuse_if
 from agent_fabric.interfaces.cli.place_local import LocalRuns
 
 _MAX_NAMED = 5
 
 
-def add(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
+def add(
     run_id: RunIdArgument = None,
     check: Annotated[str, typer.Option(metavar="CMD", help="A command line; exit code 0 means right.")] = "",
     last: Last = False,
@@ -29,9 +29,8 @@ def add(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
     only: Annotated[
         list[str] | None, typer.Option(metavar="PATH", help="Only this file or folder of the project; can be repeated.")
     ] = None,
-    workspace: Workspace = None,
-    server: Server = None,
-    as_json: AsJson = False,
+    *,
+    at: Place,
 ) -> None:
     """Make a case of a real run: what was asked, and the files as they were before it.
 
@@ -59,13 +58,13 @@ def add(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
         require_known(paths, ())
         return MadeCase(EvalCase(case_id=case_id or id_from(created.prompt), prompt=created.prompt, check=check), ())
 
-    case, left_out = at_place(workspace, server, go)
+    case, left_out = at_place(at, go)
     case = add_case(Path(to), case, renames=not case_id)
     if left_out:
         names = ", ".join(map(plain, left_out[:_MAX_NAMED]))
         more = f" and {len(left_out) - _MAX_NAMED} more" if len(left_out) > _MAX_NAMED else ""
         print_warning(f"left out, since they are links, may hold secrets or are no longer stored: {names}{more}")
-    if as_json:
+    if at.as_json:
         print_json({"file": to, "case": plain_case(case), "left_out": list(left_out)})
     else:
         sys.stdout.write(f"added {case.case_id} with {counted(len(case.files), 'file')} to {plain(to)}\n")

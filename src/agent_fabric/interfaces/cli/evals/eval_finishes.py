@@ -1,6 +1,5 @@
 """`fabric eval finishes`: right and wrong against what was shown for it, over several evaluations."""
 
-import sys
 from collections import Counter
 from collections.abc import Sequence
 from typing import Annotated, Any
@@ -12,9 +11,7 @@ from agent_fabric.domain.evals.summary import EvalSummary
 from agent_fabric.domain.evals.trials import Evidence, Grade, TrialOutcome
 from agent_fabric.domain.plural import counted
 from agent_fabric.interfaces.cli.evals.eval_places import evals_at
-from agent_fabric.interfaces.cli.options import AsJson, Workspace
-from agent_fabric.interfaces.cli.output import print_json
-from agent_fabric.interfaces.cli.place import RunAccess, Server, at_place
+from agent_fabric.interfaces.cli.place import Place, RunAccess, at_place
 
 MAX_EVALS = 1_000
 _COLUMNS = {
@@ -32,9 +29,8 @@ def finishes(
         list[str] | None,
         typer.Argument(metavar="[EVAL]...", help="Their ids, or names; without any, all evaluations."),
     ] = None,
-    workspace: Workspace = None,
-    server: Server = None,
-    as_json: AsJson = False,
+    *,
+    at: Place,
 ) -> None:
     """Count how trials ended, over several evaluations: right and wrong against proven, unproven and sent back.
 
@@ -48,11 +44,8 @@ def finishes(
         summaries = {found.facts.eval_id: found for name in wanted for found in [await evals.summary(name)]}
         return await _counted(place, list(summaries.values()))
 
-    told = at_place(workspace, server, go)
-    if as_json:
-        print_json(told)
-    else:
-        sys.stdout.write(_table(told))
+    told = at_place(at, go)
+    at.print(told, _table(told))
 
 
 async def _counted(place: RunAccess, summaries: Sequence[EvalSummary]) -> dict[str, Any]:

@@ -14,9 +14,9 @@ from agent_fabric.interfaces.cli.fleet.hub import at_server, has_hub
 from agent_fabric.interfaces.cli.fleet.nodes import Selector
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED, WAITING
-from agent_fabric.interfaces.cli.options import AsJson, require_a_person
+from agent_fabric.interfaces.cli.options import require_a_person
 from agent_fabric.interfaces.cli.output import plain, print_json
-from agent_fabric.interfaces.cli.place import Server
+from agent_fabric.interfaces.cli.place import Hub
 
 if TYPE_CHECKING:
     from agent_fabric.client import FabricClient
@@ -31,7 +31,7 @@ PlanId = Annotated[str, typer.Argument(metavar="PLAN", help="The id of a plan.")
 
 
 @app.command(context_settings={"ignore_unknown_options": True})
-def plan(  # noqa: PLR0913, PLR0917 - what a plan consists of
+def plan(  # noqa: PLR0913 - what a plan consists of
     selector: Selector,
     command: Annotated[list[str], typer.Argument(metavar="COMMAND…", help="What to run; write -- before it.")],
     canary: Annotated[int, typer.Option("--canary", help="How many machines go first.")] = 1,
@@ -42,8 +42,8 @@ def plan(  # noqa: PLR0913, PLR0917 - what a plan consists of
     check: Annotated[
         str, typer.Option("--check", metavar="COMMAND", help="Must succeed on each machine afterwards; only reads.")
     ] = "",
-    server: Server = None,
-    as_json: AsJson = False,
+    *,
+    at: Hub,
 ) -> int:
     """Freeze a plan: which machines, which exact command, under which policies. Nothing is sent yet."""
     line = command[0] if len(command) == 1 else shlex.join(command)
@@ -57,17 +57,16 @@ def plan(  # noqa: PLR0913, PLR0917 - what a plan consists of
         "on_offline": on_offline,
         "check": check,
     }
-    _print(at_server(server, lambda client: client.nodes.freeze_plan(wish)), as_json=as_json)
+    _print(at_server(at.server, lambda client: client.nodes.freeze_plan(wish)), as_json=at.as_json)
     return COMPLETED
 
 
 @app.command("list")
-def list_(server: Server = None, as_json: AsJson = False) -> int:
+def list_(*, at: Hub) -> int:
     """List plans, the newest first."""
-    found = at_server(server, lambda client: client.nodes.plans()) if has_hub(server) else []
-    if as_json:
-        print_json(found)
-        return COMPLETED
+    found = at_server(at.server, lambda client: client.nodes.plans()) if has_hub(at.server) else []
+    if at.as_json:
+        return print_json(found)
     for each in found:
         wave = f"wave {each['wave'] + 1}/{each['waves']}"
         sys.stdout.write(f"{each['id']}  {each['status']:<10}  {wave}  {plain(each['name'])}\n")
@@ -80,16 +79,16 @@ def list_(server: Server = None, as_json: AsJson = False) -> int:
 def show(
     plan_id: PlanId,
     wait: Annotated[bool, typer.Option("--wait", help="Return when it does not run any more.")] = False,
-    server: Server = None,
-    as_json: AsJson = False,
+    *,
+    at: Hub,
 ) -> int:
     """Show what was frozen, how far it has come, and which machines are waited for.
 
     Exit codes: 0 it has completed or goes on, 1 it is halted, incomplete, aborted or denied, 3 --wait, and it waits for
     a person.
     """
-    found = at_server(server, lambda client: _until_still(client, plan_id) if wait else client.nodes.plan(plan_id))
-    _print(found, as_json=as_json)
+    found = at_server(at.server, lambda client: _until_still(client, plan_id) if wait else client.nodes.plan(plan_id))
+    _print(found, as_json=at.as_json)
     if found["status"] == "waiting":
         return WAITING if wait else COMPLETED
     return COMPLETED if found["status"] in {"completed", "running"} else FAILED
@@ -113,14 +112,14 @@ async def _until_still(client: "FabricClient", plan_id: str) -> "Json":
 
 
 @app.command()
-def apply(plan_id: PlanId, server: Server = None, as_json: AsJson = False) -> int:
+def apply(plan_id: PlanId, *, at: Hub) -> int:
     """Apply a plan: one approval shows all of it.
 
     Exit codes: 0 it has begun, 3 a person has to approve it.
     """
     require_a_person()
-    told = at_server(server, lambda client: client.nodes.change_plan(plan_id, "apply"))
-    if as_json:
+    told = at_server(at.server, lambda client: client.nodes.change_plan(plan_id, "apply"))
+    if at.as_json:
         print_json(told)
     elif told["approval_id"]:
         sys.stdout.write(f"Waits for approval: fabric approvals approve {plain(told['approval_id'])}\n")
@@ -130,24 +129,24 @@ def apply(plan_id: PlanId, server: Server = None, as_json: AsJson = False) -> in
 
 
 @app.command()
-def halt(plan_id: PlanId, server: Server = None, as_json: AsJson = False) -> int:
+def halt(plan_id: PlanId, *, at: Hub) -> int:
     """Halt a plan: nothing more is sent."""
-    _print(at_server(server, lambda client: client.nodes.change_plan(plan_id, "halt")), as_json=as_json)
+    _print(at_server(at.server, lambda client: client.nodes.change_plan(plan_id, "halt")), as_json=at.as_json)
     return COMPLETED
 
 
 @app.command()
-def resume(plan_id: PlanId, server: Server = None, as_json: AsJson = False) -> int:
+def resume(plan_id: PlanId, *, at: Hub) -> int:
     """Resume a plan that was halted, in the same wave."""
     require_a_person()
-    _print(at_server(server, lambda client: client.nodes.change_plan(plan_id, "resume")), as_json=as_json)
+    _print(at_server(at.server, lambda client: client.nodes.change_plan(plan_id, "resume")), as_json=at.as_json)
     return COMPLETED
 
 
 @app.command()
-def abort(plan_id: PlanId, server: Server = None, as_json: AsJson = False) -> int:
+def abort(plan_id: PlanId, *, at: Hub) -> int:
     """Abort a plan for good."""
-    _print(at_server(server, lambda client: client.nodes.change_plan(plan_id, "abort")), as_json=as_json)
+    _print(at_server(at.server, lambda client: client.nodes.change_plan(plan_id, "abort")), as_json=at.as_json)
     return COMPLETED
 
 

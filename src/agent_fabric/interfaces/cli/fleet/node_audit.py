@@ -9,9 +9,8 @@ import typer
 from agent_fabric.domain.errors import ConfigError, FabricError
 from agent_fabric.interfaces.cli.fleet.hub import at_server, refuse_unknown
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
-from agent_fabric.interfaces.cli.options import AsJson
 from agent_fabric.interfaces.cli.output import plain, print_json
-from agent_fabric.interfaces.cli.place import Server
+from agent_fabric.interfaces.cli.place import Hub
 
 if TYPE_CHECKING:
     from agent_fabric.client import FabricClient
@@ -30,16 +29,16 @@ def audit(
         list[str] | None,
         typer.Argument(metavar="[verify] [SELECTOR]", help="A name, role=web,env!=dev, or all, which is the usual."),
     ] = None,
-    server: Server = None,
-    as_json: AsJson = False,
+    *,
+    at: Hub,
 ) -> int:
     """Compare the record that each machine keeps with the hub's. `fabric audit verify --nodes all` does both.
 
     Exit codes: 0 they agree, 1 they do not or one could not be compared, 2 no machine fits.
     """
     selector = selector_of(words or ())
-    found = at_server(server, lambda client: compared(client, selector))
-    if as_json:
+    found = at_server(at.server, lambda client: compared(client, selector))
+    if at.as_json:
         print_json(found)
     else:
         print_compared(found)

@@ -15,7 +15,7 @@ from agent_fabric.domain.fleet.protocol import CHUNK_BYTES
 from agent_fabric.interfaces.cli.fleet.hub import at_server
 from agent_fabric.interfaces.cli.main import COMPLETED, WAITING
 from agent_fabric.interfaces.cli.output import plain
-from agent_fabric.interfaces.cli.place import Server
+from agent_fabric.interfaces.cli.place import PlainHub
 
 if TYPE_CHECKING:
     from agent_fabric.client import FabricClient
@@ -42,7 +42,8 @@ def remote_path(text: str) -> RemotePath | None:
 def copy(
     source: Annotated[str, typer.Argument(metavar="FROM", help="A file, or NODE:/path.")],
     target: Annotated[str, typer.Argument(metavar="TO", help="NODE:/path, or a file.")],
-    server: Server = None,
+    *,
+    at: PlainHub,
 ) -> int:
     """Copy a file to or from a machine whose own file allows it. What was cut off goes on where it stopped.
 
@@ -52,9 +53,9 @@ def copy(
     if (there is None) is (here is None):
         raise ConfigError("One of both is on a machine of the fleet", hint="Write NODE:/path for it.")
     if here is not None:
-        return at_server(server, lambda client: _put(client, Path(source), here))
+        return at_server(at.server, lambda client: _put(client, Path(source), here))
     assert there is not None
-    return at_server(server, lambda client: _get(client, there, Path(target)))
+    return at_server(at.server, lambda client: _get(client, there, Path(target)))
 
 
 def output(
@@ -63,7 +64,8 @@ def output(
         str, typer.Argument(metavar="ID", help="The command, as `fabric nodes queue --all` names it.")
     ],
     errors: Annotated[bool, typer.Option("--stderr", help="What it wrote to standard error.")] = False,
-    server: Server = None,
+    *,
+    at: PlainHub,
 ) -> int:
     """Print all of an output that was too long for the result. A machine keeps it for a week."""
 
@@ -78,7 +80,7 @@ def output(
                 sys.stdout.buffer.flush()
                 return COMPLETED
 
-    return at_server(server, go)
+    return at_server(at.server, go)
 
 
 async def _put(client: "FabricClient", source: Path, target: RemotePath) -> int:

@@ -10,9 +10,9 @@ import typer
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.interfaces.cli.fleet.hub import at_server
 from agent_fabric.interfaces.cli.main import COMPLETED
-from agent_fabric.interfaces.cli.options import AsJson, require_a_person
+from agent_fabric.interfaces.cli.options import require_a_person
 from agent_fabric.interfaces.cli.output import plain, print_json
-from agent_fabric.interfaces.cli.place import Server
+from agent_fabric.interfaces.cli.place import Hub
 
 if TYPE_CHECKING:
     from agent_fabric.client import FabricClient
@@ -39,8 +39,8 @@ def policy(
     check: Annotated[
         str | None, typer.Option("--check", metavar="COMMAND", help="Explain what would become of a command.")
     ] = None,
-    server: Server = None,
-    as_json: AsJson = False,
+    *,
+    at: Hub,
 ) -> int:
     """Show what is in force on a machine and why, explain a command, or set the hub's policy for it."""
     document: Any = None
@@ -58,8 +58,8 @@ def policy(
             return await client.nodes.check(node, "run_command", {"command": check})
         return await client.nodes.policy(node)
 
-    found = at_server(server, go)
-    if as_json:
+    found = at_server(at.server, go)
+    if at.as_json:
         print_json(found)
     elif check is not None:
         _print_checked(found)

@@ -20,7 +20,7 @@ from agent_fabric.interfaces.cli.fleet.hub import at_server
 from agent_fabric.interfaces.cli.main import FAILED, WAITING
 from agent_fabric.interfaces.cli.options import require_a_person
 from agent_fabric.interfaces.cli.output import plain
-from agent_fabric.interfaces.cli.place import Server
+from agent_fabric.interfaces.cli.place import PlainHub
 
 if TYPE_CHECKING:
     from agent_fabric.client import FabricClient
@@ -39,7 +39,8 @@ def shell(
     cwd: Annotated[str, typer.Option("--cwd", metavar="DIR", help="The folder to begin in.")] = "",
     timeout: Annotated[str, typer.Option("--timeout", metavar="TIME", help="How long the session may last.")] = "1h",
     wait: Annotated[str, typer.Option("--wait", metavar="TIME", help="How long to wait for the approval.")] = "15m",
-    server: Server = None,
+    *,
+    at: PlainHub,
 ) -> int:
     """Open a shell on a machine whose own file allows it. Every session is approved by itself, and recorded.
 
@@ -53,7 +54,7 @@ def shell(
     term = os.environ.get("TERM", "")
     arguments |= {"term": term} if term and term != "dumb" else {}
     patience_s = seconds_in(wait)
-    return at_server(server, lambda client: _open(client, node, arguments, patience_s))
+    return at_server(at.server, lambda client: _open(client, node, arguments, patience_s))
 
 
 async def _open(client: "FabricClient", node: str, arguments: "Json", patience_s: float) -> int:

@@ -10,20 +10,19 @@ from agent_fabric.domain.errors import ConfigError
 from agent_fabric.interfaces.cli.durations import seconds_in
 from agent_fabric.interfaces.cli.fleet.hub import at_server
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED, WAITING
-from agent_fabric.interfaces.cli.options import AsJson
 from agent_fabric.interfaces.cli.output import plain, print_json
-from agent_fabric.interfaces.cli.place import Server
+from agent_fabric.interfaces.cli.place import Hub
 
 NodeArgument = Annotated[str, typer.Argument(metavar="NODE", help="The name of a node, or its id.")]
 
 
-def tools(node: NodeArgument, server: Server = None, as_json: AsJson = False) -> int:
+def tools(node: NodeArgument, *, at: Hub) -> int:
     """List the tools of MCP servers on a machine.
 
     Exit codes: 0 all servers have answered, 1 one has not.
     """
-    found = at_server(server, lambda client: client.nodes.tools(node))
-    if as_json:
+    found = at_server(at.server, lambda client: client.nodes.tools(node))
+    if at.as_json:
         print_json(found)
     else:
         for tool in found["tools"]:
@@ -41,16 +40,16 @@ def call(
     tool: Annotated[str, typer.Argument(metavar="TOOL", help="SERVER.tool, or a tool of the node itself.")],
     arguments: Annotated[str, typer.Argument(metavar="[JSON]", help="Its arguments: a JSON object.")] = "{}",
     timeout: Annotated[str, typer.Option("--timeout", metavar="TIME", help="How long to wait for it.")] = "60s",
-    server: Server = None,
-    as_json: AsJson = False,
+    *,
+    at: Hub,
 ) -> int:
     """Call a tool on a machine, such as one of its MCP servers.
 
     Exit codes: 0 it succeeded, 1 it failed, 3 a person has to approve it.
     """
     wish = {"tool_name": tool, "arguments": _object(arguments)}
-    outcome = at_server(server, lambda client: client.nodes.execute(node, wish, timeout_s=seconds_in(timeout)))
-    if as_json:
+    outcome = at_server(at.server, lambda client: client.nodes.execute(node, wish, timeout_s=seconds_in(timeout)))
+    if at.as_json:
         print_json(outcome)
     if "result" not in outcome:
         approval = f" Approve it: fabric approvals approve {outcome['approval_id']}" if outcome["approval_id"] else ""
@@ -59,7 +58,7 @@ def call(
     result = outcome["result"] or {}
     answer = result.get("output", {key: result[key] for key in ("stdout", "stderr") if key in result})
     failed = outcome["status"] != "success" or (isinstance(answer, dict) and "error" in answer)
-    if not as_json:
+    if not at.as_json:
         sys.stdout.write("".join(f"{plain(line)}\n" for line in _text(answer).splitlines()))
     if failed:
         sys.stderr.write(f"{plain(node)}: {outcome['status']}: {plain(str(result.get('error', '')))}\n")

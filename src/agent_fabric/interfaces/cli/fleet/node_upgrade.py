@@ -12,9 +12,9 @@ import typer
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.interfaces.cli.fleet.hub import at_server
 from agent_fabric.interfaces.cli.main import COMPLETED
-from agent_fabric.interfaces.cli.options import AsJson, require_a_person
+from agent_fabric.interfaces.cli.options import require_a_person
 from agent_fabric.interfaces.cli.output import plain, print_json
-from agent_fabric.interfaces.cli.place import Server
+from agent_fabric.interfaces.cli.place import Hub
 
 
 def release(
@@ -39,8 +39,8 @@ def upgrade(
     canary: Annotated[int, typer.Option("--canary", help="How many machines go first.")] = 1,
     waves: Annotated[str, typer.Option("--waves", help="Shares of all, growing.")] = "10%,50%,100%",
     max_errors: Annotated[int, typer.Option("--max-errors", help="One more halts it.")] = 0,
-    server: Server = None,
-    as_json: AsJson = False,
+    *,
+    at: Hub,
 ) -> int:
     """Freeze a plan that upgrades machines. A node whose new program does not work is the old one again."""
     require_a_person()
@@ -57,8 +57,8 @@ def upgrade(
         "waves": [each.strip() for each in waves.split(",")],
         "max_errors": max_errors,
     }
-    plan = at_server(server, lambda client: client.nodes.freeze_plan(wish))
-    if as_json:
+    plan = at_server(at.server, lambda client: client.nodes.freeze_plan(wish))
+    if at.as_json:
         print_json(plan)
     else:
         names = ", ".join(str(call["node"]) for call in plan["calls"])

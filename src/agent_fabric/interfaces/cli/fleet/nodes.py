@@ -22,9 +22,9 @@ from agent_fabric.interfaces.cli.fleet.node_tools import call, tools
 from agent_fabric.interfaces.cli.fleet.node_upgrade import release, upgrade
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED, WAITING
-from agent_fabric.interfaces.cli.options import AsJson, require_a_person
+from agent_fabric.interfaces.cli.options import require_a_person
 from agent_fabric.interfaces.cli.output import plain, print_error, print_json
-from agent_fabric.interfaces.cli.place import Server
+from agent_fabric.interfaces.cli.place import Hub, PlainHub
 
 if TYPE_CHECKING:
     from agent_fabric.client import FabricClient
@@ -52,14 +52,13 @@ Selector = Annotated[str, typer.Argument(metavar="SELECTOR", help="A name, role=
 def list_(
     selector: Annotated[str, typer.Argument(metavar="[SELECTOR]", help="A name, role=web,env!=dev, or all.")] = "all",
     revoked: Annotated[bool, typer.Option("--revoked", help="Include revoked ones.")] = False,
-    server: Server = None,
-    as_json: AsJson = False,
+    *,
+    at: Hub,
 ) -> int:
     """List machines: status, when each was last seen, labels."""
-    nodes = _listed(server, selector, revoked=revoked)
-    if as_json:
-        print_json(nodes)
-        return COMPLETED
+    nodes = _listed(at.server, selector, revoked=revoked)
+    if at.as_json:
+        return print_json(nodes)
     if not nodes:
         sys.stdout.write("There are no machines yet. Invite one: fabric nodes invite\n")
     for node in nodes:
@@ -91,10 +90,10 @@ def _listed(server: str | None, selector: str, *, revoked: bool) -> "list[Json]"
 
 
 @app.command()
-def show(node: NodeArgument, server: Server = None, as_json: AsJson = False) -> int:
+def show(node: NodeArgument, *, at: Hub) -> int:
     """Show everything that is known about a machine."""
-    found = at_server(server, lambda client: client.nodes.show(node))
-    if as_json:
+    found = at_server(at.server, lambda client: client.nodes.show(node))
+    if at.as_json:
         print_json(found)
     else:
         for key, value in found.items():
@@ -111,8 +110,8 @@ def invite(
     uses: Annotated[int, typer.Option("--uses", help="How many machines may use it.")] = 1,
     expires: Annotated[str, typer.Option("--expires", metavar="AGE", help="How long it is valid: 30m, 1h, 7d.")] = "1h",
     confirm: Annotated[bool, typer.Option("--confirm", help="A person confirms each machine.")] = False,
-    server: Server = None,
-    as_json: AsJson = False,
+    *,
+    at: Hub,
 ) -> int:
     """Print one line that makes a machine a node: run it there."""
     require_a_person()
@@ -123,10 +122,9 @@ def invite(
         "expires_in_s": seconds_in(expires),
         "confirm": confirm,
     }
-    made = at_server(server, lambda client: client.nodes.invite(wish))
-    if as_json:
-        print_json(made)
-        return COMPLETED
+    made = at_server(at.server, lambda client: client.nodes.invite(wish))
+    if at.as_json:
+        return print_json(made)
     sys.stderr.write(f"Run this on the machine; it is valid until {_moment(made['expires_at'])}:\n")
     sys.stderr.flush()
     sys.stdout.write(f"{plain(made['command'])}\n")
@@ -141,8 +139,8 @@ def exec_(
     expires: Annotated[str, typer.Option("--expires", metavar="AGE", help="Until when it may begin.")] = "1h",
     timeout: Annotated[str, typer.Option("--timeout", metavar="TIME", help="How long it may take.")] = "60s",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show machines and what the policy says.")] = False,
-    server: Server = None,
-    as_json: AsJson = False,
+    *,
+    at: Hub,
 ) -> int:
     """Run a command on machines. One word is a command line; several are taken as they are.
 
@@ -156,8 +154,8 @@ def exec_(
         "expires_in_s": seconds_in(expires),
         "dry_run": dry_run,
     }
-    outcomes = at_server(server, lambda client: _everywhere(client, selector, wish))
-    if as_json:
+    outcomes = at_server(at.server, lambda client: _everywhere(client, selector, wish))
+    if at.as_json:
         print_json([{"node": node, **_plain_outcome(outcome)} for node, outcome in outcomes])
     else:
         for node, outcome in outcomes:
@@ -227,8 +225,8 @@ def queue(
     node: NodeArgument,
     everything: Annotated[bool, typer.Option("--all", help="Include settled ones.")] = False,
     cancel: Annotated[str | None, typer.Option("--cancel", metavar="ID", help="Cancel this command.")] = None,
-    server: Server = None,
-    as_json: AsJson = False,
+    *,
+    at: Hub,
 ) -> int:
     """Show the commands of a machine that are not settled, or cancel one."""
 
@@ -237,10 +235,9 @@ def queue(
             return [await client.nodes.cancel(node, cancel)]
         return await client.nodes.commands(node, open_only=not everything)
 
-    found = at_server(server, go)
-    if as_json:
-        print_json(found)
-        return COMPLETED
+    found = at_server(at.server, go)
+    if at.as_json:
+        return print_json(found)
     for each in found:
         said = each["arguments"].get("command") or each["arguments"].get("path") or ""
         about = f"(private, of {plain(each['requested_by'])})" if each.get("withheld") else plain(str(said))
@@ -252,9 +249,9 @@ def queue(
 
 
 @app.command()
-def rename(node: NodeArgument, name: Annotated[str, typer.Argument(metavar="NAME")], server: Server = None) -> int:
+def rename(node: NodeArgument, name: Annotated[str, typer.Argument(metavar="NAME")], *, at: PlainHub) -> int:
     """Give a machine another name."""
-    changed = at_server(server, lambda client: client.nodes.change(node, {"name": name}))
+    changed = at_server(at.server, lambda client: client.nodes.change(node, {"name": name}))
     sys.stdout.write(f"{plain(changed['name'])} ({changed['id']})\n")
     return COMPLETED
 
@@ -264,7 +261,8 @@ def label(
     selector: Selector,
     labels: Annotated[list[str], typer.Argument(metavar="K=V…", help="Labels to set; K- removes one.")],
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Trust machines without being asked again.")] = False,
-    server: Server = None,
+    *,
+    at: PlainHub,
 ) -> int:
     """Set and remove labels of machines. `trusted=true` (or `text`, `data`) is for admins and asks again."""
     removed = {each[:-1]: None for each in labels if each.endswith("-") and "=" not in each}
@@ -272,7 +270,7 @@ def label(
     if len(changes) != len(labels):
         raise ConfigError("A label is name=value; name- removes one", hint="For example: role=web env=prod old-")
 
-    if changes.get("trusted") is not None and not _trusts(server, selector, str(changes["trusted"]), yes=yes):
+    if changes.get("trusted") is not None and not _trusts(at.server, selector, str(changes["trusted"]), yes=yes):
         sys.stderr.write("Nothing was changed.\n")
         return FAILED
 
@@ -281,7 +279,7 @@ def label(
             await client.nodes.change(node["id"], {"labels": changes}) for node in await client.nodes.list(selector)
         ]
 
-    changed = at_server(server, go)
+    changed = at_server(at.server, go)
     refuse_unknown(selector, changed)
     for node in changed:
         shown = ",".join(f"{key}={value}" for key, value in sorted(node["labels"].items()))
@@ -302,32 +300,33 @@ def _trusts(server: str | None, selector: str, what: str, *, yes: bool) -> bool:
 
 
 @app.command()
-def rotate(selector: Selector, server: Server = None) -> int:
+def rotate(selector: Selector, *, at: PlainHub) -> int:
     """Give machines new keys, each signed by the old one."""
     require_a_person()
 
     async def go(client: "FabricClient") -> "list[Json]":
         return [await client.nodes.rotate(node["id"]) for node in await client.nodes.list(selector)]
 
-    return _named(at_server(server, go), selector, "has a new key")
+    return _named(at_server(at.server, go), selector, "has a new key")
 
 
 @app.command()
-def revoke(node: NodeArgument, server: Server = None) -> int:
+def revoke(node: NodeArgument, *, at: PlainHub) -> int:
     """Revoke a machine for good: its connection, its queue, its id."""
     require_a_person()
 
     async def go(client: "FabricClient") -> "list[Json]":
         return [await client.nodes.revoke(node)]
 
-    return _named(at_server(server, go), node, "is revoked")
+    return _named(at_server(at.server, go), node, "is revoked")
 
 
 @app.command()
 def resolve(
     node: NodeArgument,
     keep: Annotated[bool, typer.Option("--keep/--split", help="Keep the node, or revoke it so that both join again.")],
-    server: Server = None,
+    *,
+    at: PlainHub,
 ) -> int:
     """Settle a conflict of two machines with one identity, or confirm a machine that is pending."""
     require_a_person()
@@ -335,7 +334,7 @@ def resolve(
     async def go(client: "FabricClient") -> "list[Json]":
         return [await client.nodes.resolve(node, keep=keep)]
 
-    return _named(at_server(server, go), node, "is kept" if keep else "is revoked")
+    return _named(at_server(at.server, go), node, "is kept" if keep else "is revoked")
 
 
 def _named(nodes: "Sequence[Json]", selector: str, what: str) -> int:

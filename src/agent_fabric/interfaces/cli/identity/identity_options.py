@@ -19,7 +19,7 @@ from agent_fabric.domain.identity.accounts import LONGEST_PASSWORD, password_for
 from agent_fabric.domain.identity.principals import AnyScope, Scope, scope_from
 from agent_fabric.interfaces.cli.options import configuration, fabric_root
 from agent_fabric.interfaces.cli.output import plain, print_warning
-from agent_fabric.interfaces.cli.place import server_of, with_client
+from agent_fabric.interfaces.cli.place import Place, with_client
 
 if TYPE_CHECKING:
     from agent_fabric.client import FabricClient
@@ -65,24 +65,23 @@ def with_identity(workspace: str | None, work: Callable[[Identity], Coroutine[An
             return asyncio.run(work(identity))
 
 
-def warn_of_shared_runs(workspace: str | None, server: str | None) -> None:
+def warn_of_shared_runs(at: Place) -> None:
     """Say once, when the first user or key has been made here, that all of them see all runs."""
-    if server_of(workspace, server) is not None:
+    if at.url() is not None:
         return
-    root = fabric_root(workspace)
+    root = at.root()
     if is_to_be_said(root, configuration(root).config.identity):
         print_warning(f"{PROBLEM}. {HINT}")
 
 
 def at_identity(
-    workspace: str | None,
-    server: str | None,
+    at: Place,
     here: Callable[[Identity], Coroutine[Any, Any, T]],
     there: "Callable[[FabricClient], Coroutine[Any, Any, T]]",
 ) -> T:
     """Work on the people and keys of a fabric folder, or of a server."""
-    url = server_of(workspace, server)
-    return with_identity(workspace, here) if url is None else with_client(url, there)
+    url = at.url()
+    return with_identity(at.workspace, here) if url is None else with_client(url, there)
 
 
 def read_password(name: str, *, from_stdin: bool, twice: bool = True) -> str:

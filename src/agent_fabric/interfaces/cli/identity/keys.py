@@ -13,9 +13,9 @@ from agent_fabric.interfaces.cli.durations import seconds_in
 from agent_fabric.interfaces.cli.identity.identity_options import Scopes, at_identity, read_scopes, warn_of_shared_runs
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED
-from agent_fabric.interfaces.cli.options import AsJson, Workspace, require_a_person
+from agent_fabric.interfaces.cli.options import require_a_person
 from agent_fabric.interfaces.cli.output import plain, print_json
-from agent_fabric.interfaces.cli.place import Server
+from agent_fabric.interfaces.cli.place import Place
 from agent_fabric.wire.identity import KEY, KeyState
 from agent_fabric.wire.shape import Json
 
@@ -32,9 +32,8 @@ _SHORT_LIFE_S = 7 * 86_400.0
 @app.command("list")
 def list_(
     everything: Annotated[bool, typer.Option("--all", help="Include those that are no longer valid.")] = False,
-    workspace: Workspace = None,
-    server: Server = None,
-    as_json: AsJson = False,
+    *,
+    at: Place,
 ) -> int:
     """List API keys, the newest first. The keys themselves are not stored."""
     now = time.time()
@@ -43,8 +42,8 @@ def list_(
         found = await identity.keys.list(also_dead=everything)
         return [KEY.dump(KeyState.of(key, now=now, usable=identity.keys.is_usable(key))) for key in found]
 
-    keys = at_identity(workspace, server, go, lambda client: client.keys.list(also_dead=everything))
-    if as_json:
+    keys = at_identity(at, go, lambda client: client.keys.list(also_dead=everything))
+    if at.as_json:
         print_json(keys)
     else:
         sys.stdout.write("".join(_line(key) + "\n" for key in keys) or "There are no keys.\n")
@@ -60,9 +59,8 @@ def create(
     name: Annotated[str, typer.Argument(metavar="NAME", help="What the key is for, such as ci.")],
     scopes: Scopes = None,
     expires: Annotated[str, typer.Option(metavar="AGE", help="How long it is valid: 30d, 12h, 2w, or never.")] = "90d",
-    workspace: Workspace = None,
-    server: Server = None,
-    as_json: AsJson = False,
+    *,
+    at: Place,
 ) -> int:
     """Create an API key and print it, once. Without --scope it can only read runs."""
     require_a_person()
@@ -77,11 +75,10 @@ def create(
     async def go_there(client: "FabricClient") -> Json:
         return await client.keys.create(name, scopes=wanted, lasts_s="never" if lasts_s is None else lasts_s)
 
-    made = at_identity(workspace, server, go, go_there)
-    warn_of_shared_runs(workspace, server)
-    if as_json:
-        print_json(made)
-        return COMPLETED
+    made = at_identity(at, go, go_there)
+    warn_of_shared_runs(at)
+    if at.as_json:
+        return print_json(made)
     sys.stderr.write(
         f"The key {plain(made['name'])} may: {plain(', '.join(sorted(made['scopes'])))}. Valid {_until(made)}.\n"
         "Store it now: it is shown only once. Send it as `Authorization: Bearer KEY` or `X-API-Key: KEY`.\n"
@@ -93,10 +90,7 @@ def create(
 
 @app.command()
 def revoke(
-    key: Annotated[str, typer.Argument(metavar="KEY", help="The id of a key, or the name of a live one.")],
-    workspace: Workspace = None,
-    server: Server = None,
-    as_json: AsJson = False,
+    key: Annotated[str, typer.Argument(metavar="KEY", help="The id of a key, or the name of a live one.")], *, at: Place
 ) -> int:
     """Revoke an API key, with immediate effect."""
     require_a_person()
@@ -104,12 +98,8 @@ def revoke(
     async def go(identity: Identity) -> Json:
         return KEY.dump(KeyState.of(await identity.keys.revoke(key, by=owner_here()), now=time.time()))
 
-    revoked = at_identity(workspace, server, go, lambda client: client.keys.revoke(key))
-    if as_json:
-        print_json(revoked)
-    else:
-        sys.stdout.write(f"The key {plain(revoked['name'])} ({plain(revoked['id'])}) is revoked.\n")
-    return COMPLETED
+    revoked = at_identity(at, go, lambda client: client.keys.revoke(key))
+    return at.print(revoked, f"The key {plain(revoked['name'])} ({plain(revoked['id'])}) is revoked.\n")
 
 
 def _line(key: Json) -> str:

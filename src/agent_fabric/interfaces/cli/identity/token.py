@@ -18,9 +18,9 @@ from agent_fabric.interfaces.cli.durations import seconds_in
 from agent_fabric.interfaces.cli.identity.identity_options import Scopes, at_identity, read_scopes
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED
-from agent_fabric.interfaces.cli.options import AsJson, Workspace, fabric_root, require_a_person
+from agent_fabric.interfaces.cli.options import require_a_person
 from agent_fabric.interfaces.cli.output import from_here, plain, print_json
-from agent_fabric.interfaces.cli.place import Server
+from agent_fabric.interfaces.cli.place import Folder, Place
 from agent_fabric.wire.identity import TOKEN
 from agent_fabric.wire.shape import Json
 
@@ -33,15 +33,15 @@ app = new_app("Manage tokens: show, rotate, issue.")
 @app.command()
 def show(
     reveal: Annotated[bool, typer.Option("--reveal", help="Print the token itself, and nothing else.")] = False,
-    workspace: Workspace = None,
-    as_json: AsJson = False,
+    *,
+    at: Folder,
 ) -> int:
     """Show where the local token of this folder is. Programs on this machine use the server with it."""
-    root = fabric_root(workspace)
+    root = at.root()
     if reveal:
         require_a_person()
     token = read_local_token(root)
-    if as_json:
+    if at.as_json:
         print_json({"path": str(token_file(root)), "exists": token is not None, "token": token if reveal else None})
     elif token is None:
         sys.stdout.write("There is none yet: the first `fabric serve`, or `fabric token rotate`, makes it.\n")
@@ -51,20 +51,19 @@ def show(
 
 
 @app.command()
-def rotate(workspace: Workspace = None, as_json: AsJson = False) -> int:
+def rotate(*, at: Folder) -> int:
     """Replace this folder's token; the old one stops working at once."""
     require_a_person()
-    root = fabric_root(workspace)
+    root = at.root()
     require_ours(root, audit_key(os.environ))
     with open_records(root) as records:
         rotate_local_token(root)
         act = Act.of(owner_here(), Deed.LOCAL_TOKEN_ROTATED, at=time.time())
         asyncio.run(records.storage.acts.record(act))
-    if as_json:
-        print_json({"path": str(token_file(root)), "rotated": True})
-    else:
-        sys.stdout.write(f"{from_here(token_file(root))} is new; whatever used the old one needs it.\n")
-    return COMPLETED
+    return at.print(
+        {"path": str(token_file(root)), "rotated": True},
+        f"{from_here(token_file(root))} is new; whatever used the old one needs it.\n",
+    )
 
 
 @app.command()
@@ -75,9 +74,8 @@ def issue(
         str | None,
         typer.Option(metavar="AGE", help="How long it is valid, such as 12h; by default `identity.token_lifetime_s`."),
     ] = None,
-    workspace: Workspace = None,
-    server: Server = None,
-    as_json: AsJson = False,
+    *,
+    at: Place,
 ) -> int:
     """Issue a token for a user's script: with all scopes of the user, or with --scope fewer."""
     require_a_person()
@@ -90,10 +88,9 @@ def issue(
     async def go_there(client: "FabricClient") -> Json:
         return await client.users.issue_token(user, scopes=wanted, lifetime_s=lifetime_s)
 
-    issued = at_identity(workspace, server, go, go_there)
-    if as_json:
-        print_json(issued)
-        return COMPLETED
+    issued = at_identity(at, go, go_there)
+    if at.as_json:
+        return print_json(issued)
     until = time.strftime("%Y-%m-%d %H:%M", time.localtime(time.time() + issued["expires_in"]))
     sys.stderr.write(f"For {user}, who may: {', '.join(sorted(issued['scopes']))}. Valid until {until}.\n")
     sys.stderr.flush()

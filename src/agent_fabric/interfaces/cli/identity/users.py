@@ -21,9 +21,9 @@ from agent_fabric.interfaces.cli.identity.identity_options import (
 )
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED
-from agent_fabric.interfaces.cli.options import AsJson, Workspace, fabric_root, require_a_person
+from agent_fabric.interfaces.cli.options import require_a_person
 from agent_fabric.interfaces.cli.output import plain, print_json, print_warning
-from agent_fabric.interfaces.cli.place import Server, server_of
+from agent_fabric.interfaces.cli.place import Place
 from agent_fabric.wire.identity import REMOVED_USER, USER, KeyState, RemovedUser
 from agent_fabric.wire.shape import Json
 
@@ -37,14 +37,10 @@ _ROLES = "; ".join(f"{role}: {', '.join(sorted(SCOPES_OF[role]))}" for role in R
 
 
 @app.command("list")
-def list_(workspace: Workspace = None, server: Server = None, as_json: AsJson = False) -> int:
+def list_(*, at: Place) -> int:
     """List users."""
-    users = at_identity(workspace, server, _list_users, lambda client: client.users.list())
-    if as_json:
-        print_json(users)
-    else:
-        sys.stdout.write("".join(_line(user) + "\n" for user in users) or "There are no users.\n")
-    return COMPLETED
+    users = at_identity(at, _list_users, lambda client: client.users.list())
+    return at.print(users, "".join(_line(user) + "\n" for user in users) or "There are no users.\n")
 
 
 @app.command()
@@ -56,9 +52,8 @@ def add(
     no_password: Annotated[
         bool, typer.Option("--no-password", help="The user cannot log in, only use tokens of `fabric token issue`.")
     ] = False,
-    workspace: Workspace = None,
-    server: Server = None,
-    as_json: AsJson = False,
+    *,
+    at: Place,
 ) -> int:
     """Add a user; the password is asked for. --scope adds scopes to those of the role."""
     require_a_person()
@@ -66,17 +61,15 @@ def add(
         raise ConfigError("--no-password and --password-stdin cannot be combined", hint="Use one of the two.")
     extra = read_scopes(scopes) or ()
     if not no_password and not password_stdin:
-        _require_free_name(name, workspace, server)
+        _require_free_name(name, at)
     password = None if no_password else read_password(name, from_stdin=password_stdin)
 
     async def go(identity: Identity) -> Json:
         return USER.dump(await identity.users.add(name, password=password, role=role, extra=extra, by=owner_here()))
 
-    user = at_identity(
-        workspace, server, go, lambda client: client.users.add(name, password=password, role=role, scopes=extra)
-    )
-    warn_of_shared_runs(workspace, server)
-    return _told(user, "added", as_json=as_json)
+    user = at_identity(at, go, lambda client: client.users.add(name, password=password, role=role, scopes=extra))
+    warn_of_shared_runs(at)
+    return _told(user, "added", as_json=at.as_json)
 
 
 @app.command("set")
@@ -86,9 +79,8 @@ def set_(
     scopes: Scopes = None,
     no_scopes: Annotated[bool, typer.Option("--no-scopes", help="Nothing beyond their role.")] = False,
     disabled: Annotated[bool | None, typer.Option("--disable/--enable", help="Whether the user is locked out.")] = None,
-    workspace: Workspace = None,
-    server: Server = None,
-    as_json: AsJson = False,
+    *,
+    at: Place,
 ) -> int:
     """Change the role or scopes of a user, with immediate effect; the user logs in again.
 
@@ -119,18 +111,12 @@ def set_(
         _warn_if_it_was_the_last_admin(before, await client.users.list())
         return user
 
-    user = at_identity(workspace, server, go, go_there)
-    return _told(user, "changed", as_json=as_json)
+    user = at_identity(at, go, go_there)
+    return _told(user, "changed", as_json=at.as_json)
 
 
 @app.command()
-def password(
-    name: Name,
-    password_stdin: PasswordStdin = False,
-    workspace: Workspace = None,
-    server: Server = None,
-    as_json: AsJson = False,
-) -> int:
+def password(name: Name, password_stdin: PasswordStdin = False, *, at: Place) -> int:
     """Set a new password; it is asked for. The user logs in again."""
     require_a_person()
     fresh = read_password(name, from_stdin=password_stdin)
@@ -142,12 +128,12 @@ def password(
         await client.users.set_password(name, fresh)
         return await client.users.show(name)
 
-    user = at_identity(workspace, server, go, go_there)
-    return _told(user, "given a new password", as_json=as_json)
+    user = at_identity(at, go, go_there)
+    return _told(user, "given a new password", as_json=at.as_json)
 
 
 @app.command()
-def remove(name: Name, workspace: Workspace = None, server: Server = None, as_json: AsJson = False) -> int:
+def remove(name: Name, *, at: Place) -> int:
     """Remove a user. Their tokens are revoked; API keys that they created stay, and are listed."""
     require_a_person()
 
@@ -165,8 +151,8 @@ def remove(name: Name, workspace: Workspace = None, server: Server = None, as_js
         _warn_if_it_was_the_last_admin(before, await client.users.list())
         return removed
 
-    removed = at_identity(workspace, server, go, go_there)
-    if as_json:
+    removed = at_identity(at, go, go_there)
+    if at.as_json:
         print_json(removed)
     else:
         sys.stdout.write(f"{name} has been removed.\n")
@@ -176,7 +162,7 @@ def remove(name: Name, workspace: Workspace = None, server: Server = None, as_js
     return COMPLETED
 
 
-def _require_free_name(name: str, workspace: str | None, server: str | None) -> None:
+def _require_free_name(name: str, at: Place) -> None:
     """Refuse a name before a password is typed for it.
 
     Raises:
@@ -184,9 +170,9 @@ def _require_free_name(name: str, workspace: str | None, server: str | None) -> 
         NameTaken: there is a user of this name.
     """
     user_name(name)
-    if server_of(workspace, server) is None and not fabric_root(workspace).exists():
+    if at.url() is None and not at.root().exists():
         return  # no folder, no users; it is made once there is one
-    users = at_identity(workspace, server, _list_users, lambda client: client.users.list())
+    users = at_identity(at, _list_users, lambda client: client.users.list())
     if any(user["name"] == name for user in users):
         raise NameTaken(f"There is a user {name!r} already", hint=f"Change them with: fabric users set {name}")
 

@@ -1,16 +1,14 @@
 """`fabric whoami`: the name and the scopes under which commands work, here or at a server."""
 
-import sys
 import time
 from typing import TYPE_CHECKING
 
 from agent_fabric.bootstrap.records import owner_here
 from agent_fabric.domain.identity.principals import Kind, Principal
 from agent_fabric.interfaces.cli.invocation import new_app
-from agent_fabric.interfaces.cli.main import COMPLETED
-from agent_fabric.interfaces.cli.options import AsJson, Workspace, fabric_root
-from agent_fabric.interfaces.cli.output import plain, print_json
-from agent_fabric.interfaces.cli.place import Server, server_of, with_client
+from agent_fabric.interfaces.cli.options import fabric_root
+from agent_fabric.interfaces.cli.output import plain
+from agent_fabric.interfaces.cli.place import Place, with_client
 from agent_fabric.wire.shape import Json
 
 if TYPE_CHECKING:
@@ -27,18 +25,14 @@ _KINDS = {
 
 
 @app.command()
-def whoami(workspace: Workspace = None, server: Server = None, as_json: AsJson = False) -> int:
+def whoami(*, at: Place) -> int:
     """Show your name and scopes, how you are logged in, and until when: here, or at a server.
 
     Example: fabric whoami --server https://fabric.example.org
     """
-    url = server_of(workspace, server)
-    found = _here(workspace) if url is None else with_client(url, _there)
-    if as_json:
-        print_json(found)
-    else:
-        sys.stdout.write(_text(found))
-    return COMPLETED
+    url = at.url()
+    found = _here(at.workspace) if url is None else with_client(url, _there)
+    return at.print(found, _text(found))
 
 
 def _here(workspace: str | None) -> Json:

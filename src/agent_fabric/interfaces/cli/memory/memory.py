@@ -17,7 +17,7 @@ from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED
 from agent_fabric.interfaces.cli.memory.memory_ingest import Sources, ingest, is_page, sources_of
 from agent_fabric.interfaces.cli.memory.memory_places import MemoryAccess, at_memory, warn_if_unencrypted
-from agent_fabric.interfaces.cli.options import AsJson, Workspace, require_a_person
+from agent_fabric.interfaces.cli.options import require_a_person
 from agent_fabric.interfaces.cli.output import (
     plain,
     plain_lines,
@@ -26,7 +26,7 @@ from agent_fabric.interfaces.cli.output import (
     shortened,
     terminal_columns,
 )
-from agent_fabric.interfaces.cli.place import Server, refuse_if
+from agent_fabric.interfaces.cli.place import Place, PlainPlace, refuse_if
 from agent_fabric.wire.shape import Json
 
 app = new_app("Look after documents and facts: add, list, show, search, review, edit, forget, why, export, import.")
@@ -38,7 +38,7 @@ Labels = Annotated[
 
 
 @app.command()
-def add(  # noqa: PLR0913, PLR0917 - documents and facts are added alike
+def add(
     what: Annotated[
         str, typer.Argument(metavar="PATH|URL", help="A file, a folder or a page; with --fact, a sentence to remember.")
     ],
@@ -48,9 +48,8 @@ def add(  # noqa: PLR0913, PLR0917 - documents and facts are added alike
     preference: Annotated[bool, typer.Option("--preference", help="The same, and it does not expire.")] = False,
     pin: Annotated[bool, typer.Option("--pin", help="Tell it to agents without being asked.")] = False,
     prune: Annotated[bool, typer.Option("--prune", help="Of a folder: erase documents whose files are gone.")] = False,
-    workspace: Workspace = None,
-    server: Server = None,
-    as_json: AsJson = False,
+    *,
+    at: Place,
 ) -> int:
     """Add a document, or with --fact something to remember.
 
@@ -68,25 +67,21 @@ def add(  # noqa: PLR0913, PLR0917 - documents and facts are added alike
     many = not is_fact and (is_page(what) or path.is_dir())
     refuse_if(prune and not (many and path.is_dir()), "--prune is for folders", hint="Leave it out.")
     if many:
-        return _add_many(workspace, server, sources_of(what, label or (), team=team, prune=prune), as_json=as_json)
+        return _add_many(at, sources_of(what, label or (), team=team, prune=prune), as_json=at.as_json)
 
     async def go(memory: MemoryAccess) -> Json:
         if is_fact:
             return await memory.remember(what, preference=preference, pinned=pin)
         return await memory.add(path, label or (), _print_progress, team=team)
 
-    made = at_memory(workspace, server, go)
-    warn_if_unencrypted(workspace, server)
-    if as_json:
-        print_json(made)
-    else:
-        sys.stdout.write(_fact_line(made) if is_fact else _document_line(made))
-    return COMPLETED
+    made = at_memory(at, go)
+    warn_if_unencrypted(at)
+    return at.print(made, _fact_line(made) if is_fact else _document_line(made))
 
 
-def _add_many(workspace: str | None, server: str | None, sources: Sources, *, as_json: bool) -> int:
-    done = ingest(workspace, server, sources)
-    warn_if_unencrypted(workspace, server)
+def _add_many(at: Place, sources: Sources, *, as_json: bool) -> int:
+    done = ingest(at, sources)
+    warn_if_unencrypted(at)
     if as_json:
         print_json(done)
         return COMPLETED
@@ -109,19 +104,17 @@ def _add_many(workspace: str | None, server: str | None, sources: Sources, *, as
 def list_(
     documents: Annotated[bool, typer.Option("--documents", help="List documents instead of facts.")] = False,
     status: Annotated[FactStatus | None, typer.Option("--status", help="Only facts of this status.")] = None,
-    workspace: Workspace = None,
-    server: Server = None,
-    as_json: AsJson = False,
+    *,
+    at: Place,
 ) -> int:
     """List facts, the newest first, or documents."""
 
     async def go(memory: MemoryAccess) -> Sequence[Json]:
         return await (memory.documents() if documents else memory.facts([] if status is None else [status]))
 
-    found = at_memory(workspace, server, go)
-    if as_json:
-        print_json(found)
-        return COMPLETED
+    found = at_memory(at, go)
+    if at.as_json:
+        return print_json(found)
     sys.stdout.writelines(map(_document_line if documents else _fact_line, found))
     if not found:
         sys.stderr.write(f"There are no {'documents' if documents else 'facts'} yet. Add one: fabric memory add\n")
@@ -129,7 +122,7 @@ def list_(
 
 
 @app.command()
-def show(item: FactArgument, workspace: Workspace = None, server: Server = None, as_json: AsJson = False) -> int:
+def show(item: FactArgument, *, at: Place) -> int:
     """Show a document with its text, or a fact with where it comes from."""
 
     async def go(memory: MemoryAccess) -> Json:
@@ -144,8 +137,8 @@ def show(item: FactArgument, workspace: Workspace = None, server: Server = None,
                     hint="See `fabric memory list`, with --documents for these.",
                 ) from problem
 
-    found = at_memory(workspace, server, go)
-    if as_json:
+    found = at_memory(at, go)
+    if at.as_json:
         print_json(found)
     elif "source_quote" in found:
         sys.stdout.write(_history(found))
@@ -159,19 +152,17 @@ def search(
     question: Annotated[list[str], typer.Argument(metavar="QUERY", help="A question, or a few words.")],
     limit: Annotated[int, typer.Option(min=1, max=50, help="Most passages to show.")] = 6,
     label: Labels = None,
-    workspace: Workspace = None,
-    server: Server = None,
-    as_json: AsJson = False,
+    *,
+    at: Place,
 ) -> int:
     """Search documents and facts, the best first. Nothing is shown that does not fit well enough."""
 
     async def go(memory: MemoryAccess) -> Sequence[Json]:
         return await memory.search(" ".join(question), label or (), limit=limit)
 
-    found = at_memory(workspace, server, go)
-    if as_json:
-        print_json(found)
-        return COMPLETED
+    found = at_memory(at, go)
+    if at.as_json:
+        return print_json(found)
     sys.stdout.writelines(map(_hit, found))
     if not found:
         sys.stderr.write("Memory has nothing about this.\n")
@@ -184,9 +175,8 @@ def review(
     replaces: Annotated[str, typer.Option(metavar="ID", help="The fact that it replaces.")] = "",
     reject: Annotated[str | None, typer.Option(metavar="ID", help="Reject this proposal.")] = None,
     confirm: Annotated[str | None, typer.Option(metavar="ID", help="Say that this fact still holds.")] = None,
-    workspace: Workspace = None,
-    server: Server = None,
-    as_json: AsJson = False,
+    *,
+    at: Place,
 ) -> int:
     """Show what runs propose to remember, with quote and source; accept or reject it."""
     asked = [each for each in (accept, reject, confirm) if each is not None]
@@ -204,10 +194,9 @@ def review(
             return [await memory.confirm(confirm)]
         return await memory.facts([FactStatus.PROPOSED])
 
-    found = at_memory(workspace, server, go)
-    if as_json:
-        print_json(found)
-        return COMPLETED
+    found = at_memory(at, go)
+    if at.as_json:
+        return print_json(found)
     sys.stdout.writelines(map(_fact_line if asked else _card, found))
     if not found:
         sys.stderr.write("Nothing waits for a review.\n")
@@ -221,19 +210,14 @@ def edit(
     pin: Annotated[
         bool | None, typer.Option("--pin/--unpin", help="Tell it to agents without being asked, or no longer.")
     ] = None,
-    workspace: Workspace = None,
-    server: Server = None,
-    as_json: AsJson = False,
+    *,
+    at: Place,
 ) -> int:
     """Replace a fact by a new one, or pin it. The old one stays, with the time until which it held."""
     require_a_person()
     refuse_if(text is None and pin is None, "There is nothing to change", hint="Give TEXT, --pin or --unpin.")
-    changed = at_memory(workspace, server, lambda memory: memory.edit(fact, text, pin))
-    if as_json:
-        print_json(changed)
-    else:
-        sys.stdout.write(_fact_line(changed))
-    return COMPLETED
+    changed = at_memory(at, lambda memory: memory.edit(fact, text, pin))
+    return at.print(changed, _fact_line(changed))
 
 
 @app.command()
@@ -244,9 +228,8 @@ def forget(
         bool, typer.Option("--document", help="A document: text, words and vectors are erased.")
     ] = False,
     runs: Annotated[bool, typer.Option("--runs", help="Also delete your runs whose logs still hold it.")] = False,
-    workspace: Workspace = None,
-    server: Server = None,
-    as_json: AsJson = False,
+    *,
+    at: Place,
 ) -> int:
     """Retire a fact, erase it, or erase a document; say what rests on it and where it still stands."""
     require_a_person()
@@ -263,10 +246,9 @@ def forget(
                 problem.hint = f"It is a document, {plain(str(title))!r}: to erase it, add --document."
             raise
 
-    done = at_memory(workspace, server, go)
-    if as_json:
-        print_json(done)
-        return COMPLETED
+    done = at_memory(at, go)
+    if at.as_json:
+        return print_json(done)
     sys.stdout.write(f"{done['id']} {done['status']}\n")
     sys.stdout.writelines(f"  influenced the answer of run {use['run_id']}\n" for use in done["influenced"])
     sys.stdout.writelines(f"  deleted run {run_id}, which held it\n" for run_id in done["removed"])
@@ -281,12 +263,11 @@ def forget(
 
 
 @app.command()
-def why(fact: FactArgument, workspace: Workspace = None, server: Server = None, as_json: AsJson = False) -> int:
+def why(fact: FactArgument, *, at: Place) -> int:
     """Say where a fact comes from, who agreed to it, and which answers used it."""
-    found = at_memory(workspace, server, lambda memory: memory.why(fact))
-    if as_json:
-        print_json(found)
-        return COMPLETED
+    found = at_memory(at, lambda memory: memory.why(fact))
+    if at.as_json:
+        return print_json(found)
     sys.stdout.write(_history(found))
     return COMPLETED
 
@@ -294,11 +275,11 @@ def why(fact: FactArgument, workspace: Workspace = None, server: Server = None, 
 @app.command()
 def export(
     output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write to this file.")] = None,
-    workspace: Workspace = None,
-    server: Server = None,
+    *,
+    at: PlainPlace,
 ) -> int:
     """Write all facts as Markdown that can be read and imported again."""
-    text = at_memory(workspace, server, lambda memory: memory.export())
+    text = at_memory(at, lambda memory: memory.export())
     if output is None:
         sys.stdout.write(text)
     else:
@@ -312,18 +293,16 @@ def import_(
     accept: Annotated[
         bool, typer.Option("--accept", help="Use facts that were in use, instead of reviewing them again.")
     ] = False,
-    workspace: Workspace = None,
-    server: Server = None,
-    as_json: AsJson = False,
+    *,
+    at: Place,
 ) -> int:
     """Import facts. What was in use waits for a review, unless you vouch for the file with --accept."""
     require_a_person()
     refuse_if(not path.is_file(), f"{path} is no file", hint="Name a file that exists.")
     text = path.read_text(encoding="utf-8", errors="replace")
-    made = at_memory(workspace, server, lambda memory: memory.import_(text, path.name, accept=accept))
-    if as_json:
-        print_json(made)
-        return COMPLETED
+    made = at_memory(at, lambda memory: memory.import_(text, path.name, accept=accept))
+    if at.as_json:
+        return print_json(made)
     sys.stdout.writelines(map(_fact_line, made["facts"]))
     for each in made["left_out"]:
         sys.stdout.write(f"{each['id']}  left out  {plain(str(each['text']))}\n  {plain(str(each['reason']))}\n")

@@ -20,9 +20,9 @@ from agent_fabric.domain.memory.ingestion import ADD_FILE, ADD_PAGE, MAX_SOURCES
 from agent_fabric.domain.plural import counted
 from agent_fabric.infrastructure.memory.folder_files import files_in
 from agent_fabric.infrastructure.memory.local_documents import read_local_document
-from agent_fabric.interfaces.cli.options import configuration, fabric_root
+from agent_fabric.interfaces.cli.options import configuration
 from agent_fabric.interfaces.cli.output import plain
-from agent_fabric.interfaces.cli.place import server_of, with_client
+from agent_fabric.interfaces.cli.place import Place, with_client
 from agent_fabric.interfaces.cli.runs.foreground import open_fabric
 from agent_fabric.wire.memory import DOCUMENT
 from agent_fabric.wire.shape import Json
@@ -73,12 +73,12 @@ def sources_of(what: str, labels: Sequence[str], *, team: bool, prune: bool) -> 
     return Sources(files=found.files, folder=folder, labels=labels, team=team, prune=prune)
 
 
-def ingest(workspace: str | None, server: str | None, sources: Sources) -> Json:
+def ingest(at: Place, sources: Sources) -> Json:
     """Add them, show how far it has come, and return what came of it."""
-    url = server_of(workspace, server)
+    url = at.url()
     if url is not None:
         return with_client(url, lambda client: _at_server(client, sources))
-    root = fabric_root(workspace)
+    root = at.root()
     loaded = configuration(root)
 
     async def go() -> Json:

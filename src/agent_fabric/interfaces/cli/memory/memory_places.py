@@ -17,9 +17,9 @@ from agent_fabric.domain.memory.facts import FactKind, FactStatus
 from agent_fabric.domain.memory.markdown import export_facts
 from agent_fabric.infrastructure.memory.local_documents import read_local_document
 from agent_fabric.infrastructure.runs.run_processes import acting_run
-from agent_fabric.interfaces.cli.options import configuration, fabric_root
+from agent_fabric.interfaces.cli.options import configuration
 from agent_fabric.interfaces.cli.output import print_warning
-from agent_fabric.interfaces.cli.place import server_of, with_client
+from agent_fabric.interfaces.cli.place import Place, with_client
 from agent_fabric.wire.memory import (
     DOCUMENT,
     FACT,
@@ -150,15 +150,15 @@ class LocalMemory:
         return IMPORTED.dump(imported_facts(made))
 
 
-def warn_if_unencrypted(workspace: str | None, server: str | None) -> None:
+def warn_if_unencrypted(at: Place) -> None:
     """Say that what was added to a folder is not encrypted, where all runs are. A server says so in its answers."""
-    if server_of(workspace, server) is None and configuration(fabric_root(workspace)).config.encryption == "all":
+    if at.url() is None and configuration(at.root()).config.encryption == "all":
         print_warning(f"{UNENCRYPTED}. Use an encrypted disk, or add nothing that must not be read there.")
 
 
-def at_memory(workspace: str | None, server: str | None, work: Callable[[MemoryAccess], Awaitable[T]]) -> T:
+def at_memory(at: Place, work: Callable[[MemoryAccess], Awaitable[T]]) -> T:
     """Do something with the documents and facts of a folder, or of a server."""
-    url = server_of(workspace, server)
+    url = at.url()
     if url is not None:
         from agent_fabric.interfaces.cli.memory.memory_places_remote import ServerMemory  # noqa: PLC0415 - aiohttp takes time
 
@@ -166,7 +166,7 @@ def at_memory(workspace: str | None, server: str | None, work: Callable[[MemoryA
             return await work(ServerMemory(client))
 
         return with_client(url, go_there)
-    root = fabric_root(workspace)
+    root = at.root()
     config: Any = configuration(root).config
 
     async def go() -> T:

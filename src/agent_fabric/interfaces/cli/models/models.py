@@ -23,9 +23,9 @@ from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED, INTERRUPTED
 from agent_fabric.interfaces.cli.models.model_texts import listed, probed_text
 from agent_fabric.interfaces.cli.notices import Notices
-from agent_fabric.interfaces.cli.options import AsJson, Workspace, configuration, fabric_root
+from agent_fabric.interfaces.cli.options import configuration, fabric_root
 from agent_fabric.interfaces.cli.output import plain, print_json, print_warning
-from agent_fabric.interfaces.cli.place import Server, server_of, with_client
+from agent_fabric.interfaces.cli.place import Folder, Place, with_client
 from agent_fabric.wire.models import MODELS, PROBED_MODEL, PULLED_MODEL
 from agent_fabric.wire.results import error_object
 from agent_fabric.wire.shape import Json
@@ -56,24 +56,21 @@ def models() -> None:
 
 
 @app.command("list")
-def list_models(workspace: Workspace = None, server: Server = None, as_json: AsJson = False) -> None:
+def list_models(*, at: Place) -> None:
     """Show which model each key means today and why, and what else is available. Starts and downloads nothing."""
-    url = server_of(workspace, server)
+    url = at.url()
     if url is None:
-        found: Json = MODELS.dump(_with_models(workspace, lambda here: here.list_models()))
+        found: Json = MODELS.dump(_with_models(at.workspace, lambda here: here.list_models()))
     else:
         found = with_client(url, lambda client: client.models.everything())
-    if as_json:
-        print_json(found)
-    else:
-        sys.stdout.write(listed(found, sys.stdout))
+    at.print(found, listed(found, sys.stdout))
 
 
 @app.command()
 def pull(
     name: Annotated[str | None, typer.Argument(metavar="NAME", help="quality, fast, or a model of Ollama.")] = None,
-    workspace: Workspace = None,
-    as_json: AsJson = False,
+    *,
+    at: Folder,
 ) -> int:
     """Download a model; an interrupted download resumes where it stopped.
 
@@ -88,12 +85,12 @@ def pull(
     async def go(here: ModelsHere) -> dict[str, Any]:
         return PULLED_MODEL.dump(await here.pull(wanted, notices))
 
-    with Notices(shown=_progress_is_welcome(as_json)) as notices:
+    with Notices(shown=_progress_is_welcome(at.as_json)) as notices:
         try:
-            done = _with_models(workspace, go)
+            done = _with_models(at.workspace, go)
         except KeyboardInterrupt:
-            return _interrupted(f"fabric models pull {wanted}", as_json=as_json)
-    if as_json:
+            return _interrupted(f"fabric models pull {wanted}", as_json=at.as_json)
+    if at.as_json:
         print_json(done)
     else:
         where = done["path"] or f"Ollama at {done['by']}"
@@ -110,8 +107,8 @@ def use(
         str | None, typer.Option(metavar="KEY", help="The key to change; by default the one that works.")
     ] = None,
     model: Annotated[str | None, typer.Option(metavar="NAME", help="With an address: the model there.")] = None,
-    workspace: Workspace = None,
-    as_json: AsJson = False,
+    *,
+    at: Folder,
 ) -> None:
     """Use a model from now on. This is written to your own configuration file; its comments stay.
 
@@ -123,10 +120,10 @@ def use(
       fabric models use http://localhost:8000/v1 --model some-model
       fabric models use auto
     """  # noqa: D301 - the mark makes lines stay as they are
-    root = fabric_root(workspace)
+    root = at.root()
     config = configuration(root).config
     key = config.default_model_key if key is None else key
-    found = _with_models(workspace, lambda here: here.list_models())
+    found = _with_models(at.workspace, lambda here: here.list_models())
     choice = choice_of(name, model, found.shelf, found.ollama)
     change = {"backend": choice.backend, "base_url": choice.base_url, "model": choice.model}
     _require_no_foreign_secrets(config.models.get(key), choice.base_url)
@@ -141,7 +138,7 @@ def use(
     }
     kept = [name for name in now.config.models[key].model_fields_set if name not in change]
     undo = f"fabric models use {AUTO} --key {key}" if saved.backup is None else f"mv {saved.backup} {saved.path}"
-    if as_json:
+    if at.as_json:
         backup = None if saved.backup is None else str(saved.backup)
         print_json({"key": key, **change, "file": str(saved.path), "backup": backup, "overruled_by": overruled})
         return
@@ -170,7 +167,7 @@ def _require_no_foreign_secrets(now: ModelConfig | None, base_url: str | None) -
 
 
 @app.command()
-def probe(key: Key = None, workspace: Workspace = None, server: Server = None, as_json: AsJson = False) -> int:
+def probe(key: Key = None, *, at: Place) -> int:
     """Ask a model a few small questions: how it calls tools, its window, its speed. Later runs use what was found.
 
     \b
@@ -178,20 +175,17 @@ def probe(key: Key = None, workspace: Workspace = None, server: Server = None, a
       fabric models probe
       fabric models probe fast --json
     """  # noqa: D301 - the mark makes lines stay as they are
-    url = server_of(workspace, server)
-    with Notices(shown=_progress_is_welcome(as_json)) as notices:
+    url = at.url()
+    with Notices(shown=_progress_is_welcome(at.as_json)) as notices:
         try:
             if url is None:
-                probed = _probed_here(workspace, key, notices)
+                probed = _probed_here(at.workspace, key, notices)
             else:
                 notices("the server asks its model; that may take a minute")
                 probed = with_client(url, lambda client: client.models.probe(key))
         except KeyboardInterrupt:
-            return _interrupted(f"fabric models probe {key or ''}".rstrip(), as_json=as_json)
-    if as_json:
-        print_json(probed)
-    else:
-        sys.stdout.write(probed_text(probed, key or probed["key"], sys.stdout))
+            return _interrupted(f"fabric models probe {key or ''}".rstrip(), as_json=at.as_json)
+    at.print(probed, probed_text(probed, key or probed["key"], sys.stdout))
     return FAILED if probed["dialect"] is None else COMPLETED
 
 
@@ -206,8 +200,8 @@ def _probed_here(workspace: str | None, key: str | None, notice: Notice) -> Json
 @app.command()
 def rm(
     name: Annotated[str, typer.Argument(metavar="NAME", help="An embedded model, or a file in its folder.")],
-    workspace: Workspace = None,
-    as_json: AsJson = False,
+    *,
+    at: Folder,
 ) -> None:
     """Delete a downloaded model, or what an unfinished download left.
 
@@ -227,18 +221,13 @@ def rm(
             await here.servers.stop_idle()
         return here.weights.folder.remove(name)
 
-    freed = _with_models(workspace, go)
-    if as_json:
-        print_json({"name": name, "freed_bytes": freed})
-    else:
-        sys.stdout.write(f"Deleted {plain(name)}: {freed / 1e6:,.0f} MB are free again.\n")
+    freed = _with_models(at.workspace, go)
+    at.print({"name": name, "freed_bytes": freed}, f"Deleted {plain(name)}: {freed / 1e6:,.0f} MB are free again.\n")
 
 
 @app.command()
 def stop(
-    everything: Annotated[bool, typer.Option("--all", help="Also stop servers in use.")] = False,
-    workspace: Workspace = None,
-    as_json: AsJson = False,
+    everything: Annotated[bool, typer.Option("--all", help="Also stop servers in use.")] = False, *, at: Folder
 ) -> None:
     """Stop idle embedded model servers; they also stop by themselves after a while.
 
@@ -249,8 +238,8 @@ def stop(
         ended = await (here.servers.stop_all() if everything else here.servers.stop_idle())
         return ended, sum(server.in_use for server in here.servers.running())
 
-    ended, left = _with_models(workspace, go)
-    if as_json:
+    ended, left = _with_models(at.workspace, go)
+    if at.as_json:
         print_json({"ended": ended, "in_use": left})
         return
     text = f"Ended {ended} embedded model server{'' if ended == 1 else 's'}." if ended else "No idle server runs."

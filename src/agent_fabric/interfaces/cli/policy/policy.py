@@ -26,15 +26,13 @@ from agent_fabric.interfaces.cli.identity.identity_options import read_scopes
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED, WAITING
 from agent_fabric.interfaces.cli.options import (
-    AsJson,
-    Workspace,
     configuration,
     existing_root,
     fabric_root,
     require_a_person,
 )
 from agent_fabric.interfaces.cli.output import fitted, plain, print_json, styled
-from agent_fabric.interfaces.cli.place import Server, server_of, with_client
+from agent_fabric.interfaces.cli.place import Folder, Place, with_client
 from agent_fabric.interfaces.views.policy import LEVELS, check_command, with_added
 from agent_fabric.wire.policy import CHECKED_COMMAND, POLICY, SIMULATION
 from agent_fabric.wire.shape import Json
@@ -67,9 +65,8 @@ def check(
         list[str] | None,
         typer.Option("--scope", metavar="SCOPE", help="A scope of the user behind the run; repeatable."),
     ] = None,
-    workspace: Workspace = None,
-    server: Server = None,
-    as_json: AsJson = False,
+    *,
+    at: Place,
 ) -> int:
     """Explain what the policy says about a command line, part by part. Nothing is run.
 
@@ -82,17 +79,17 @@ def check(
     if level not in LEVELS:
         raise ConfigError(f"There is no level {level!r}", hint=f"Choose: {', '.join(LEVELS)}.")
     wanted = read_scopes(scopes) or ()
-    url = server_of(workspace, server)
+    url = at.url()
     if url is None:
-        folder = _project(workspace)
-        leaves = may_leave_box(configuration(fabric_root(workspace)).config)
+        folder = _project(at.workspace)
+        leaves = may_leave_box(configuration(at.root()).config)
         found = check_command(
-            _policy(workspace), command, agent=agent, level=level, scopes=wanted, folder=folder, may_leave=leaves
+            _policy(at.workspace), command, agent=agent, level=level, scopes=wanted, folder=folder, may_leave=leaves
         )
         checked: Json = CHECKED_COMMAND.dump(found)
     else:
         checked = with_client(url, lambda client: client.policy.check(command, agent=agent, level=level, scopes=wanted))
-    if as_json:
+    if at.as_json:
         print_json(checked)
     else:
         _print_parts(checked)
@@ -100,14 +97,14 @@ def check(
 
 
 @app.command()
-def show(workspace: Workspace = None, server: Server = None, as_json: AsJson = False) -> None:
+def show(*, at: Place) -> None:
     """Show the rules in force and where they are written.
 
     Example: fabric policy show
     """
-    url = server_of(workspace, server)
-    shown = POLICY.dump(_policy(workspace)) if url is None else with_client(url, lambda client: client.policy.show())
-    if as_json:
+    url = at.url()
+    shown = POLICY.dump(_policy(at.workspace)) if url is None else with_client(url, lambda client: client.policy.show())
+    if at.as_json:
         print_json(shown)
         return
     sys.stdout.write(f"Profile: {plain(shown['profile'])}   Version: {plain(shown['version'])}\n")
@@ -128,9 +125,8 @@ def show(workspace: Workspace = None, server: Server = None, as_json: AsJson = F
 def simulate(
     file: Annotated[Path, typer.Argument(help="A policy file, as YAML or JSON.")],
     since: Annotated[str, typer.Option(help="How far to look back, such as 12h, 30d or 4w.")] = "30d",
-    workspace: Workspace = None,
-    server: Server = None,
-    as_json: AsJson = False,
+    *,
+    at: Place,
 ) -> None:
     """Judge past calls again, with the rules of a file added, and show what would change. Nothing is run.
 
@@ -138,12 +134,12 @@ def simulate(
     """
     seconds = seconds_in(since)
     text = text_of(file)
-    url = server_of(workspace, server)
+    url = at.url()
     if url is None:
-        result: Json = SIMULATION.dump(asyncio.run(_simulated(workspace, text, file, time.time() - seconds)))
+        result: Json = SIMULATION.dump(asyncio.run(_simulated(at.workspace, text, file, time.time() - seconds)))
     else:
         result = with_client(url, lambda client: client.policy.simulate(text, file=str(file), since_s=seconds))
-    if as_json:
+    if at.as_json:
         print_json(result)
         return
     changes = result["changes"]
@@ -162,8 +158,8 @@ def simulate(
 @app.command()
 def vouch(
     paths: Annotated[list[str], typer.Argument(metavar="PATH…", help="Files or folders; `.` is everything.")],
-    workspace: Workspace = None,
-    as_json: AsJson = False,
+    *,
+    at: Folder,
 ) -> None:
     """Vouch for files of the project in this folder that runs wrote after reading untrusted text.
 
@@ -172,13 +168,12 @@ def vouch(
     Example: fabric policy vouch docs/
     """
     require_a_person()
-    root = fabric_root(workspace)
+    root = at.root()
     folder = project_folder(Path.cwd(), fabric_root=root)
     found = ExposedFiles(Layout(root).exposed_files).vouch(str(folder), paths)
-    if as_json:
-        print_json({"vouched": found})
-    else:
-        sys.stdout.write("".join(f"{plain(path)}\n" for path in found) or "None of these was noted as untrusted.\n")
+    at.print(
+        {"vouched": found}, "".join(f"{plain(path)}\n" for path in found) or "None of these was noted as untrusted.\n"
+    )
 
 
 async def _simulated(workspace: str | None, text: str, file: Path, since: float) -> Simulation:

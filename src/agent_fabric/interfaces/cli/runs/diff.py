@@ -13,9 +13,9 @@ from agent_fabric.domain.runs.changes import REBUILDABLE, FileChange
 from agent_fabric.domain.runs.unified_diff import FileDiff, quoted
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED
-from agent_fabric.interfaces.cli.options import AsJson, Last, RunIdArgument, Workspace
+from agent_fabric.interfaces.cli.options import Last, RunIdArgument
 from agent_fabric.interfaces.cli.output import plain, print_json, print_warning, styled
-from agent_fabric.interfaces.cli.place import RunAccess, Server, at_place, choose_run
+from agent_fabric.interfaces.cli.place import Place, RunAccess, at_place, choose_run
 from agent_fabric.wire.changes import diff_object
 
 app = new_app("Show what a run changed.")
@@ -30,21 +30,20 @@ def diff(
     last: Last = False,
     stat: Annotated[bool, typer.Option("--stat", help="Only how much changed in each file.")] = False,
     name_only: Annotated[bool, typer.Option("--name-only", help="Only the names.")] = False,
-    workspace: Workspace = None,
-    server: Server = None,
-    as_json: AsJson = False,
+    *,
+    at: Place,
 ) -> int:
     """Show what a run changed in its folder, by tools and by commands, as a diff that `git apply` understands.
 
     Exit codes: 0 shown, 1 what was recorded cannot be read, 2 wrong usage or no such run.
     """
-    if stat + name_only + as_json > 1:
+    if stat + name_only + at.as_json > 1:
         raise ConfigError("--stat, --name-only and --json cannot be combined", hint="Give one of them.")
     chosen = choose_run(run_id, last=last)
 
     async def go(place: RunAccess) -> RunDiff:
         found, compared = await place.diff(await chosen.find(place))
-        if as_json:
+        if at.as_json:
             print_json(diff_object(found, compared))
         elif name_only:
             _write(f"{quoted(change.path)}\n".encode() for change in found.changes)
@@ -54,8 +53,8 @@ def diff(
             _write(compared(change).text for change in found.changes)
         return found
 
-    found = at_place(workspace, server, go)
-    if not as_json:
+    found = at_place(at, go)
+    if not at.as_json:
         _remark(found)
     return COMPLETED
 

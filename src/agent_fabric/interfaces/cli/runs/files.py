@@ -14,9 +14,9 @@ from agent_fabric.domain.plural import counted
 from agent_fabric.domain.runs.files import RunFileList
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED
-from agent_fabric.interfaces.cli.options import AsJson, Last, RunIdArgument, Workspace
+from agent_fabric.interfaces.cli.options import Last, RunIdArgument
 from agent_fabric.interfaces.cli.output import plain, print_json, print_warning
-from agent_fabric.interfaces.cli.place import RunAccess, Server, at_place, choose_run_and, refuse_if
+from agent_fabric.interfaces.cli.place import Place, RunAccess, at_place, choose_run_and, refuse_if
 from agent_fabric.wire.runs import RUN_FILES
 
 app = new_app("List and download the files of a run.")
@@ -33,9 +33,8 @@ def files(
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Save it to this file instead of printing it.")
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
-    workspace: Workspace = None,
-    server: Server = None,
-    as_json: AsJson = False,
+    *,
+    at: Place,
 ) -> int:
     """List the files in a run's workspace, or fetch one of them.
 
@@ -46,7 +45,7 @@ def files(
     chosen, names = choose_run_and(run_id, name, last=last)
     refuse_if(len(names) > 1, "With --last there is no RUN_ID", hint="Leave out one of the two.")
     path = "".join(names)
-    refuse_if(bool(path) and as_json, "--json lists files", hint="Leave out --json, or PATH.")
+    refuse_if(bool(path) and at.as_json, "--json lists files", hint="Leave out --json, or PATH.")
     refuse_if(not path and output is not None, "--output needs a PATH", hint="Name the file of the run to save.")
     refuse_if(force and output is None, "--force needs --output", hint="Name the file to overwrite.")
     taken = output is not None and not force and output.exists()
@@ -55,7 +54,7 @@ def files(
     async def go(place: RunAccess) -> None:
         found = await chosen.find(place)
         if not path:
-            _show(await place.files(found), as_json=as_json)
+            _show(await place.files(found), as_json=at.as_json)
         elif output is None:
             await _print(place, found, path)
         else:
@@ -63,7 +62,7 @@ def files(
                 size = await save(pieces, output, overwrite=force)
             sys.stderr.write(f"{plain(str(output))}: {counted(size, 'byte')}\n")
 
-    at_place(workspace, server, go)
+    at_place(at, go)
     return COMPLETED
 
 

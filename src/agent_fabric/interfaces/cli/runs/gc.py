@@ -17,9 +17,9 @@ from agent_fabric.domain.plural import counted
 from agent_fabric.interfaces.cli.durations import seconds_in
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
-from agent_fabric.interfaces.cli.options import AsJson, Workspace, configuration, own_root
+from agent_fabric.interfaces.cli.options import configuration, own_root
 from agent_fabric.interfaces.cli.output import plain, print_json, print_warning
-from agent_fabric.interfaces.cli.place import RunAccess, Server, at_place, server_of, with_client
+from agent_fabric.interfaces.cli.place import Place, RunAccess, at_place, with_client
 from agent_fabric.interfaces.cli.runs.run_list import run_lines
 from agent_fabric.wire.audit import COLLECTED
 from agent_fabric.wire.shape import Json
@@ -32,27 +32,26 @@ def gc(
     older_than: Annotated[str, typer.Option(metavar="AGE", help="Such as 30d, 12h or 2w.")] = "30d",
     keep: Annotated[int, typer.Option(min=0, help="Of these, keep the newest ones.")] = 0,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be deleted.")] = False,
-    workspace: Workspace = None,
-    server: Server = None,
-    as_json: AsJson = False,
+    *,
+    at: Place,
 ) -> int:
     """Delete runs that settled long ago, with their files; each leaves a tombstone for `fabric audit verify`.
 
     Exit codes: 0 done, 1 something was left alone, since its folder has become a link.
     """
     age = seconds_in(older_than)
-    url = server_of(workspace, server)
+    url = at.url()
     if url is None:
-        done = _collected_here(workspace, age, keep=keep, dry_run=dry_run)
+        done = _collected_here(at.workspace, age, keep=keep, dry_run=dry_run)
     else:
         done = with_client(
             url, lambda client: client.audit.collect_garbage(older_than_s=age, keep=keep, dry_run=dry_run)
         )
     runs = done["removed"]
-    if as_json:
+    if at.as_json:
         print_json(done)
     elif dry_run:
-        for line in _lines(runs, workspace, server):
+        for line in _lines(runs, at):
             sys.stdout.write(f"{line}\n")
         sys.stdout.write(f"{counted(len(runs), 'run')} would be removed.\n")
     else:
@@ -63,7 +62,7 @@ def gc(
     return FAILED if refused else COMPLETED
 
 
-def _lines(run_ids: Sequence[str], workspace: str | None, server: str | None) -> Iterator[str]:
+def _lines(run_ids: Sequence[str], at: Place) -> Iterator[str]:
     """Yield a line for each run, as in lists; of one that its caller may not see, only its id."""
     if not run_ids:
         return
@@ -71,7 +70,7 @@ def _lines(run_ids: Sequence[str], workspace: str | None, server: str | None) ->
     async def go(place: RunAccess) -> Sequence[RunRecord]:
         return await place.recent(limit=-1)
 
-    found: Sequence[RunRecord] = at_place(workspace, server, go)
+    found: Sequence[RunRecord] = at_place(at, go)
     known = {record.run_id: record for record in found}
     seen = [known[RunId(run_id)] for run_id in run_ids if run_id in known]
     yield from run_lines(seen, sys.stdout)

@@ -22,7 +22,7 @@ from agent_fabric.infrastructure.runs.log.run_index import RunIndex
 from agent_fabric.interfaces.cli.durations import moment_in
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
-from agent_fabric.interfaces.cli.options import AsJson, Last, RunIdArgument, Workspace
+from agent_fabric.interfaces.cli.options import Last, RunIdArgument
 from agent_fabric.interfaces.cli.output import (
     capable,
     colourful,
@@ -31,7 +31,15 @@ from agent_fabric.interfaces.cli.output import (
     print_warning,
 )
 from agent_fabric.interfaces.cli.pager import paged, pager_command
-from agent_fabric.interfaces.cli.place import RunAccess, RunChoice, Server, at_place, choose_run, refuse_if
+from agent_fabric.interfaces.cli.place import (
+    Place,
+    PlainPlace,
+    RunAccess,
+    RunChoice,
+    at_place,
+    choose_run,
+    refuse_if,
+)
 from agent_fabric.interfaces.cli.runs.effect_texts import closing_lines, effect_texts, warning_lines
 from agent_fabric.interfaces.cli.runs.evidence_lines import evidence_lines
 from agent_fabric.interfaces.cli.runs.run_list import run_lines
@@ -56,13 +64,12 @@ def logs() -> None:
 
 @app.command("list")
 def list_runs(
-    workspace: Workspace = None,
-    server: Server = None,
     limit: Limit = 20,
     owner: Owner = "",
     status: Annotated[RunStatus | None, typer.Option(help="Only runs with this status.")] = None,
     trials: Annotated[bool, typer.Option(help="Whether trials of evaluations are listed, too.")] = True,
-    as_json: AsJson = False,
+    *,
+    at: Place,
 ) -> int:
     """List the newest runs, with their owners.
 
@@ -72,23 +79,22 @@ def list_runs(
     async def go(place: RunAccess) -> Sequence[RunRecord]:
         return await place.recent(limit=limit, owner=owner, status=status, trials=trials)
 
-    found: Sequence[RunRecord] = at_place(workspace, server, go, without=[])
-    _print_runs(found, as_json=as_json)
+    found: Sequence[RunRecord] = at_place(at, go, without=[])
+    _print_runs(found, as_json=at.as_json)
     return FAILED if any(run.unreadable for run in found) else COMPLETED
 
 
 @app.command()
-def search(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
+def search(
     words: Annotated[list[str], typer.Argument(metavar="WORDS", help="Words, and phrases in quotes: '\"two words\"'.")],
-    workspace: Workspace = None,
-    server: Server = None,
     limit: Limit = 20,
     owner: Owner = "",
     status: Annotated[RunStatus | None, typer.Option(help="Only runs with this status.")] = None,
     since: Annotated[str, typer.Option(metavar="TIME", help="Only runs created then or later: 2026-11-17, 7d.")] = "",
     until: Annotated[str, typer.Option(metavar="TIME", help="Only runs created before.")] = "",
     semantic: Annotated[bool, typer.Option("--semantic", help="Search by meaning instead of by words.")] = False,
-    as_json: AsJson = False,
+    *,
+    at: Place,
 ) -> None:
     """Find runs by words of what was asked, done and said, or by what they mean; the best match first."""
     query = " ".join(words)
@@ -96,18 +102,18 @@ def search(  # noqa: PLR0913, PLR0917 - the options are a contract with the user
         refuse_if(
             bool(owner or status or since or until), "--semantic has no filters", hint="Leave out --semantic, or these."
         )
-        _search_by_meaning(query, workspace, server, limit=limit, as_json=as_json)
+        _search_by_meaning(query, at, limit=limit, as_json=at.as_json)
         return
     began, ended = moment_in(since), moment_in(until)
 
     async def go(place: RunAccess) -> Sequence[RunRecord]:
         return await place.search(query, limit=limit, owner=owner, status=status, since=began, until=ended)
 
-    _print_runs(at_place(workspace, server, go, without=[]), as_json=as_json)
+    _print_runs(at_place(at, go, without=[]), as_json=at.as_json)
 
 
 @app.command()
-def show(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
+def show(
     run_id: RunIdArgument = None,
     last: Last = False,
     kinds: Annotated[str, typer.Option(help="Only these kinds of event, separated by commas.")] = "",
@@ -116,9 +122,8 @@ def show(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
     as_lines: Annotated[
         bool, typer.Option("--jsonl", help="Print one JSON object for each event, as in runlog.jsonl.")
     ] = False,
-    workspace: Workspace = None,
-    server: Server = None,
-    as_json: AsJson = False,
+    *,
+    at: Place,
 ) -> int:
     """Show a run as a transcript: what was said, called, returned and agreed to, with times and costs.
 
@@ -129,16 +134,16 @@ def show(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
 
     Exit codes: 0 all of it can be read, 1 some events are damaged; these are marked as unreadable.
     """
-    refuse_if(follow and as_json, "--json gives one object, so it cannot follow", hint="--jsonl --follow can.")
-    refuse_if(as_lines and as_json, "--json and --jsonl cannot be combined", hint="Use one of the two.")
+    refuse_if(follow and at.as_json, "--json gives one object, so it cannot follow", hint="--jsonl --follow can.")
+    refuse_if(as_lines and at.as_json, "--json and --jsonl cannot be combined", hint="Use one of the two.")
     chosen = choose_run(run_id, last=last)
     wanted = frozenset(kind.strip() for kind in kinds.split(",") if kind.strip())
     reading = _Reading(chosen, wanted, follow=follow, whole=full)
-    if as_json or as_lines:
-        at_place(workspace, server, reading.print_json if as_json else reading.print_lines)
+    if at.as_json or as_lines:
+        at_place(at, reading.print_json if at.as_json else reading.print_lines)
     else:
         with paged("" if follow else pager_command(sys.stdout)) as out:
-            at_place(workspace, server, partial(reading.print_transcript, out=out))
+            at_place(at, partial(reading.print_transcript, out=out))
     if reading.damaged:
         print_warning(f"{reading.damaged} events cannot be read. See what is damaged: fabric verify {reading.found}")
     return FAILED if reading.damaged else COMPLETED
@@ -224,8 +229,8 @@ def _write_lines(out: TextIO, lines: Iterable[str]) -> None:
 def export(
     run_id: Annotated[str | None, typer.Argument(metavar="RUN_ID", help="The run; without it, all runs.")] = None,
     last: Last = False,
-    workspace: Workspace = None,
-    server: Server = None,
+    *,
+    at: PlainPlace,
 ) -> None:
     """Write runlog.jsonl, and for all runs run_index.jsonl, again from the store.
 
@@ -258,7 +263,7 @@ def export(
         RunIndex(layout).export(exported)
         sys.stdout.write(f"{layout.run_index}\n")
 
-    at_place(workspace, server, go)
+    at_place(at, go)
 
 
 async def _outlined(
@@ -272,7 +277,7 @@ async def _outlined(
             yield events
 
 
-def _search_by_meaning(query: str, workspace: str | None, server: str | None, *, limit: int, as_json: bool) -> None:
+def _search_by_meaning(query: str, at: Place, *, limit: int, as_json: bool) -> None:
     if not query.strip():
         raise ConfigError(
             "There is nothing to search for", hint='For example: fabric logs search --semantic "slow tests"'
@@ -281,7 +286,7 @@ def _search_by_meaning(query: str, workspace: str | None, server: str | None, *,
     async def go(place: RunAccess) -> Sequence[FoundRun]:
         return await place.search_by_meaning(query, limit=limit, on_progress=_print_progress)
 
-    found: Sequence[FoundRun] = at_place(workspace, server, go, without=[])
+    found: Sequence[FoundRun] = at_place(at, go, without=[])
     if as_json:
         print_json({"runs": [{**_record(each.record), "score": round(each.score, 4)} for each in found]})
         return

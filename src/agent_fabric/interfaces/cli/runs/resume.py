@@ -4,15 +4,13 @@ from agent_fabric.bootstrap.local import LocalFabric
 from agent_fabric.domain.runs.task import RunResult
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.options import (
-    AsJson,
     Last,
     RunIdArgument,
     Verbose,
-    Workspace,
     configuration,
     existing_root,
 )
-from agent_fabric.interfaces.cli.place import RunChoice, Server, choose_run, server_of
+from agent_fabric.interfaces.cli.place import Place, RunChoice, choose_run
 from agent_fabric.interfaces.cli.place_local import LocalRuns
 from agent_fabric.interfaces.cli.runs.driving import drive_in_foreground
 from agent_fabric.interfaces.cli.runs.foreground import Job, OnCreated, local_job
@@ -21,19 +19,12 @@ app = new_app("Resume a run.")
 
 
 @app.command()
-def resume(
-    run_id: RunIdArgument = None,
-    last: Last = False,
-    verbose: Verbose = False,
-    workspace: Workspace = None,
-    server: Server = None,
-    as_json: AsJson = False,
-) -> int:
+def resume(run_id: RunIdArgument = None, last: Last = False, verbose: Verbose = False, *, at: Place) -> int:
     """Resume a killed, interrupted or waiting run where it stopped. A settled run shows its result and exit code."""
     chosen = choose_run(run_id, last=last)
-    url = server_of(workspace, server)
-    job = _here(chosen, workspace) if url is None else _there(chosen, url)
-    return drive_in_foreground(job, verbose=verbose, as_json=as_json)
+    url = at.url()
+    job = _here(chosen, at.workspace) if url is None else _there(chosen, url)
+    return drive_in_foreground(job, verbose=verbose, as_json=at.as_json)
 
 
 def _here(chosen: RunChoice, workspace: str | None) -> Job:

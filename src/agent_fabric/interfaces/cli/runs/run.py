@@ -20,7 +20,6 @@ from agent_fabric.infrastructure.runs.changes.project_folder import project_fold
 from agent_fabric.infrastructure.sandbox.levels import choose_level
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.options import (
-    AsJson,
     Encrypt,
     Here,
     Last,
@@ -30,14 +29,11 @@ from agent_fabric.interfaces.cli.options import (
     SeenBy,
     Untrusted,
     Verbose,
-    Workspace,
     configuration,
-    existing_root,
-    fabric_root,
     pool_name,
     strangers_text,
 )
-from agent_fabric.interfaces.cli.place import RunChoice, Server, refuse_if, server_of
+from agent_fabric.interfaces.cli.place import Place, RunChoice, refuse_if
 from agent_fabric.interfaces.cli.runs.driving import drive_in_foreground
 from agent_fabric.interfaces.cli.runs.foreground import Job, OnCreated, local_job
 
@@ -78,12 +74,11 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
     encrypt: Encrypt = False,
     visibility: SeenBy = None,
     pool: Pool = None,
-    workspace: Workspace = None,
-    server: Server = None,
     no_ensure: Annotated[
         bool, typer.Option("--no-ensure", help="Start no model server, and download nothing.")
     ] = False,
-    as_json: AsJson = False,
+    *,
+    at: Place,
 ) -> int:
     """Run a task with a specialist, in a workspace of its own. The run is durable: it can be resumed after any crash.
 
@@ -106,15 +101,15 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
         pool=pool_name(pool) or None,
     )
     overrides = strangers_text(untrusted, here=here)
-    url = server_of(workspace, server, local_only=here or no_ensure)
+    url = at.url(local_only=here or no_ensure)
     if url is None:
-        root = fabric_root(workspace) if chosen is None else existing_root(workspace)
+        root = at.root() if chosen is None else at.existing_root()
         job = _here(wish, root, overrides, chosen, on_project=here, no_ensure=no_ensure)
     else:
         refuse_if(here, "--here does not work with a server", hint="The server does not have the files of this folder.")
         refuse_if(no_ensure, "--no-ensure does not work with a server", hint="The server's configuration decides this.")
         job = _there(wish, url, chosen)
-    return drive_in_foreground(job, verbose=verbose, as_json=as_json, explain_routing=explain_routing)
+    return drive_in_foreground(job, verbose=verbose, as_json=at.as_json, explain_routing=explain_routing)
 
 
 def _follow_up(words: Sequence[str], *, continues: bool, last: bool) -> tuple[RunChoice | None, str]:

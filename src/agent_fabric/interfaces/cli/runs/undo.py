@@ -10,16 +10,16 @@ from agent_fabric.domain.runs.undo import UndoStep
 from agent_fabric.domain.runs.unified_diff import quoted
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
-from agent_fabric.interfaces.cli.options import AsJson, Last, RunIdArgument, Workspace
-from agent_fabric.interfaces.cli.output import plain, print_json, styled
-from agent_fabric.interfaces.cli.place import RunAccess, Server, at_place, choose_run_and
+from agent_fabric.interfaces.cli.options import Last, RunIdArgument
+from agent_fabric.interfaces.cli.output import plain, styled
+from agent_fabric.interfaces.cli.place import Place, RunAccess, at_place, choose_run_and
 from agent_fabric.wire.changes import undo_object
 
 app = new_app("Revert what a run changed.")
 
 
 @app.command()
-def undo(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
+def undo(
     run_id: RunIdArgument = None,
     paths: Annotated[
         list[str] | None, typer.Argument(metavar="[PATHS]...", help="Only these files and folders of the project.")
@@ -28,9 +28,8 @@ def undo(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would happen.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Overwrite what was changed since; it is kept.")] = False,
     redo: Annotated[bool, typer.Option("--redo", help="Put back what the last undo of the run took away.")] = False,
-    workspace: Workspace = None,
-    server: Server = None,
-    as_json: AsJson = False,
+    *,
+    at: Place,
 ) -> int:
     """Revert what a run changed, by tools and by commands. Files that were edited since are left alone.
 
@@ -43,11 +42,8 @@ def undo(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
         found = await chosen.find(place)
         return await place.undo(found, paths=wanted, redo=redo, dry=dry_run, force=force)
 
-    undone = at_place(workspace, server, go)
-    if as_json:
-        print_json(undo_object(undone))
-    else:
-        sys.stdout.write(_report(undone, redo=redo))
+    undone = at_place(at, go)
+    at.print(undo_object(undone), _report(undone, redo=redo))
     return FAILED if undone.refused else COMPLETED
 
 

@@ -6,9 +6,9 @@ from agent_fabric.application.runs.verify_run import Verification
 from agent_fabric.domain.runs.verification import CheckedClaim, ClaimStatus
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
-from agent_fabric.interfaces.cli.options import AsJson, Last, RunIdArgument, Workspace
-from agent_fabric.interfaces.cli.output import fitted, plain, print_json, styled
-from agent_fabric.interfaces.cli.place import RunAccess, Server, at_place, choose_run
+from agent_fabric.interfaces.cli.options import Last, RunIdArgument
+from agent_fabric.interfaces.cli.output import fitted, plain, styled
+from agent_fabric.interfaces.cli.place import Place, RunAccess, at_place, choose_run
 from agent_fabric.wire.runs import VERIFICATION
 
 _MARKS = {ClaimStatus.HOLDS: ("✓", "green"), ClaimStatus.FAILS: ("✗", "red"), ClaimStatus.OPEN: ("–", "dim")}
@@ -17,13 +17,7 @@ app = new_app("Verify the claims of a run.")
 
 
 @app.command()
-def verify(
-    run_id: RunIdArgument = None,
-    last: Last = False,
-    workspace: Workspace = None,
-    server: Server = None,
-    as_json: AsJson = False,
-) -> int:
+def verify(run_id: RunIdArgument = None, last: Last = False, *, at: Place) -> int:
     """Verify, offline, what a run claims: its log, citations, quotes, files, pages and proof.
 
     Exit codes: 0 every claim holds, 1 one does not or the run has not settled, 2 there is no such run.
@@ -33,11 +27,8 @@ def verify(
     async def go(place: RunAccess) -> Verification:
         return await place.verify(await chosen.find(place))
 
-    found = at_place(workspace, server, go)
-    if as_json:
-        print_json(VERIFICATION.dump(found))
-    else:
-        sys.stdout.write(_report(found))
+    found = at_place(at, go)
+    at.print(VERIFICATION.dump(found), _report(found))
     return COMPLETED if found.holds else FAILED
 
 

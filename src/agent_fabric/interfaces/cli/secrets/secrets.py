@@ -25,9 +25,9 @@ from agent_fabric.infrastructure.secrets.encrypted_file import MAX_BYTES, requir
 from agent_fabric.infrastructure.secrets.keyring import Keyring
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
-from agent_fabric.interfaces.cli.options import AsJson, Workspace, fabric_root, require_a_person
+from agent_fabric.interfaces.cli.options import fabric_root, require_a_person
 from agent_fabric.interfaces.cli.output import plain, print_json, styled
-from agent_fabric.interfaces.cli.place import Server, refuse_if, server_of, with_client
+from agent_fabric.interfaces.cli.place import Place, refuse_if, with_client
 from agent_fabric.interfaces.views.secrets import ROTATION, SECRETS
 from agent_fabric.wire.shape import Json
 
@@ -40,9 +40,8 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="What it is called, as
 def set_secret(
     name: Name,
     stdin: Annotated[bool, typer.Option("--stdin", help="Read the value from standard input.")] = False,
-    workspace: Workspace = None,
-    server: Server = None,
-    as_json: AsJson = False,
+    *,
+    at: Place,
 ) -> int:
     """Store a secret, encrypted, in the fabric folder. Its value is asked for and never shown.
 
@@ -54,37 +53,35 @@ def set_secret(
       pass show openai | fabric secrets set OPENAI_API_KEY --stdin
     """  # noqa: D301 - the mark makes lines stay as they are
     require_a_person()
-    url = server_of(workspace, server)
+    url = at.url()
     if url is None:
-        root = _root(workspace)
+        root = _root(at.workspace)
         value = _from_stdin() if stdin else _typed(name)
         is_new = _changed(root, lambda change: change.set(name, value, by=owner_here()))
     else:
         value = _from_stdin() if stdin else _typed(name)
         require_usable(name, value)
         is_new = with_client(url, lambda client: client.secrets.set(name, value))
-    if as_json:
-        print_json({"name": name, "new": is_new})
-    else:
-        sys.stdout.write(f"{name} is kept. Refer to it as file:{name}.\n" if is_new else f"{name} is changed.\n")
-    return COMPLETED
+    return at.print(
+        {"name": name, "new": is_new},
+        f"{name} is kept. Refer to it as file:{name}.\n" if is_new else f"{name} is changed.\n",
+    )
 
 
 @app.command("list")
-def list_secrets(workspace: Workspace = None, server: Server = None, as_json: AsJson = False) -> int:
+def list_secrets(*, at: Place) -> int:
     """Show which secrets are kept, and when they were changed; never what they are.
 
     Example: fabric secrets list
     """
-    url = server_of(workspace, server)
+    url = at.url()
     if url is None:
-        kept = _secrets(_root(workspace)).file.stored()
+        kept = _secrets(_root(at.workspace)).file.stored()
         shown: Json = SECRETS.dump(kept)
     else:
         shown = with_client(url, lambda client: client.secrets.list())
-    if as_json:
-        print_json(shown)
-        return COMPLETED
+    if at.as_json:
+        return print_json(shown)
     stored = shown["secrets"]
     width = max((len(each["name"]) for each in stored), default=0)
     for each in stored:
@@ -96,22 +93,18 @@ def list_secrets(workspace: Workspace = None, server: Server = None, as_json: As
 
 
 @app.command()
-def remove(name: Name, workspace: Workspace = None, server: Server = None, as_json: AsJson = False) -> int:
+def remove(name: Name, *, at: Place) -> int:
     """Forget a secret.
 
     Example: fabric secrets remove OPENAI_API_KEY
     """
     require_a_person()
-    url = server_of(workspace, server)
+    url = at.url()
     if url is None:
-        _remove_here(workspace, name)
+        _remove_here(at.workspace, name)
     else:
         with_client(url, lambda client: client.secrets.remove(name))
-    if as_json:
-        print_json({"name": name, "removed": True})
-    else:
-        sys.stdout.write(f"{name} is removed.\n")
-    return COMPLETED
+    return at.print({"name": name, "removed": True}, f"{name} is removed.\n")
 
 
 def _remove_here(workspace: str | None, name: str) -> None:
@@ -126,9 +119,8 @@ def rotate_keys(
         bool, typer.Option("--drop-old", help="Make no new key; forget all but the newest, once nothing needs them.")
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
-    workspace: Workspace = None,
-    server: Server = None,
-    as_json: AsJson = False,
+    *,
+    at: Place,
 ) -> int:
     """Make a new key, and seal the secrets and encrypted runs of this folder with it.
 
@@ -141,17 +133,17 @@ def rotate_keys(
       fabric secrets rotate --drop-old
     """  # noqa: D301 - the mark makes lines stay as they are
     require_a_person()
-    url = server_of(workspace, server)
+    url = at.url()
     if url is not None:
         refuse_if(drop_old, "--drop-old does not work with a server", hint="Forget keys at the server's own terminal.")
         there: Json = with_client(url, lambda client: client.secrets.rotate())
-        return _tell_rotated({**there, "dropped_old": False}, "its key", as_json=as_json)
-    root = _root(workspace)
+        return _tell_rotated({**there, "dropped_old": False}, "its key", as_json=at.as_json)
+    root = _root(at.workspace)
     secrets = _secrets(root)
     lost: list[LostPlace] = []
     if drop_old:
         lost = lost_without_old_keys(root, secrets.keyring())
-        if not as_json or not yes:
+        if not at.as_json or not yes:
             _tell_lost(lost, secrets.keyring())
         if not yes and not _agreed():
             sys.stderr.write("Nothing was dropped.\n")
@@ -164,7 +156,7 @@ def rotate_keys(
         "keys": list(keyring.generations()),
         **({"lost": [asdict(place) for place in lost]} if drop_old else {}),
     }
-    return _tell_rotated(here, str(keyring.place), as_json=as_json)
+    return _tell_rotated(here, str(keyring.place), as_json=at.as_json)
 
 
 def _tell_rotated(done: Json, place: str, *, as_json: bool) -> int:

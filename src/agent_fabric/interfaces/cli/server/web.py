@@ -14,9 +14,9 @@ from agent_fabric.domain.errors import ConfigError, FabricError
 from agent_fabric.infrastructure.identity.local_token import read_local_token
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED
-from agent_fabric.interfaces.cli.options import Workspace, configuration, fabric_root, require_a_person
+from agent_fabric.interfaces.cli.options import configuration, require_a_person
 from agent_fabric.interfaces.cli.output import print_warning
-from agent_fabric.interfaces.cli.place import Server, server_of, with_client
+from agent_fabric.interfaces.cli.place import PlainPlace, with_client
 
 app = new_app("Open the page in the browser.")
 
@@ -30,19 +30,19 @@ def web(
         int | None,
         typer.Option(min=0, max=65_535, help="Port to listen on, if no server runs yet; 0 takes a free one."),
     ] = None,
-    workspace: Workspace = None,
-    server: Server = None,
+    *,
+    at: PlainPlace,
 ) -> int:
     """Open the page, logged in. The address works once, for a minute.
 
     If no server runs for this folder, one is started: until Ctrl-C, or with --print in the background.
     """
     require_a_person()
-    named = server_of(workspace, server)
+    named = at.url()
     if named is not None:
         _show(_address(named), print_address=print_address)
         return COMPLETED
-    root = fabric_root(workspace)
+    root = at.root()
     url = running_server(root)
     if url is not None:
         _show(_address(url, root), print_address=print_address)

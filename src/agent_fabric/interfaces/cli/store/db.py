@@ -17,9 +17,9 @@ from agent_fabric.interfaces.cli.durations import moment
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
 from agent_fabric.interfaces.cli.notices import Notices
-from agent_fabric.interfaces.cli.options import AsJson, Workspace, existing_root, fabric_root, require_a_person
+from agent_fabric.interfaces.cli.options import require_a_person
 from agent_fabric.interfaces.cli.output import plain, print_json, print_warning, styled
-from agent_fabric.interfaces.cli.place import Server, refuse_if, server_of, with_client
+from agent_fabric.interfaces.cli.place import Folder, Place, refuse_if, with_client
 from agent_fabric.interfaces.cli.store.db_move import copy, keys, migrate
 from agent_fabric.wire.operations import STORE
 
@@ -35,23 +35,19 @@ _UNITS = ("B", "KB", "MB", "GB", "TB")
 @app.command()
 def status(
     check: Annotated[bool, typer.Option("--check", help="Read the whole file and look for damage.")] = False,
-    workspace: Workspace = None,
-    server: Server = None,
-    as_json: AsJson = False,
+    *,
+    at: Place,
 ) -> int:
     """Show the size of the store, what is in it, and which processes use it.
 
     Exit codes: 0 all is well, 1 it is damaged.
     """
-    url = server_of(workspace, server)
+    url = at.url()
     if url is None:
-        found = asyncio.run(store_status(existing_root(workspace), check=check))
+        found = asyncio.run(store_status(at.existing_root(), check=check))
     else:
         found = STORE.load(with_client(url, lambda client: client.store.status(check=check)))
-    if as_json:
-        print_json(STORE.dump(found))
-    else:
-        sys.stdout.write(_described(found))
+    at.print(STORE.dump(found), _described(found))
     return FAILED if found.damage else COMPLETED
 
 
@@ -62,9 +58,8 @@ def backup(
         typer.Argument(metavar="FILE|FOLDER", help="A new file, or a folder to put it into; not at a server."),
     ] = None,
     workspaces: Annotated[bool, typer.Option("--workspaces/--no-workspaces", help="Include the files of runs.")] = True,
-    workspace: Workspace = None,
-    server: Server = None,
-    as_json: AsJson = False,
+    *,
+    at: Place,
 ) -> int:
     """Put the store, settings and the files of runs into one file. The server and runs may keep working.
 
@@ -72,15 +67,15 @@ def backup(
     kept: sealed with a key. A server puts it into its own folder, `.fabric/backups`.
     """
     require_a_person()
-    url = server_of(workspace, server)
+    url = at.url()
     if url is not None:
-        return _back_up_at(url, target, workspaces=workspaces, as_json=as_json)
-    root = existing_root(workspace)
-    with Notices(shown=not as_json) as tell:
+        return _back_up_at(url, target, workspaces=workspaces, as_json=at.as_json)
+    root = at.existing_root()
+    with Notices(shown=not at.as_json) as tell:
         made = back_up(root, _backup_target(target or ""), by=owner_here(), workspaces=workspaces, tell=tell)
     apart = keys_apart(root, os.environ)
-    if as_json:
-        print_json(
+    if at.as_json:
+        return print_json(
             {
                 "path": str(made.path),
                 "size_bytes": made.size_bytes,
@@ -91,7 +86,6 @@ def backup(
                 "seconds": round(made.seconds, 3),
             }
         )
-        return COMPLETED
     sys.stdout.write(f"{plain(str(made.path))}: {counted(made.files, 'file')}, {_size(made.size_bytes)}, checked.\n")
     if made.changed:
         files = counted(len(made.changed), "file")
@@ -109,18 +103,18 @@ def backup(
 def restore_(
     file: Annotated[str, typer.Argument(metavar="FILE", help="A file that `fabric db backup` made.")],
     force: Annotated[bool, typer.Option("--force", help="Move what is there aside.")] = False,
-    workspace: Workspace = None,
-    as_json: AsJson = False,
+    *,
+    at: Folder,
 ) -> int:
     """Put a backup in the place of the fabric folder, after all of it has been checked.
 
     Nothing is deleted: what is there is moved aside, and a folder with runs only with --force.
     """
     require_a_person()
-    with Notices(shown=not as_json) as tell:
-        done = restore(_path(file), fabric_root(workspace), by=owner_here(), force=force, tell=tell)
-    if as_json:
-        print_json(
+    with Notices(shown=not at.as_json) as tell:
+        done = restore(_path(file), at.root(), by=owner_here(), force=force, tell=tell)
+    if at.as_json:
+        return print_json(
             {
                 "restored": str(done.root),
                 "files": len(done.manifest.files),
@@ -130,7 +124,6 @@ def restore_(
                 "trusted": done.manifest.ours,
             }
         )
-        return COMPLETED
     made = moment(done.manifest.created_at)
     sys.stdout.write(f"{plain(str(done.root))} is as it was on {made}: {counted(len(done.manifest.files), 'file')}.\n")
     if done.aside is not None:

@@ -12,11 +12,12 @@ from agent_fabric.bootstrap.records import owner_here
 from agent_fabric.domain.plural import counted
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
 from agent_fabric.interfaces.cli.notices import Notices
-from agent_fabric.interfaces.cli.options import AsJson, Workspace, configuration, fabric_root, require_a_person
+from agent_fabric.interfaces.cli.options import configuration, require_a_person
 from agent_fabric.interfaces.cli.output import plain, print_json, print_warning
+from agent_fabric.interfaces.cli.place import Folder
 
 
-def migrate(workspace: Workspace = None, as_json: AsJson = False) -> int:
+def migrate(*, at: Folder) -> int:
     """Make the tables in the PostgreSQL database of `store.url`, or lift them to this version.
 
     Run it before the first start and after an upgrade. A SQLite file needs it not: it is lifted when it is opened.
@@ -24,19 +25,16 @@ def migrate(workspace: Workspace = None, as_json: AsJson = False) -> int:
     Example: FABRIC_STORE__URL=postgresql://fabric@localhost/fabric fabric db migrate
     """
     require_a_person()
-    root = fabric_root(workspace)
+    root = at.root()
     database = database_of(root)
     if database is None:
-        if as_json:
-            print_json({"store": str(root / "fabric.db"), "before": None, "after": None})
-        else:
-            sys.stdout.write(
-                f"The store is {plain(str(root / 'fabric.db'))}, which is lifted when it is opened. For PostgreSQL, "
-                "set `store.url`.\n"
-            )
-        return COMPLETED
+        return at.print(
+            {"store": str(root / "fabric.db"), "before": None, "after": None},
+            f"The store is {plain(str(root / 'fabric.db'))}, which is lifted when it is opened. For PostgreSQL, "
+            "set `store.url`.\n",
+        )
     done = database.migrate()
-    if as_json:
+    if at.as_json:
         print_json({"store": database.place, "before": done.before, "after": done.after})
     elif done.before == done.after:
         sys.stdout.write(f"{plain(database.place)} has format {done.after} already.\n")
@@ -48,19 +46,19 @@ def migrate(workspace: Workspace = None, as_json: AsJson = False) -> int:
 
 def keys(
     accept: Annotated[bool, typer.Option("--accept", help="Let the keys here count for all processes.")] = False,
-    workspace: Workspace = None,
-    as_json: AsJson = False,
+    *,
+    at: Folder,
 ) -> int:
     """Compare the keys of this process with those of the other processes of the database, by their fingerprints.
 
     A process with other keys refuses to start. After a change on purpose, --accept makes the others refuse until they
     have the new ones. Exit codes: 0 all are the same, 1 some differ.
     """
-    root = fabric_root(workspace)
+    root = at.root()
     if accept:
         require_a_person()
     states = key_states(root, configuration(root).config, accept=accept)
-    if as_json:
+    if at.as_json:
         print_json([{"name": each.name, "here": each.own, "database": each.known or None} for each in states])
     else:
         widest = max(len(each.words) for each in states) + 2
@@ -73,8 +71,8 @@ def keys(
 def copy(
     source: Annotated[str, typer.Option("--from", metavar="FOLDER", help="The fabric folder to copy.")],
     damaged: Annotated[bool, typer.Option("--damaged", help="Copy what is damaged as it is.")] = False,
-    workspace: Workspace = None,
-    as_json: AsJson = False,
+    *,
+    at: Folder,
 ) -> int:
     """Copy the store of a fabric folder into the empty PostgreSQL database of `store.url`, and check every hash there.
 
@@ -84,11 +82,11 @@ def copy(
     Example: fabric db copy --from .fabric
     """
     require_a_person()
-    folder, root = Path(source).expanduser(), fabric_root(workspace)
-    with Notices(shown=not as_json) as tell:
+    folder, root = Path(source).expanduser(), at.root()
+    with Notices(shown=not at.as_json) as tell:
         done = copy_store(folder, root, by=owner_here(), damaged=damaged, tell=tell)
-    if as_json:
-        print_json(
+    if at.as_json:
+        return print_json(
             {
                 "from": str(folder.absolute()),
                 "runs": done.runs,
@@ -102,7 +100,6 @@ def copy(
                 "not_copied": list(_NOT_COPIED),
             }
         )
-        return COMPLETED
     sys.stdout.write(
         f"{counted(done.runs, 'run')}, {counted(done.events, 'event')} and {counted(done.rows, 'row')} in all were "
         f"copied; {counted(done.chain_entries, 'entry', 'entries')} of the audit chain and every log were recomputed.\n"

@@ -19,9 +19,9 @@ from agent_fabric.infrastructure.tools.mcp.lazy_servers import LazyToolServers
 from agent_fabric.infrastructure.tools.mcp.pins import PinState
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
-from agent_fabric.interfaces.cli.options import AsJson, Workspace, configuration, fabric_root, require_a_person
+from agent_fabric.interfaces.cli.options import configuration, fabric_root, require_a_person
 from agent_fabric.interfaces.cli.output import fitted, json_text, plain, plain_lines, print_json, styled
-from agent_fabric.interfaces.cli.place import Server, server_of, with_client
+from agent_fabric.interfaces.cli.place import Folder, Place, with_client
 from agent_fabric.interfaces.cli.tools.mcp_serve import serve
 from agent_fabric.interfaces.views.tools import inspected_object, listed_object, signals_of, tool_server_named
 from agent_fabric.wire.shape import Json
@@ -53,14 +53,14 @@ def mcp() -> None:
 
 
 @app.command("list")
-def list_servers(workspace: Workspace = None, server: Server = None, as_json: AsJson = False) -> None:
+def list_servers(*, at: Place) -> None:
     """Show the configured tool servers. Starts nothing.
 
     Example: fabric mcp list
     """
-    url = server_of(workspace, server)
-    found = _listed_here(workspace) if url is None else with_client(url, lambda client: client.tool_servers.list())
-    if as_json:
+    url = at.url()
+    found = _listed_here(at.workspace) if url is None else with_client(url, lambda client: client.tool_servers.list())
+    if at.as_json:
         print_json(found)
         return
     shown = found["servers"]
@@ -86,17 +86,17 @@ def _listed_here(workspace: str | None) -> Json:
 
 
 @app.command()
-def inspect(name: Name, workspace: Workspace = None, server: Server = None, as_json: AsJson = False) -> None:
+def inspect(name: Name, *, at: Place) -> None:
     """Start or reach a server and show its tools, next to what was trusted. Trusts nothing.
 
     Example: fabric mcp inspect time
     """
-    url = server_of(workspace, server)
+    url = at.url()
     if url is None:
-        found = _inspected_here(workspace, name)
+        found = _inspected_here(at.workspace, name)
     else:
         found = with_client(url, lambda client: client.tool_servers.inspect(name))
-    if as_json:
+    if at.as_json:
         print_json(found)
         return
     out = [
@@ -123,10 +123,7 @@ def _inspected_here(workspace: str | None, name: str) -> Json:
 
 @app.command()
 def trust(
-    name: Name,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
-    workspace: Workspace = None,
-    as_json: AsJson = False,
+    name: Name, yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False, *, at: Folder
 ) -> int:
     """Accept a server: first that a project's file may have it started, then its tools as they are now.
 
@@ -138,7 +135,7 @@ def trust(
       fabric mcp trust engineering/time --yes
     """  # noqa: D301 - the mark makes lines stay as they are
     require_a_person()
-    root = fabric_root(workspace)
+    root = at.root()
     loaded = configuration(root)
     known = tool_server_named(name, loaded.config)
 
@@ -146,25 +143,25 @@ def trust(
         file = servers.projects.file_of(known.server)
         agreed = servers.projects.agreed(known.server)
         if not agreed:
-            _say(as_json, f"The project's file {file} asks for this server:")
-            _say(as_json, json_text(show_server(known.server), indent=2))
+            _say(at.as_json, f"The project's file {file} asks for this server:")
+            _say(at.as_json, json_text(show_server(known.server), indent=2))
             if not _agreed("Start or reach it, now and in runs?", yes=yes):
                 return {"server": known.server.name, "trusted": False, "changes": []}
             servers.projects.agree(known.server)
         found = await servers.inspect(known.server)
         changes = servers.pins.differences(known.server, found.tools)
         for line in changes:
-            _say(as_json, line)
+            _say(at.as_json, line)
         for tool in found.tools:
             if signals := signals_of(tool):
-                _say(as_json, f"{tool.name}: {_warning(signals)}")
+                _say(at.as_json, f"{tool.name}: {_warning(signals)}")
         if changes and not _agreed("Offer these tools to models as they are now?", yes=yes):
             return {"server": known.server.name, "trusted": False, "changes": changes}
         servers.pins.trust(known.server, found.tools)
         return {"server": known.server.name, "trusted": True, "changes": changes}
 
     done = asyncio.run(_with_servers(root, loaded, go))
-    if as_json:
+    if at.as_json:
         print_json(done)
     elif done["trusted"]:
         what = "its tools are pinned as they are now" if done["changes"] else "nothing had changed"

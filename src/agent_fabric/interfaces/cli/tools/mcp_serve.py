@@ -10,8 +10,8 @@ from agent_fabric.config.loader import Loaded
 from agent_fabric.domain.errors import MissingExtra
 from agent_fabric.infrastructure.runs.run_processes import acting_run
 from agent_fabric.interfaces.cli.main import COMPLETED
-from agent_fabric.interfaces.cli.options import Workspace, configuration, fabric_root
-from agent_fabric.interfaces.cli.place import Server, refuse_if, server_of
+from agent_fabric.interfaces.cli.options import configuration
+from agent_fabric.interfaces.cli.place import PlainPlace, refuse_if
 
 
 def serve(
@@ -21,8 +21,8 @@ def serve(
         bool | None,
         typer.Option("--answer/--no-answer", help="Whether callers may answer what runs ask. [default: no]"),
     ] = None,
-    workspace: Workspace = None,
-    server: Server = None,
+    *,
+    at: PlainPlace,
 ) -> int:
     """Let other programs run tasks here, over MCP: on standard input and output, or over HTTP.
 
@@ -37,18 +37,18 @@ def serve(
         port is not None and not http, "--port is for --http", hint="Without it, standard input and output are used."
     )
     if http:
-        refuse_if(server is not None, "--http is a server itself", hint="Leave out one of --http and --server.")
+        refuse_if(at.server is not None, "--http is a server itself", hint="Leave out one of --http and --server.")
         refuse_if(answer is not None, "--no-answer is for standard input and output", hint="Over HTTP, scopes decide.")
         from agent_fabric.interfaces.cli.server.serve import serve as listen  # noqa: PLC0415 - most callers do not listen
 
-        return listen(port=port, workspace=workspace)
-    url = server_of(workspace, server)
+        return listen(port=port, workspace=at.workspace)
+    url = at.url()
     run = acting_run()
     caller = _Caller(may_answer=bool(answer) and not run, run=run)
     if url is not None:
         asyncio.run(_at(url, caller))
     else:
-        root = fabric_root(workspace)
+        root = at.root()
         asyncio.run(_inside(root, configuration(root), caller))
     return COMPLETED
 

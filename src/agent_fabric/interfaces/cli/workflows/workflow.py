@@ -8,9 +8,8 @@ import typer
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, USAGE
-from agent_fabric.interfaces.cli.options import AsJson, Workspace
 from agent_fabric.interfaces.cli.output import from_here, plain_lines, print_json
-from agent_fabric.interfaces.cli.place import Server
+from agent_fabric.interfaces.cli.place import Place, PlainPlace
 from agent_fabric.interfaces.cli.workflows.definition_problems import count_checked, print_problems
 from agent_fabric.interfaces.cli.workflows.workflow_lineage import lineage
 from agent_fabric.interfaces.cli.workflows.workflow_options import NameOrFile
@@ -39,13 +38,10 @@ def workflow() -> None:
 
 
 @app.command("list")
-def list_workflows(workspace: Workspace = None, server: Server = None, as_json: AsJson = False) -> None:
+def list_workflows(*, at: Place) -> None:
     """Show every workflow, and which files are wrong."""
-    found = list_at(workspace, server)
-    if as_json:
-        print_json(found)
-    else:
-        sys.stdout.write(listed(found["workflows"]))
+    found = list_at(at)
+    at.print(found, listed(found["workflows"]))
 
 
 @app.command()
@@ -53,9 +49,8 @@ def validate(
     files: Annotated[
         list[str] | None, typer.Argument(metavar="[NAME|FILE]...", help="Which ones; by default all of them.")
     ] = None,
-    workspace: Workspace = None,
-    server: Server = None,
-    as_json: AsJson = False,
+    *,
+    at: Place,
 ) -> int:
     """Say everything that is wrong with workflows, with file and line. Nothing is run.
 
@@ -63,8 +58,8 @@ def validate(
 
     Exit codes: 0 all can be run, 2 something is wrong.
     """
-    checked = check_at(workspace, server, files or [])
-    if as_json:
+    checked = check_at(at, files or [])
+    if at.as_json:
         print_json({key: value for key, value in checked.items() if key != "noted"})
         return COMPLETED if checked["valid"] else USAGE
     print_problems(checked["problems"])
@@ -76,13 +71,10 @@ def validate(
 
 
 @app.command()
-def show(name: NameOrFile, workspace: Workspace = None, server: Server = None, as_json: AsJson = False) -> int:
+def show(name: NameOrFile, *, at: Place) -> int:
     """Show a workflow: what it takes, what it gives, and its steps."""
-    found = find_at(workspace, server, name)
-    if as_json:
-        print_json(workflow_object(found))
-    else:
-        sys.stdout.write(shown_workflow(found, sys.stdout))
+    found = find_at(at, name)
+    at.print(workflow_object(found), shown_workflow(found, sys.stdout))
     return USAGE if found.definition is None else COMPLETED
 
 
@@ -90,13 +82,13 @@ def show(name: NameOrFile, workspace: Workspace = None, server: Server = None, a
 def graph(
     name: NameOrFile,
     form: Annotated[str, typer.Option("--format", metavar="text|mermaid|dot", help="How to draw it.")] = "text",
-    workspace: Workspace = None,
-    server: Server = None,
+    *,
+    at: PlainPlace,
 ) -> None:
     """Draw a workflow: which step waits for which."""
     if form not in FORMATS:
         raise ConfigError(f"There is no format {form!r}", hint=f"Choose: {', '.join(FORMATS)}.")
-    definition = find_at(workspace, server, name).usable()
+    definition = find_at(at, name).usable()
     draw = {"text": graph_text, "mermaid": graph_mermaid, "dot": graph_dot}[form]
     sys.stdout.write(draw(definition))
 

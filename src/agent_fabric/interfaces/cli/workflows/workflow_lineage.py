@@ -8,9 +8,9 @@ import typer
 from agent_fabric.domain.events import Event
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.evolve import fold
-from agent_fabric.interfaces.cli.options import AsJson, Last, RunIdArgument, Workspace
+from agent_fabric.interfaces.cli.options import Last, RunIdArgument
 from agent_fabric.interfaces.cli.output import plain, print_json
-from agent_fabric.interfaces.cli.place import RunAccess, Server, at_place, choose_run_and, refuse_if
+from agent_fabric.interfaces.cli.place import Place, RunAccess, at_place, choose_run_and, refuse_if
 from agent_fabric.interfaces.views.workflows.lineage import (
     StepLineage,
     fed_by,
@@ -29,9 +29,8 @@ def lineage(
         typer.Argument(metavar="[STEP.FIELD]", help="Only what went into this value, and what it went into."),
     ] = None,
     last: Last = False,
-    workspace: Workspace = None,
-    server: Server = None,
-    as_json: AsJson = False,
+    *,
+    at: Place,
 ) -> None:
     """Show which output fed which input in a run of a workflow."""
     chosen, values = choose_run_and(run_id, value, last=last)
@@ -44,18 +43,18 @@ def lineage(
         workflow_of(fold(found, events))
         return found, events
 
-    found, events = at_place(workspace, server, go)
+    found, events = at_place(at, go)
     steps = lineage_of(events)
     if value is not None:
         require_known(steps, value)
         before, after = fed_by(steps, value), feeds(steps, value)
-        if as_json:
+        if at.as_json:
             print_json({"run_id": found, "value": value, "fed_by": before, "feeds": after})
         else:
             sys.stdout.write(f"{plain(value)}\n")
             sys.stdout.write("".join(f"  from  {plain(each)}\n" for each in before) or "  from  nothing else\n")
             sys.stdout.write("".join(f"  into  {plain(each)}\n" for each in after) or "  into  nothing else\n")
-    elif as_json:
+    elif at.as_json:
         print_json(lineage_object(found, steps))
     else:
         sys.stdout.write("".join(map(_step_text, steps.values())) or "No step has begun.\n")

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from agent_fabric.bootstrap.workflows import open_workflows
 from agent_fabric.domain.workflows.definition import definition_from
 from agent_fabric.infrastructure.workflows.definition_files import WorkflowFile, definition_text, read_definition
-from agent_fabric.interfaces.cli.options import configuration, fabric_root
-from agent_fabric.interfaces.cli.place import server_of, with_client
+from agent_fabric.interfaces.cli.options import configuration
+from agent_fabric.interfaces.cli.place import Place, with_client
 from agent_fabric.interfaces.cli.workflows.definition_problems import joined
 from agent_fabric.interfaces.cli.workflows.workflow_options import find, is_file
 from agent_fabric.interfaces.views.workflows.views import WORKFLOWS, checked_object, found_from
@@ -19,24 +19,24 @@ if TYPE_CHECKING:
     from agent_fabric.client import FabricClient
 
 
-def list_at(workspace: str | None, server: str | None) -> Json:
+def list_at(at: Place) -> Json:
     """Return every workflow, and which files are wrong."""
-    url = server_of(workspace, server)
+    url = at.url()
     if url is not None:
         return with_client(url, lambda client: client.workflows.everything())
-    root = fabric_root(workspace)
+    root = at.root()
     return WORKFLOWS.dump(open_workflows(root, configuration(root).config).files.list())
 
 
-def check_at(workspace: str | None, server: str | None, names: list[str]) -> Json:
+def check_at(at: Place, names: list[str]) -> Json:
     """Return what is wrong with some workflows, or with all of them; each is named, or is a file of this machine.
 
     Raises:
         DefinitionNotFound: there is none of a name.
     """
-    url = server_of(workspace, server)
+    url = at.url()
     if url is None:
-        root = fabric_root(workspace)
+        root = at.root()
         workflows = open_workflows(root, configuration(root).config)
         return checked_object([find(workflows, each) for each in names] if names else workflows.files.list())
 
@@ -48,15 +48,15 @@ def check_at(workspace: str | None, server: str | None, names: list[str]) -> Jso
     return with_client(url, go)
 
 
-def find_at(workspace: str | None, server: str | None, name: str) -> WorkflowFile:
+def find_at(at: Place, name: str) -> WorkflowFile:
     """Return a workflow by its name or its file, sound or not.
 
     Raises:
         DefinitionNotFound: there is none.
     """
-    url = server_of(workspace, server)
+    url = at.url()
     if url is None:
-        root = fabric_root(workspace)
+        root = at.root()
         return find(open_workflows(root, configuration(root).config), name)
     return with_client(url, lambda client: _found(client, name))
 

@@ -20,7 +20,6 @@ from agent_fabric.domain.workflows.definition import WorkflowDefinition
 from agent_fabric.domain.workflows.inputs import accept_inputs
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
 from agent_fabric.interfaces.cli.options import (
-    AsJson,
     Encrypt,
     Here,
     Last,
@@ -30,15 +29,19 @@ from agent_fabric.interfaces.cli.options import (
     SeenBy,
     Untrusted,
     Verbose,
-    Workspace,
     configuration,
     existing_root,
-    fabric_root,
     pool_name,
     strangers_text,
 )
 from agent_fabric.interfaces.cli.output import plain, print_json
-from agent_fabric.interfaces.cli.place import Server, choose_run, choose_run_and, refuse_if, server_of, with_client
+from agent_fabric.interfaces.cli.place import (
+    Place,
+    choose_run,
+    choose_run_and,
+    refuse_if,
+    with_client,
+)
 from agent_fabric.interfaces.cli.place_local import LocalRuns
 from agent_fabric.interfaces.cli.runs.driving import drive_in_foreground
 from agent_fabric.interfaces.cli.runs.foreground import local_job
@@ -73,9 +76,8 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
     visibility: SeenBy = None,
     pool: Pool = None,
     verbose: Verbose = False,
-    workspace: Workspace = None,
-    server: Server = None,
-    as_json: AsJson = False,
+    *,
+    at: Place,
 ) -> int:
     """Run a workflow, as a durable run. A server runs its own workflows, by name.
 
@@ -87,25 +89,25 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
       fabric workflow run release-notes -i since=v1.0
       fabric workflow run ./triage.yaml --inputs inputs.json --json
     """  # noqa: D301 - the mark makes lines stay as they are
-    url = server_of(workspace, server, local_only=here or is_file(name))
+    url = at.url(local_only=here or is_file(name))
     overrides = strangers_text(untrusted, here=here)
     if url is not None:
         refuse_if(here, "--here does not work with a server", hint="The server does not have the files of this folder.")
         refuse_if(
             is_file(name) and not dry_run, "A server runs its own workflows, not files of this machine", hint=_OWN
         )
-        definition = find_at(workspace, server, name).usable()
+        definition = find_at(at, name).usable()
         given = _given(definition, inputs, inputs_file)
         if dry_run:
             require_by_hand(definition)
-            print_dry_run(definition, accept_inputs(definition, given), as_json=as_json)
+            print_dry_run(definition, accept_inputs(definition, given), as_json=at.as_json)
             return COMPLETED
         from agent_fabric.interfaces.cli.workflows.workflow_jobs import run_there  # noqa: PLC0415 - aiohttp takes its time
 
         options = {"model_key": model_key, "network_allowed": network_allowed, "encrypt": encrypt}
         job = run_there(url, name, given, **options, visibility=visibility, pool=pool_name(pool) or None)
-        return drive_in_foreground(job, verbose=verbose, as_json=as_json)
-    root = fabric_root(workspace)
+        return drive_in_foreground(job, verbose=verbose, as_json=at.as_json)
+    root = at.root()
     loaded = configuration(root, overrides)
     workflows = open_workflows(root, loaded.config)
     workflow = sound(find(workflows, name))
@@ -122,13 +124,13 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
     task = replace(task, visibility=visibility, pool=pool_name(pool))
     if dry_run:
         assert task.workflow is not None
-        print_dry_run(definition, task.workflow.inputs, as_json=as_json)
+        print_dry_run(definition, task.workflow.inputs, as_json=at.as_json)
         return COMPLETED
 
     async def work(fabric: LocalFabric, on_created: Callable[[RunId], None]) -> RunResult:
         return await fabric.execute_task(task, on_created=on_created)
 
-    return drive_in_foreground(local_job(root, loaded, work), verbose=verbose, as_json=as_json)
+    return drive_in_foreground(local_job(root, loaded, work), verbose=verbose, as_json=at.as_json)
 
 
 _OWN = "Put the file into its workflow-definitions/; `fabric workflow validate FILE` checks it there beforehand."
@@ -139,7 +141,7 @@ def _given(definition: WorkflowDefinition, inputs: Sequence[str] | None, inputs_
     return given | typed_inputs(inputs, definition.inputs, of=f"The workflow {definition.name!r}")
 
 
-def resume(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
+def resume(
     run_id: RunIdArgument = None,
     last: Last = False,
     from_step: Annotated[
@@ -151,9 +153,8 @@ def resume(  # noqa: PLR0913, PLR0917 - the options are a contract with the user
     ] = False,
     inputs: Inputs = None,
     verbose: Verbose = False,
-    workspace: Workspace = None,
-    server: Server = None,
-    as_json: AsJson = False,
+    *,
+    at: Place,
 ) -> int:
     """Resume a workflow. Steps that have succeeded are not repeated.
 
@@ -166,13 +167,13 @@ def resume(  # noqa: PLR0913, PLR0917 - the options are a contract with the user
             hint="With --current, -i gives inputs that are new in the file.",
         )
     chosen = choose_run(run_id, last=last)
-    url = server_of(workspace, server)
+    url = at.url()
     if url is not None:
         from agent_fabric.interfaces.cli.workflows.workflow_jobs import resume_there  # noqa: PLC0415 - aiohttp takes its time
 
         job = resume_there(url, chosen, from_step=from_step, current=current, inputs=inputs or ())
-        return drive_in_foreground(job, verbose=verbose, as_json=as_json)
-    root = existing_root(workspace)
+        return drive_in_foreground(job, verbose=verbose, as_json=at.as_json)
+    root = at.existing_root()
     loaded = configuration(root)
 
     async def work(fabric: LocalFabric, on_created: Callable[[RunId], None]) -> RunResult:
@@ -192,16 +193,15 @@ def resume(  # noqa: PLR0913, PLR0917 - the options are a contract with the user
         tell_kept(found, [lane for lane, _ in forked.then])
         return await fabric.execute_task(forked.task, then=forked.then, copy_of=forked.copy_of, on_created=on_created)
 
-    return drive_in_foreground(local_job(root, loaded, work), verbose=verbose, as_json=as_json)
+    return drive_in_foreground(local_job(root, loaded, work), verbose=verbose, as_json=at.as_json)
 
 
 def cancel(
     run_id: RunIdArgument = None,
     last: Last = False,
     reason: Annotated[str, typer.Option(help="Why, for the log.")] = "",
-    workspace: Workspace = None,
-    server: Server = None,
-    as_json: AsJson = False,
+    *,
+    at: Place,
 ) -> int:
     """End a workflow from anywhere, and the runs that work for it. What it has done stays."""
     chosen = choose_run(run_id, last=last)
@@ -221,15 +221,15 @@ def cancel(
 
         return await client.workflows.cancel(await chosen.find(ServerRuns(client)), reason=reason)
 
-    url = server_of(workspace, server)
+    url = at.url()
     if url is None:
-        shown = _with_records(workspace, go)
+        shown = _with_records(at.workspace, go)
     else:
         told = with_client(url, go_there)
         shown = {key: value for key, value in told.items() if key != "run_id"}  # which `_meta` has, too
     meta = shown["_meta"]
     cancelled = meta["status"] == RunStatus.CANCELLED
-    if as_json:
+    if at.as_json:
         print_json(shown)
     elif cancelled:
         sys.stdout.write(f"Run {meta['run_id']} is cancelled.\n")
@@ -245,9 +245,8 @@ def signal(
     ] = None,
     last: Last = False,
     data: Annotated[str | None, typer.Option("--data", metavar="JSON", help="Data for the step.")] = None,
-    workspace: Workspace = None,
-    server: Server = None,
-    as_json: AsJson = False,
+    *,
+    at: Place,
 ) -> int:
     """Send a signal to a workflow. It is kept until a step waits for it."""
     chosen, names = choose_run_and(run_id, signal_name, last=last)
@@ -266,10 +265,10 @@ def signal(
         found = await chosen.find(ServerRuns(client))
         return found, True, await client.workflows.signal(found, name, told)
 
-    url = server_of(workspace, server)
-    found, served, status = _with_records(workspace, go) if url is None else with_client(url, go_there)
+    url = at.url()
+    found, served, status = _with_records(at.workspace, go) if url is None else with_client(url, go_there)
     going_on = None if served or status is RunStatus.RUNNING else f"fabric resume {found}"
-    if as_json:
+    if at.as_json:
         print_json({"run_id": found, "signal": name, "data": told, "resume": going_on})
     else:
         follows = f" Resume with: {going_on}" if going_on else " The run continues by itself."
