@@ -8,17 +8,19 @@ from pathlib import Path
 from typing import Any
 
 from agent_fabric.application.cluster.watch_pending_work import WatchPendingWork
+from agent_fabric.application.fleet.apply_plan import ApplyPlan, FreezePlan
+from agent_fabric.application.fleet.ask_with_run import AskWithRun
 from agent_fabric.application.fleet.call_nodes import CallNodes
-from agent_fabric.application.fleet.dispatch_command import DispatchCommand, Wish
+from agent_fabric.application.fleet.dispatch_command import DispatchCommand
 from agent_fabric.application.fleet.enrol_node import InviteNode, JoinNode
-from agent_fabric.application.fleet.fan_out import FanOutCommand
 from agent_fabric.application.fleet.find_node_work import FindNodeWork
-from agent_fabric.application.fleet.fleet_desk import FleetDesk
+from agent_fabric.application.fleet.hub import Hub
 from agent_fabric.application.fleet.live_nodes import LiveNodes
 from agent_fabric.application.fleet.operate_nodes import OperateNodes
 from agent_fabric.application.fleet.remote_tools import RemoteTools
 from agent_fabric.application.fleet.review_link import ReviewLink
-from agent_fabric.application.fleet.roll_out_plan import FreezePlan, RollOutPlan
+from agent_fabric.application.fleet.roll_out_plan import RollOutPlan
+from agent_fabric.application.fleet.run_on_nodes import RunOnNodes
 from agent_fabric.application.fleet.settle_commands import SettleCommands
 from agent_fabric.application.fleet.tell_plan_owner import TellPlanOwner
 from agent_fabric.application.fleet.track_presence import TrackPresence
@@ -30,13 +32,15 @@ from agent_fabric.bootstrap.cluster_keys import require_hub_key
 from agent_fabric.bootstrap.local import LocalFabric
 from agent_fabric.bootstrap.notices import notifying
 from agent_fabric.bootstrap.wake_ups import SELDOM_S
+from agent_fabric.bootstrap.workflows import open_workflows
+from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.domain.fleet.explain_policy import ExplainPolicy
 from agent_fabric.domain.fleet.nodes import Node, NodeId
-from agent_fabric.domain.fleet.plans import Plan, PlanStatus
+from agent_fabric.domain.fleet.plans import PlanStatus
 from agent_fabric.domain.policy.calls import ProposedCall
 from agent_fabric.domain.policy.engine import RulePolicy
 from agent_fabric.domain.policy.profiles import Profile
-from agent_fabric.domain.policy.verdicts import Ruling, Verdict
+from agent_fabric.domain.policy.verdicts import Ruling
 from agent_fabric.infrastructure.fleet.hub_key import hub_key
 from agent_fabric.infrastructure.fleet.node_archive import NodeArchive, node_archive
 from agent_fabric.infrastructure.fleet.signing import SigningKey, is_signed
@@ -47,13 +51,14 @@ from agent_fabric.infrastructure.identity.own_secrets import key_pepper
 class Fleet:
     """What a server needs to operate machines."""
 
-    desk: FleetDesk
+    hub: Hub
     invite: InviteNode
     dispatch: DispatchCommand
-    fan_out: FanOutCommand
+    run_on_nodes: RunOnNodes
     operate: OperateNodes
     tools: RemoteTools
     freeze: FreezePlan
+    apply: ApplyPlan
     roll_out: RollOutPlan
     plans: PlanRepository
     key: SigningKey
@@ -75,18 +80,7 @@ class Fleet:
             NodeNotFound, NodeUnavailable: there is none, or it is not connected.
         """
         node = await self.operate.find(which)
-        return await VerifyNodeAudit(self.desk.commands, self.desk.call, self.desk.is_signed)(node)
-
-    async def asks(self, plan: Plan) -> bool:
-        """Tell whether a person has to agree to a plan: on one of its machines, at least, its call asks."""
-        for call in plan.calls:
-            node = await self.desk.nodes.find(call.node_id)
-            if node is None:
-                continue
-            wish = Wish(node=node, tool_name=plan.tool_name, arguments=plan.arguments, by=plan.created_by)
-            if self.dispatch.judge(wish).verdict is not Verdict.ALLOW:
-                return True
-        return False
+        return await VerifyNodeAudit(self.hub.commands, self.hub.call, self.hub.is_signed)(node)
 
     def explain(self, node: Node) -> ExplainPolicy:
         """Tell what is in force on a machine, and why."""
@@ -97,20 +91,20 @@ class Fleet:
         self._wake_ups.listen(NODES, self._hinted)
 
     def _hinted(self, hint: Mapping[str, Any]) -> None:
-        live, execution_id = self.desk.live, str(hint.get("command", ""))
+        live, execution_id = self.hub.live, str(hint.get("command", ""))
         if node := str(hint.get("node", "")):
             live.review(NodeId(node), doubted=hint.get("doubt") is True)
         if call_id := str(hint.get("call", "")):
-            self.desk.call.heard_answer(call_id)
+            self.hub.call.heard_answer(call_id)
         if execution_id and live.is_awaited(execution_id):
             task = asyncio.create_task(self._look_for(execution_id))
             self._looking.add(task)
             task.add_done_callback(self._looking.discard)
 
     async def _look_for(self, execution_id: str) -> None:
-        found = await self.desk.commands.find(execution_id)
+        found = await self.hub.commands.find(execution_id)
         if found is not None and found.status.settled:
-            self.desk.live.settle(found)
+            self.hub.live.settle(found)
 
     def duties(self) -> list[Coroutine[Any, Any, None]]:
         """Return what is done for as long as the server lives."""
@@ -119,13 +113,14 @@ class Fleet:
 
     def close(self) -> None:
         """End all connections; the nodes come back to whichever server is there."""
-        for link in self.desk.live.all():
+        for link in self.hub.live.all():
             link.close(1012, "the hub restarts")
 
 
 def open_fleet(
     root: Path,
     local: LocalFabric,
+    config: FabricConfig,
     wake_ups: WakeUps,
     watch: WatchPendingWork | None = None,
     alert: Callable[[str, str], None] = lambda _kind, _about: None,
@@ -155,6 +150,9 @@ def open_fleet(
         found = await storage.fleet_plans.find(plan_id)
         return None if found is None else found.status
 
+    async def program_hash() -> str:
+        return (await asyncio.to_thread(node_archive)).sha256
+
     key = hub_key(root, pepper=key_pepper(root, os.environ) if shared else None)
     if shared:
         require_hub_key(storage, key.seed)
@@ -172,6 +170,7 @@ def open_fleet(
         hint,
         any(rule.nodes for rule in general.rules),
     )
+    ask = AskWithRun(open_workflows(root, config).task, storage.approvals)
     tools = RemoteTools(dispatch, storage.approvals, storage.fleet_plans)
     local.fleet_door.open(tools)
     roll_out, settle = RollOutPlan(dispatch, storage.fleet_plans), SettleCommands(tools)
@@ -182,7 +181,7 @@ def open_fleet(
         watch.listen(PLANS, roll_out.wake)
         watch.listen(COMMANDS, settle.wake)
     return Fleet(
-        desk=FleetDesk(
+        hub=Hub(
             storage.nodes,
             storage.node_commands,
             JoinNode(storage.node_invites, clock),
@@ -200,10 +199,11 @@ def open_fleet(
         ),
         invite=InviteNode(storage.node_invites, clock),
         dispatch=dispatch,
-        fan_out=FanOutCommand(dispatch),
+        run_on_nodes=RunOnNodes(dispatch, ask),
         operate=OperateNodes(storage.nodes, storage.node_commands, live, clock, is_signed, call, review, hint),
         tools=tools,
-        freeze=FreezePlan(dispatch, storage.fleet_plans),
+        freeze=FreezePlan(dispatch, storage.fleet_plans, program_hash),
+        apply=ApplyPlan(dispatch, storage.fleet_plans, roll_out, ask),
         roll_out=roll_out,
         plans=storage.fleet_plans,
         key=key,

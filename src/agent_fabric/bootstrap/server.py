@@ -440,7 +440,7 @@ def build_server(
         wake_ups=wake_ups,
         agents=open_agents(root, config),
         evals=serve_evals(local, config, dispatch, limits),
-        fleet=open_fleet(local.records.layout.root, local, wake_ups, watch, watchers.alerts.happened),
+        fleet=open_fleet(local.records.layout.root, local, config, wake_ups, watch, watchers.alerts.happened),
         chat=chat,
         channels=serve_channels(config, local, chat.chat, outgoing.bus, watchers.alerts.happened, watch),
         automation=automation,

@@ -169,7 +169,7 @@ async def test_a_new_key_takes_over_and_a_revoked_machine_is_gone_for_good(hub: 
     assert (await hub.client.get("/api/v1/nodes/web/audit")).json()["intact"]
     revoked = await hub.client.delete("/api/v1/nodes/web")
     assert revoked.json()["status"] == "revoked"
-    assert len(hub.fabric.fleet.desk.live) == 0  # its connection is closed before the answer comes
+    assert len(hub.fabric.fleet.hub.live) == 0  # its connection is closed before the answer comes
     assert machine.process is not None
     async with asyncio.timeout(60):
         while machine.process.poll() is None:

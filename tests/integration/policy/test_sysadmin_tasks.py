@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agent_fabric.application.fleet.dispatch_command import DispatchCommand, Wish
+from agent_fabric.application.fleet.dispatch_command import CommandRequest, DispatchCommand
 from agent_fabric.application.fleet.fleet_policy import asked_of_node
 from agent_fabric.application.ports.memory import NewDocument
 from agent_fabric.application.runs.new_task import task_from
@@ -161,7 +161,7 @@ def asked_before(dispatch: DispatchCommand, calls: Sequence[Call]) -> int:
         if asked is not None:
             node = dispatch.nodes.find_now(asked[0])
             assert node is not None
-            ruling = dispatch.judge(Wish(node=node, tool_name=asked[1], arguments=asked[2], by=""))
+            ruling = dispatch.judge(CommandRequest(node=node, tool_name=asked[1], arguments=asked[2], by=""))
             count += ruling.verdict is Verdict.ASK
     return count
 

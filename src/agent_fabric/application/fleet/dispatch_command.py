@@ -24,8 +24,8 @@ LOOK_AGAIN_S = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
-    """A command that somebody wants on a node."""
+class CommandRequest:
+    """A command that is wanted on a node."""
 
     node: Node
     tool_name: str
@@ -40,7 +40,7 @@ class Wish:
 
     @classmethod
     def again(cls, node: Node, command: NodeCommand) -> Self:
-        """Return the wish that a command was made of, for the node as it is now."""
+        """Return the request that a command was made of, for the node as it is now."""
         return cls(
             node=node,
             tool_name=command.tool_name,
@@ -78,20 +78,20 @@ class DispatchCommand:
             raise NodeNotFound(f"There is no node {which[:80]!r}", hint="See them with: fabric nodes list")
         return found
 
-    def judge(self, wish: Wish) -> Ruling:
+    def judge(self, request: CommandRequest) -> Ruling:
         """Decide about a command by the rules of the hub, the hub's policy for the node, and the node's floor.
 
         Raises:
             InvalidInputs: the node has no such tool, or it does not take these arguments.
         """
-        spec = NODE_TOOLS.get(wish.tool_name)
-        if spec is None or (wish.node.supported_tools and wish.tool_name not in wish.node.supported_tools):
-            known = ", ".join(wish.node.supported_tools or NODE_TOOLS)
-            raise InvalidInputs(f"{wish.node.name} has no tool {wish.tool_name[:80]!r}", hint=f"It has: {known}.")
-        if problems := problems_with(dict(wish.arguments), spec.parameters):
-            raise InvalidInputs(f"{wish.tool_name}: {'; '.join(problems)}")
-        call = proposed_call(spec, wish.arguments, wish.node.name)
-        ruling = wish.node.policy.judge(call)
+        spec = NODE_TOOLS.get(request.tool_name)
+        if spec is None or (request.node.supported_tools and request.tool_name not in request.node.supported_tools):
+            known = ", ".join(request.node.supported_tools or NODE_TOOLS)
+            raise InvalidInputs(f"{request.node.name} has no tool {request.tool_name[:80]!r}", hint=f"It has: {known}.")
+        if problems := problems_with(dict(request.arguments), spec.parameters):
+            raise InvalidInputs(f"{request.tool_name}: {'; '.join(problems)}")
+        call = proposed_call(spec, request.arguments, request.node.name)
+        ruling = request.node.policy.judge(call)
         general = self.judge_by_hub(call)
         order = (Verdict.ALLOW, Verdict.ASK, Verdict.BLOCK)
         if general is not None and order.index(general.verdict) > order.index(ruling.verdict):
@@ -126,27 +126,40 @@ class DispatchCommand:
             case NodeStatus.REVOKED:
                 raise NodeUnavailable(f"{node.name} is revoked")
 
-    def command(self, wish: Wish, ruling: Ruling, status: CommandStatus, approver: str = "") -> NodeCommand:
+    async def require_allowed(self, request: CommandRequest, ruling: Ruling) -> None:
+        """Check that a command that was judged may be sent or asked about; one that is blocked is on record.
+
+        Raises:
+            NodeBlocked, NodeUnavailable: it may not.
+        """
+        if ruling.verdict is Verdict.BLOCK:
+            await self.commands.add(self.command(request, ruling, CommandStatus.BLOCKED))
+            raise blocked_by(ruling)
+        self.require_usable(request.node, queue=request.queue)
+
+    def command(
+        self, request: CommandRequest, ruling: Ruling, status: CommandStatus, approver: str = ""
+    ) -> NodeCommand:
         """Return a new command as it is kept."""
         now = self.clock.now()
-        expires_at = round(now + min(wish.lifetime_s, MAX_LIFETIME_S), 3)
-        bound = bound_call(wish.node, wish.execution_id, wish.tool_name, wish.arguments, expires_at)
+        expires_at = round(now + min(request.lifetime_s, MAX_LIFETIME_S), 3)
+        bound = bound_call(request.node, request.execution_id, request.tool_name, request.arguments, expires_at)
         return NodeCommand(
-            execution_id=wish.execution_id,
-            agent_id=wish.node.id,
-            tool_name=wish.tool_name,
-            arguments=dict(wish.arguments),
+            execution_id=request.execution_id,
+            agent_id=request.node.id,
+            tool_name=request.tool_name,
+            arguments=dict(request.arguments),
             status=status,
             created_at=now,
             expires_at=expires_at,
             policy_version=bound.policy_version,
             bound_hash=bound.hash,
-            args_hash=argument_hash(wish.arguments),
-            requested_by=wish.by,
+            args_hash=argument_hash(request.arguments),
+            requested_by=request.by,
             approver=approver,
             rule=ruling.rule,
-            run_id=wish.run_id,
-            plan_id=wish.plan_id,
+            run_id=request.run_id,
+            plan_id=request.plan_id,
         )
 
     def status_at_once(self, node: Node) -> CommandStatus:

@@ -90,9 +90,9 @@ class FleetPolicy:
             node = dispatch.nodes.find_now(which)
             if node is None:
                 return Ruling(Verdict.ALLOW, f"There is no node {which!r}.", "unknown_node", call.tool)
-            from agent_fabric.application.fleet.dispatch_command import Wish  # noqa: PLC0415 - only for nodes
+            from agent_fabric.application.fleet.dispatch_command import CommandRequest  # noqa: PLC0415 - only for nodes
 
-            ruling = dispatch.judge(Wish(node=node, tool_name=tool_name, arguments=arguments, by=""))
+            ruling = dispatch.judge(CommandRequest(node=node, tool_name=tool_name, arguments=arguments, by=""))
             return _stricter(ruling, self._judge_sending(call, node, tool_name, arguments))
         except FabricError as problem:  # the tool says the same
             return Ruling(Verdict.ALLOW, problem.message, "unusable_node", call.tool)

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from agent_fabric.application.fleet.dispatch_command import DispatchCommand, Wish
+from agent_fabric.application.fleet.dispatch_command import CommandRequest, DispatchCommand
 from agent_fabric.domain.errors import FabricError, NodeUnavailable
 from agent_fabric.domain.fleet.commands import CommandStatus
 from agent_fabric.domain.fleet.nodes import Node, NodeStatus
@@ -90,12 +90,12 @@ async def _tools_of(dispatch: DispatchCommand, node: Node, server: str, by: str)
 
 
 async def _asked(dispatch: DispatchCommand, node: Node, arguments: Mapping[str, Any], by: str) -> Mapping[str, Any]:
-    wish = Wish(node=node, tool_name=MCP_PROXY, arguments=arguments, by=by, lifetime_s=LIST_TIMEOUT_S)
-    ruling = dispatch.judge(wish)
+    request = CommandRequest(node=node, tool_name=MCP_PROXY, arguments=arguments, by=by, lifetime_s=LIST_TIMEOUT_S)
+    ruling = dispatch.judge(request)
     if ruling.verdict is not Verdict.ALLOW:
         raise NodeUnavailable(f"its policy does not let its tools be listed: {ruling.reason}")
     dispatch.require_usable(node, queue=False)
-    command = dispatch.command(wish, ruling, dispatch.status_at_once(node))
+    command = dispatch.command(request, ruling, dispatch.status_at_once(node))
     settled = await dispatch.run(command, timeout_s=LIST_TIMEOUT_S)
     output = (settled.result or {}).get("output")
     if settled.status is not CommandStatus.SUCCESS or not isinstance(output, Mapping):

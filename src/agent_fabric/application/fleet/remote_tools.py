@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from agent_fabric.application.fleet.dispatch_command import DispatchCommand, Wish
+from agent_fabric.application.fleet.dispatch_command import CommandRequest, DispatchCommand
 from agent_fabric.application.fleet.fleet_policy import NODE_COMMAND, asked_of_node
 from agent_fabric.application.fleet.list_served_tools import ServedCatalogue, ServedListing
 from agent_fabric.application.fleet.roll_out_plan import machines_online
@@ -63,16 +63,12 @@ class RemoteTools:
         if tool_name in NOT_FOR_AGENTS:
             raise InvalidInputs(f"{tool_name} is for people, and not for runs")
         node = await self.dispatch.node(which)
-        wish = Wish(
+        request = CommandRequest(
             node=node, tool_name=tool_name, arguments=arguments, by=by, run_id=run_id, execution_id=execution_id
         )
-        ruling = self.dispatch.judge(wish)
-        self.dispatch.require_usable(node, queue=False)
+        ruling = self.dispatch.judge(request)
+        await self.dispatch.require_allowed(request, ruling)
         approver = await self._approver(run_id, call_id)
-        if ruling.verdict is Verdict.BLOCK:
-            blocked = self.dispatch.command(wish, ruling, CommandStatus.BLOCKED)
-            await self.dispatch.commands.add(blocked)
-            raise NodeUnavailable(ruling.reason)
         if ruling.verdict is Verdict.ASK and not approver:
             raise NodeUnavailable(f"{ruling.reason} The policy of the node has changed: call it again.")
         if ruling.verdict is Verdict.ASK and node.wants_signatures:
@@ -80,7 +76,7 @@ class RemoteTools:
                 f"{node.name} wants signed approvals, and this one was not signed",
                 hint="Call it again; a person approves it with: fabric approvals approve ID --sign KEY",
             )
-        command = self.dispatch.command(wish, ruling, CommandStatus.QUEUED, approver)
+        command = self.dispatch.command(request, ruling, CommandStatus.QUEUED, approver)
         await self.dispatch.send(command)
         return await self.dispatch.outcome(command.execution_id)
 
@@ -96,7 +92,7 @@ class RemoteTools:
         which, tool_name, arguments = asked
         node = await self.dispatch.node(which)
         execution_id = execution_id_of_call(card.run_id, CallId(card.call_id))
-        wish = Wish(
+        request = CommandRequest(
             node=node,
             tool_name=tool_name,
             arguments=arguments,
@@ -104,10 +100,10 @@ class RemoteTools:
             run_id=card.run_id,
             execution_id=execution_id,
         )
-        ruling = self.dispatch.judge(wish)
+        ruling = self.dispatch.judge(request)
         if ruling.verdict is Verdict.BLOCK:
             raise NodeUnavailable(ruling.reason)
-        await self.dispatch.commands.add(self.dispatch.command(wish, ruling, CommandStatus.WAITING))
+        await self.dispatch.commands.add(self.dispatch.command(request, ruling, CommandStatus.WAITING))
         kept = await self.dispatch.commands.find(execution_id)
         assert kept is not None
         return kept
@@ -176,8 +172,8 @@ class RemoteTools:
             node = await self.dispatch.nodes.find(call.node_id)
             if node is None or not node.wants_signatures or len(signed_by & node.approvers) >= node.quorum:
                 continue
-            wish = Wish(node=node, tool_name=plan.tool_name, arguments=plan.arguments, by=plan.created_by)
-            if self.dispatch.judge(wish).verdict is Verdict.ASK:
+            request = CommandRequest(node=node, tool_name=plan.tool_name, arguments=plan.arguments, by=plan.created_by)
+            if self.dispatch.judge(request).verdict is Verdict.ASK:
                 raise InvalidInputs(
                     f"{node.name} wants {node.quorum} signed approval(s) of this plan",
                     hint="Freeze it again, and approve it with: fabric approvals approve ID --sign KEY",

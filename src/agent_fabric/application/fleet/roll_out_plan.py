@@ -8,16 +8,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from agent_fabric.application.fleet.attempts import attempt
-from agent_fabric.application.fleet.dispatch_command import DispatchCommand, Wish
+from agent_fabric.application.fleet.dispatch_command import CommandRequest, DispatchCommand
 from agent_fabric.application.ports.fleet import NodeRepository, PlanRepository
-from agent_fabric.domain.errors import InvalidInputs, NodeBlocked, NodeNotFound
-from agent_fabric.domain.fleet.commands import CommandStatus, NodeCommand, bound_call
-from agent_fabric.domain.fleet.node_tools import FOR_PEOPLE
-from agent_fabric.domain.fleet.nodes import Node, NodeId, NodeStatus
+from agent_fabric.domain.errors import InvalidInputs, NodeNotFound
+from agent_fabric.domain.fleet.commands import CommandStatus, NodeCommand
+from agent_fabric.domain.fleet.nodes import NodeId, NodeStatus
 from agent_fabric.domain.fleet.plan_signatures import paths_of, signatures_for
 from agent_fabric.domain.fleet.plans import (
     LEFT_OUT,
-    MAX_NODES,
     OFFLINE,
     SKIPPED,
     OnOffline,
@@ -25,12 +23,9 @@ from agent_fabric.domain.fleet.plans import (
     PlannedCall,
     PlanStatus,
     named,
-    wave_sizes,
 )
-from agent_fabric.domain.fleet.protocol import MAX_LIFETIME_S
-from agent_fabric.domain.fleet.selectors import SelectorProblem, select_nodes
 from agent_fabric.domain.policy.calls import argument_hash
-from agent_fabric.domain.policy.verdicts import Ruling, Verdict
+from agent_fabric.domain.policy.verdicts import Verdict
 
 CHECK_TOOL = "run_command"
 CHECK_FAILED = "check_failed"
@@ -58,114 +53,6 @@ async def machines_online(plan: Plan, nodes: NodeRepository) -> tuple[str, ...]:
     """Return the names of a plan's machines that are there now."""
     there = {node.id for node in await nodes.list() if node.status is NodeStatus.ONLINE}
     return tuple(call.node for call in plan.calls if call.node_id in there)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlanWish:
-    """What somebody wants on many machines."""
-
-    selector: str
-    tool_name: str
-    arguments: Mapping[str, Any]
-    by: str
-    name: str = ""
-    canary: int = 1
-    waves: Sequence[str] = ("10%", "50%", "100%")
-    max_errors: int = 0
-    pause_s: float = 0.0
-    on_offline: OnOffline = OnOffline.SKIP
-    lifetime_s: float = MAX_LIFETIME_S
-    check: str = ""
-    """A command that only reads; it must succeed on a machine after the call."""
-
-
-@dataclass(frozen=True, slots=True)
-class FreezePlan:
-    """Use case: write down which nodes, which exact calls, under which versions."""
-
-    dispatch: DispatchCommand
-    plans: PlanRepository
-
-    async def __call__(self, wish: PlanWish) -> tuple[Plan, list[tuple[Node, Ruling]]]:
-        """Return the plan, which waits, and what the policies say on each machine.
-
-        Raises:
-            NodeNotFound: no machine fits.
-            NodeBlocked: a policy forbids it on one of them.
-            InvalidInputs: waves, selector or arguments cannot be used.
-        """
-        if wish.tool_name in FOR_PEOPLE:
-            raise InvalidInputs(f"{wish.tool_name} is for people: a plan has nobody at the other end")
-        try:
-            found = select_nodes(wish.selector, await self.dispatch.nodes.list())
-        except SelectorProblem as problem:
-            raise InvalidInputs(str(problem)) from None
-        usable = [node for node in found if node.status in {NodeStatus.ONLINE, NodeStatus.OFFLINE}]
-        if not usable:
-            raise NodeNotFound(f"No machine fits {wish.selector!r}", hint="See them with: fabric nodes list")
-        try:
-            sizes = wave_sizes(len(usable), wish.canary, wish.waves)
-        except ValueError as problem:
-            raise InvalidInputs(str(problem)) from None
-        if len(usable) > MAX_NODES:
-            raise InvalidInputs(f"A plan has at most {MAX_NODES:,} machines")
-        plan_id, now = str(uuid.uuid4()), self.dispatch.clock.now()
-        rulings = [(node, self.dispatch.judge(self._wish(wish, node, plan_id))) for node in usable]
-        if blocked := next(((n, r) for n, r in rulings if r.verdict is Verdict.BLOCK), None):
-            raise NodeBlocked(
-                f"{blocked[0].name}: {blocked[1].reason}", hint="Choose other machines, or another command."
-            )
-        if wish.check:
-            self._require_reading(wish, usable)
-        waves = [number for number, size in enumerate(sizes) for _ in range(size)]
-        expires_at = round(now + min(wish.lifetime_s, MAX_LIFETIME_S), 3)
-        calls = tuple(
-            self._call(node, wish, execution_id_of(plan_id, node.id), wave, expires_at)
-            for node, wave in zip(usable, waves, strict=True)
-        )
-        plan = Plan(
-            id=plan_id,
-            name=wish.name or f"{wish.tool_name} on {wish.selector}",
-            tool_name=wish.tool_name,
-            arguments=dict(wish.arguments),
-            calls=calls,
-            max_errors=wish.max_errors,
-            pause_s=wish.pause_s,
-            on_offline=wish.on_offline,
-            check=wish.check,
-            status=PlanStatus.WAITING,
-            created_by=wish.by,
-            created_at=now,
-            updated_at=now,
-            online_when_frozen=tuple(node.name for node in usable if node.status is NodeStatus.ONLINE),
-        )
-        return plan, rulings
-
-    def _require_reading(self, wish: PlanWish, nodes: Sequence[Node]) -> None:
-        """Refuse a check that a policy would ask about: one approval covers the call, and nothing beside it."""
-        for node in nodes:
-            check = Wish(node=node, tool_name=CHECK_TOOL, arguments={"command": wish.check}, by=wish.by)
-            ruling = self.dispatch.judge(check)
-            if ruling.verdict is not Verdict.ALLOW:
-                raise InvalidInputs(
-                    f"The check does not only read on {node.name}: {ruling.reason}",
-                    hint="A check is a command that needs no approval, such as: systemctl is-active nginx",
-                )
-
-    def _wish(self, wish: PlanWish, node: Node, plan_id: str) -> Wish:
-        return Wish(node=node, tool_name=wish.tool_name, arguments=wish.arguments, by=wish.by, plan_id=plan_id)
-
-    def _call(self, node: Node, wish: PlanWish, execution_id: str, wave: int, expires_at: float) -> PlannedCall:
-        bound = bound_call(node, execution_id, wish.tool_name, wish.arguments, expires_at)
-        return PlannedCall(
-            node_id=node.id,
-            node=node.name,
-            execution_id=execution_id,
-            policy_version=bound.policy_version,
-            bound_hash=bound.hash,
-            wave=wave,
-            expires_at=expires_at,
-        )
 
 
 @dataclass(slots=True)
@@ -345,7 +232,7 @@ class RollOutPlan:
         node = await self.dispatch.nodes.find(call.node_id)
         if node is None or node.status in {NodeStatus.REVOKED, NodeStatus.CONFLICT}:
             return CHECK_FAILED
-        wish = Wish(
+        request = CommandRequest(
             node=node,
             tool_name=CHECK_TOOL,
             arguments={"command": plan.check},
@@ -354,10 +241,10 @@ class RollOutPlan:
             lifetime_s=CHECK_LIFETIME_S,
             plan_id=plan.id,
         )
-        ruling = self.dispatch.judge(wish)
+        ruling = self.dispatch.judge(request)
         if ruling.verdict is not Verdict.ALLOW:  # the policy has changed since
             return CHECK_FAILED
-        new.append(self.dispatch.command(wish, ruling, CommandStatus.QUEUED))
+        new.append(self.dispatch.command(request, ruling, CommandStatus.QUEUED))
         return None
 
 

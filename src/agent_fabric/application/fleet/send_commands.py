@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from agent_fabric.application.fleet.dispatch_command import Wish
-from agent_fabric.application.fleet.fleet_desk import FleetDesk
+from agent_fabric.application.fleet.dispatch_command import CommandRequest
+from agent_fabric.application.fleet.hub import Hub
 from agent_fabric.application.fleet.json_rpc import LinkLost, RpcFailed
 from agent_fabric.application.fleet.live_nodes import NodeLink
 from agent_fabric.domain.errors import FabricError
@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 class SendCommands:
     """Use case: whatever is to be sent over one connection, for as long as it lasts."""
 
-    desk: FleetDesk
+    hub: Hub
     link: NodeLink
     _looking: "asyncio.Task[None] | None" = None
     _is_woken: bool = False
@@ -75,17 +75,17 @@ class SendCommands:
         while self._is_woken:
             self._is_woken = False
             try:
-                if self.link.changed and not await self.desk.review(self.link):
+                if self.link.changed and not await self.hub.review(self.link):
                     self._is_over = True
                     return
-                await self.desk.call.answer_waiting(self.link)
+                await self.hub.call.answer_waiting(self.link)
                 await self._send_each()
             except FabricError as problem:  # the store cannot be used now: `TrackPresence` lets it look again
                 _log.warning("nothing can be sent to node %s now: %s", self.link.node_id, problem.message)
 
     async def _send_each(self) -> None:
         link = self.link
-        for command in await self.desk.commands.due(link.node_id, (CommandStatus.SENT, CommandStatus.QUEUED)):
+        for command in await self.hub.commands.due(link.node_id, (CommandStatus.SENT, CommandStatus.QUEUED)):
             while len(link.in_flight) >= MAX_IN_FLIGHT:
                 await asyncio.wait(self._calls, return_when=asyncio.FIRST_COMPLETED)
                 await asyncio.sleep(0)
@@ -111,7 +111,7 @@ class SendCommands:
             self.link.in_flight.discard(command.execution_id)
 
     async def _deliver(self, command: NodeCommand) -> None:
-        now = self.desk.clock.now()
+        now = self.hub.clock.now()
         if command.status is CommandStatus.QUEUED:
             ready = await self._ready(command, now)
             if ready is None:
@@ -124,7 +124,7 @@ class SendCommands:
                 return  # it was not looked at: it is sent again
             result = {"status": _refusal_status(refused.code), "error": refused.message, "code": refused.code}
         await finish_command(
-            self.desk, self.link.node_id, command.execution_id, result if isinstance(result, dict) else {}
+            self.hub, self.link.node_id, command.execution_id, result if isinstance(result, dict) else {}
         )
         await self.link.peer.notify(Method.ACK, {"execution_id": command.execution_id})
 
@@ -134,12 +134,12 @@ class SendCommands:
         try:
             return await peer.call(command.method, command.request(now), timeout_s=timeout_s)
         except RpcFailed as refused:
-            node = await self.desk.nodes.find(command.agent_id)
+            node = await self.hub.nodes.find(command.agent_id)
             if refused.code != RpcCode.POLICY_CHANGED or node is None:
                 raise
             self.link.policy = {"synced": False}  # whatever it was, the node has another one
             same = node.policy.version == command.policy_version
-            if not same or not await self.desk.review.sync_policy(self.link, node):
+            if not same or not await self.hub.review.sync_policy(self.link, node):
                 raise
         return await peer.call(command.method, command.request(now), timeout_s=timeout_s)
 
@@ -150,7 +150,7 @@ class SendCommands:
             why = {"status": "expired", "error": "it expired before the node was there"}
             await self._settle(command, CommandStatus.EXPIRED, why)
             return None
-        node = await self.desk.nodes.find(command.agent_id)
+        node = await self.hub.nodes.find(command.agent_id)
         if node is None or node.status is NodeStatus.REVOKED:
             why = {"status": "cancelled", "error": "the node is revoked"}
             await self._settle(command, CommandStatus.CANCELLED, why)
@@ -159,12 +159,12 @@ class SendCommands:
             return None
         bound = bound_call(node, command.execution_id, command.tool_name, command.arguments, command.expires_at)
         if bound.hash == command.bound_hash:
-            return await self.desk.commands.move(command.execution_id, CommandStatus.SENT, since=since, at=now)
+            return await self.hub.commands.move(command.execution_id, CommandStatus.SENT, since=since, at=now)
         return await self._judge_again(node, command, bound, now)
 
     async def _goes_on(self, command: NodeCommand) -> bool:
         """Tell whether the plan of a command still goes on; one that is halted keeps its commands until it does."""
-        status = await self.desk.plan_status(command.plan_id)
+        status = await self.hub.plan_status(command.plan_id)
         if status in {PlanStatus.RUNNING, PlanStatus.COMPLETED, PlanStatus.INCOMPLETE}:
             return True
         if status not in {PlanStatus.HALTED, PlanStatus.WAITING}:
@@ -179,12 +179,12 @@ class SendCommands:
         """
         since = (CommandStatus.QUEUED,)
         try:
-            ruling = self.desk.judge(Wish.again(node, command))
+            ruling = self.hub.judge(CommandRequest.again(node, command))
         except FabricError as problem:  # the node has lost the tool
             ruling = Ruling(Verdict.BLOCK, problem.message, "unusable_node", command.tool_name)
         if ruling.verdict is Verdict.ALLOW and not command.plan_id:
             fresh = {"policy_version": bound.policy_version, "bound_hash": bound.hash, "rule": ruling.rule}
-            return await self.desk.commands.move(command.execution_id, CommandStatus.SENT, since=since, at=now, **fresh)
+            return await self.hub.commands.move(command.execution_id, CommandStatus.SENT, since=since, at=now, **fresh)
         if ruling.verdict is Verdict.BLOCK:
             await self._settle(command, CommandStatus.BLOCKED, {"status": "blocked", "error": ruling.reason})
             return None
@@ -194,35 +194,35 @@ class SendCommands:
 
     async def _settle(self, command: NodeCommand, status: CommandStatus, result: Mapping[str, Any]) -> None:
         """Settle a command that is not sent."""
-        moved = await self.desk.commands.move(
+        moved = await self.hub.commands.move(
             command.execution_id,
             status,
             since=(CommandStatus.QUEUED,),
-            at=self.desk.clock.now(),
+            at=self.hub.clock.now(),
             result=dict(result),
         )
         if moved is not None:
-            _tell_settled(self.desk, moved)
+            _tell_settled(self.hub, moved)
 
 
 def _do_nothing() -> None:
     return None
 
 
-async def finish_command(desk: FleetDesk, node_id: NodeId, execution_id: str, result: dict[str, Any]) -> None:
+async def finish_command(hub: Hub, node_id: NodeId, execution_id: str, result: dict[str, Any]) -> None:
     """Keep the result of a node durably; the first one counts."""
     status = CommandStatus.BLOCKED if result.get("status") == "blocked" else status_after(result)
-    finished = await desk.commands.finish(execution_id, node_id, status, result, at=desk.clock.now())
+    finished = await hub.commands.finish(execution_id, node_id, status, result, at=hub.clock.now())
     if finished is not None:
-        _tell_settled(desk, finished)
+        _tell_settled(hub, finished)
 
 
-def _tell_settled(desk: FleetDesk, command: NodeCommand) -> None:
+def _tell_settled(hub: Hub, command: NodeCommand) -> None:
     """Let whoever waits for a command know, here or at another server."""
-    awaited = desk.live.is_awaited(command.execution_id)
-    desk.live.settle(command)
-    if desk.shared and not awaited:
-        desk.hint({"command": command.execution_id})
+    awaited = hub.live.is_awaited(command.execution_id)
+    hub.live.settle(command)
+    if hub.shared and not awaited:
+        hub.hint({"command": command.execution_id})
 
 
 def _refusal_status(code: int) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agent_fabric.application.fleet.enrol_node import machine_of
-from agent_fabric.application.fleet.fleet_desk import FleetDesk
+from agent_fabric.application.fleet.hub import Hub
 from agent_fabric.application.fleet.json_rpc import RpcFailed, RpcPeer
 from agent_fabric.application.fleet.live_nodes import NodeLink
 from agent_fabric.application.fleet.review_link import answers
@@ -30,7 +30,7 @@ _log = logging.getLogger(__name__)
 class ServeLink:
     """Use case: one connection, from the first message to the last."""
 
-    desk: FleetDesk
+    hub: Hub
     close: Callable[[int, str], None]
     token: str = ""
     """From the address, to enrol with (C08)."""
@@ -53,15 +53,15 @@ class ServeLink:
             if method == Method.PROVE and self._node is not None:
                 return await self._prove(params)
             raise RpcFailed(RpcCode.UNPROVEN, "show who you are first: agent.identify, then agent.prove")
-        self._link.seen_at = self.desk.clock.monotonic()
+        self._link.seen_at = self.hub.clock.monotonic()
         match method:
             case Method.HEARTBEAT:
-                self._link.heartbeat_s = heartbeat_for(len(self.desk.live))
+                self._link.heartbeat_s = heartbeat_for(len(self.hub.live))
                 return {"heartbeat_s": self._link.heartbeat_s}
             case Method.RESULT:
                 result = params.get("result")
                 told = result if isinstance(result, dict) else {}
-                await finish_command(self.desk, self._link.node_id, str(params.get("execution_id", "")), told)
+                await finish_command(self.hub, self._link.node_id, str(params.get("execution_id", "")), told)
                 return {}
             case _:
                 raise RpcFailed(RpcCode.UNKNOWN, f"the hub does not know {method[:100]!r}")
@@ -77,7 +77,7 @@ class ServeLink:
             self._sending.stop()
         link, self._peer, self._sending = self._link, None, None
         try:
-            if link is not None and self.desk.live.drop(link):
+            if link is not None and self.hub.live.drop(link):
                 await self._note_offline(link)
         finally:
             self._link = None
@@ -95,7 +95,7 @@ class ServeLink:
         if token:
             node = await self._enrol(token, str(told.get("public_key", "")), machine)
         else:
-            found = await self.desk.nodes.find(str(agent_id)) if isinstance(agent_id, str) else None
+            found = await self.hub.nodes.find(str(agent_id)) if isinstance(agent_id, str) else None
             node = self._known(found if found is not None and found.id == agent_id else None)
         nonce, self._challenge = str(told.get("nonce", ""))[:200], secrets.token_hex(32)
         # What it says about itself counts when it has shown who it is: its id is no secret.
@@ -103,14 +103,14 @@ class ServeLink:
         self._node = node
         return {
             "challenge": self._challenge,
-            "hub_signature": self.desk.key.sign(hub_message(node.id, nonce, self._challenge)),
+            "hub_signature": self.hub.key.sign(hub_message(node.id, nonce, self._challenge)),
             "key": node.public_key,
-            **({"agent_id": node.id, "name": node.name, "hub_key": self.desk.key.public} if token else {}),
+            **({"agent_id": node.id, "name": node.name, "hub_key": self.hub.key.public} if token else {}),
         }
 
     async def _enrol(self, token: str, public_key: str, machine: Mapping[str, Any]) -> Node:
         try:
-            joined = await self.desk.join(token, public_key, str(machine.get("hostname", "")), machine)
+            joined = await self.hub.join(token, public_key, str(machine.get("hostname", "")), machine)
         except FabricError as problem:
             raise self._refused(CloseCode.UNAUTHENTICATED, problem.message) from None
         return self._known(joined)
@@ -131,27 +131,27 @@ class ServeLink:
     async def _prove(self, params: Mapping[str, Any]) -> dict[str, Any]:
         assert self._node is not None
         node, state = self._node, str(params.get("state", ""))
-        message = node_message(node.id, self.desk.key.public, self._challenge, state)
+        message = node_message(node.id, self.hub.key.public, self._challenge, state)
         self._challenge = secrets.token_hex(32)  # good for one try
-        if not self.desk.is_signed(node.public_key, message, str(params.get("signature", ""))):
+        if not self.hub.is_signed(node.public_key, message, str(params.get("signature", ""))):
             raise self._refused(CloseCode.UNAUTHENTICATED, "the signature is not that of the node's key")
-        node = self._known(await self.desk.nodes.find(node.id))
+        node = self._known(await self.hub.nodes.find(node.id))
         if node.status is NodeStatus.CONFLICT:
             raise self._refused(CloseCode.CONFLICT, f"the node is in conflict: {node.note}")
-        known = await self.desk.nodes.states(node.id)
+        known = await self.hub.nodes.states(node.id)
         if node.generation and state not in {known.current, known.previous}:
             await self._conflict(node, "a copy of its folder has connected: it showed an old state")
-        other = self.desk.live.find(node.id)
+        other = self.hub.live.find(node.id)
         if other is not None:
             if await answers(other):
                 await self._conflict(node, "a second machine has connected while the first one answers")
             other.close(1001, "another connection of the node has taken over")
-            self.desk.live.drop(other)
-        elif self.desk.shared and node.status is NodeStatus.ONLINE:
+            self.hub.live.drop(other)
+        elif self.hub.shared and node.status is NodeStatus.ONLINE:
             await self._ask_other_servers(node)
         fresh = secrets.token_hex(16)
-        now, passed = self.desk.clock.now(), self.desk.clock.monotonic()
-        holder = await asyncio.to_thread(self.desk.holder) if self.desk.shared else ""
+        now, passed = self.hub.clock.now(), self.hub.clock.monotonic()
+        holder = await asyncio.to_thread(self.hub.holder) if self.hub.shared else ""
         changes = {
             **self._told,
             "state": fresh,
@@ -161,9 +161,9 @@ class ServeLink:
             "generation": node.generation + 1,
             "held_by": holder,
         }
-        stored = await self.desk.nodes.update(node.id, changes, generation=node.generation)
+        stored = await self.hub.nodes.update(node.id, changes, generation=node.generation)
         if stored is None:
-            self._known(await self.desk.nodes.find(node.id))
+            self._known(await self.hub.nodes.find(node.id))
             raise self._refused(CloseCode.TRY_AGAIN, "another connection of the node was made at the same moment")
         # A thousand connections idle most of the time: what the store knows is not kept here as well.
         self._node, self._told = None, {}
@@ -178,9 +178,9 @@ class ServeLink:
             generation=stored.generation,
             policy=dict(stored.security_policy_json),
         )
-        self.desk.live.put(self._link)
-        self._link.heartbeat_s = heartbeat_for(len(self.desk.live))
-        self._sending = SendCommands(self.desk, self._link)
+        self.hub.live.put(self._link)
+        self._link.heartbeat_s = heartbeat_for(len(self.hub.live))
+        self._sending = SendCommands(self.hub, self._link)
         self._sending.start()
         return {
             "session": secrets.token_hex(8),
@@ -194,11 +194,11 @@ class ServeLink:
 
         It marks the node offline, or in conflict. A server that was killed says nothing: its nodes wait this long.
         """
-        self.desk.hint({"node": node.id, "doubt": True})
-        until = self.desk.clock.monotonic() + CLONE_PING_TIMEOUT_S + HINT_GRACE_S
-        while self.desk.clock.monotonic() < until:
-            await self.desk.clock.sleep(ASK_AGAIN_S)
-            found = self._known(await self.desk.nodes.find(node.id))
+        self.hub.hint({"node": node.id, "doubt": True})
+        until = self.hub.clock.monotonic() + CLONE_PING_TIMEOUT_S + HINT_GRACE_S
+        while self.hub.clock.monotonic() < until:
+            await self.hub.clock.sleep(ASK_AGAIN_S)
+            found = self._known(await self.hub.nodes.find(node.id))
             if found.status is NodeStatus.CONFLICT:
                 raise self._refused(CloseCode.CONFLICT, f"the node is in conflict: {found.note}")
             if found.status is not NodeStatus.ONLINE:
@@ -206,20 +206,20 @@ class ServeLink:
 
     async def _conflict(self, node: Node, reason: str) -> None:
         """Stop both: which of them is the true one, only a person can tell."""
-        await self.desk.nodes.update(node.id, {"status": NodeStatus.CONFLICT.value, "note": reason})
-        self.desk.hint({"node": node.id})
-        if (other := self.desk.live.find(node.id)) is not None:
-            self.desk.live.drop(other)
+        await self.hub.nodes.update(node.id, {"status": NodeStatus.CONFLICT.value, "note": reason})
+        self.hub.hint({"node": node.id})
+        if (other := self.hub.live.find(node.id)) is not None:
+            self.hub.live.drop(other)
             other.close(CloseCode.CONFLICT, reason)
         _log.warning("node %s (%s) is in conflict: %s", node.name, node.id, reason)
         raise self._refused(CloseCode.CONFLICT, reason)
 
     async def _note_offline(self, link: NodeLink) -> None:
         """Note that the node is not there any more, unless it has a newer connection."""
-        found = await self.desk.nodes.find(link.node_id)
+        found = await self.hub.nodes.find(link.node_id)
         if found is not None and found.status in {NodeStatus.ONLINE, NodeStatus.OFFLINE}:
-            changes = {"status": NodeStatus.OFFLINE.value, "last_seen": self.desk.clock.now()}
-            await self.desk.nodes.update(found.id, changes, generation=link.generation)
+            changes = {"status": NodeStatus.OFFLINE.value, "last_seen": self.hub.clock.now()}
+            await self.hub.nodes.update(found.id, changes, generation=link.generation)
 
 
 def _tools(params: Mapping[str, Any]) -> tuple[str, ...]:

@@ -39,7 +39,7 @@ class TrackPresence:
     """Whether other servers share the store: a node that is not connected here may be connected there."""
     forget_calls: Callable[[], Awaitable[None]] = _nothing
     holder: Callable[[], str] = lambda: ""
-    """See `FleetDesk`."""
+    """See `Hub`."""
 
     async def __call__(self) -> None:
         """Watch until it is cancelled."""

@@ -3,11 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from agent_fabric.domain.errors import InvalidInputs
 from agent_fabric.domain.fleet.nodes import Node
-
-
-class SelectorProblem(ValueError):
-    """The text selects nothing in a way that is known."""
 
 
 class _Condition(NamedTuple):
@@ -23,7 +20,7 @@ def select_nodes(selector: str, nodes: Iterable[Node]) -> list[Node]:
     """Return the nodes that a selector means, by name.
 
     Raises:
-        SelectorProblem: it is no selector.
+        InvalidInputs: it is no selector.
     """
     found = [node for node in nodes if _fits(selector.strip(), node)]
     return sorted(found, key=lambda node: node.name)
@@ -31,7 +28,7 @@ def select_nodes(selector: str, nodes: Iterable[Node]) -> list[Node]:
 
 def _fits(selector: str, node: Node) -> bool:
     if not selector:
-        raise SelectorProblem("the selector is empty; write a name, role=web, or all")
+        raise InvalidInputs("the selector is empty; write a name, role=web, or all")
     if selector == "all":
         return True
     if "=" not in selector:
@@ -50,6 +47,6 @@ def _conditions(selector: str) -> list[_Condition]:
         if not sign:
             label, sign, value = part.strip().partition("=")
         if not sign or not label.strip() or not value.strip():
-            raise SelectorProblem(f"{part.strip()!r} is no condition; write role=web or env!=dev")
+            raise InvalidInputs(f"{part.strip()!r} is no condition; write role=web or env!=dev")
         found.append(_Condition(label.strip(), value.strip(), "!=" not in part))
     return found

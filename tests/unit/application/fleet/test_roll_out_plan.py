@@ -7,14 +7,13 @@ from typing import Any, cast
 
 import pytest
 
+from agent_fabric.application.fleet.apply_plan import FreezePlan, PlanOrder
 from agent_fabric.application.fleet.dispatch_command import DispatchCommand
 from agent_fabric.application.fleet.live_nodes import LiveNodes
 from agent_fabric.application.fleet.remote_tools import RemoteTools
 from agent_fabric.application.fleet.roll_out_plan import (
     CHECK_FAILED,
     RECONNECT_S,
-    FreezePlan,
-    PlanWish,
     RollOutPlan,
     machines_online,
 )
@@ -52,9 +51,13 @@ def fleet_of(count: int, fails: frozenset[str] = frozenset()) -> tuple[DispatchC
     return DispatchCommand(nodes, commands, LiveNodes(), FrozenClock(), lambda _: None), MemoryPlans()
 
 
+async def program_hash() -> str:
+    return ""
+
+
 async def planned(dispatch: DispatchCommand, plans: MemoryPlans, **more: Any) -> Plan:
-    wish = PlanWish(selector="all", tool_name="run_command", arguments={"command": "touch /srv/a"}, by="ada", **more)
-    plan, _ = await FreezePlan(dispatch, plans)(wish)
+    wish = PlanOrder(selector="all", tool_name="run_command", arguments={"command": "touch /srv/a"}, by="ada", **more)
+    plan = await FreezePlan(dispatch, plans, program_hash)(wish)
     online = await machines_online(plan, dispatch.nodes)
     begun = replace(plan, status=PlanStatus.RUNNING, approver="ada", online=online)
     await plans.save(begun)
@@ -180,7 +183,9 @@ async def test_a_plan_begins_when_the_approvers_of_its_machines_have_signed_it()
 async def test_nobody_plans_what_needs_a_person_at_the_other_end() -> None:
     dispatch, plans = fleet_of(1)
     with pytest.raises(InvalidInputs, match="for people"):
-        await FreezePlan(dispatch, plans)(PlanWish(selector="all", tool_name="shell", arguments={}, by="ada"))
+        await FreezePlan(dispatch, plans, program_hash)(
+            PlanOrder(selector="all", tool_name="shell", arguments={}, by="ada")
+        )
 
 
 async def set_status(dispatch: DispatchCommand, status: NodeStatus, *numbers: int) -> None:

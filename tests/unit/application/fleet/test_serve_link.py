@@ -9,9 +9,9 @@ from typing import Any, cast
 import pytest
 
 from agent_fabric.application.fleet.call_nodes import CallNodes
-from agent_fabric.application.fleet.dispatch_command import DispatchCommand, Wish
+from agent_fabric.application.fleet.dispatch_command import CommandRequest, DispatchCommand
 from agent_fabric.application.fleet.enrol_node import JoinNode
-from agent_fabric.application.fleet.fleet_desk import FleetDesk
+from agent_fabric.application.fleet.hub import Hub
 from agent_fabric.application.fleet.json_rpc import RpcFailed, RpcPeer
 from agent_fabric.application.fleet.live_nodes import LiveNodes
 from agent_fabric.application.fleet.review_link import ReviewLink
@@ -51,7 +51,7 @@ class Server:
     def __init__(self, store: Store, hint: Callable[[Mapping[str, Any]], None] = lambda _: None) -> None:
         self.store, self.live, self.plan = store, LiveNodes(), PlanStatus.RUNNING
         self.dispatch = DispatchCommand(store.nodes, store.commands, self.live, store.clock, lambda _: None)
-        self.desk = FleetDesk(
+        self.hub = Hub(
             store.nodes,
             store.commands,
             JoinNode(MemoryInvites(store.nodes), store.clock),
@@ -72,7 +72,7 @@ class Server:
 
     async def connect(self, peer: StubPeer, state: str = "") -> tuple[ServeLink, dict[str, Any], list[int]]:
         closed: list[int] = []
-        link = ServeLink(self.desk, lambda code, _: closed.append(code))
+        link = ServeLink(self.hub, lambda code, _: closed.append(code))
         link.attach(cast("RpcPeer", peer))
         told = await link.handle(Method.IDENTIFY, {"agent_id": WEB, "node": {"nonce": "n"}})
         message = node_message(WEB, HUB.public, told["challenge"], state)
@@ -88,7 +88,7 @@ def done(_: str, __: Mapping[str, Any]) -> Any:
 @pytest.mark.parametrize("spoken", [0, "1", None])
 async def test_a_node_that_is_too_old_is_told_to_upgrade(spoken: Any) -> None:
     closed: list[tuple[int, str]] = []
-    link = ServeLink(Server(Store()).desk, lambda code, why: closed.append((code, why)))
+    link = ServeLink(Server(Store()).hub, lambda code, why: closed.append((code, why)))
     link.attach(cast("RpcPeer", StubPeer(None)))
     with pytest.raises(RpcFailed, match="too old"):
         await link.handle(Method.IDENTIFY, {"agent_id": WEB, "node": {"nonce": "n", "protocol": spoken}})
@@ -147,7 +147,7 @@ async def test_two_connections_at_the_same_moment_are_not_both_taken() -> None:
 async def settled(server: Server, document: Mapping[str, Any], command: str, verdict: Verdict) -> Any:
     """Queue a command while the node is away, change the policy, and return what came of it."""
     store = server.store
-    wish = Wish(node=store.nodes.kept[WEB], tool_name="run_command", arguments={"command": command}, by="ada")
+    wish = CommandRequest(node=store.nodes.kept[WEB], tool_name="run_command", arguments={"command": command}, by="ada")
     approver = "ada" if verdict is Verdict.ASK else ""
     queued = server.dispatch.command(wish, Ruling(verdict, "", "r", ""), CommandStatus.QUEUED, approver)
     await store.commands.add(queued)
@@ -188,7 +188,9 @@ async def test_a_node_that_missed_a_change_of_policy_gets_it_and_is_asked_again(
         return {"status": "success"}
 
     server = Server(store)
-    wish = Wish(node=store.nodes.kept[WEB], tool_name="run_command", arguments={"command": "uptime"}, by="ada")
+    wish = CommandRequest(
+        node=store.nodes.kept[WEB], tool_name="run_command", arguments={"command": "uptime"}, by="ada"
+    )
     command = server.dispatch.command(wish, Ruling(Verdict.ALLOW, "", "r", ""), CommandStatus.QUEUED)
     await store.commands.add(command)
     link, _, _ = await server.connect(StubPeer(behind))
@@ -215,7 +217,9 @@ async def test_a_store_that_is_away_for_a_moment_does_not_end_the_sending() -> N
     server = Server(store)
     link, _, _ = await server.connect(StubPeer(done))
     await asyncio.sleep(0.01)
-    wish = Wish(node=store.nodes.kept[WEB], tool_name="run_command", arguments={"command": "uptime"}, by="ada")
+    wish = CommandRequest(
+        node=store.nodes.kept[WEB], tool_name="run_command", arguments={"command": "uptime"}, by="ada"
+    )
     command = server.dispatch.command(wish, Ruling(Verdict.ALLOW, "", "r", ""), CommandStatus.QUEUED)
     await server.dispatch.send(command)
     async with asyncio.timeout(60):
@@ -227,7 +231,7 @@ async def test_a_store_that_is_away_for_a_moment_does_not_end_the_sending() -> N
 async def test_what_a_halted_plan_has_queued_waits_and_what_an_aborted_one_has_is_never_sent() -> None:
     store = Store()
     server = Server(store)
-    wish = Wish(
+    wish = CommandRequest(
         node=store.nodes.kept[WEB], tool_name="run_command", arguments={"command": "uptime"}, by="ada", plan_id="p"
     )
     command = server.dispatch.command(wish, Ruling(Verdict.ALLOW, "", "r", ""), CommandStatus.QUEUED)
@@ -265,7 +269,9 @@ async def test_at_most_eight_calls_are_under_way_on_a_connection() -> None:
 
     server, peer = Server(store), SlowPeer()
     link, _, _ = await server.connect(peer)
-    wish = Wish(node=store.nodes.kept[WEB], tool_name="run_command", arguments={"command": "uptime"}, by="ada")
+    wish = CommandRequest(
+        node=store.nodes.kept[WEB], tool_name="run_command", arguments={"command": "uptime"}, by="ada"
+    )
     ruling = Ruling(Verdict.ALLOW, "", "r", "")
     sent = [
         server.dispatch.command(replace(wish, execution_id=f"e{number}"), ruling, CommandStatus.SENT)

@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 
 from agent_fabric.application.fleet import settle_commands
-from agent_fabric.application.fleet.dispatch_command import DispatchCommand, Wish
+from agent_fabric.application.fleet.dispatch_command import CommandRequest, DispatchCommand
 from agent_fabric.application.fleet.live_nodes import LiveNodes
 from agent_fabric.application.fleet.remote_tools import RemoteTools
 from agent_fabric.application.fleet.roll_out_plan import RollOutPlan
@@ -29,7 +29,7 @@ def tools_of(clock: FrozenClock) -> RemoteTools:
 async def kept(tools: RemoteTools, status: CommandStatus, lifetime_s: float) -> str:
     node = await tools.dispatch.node(WEB)
     arguments = {"command": "uname"}
-    wish = Wish(node=node, tool_name="run_command", arguments=arguments, by="ada", lifetime_s=lifetime_s)
+    wish = CommandRequest(node=node, tool_name="run_command", arguments=arguments, by="ada", lifetime_s=lifetime_s)
     command = tools.dispatch.command(wish, tools.dispatch.judge(wish), status)
     await tools.dispatch.commands.add(command)
     return command.execution_id

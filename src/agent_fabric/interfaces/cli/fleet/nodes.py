@@ -74,7 +74,7 @@ def _listed(server: str | None, selector: str, *, revoked: bool) -> "list[Json]"
     if has_hub(server):
         return at_server(server, lambda client: client.nodes.list(selector, revoked=revoked))
     from agent_fabric.bootstrap.records import open_records  # noqa: PLC0415 - only without a server
-    from agent_fabric.domain.fleet.selectors import SelectorProblem, select_nodes  # noqa: PLC0415 - as above
+    from agent_fabric.domain.fleet.selectors import select_nodes  # noqa: PLC0415 - as above
     from agent_fabric.interfaces.cli.options import fabric_root  # noqa: PLC0415 - as above
     from agent_fabric.wire.nodes import NODE  # noqa: PLC0415 - as above
 
@@ -82,10 +82,7 @@ def _listed(server: str | None, selector: str, *, revoked: bool) -> "list[Json]"
     if not root.exists():
         return []
     with open_records(root) as records:
-        try:
-            found = select_nodes(selector, asyncio.run(records.storage.nodes.list(revoked=revoked)))
-        except SelectorProblem as problem:
-            raise ConfigError(str(problem)) from None
+        found = select_nodes(selector, asyncio.run(records.storage.nodes.list(revoked=revoked)))
         return [NODE.dump(node) for node in found]
 
 

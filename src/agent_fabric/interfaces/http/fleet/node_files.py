@@ -37,12 +37,12 @@ def add_node_files(app: FastAPI, fabric: ServerFabric) -> None:
     async def ask(
         request: Request, which: str, execution_id: str, method: Method, params: Mapping[str, Any]
     ) -> Mapping[str, Any]:
-        node, command = await fleet.operate.find(which), await fleet.desk.commands.find(execution_id)
+        node, command = await fleet.operate.find(which), await fleet.hub.commands.find(execution_id)
         if command is None or command.agent_id != node.id:
             raise NodeNotFound(f"{node.name} has no command {execution_id!r}", hint="See them with: fabric nodes queue")
         await shown.require(command, by=who_asks(request))
         try:
-            told = await fleet.desk.call(
+            told = await fleet.hub.call(
                 node, method, {**params, "execution_id": execution_id}, timeout_s=CHUNK_TIMEOUT_S
             )
         except RpcFailed as problem:

@@ -57,13 +57,13 @@ def add_node_signatures(app: FastAPI, fabric: ServerFabric) -> None:
     ) -> Response:
         """Nodes that do not trust their hub want the signatures of approvers. They go with the command."""
         wish = await body_of(request, SignatureRequest)
-        machine, found = await fleet.operate.find(node), await fleet.desk.commands.find(execution_id)
+        machine, found = await fleet.operate.find(node), await fleet.hub.commands.find(execution_id)
         if found is None or found.agent_id != machine.id:
             raise NodeNotFound(
                 f"{machine.name} has no command {execution_id!r}", hint="See them with: fabric nodes queue"
             )
         _require_approver(wish, machine.approvers)
-        moved = await fleet.desk.commands.move(
+        moved = await fleet.hub.commands.move(
             execution_id,
             CommandStatus.WAITING,
             since=(CommandStatus.WAITING,),
@@ -88,7 +88,7 @@ def add_node_signatures(app: FastAPI, fabric: ServerFabric) -> None:
                 raise NodeNotFound(f"There is no plan {plan_id!r}", hint="See them with: fabric fleet list")
             if plan.status is not PlanStatus.WAITING:
                 raise InvalidInputs(f"The plan is {plan.status.value} already")
-            nodes = [await fleet.desk.nodes.find(call.node_id) for call in plan.calls]
+            nodes = [await fleet.hub.nodes.find(call.node_id) for call in plan.calls]
             _require_approver(wish, frozenset().union(*(node.approvers for node in nodes if node is not None)))
             signed = replace(plan, signatures=_with(plan.signatures, wish))
             if await fleet.plans.replace(signed, before=plan):

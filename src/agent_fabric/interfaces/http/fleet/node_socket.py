@@ -45,7 +45,7 @@ def add_node_socket(app: Starlette, fleet: Fleet) -> None:
             closing.add(task)
             task.add_done_callback(closing.discard)
 
-        link = ServeLink(fleet.desk, close, token=socket.query_params.get("token", ""))
+        link = ServeLink(fleet.hub, close, token=socket.query_params.get("token", ""))
         peer = RpcPeer(socket.send_text, link.handle)
         link.attach(peer)
         proving = asyncio.get_running_loop().call_later(

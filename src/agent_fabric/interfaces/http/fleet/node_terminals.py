@@ -70,7 +70,7 @@ def add_node_terminals(app: FastAPI, fabric: ServerFabric) -> None:
             raise InvalidInputs(f"The shell is {command.status.value}")
         params = {"execution_id": execution_id, **wish.model_dump(exclude_none=True)}
         try:
-            await fleet.desk.call(machine, Method.PTY_WRITE, params, timeout_s=ANSWER_GRACE_S)
+            await fleet.hub.call(machine, Method.PTY_WRITE, params, timeout_s=ANSWER_GRACE_S)
         except RpcFailed as problem:
             raise InvalidInputs(f"{machine.name}: {problem.message}") from None
         return json_answer(NODE_TERMINAL.dump(_told(command, {}, 0)))
@@ -78,7 +78,7 @@ def add_node_terminals(app: FastAPI, fabric: ServerFabric) -> None:
 
 async def _shell_of(fleet: Fleet, request: Request, which: str, execution_id: str) -> tuple[Node, NodeCommand]:
     """Return a shell and its machine, for the person who has asked for it."""
-    node, command = await fleet.operate.find(which), await fleet.desk.commands.find(execution_id)
+    node, command = await fleet.operate.find(which), await fleet.hub.commands.find(execution_id)
     if command is None or command.agent_id != node.id or command.tool_name != SHELL:
         raise NodeNotFound(f"{node.name} has no shell {execution_id!r}", hint="Open one: fabric nodes shell NODE")
     if command.requested_by != who_asks(request).name:
@@ -91,7 +91,7 @@ async def _ask(
 ) -> Mapping[str, Any] | None:
     """Return what the node answers; None: it has no such shell or record, or is not there."""
     try:
-        told = await fleet.desk.call(node, method, params, timeout_s=wait_s + ANSWER_GRACE_S)
+        told = await fleet.hub.call(node, method, params, timeout_s=wait_s + ANSWER_GRACE_S)
     except (RpcFailed, NodeUnavailable):
         return None
     return told if isinstance(told, Mapping) else None

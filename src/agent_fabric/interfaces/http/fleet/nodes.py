@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import FastAPI, Path, Query, Request
 from starlette.responses import Response
 
-from agent_fabric.application.fleet.dispatch_command import Wish
+from agent_fabric.application.fleet.dispatch_command import CommandRequest
 from agent_fabric.application.fleet.show_commands import ShowCommands
 from agent_fabric.bootstrap.fleet import Fleet
 from agent_fabric.bootstrap.server import ServerFabric
@@ -18,7 +18,7 @@ from agent_fabric.domain.fleet.node_policy import proposed_call
 from agent_fabric.domain.fleet.node_tools import NODE_TOOLS
 from agent_fabric.domain.fleet.nodes import TRUSTED, NodeStatus
 from agent_fabric.domain.fleet.protocol import ARCHIVE_PATH, JOIN_PATH
-from agent_fabric.domain.fleet.selectors import SelectorProblem, select_nodes
+from agent_fabric.domain.fleet.selectors import select_nodes
 from agent_fabric.domain.fleet.served_tools import node_call
 from agent_fabric.domain.identity.principals import Scope
 from agent_fabric.domain.tools.json_schema import too_deep
@@ -143,7 +143,7 @@ def _add_joining(app: FastAPI, fleet: Fleet, own_url: str) -> None:
     async def join(request: Request) -> Response:
         """The token of an invitation makes a node of a machine with a key. Used, expired and unknown ones are alike."""
         wish = await body_of(request, JoinRequest)
-        node = await fleet.desk.join(wish.token, wish.public_key, wish.name, wish.os_info)
+        node = await fleet.hub.join(wish.token, wish.public_key, wish.name, wish.os_info)
         digest = hashlib.sha256(wish.token.encode()).hexdigest()
         pending = node.status is NodeStatus.PENDING
         told = Joined(
@@ -175,11 +175,7 @@ def _add_looking(app: FastAPI, fleet: Fleet, shown: ShowCommands) -> None:
         revoked: Annotated[bool, Query(description="Whether to list revoked ones, too.")] = False,
     ) -> Response:
         """Machines by name: status, when each was last seen, labels, tools and what is in force there."""
-        try:
-            found = select_nodes(selector, await fleet.desk.nodes.list(revoked=revoked))
-        except SelectorProblem as problem:
-            raise InvalidInputs(str(problem)) from None
-        return json_answer(NODES.dump(found))
+        return json_answer(NODES.dump(select_nodes(selector, await fleet.hub.nodes.list(revoked=revoked))))
 
     @app.get(f"{BASE}/{{node}}", **operation("nodes", Scope.RUNS_READ, "Show a node", NODE, fails=[404]))
     async def show(node: NodePath) -> Response:
@@ -198,7 +194,7 @@ def _add_looking(app: FastAPI, fleet: Fleet, shown: ShowCommands) -> None:
         Of those that a private run of somebody else asked for, arguments and result are `withheld`.
         """
         found = await fleet.operate.find(node)
-        kept = await fleet.desk.commands.list(found.id, open_only=open_only, limit=limit)
+        kept = await fleet.hub.commands.list(found.id, open_only=open_only, limit=limit)
         return json_answer(COMMANDS.dump(await shown(kept, by=who_asks(request))))
 
     @app.get(
@@ -245,7 +241,7 @@ def _add_looking(app: FastAPI, fleet: Fleet, shown: ShowCommands) -> None:
         if too_deep(wish.arguments, await request.body()):
             raise InvalidInputs("The arguments are nested too deep")
         tool_name, arguments = node_call(found.name, wish.tool_name, wish.arguments)
-        asked = Wish(node=found, tool_name=tool_name, arguments=arguments, by="")
+        asked = CommandRequest(node=found, tool_name=tool_name, arguments=arguments, by="")
         decided, why = fleet.dispatch.judge(asked), fleet.explain(found)
         call = proposed_call(NODE_TOOLS[tool_name], arguments, found.name)
         told = CheckedNodeCall(
@@ -274,7 +270,7 @@ def _add_looking(app: FastAPI, fleet: Fleet, shown: ShowCommands) -> None:
 
 
 async def _command(fleet: Fleet, node: str, execution_id: str) -> NodeCommand:
-    found, kept = await fleet.operate.find(node), await fleet.desk.commands.find(execution_id)
+    found, kept = await fleet.operate.find(node), await fleet.hub.commands.find(execution_id)
     if kept is None or kept.agent_id != found.id:
         raise NodeNotFound(f"{found.name} has no command {execution_id!r}", hint="See them with: fabric nodes queue")
     return kept

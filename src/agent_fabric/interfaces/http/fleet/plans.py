@@ -1,24 +1,20 @@
 """Plans: one call on many machines, approved as a whole, rolled out in waves."""
 
-import asyncio
-from dataclasses import replace
+from functools import partial
 from typing import Annotated, Any, Final, Literal
 
 from fastapi import FastAPI, Path, Query, Request
 from pydantic import Field, StringConstraints
 from starlette.responses import Response
 
-from agent_fabric.application.fleet.roll_out_plan import PlanWish
-from agent_fabric.application.ports.workflows import SoundWorkflow
+from agent_fabric.application.fleet.apply_plan import PlanOrder
+from agent_fabric.application.fleet.ask_with_run import Caller
 from agent_fabric.bootstrap.server import ServerFabric
-from agent_fabric.bootstrap.workflows import open_workflows
-from agent_fabric.domain.errors import InvalidInputs, NodeNotFound
-from agent_fabric.domain.fleet.node_tools import UPGRADE
-from agent_fabric.domain.fleet.plans import OnOffline, Plan, PlanStatus
+from agent_fabric.domain.errors import InvalidInputs
+from agent_fabric.domain.fleet.plans import OnOffline, PlanStatus
 from agent_fabric.domain.fleet.protocol import MAX_LIFETIME_S
 from agent_fabric.domain.identity.principals import Scope
 from agent_fabric.domain.tools.json_schema import too_deep
-from agent_fabric.domain.workflows.definition import definition_from
 from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.bodies import RequestBody, body_of
 from agent_fabric.interfaces.http.fleet.node_schemas import SELECTOR
@@ -28,24 +24,6 @@ from agent_fabric.interfaces.http.runs.starting import begun
 from agent_fabric.wire.plans import ASKED_PLAN, PLAN, PLANS, AskedPlan
 
 BASE: Final = "/api/v1/fleet/plans"
-ASKED_TIMEOUT_S: Final = 20.0
-PAUSE_S: Final = 0.02
-_APPLY: Final = {
-    "name": "fleet-plan",
-    "description": "one command on many machines of the fleet",
-    "inputs": {"plan": {"type": "object", "required": True}},
-    "steps": [
-        {
-            "id": "apply",
-            "action": "fleet-plan",
-            "inputs": {
-                name: f"{{{{ inputs.plan.{name} }}}}"
-                for name in ("plan_id", "hash", "tool_name", "arguments", "nodes", "waves", "check")
-            },
-            "idempotent": True,
-        }
-    ],
-}
 PlanPath = Annotated[str, Path(description="The id of a plan.", max_length=64)]
 
 
@@ -88,10 +66,8 @@ def add_fleet_plans(app: FastAPI, fabric: ServerFabric) -> None:
         wish = await body_of(request, PlanRequest)
         if too_deep(wish.arguments, await request.body()):
             raise InvalidInputs("The arguments are nested too deep")
-        if wish.tool_name == UPGRADE and wish.arguments.get("sha256") != (await fleet.archive()).sha256:
-            raise InvalidInputs("The release is not of the program that this hub has", hint="Sign that of its version.")
-        plan, _ = await fleet.freeze(
-            PlanWish(
+        plan = await fleet.freeze(
+            PlanOrder(
                 selector=wish.selector,
                 tool_name=wish.tool_name,
                 arguments=wish.arguments,
@@ -106,7 +82,6 @@ def add_fleet_plans(app: FastAPI, fabric: ServerFabric) -> None:
                 check=wish.check,
             )
         )
-        await fleet.plans.save(plan)
         return json_answer(PLAN.dump(plan), 201)
 
     @app.get(BASE, **operation("fleet", Scope.RUNS_READ, "List plans", PLANS))
@@ -117,15 +92,7 @@ def add_fleet_plans(app: FastAPI, fabric: ServerFabric) -> None:
     @app.get(f"{BASE}/{{plan_id}}", **operation("fleet", Scope.RUNS_READ, "Show a plan", PLAN, fails=[404]))
     async def show(plan_id: PlanPath) -> Response:
         """What was frozen, and how far it has come."""
-        return json_answer(PLAN.dump(await find(plan_id)))
-
-    async def find(plan_id: str) -> Plan:
-        found = await fleet.plans.find(plan_id)
-        if found is None:
-            raise NodeNotFound(f"There is no plan {plan_id!r}", hint="See them with: fabric fleet list")
-        return found
-
-    workflows = open_workflows(fabric.records.layout.root, fabric.config)
+        return json_answer(PLAN.dump(await fleet.apply.find(plan_id)))
 
     @app.post(
         f"{BASE}/{{plan_id}}/apply",
@@ -140,30 +107,9 @@ def add_fleet_plans(app: FastAPI, fabric: ServerFabric) -> None:
     )
     async def apply(plan_id: PlanPath, request: Request) -> Response:
         """One approval shows all of it. Where nothing changes anything, it begins at once."""
-        plan = await find(plan_id)
-        if plan.status is not PlanStatus.WAITING or plan.run_id:
-            raise InvalidInputs(f"The plan is {plan.status.value}, or waits for its approval already")
-        if not await fleet.asks(plan):
-            begun_plan = await fleet.roll_out.change(plan.id, PlanStatus.RUNNING, since=(PlanStatus.WAITING,))
-            return json_answer(ASKED_PLAN.dump(_told(begun_plan, "")))
-        shown = {
-            "plan_id": plan.id,
-            "hash": plan.hash,
-            "tool_name": plan.tool_name,
-            "arguments": dict(plan.arguments),
-            "nodes": [call.node for call in plan.calls],
-            "check": plan.check,
-            "waves": [sum(call.wave == number for call in plan.calls) for number in range(plan.waves)],
-        }
-        workflow = SoundWorkflow(plain=_APPLY, definition=definition_from(_APPLY), source="")
-        drive = await begun(fabric, request, workflows.task(workflow, {"plan": shown}).asked_by(who_asks(request)))
-        await fleet.plans.save(replace(plan, run_id=drive.run_id))
-        async with asyncio.timeout(ASKED_TIMEOUT_S):
-            while not (  # noqa: ASYNC110 - another process may drive the run
-                cards := await fabric.records.approvals.list(run_id=drive.run_id, pending_only=False)
-            ):
-                await asyncio.sleep(PAUSE_S)
-        return json_answer(ASKED_PLAN.dump(_told(replace(plan, run_id=drive.run_id), cards[-1].approval_id)), 202)
+        plan, approval_id = await fleet.apply(plan_id, Caller(who_asks(request), partial(begun, fabric, request)))
+        told = AskedPlan(plan.id, plan.status.value, plan.hash, approval_id, plan.run_id)
+        return json_answer(ASKED_PLAN.dump(told), 202 if approval_id else 200)
 
     def add_change(word: str, summary: str, text: str, status: PlanStatus, since: tuple[PlanStatus, ...]) -> None:
         async def change(plan_id: PlanPath, request: Request) -> Response:
@@ -177,7 +123,3 @@ def add_fleet_plans(app: FastAPI, fabric: ServerFabric) -> None:
     add_change("halt", "Halt a plan", "Nothing more is sent, within a second.", halted, (running,))
     add_change("resume", "Resume a plan", "It goes on in the same wave.", running, (halted,))
     add_change("abort", "Abort a plan", "For good.", PlanStatus.ABORTED, (waiting, running, halted))
-
-
-def _told(plan: Plan, approval_id: str) -> AskedPlan:
-    return AskedPlan(plan.id, plan.status.value, plan.hash, approval_id, plan.run_id)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from agent_fabric.application.fleet.call_nodes import CallNodes
-from agent_fabric.application.fleet.dispatch_command import Wish
+from agent_fabric.application.fleet.dispatch_command import CommandRequest
 from agent_fabric.application.fleet.enrol_node import JoinNode
 from agent_fabric.application.fleet.live_nodes import LiveNodes
 from agent_fabric.application.fleet.review_link import ReviewLink
@@ -33,7 +33,7 @@ async def _no_plan(_: str) -> PlanStatus | None:
 
 
 @dataclass(frozen=True, slots=True)
-class FleetDesk:
+class Hub:
     """What all connections share."""
 
     nodes: NodeRepository
@@ -45,7 +45,7 @@ class FleetDesk:
     is_signed: Callable[[str, bytes, str], bool]
     review: ReviewLink
     call: CallNodes
-    judge: Callable[[Wish], Ruling]
+    judge: Callable[[CommandRequest], Ruling]
     shared: bool
     """Whether other servers share the store, one of which may hold a node's connection."""
     hint: Callable[[Mapping[str, Any]], None] = lambda _: None

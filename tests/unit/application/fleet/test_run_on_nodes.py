@@ -6,20 +6,27 @@ from typing import cast
 
 import pytest
 
+from agent_fabric.application.fleet.ask_with_run import AskWithRun
 from agent_fabric.application.fleet.dispatch_command import DispatchCommand
-from agent_fabric.application.fleet.fan_out import FanOutCommand, FanOutWish
 from agent_fabric.application.fleet.json_rpc import RpcPeer
 from agent_fabric.application.fleet.live_nodes import LiveNodes, NodeLink
+from agent_fabric.application.fleet.run_on_nodes import NodeOrder, RunOnNodes
+from agent_fabric.application.ports.approvals import ApprovalRepository
 from agent_fabric.domain.errors import NodeBlocked, NodeNotFound, NodeUnavailable
 from agent_fabric.domain.fleet.commands import CommandStatus, NodeCommand
 from agent_fabric.domain.fleet.nodes import Node, NodeId, NodeStatus
 from agent_fabric.domain.policy.calls import ProposedCall
 from agent_fabric.domain.policy.verdicts import Ruling, Verdict
+from agent_fabric.domain.runs.task import Task
 from agent_fabric.testing.fakes import FrozenClock
 from agent_fabric.testing.fleet import MemoryCommands, MemoryNodes
 from unit.application.fleet.stand_ins import StubPeer
 
 OPEN = {"profile": "open"}
+
+
+def no_task(*_: object) -> Task:
+    raise AssertionError("nothing asks")
 
 
 class Fleet:
@@ -33,7 +40,7 @@ class Fleet:
         self.dispatch = DispatchCommand(
             self.kept, self.commands, self.live, FrozenClock(), self.judge, hub_names_nodes=names_nodes
         )
-        self.fan_out = FanOutCommand(self.dispatch)
+        self.orders = RunOnNodes(self.dispatch, AskWithRun(no_task, cast("ApprovalRepository", None)))
         for node in nodes:
             if node.status is NodeStatus.ONLINE:
                 self.connect(node)
@@ -53,9 +60,9 @@ class Fleet:
         link.offer = offer
         self.live.put(link)
 
-    async def run(self, wish: FanOutWish) -> list[NodeCommand]:
-        judged = await self.fan_out.judge(wish)
-        return [each async for each in self.fan_out.send(judged, timeout_s=5.0)]
+    async def run(self, order: NodeOrder) -> list[NodeCommand]:
+        judged = await self.orders.judge("all", order)
+        return [each async for each in self.orders.send(judged, timeout_s=5.0)]
 
 
 def machine(number: int, status: NodeStatus = NodeStatus.ONLINE, **more: object) -> Node:
@@ -63,19 +70,19 @@ def machine(number: int, status: NodeStatus = NodeStatus.ONLINE, **more: object)
     return Node(id=NodeId(f"n{number}"), name=f"web-{number}", status=status, **values)  # type: ignore[arg-type]  # as named
 
 
-WISH = FanOutWish(selector="all", tool_name="run_command", arguments={"command": "uptime"}, by="ada")
+ORDER = NodeOrder(tool_name="run_command", arguments={"command": "uptime"}, by="ada")
 
 
 @pytest.mark.proves("FL-23", "FL-30")
 async def test_machines_with_the_same_policies_are_judged_once_and_all_answer() -> None:
     fleet = Fleet(*(machine(number) for number in range(20)))
-    done = await fleet.run(WISH)
+    done = await fleet.run(ORDER)
     assert len(done) == 20
     assert {each.status for each in done} == {CommandStatus.SUCCESS}
     assert len({each.bound_hash for each in fleet.commands.kept.values()}) == 20
     assert fleet.judged == 1
     named = Fleet(*(machine(number) for number in range(3)), names_nodes=True)
-    await named.run(WISH)
+    await named.run(ORDER)
     assert named.judged == 3
 
 
@@ -89,17 +96,17 @@ async def test_each_machine_is_refused_for_its_own_reason_and_what_is_blocked_is
         machine(4, NodeStatus.CONFLICT),
         machine(5, security_policy_json={"requires_approval_for": ["uptime"]}),
     )
-    judged = await fleet.fan_out.judge(WISH)
+    judged = await fleet.orders.judge("all", ORDER)
     kinds = [type(each.problem) for each in judged]
     assert kinds == [type(None), NodeUnavailable, NodeBlocked, NodeUnavailable, type(None)]
     assert judged[4].ruling is not None
     assert judged[4].ruling.verdict is Verdict.ASK
-    done = [each async for each in fleet.fan_out.send(judged, timeout_s=5.0)]
+    done = [each async for each in fleet.orders.send(judged, timeout_s=5.0)]
     assert [each.agent_id for each in done] == ["n1"]
     kept = {each.agent_id: each.status for each in fleet.commands.kept.values()}
     assert kept == {"n1": CommandStatus.SENT, "n3": CommandStatus.BLOCKED}
     with pytest.raises(NodeNotFound):
-        await fleet.fan_out.judge(replace(WISH, selector="role=db"))
+        await fleet.orders.judge("role=db", ORDER)
 
 
 async def test_what_waits_for_a_machine_is_told_at_once_and_what_takes_too_long_as_it_stands() -> None:
@@ -107,21 +114,21 @@ async def test_what_waits_for_a_machine_is_told_at_once_and_what_takes_too_long_
     link = fleet.live.find(NodeId("n2"))
     assert link is not None
     link.offer = lambda _: None  # it never answers
-    judged = await fleet.fan_out.judge(replace(WISH, queue=True))
-    done = [each async for each in fleet.fan_out.send(judged, timeout_s=0.01)]
+    judged = await fleet.orders.judge("all", replace(ORDER, queue=True))
+    done = [each async for each in fleet.orders.send(judged, timeout_s=0.01)]
     assert [(each.agent_id, each.status.value) for each in done] == [("n1", "queued"), ("n2", "sent")]
     assert not fleet.live.is_awaited(done[1].execution_id)
 
 
 async def test_one_look_finds_what_others_have_settled_and_what_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agent_fabric.application.fleet.fan_out.LOOK_AGAIN_S", 0.001)
+    monkeypatch.setattr("agent_fabric.application.fleet.run_on_nodes.LOOK_AGAIN_S", 0.001)
     fleet = Fleet(*(machine(number) for number in range(3)))
     for number in range(3):
         link = fleet.live.find(NodeId(f"n{number}"))
         assert link is not None
         link.offer = lambda _: None  # nobody answers here
-    judged = await fleet.fan_out.judge(WISH)
-    first, second, third = (each.wish.execution_id for each in judged)
+    judged = await fleet.orders.judge("all", ORDER)
+    first, second, third = (each.request.execution_id for each in judged)
     looked: list[str] = []
     find = fleet.commands.find
 
@@ -130,7 +137,7 @@ async def test_one_look_finds_what_others_have_settled_and_what_is_gone(monkeypa
         return await find(execution_id)
 
     monkeypatch.setattr(fleet.commands, "find", counted)
-    sent = fleet.fan_out.send(judged, timeout_s=5.0)
+    sent = fleet.orders.send(judged, timeout_s=5.0)
     waiting = asyncio.ensure_future(anext(sent))
     await asyncio.sleep(0.02)
     kept = fleet.commands.kept
