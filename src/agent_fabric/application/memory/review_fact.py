@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from agent_fabric.application.memory.forget_document import MAX_FACTS
+from agent_fabric.application.memory.propose_fact import RememberFact
 from agent_fabric.application.memory.remains import Remains, find_remains
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.memory import FactQuery, MemoryStore, MemoryUse
@@ -13,7 +14,7 @@ from agent_fabric.domain.errors import FactRefused, RunKeyMissing, RunNotFound
 from agent_fabric.domain.events import RunCompleted
 from agent_fabric.domain.identity.ownership import EVERYTHING, Viewer
 from agent_fabric.domain.ids import FactId, RunId
-from agent_fabric.domain.memory.facts import Fact, FactStatus, cited_facts
+from agent_fabric.domain.memory.facts import Fact, FactStatus, accept_text, cited_facts
 from agent_fabric.domain.memory.likeness import compare
 from agent_fabric.domain.memory.pinned import pinned_block
 from agent_fabric.domain.runs.answer import answer_in
@@ -113,6 +114,31 @@ class ReviewFact:
             await self._require_room(fact)
         await self.memory.facts.change(fact, was=fact.status)
         return fact
+
+    async def edit(
+        self, prefix: str, text: str | None, *, by: str, viewer: Viewer = EVERYTHING, pinned: bool | None = None
+    ) -> Fact:
+        """Replace a fact by one with another text, pin it or unpin it, or both; None leaves that as it is.
+
+        Raises:
+            MemoryNotFound: there is no such fact.
+            FactRefused: the text cannot be remembered, or the pinned facts would not fit; nothing is changed.
+        """
+        fact = await self.memory.facts.find(prefix, viewer=viewer)
+        if text is None:
+            return fact if pinned is None else await self.pin(fact.id, pinned=pinned, viewer=viewer)
+        stays_pinned = fact.pinned if pinned is None else pinned
+        if stays_pinned:
+            await self._require_room(replace(fact, text=accept_text(text), pinned=True))
+        return await RememberFact(self.memory.facts, self.clock)(
+            text,
+            by=by,
+            kind=fact.kind,
+            scope=fact.scope,
+            subject=fact.subject,
+            replaces=fact,
+            pinned=stays_pinned,
+        )
 
     async def why(self, prefix: str, *, viewer: Viewer = EVERYTHING) -> WhyFact:
         """Say where a fact comes from, and what rests on it.

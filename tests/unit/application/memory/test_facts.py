@@ -289,6 +289,22 @@ async def test_the_pinned_block_never_grows_over_its_size() -> None:
     await review.pin(facts[5].id, pinned=True)
 
 
+async def test_an_edit_replaces_the_text_and_pins_in_one_step_or_changes_nothing() -> None:
+    storage = MemoryStorage()
+    remember, review = RememberFact(storage.memory.facts, storage.clock), ReviewFact(storage.memory, storage.clock)
+    old = await remember("The pool opens at 9", by=ADA, subject="pool")
+    edited = await review.edit(old.id, "The pool opens at 10", by=ADA, pinned=True)
+    assert (edited.supersedes, edited.subject, edited.pinned) == (old.id, "pool", True)
+    assert not (await review.edit(edited.id, None, by=ADA, pinned=False)).pinned
+    for number in range(5):
+        long = Fact(id=FactId(f"{number:012x}"), owner=ADA, text=f"{number} " + "x" * 390, pinned=True)
+        await storage.memory.facts.add(long.accept(ADA, storage.clock.now()))
+    with pytest.raises(FactRefused, match="pinned"):
+        await review.edit(edited.id, "The pool is closed " + "y" * 300, by=ADA, pinned=True)
+    kept = await storage.memory.facts.find(edited.id)
+    assert (kept.text, kept.status) == ("The pool opens at 10", FactStatus.ACTIVE)
+
+
 async def test_facts_of_others_cannot_be_reviewed() -> None:
     storage = await storage_with()
     fact = await propose(storage, Learning.REVIEW)(proposal())

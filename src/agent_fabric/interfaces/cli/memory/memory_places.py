@@ -92,20 +92,7 @@ class LocalMemory:
 
     async def edit(self, prefix: str, text: str | None, pinned: bool | None) -> Json:
         """Replace the text of a fact by a new fact, pin it, or both."""
-        fact = await self._memory.store.facts.find(prefix, viewer=OWN)
-        if text is not None:
-            fact = await self._memory.remember(
-                text,
-                by=LOCAL_OWNER,
-                kind=fact.kind,
-                scope=fact.scope,
-                subject=fact.subject,
-                replaces=fact,
-                pinned=fact.pinned,
-            )
-        if pinned is not None:
-            fact = await self._memory.review.pin(fact.id, pinned=pinned, viewer=OWN)
-        return FACT.dump(fact)
+        return FACT.dump(await self._memory.review.edit(prefix, text, by=LOCAL_OWNER, viewer=OWN, pinned=pinned))
 
     async def accept(self, prefix: str, replaces: str) -> Json:
         return FACT.dump(await self._memory.review.accept(prefix, by=LOCAL_OWNER, viewer=OWN, replaces=replaces))

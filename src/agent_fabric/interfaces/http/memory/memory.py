@@ -300,20 +300,9 @@ def _add_changes_of_facts(app: FastAPI, lazy: LazyMemory) -> None:
     async def change(fact_id: FactPath, request: Request) -> Response:
         """A new text makes a new fact, which replaces the old one."""
         wish = await body_of(request, FactChange)
-        owner, viewer = await _person(request), _own(request)
-        fact = await lazy.memory.store.facts.find(fact_id, viewer=viewer)
-        if wish.text is not None:
-            fact = await lazy.memory.remember(
-                wish.text,
-                by=owner,
-                kind=fact.kind,
-                scope=fact.scope,
-                subject=fact.subject,
-                replaces=fact,
-                pinned=fact.pinned,
-            )
-        if wish.pinned is not None:
-            fact = await lazy.memory.review.pin(fact.id, pinned=wish.pinned, viewer=viewer)
+        fact = await lazy.memory.review.edit(
+            fact_id, wish.text, by=await _person(request), viewer=_own(request), pinned=wish.pinned
+        )
         return json_answer(FACT.dump(fact))
 
     @app.delete(
