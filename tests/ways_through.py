@@ -1,8 +1,8 @@
 """Counts the ways through the house: the modules of ours whose code runs while something is done.
 
 In this process: `with Way() as way: …`, then `way.modules`. Threads count if they were started after `watch_threads()`.
-In a process of its own: `python tests/ways_through.py FILE MODULE ARGUMENTS…` runs a module; each SIGUSR1 writes what was
-touched since the last one to FILE.
+In a process of its own: `python tests/ways_through.py FILE MODULE ARGUMENTS…` runs a module; each SIGUSR1 writes to
+FILE what was touched since the last one.
 """
 
 import json
@@ -13,6 +13,7 @@ import sys
 import threading
 from pathlib import Path
 from types import FrameType, TracebackType
+from typing import Self
 
 _touched: set[str] = set()
 _STANDS_OUTSIDE = ("agent_fabric.testing",)
@@ -35,7 +36,7 @@ class Way:
 
     modules: frozenset[str] = frozenset()
 
-    def __enter__(self) -> "Way":
+    def __enter__(self) -> Self:
         _touched.clear()
         sys.setprofile(_note)
         return self

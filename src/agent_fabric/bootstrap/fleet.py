@@ -37,10 +37,8 @@ from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.domain.fleet.explain_policy import ExplainPolicy
 from agent_fabric.domain.fleet.nodes import Node, NodeId
 from agent_fabric.domain.fleet.plans import PlanStatus
-from agent_fabric.domain.policy.calls import ProposedCall
 from agent_fabric.domain.policy.engine import RulePolicy
 from agent_fabric.domain.policy.profiles import Profile
-from agent_fabric.domain.policy.verdicts import Ruling
 from agent_fabric.infrastructure.fleet.hub_key import hub_key
 from agent_fabric.infrastructure.fleet.node_archive import NodeArchive, node_archive
 from agent_fabric.infrastructure.fleet.signing import SigningKey, is_signed
@@ -137,9 +135,6 @@ def open_fleet(
     # Rules for all machines hold on nodes as well; what no rule is about, the policies of the node decide.
     general = replace(local.rules, profile=Profile.OPEN)
 
-    def judge_by_hub(call: ProposedCall) -> Ruling | None:
-        return general.judge(call)
-
     def hint(node_id: NodeId) -> None:
         wake_ups.poke(NODES, {"node": node_id})
 
@@ -166,7 +161,7 @@ def open_fleet(
         storage.node_commands,
         live,
         clock,
-        judge_by_hub,
+        general.judge,
         hint,
         any(rule.nodes for rule in general.rules),
     )

@@ -289,6 +289,7 @@ async def test_the_pinned_block_never_grows_over_its_size() -> None:
     await review.pin(facts[5].id, pinned=True)
 
 
+@pytest.mark.proves("RM-6")
 async def test_an_edit_replaces_the_text_and_pins_in_one_step_or_changes_nothing() -> None:
     storage = MemoryStorage()
     remember, review = RememberFact(storage.memory.facts, storage.clock), ReviewFact(storage.memory, storage.clock)
