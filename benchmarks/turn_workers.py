@@ -88,10 +88,10 @@ async def fabric_with(
     base_url: str, folder: Path, *, system: str, add: Callable[[int, int], int], encrypted: bool = False
 ) -> RunOne:
     """The same for anybody's instructions and tool."""
+    from agent_fabric.application.models.model_turn import ModelTurn
     from agent_fabric.application.packs.recruit import RecruitSpecialists
     from agent_fabric.application.runs.drive_run import DriveRun
     from agent_fabric.application.runs.execute_task import ExecuteTask
-    from agent_fabric.application.runs.model_turn import ModelTurn
     from agent_fabric.application.runs.perform import Perform
     from agent_fabric.application.tools.invoke_tool import InvokeTool
     from agent_fabric.bootstrap.models import LazyModels

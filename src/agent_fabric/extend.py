@@ -17,8 +17,8 @@ from agent_fabric.infrastructure.packs.base import BaseSpecialistPack, tool_from
 from agent_fabric.infrastructure.packs.function_tools import FunctionTool, SandboxedTool, tool
 from agent_fabric.infrastructure.packs.sandboxed_tools import file_tools, shell_tool
 from agent_fabric.infrastructure.packs.tool_defs import make_finish_tool_def, make_tool_def
-from agent_fabric.infrastructure.packs.tool_objects import Tool, ToolFunction
 from agent_fabric.infrastructure.sandbox.blocking import BlockingSandbox
+from agent_fabric.infrastructure.tools.tool_objects import Tool, ToolFunction
 
 __all__ = [
     "Action",

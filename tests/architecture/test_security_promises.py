@@ -157,7 +157,7 @@ HELD_BY: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "What looks like a key": (
             f"{_OBEDIENT}/test_obedient_model.py::"
             "test_what_looks_like_a_secret_asks_without_any_label_and_is_kept_nowhere",
-            "unit/infrastructure/observability/test_redaction.py::test_what_looks_like_a_secret_is_hidden",
+            "unit/infrastructure/secrets/test_redaction.py::test_what_looks_like_a_secret_is_hidden",
         ),
     },
     "Nothing in a project is obeyed": {

@@ -15,7 +15,7 @@ from agent_fabric.domain.memory.documents import Document, DocumentState, conten
 from agent_fabric.domain.memory.facts import Fact, FactKind, FactScope, FactStatus
 from agent_fabric.domain.memory.passages import Passage, split_passages
 from agent_fabric.domain.memory.terms import question_terms
-from agent_fabric.infrastructure.memory.embeddings.vectors import packed
+from agent_fabric.infrastructure.models.embeddings.vectors import packed
 
 BOOK, NOTES = DocumentId("b" * 16), DocumentId("c" * 16)
 ADA, BOB = Viewer(("user:ada",), sees_all=False), Viewer(("user:bob",), sees_all=False)

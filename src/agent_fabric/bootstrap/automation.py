@@ -18,8 +18,8 @@ from agent_fabric.application.automation.owner_rights import NarrowToOwner
 from agent_fabric.application.automation.rearm_intervals import RearmIntervals
 from agent_fabric.application.automation.replay_letter import BusLetters, ReplayTrigger, SettleLetters
 from agent_fabric.application.automation.send_messages import SendMessages
-from agent_fabric.application.automation.tell_waiting import TellWaiting
 from agent_fabric.application.automation.watch_sensors import WatchSensors
+from agent_fabric.application.channels.tell_waiting import TellWaiting
 from agent_fabric.application.cluster.watch_pending_work import WatchPendingWork
 from agent_fabric.application.ports import pending_work
 from agent_fabric.application.ports import wake_ups as wake_ups_port

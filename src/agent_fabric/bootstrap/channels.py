@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple
 
-from agent_fabric.application.approvals.machine_calls import Machine
 from agent_fabric.application.channels.answer_press import AnswerPress
 from agent_fabric.application.channels.conversations import Conversations
 from agent_fabric.application.channels.deliver_parts import DeliverParts
@@ -24,6 +23,7 @@ from agent_fabric.application.channels.send_cards import SendCards
 from agent_fabric.application.channels.send_files import SendFiles
 from agent_fabric.application.channels.tell_undelivered import TellUndelivered
 from agent_fabric.application.cluster.watch_pending_work import WatchPendingWork
+from agent_fabric.application.fleet.machine_calls import Machine
 from agent_fabric.application.ports.bus import Bus
 from agent_fabric.application.ports.channels import Alert, Channel, ChannelStatus, ChannelStore
 from agent_fabric.application.ports.clock import Clock

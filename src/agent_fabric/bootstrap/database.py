@@ -5,8 +5,8 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from agent_fabric.application.models.check_health import HealthFinding, Level
 from agent_fabric.application.observability.check_database import ABOUT, check_database
+from agent_fabric.application.observability.check_health import HealthFinding, Level
 from agent_fabric.application.ports.database import CopiedStore, DatabaseUpkeep, Tell
 from agent_fabric.bootstrap.store import opened_store
 from agent_fabric.bootstrap.store_place import store_address

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from agent_fabric.application.channels.tell_plan_owner import TellPlanOwner
 from agent_fabric.application.cluster.watch_pending_work import WatchPendingWork
 from agent_fabric.application.fleet.apply_plan import ApplyPlan, FreezePlan
 from agent_fabric.application.fleet.ask_with_run import AskWithRun
@@ -22,7 +23,6 @@ from agent_fabric.application.fleet.review_link import ReviewLink
 from agent_fabric.application.fleet.roll_out_plan import RollOutPlan
 from agent_fabric.application.fleet.run_on_nodes import RunOnNodes
 from agent_fabric.application.fleet.settle_commands import SettleCommands
-from agent_fabric.application.fleet.tell_plan_owner import TellPlanOwner
 from agent_fabric.application.fleet.track_presence import TrackPresence
 from agent_fabric.application.fleet.verify_node_audit import NodeAudit, VerifyNodeAudit
 from agent_fabric.application.ports.fleet import PlanRepository

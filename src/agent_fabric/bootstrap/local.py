@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from agent_fabric import __version__
 from agent_fabric.application.approvals.decide_approval import DecideApproval
 from agent_fabric.application.fleet.fleet_policy import FleetDoor, FleetPolicy
+from agent_fabric.application.models.model_turn import ModelTurn
 from agent_fabric.application.packs.ask_routing_model import AskRoutingModel
 from agent_fabric.application.packs.recruit import RecruitSpecialists
 from agent_fabric.application.ports.cluster import Introduction
@@ -19,7 +20,6 @@ from agent_fabric.application.ports.events import EventSink
 from agent_fabric.application.runs.cancel_run import CancelRun
 from agent_fabric.application.runs.drive_run import DriveRun
 from agent_fabric.application.runs.execute_task import ExecuteTask
-from agent_fabric.application.runs.model_turn import ModelTurn
 from agent_fabric.application.runs.new_task import encrypted_by
 from agent_fabric.application.runs.perform import Perform
 from agent_fabric.application.runs.resume_run import ResumeRun

@@ -126,7 +126,7 @@ def open_records(
 
 def owner_here() -> Principal:
     """Return who works in the fabric folder itself, at its terminal: they may do everything, unless it is a run."""
-    from agent_fabric.infrastructure.runs.run_processes import acting_run  # noqa: PLC0415 - most commands change nothing
+    from agent_fabric.infrastructure.sandbox.run_processes import acting_run  # noqa: PLC0415 - most commands change nothing
 
     owner, run = Principal(this_person(), Kind.LOCAL, widened((Scope.ADMIN,))), acting_run()
     return owner.acting_for(run) if run else owner

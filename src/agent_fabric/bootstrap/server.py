@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agent_fabric.application.approvals.decide_approval import DecideApproval
-from agent_fabric.application.approvals.wake_answered_runs import WakeAnsweredRuns
 from agent_fabric.application.automation.receive_delivery import ReceiveDelivery
 from agent_fabric.application.cluster.watch_pending_work import WatchPendingWork
 from agent_fabric.application.observability.find_answering_keys import FindAnsweringKeys
@@ -36,6 +35,7 @@ from agent_fabric.application.runs.new_task import task_from
 from agent_fabric.application.runs.resume_run import ResumeRun
 from agent_fabric.application.runs.resume_unfinished_runs import RecoverRuns, ResumeUnfinishedRuns
 from agent_fabric.application.runs.retry_stopped_runs import RetryStoppedRuns
+from agent_fabric.application.runs.wake_answered_runs import WakeAnsweredRuns
 from agent_fabric.bootstrap.agents import open_agents
 from agent_fabric.bootstrap.automation import Automation, keep_bus_letters, serve_automation
 from agent_fabric.bootstrap.channels import Channels, serve_channels

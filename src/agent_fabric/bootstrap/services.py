@@ -4,7 +4,7 @@ import os
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from agent_fabric.application.models.check_health import HealthFinding, Level
+from agent_fabric.application.observability.check_health import HealthFinding, Level
 from agent_fabric.config.passwords_in_urls import hide_passwords
 from agent_fabric.config.problems import ConfigProblem
 from agent_fabric.config.schema.fabric import FabricConfig

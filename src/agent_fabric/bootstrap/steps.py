@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from agent_fabric.application.ports.storage import Storage
     from agent_fabric.bootstrap.plugins import ActionOffer
     from agent_fabric.domain.tools.specs import ToolSpec
-    from agent_fabric.infrastructure.packs.tool_objects import ToolFunction
+    from agent_fabric.infrastructure.tools.tool_objects import ToolFunction
 
 
 class LazySteps:

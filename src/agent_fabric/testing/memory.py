@@ -23,7 +23,7 @@ from agent_fabric.domain.memory.passages import Passage
 from agent_fabric.domain.memory.ranking import Candidate
 from agent_fabric.domain.memory.terms import terms_in
 from agent_fabric.infrastructure.memory.embeddings.int8 import int8_similarities, quantized
-from agent_fabric.infrastructure.memory.embeddings.vectors import BYTES_EACH
+from agent_fabric.infrastructure.models.embeddings.vectors import BYTES_EACH
 
 
 class MemoryDocuments:

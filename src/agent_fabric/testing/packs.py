@@ -17,8 +17,8 @@ from agent_fabric.domain.tools.json_schema import problems_with
 from agent_fabric.domain.tools.specs import ToolContext, ToolResult
 from agent_fabric.infrastructure.packs.configured_tools import as_tool
 from agent_fabric.infrastructure.packs.function_tools import SandboxedTool
-from agent_fabric.infrastructure.packs.tool_objects import Tool
 from agent_fabric.infrastructure.sandbox.unconfined import UnconfinedSandbox
+from agent_fabric.infrastructure.tools.tool_objects import Tool
 from agent_fabric.testing.workbench import Answer
 
 

@@ -3,13 +3,13 @@
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from agent_fabric.application.models.model_turn import ModelTurn
 from agent_fabric.application.packs.recruit import RecruitSpecialists
 from agent_fabric.application.ports.memory import ContextSource
 from agent_fabric.application.ports.packs import SpecialistPack
 from agent_fabric.application.runs.cancel_run import CancelRun
 from agent_fabric.application.runs.drive_run import DriveRun
 from agent_fabric.application.runs.execute_task import ExecuteTask
-from agent_fabric.application.runs.model_turn import ModelTurn
 from agent_fabric.application.runs.perform import Perform
 from agent_fabric.application.runs.resume_run import ResumeRun
 from agent_fabric.application.tools.invoke_tool import InvokeTool

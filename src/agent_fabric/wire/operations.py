@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from agent_fabric.application.models.check_health import HealthFinding
+from agent_fabric.application.observability.check_health import HealthFinding
 from agent_fabric.application.ports.vitals import StoreStatus
 from agent_fabric.wire.shape import Listing, Shape
 

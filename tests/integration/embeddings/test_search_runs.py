@@ -13,7 +13,7 @@ from agent_fabric.application.runs.search_runs import AT_ONCE, SearchRuns
 from agent_fabric.domain.errors import ModelBusy
 from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.clock import SystemClock
-from agent_fabric.infrastructure.memory.embeddings.vectors import packed, similarities
+from agent_fabric.infrastructure.models.embeddings.vectors import packed, similarities
 from agent_fabric.infrastructure.persistence.runs.event_store import SqlRunRepository
 from agent_fabric.infrastructure.persistence.runs.run_catalogue import SqlRunCatalogue
 from agent_fabric.infrastructure.persistence.runs.run_vectors import SqlRunVectors

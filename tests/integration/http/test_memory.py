@@ -15,7 +15,7 @@ from agent_fabric.client import FabricClient
 from agent_fabric.domain.errors import FactRefused, MemoryNotFound, MissingExtra, StoreUnavailable
 from agent_fabric.domain.identity.principals import RUN_HEADER, Scope
 from agent_fabric.infrastructure.memory.embeddings.sentence_encoder import SentenceEncoder
-from agent_fabric.infrastructure.memory.embeddings.vectors import packed
+from agent_fabric.infrastructure.models.embeddings.vectors import packed
 from agent_fabric.interfaces.http.models.vector_runs import VectorRuns
 from agent_fabric.testing.scripted_model import Answer, Say
 from integration.http.served import Served, bearer, served

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 import pytest
 
+from agent_fabric.application.models.model_turn import ModelTurn
 from agent_fabric.application.ports.llm import ChatClient, Notice
-from agent_fabric.application.runs.model_turn import ModelTurn
 from agent_fabric.domain.errors import (
     ContextExceeded,
     ModelAnswerUnusable,

@@ -25,7 +25,7 @@ from agent_fabric.domain.models.messages import LLMResponse, Message
 from agent_fabric.domain.runs.task import Budget, Profile, RunResult, RunStatus, Task
 from agent_fabric.domain.workflows.events import SignalReceived, StepFinished, StepStarted, StepStatus
 from agent_fabric.infrastructure.clock import RandomIds, SystemClock
-from agent_fabric.infrastructure.memory.embeddings.vectors import BYTES_EACH
+from agent_fabric.infrastructure.models.embeddings.vectors import BYTES_EACH
 from agent_fabric.infrastructure.persistence.approvals.questions import SqlApprovalRepository
 from agent_fabric.infrastructure.persistence.audit.audit_chain import SqlAuditChain
 from agent_fabric.infrastructure.persistence.audit.chain_writer import ChainWriter

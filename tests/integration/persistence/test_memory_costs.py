@@ -14,7 +14,7 @@ from agent_fabric.domain.identity.ownership import Viewer
 from agent_fabric.domain.ids import DocumentId
 from agent_fabric.domain.memory.documents import Document
 from agent_fabric.domain.memory.passages import Passage
-from agent_fabric.infrastructure.memory.embeddings.vectors import packed
+from agent_fabric.infrastructure.models.embeddings.vectors import packed
 from effort import effort, report
 
 PASSAGES = effort(1_000, 10_000)

@@ -15,7 +15,7 @@ from agent_fabric.domain.ids import DocumentId
 from agent_fabric.domain.memory.documents import Document
 from agent_fabric.domain.memory.passages import split_passages
 from agent_fabric.domain.memory.terms import question_terms
-from agent_fabric.infrastructure.memory.embeddings.vectors import packed
+from agent_fabric.infrastructure.models.embeddings.vectors import packed
 from effort import effort, report
 
 OWNERS = 20

@@ -11,7 +11,7 @@ from agent_fabric.domain.audit.key import AuditKey
 from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.audit.audit_head_file import AuditHeadFile
 from agent_fabric.infrastructure.clock import SystemClock
-from agent_fabric.infrastructure.memory.embeddings.vectors import packed
+from agent_fabric.infrastructure.models.embeddings.vectors import packed
 from contract.run_repository_contract import CREATED, RUN, completed, log
 from integration.persistence.postgres_storage import open_tables
 from postgres_cluster import Cluster

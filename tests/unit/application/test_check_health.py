@@ -4,7 +4,8 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from agent_fabric.application.models.check_health import (
+from agent_fabric.application.models.list_models import MeantModel, ModelAvailability, ModelList
+from agent_fabric.application.observability.check_health import (
     CheckHealth,
     Egress,
     HealthFinding,
@@ -13,7 +14,6 @@ from agent_fabric.application.models.check_health import (
     SandboxStatus,
     can_run,
 )
-from agent_fabric.application.models.list_models import MeantModel, ModelAvailability, ModelList
 from agent_fabric.application.ports.machine import MachineFacts
 from agent_fabric.application.ports.models import CatalogueEntry, LoadedModel, OllamaFound, Shelf, Stored
 from agent_fabric.domain.models.found_models import ModelCard

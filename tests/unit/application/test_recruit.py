@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from agent_fabric.application.models.model_turn import ModelTurn
 from agent_fabric.application.packs.ask_routing_model import CHOOSE, AskRoutingModel
 from agent_fabric.application.packs.recruit import RecruitSpecialists, parse_pack_names
 from agent_fabric.application.ports.llm import ChosenModel, Notice
-from agent_fabric.application.runs.model_turn import ModelTurn
 from agent_fabric.domain.errors import ConfigError, FabricError, ModelUnreachable, RecruitError
 from agent_fabric.domain.events import Body, ModelAnswered, ModelCalled, ModelFailed, SpecialistsRecruited
 from agent_fabric.domain.ids import CallId, SpecialistId

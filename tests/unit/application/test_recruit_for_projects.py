@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import pytest
 
+from agent_fabric.application.models.model_turn import ModelTurn
 from agent_fabric.application.packs.ask_routing_model import AskRoutingModel
 from agent_fabric.application.packs.recruit import RecruitSpecialists
-from agent_fabric.application.runs.model_turn import ModelTurn
 from agent_fabric.bootstrap.local import packs_for_projects
 from agent_fabric.config.capabilities import AMBIGUOUS_ON_PROJECTS, CAPABILITY_KEYWORDS
 from agent_fabric.config.defaults import default_config

@@ -14,7 +14,7 @@ LATER = (
     "agent_fabric.domain.policy.read_only",
     "agent_fabric.domain.workflows.checks.check",
     "agent_fabric.infrastructure.runs.changes.recorder",
-    "agent_fabric.infrastructure.observability.redaction",
+    "agent_fabric.infrastructure.secrets.redaction",
     "agent_fabric.infrastructure.packs.engineering",
     "agent_fabric.infrastructure.sandbox.bubblewrap",
     "agent_fabric.infrastructure.sandbox.unconfined",

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from agent_fabric.application.approvals.machine_calls import named_machines
+from agent_fabric.application.fleet.machine_calls import named_machines
 from agent_fabric.application.ports.approvals import Answer, ApprovalCard, ApprovalRepository
 from agent_fabric.application.ports.runs import RunRepository
 from agent_fabric.application.runs.fold_log import fold_log

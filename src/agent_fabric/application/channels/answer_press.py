@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from agent_fabric.application.approvals.decide_approval import DecideApproval
-from agent_fabric.application.approvals.machine_calls import named_machines
 from agent_fabric.application.channels.manage_people import ManagePeople
+from agent_fabric.application.fleet.machine_calls import named_machines
 from agent_fabric.application.ports.approvals import Answer, ApprovalCard, ApprovalRepository, ApprovalStatus
 from agent_fabric.application.ports.audit import ActLog
 from agent_fabric.application.ports.channels import Channel, ChannelStore

@@ -5,9 +5,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from agent_fabric.application.approvals.machine_calls import FindMachine, Machine, named_machines, unknown_machine
 from agent_fabric.application.channels.manage_people import ManagePeople
 from agent_fabric.application.channels.replies import plain_part
+from agent_fabric.application.fleet.machine_calls import FindMachine, Machine, named_machines, unknown_machine
 from agent_fabric.application.ports.approvals import ApprovalCard, ApprovalRepository, ApprovalStatus
 from agent_fabric.application.ports.channels import Channel, ChannelStore
 from agent_fabric.application.ports.clock import Clock

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from agent_fabric.application.models.check_health import HealthFinding, Level
+from agent_fabric.application.observability.check_health import HealthFinding, Level
 from agent_fabric.application.ports.database import DatabaseFacts
 from agent_fabric.domain.plural import counted
 

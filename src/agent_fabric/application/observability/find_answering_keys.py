@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from agent_fabric.application.models.check_health import HealthFinding, Level
+from agent_fabric.application.observability.check_health import HealthFinding, Level
 from agent_fabric.application.ports.secrets import Resolve
 from agent_fabric.config.schema.specialists import SpecialistConfig
 from agent_fabric.config.secret_references import reference_in

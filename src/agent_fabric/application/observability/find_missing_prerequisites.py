@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from agent_fabric.application.models.check_health import HealthFinding, Level
+from agent_fabric.application.observability.check_health import HealthFinding, Level
 from agent_fabric.application.ports.secrets import Resolve
 from agent_fabric.application.ports.workflows import WorkflowCatalogue
 from agent_fabric.config.schema.alerts import AlertConfig

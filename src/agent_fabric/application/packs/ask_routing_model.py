@@ -4,8 +4,8 @@ from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from agent_fabric.application.models.model_turn import ModelTurn, failed
 from agent_fabric.application.ports.llm import ModelChooser, Notice
-from agent_fabric.application.runs.model_turn import ModelTurn, failed
 from agent_fabric.domain.errors import FabricError
 from agent_fabric.domain.events import ModelAnswered, ModelCalled, ModelFailed
 from agent_fabric.domain.models.messages import Message, Role

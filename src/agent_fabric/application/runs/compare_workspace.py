@@ -10,7 +10,6 @@ from agent_fabric.application.ports.changes import ChangeHistory
 from agent_fabric.application.runs.drive_snapshots import drive_snapshots
 from agent_fabric.domain.errors import FabricError
 from agent_fabric.domain.evidence.events import WorkspaceCompared
-from agent_fabric.domain.evidence.program_files import can_be_run
 from agent_fabric.domain.evidence.python_suites import PythonTests, read_tests
 from agent_fabric.domain.evidence.related_suites import programs_meant, programs_without_tests
 from agent_fabric.domain.evidence.suite_files import (
@@ -35,6 +34,7 @@ from agent_fabric.domain.evidence.suite_strength import (
 )
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.changes import Entry, EntryKind, FileChange, FolderSnapshot, changes_of
+from agent_fabric.domain.tools.program_files import can_be_run
 
 MAX_LISTED = 200
 MAX_TEST_FILES = 100

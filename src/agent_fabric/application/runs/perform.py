@@ -5,11 +5,11 @@ from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, assert_never
 
 from agent_fabric.application.approvals.refuse_questions import refuse_questions
+from agent_fabric.application.models.model_turn import ModelTurn
 from agent_fabric.application.packs.recruit import RecruitSpecialists
 from agent_fabric.application.ports.llm import ModelChooser, Notice, OnDelta, ProgressText, QueuedText
 from agent_fabric.application.ports.packs import SpecialistPack, SpecialistRegistry
 from agent_fabric.application.ports.runs import Prepared
-from agent_fabric.application.runs.model_turn import ModelTurn
 from agent_fabric.application.runs.open_packs import OpenPacks
 from agent_fabric.application.tools.call_site import CallSite, own_limits, user_scopes
 from agent_fabric.application.tools.invoke_tool import InvokeTool

@@ -8,11 +8,11 @@ from agent_fabric.domain.agents.capabilities import CAPABILITIES, SERVER_PREFIX
 from agent_fabric.domain.agents.definition import Dependency, DependencyKind
 from agent_fabric.domain.agents.shape import AGENT
 from agent_fabric.domain.definitions.declarations import declared_parameters
+from agent_fabric.domain.definitions.expressions.references import references
+from agent_fabric.domain.definitions.expressions.syntax import check_syntax
 from agent_fabric.domain.definitions.parameter import Parameter
 from agent_fabric.domain.definitions.problems import CheckPosition, Problem, ProblemCollector, shown
 from agent_fabric.domain.definitions.validate import check_kind, is_plain
-from agent_fabric.domain.workflows.expressions.references import references
-from agent_fabric.domain.workflows.expressions.syntax import check_syntax
 
 _PROMPT_NAMES = frozenset({"inputs", "agent", "steps", "workflow"})
 """What prompts can refer to; the last two in workflows only."""

@@ -15,7 +15,6 @@ from agent_fabric.domain.evidence.asked_for import AskedFor, asked_elsewhere, as
 from agent_fabric.domain.evidence.commands import acts_elsewhere, assess, find_test_command, git_actions
 from agent_fabric.domain.evidence.events import WorkspaceCompared
 from agent_fabric.domain.evidence.named_files import files_to_change
-from agent_fabric.domain.evidence.program_files import can_be_run, is_plain_text
 from agent_fabric.domain.evidence.proofs import CommandRun, Proof
 from agent_fabric.domain.evidence.suite_files import decides_tests, is_test_file
 from agent_fabric.domain.evidence.suite_selection import Selection, options_for_pytest, selected_by
@@ -23,6 +22,7 @@ from agent_fabric.domain.packs.contents import CHANGED, CHECKED, texts_under
 from agent_fabric.domain.policy.command_lines.names import names
 from agent_fabric.domain.policy.working_folders import folder_of
 from agent_fabric.domain.tools.findings import ProofKind
+from agent_fabric.domain.tools.program_files import can_be_run, is_plain_text
 
 NOTHING_CHANGED = "nothing was changed"
 

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 from posixpath import basename, normpath, splitext
 
 from agent_fabric.domain.evidence.events import WorkspaceCompared
-from agent_fabric.domain.evidence.program_files import can_be_run
 from agent_fabric.domain.policy.command_lines.names import names
+from agent_fabric.domain.tools.program_files import can_be_run
 
 _RUNNERS = names(
     "ctest doctest jest mocha nose2 nox _pytest phpunit py.test pytest rspec sitecustomize tox unittest usercustomize "

@@ -7,9 +7,9 @@ from posixpath import dirname, splitext
 from agent_fabric.domain.evidence.asked_for import AskedFor, asked_for
 from agent_fabric.domain.evidence.claims import PUT_RIGHT, Deeds, executed_of
 from agent_fabric.domain.evidence.named_files import files_to_change, paths_in
-from agent_fabric.domain.evidence.program_files import can_be_run
 from agent_fabric.domain.evidence.suite_files import decides_tests, importing_lines
 from agent_fabric.domain.tools.findings import ProofKind
+from agent_fabric.domain.tools.program_files import can_be_run
 
 _SEPARATE = (".py", ".js", ".ts", ".jsx", ".tsx", ".mjs", ".cjs", ".go", ".rb", ".php", ".java", ".kt", ".cs")
 """Languages whose tests stand in files of their own."""

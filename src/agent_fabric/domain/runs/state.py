@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from agent_fabric.domain.approvals.answers import Grant
 from agent_fabric.domain.approvals.events import ApprovalDecided, ApprovalRequested
 from agent_fabric.domain.evidence.events import WorkspaceCompared
-from agent_fabric.domain.evidence.program_files import can_be_run
 from agent_fabric.domain.evidence.proofs import NO_PROOF, UNPROVEN, CommandRun, Proof, strongest
 from agent_fabric.domain.ids import CallId, LaneId, RunId, SpecialistId
 from agent_fabric.domain.models.messages import Message, ModelSettings, ToolCallRequest, Usage
@@ -17,6 +16,7 @@ from agent_fabric.domain.runs.effects import Effects, Outcome
 from agent_fabric.domain.runs.ledger import Ledger
 from agent_fabric.domain.runs.task import Profile, RunError, RunResult, RunStatus, Task, TaskForceMode
 from agent_fabric.domain.tools.findings import Source
+from agent_fabric.domain.tools.program_files import can_be_run
 from agent_fabric.domain.tools.specs import ToolSpec
 
 if TYPE_CHECKING:  # most runs have none

@@ -21,13 +21,13 @@ from agent_fabric.domain.evidence.claims import (
 )
 from agent_fabric.domain.evidence.events import WorkspaceCompared
 from agent_fabric.domain.evidence.named_files import asked_part, not_as_asked, wants_empty
-from agent_fabric.domain.evidence.program_files import can_be_run, is_plain_text
 from agent_fabric.domain.evidence.related_suites import meant_tests_not_run, programs_left_untested
 from agent_fabric.domain.evidence.statements import unsupported
 from agent_fabric.domain.evidence.suite_files import how_to_run
 from agent_fabric.domain.models.messages import Role
 from agent_fabric.domain.runs.finish import Doubts
 from agent_fabric.domain.runs.state import Lane, RunState
+from agent_fabric.domain.tools.program_files import can_be_run, is_plain_text
 from agent_fabric.domain.tools.specs import FINISH_TASK
 
 _NO_PROOF = "no test, build or run command succeeded after the last file change"

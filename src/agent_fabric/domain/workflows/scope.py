@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any
 
-from agent_fabric.domain.workflows.expressions import evaluation
-from agent_fabric.domain.workflows.expressions.errors import ExpressionError
-from agent_fabric.domain.workflows.expressions.evaluation import evaluate, has_braces, truth
-from agent_fabric.domain.workflows.expressions.references import references
+from agent_fabric.domain.definitions.expressions import evaluation
+from agent_fabric.domain.definitions.expressions.errors import ExpressionError
+from agent_fabric.domain.definitions.expressions.evaluation import evaluate, has_braces, truth
+from agent_fabric.domain.definitions.expressions.references import references
 from agent_fabric.domain.workflows.plan import PlanNode
 from agent_fabric.domain.workflows.secret_filter import defuse_unnamed_secrets
 from agent_fabric.domain.workflows.state import WorkflowState

@@ -7,10 +7,10 @@ References in incoming data are defused. An expression can still join one from t
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from agent_fabric.domain.definitions.expressions.evaluation import only_expression
+from agent_fabric.domain.definitions.expressions.nodes import Chain, Name
+from agent_fabric.domain.definitions.expressions.references import references
 from agent_fabric.domain.secrets.references import defused_but, secrets_in
-from agent_fabric.domain.workflows.expressions.evaluation import only_expression
-from agent_fabric.domain.workflows.expressions.nodes import Chain, Name
-from agent_fabric.domain.workflows.expressions.references import references
 
 _SECRETS = "secrets"
 

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from typing import Any
 
+from agent_fabric.domain.definitions.expressions.errors import ExpressionError
+from agent_fabric.domain.definitions.expressions.references import references
 from agent_fabric.domain.workflows.definition import Step, WorkflowDefinition
-from agent_fabric.domain.workflows.expressions.errors import ExpressionError
-from agent_fabric.domain.workflows.expressions.references import references
 
 
 def secret_names_in(definition: WorkflowDefinition) -> frozenset[str]:

@@ -18,7 +18,7 @@ from structlog.tracebacks import ExceptionDictTransformer
 from structlog.typing import ExcInfo
 
 from agent_fabric.infrastructure.observability.operations_log import bound
-from agent_fabric.infrastructure.observability.redaction import Redactor
+from agent_fabric.infrastructure.secrets.redaction import Redactor
 
 Fields = MutableMapping[str, Any]
 Render = Callable[[dict[str, Any]], str]

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from agent_fabric.domain.tools.specs import FINISH_TASK, Effect, ToolContext, ToolResult, ToolSpec
 from agent_fabric.domain.workflows.definition import BuiltIn
-from agent_fabric.infrastructure.packs.tool_objects import ToolFunction
 from agent_fabric.infrastructure.threads import call_function
+from agent_fabric.infrastructure.tools.tool_objects import ToolFunction
 
 ActionFunction = Callable[[Mapping[str, Any], ToolContext], Any]
 """What an action does: it takes the step's inputs and the call's context, and returns the step's outputs."""

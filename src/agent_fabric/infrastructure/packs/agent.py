@@ -12,11 +12,11 @@ from agent_fabric.domain.runs.agent_brief import AgentBrief
 from agent_fabric.domain.tools.specs import FINISH_TASK, ToolContext, ToolResult, ToolSpec
 from agent_fabric.infrastructure.packs.base import BaseSpecialistPack
 from agent_fabric.infrastructure.packs.sandboxed_tools import shell_tool
-from agent_fabric.infrastructure.packs.tool_objects import ToolFunction
 from agent_fabric.infrastructure.packs.wrapped_pack import WrappedPack
 from agent_fabric.infrastructure.tools.edit import EDIT_FILE, EditFile
 from agent_fabric.infrastructure.tools.files import LIST_FILES, READ_FILE, WRITE_FILE, ListFiles, ReadFile, WriteFile
 from agent_fabric.infrastructure.tools.search import SEARCH_FILES, SearchFiles
+from agent_fabric.infrastructure.tools.tool_objects import ToolFunction
 
 if TYPE_CHECKING:
     from agent_fabric.infrastructure.packs.research import ResearchDesk

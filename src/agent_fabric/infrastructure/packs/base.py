@@ -5,8 +5,8 @@ from typing import Any
 
 from agent_fabric.domain.packs.contents import FinishSpec
 from agent_fabric.domain.tools.specs import ToolContext, ToolResult, ToolSpec
-from agent_fabric.infrastructure.packs.tool_objects import Tool, ToolFunction, object_tool
 from agent_fabric.infrastructure.threads import call_function
+from agent_fabric.infrastructure.tools.tool_objects import Tool, ToolFunction, object_tool
 
 
 class BaseSpecialistPack:

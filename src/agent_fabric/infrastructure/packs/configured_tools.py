@@ -11,8 +11,8 @@ from agent_fabric.domain.ids import SpecialistId
 from agent_fabric.domain.tools.specs import ToolContext, ToolResult, ToolSpec
 from agent_fabric.infrastructure.packs.function_tools import SandboxedTool, tool
 from agent_fabric.infrastructure.packs.imported_packs import imported, repeated_names
-from agent_fabric.infrastructure.packs.tool_objects import ToolFunction, is_tool_object, object_tool
 from agent_fabric.infrastructure.packs.wrapped_pack import WrappedPack
+from agent_fabric.infrastructure.tools.tool_objects import ToolFunction, is_tool_object, object_tool
 
 TOOLS = "agent_fabric.tools"
 """The entry point group under which installed packages offer tools by name."""

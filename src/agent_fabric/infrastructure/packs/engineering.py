@@ -9,13 +9,13 @@ from agent_fabric.domain.tools.specs import ToolSpec
 from agent_fabric.infrastructure.packs.base import BaseSpecialistPack
 from agent_fabric.infrastructure.packs.prompts.engineering import COMPACT_PROMPT_ENGINEERING, SYSTEM_PROMPT_ENGINEERING
 from agent_fabric.infrastructure.packs.tool_defs import make_finish_tool_def
-from agent_fabric.infrastructure.packs.tool_objects import ToolFunction
 from agent_fabric.infrastructure.tools.begin_file import BEGIN_FILE, BeginFile
 from agent_fabric.infrastructure.tools.edit import EDIT_FILE, EditFile
 from agent_fabric.infrastructure.tools.files import LIST_FILES, READ_FILE, WRITE_FILE, ListFiles, ReadFile, WriteFile
 from agent_fabric.infrastructure.tools.fix_line import FIX_LINE, FixLine
 from agent_fabric.infrastructure.tools.search import SEARCH_FILES, SearchFiles
 from agent_fabric.infrastructure.tools.shell import SHELL, RunShell
+from agent_fabric.infrastructure.tools.tool_objects import ToolFunction
 from agent_fabric.infrastructure.tools.workspace_overview import WORKSPACE_OVERVIEW, WorkspaceOverview
 
 _TEXTS = {"type": "array", "items": {"type": "string"}}

@@ -10,8 +10,8 @@ from agent_fabric.application.ports.sandbox import Sandbox
 from agent_fabric.domain.tools.specs import FINISH_TASK, TOOL_NAME, Effect, ToolContext, ToolResult, ToolSpec
 from agent_fabric.infrastructure.packs.base import tool_from
 from agent_fabric.infrastructure.packs.hints import parameters_schema
-from agent_fabric.infrastructure.packs.tool_objects import ToolFunction
 from agent_fabric.infrastructure.sandbox.blocking import BlockingSandbox
+from agent_fabric.infrastructure.tools.tool_objects import ToolFunction
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from agent_fabric.application.ports.memory import RunMemory
     from agent_fabric.domain.tools.specs import ToolSpec
     from agent_fabric.infrastructure.packs.research import ResearchDesk
-    from agent_fabric.infrastructure.packs.tool_objects import ToolFunction
+    from agent_fabric.infrastructure.tools.tool_objects import ToolFunction
 
     Tools = Sequence[tuple[ToolSpec, ToolFunction]]
 
@@ -168,7 +168,7 @@ class _PackBuild:
                 pack = self._with_browser(pack, SpecialistId(agent.name), required=True, recorded=recorded)
         if agent.parallel_allowed:
             return pack
-        from agent_fabric.infrastructure.agents.one_at_a_time import OneAtATime  # noqa: PLC0415 - see above
+        from agent_fabric.infrastructure.packs.one_at_a_time import OneAtATime  # noqa: PLC0415 - see above
 
         return OneAtATime(pack, agent.name, self.parts.locks)
 
@@ -223,7 +223,7 @@ class _PackBuild:
         """Return the tools with which a run adds documents; no file of a workflow can name them."""
         if self.parts.memory is None:
             return ()
-        from agent_fabric.infrastructure.tools.ingest import AddDocuments, ingest_tools  # noqa: PLC0415 - see above
+        from agent_fabric.infrastructure.memory.ingest_tools import AddDocuments, ingest_tools  # noqa: PLC0415 - see above
 
         return ingest_tools(AddDocuments(self.parts.memory, self.parts.catalogue, self.parts.fetcher))
 

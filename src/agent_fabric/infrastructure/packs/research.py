@@ -28,7 +28,6 @@ from agent_fabric.infrastructure.packs.prompts.research import (
     SYSTEM_PROMPT_RESEARCH_OFFLINE,
 )
 from agent_fabric.infrastructure.packs.tool_defs import make_finish_tool_def
-from agent_fabric.infrastructure.packs.tool_objects import ToolFunction
 from agent_fabric.infrastructure.tools.browser_tools import PageRecord
 from agent_fabric.infrastructure.tools.cross_run_search import CROSS_RUN_SEARCH, CrossRunSearch
 from agent_fabric.infrastructure.tools.files import LIST_FILES, READ_FILE, WRITE_FILE, ListFiles, ReadFile, WriteFile
@@ -36,6 +35,7 @@ from agent_fabric.infrastructure.tools.memory_search import MEMORY_SEARCH, Memor
 from agent_fabric.infrastructure.tools.remember import REMEMBER, Remember
 from agent_fabric.infrastructure.tools.reports import WriteReport
 from agent_fabric.infrastructure.tools.tables import WorkspaceTable
+from agent_fabric.infrastructure.tools.tool_objects import ToolFunction
 from agent_fabric.infrastructure.tools.web import (
     FETCH_URL,
     RECORD_EVIDENCE,

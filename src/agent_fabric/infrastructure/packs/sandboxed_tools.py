@@ -4,9 +4,9 @@ from dataclasses import replace
 
 from agent_fabric.application.ports.sandbox import Sandbox
 from agent_fabric.domain.tools.specs import ToolSpec
-from agent_fabric.infrastructure.packs.tool_objects import ToolFunction
 from agent_fabric.infrastructure.tools.files import LIST_FILES, READ_FILE, WRITE_FILE, ListFiles, ReadFile, WriteFile
 from agent_fabric.infrastructure.tools.shell import SHELL, RunShell
+from agent_fabric.infrastructure.tools.tool_objects import ToolFunction
 
 
 def file_tools(sandbox: Sandbox) -> tuple[tuple[ToolSpec, ToolFunction], ...]:

@@ -17,9 +17,9 @@ from agent_fabric.domain.tools.specs import Effect, ToolContext, ToolResult, Too
 from agent_fabric.infrastructure.packs.base import BaseSpecialistPack
 from agent_fabric.infrastructure.packs.prompts.sysadmin import SYSTEM_PROMPT_SYSADMIN
 from agent_fabric.infrastructure.packs.tool_defs import make_finish_tool_def
-from agent_fabric.infrastructure.packs.tool_objects import ToolFunction
 from agent_fabric.infrastructure.tools.mcp.results import answer_from
 from agent_fabric.infrastructure.tools.mcp.tool_conversion import MAX_DESCRIPTION_CHARS, clean_schema, clean_text
+from agent_fabric.infrastructure.tools.tool_objects import ToolFunction
 
 MAX_OFFERED: Final = 48
 """Of tools of servers; a model chooses badly among more. The others answer if they are called."""

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
 from agent_fabric.application.ports.embeddings import Vector
-from agent_fabric.infrastructure.memory.embeddings.vectors import BYTES_EACH, similarities
+from agent_fabric.infrastructure.models.embeddings.vectors import BYTES_EACH, similarities
 from agent_fabric.infrastructure.persistence.dialects import POSTGRESQL, Dialect
 from agent_fabric.infrastructure.persistence.memory.passage_embeddings import vector_literal
 

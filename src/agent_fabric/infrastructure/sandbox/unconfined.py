@@ -12,7 +12,6 @@ from pathlib import Path
 
 from agent_fabric.application.ports.sandbox import CommandOutcome
 from agent_fabric.domain.policy.protected import HIDDEN, is_protected
-from agent_fabric.infrastructure.runs.run_processes import SHELL_MARK
 from agent_fabric.infrastructure.sandbox.beneath import Beneath
 from agent_fabric.infrastructure.sandbox.command_line import bash_arguments
 from agent_fabric.infrastructure.sandbox.draining import (
@@ -26,6 +25,7 @@ from agent_fabric.infrastructure.sandbox.draining import (
 from agent_fabric.infrastructure.sandbox.environment import allowed
 from agent_fabric.infrastructure.sandbox.marked import RUN, entry, kill_marked
 from agent_fabric.infrastructure.sandbox.process_environments import lowest_pid_of
+from agent_fabric.infrastructure.sandbox.run_processes import SHELL_MARK
 from agent_fabric.infrastructure.sandbox.workspace_files import WorkspaceFiles
 
 _COMMAND = "FABRIC_COMMAND_ID"

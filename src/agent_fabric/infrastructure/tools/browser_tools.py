@@ -14,9 +14,9 @@ from agent_fabric.domain.evidence.research_tables import with_page
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.tools.findings import Source
 from agent_fabric.domain.tools.specs import Effect, ToolContext, ToolResult, ToolSpec, Trust, object_schema
-from agent_fabric.infrastructure.packs.tool_objects import ToolFunction
 from agent_fabric.infrastructure.tools.files import text_argument
 from agent_fabric.infrastructure.tools.tables import WorkspaceTable
+from agent_fabric.infrastructure.tools.tool_objects import ToolFunction
 from agent_fabric.infrastructure.tools.web import NETWORK_DISABLED
 from agent_fabric.infrastructure.web.url_syntax import MAX_URL_CHARS
 

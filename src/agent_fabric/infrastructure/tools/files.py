@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agent_fabric.application.ports.sandbox import Sandbox
-from agent_fabric.domain.evidence.program_files import can_be_run
+from agent_fabric.domain.tools.program_files import can_be_run
 from agent_fabric.domain.tools.specs import Effect, ToolContext, ToolResult, ToolSpec, object_schema
 from agent_fabric.infrastructure.tools.syntax import broken_files
 from agent_fabric.infrastructure.tools.workspace_diff import changed_lines

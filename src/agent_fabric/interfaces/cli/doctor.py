@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_fabric import __version__
-from agent_fabric.application.models.check_health import HealthFinding, Level, can_run
+from agent_fabric.application.observability.check_health import HealthFinding, Level, can_run
 from agent_fabric.bootstrap.database import store_findings
 from agent_fabric.bootstrap.identity import answering_keys
 from agent_fabric.bootstrap.models_here import open_models

@@ -80,7 +80,7 @@ def require_a_person() -> None:
     Raises:
         ApprovalRefused: it does.
     """
-    from agent_fabric.infrastructure.runs.run_processes import acting_run  # noqa: PLC0415 - most commands need it not
+    from agent_fabric.infrastructure.sandbox.run_processes import acting_run  # noqa: PLC0415 - most commands need it not
 
     if acting_run():
         raise ApprovalRefused(

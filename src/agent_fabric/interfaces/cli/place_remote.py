@@ -18,7 +18,7 @@ from agent_fabric.domain.runs.changes import FileChange
 from agent_fabric.domain.runs.task import RunResult, RunStatus
 from agent_fabric.domain.runs.unified_diff import FileDiff
 from agent_fabric.infrastructure.runs.log.layout import Layout
-from agent_fabric.infrastructure.runs.run_processes import acting_run
+from agent_fabric.infrastructure.sandbox.run_processes import acting_run
 from agent_fabric.interfaces.cli.place import Answered
 
 EXPORTS = "fabric-export"

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from agent_fabric.application.ports.operations import OperationsLog
 from agent_fabric.infrastructure.observability.operations_log import bind, operations_log, unbind
-from agent_fabric.infrastructure.observability.redaction import REDACTED
+from agent_fabric.infrastructure.secrets.redaction import REDACTED
 
 Message = MutableMapping[str, Any]
 Scope = MutableMapping[str, Any]

@@ -18,7 +18,7 @@ from agent_fabric.domain.fleet.protocol import ARCHIVE_PATH, JOIN_PATH
 from agent_fabric.domain.fleet.protocol import SOCKET_PATH as NODE_SOCKET
 from agent_fabric.domain.identity.principals import RUN_HEADER, Principal
 from agent_fabric.domain.ids import RunId
-from agent_fabric.infrastructure.runs.run_processes import UNKNOWN
+from agent_fabric.infrastructure.sandbox.run_processes import UNKNOWN
 from agent_fabric.interfaces.http.addresses import Addresses
 from agent_fabric.interfaces.http.errors import problem as answer
 from agent_fabric.interfaces.http.errors import refusal, shaped

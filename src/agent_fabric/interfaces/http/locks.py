@@ -12,7 +12,7 @@ from starlette.types import Receive, Scope, Send
 from agent_fabric.domain.errors import Forbidden
 from agent_fabric.domain.identity.principals import Kind, Principal
 from agent_fabric.domain.identity.principals import Scope as Right
-from agent_fabric.infrastructure.runs.run_processes import UNKNOWN, run_at_other_end
+from agent_fabric.infrastructure.sandbox.run_processes import UNKNOWN, run_at_other_end
 
 PUBLIC: Final = "public"
 """No authentication: health, the API description and the login."""

@@ -5,8 +5,15 @@ import os
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from agent_fabric.application.models.check_health import CheckHealth, Egress, HealthFinding, Level, Need, SandboxStatus
 from agent_fabric.application.models.list_models import ModelList
+from agent_fabric.application.observability.check_health import (
+    CheckHealth,
+    Egress,
+    HealthFinding,
+    Level,
+    Need,
+    SandboxStatus,
+)
 from agent_fabric.bootstrap.sealed import LOST, SealedContents, sealed_contents
 from agent_fabric.bootstrap.secrets import stored_secrets
 from agent_fabric.config.schema.browser import BROWSER

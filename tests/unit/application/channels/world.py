@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any
 
 from agent_fabric.application.approvals.decide_approval import DecideApproval
-from agent_fabric.application.approvals.machine_calls import Machine
 from agent_fabric.application.channels.answer_press import AnswerPress
 from agent_fabric.application.channels.conversations import Conversations
 from agent_fabric.application.channels.deliver_parts import DeliverParts
@@ -21,6 +20,7 @@ from agent_fabric.application.channels.send_files import SendFiles
 from agent_fabric.application.channels.tell_undelivered import TellUndelivered
 from agent_fabric.application.chat.manage_sessions import ManageSessions
 from agent_fabric.application.chat.send_message import SendMessage
+from agent_fabric.application.fleet.machine_calls import Machine
 from agent_fabric.domain.channels.addresses import Place, Sender
 from agent_fabric.domain.channels.deliveries import Part
 from agent_fabric.domain.channels.inbound import ButtonPress, InboundMessage

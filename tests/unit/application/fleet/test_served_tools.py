@@ -7,10 +7,10 @@ from typing import Any, cast
 
 import pytest
 
-from agent_fabric.application.approvals.machine_calls import named_machines
 from agent_fabric.application.fleet.dispatch_command import DispatchCommand
 from agent_fabric.application.fleet.fleet_policy import FleetDoor, FleetPolicy
 from agent_fabric.application.fleet.live_nodes import LiveNodes
+from agent_fabric.application.fleet.machine_calls import named_machines
 from agent_fabric.application.fleet.remote_tools import RemoteTools
 from agent_fabric.application.ports.approvals import ApprovalCard, ApprovalRepository, ApprovalStatus
 from agent_fabric.domain.fleet.chosen_node import offered_about

@@ -15,7 +15,7 @@ from agent_fabric.domain.identity.ownership import Viewer, Visibility
 from agent_fabric.domain.ids import FactId
 from agent_fabric.domain.memory.documents import Document, DocumentState
 from agent_fabric.domain.memory.facts import Fact
-from agent_fabric.infrastructure.memory.embeddings.vectors import packed
+from agent_fabric.infrastructure.models.embeddings.vectors import packed
 from agent_fabric.testing.fakes import FrozenClock
 from agent_fabric.testing.memory import MemoryOfDocuments
 

@@ -13,7 +13,7 @@ from agent_fabric.domain.errors import ModelUnreachable
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.memory.documents import DocumentState
 from agent_fabric.domain.runs.task import RunStatus
-from agent_fabric.infrastructure.memory.embeddings.vectors import packed
+from agent_fabric.infrastructure.models.embeddings.vectors import packed
 from contract.memory_contract import add, document
 from memory_storage import MemoryStorage
 from unit.application.automation.simulated_servers import SilentLog

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from agent_fabric.application.models.check_health import Level, can_run
 from agent_fabric.application.observability.check_database import check_database
+from agent_fabric.application.observability.check_health import Level, can_run
 from agent_fabric.application.ports.database import DatabaseFacts
 
 GOOD = DatabaseFacts(

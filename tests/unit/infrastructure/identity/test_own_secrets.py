@@ -9,7 +9,7 @@ from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.secrets.strength import weakness
 from agent_fabric.infrastructure.identity.local_token import local_token
 from agent_fabric.infrastructure.identity.own_secrets import PepperedHash, jwt_secret, key_pepper, long_enough
-from agent_fabric.infrastructure.observability.redaction import Redactor
+from agent_fabric.infrastructure.secrets.redaction import Redactor
 
 LONG = "0123456789abcdef0123456789abcdef-tokens"
 PEPPER = "another value, which nobody has written down"

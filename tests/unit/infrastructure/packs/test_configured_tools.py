@@ -21,8 +21,8 @@ from agent_fabric.infrastructure.packs.function_tools import tool
 from agent_fabric.infrastructure.packs.imported_packs import build_imported
 from agent_fabric.infrastructure.packs.sandboxed_tools import file_tools, shell_tool
 from agent_fabric.infrastructure.packs.tool_defs import make_finish_tool_def, make_tool_def
-from agent_fabric.infrastructure.packs.tool_objects import ToolFunction
 from agent_fabric.infrastructure.sandbox.unconfined import UnconfinedSandbox
+from agent_fabric.infrastructure.tools.tool_objects import ToolFunction
 from installed_packages import laid_out
 
 RUN = RunId("a-run")

@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from agent_fabric.domain.evidence.program_files import can_be_run
 from agent_fabric.domain.models.dialects.observations import blamed_file, has_failed, led_nowhere, was_repeated
 from agent_fabric.domain.models.dialects.whole_files import BEGIN_FILE, WRITE_FILE
 from agent_fabric.domain.models.messages import Message, Role
+from agent_fabric.domain.tools.program_files import can_be_run
 from agent_fabric.domain.tools.specs import FINISH_TASK, BadArguments, Effect, ToolSpec, arguments_from
 
 MAX_ROUNDS = 4

@@ -7,11 +7,11 @@ half of the small files right that it gets right when it is shown the files and 
 from collections.abc import Sequence
 from dataclasses import replace
 
-from agent_fabric.domain.evidence.program_files import can_be_run
 from agent_fabric.domain.ids import CallId
 from agent_fabric.domain.models.dialects.call_text import FENCE, as_text
 from agent_fabric.domain.models.dialects.observations import failure_told, result_object
 from agent_fabric.domain.models.messages import LLMResponse, Message, Role, ToolCallRequest, ToolDialect
+from agent_fabric.domain.tools.program_files import can_be_run
 from agent_fabric.domain.tools.specs import BadArguments, arguments_from
 
 BEGIN_FILE = "write"

@@ -6,6 +6,7 @@ from datetime import datetime
 from itertools import pairwise
 from typing import Any, Final
 
+from agent_fabric.domain.definitions.expressions.syntax import check_syntax
 from agent_fabric.domain.definitions.parameter import Parameter
 from agent_fabric.domain.definitions.parameters import unfit
 from agent_fabric.domain.definitions.problems import ProblemCollector, shown
@@ -18,7 +19,6 @@ from agent_fabric.domain.workflows.checks.known_names import KnownNames
 from agent_fabric.domain.workflows.checks.output_types import fits_type, type_of
 from agent_fabric.domain.workflows.command_line import split_command
 from agent_fabric.domain.workflows.definition import BuiltIn
-from agent_fabric.domain.workflows.expressions.syntax import check_syntax
 
 _FOR_A_SHELL: Final = frozenset({"|", "||", "&&", "&", ";", ">", ">>", "<", "2>&1", "2>"})
 _USUAL_ACTIONS: Final = {

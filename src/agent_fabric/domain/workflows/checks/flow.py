@@ -4,14 +4,14 @@ from collections.abc import Iterator, Mapping
 from itertools import chain, pairwise
 from typing import Any, Final, NamedTuple
 
+from agent_fabric.domain.definitions.expressions.references import Reference, references
+from agent_fabric.domain.definitions.expressions.syntax import check_syntax
 from agent_fabric.domain.definitions.parameter import Parameter
 from agent_fabric.domain.definitions.problems import CheckPosition, ProblemCollector
 from agent_fabric.domain.workflows.checks.graph import Graph, GraphNode
 from agent_fabric.domain.workflows.checks.known_names import KnownNames
 from agent_fabric.domain.workflows.checks.output_types import outputs_of
 from agent_fabric.domain.workflows.definition import BuiltIn
-from agent_fabric.domain.workflows.expressions.references import Reference, references
-from agent_fabric.domain.workflows.expressions.syntax import check_syntax
 
 _FIXED: Final[Mapping[str, frozenset[str]]] = {
     "run": frozenset({"id"}),

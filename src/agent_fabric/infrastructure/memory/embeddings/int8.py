@@ -6,7 +6,7 @@ from array import array
 from collections.abc import Sequence
 
 from agent_fabric.application.ports.embeddings import Vector
-from agent_fabric.infrastructure.memory.embeddings.vectors import find_numpy, unpacked
+from agent_fabric.infrastructure.models.embeddings.vectors import find_numpy, unpacked
 
 _LARGEST = 127
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from agent_fabric.application.ports.embeddings import Vector
 from agent_fabric.domain.errors import MissingExtra
-from agent_fabric.infrastructure.memory.embeddings.vectors import find_numpy, packed
+from agent_fabric.infrastructure.models.embeddings.vectors import find_numpy, packed
 
 MAX_CHARS = 2_000
 """A sentence encoder averages its words: more of them only blur what a text is about."""

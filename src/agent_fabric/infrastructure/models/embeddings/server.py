@@ -9,7 +9,7 @@ import orjson
 from agent_fabric.application.ports.embeddings import Vector
 from agent_fabric.application.ports.secrets import Resolve
 from agent_fabric.domain.errors import ModelAnswerUnusable
-from agent_fabric.infrastructure.memory.embeddings.vectors import BYTES_EACH, packed
+from agent_fabric.infrastructure.models.embeddings.vectors import BYTES_EACH, packed
 from agent_fabric.infrastructure.models.model_http import ModelHttp, ServerAddress, environment_only, whole_body
 
 MAX_CHARS = 2_000

@@ -20,8 +20,8 @@ from agent_fabric.infrastructure.models.servers.folder import prepare_folder
 from agent_fabric.infrastructure.models.servers.locks import FileLock
 from agent_fabric.infrastructure.models.servers.processes import StartedServer, start_process
 from agent_fabric.infrastructure.models.servers.server_files import ServerFiles
-from agent_fabric.infrastructure.observability.redaction import Redactor
 from agent_fabric.infrastructure.own_path import own_path
+from agent_fabric.infrastructure.secrets.redaction import Redactor
 
 DEFAULT_WAIT_S = 30.0
 """How long a server may take to answer after it was started."""

@@ -9,7 +9,7 @@ from agent_fabric.domain.ids import DocumentId
 from agent_fabric.domain.memory.ranking import Candidate
 from agent_fabric.infrastructure.memory.embeddings.int8 import int8_similarities
 from agent_fabric.infrastructure.memory.embeddings.vector_blocks import VectorBlocks
-from agent_fabric.infrastructure.memory.embeddings.vectors import BYTES_EACH, find_numpy
+from agent_fabric.infrastructure.models.embeddings.vectors import BYTES_EACH, find_numpy
 from agent_fabric.infrastructure.persistence.dialects import POSTGRESQL
 from agent_fabric.infrastructure.persistence.memory.documents import wanted_documents
 from agent_fabric.infrastructure.persistence.memory.passage_embeddings import has_passage_embeddings, nearest_passages

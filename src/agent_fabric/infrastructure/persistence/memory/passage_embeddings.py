@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from agent_fabric.application.ports.embeddings import Vector
 from agent_fabric.application.ports.memory import DocumentQuery, PassageQuestion
-from agent_fabric.infrastructure.memory.embeddings.vectors import BYTES_EACH, unpacked
+from agent_fabric.infrastructure.models.embeddings.vectors import BYTES_EACH, unpacked
 from agent_fabric.infrastructure.persistence.memory.documents import wanted_documents
 from agent_fabric.infrastructure.persistence.sql import SqlConnection
 

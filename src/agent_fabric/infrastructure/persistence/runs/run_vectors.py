@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from agent_fabric.application.ports.embeddings import FoundRun, RunText, Vector
 from agent_fabric.domain.identity.ownership import EVERYTHING, Viewer
 from agent_fabric.domain.runs.task import RunStatus
-from agent_fabric.infrastructure.memory.embeddings.vectors import BYTES_EACH
+from agent_fabric.infrastructure.models.embeddings.vectors import BYTES_EACH
 from agent_fabric.infrastructure.persistence.runs.run_catalogue import SqlRunCatalogue
 from agent_fabric.infrastructure.persistence.runs.run_visibility import visible_to
 from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection, marks, storable

@@ -21,7 +21,7 @@ from mcp.shared.message import SessionMessage
 
 from agent_fabric.application.ports.mcp import SYSCALL_FILTER, ServerLaunch
 from agent_fabric.domain.errors import ToolServerUnavailable
-from agent_fabric.infrastructure.runs.run_processes import mark_process
+from agent_fabric.infrastructure.sandbox.run_processes import mark_process
 
 MAX_MESSAGE_BYTES: Final = 16 * 1024 * 1024
 MAX_GARBAGE_LINES: Final = 1_000

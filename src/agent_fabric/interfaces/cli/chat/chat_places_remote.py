@@ -13,7 +13,7 @@ from agent_fabric.domain.errors import MessageNotFound, MessageSent, RunNotFound
 from agent_fabric.domain.events import Event, RunWaited
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunResult, RunStatus
-from agent_fabric.infrastructure.runs.run_processes import acting_run
+from agent_fabric.infrastructure.sandbox.run_processes import acting_run
 from agent_fabric.interfaces.cli.chat.chat_places import LOOK_EVERY_S, Start, require_waiting
 from agent_fabric.interfaces.cli.chat.chat_view import ChatView
 from agent_fabric.interfaces.cli.place_remote import ServerRuns

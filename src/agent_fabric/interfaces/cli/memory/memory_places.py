@@ -16,7 +16,7 @@ from agent_fabric.domain.memory.documents import UNENCRYPTED, Document
 from agent_fabric.domain.memory.facts import FactKind, FactStatus
 from agent_fabric.domain.memory.markdown import export_facts
 from agent_fabric.infrastructure.memory.local_documents import read_local_document
-from agent_fabric.infrastructure.runs.run_processes import acting_run
+from agent_fabric.infrastructure.sandbox.run_processes import acting_run
 from agent_fabric.interfaces.cli.options import configuration
 from agent_fabric.interfaces.cli.output import print_warning
 from agent_fabric.interfaces.cli.place import Place, with_client

@@ -14,7 +14,7 @@ from agent_fabric.domain.identity.principals import SCOPES_OF, Scope, widened
 from agent_fabric.domain.ids import LaneId, RunId
 from agent_fabric.domain.runs.task import RunResult, RunStatus
 from agent_fabric.domain.workflows.events import ChildFinished, StepFinished, StepStarted
-from agent_fabric.infrastructure.runs.run_processes import acting_run
+from agent_fabric.infrastructure.sandbox.run_processes import acting_run
 from agent_fabric.interfaces.cli.place_remote import ServerRuns
 from agent_fabric.interfaces.cli.runs.foreground import Job, OnCreated, Ready
 

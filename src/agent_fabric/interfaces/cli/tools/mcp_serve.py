@@ -8,7 +8,7 @@ import typer
 
 from agent_fabric.config.loader import Loaded
 from agent_fabric.domain.errors import MissingExtra
-from agent_fabric.infrastructure.runs.run_processes import acting_run
+from agent_fabric.infrastructure.sandbox.run_processes import acting_run
 from agent_fabric.interfaces.cli.main import COMPLETED
 from agent_fabric.interfaces.cli.options import configuration
 from agent_fabric.interfaces.cli.place import PlainPlace, refuse_if

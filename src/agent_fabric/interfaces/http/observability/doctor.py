@@ -6,7 +6,7 @@ import os
 from fastapi import FastAPI
 from starlette.responses import Response
 
-from agent_fabric.application.models.check_health import HealthFinding, Level, can_run
+from agent_fabric.application.observability.check_health import HealthFinding, Level, can_run
 from agent_fabric.bootstrap.local import policy_of
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.bootstrap.services import service_findings

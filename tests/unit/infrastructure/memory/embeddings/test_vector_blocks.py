@@ -8,7 +8,7 @@ import pytest
 from agent_fabric.infrastructure.memory.embeddings import vector_blocks
 from agent_fabric.infrastructure.memory.embeddings.int8 import int8_similarities, quantized
 from agent_fabric.infrastructure.memory.embeddings.vector_blocks import Row, VectorBlocks
-from agent_fabric.infrastructure.memory.embeddings.vectors import find_numpy, packed
+from agent_fabric.infrastructure.models.embeddings.vectors import find_numpy, packed
 from services import need
 
 pytestmark = pytest.mark.proves("ME-4", "ME-5")

@@ -4,13 +4,13 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
-from agent_fabric.domain.workflows.expressions import operators
-from agent_fabric.domain.workflows.expressions.blocks import TemplateReader
-from agent_fabric.domain.workflows.expressions.errors import ExpressionError, unreadable
-from agent_fabric.domain.workflows.expressions.limits import MAX_VALUE_DEPTH, Evaluation
-from agent_fabric.domain.workflows.expressions.nodes import Expression
-from agent_fabric.domain.workflows.expressions.parser import parse
-from agent_fabric.domain.workflows.expressions.templates import Template
+from agent_fabric.domain.definitions.expressions import operators
+from agent_fabric.domain.definitions.expressions.blocks import TemplateReader
+from agent_fabric.domain.definitions.expressions.errors import ExpressionError, unreadable
+from agent_fabric.domain.definitions.expressions.limits import MAX_VALUE_DEPTH, Evaluation
+from agent_fabric.domain.definitions.expressions.nodes import Expression
+from agent_fabric.domain.definitions.expressions.parser import parse
+from agent_fabric.domain.definitions.expressions.templates import Template
 
 _CACHED = 1024
 _CACHED_CHARS = 2_000

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from agent_fabric.domain.workflows.expressions.errors import ExpressionError, kind_of, listed, shown
-from agent_fabric.domain.workflows.expressions.limits import Evaluation
-from agent_fabric.domain.workflows.expressions.operators import arithmetic, have_order, is_number, text_of
+from agent_fabric.domain.definitions.expressions.errors import ExpressionError, kind_of, listed, shown
+from agent_fabric.domain.definitions.expressions.limits import Evaluation
+from agent_fabric.domain.definitions.expressions.operators import arithmetic, have_order, is_number, text_of
 
 MAX_PATH_CHARS = 200
 _COMPARISONS_PER_ITEM_BITS = 4

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from agent_fabric.domain.workflows.expressions import limits
-from agent_fabric.domain.workflows.expressions.errors import ExpressionError
-from agent_fabric.domain.workflows.expressions.evaluation import evaluate, render, resolve
+from agent_fabric.domain.definitions.expressions import limits
+from agent_fabric.domain.definitions.expressions.errors import ExpressionError
+from agent_fabric.domain.definitions.expressions.evaluation import evaluate, render, resolve
 
 BIG = "x" * 1_000_000
 DEEP: list[Any] = []

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from agent_fabric.domain.workflows.expressions.errors import ExpressionError
-from agent_fabric.domain.workflows.expressions.evaluation import render
+from agent_fabric.domain.definitions.expressions.errors import ExpressionError
+from agent_fabric.domain.definitions.expressions.evaluation import render
 
 SCOPE: dict[str, Any] = {"xs": ["a", "b", "c"], "m": {"k": 1, "l": 2}, "n": 3, "empty": []}
 

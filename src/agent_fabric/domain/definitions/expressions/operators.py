@@ -5,8 +5,8 @@ import operator
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from agent_fabric.domain.workflows.expressions.errors import ExpressionError, kind_of
-from agent_fabric.domain.workflows.expressions.limits import Evaluation, integer
+from agent_fabric.domain.definitions.expressions.errors import ExpressionError, kind_of
+from agent_fabric.domain.definitions.expressions.limits import Evaluation, integer
 
 MAX_EXPONENT = 1_000
 _TALLEST_BITS = 64

@@ -3,14 +3,14 @@
 import re
 from dataclasses import dataclass, field
 
-from agent_fabric.domain.workflows.expressions.cursor import Cursor
-from agent_fabric.domain.workflows.expressions.errors import did_you_mean, shown, unreadable
-from agent_fabric.domain.workflows.expressions.lexer import Tokens, tokens
-from agent_fabric.domain.workflows.expressions.limits import MAX_DEPTH, MAX_TEMPLATE_CHARS, MAX_TEMPLATE_TOKENS
-from agent_fabric.domain.workflows.expressions.nodes import Conditional, Expression, Literal
-from agent_fabric.domain.workflows.expressions.operands import SECRETS
-from agent_fabric.domain.workflows.expressions.parser import Parser
-from agent_fabric.domain.workflows.expressions.templates import For, If, Piece, Template, Text, Value
+from agent_fabric.domain.definitions.expressions.cursor import Cursor
+from agent_fabric.domain.definitions.expressions.errors import did_you_mean, shown, unreadable
+from agent_fabric.domain.definitions.expressions.lexer import Tokens, tokens
+from agent_fabric.domain.definitions.expressions.limits import MAX_DEPTH, MAX_TEMPLATE_CHARS, MAX_TEMPLATE_TOKENS
+from agent_fabric.domain.definitions.expressions.nodes import Conditional, Expression, Literal
+from agent_fabric.domain.definitions.expressions.operands import SECRETS
+from agent_fabric.domain.definitions.expressions.parser import Parser
+from agent_fabric.domain.definitions.expressions.templates import For, If, Piece, Template, Text, Value
 
 _OPENING = re.compile(r"\{\{|\{%|(?<!\$)\{#")
 """Not `${#`: that is the shell's."""

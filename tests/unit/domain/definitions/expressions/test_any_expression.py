@@ -7,11 +7,11 @@ from typing import Any
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from agent_fabric.domain.workflows.expressions import limits
-from agent_fabric.domain.workflows.expressions.errors import ExpressionError
-from agent_fabric.domain.workflows.expressions.evaluation import evaluate, render, resolve
-from agent_fabric.domain.workflows.expressions.references import references
-from agent_fabric.domain.workflows.expressions.syntax import check_syntax
+from agent_fabric.domain.definitions.expressions import limits
+from agent_fabric.domain.definitions.expressions.errors import ExpressionError
+from agent_fabric.domain.definitions.expressions.evaluation import evaluate, render, resolve
+from agent_fabric.domain.definitions.expressions.references import references
+from agent_fabric.domain.definitions.expressions.syntax import check_syntax
 from effort import examples
 
 BIG = "x" * 1_000_000

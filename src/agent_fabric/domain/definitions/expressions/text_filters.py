@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
-from agent_fabric.domain.workflows.expressions.errors import ExpressionError, kind_of
-from agent_fabric.domain.workflows.expressions.limits import Evaluation
-from agent_fabric.domain.workflows.expressions.operators import text_of
+from agent_fabric.domain.definitions.expressions.errors import ExpressionError, kind_of
+from agent_fabric.domain.definitions.expressions.limits import Evaluation
+from agent_fabric.domain.definitions.expressions.operators import text_of
 
 MAX_WIDTH = 200
 

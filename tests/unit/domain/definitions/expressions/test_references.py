@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from agent_fabric.domain.workflows.expressions.references import Reference, references
-from agent_fabric.domain.workflows.expressions.syntax import check_syntax
+from agent_fabric.domain.definitions.expressions.references import Reference, references
+from agent_fabric.domain.definitions.expressions.syntax import check_syntax
 
 
 def needed(text: Any, *, bare: bool = True) -> list[str]:

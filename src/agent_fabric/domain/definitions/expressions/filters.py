@@ -3,11 +3,11 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from agent_fabric.domain.workflows.expressions import list_filters, text_filters, value_filters
-from agent_fabric.domain.workflows.expressions.errors import ExpressionError, did_you_mean, kind_of, shown
-from agent_fabric.domain.workflows.expressions.limits import Evaluation
-from agent_fabric.domain.workflows.expressions.list_filters import by_attribute, items_of
-from agent_fabric.domain.workflows.expressions.value_tests import CHECKS, DEFINED
+from agent_fabric.domain.definitions.expressions import list_filters, text_filters, value_filters
+from agent_fabric.domain.definitions.expressions.errors import ExpressionError, did_you_mean, kind_of, shown
+from agent_fabric.domain.definitions.expressions.limits import Evaluation
+from agent_fabric.domain.definitions.expressions.list_filters import by_attribute, items_of
+from agent_fabric.domain.definitions.expressions.value_tests import CHECKS, DEFINED
 
 _ABSENT = object()
 _TAKES_MORE = 0x04

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
-from agent_fabric.domain.workflows.expressions.errors import ExpressionError, kind_of
-from agent_fabric.domain.workflows.expressions.limits import MAX_CHARS, Evaluation
-from agent_fabric.domain.workflows.expressions.list_filters import items_of
-from agent_fabric.domain.workflows.expressions.nodes import Expression
-from agent_fabric.domain.workflows.expressions.operators import text_of, truth
+from agent_fabric.domain.definitions.expressions.errors import ExpressionError, kind_of
+from agent_fabric.domain.definitions.expressions.limits import MAX_CHARS, Evaluation
+from agent_fabric.domain.definitions.expressions.list_filters import items_of
+from agent_fabric.domain.definitions.expressions.nodes import Expression
+from agent_fabric.domain.definitions.expressions.operators import text_of, truth
 
 
 class Output:

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 
-from agent_fabric.domain.workflows.expressions.cursor import Cursor
-from agent_fabric.domain.workflows.expressions.lexer import NAME, SYMBOL, tokens
-from agent_fabric.domain.workflows.expressions.nodes import (
+from agent_fabric.domain.definitions.expressions.cursor import Cursor
+from agent_fabric.domain.definitions.expressions.lexer import NAME, SYMBOL, tokens
+from agent_fabric.domain.definitions.expressions.nodes import (
     AllOf,
     AnyOf,
     Arithmetic,
@@ -17,7 +17,7 @@ from agent_fabric.domain.workflows.expressions.nodes import (
     Node,
     Not,
 )
-from agent_fabric.domain.workflows.expressions.operands import Operands
+from agent_fabric.domain.definitions.expressions.operands import Operands
 
 _COMPARISONS = frozenset({"==", "!=", "<", "<=", ">", ">="})
 

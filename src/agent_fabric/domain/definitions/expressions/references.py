@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from agent_fabric.domain.workflows.expressions.chains import (
+from agent_fabric.domain.definitions.expressions.chains import (
     DEFAULTS,
     Filtered,
     Index,
@@ -15,9 +15,9 @@ from agent_fabric.domain.workflows.expressions.chains import (
     catches,
     path_of,
 )
-from agent_fabric.domain.workflows.expressions.errors import ExpressionError
-from agent_fabric.domain.workflows.expressions.evaluation import bare_expression, has_braces, read_template
-from agent_fabric.domain.workflows.expressions.nodes import (
+from agent_fabric.domain.definitions.expressions.errors import ExpressionError
+from agent_fabric.domain.definitions.expressions.evaluation import bare_expression, has_braces, read_template
+from agent_fabric.domain.definitions.expressions.nodes import (
     AllOf,
     AnyOf,
     Arithmetic,
@@ -34,8 +34,8 @@ from agent_fabric.domain.workflows.expressions.nodes import (
     Not,
     Secret,
 )
-from agent_fabric.domain.workflows.expressions.operands import SECRETS
-from agent_fabric.domain.workflows.expressions.templates import For, If, Piece, Value
+from agent_fabric.domain.definitions.expressions.operands import SECRETS
+from agent_fabric.domain.definitions.expressions.templates import For, If, Piece, Value
 
 Path = tuple[str, ...]
 

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from agent_fabric.domain.workflows.expressions.errors import ExpressionError, kind_of
-from agent_fabric.domain.workflows.expressions.operators import compare, truth
+from agent_fabric.domain.definitions.expressions.errors import ExpressionError, kind_of
+from agent_fabric.domain.definitions.expressions.operators import compare, truth
 
 
 class Check(NamedTuple):

@@ -2,14 +2,14 @@
 
 from collections.abc import Callable
 
-from agent_fabric.domain.workflows.expressions.chains import Filtered, Index, Slice, Step, Tested
-from agent_fabric.domain.workflows.expressions.cursor import CONSTANTS, KEYWORDS, Cursor
-from agent_fabric.domain.workflows.expressions.errors import did_you_mean, shown
-from agent_fabric.domain.workflows.expressions.filters import problem_with
-from agent_fabric.domain.workflows.expressions.lexer import NAME, SYMBOL, VALUE, Token
-from agent_fabric.domain.workflows.expressions.nodes import Chain, ListOf, Literal, MappingOf, Name, Node, Secret
-from agent_fabric.domain.workflows.expressions.syntax_hints import called, in_place_of_value
-from agent_fabric.domain.workflows.expressions.value_tests import CHECKS
+from agent_fabric.domain.definitions.expressions.chains import Filtered, Index, Slice, Step, Tested
+from agent_fabric.domain.definitions.expressions.cursor import CONSTANTS, KEYWORDS, Cursor
+from agent_fabric.domain.definitions.expressions.errors import did_you_mean, shown
+from agent_fabric.domain.definitions.expressions.filters import problem_with
+from agent_fabric.domain.definitions.expressions.lexer import NAME, SYMBOL, VALUE, Token
+from agent_fabric.domain.definitions.expressions.nodes import Chain, ListOf, Literal, MappingOf, Name, Node, Secret
+from agent_fabric.domain.definitions.expressions.syntax_hints import called, in_place_of_value
+from agent_fabric.domain.definitions.expressions.value_tests import CHECKS
 
 SECRETS = "secrets"
 

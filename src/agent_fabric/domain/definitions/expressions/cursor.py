@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from typing import TypeVar
 
-from agent_fabric.domain.workflows.expressions.errors import ExpressionError, unreadable
-from agent_fabric.domain.workflows.expressions.lexer import END, NAME, SYMBOL, Token
-from agent_fabric.domain.workflows.expressions.limits import MAX_DEPTH
-from agent_fabric.domain.workflows.expressions.syntax_hints import after_value
+from agent_fabric.domain.definitions.expressions.errors import ExpressionError, unreadable
+from agent_fabric.domain.definitions.expressions.lexer import END, NAME, SYMBOL, Token
+from agent_fabric.domain.definitions.expressions.limits import MAX_DEPTH
+from agent_fabric.domain.definitions.expressions.syntax_hints import after_value
 
 T = TypeVar("T")
 

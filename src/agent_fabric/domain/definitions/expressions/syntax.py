@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from agent_fabric.domain.workflows.expressions.errors import ExpressionError
-from agent_fabric.domain.workflows.expressions.evaluation import bare_expression, has_braces, read_template
-from agent_fabric.domain.workflows.expressions.limits import MAX_VALUE_DEPTH
+from agent_fabric.domain.definitions.expressions.errors import ExpressionError
+from agent_fabric.domain.definitions.expressions.evaluation import bare_expression, has_braces, read_template
+from agent_fabric.domain.definitions.expressions.limits import MAX_VALUE_DEPTH
 
 
 def check_syntax(value: Any, *, bare: bool = False) -> list[str]:

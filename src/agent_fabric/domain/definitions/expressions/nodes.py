@@ -8,10 +8,10 @@ The parts are named tuples: as fixed as frozen dataclasses, and made in a tenth 
 
 from typing import Any, NamedTuple, Protocol
 
-from agent_fabric.domain.workflows.expressions.chains import Step, walk
-from agent_fabric.domain.workflows.expressions.errors import ExpressionError, kind_of, listed, shown
-from agent_fabric.domain.workflows.expressions.limits import Evaluation
-from agent_fabric.domain.workflows.expressions.operators import arithmetic, compare, negative, text_of, truth
+from agent_fabric.domain.definitions.expressions.chains import Step, walk
+from agent_fabric.domain.definitions.expressions.errors import ExpressionError, kind_of, listed, shown
+from agent_fabric.domain.definitions.expressions.limits import Evaluation
+from agent_fabric.domain.definitions.expressions.operators import arithmetic, compare, negative, text_of, truth
 
 _ONLY_SOMEWHERE = {
     "item": "it exists only inside a for-each",

@@ -6,10 +6,10 @@ import shlex
 from collections.abc import Callable
 from typing import Any
 
+from agent_fabric.domain.definitions.expressions.errors import ExpressionError, kind_of, shown
+from agent_fabric.domain.definitions.expressions.limits import Evaluation, integer
+from agent_fabric.domain.definitions.expressions.operators import is_number, text_of, truth
 from agent_fabric.domain.tools.json_schema import MAX_DEPTH, too_deep
-from agent_fabric.domain.workflows.expressions.errors import ExpressionError, kind_of, shown
-from agent_fabric.domain.workflows.expressions.limits import Evaluation, integer
-from agent_fabric.domain.workflows.expressions.operators import is_number, text_of, truth
 
 MAX_DIGITS = 15
 MAX_INDENT = 8

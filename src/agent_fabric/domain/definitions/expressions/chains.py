@@ -7,10 +7,10 @@ that can do without it, `default` or `is defined`.
 from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol
 
-from agent_fabric.domain.workflows.expressions.errors import ExpressionError, kind_of, listed, shown
-from agent_fabric.domain.workflows.expressions.filters import apply_filter
-from agent_fabric.domain.workflows.expressions.limits import MAX_INTEGER, Evaluation
-from agent_fabric.domain.workflows.expressions.value_tests import CHECKS, DEFINED
+from agent_fabric.domain.definitions.expressions.errors import ExpressionError, kind_of, listed, shown
+from agent_fabric.domain.definitions.expressions.filters import apply_filter
+from agent_fabric.domain.definitions.expressions.limits import MAX_INTEGER, Evaluation
+from agent_fabric.domain.definitions.expressions.value_tests import CHECKS, DEFINED
 
 DEFAULTS = frozenset({"default", "d"})
 

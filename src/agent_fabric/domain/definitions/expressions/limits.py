@@ -8,7 +8,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from agent_fabric.domain.workflows.expressions.errors import ExpressionError
+from agent_fabric.domain.definitions.expressions.errors import ExpressionError
 
 MAX_EXPRESSION_CHARS = 10_000
 MAX_TEMPLATE_CHARS = 1_000_000

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from agent_fabric.domain.workflows.expressions import limits
-from agent_fabric.domain.workflows.expressions.evaluation import evaluate, render, resolve
-from agent_fabric.domain.workflows.expressions.filters import FILTERS
-from agent_fabric.domain.workflows.expressions.value_tests import CHECKS
+from agent_fabric.domain.definitions.expressions import limits
+from agent_fabric.domain.definitions.expressions.evaluation import evaluate, render, resolve
+from agent_fabric.domain.definitions.expressions.filters import FILTERS
+from agent_fabric.domain.definitions.expressions.value_tests import CHECKS
 
 PAGE = (Path(__file__).parents[5] / "docs/reference/expressions.md").read_text(encoding="utf-8")
 SCOPE = json.loads(PAGE.split("```json\n")[1].split("```")[0])

@@ -1,7 +1,7 @@
 """Hints for syntax that the expression language does not have."""
 
-from agent_fabric.domain.workflows.expressions.errors import shown
-from agent_fabric.domain.workflows.expressions.lexer import END, NAME, SYMBOL, VALUE, Token
+from agent_fabric.domain.definitions.expressions.errors import shown
+from agent_fabric.domain.definitions.expressions.lexer import END, NAME, SYMBOL, VALUE, Token
 
 _FILTER_FOR = {
     "len": "length",

@@ -3,8 +3,8 @@
 import re
 from typing import Any, NamedTuple
 
-from agent_fabric.domain.workflows.expressions.errors import ExpressionError, shown, unreadable
-from agent_fabric.domain.workflows.expressions.limits import MAX_EXPRESSION_CHARS, MAX_INTEGER
+from agent_fabric.domain.definitions.expressions.errors import ExpressionError, shown, unreadable
+from agent_fabric.domain.definitions.expressions.limits import MAX_EXPRESSION_CHARS, MAX_INTEGER
 
 NAME, VALUE, SYMBOL, END = "name", "value", "symbol", "end"
 
