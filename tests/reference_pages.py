@@ -28,6 +28,7 @@ from agent_fabric.interfaces.http.errors import STATUSES
 from agent_fabric.interfaces.http.gate import PAGE_SOCKET, SOCKETS
 from agent_fabric.interfaces.http.locks import LockedRoute
 from agent_fabric.interfaces.http.runs.live import LiveRuns
+from architecture.test_rooms import rooms_table
 
 PAGES: Final = Path(__file__).parents[1] / "docs/reference"
 _PLACE: Final = "<!-- generated: {} -->\n"
@@ -147,6 +148,7 @@ TABLES: Final = {
     ("http.md", "routes"): routes_table,
     ("cli.md", "commands"): commands_table,
     ("outcomes.md", "errors"): errors_table,
+    ("layout.md", "rooms"): rooms_table,
 }
 
 

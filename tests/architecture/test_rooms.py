@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from itertools import takewhile
+from pathlib import Path
 from typing import NamedTuple
 
 import grimp
@@ -59,6 +60,39 @@ FLOORS = {
     ),
 }
 """What else each floor has: folders that are no capability, and files that belong to all rooms."""
+
+
+COLUMNS = {
+    "domain": "domain",
+    "application": "application",
+    "ports": "application/ports",
+    "infrastructure": "infrastructure",
+    "SQL": "infrastructure/persistence",
+    "routes": "interfaces/http",
+    "commands": "interfaces/cli",
+    "settings": "config/schema",
+}
+
+
+def rooms_table() -> str:
+    """Return the floors and which rooms each of them has, for `docs/reference/layout.md`."""
+    rows = [
+        f"| `{room}` | {' | '.join(_mark(SOURCE / floor / room) for floor in COLUMNS.values())} |"
+        for room in sorted(ROOMS)
+    ]
+    places = " | ".join(f"`{floor}/`" for floor in COLUMNS.values())
+    head = f"| | {' | '.join(COLUMNS)} |", "|---|" + ":-:|" * len(COLUMNS), f"| | {places} |"
+    return "\n".join([*head, *rows])
+
+
+def _mark(place: Path) -> str:
+    return "●" if place.is_dir() else "○" if place.with_suffix(".py").is_file() else ""
+
+
+@pytest.mark.proves("RM-2")
+def test_the_layout_page_shows_the_floors_and_their_rooms() -> None:
+    page = (ROOT / "docs/reference/layout.md").read_text(encoding="utf-8")
+    assert f"<!-- generated: rooms -->\n{rooms_table()}\n<!-- end -->" in page, "run: python tests/reference_pages.py"
 
 
 @pytest.mark.proves("RM-1")

@@ -223,7 +223,7 @@ class _PackBuild:
         """Return the tools with which a run adds documents; no file of a workflow can name them."""
         if self.parts.memory is None:
             return ()
-        from agent_fabric.infrastructure.memory.ingest_tools import AddDocuments, ingest_tools  # noqa: PLC0415 - see above
+        from agent_fabric.infrastructure.tools.ingest import AddDocuments, ingest_tools  # noqa: PLC0415 - see above
 
         return ingest_tools(AddDocuments(self.parts.memory, self.parts.catalogue, self.parts.fetcher))
 
