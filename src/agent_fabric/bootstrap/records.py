@@ -11,7 +11,7 @@ from agent_fabric.application.ports.runs import RunListing, RunRepository
 from agent_fabric.application.ports.storage import Storage
 from agent_fabric.bootstrap.store_place import store_address
 from agent_fabric.config.store_address import StoreAddress
-from agent_fabric.domain.identity.principals import Kind, Principal, Scope, widened
+from agent_fabric.domain.identity.principals import Kind, Principal, Scope, widen
 from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.audit.audit_head_file import audit_head_file
 from agent_fabric.infrastructure.audit.audit_key_file import audit_key
@@ -128,7 +128,7 @@ def owner_here() -> Principal:
     """Return who works in the fabric folder itself, at its terminal: they may do everything, unless it is a run."""
     from agent_fabric.infrastructure.sandbox.run_processes import acting_run  # noqa: PLC0415 - most commands change nothing
 
-    owner, run = Principal(this_person(), Kind.LOCAL, widened((Scope.ADMIN,))), acting_run()
+    owner, run = Principal(this_person(), Kind.LOCAL, widen((Scope.ADMIN,))), acting_run()
     return owner.acting_for(run) if run else owner
 
 

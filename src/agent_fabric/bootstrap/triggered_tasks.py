@@ -8,7 +8,7 @@ from typing import Any
 
 from agent_fabric.application.runs.new_task import task_from
 from agent_fabric.bootstrap.workflows import Workflows
-from agent_fabric.domain.identity.principals import Kind, Principal, Scope, widened
+from agent_fabric.domain.identity.principals import Kind, Principal, Scope, widen
 from agent_fabric.domain.runs.limits import RunCaps
 from agent_fabric.domain.runs.task import Priority, Task
 
@@ -48,7 +48,7 @@ class TriggeredTasks:
         like = task_from(self.workflows.config, "", priority=Priority.SCHEDULED, project=project)
         task = self.workflows.tasks.of_workflow(workflow, taken, like)
         assert task.workflow is not None
-        sender = Principal(source, Kind.EXTERNAL, widened((Scope.WORKFLOWS,)))
+        sender = Principal(source, Kind.EXTERNAL, widen((Scope.WORKFLOWS,)))
         private = () if source in self._public else (source,)
         frozen = replace(task.workflow, untrusted=(source,), private=private)
         task = replace(task.asked_by(sender), workflow=frozen)

@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from agent_fabric.config.plain import dotted, kind_of
+from agent_fabric.config.plain import dotted_path, kind_of
 from agent_fabric.config.problems import ConfigProblem
 from agent_fabric.config.structure import names_at, nearest
 
@@ -50,7 +50,7 @@ def _finding(details: ErrorDetails, settings: Mapping[str, Any]) -> Finding:
     if kind != "extra_forbidden" and path[-1:] == ("[key]",):  # pydantic's mark for "the key itself is wrong"
         path = path[:-1]
     context = details.get("ctx", {})
-    where = dotted(path)
+    where = dotted_path(path)
     if kind == "extra_forbidden":
         return _unknown_key(path)
     if kind == "missing":
@@ -78,7 +78,7 @@ def _unknown_key(path: tuple[str | int, ...]) -> Finding:
     parent, name = path[:-1], str(path[-1])
     valid = names_at(parent)
     meant = nearest(name, valid)
-    where = f" in {dotted(parent)}" if parent else ""
+    where = f" in {dotted_path(parent)}" if parent else ""
     suggestion = f"; did you mean {meant!r}?" if meant else ""
     return Finding(path, f"unknown key {_short(name)}{where}{suggestion}", f"Valid keys here: {', '.join(valid)}.")
 

@@ -26,7 +26,7 @@ class Layers:
 
     def over(self, settings: Mapping[str, Any], origin: str) -> "Layers":
         """Return these layers with one more on top."""
-        merged, origins = _merged(self.settings, settings), _merged(self.origins, _labelled(settings, origin))
+        merged, origins = _merge(self.settings, settings), _merge(self.origins, _label(settings, origin))
         return Layers(merged, origins, self.left_out)
 
     def without(self, specialist_id: str, reason: str) -> "Layers":
@@ -72,13 +72,13 @@ def _has_builder(entry: Any) -> bool:
     return isinstance(entry, Mapping) and "builder" in entry
 
 
-def _merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+def _merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     result = dict(base)
     for key, value in over.items():
         below = result.get(key)
-        result[key] = _merged(below, value) if isinstance(below, Mapping) and isinstance(value, Mapping) else value
+        result[key] = _merge(below, value) if isinstance(below, Mapping) and isinstance(value, Mapping) else value
     return result
 
 
-def _labelled(settings: Mapping[str, Any], origin: str) -> dict[str, Any]:
-    return {key: _labelled(value, origin) if isinstance(value, Mapping) else origin for key, value in settings.items()}
+def _label(settings: Mapping[str, Any], origin: str) -> dict[str, Any]:
+    return {key: _label(value, origin) if isinstance(value, Mapping) else origin for key, value in settings.items()}

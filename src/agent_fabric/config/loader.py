@@ -13,7 +13,7 @@ from agent_fabric.config.environment import Variable, environment_settings
 from agent_fabric.config.files import project_file, read_settings, user_file
 from agent_fabric.config.layers import DEFAULT, Layers
 from agent_fabric.config.packages import Offer, with_packages
-from agent_fabric.config.plain import dotted, plain_mapping
+from agent_fabric.config.plain import dotted_path, plain_mapping
 from agent_fabric.config.problems import ConfigProblem, combine
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.config.stored import STORED, read_stored, stored_file
@@ -32,9 +32,9 @@ class Loaded:
         """The origin of each leaf, by dotted path.
 
         `default`, `package NAME VERSION`, `file /path`, `stored` (changed on the page), `env FABRIC_NAME` or `flag`.
-        Looked up when somebody asks: it takes longer than to read the configuration, and few commands show it.
+        Looked up on demand: it takes longer than to read the configuration, and few commands show it.
         """
-        return {dotted(path): self.layers.origin_of(path) or DEFAULT for path in _leaves(self.config.model_dump())}
+        return {dotted_path(path): self.layers.origin_of(path) or DEFAULT for path in _leaves(self.config.model_dump())}
 
     @property
     def left_out(self) -> Mapping[str, str]:
@@ -119,14 +119,14 @@ def _read(environ: Mapping[str, str], fabric_folder: Path | None, packages: Pack
     if fabric_folder is not None and (project := _dotenv_settings(environ, fabric_folder, layers.settings)):
         origin = f"file {dotenv_file(fabric_folder)}"
         for variable in project:
-            layers = layers.over(_nested(variable), origin)
+            layers = layers.over(_nest(variable), origin)
         config = layers.validated(origin)
     variables = environment_settings(environ, layers.settings)
     for variable in variables:
-        layers = layers.over(_nested(variable), f"env {variable.name}")
+        layers = layers.over(_nest(variable), f"env {variable.name}")
     if variables:
         config = layers.validated("environment")
-    return _Read(layers, _loaded(config, layers))
+    return _Read(layers, _result(config, layers))
 
 
 def _dotenv_settings(environ: Mapping[str, str], fabric_folder: Path, settings: Mapping[str, Any]) -> list[Variable]:
@@ -144,7 +144,7 @@ def _dotenv_settings(environ: Mapping[str, str], fabric_folder: Path, settings: 
     return found
 
 
-def _nested(variable: Variable) -> dict[str, Any]:
+def _nest(variable: Variable) -> dict[str, Any]:
     value: Any = variable.value
     for part in reversed(variable.path):
         value = {part: value}
@@ -160,7 +160,7 @@ def _files(environ: Mapping[str, str], fabric_folder: Path | None) -> list[Path]
 
 def _with_overrides(layers: Layers, overrides: Mapping[str, Any]) -> Loaded:
     layers = layers.over(plain_mapping(overrides, source="flag"), "flag")
-    return _loaded(layers.validated("flag"), layers)
+    return _result(layers.validated("flag"), layers)
 
 
 def _require_redis(config: FabricConfig, layers: Layers) -> None:
@@ -172,7 +172,7 @@ def _require_redis(config: FabricConfig, layers: Layers) -> None:
         )
 
 
-def _loaded(config: FabricConfig, layers: Layers) -> Loaded:
+def _result(config: FabricConfig, layers: Layers) -> Loaded:
     _require_redis(config, layers)
     return Loaded(config, layers)
 

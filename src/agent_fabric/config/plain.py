@@ -35,7 +35,7 @@ def plain_mapping(value: Mapping[Any, Any], *, source: str) -> dict[str, Any]:
     return {_key(key, (), source): _plain(item, (key,), source) for key, item in value.items()}
 
 
-def dotted(path: tuple[str | int, ...]) -> str:
+def dotted_path(path: tuple[str | int, ...]) -> str:
     """Write a path the way people do: `models.fast.headers`, `mcp_servers[0].url`."""
     text = ""
     for part in path:
@@ -48,18 +48,18 @@ def dotted(path: tuple[str | int, ...]) -> str:
 
 def _plain(value: Any, path: tuple[str | int, ...], source: str) -> Any:
     if len(path) > _MAX_DEPTH:
-        raise ConfigProblem(f"{source}: it is nested too deeply, below {dotted(path[:3])}")
+        raise ConfigProblem(f"{source}: it is nested too deeply, below {dotted_path(path[:3])}")
     match value:
         case None | bool():
             return value
         case int() if abs(value) < 2**63:
             return value
         case int():
-            raise ConfigProblem(f"{source}: {dotted(path)} is too large a number")
+            raise ConfigProblem(f"{source}: {dotted_path(path)} is too large a number")
         case float() if math.isfinite(value):
             return value
         case float():
-            raise ConfigProblem(f"{source}: {dotted(path)} must be a finite number")
+            raise ConfigProblem(f"{source}: {dotted_path(path)} must be a finite number")
         case str():
             return _text(value, path, source)
         case PurePath():
@@ -70,14 +70,14 @@ def _plain(value: Any, path: tuple[str | int, ...], source: str) -> Any:
             return [_plain(item, (*path, index), source) for index, item in enumerate(value)]
         case _:
             raise ConfigProblem(
-                f"{source}: {dotted(path)} is {kind_of(value)}, which no setting takes",
+                f"{source}: {dotted_path(path)} is {kind_of(value)}, which no setting takes",
                 hint="Put quotes around it if it is meant as text.",
             )
 
 
 def _key(key: object, path: tuple[str | int, ...], source: str) -> str:
     if not isinstance(key, str):
-        where = f"in {dotted(path)}" if path else "at the top"
+        where = f"in {dotted_path(path)}" if path else "at the top"
         raise ConfigProblem(
             f"{source}: the key {key!r} {where} must be text, got {kind_of(key)}", hint="Put quotes around the key."
         )
@@ -86,5 +86,7 @@ def _key(key: object, path: tuple[str | int, ...], source: str) -> str:
 
 def _text(text: str, path: tuple[str | int, ...], source: str) -> str:
     if any("\ud800" <= character <= "\udfff" for character in text):
-        raise ConfigProblem(f"{source}: {dotted(path) or 'a key at the top'} contains half a character (a surrogate)")
+        raise ConfigProblem(
+            f"{source}: {dotted_path(path) or 'a key at the top'} contains half a character (a surrogate)"
+        )
     return text

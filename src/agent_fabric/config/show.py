@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 
 from agent_fabric.config.loader import Loaded
 from agent_fabric.config.passwords_in_urls import HIDDEN, hide_passwords
-from agent_fabric.config.plain import dotted
+from agent_fabric.config.plain import dotted_path
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.config.schema.mcp import MCPServerConfig
 from agent_fabric.config.secret_references import reference_in
@@ -73,4 +73,4 @@ def _without_query(url: str | None) -> str | None:
 def _flat(value: Any, path: tuple[str, ...], origins: Mapping[str, str]) -> list[ShownSetting]:
     if isinstance(value, Mapping) and value:
         return [setting for key, item in value.items() for setting in _flat(item, (*path, key), origins)]
-    return [ShownSetting(dotted(path), value, origins[dotted(path)])]
+    return [ShownSetting(dotted_path(path), value, origins[dotted_path(path)])]

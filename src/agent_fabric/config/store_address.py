@@ -43,7 +43,7 @@ class StoreAddress(NamedTuple):
     pool: int = DEFAULT_POOL
     """Most connections of one process."""
     from_folder: bool = False
-    """Whether a file in or beside the fabric folder says so, which somebody else may have written."""
+    """Whether a file in or beside the fabric folder says so, which someone else may have written."""
 
     @property
     def is_remote(self) -> bool:
@@ -101,7 +101,7 @@ def find_store_address(environ: Mapping[str, str], fabric_folder: Path) -> Store
         ConfigProblem: the address is a reference that leads nowhere.
     """
     try:
-        found = _merged(environ, fabric_folder)
+        found = _merge_layers(environ, fabric_folder)
     except (ConfigProblem, OSError):
         return None  # the loader says what is wrong
     if found is None:
@@ -116,7 +116,7 @@ def find_store_address(environ: Mapping[str, str], fabric_folder: Path) -> Store
     return StoreAddress(resolve_url(url, environ), pool, bool(found.get("from_folder")))
 
 
-def _merged(environ: Mapping[str, str], folder: Path) -> dict[str, Any] | None:
+def _merge_layers(environ: Mapping[str, str], folder: Path) -> dict[str, Any] | None:
     """Return `url` and `pool` as the layers set them, the later over the earlier; None if that is not certain."""
     found: dict[str, Any] = {}
     for settings, is_of_folder in (*_of_files(environ, folder), *_of_dotenv(environ, folder)):

@@ -33,7 +33,7 @@ EDITABLE: Final[Mapping[str, str]] = {
     "log.level": "The least important lines of the server's log.",
 }
 """What may be changed there, in words. What the policy, the box and the network allow is decided in files, and not by
-whoever has a browser open."""
+anyone at an open browser."""
 
 
 class EditableSetting(NamedTuple):
@@ -94,11 +94,11 @@ def editable_settings(config: FabricConfig) -> list[EditableSetting]:
         "chat.pack": ("", *sorted(config.specialists)),
         "chat.title_model_key": ("", *sorted(config.models)),
     }
-    found = (_described(path, choices.get(path, ())) for path in EDITABLE)
+    found = (_describe(path, choices.get(path, ())) for path in EDITABLE)
     return [each for each in found if each is not None]
 
 
-def _described(path: str, choices: tuple[str, ...]) -> EditableSetting | None:
+def _describe(path: str, choices: tuple[str, ...]) -> EditableSetting | None:
     model: type[BaseModel] = FabricConfig
     *parents, name = path.split(".")
     for parent in parents:

@@ -57,7 +57,7 @@ class RunCreated:
     task_force_mode: TaskForceMode = TaskForceMode.SEQUENTIAL
     priority: Priority = Priority.INTERACTIVE
     signals: tuple[str, ...] = ()
-    """Signs that the task itself holds somebody else's instructions. Recorded, never a defence."""
+    """Signs that the task itself holds someone else's instructions. Recorded, never a defence."""
     workflow: FrozenWorkflow | None = None
     """The steps to take, if it is a workflow."""
     parent: Parent | None = None
@@ -65,9 +65,9 @@ class RunCreated:
     agent: AgentBrief | None = None
     """The agent that does it, as it was when the run began; what becomes of its file later does not matter."""
     requested_by: str = ""
-    """Who asked for it over the network; empty: whoever owns the folder."""
+    """Who asked for it over the network; empty: the owner of the folder."""
     user_scopes: tuple[str, ...] = ()
-    """What they may do; empty: nobody has limited it."""
+    """What they may do; empty: it is not limited."""
     owner: str = ""
     """Whose run it is: `local`, or such as `user:ada`; logs before 0.6 have only `requested_by`."""
     visibility: Visibility = Visibility.TEAM
@@ -79,9 +79,9 @@ class RunCreated:
     project: bool = True
     """Whether its workspace was there before, with its owner's files. Logs before 0.6 do not say."""
     untrusted: tuple[str, ...] = ()
-    """Where text came from that it begins with and nobody vouches for."""
+    """Where untrusted text that it begins with came from."""
     conversation: str = ""
-    """The conversation that it belongs to, as whoever leads it calls it."""
+    """The conversation that it belongs to, as its client calls it."""
     quotes: Quoted | None = None
     """What the prompt quotes of earlier answers; None: nothing."""
     continues: RunId | None = None
@@ -289,7 +289,7 @@ class ToolReturned:
     trust: Trust = Trust.WORKSPACE
     """Who wrote what came back."""
     origin: str = ""
-    """Where it came from, when nobody vouches for it."""
+    """Where it came from, if it is untrusted."""
     from_outside: bool = False
     """It came from another machine, so the addresses in it are not the model's own."""
     signals: tuple[str, ...] = ()
@@ -313,7 +313,7 @@ class ToolErred:
     """What a person would have to do or allow; ends up in the result."""
     changed: bool = False
     origin: str = ""
-    """Who wrote the message, when nobody vouches for it."""
+    """Who wrote the message, if it is untrusted."""
     private: str = ""
     rule: str = ""
     """The rule of the policy that refused it."""
@@ -401,7 +401,7 @@ class RunFailed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunCancelled:
-    """Somebody ended the run."""
+    """A user ended the run."""
 
     kind: ClassVar = "run_cancelled"
 

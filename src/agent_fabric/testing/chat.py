@@ -11,7 +11,7 @@ from agent_fabric.domain.chat.sessions import (
     ChatMessage,
     QueuedMessage,
     Session,
-    copied,
+    copy_message,
     message_from,
     title_from,
 )
@@ -60,7 +60,7 @@ class MemorySessions:
                 raise MessageNotFound(f"There is no message {upto!r}")
             shared = self.said[session.parent_session][: ids.index(upto) + 1]
         self.sessions[session.session_id] = session
-        self.said[session.session_id] = [copied(each, session.session_id) for each in shared]
+        self.said[session.session_id] = [copy_message(each, session.session_id) for each in shared]
         return session
 
     async def find(self, prefix: str, *, viewer: Viewer = EVERYTHING) -> Session:

@@ -28,7 +28,7 @@ ASKED = Shape(
 )
 
 
-def asked(card: ApprovalCard, agreed_before: int) -> AskedApproval:
+def asked_approval(card: ApprovalCard, agreed_before: int) -> AskedApproval:
     """Return a question with how far its call reaches."""
     reach = blast_radius(
         card.args, rule=card.rule, sandbox=card.sandbox, destination=card.destination, outside=card.outside

@@ -11,22 +11,22 @@ class ClusterView(NamedTuple):
     """Who is there, and what is left to do."""
 
     shared: bool
-    """False: the store is a file of one machine, and there is nobody to list."""
+    """False: the store is a file of one machine, and there is nothing to list."""
     workers: Sequence[Member]
-    """Those who live, and those who died with runs that nobody has taken up yet."""
+    """Live processes, and dead ones whose runs have not been taken up yet."""
     now: float | None = None
     """The database's time."""
     home: str = ""
     """Where the workspaces are that the process can open which answers."""
     queued: int = 0
-    """Runs that wait for somebody who drives them."""
+    """Runs that wait for a process to drive them."""
     waiting: int = 0
     """Runs that wait for a person, a time or a signal; they cost nothing."""
     undrivable: Sequence[Undrivable] = ()
 
 
 def view_of(status: ClusterStatus | None) -> ClusterView:
-    """Return what is shown of a cluster; None: the store is shared with nobody."""
+    """Return what is shown of a cluster; None: the store is not shared."""
     if status is None:
         return ClusterView(shared=False, workers=())
     return ClusterView(

@@ -38,7 +38,7 @@ class Schemas:
 
     def _listing(self, listing: Listing[Any]) -> Schema:
         items = {"type": "array", "items": self.add(listing.item)}
-        return _described({"type": "object", "properties": {listing.key: items}, "required": [listing.key]}, listing)
+        return _describe({"type": "object", "properties": {listing.key: items}, "required": [listing.key]}, listing)
 
     def _object(self, shape: Shape[Any]) -> Schema:
         properties = {name: {"const": value, **self.of(type(value), {})} for name, value in shape.fixed.items()}
@@ -63,7 +63,7 @@ class Schemas:
         schema: Schema = {"type": "object", "properties": properties, "required": list(dict.fromkeys(required))}
         if shape.examples:
             schema["examples"] = shape.examples
-        return _described(schema, shape)
+        return _describe(schema, shape)
 
     def _property(self, key: Key, shape: Shape[Any]) -> Schema:
         schema = self.of(key.kind, shape.parts)
@@ -111,7 +111,7 @@ def schemas_of(shapes: "Sequence[Shape[Any] | Listing[Any]]") -> dict[str, Schem
     return schemas.found
 
 
-def _described(schema: Schema, shape: "Shape[Any] | Listing[Any]") -> Schema:
+def _describe(schema: Schema, shape: "Shape[Any] | Listing[Any]") -> Schema:
     return {**schema, "title": shape.name, "description": cleandoc(shape.about)}
 
 

@@ -23,7 +23,7 @@ class AskedPlan(NamedTuple):
     status: str
     hash: str
     approval_id: str
-    """Empty: nobody has to agree, or somebody has."""
+    """Empty: no approval is needed, or it was given."""
     run_id: str
 
 

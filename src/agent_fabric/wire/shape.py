@@ -134,7 +134,7 @@ class Shape(Generic[T]):
 
     @cached_property
     def _readers(self) -> list[tuple[str, str, Convert | None, Callable[[], Any] | None, bool]]:
-        needed = _needed(self.cls)
+        needed = _required_fields(self.cls)
         return [
             (key.name, key.path[0], _reader(key.kind, self.parts), _null(key), needed[key.path[0]])
             for key in self.keys
@@ -174,7 +174,7 @@ def _field_names(cls: type) -> list[str]:
     return [each.name for each in fields(cls)] if is_dataclass(cls) else list(cls._fields)  # type: ignore[attr-defined] # else it is a NamedTuple
 
 
-def _needed(cls: type) -> dict[str, bool]:
+def _required_fields(cls: type) -> dict[str, bool]:
     """Tell of each field of a class whether it has no default."""
     if not is_dataclass(cls):
         return {name: name not in cls._field_defaults for name in _field_names(cls)}  # type: ignore[attr-defined] # as above

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agent_fabric.domain.errors import Unauthenticated
-from agent_fabric.domain.identity.principals import Kind, Principal, Scope, widened
+from agent_fabric.domain.identity.principals import Kind, Principal, Scope, widen
 from agent_fabric.interfaces.http.bodies import MAX_PROBLEMS
 from agent_fabric.interfaces.http.connection import HEAD_BYTES, Connection
 from agent_fabric.interfaces.http.gate import MAX_ANONYMOUS_BODY_BYTES
@@ -17,7 +17,7 @@ from agent_fabric.interfaces.mcp.over_http import credentials_in
 from agent_fabric.testing.scripted_model import Call, Script, Slow
 from integration.http.served import DONE, PATIENCE_S, Served, served, task
 
-OWNER = Principal("owner", Kind.LOCAL, widened((Scope.ADMIN,)))
+OWNER = Principal("owner", Kind.LOCAL, widen((Scope.ADMIN,)))
 CHUNKED = b"Host: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n"
 
 

@@ -12,14 +12,14 @@ import pytest
 from fastapi.routing import APIRoute
 from starlette.routing import BaseRoute, Mount, Route, WebSocketRoute
 
-from agent_fabric.domain.identity.principals import Kind, Principal, Role, Scope, widened
+from agent_fabric.domain.identity.principals import Kind, Principal, Role, Scope, widen
 from agent_fabric.infrastructure.identity.own_secrets import jwt_secret
 from agent_fabric.interfaces.http.gate import CANONICAL_PREFIX, SEEDS, SOCKETS
 from agent_fabric.interfaces.http.locks import PUBLIC, SIGNED, LockedRoute
 from effort import SOAK
 from integration.http.served import Served, bearer, served
 
-OWNER = Principal("owner", Kind.LOCAL, widened((Scope.ADMIN,)))
+OWNER = Principal("owner", Kind.LOCAL, widen((Scope.ADMIN,)))
 OPEN = {
     "/health": {"GET", "HEAD"},
     "/ready": {"GET", "HEAD"},
@@ -159,7 +159,7 @@ async def test_no_door_opens_for_those_who_may_do_everything_else(tmp_path: Path
         del server.client.headers["Authorization"]
         keys = server.fabric.identity.keys
         for right in Scope:
-            lesser = [scope for scope in Scope if right not in widened((scope,))]
+            lesser = [scope for scope in Scope if right not in widen((scope,))]
             less = await keys.create(f"without-{right.name}", by=OWNER, scopes=lesser)
             enough = await keys.create(f"only-{right.name}", by=OWNER, scopes=[right])
             for door in doors(server.routes):

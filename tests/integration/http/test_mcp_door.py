@@ -10,7 +10,7 @@ import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from agent_fabric.domain.identity.principals import Kind, Principal, Scope, widened
+from agent_fabric.domain.identity.principals import Kind, Principal, Scope, widen
 from agent_fabric.testing.scripted_model import Call, Script
 from integration.http.served import DONE, PATIENCE_S, SCRIPT, Served, bearer, served
 
@@ -77,7 +77,7 @@ async def test_one_that_takes_long_is_followed_later_and_can_be_ended(tmp_path: 
 
 async def test_a_person_answers_through_it_what_a_run_asks(tmp_path: Path) -> None:
     async with served(tmp_path, ASKING) as server:
-        owner = Principal("owner", Kind.LOCAL, widened((Scope.ADMIN,)))
+        owner = Principal("owner", Kind.LOCAL, widen((Scope.ADMIN,)))
         key = await server.fabric.identity.keys.create("mine", scopes=[Scope.RUNS, Scope.APPROVALS], by=owner)
         await answers_through(server, key.secret)
 
@@ -102,7 +102,7 @@ async def answers_through(server: Served, key: str) -> None:
 @pytest.mark.proves("A33-017")
 async def test_everybody_may_there_what_they_may_elsewhere(tmp_path: Path) -> None:
     async with served(tmp_path) as server:
-        owner = Principal("owner", Kind.LOCAL, widened((Scope.ADMIN,)))
+        owner = Principal("owner", Kind.LOCAL, widen((Scope.ADMIN,)))
         looking = await server.fabric.identity.keys.create("looking", by=owner)
         async with connected(server, {"X-API-Key": looking.secret}) as client:
             assert (await called(client, "search_runs"))["runs"] == []

@@ -11,12 +11,12 @@ import pytest
 
 from agent_fabric.client import FabricClient
 from agent_fabric.domain.errors import InvalidInputs, NameTaken, ScheduleNotFound
-from agent_fabric.domain.identity.principals import Kind, Principal, Scope, widened
+from agent_fabric.domain.identity.principals import Kind, Principal, Scope, widen
 from agent_fabric.testing.scripted_model import ScriptedModel
 from integration.http.served import PATIENCE_S, SCRIPT, Served, served
 
 BASE = "/api/v1/schedules"
-LOCAL = Principal("ada", Kind.LOCAL, widened((Scope.ADMIN,)))
+LOCAL = Principal("ada", Kind.LOCAL, widen((Scope.ADMIN,)))
 
 
 async def until(server: Served, path: str, done: Any) -> dict[str, Any]:

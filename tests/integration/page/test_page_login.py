@@ -7,13 +7,13 @@ import httpx2
 import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from agent_fabric.domain.identity.principals import Kind, Principal, Scope, widened
+from agent_fabric.domain.identity.principals import Kind, Principal, Scope, widen
 from agent_fabric.infrastructure.identity.local_token import rotate_local_token
 from agent_fabric.interfaces.http.page.assets import POLICY
 from integration.http.served import TLS, served
 from integration.page.page_client import browser
 
-OWNER = Principal("owner", Kind.LOCAL, widened((Scope.ADMIN,)))
+OWNER = Principal("owner", Kind.LOCAL, widen((Scope.ADMIN,)))
 PASSWORD = "correct horse battery staple"
 
 

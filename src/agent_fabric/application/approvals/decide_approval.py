@@ -19,7 +19,7 @@ from agent_fabric.domain.ids import LaneId
 from agent_fabric.domain.policy.calls import Policy, argument_hash
 from agent_fabric.domain.policy.verdicts import Verdict
 from agent_fabric.domain.runs.labelling import flow_of
-from agent_fabric.domain.secrets.references import defused
+from agent_fabric.domain.secrets.references import defuse
 from agent_fabric.domain.tools.json_schema import problems_with
 
 AS_ASKED = (
@@ -80,7 +80,7 @@ class DecideApproval:
         _require_fitting(card, answer)
         if card.question is Question.ANSWER:
             _require_filled_in(card, answer)
-            answer = replace(answer, args=defused(answer.args), reason=defused(answer.reason))
+            answer = replace(answer, args=defuse(answer.args), reason=defuse(answer.reason))
         elif answer.args is not None:
             await self._require_usable(card, answer)
         await self.book.answer(card.approval_id, answer)

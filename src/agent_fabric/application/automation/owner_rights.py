@@ -7,7 +7,7 @@ from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.identity import ApiKeyRepository, UserRepository
 from agent_fabric.domain.automation.schedule import Schedule
 from agent_fabric.domain.errors import Forbidden
-from agent_fabric.domain.identity.principals import AnyScope, Kind, known_scopes, narrow_scopes, widened
+from agent_fabric.domain.identity.principals import AnyScope, Kind, known_scopes, narrow_scopes, widen
 
 OwnerRights = Callable[[Schedule], Awaitable[Schedule]]
 """Returns a schedule with the rights that its owner has now.
@@ -50,4 +50,4 @@ class NarrowToOwner:
     async def _of_key(self, name: str) -> frozenset[AnyScope] | None:
         now = self.clock.now()
         live = [key for key in await self.keys.list() if key.name == name and key.is_live(now)]
-        return widened(live[0].scopes) if live else None
+        return widen(live[0].scopes) if live else None

@@ -37,7 +37,7 @@ from agent_fabric.domain.errors import (
 from agent_fabric.domain.events import Event
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import Task
-from agent_fabric.domain.secrets.references import defused
+from agent_fabric.domain.secrets.references import defuse
 from agent_fabric.domain.secrets.strength import weakness
 from agent_fabric.domain.tools.json_schema import too_deep
 
@@ -261,4 +261,4 @@ def _payload(media_type: str, body: bytes) -> Any:
         ) from None
     if too_deep(payload, body):
         raise InvalidInputs("The delivery is nested too deep", hint="Have less sent.")
-    return defused(payload)
+    return defuse(payload)

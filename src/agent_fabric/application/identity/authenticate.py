@@ -16,7 +16,7 @@ from agent_fabric.application.ports.identity import (
     invalid_credentials,
 )
 from agent_fabric.domain.identity.accounts import KEY_PREFIX
-from agent_fabric.domain.identity.principals import Kind, Principal, Scope, narrow_scopes, widened
+from agent_fabric.domain.identity.principals import Kind, Principal, Scope, narrow_scopes, widen
 
 LONGEST = 16_384
 """Maximum length of a credential; tokens of some providers are long."""
@@ -47,7 +47,7 @@ class Authenticate:
         if credential.startswith(KEY_PREFIX):
             return await self._with_key(credential)
         if from_here and self._is_local_token(credential):
-            return Principal(self.local_name, Kind.LOCAL, widened((Scope.ADMIN,)))
+            return Principal(self.local_name, Kind.LOCAL, widen((Scope.ADMIN,)))
         if is_key or credential.count(".") != 2:
             raise invalid_credentials()
         if self.provider is not None and self.provider.are_like(credential):
@@ -68,7 +68,7 @@ class Authenticate:
         if key.is_expired(now):
             raise expired_credentials()
         self.keys.note_use(key.id, at=now)
-        return Principal(key.name, Kind.KEY, widened(key.scopes), expires_at=key.expires_at)
+        return Principal(key.name, Kind.KEY, widen(key.scopes), expires_at=key.expires_at)
 
     async def _with_token(self, credential: str) -> Principal:
         payload = self.tokens.read(credential)
@@ -77,5 +77,5 @@ class Authenticate:
             raise invalid_credentials()
         if payload.login and await self.ended_logins.has(payload.login):
             raise invalid_credentials()
-        scopes = narrow_scopes(widened(payload.scopes), user.scopes)
+        scopes = narrow_scopes(widen(payload.scopes), user.scopes)
         return Principal(user.name, Kind.USER, scopes, expires_at=payload.exp, login=payload.login)

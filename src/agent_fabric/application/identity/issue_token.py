@@ -18,7 +18,7 @@ from agent_fabric.application.ports.identity import (
 from agent_fabric.domain.audit.acts import Act, Deed, moment_words
 from agent_fabric.domain.errors import AccountNotFound, Forbidden, InvalidInputs, Unauthenticated
 from agent_fabric.domain.identity.accounts import LONGEST_PASSWORD, User, is_user_name
-from agent_fabric.domain.identity.principals import AnyScope, Principal, narrow_scopes, widened
+from agent_fabric.domain.identity.principals import AnyScope, Principal, narrow_scopes, widen
 
 LONGEST_LIFETIME_S = 365 * 86_400.0
 LONGEST_REFRESH_TOKEN = 4_096
@@ -102,7 +102,7 @@ class IssueToken:
             Forbidden: they may less than that.
             InvalidInputs: it would last too long, or no time at all.
         """
-        wanted = user.scopes if scopes is None else widened(scopes)
+        wanted = user.scopes if scopes is None else widen(scopes)
         allowed = narrow_scopes(wanted, user.scopes)
         # Tools that are not named are those of the user.
         if beyond := sorted(wanted - allowed):

@@ -19,7 +19,7 @@ from agent_fabric.application.ports.identity import (
     invalid_credentials,
 )
 from agent_fabric.domain.errors import Forbidden
-from agent_fabric.domain.identity.principals import Kind, Principal, Scope, widened
+from agent_fabric.domain.identity.principals import Kind, Principal, Scope, widen
 
 CODE_LIFETIME_S: Final = 60.0
 CODE_BYTES: Final = 16
@@ -111,7 +111,7 @@ class PageLogins:
         if Kind(said["kind"]) is Kind.LOCAL:
             if not from_here:
                 raise invalid_credentials()
-            return Principal(self.local_name, Kind.LOCAL, widened((Scope.ADMIN,)), expires_at=said["exp"])
+            return Principal(self.local_name, Kind.LOCAL, widen((Scope.ADMIN,)), expires_at=said["exp"])
         user = await self.users.find(said["name"])
         if user is None or user.disabled or said["iat"] < user.tokens_after:
             raise invalid_credentials()

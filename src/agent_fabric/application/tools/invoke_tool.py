@@ -31,7 +31,7 @@ from agent_fabric.domain.policy.labels import WORKSPACE_FILES
 from agent_fabric.domain.policy.outside_plan import CannotRunOutside, NothingToPush
 from agent_fabric.domain.policy.programs import BOXES
 from agent_fabric.domain.policy.verdicts import Ruling, Verdict
-from agent_fabric.domain.secrets.references import KnownSecrets, defused, secrets_in
+from agent_fabric.domain.secrets.references import KnownSecrets, defuse, secrets_in
 from agent_fabric.domain.secrets.shapes import hide_shapes, placeholder_in
 from agent_fabric.domain.tools.allowlists import NO_ALLOWLISTS, Allowlists
 from agent_fabric.domain.tools.json_schema import problems_with
@@ -413,13 +413,13 @@ class _Shown:
     """Set for steps of workflows that use secrets."""
 
     def text(self, text: str) -> str:
-        return text if self.hides is None else str(defused(self.hides.hide(text)))
+        return text if self.hides is None else str(defuse(self.hides.hide(text)))
 
     def result(self, result: ToolResult) -> ToolResult:
         if self.hides is None:
             return result
         result = self.hides.hide(replace(result, output=plain(result.output)[0]))
-        return replace(result, output=defused(result.output), error=self.text(result.error))
+        return replace(result, output=defuse(result.output), error=self.text(result.error))
 
 
 def _agreed_to(site: CallSite) -> dict[str, Any] | None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from agent_fabric.application.ports.secrets import SecretSource
 from agent_fabric.domain.policy.command_lines.secret_words import variable_names, with_variables
-from agent_fabric.domain.secrets.references import SHORTEST_NAMED, filled, secrets_in
+from agent_fabric.domain.secrets.references import SHORTEST_NAMED, fill, secrets_in
 from agent_fabric.domain.tools.specs import ToolContext, ToolSpec
 
 
@@ -50,10 +50,10 @@ def reveal(args: Mapping[str, Any], spec: ToolSpec, context: ToolContext, values
     """
     command = args.get(spec.command_argument) if spec.command_argument else None
     if not isinstance(command, str) or not (named := secrets_in(command) & values.keys()):
-        return Revealed(filled(args, values), context)
+        return Revealed(fill(args, values), context)
     variables = variable_names(frozenset(named))
     rest = {name: value for name, value in args.items() if name != spec.command_argument}
     return Revealed(
-        {**filled(rest, values), spec.command_argument: with_variables(command, variables)},
+        {**fill(rest, values), spec.command_argument: with_variables(command, variables)},
         replace(context, environment={variables[name]: values[name] for name in named}),
     )

@@ -16,7 +16,7 @@ from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.labelling import addresses_handed_on
 from agent_fabric.domain.runs.state import RunState, result_of
 from agent_fabric.domain.runs.task import Parent, RunResult, RunStatus, Task, root_of
-from agent_fabric.domain.secrets.references import defused
+from agent_fabric.domain.secrets.references import defuse
 from agent_fabric.domain.workflows.actions import RunChild
 from agent_fabric.domain.workflows.events import ChildFinished, StepWaited
 
@@ -127,7 +127,7 @@ def _finished(step_id: str, state: RunState) -> ChildFinished:
         step_id=step_id,
         child_run_id=result.run_id,
         run_status=result.status.value,
-        payload=defused(result.payload),
+        payload=defuse(result.payload),
         error=_said_of(result) if failed else "",
         error_type=(result.error.code if result.error else result.status.value) if failed else "",
         prompt_tokens=result.usage.prompt_tokens,

@@ -10,7 +10,7 @@ from agent_fabric.domain.events import Body, RunCreated
 from agent_fabric.domain.ids import LaneId, RunId
 from agent_fabric.domain.runs.labelling import addresses_handed_on
 from agent_fabric.domain.runs.task import FrozenWorkflow, Task
-from agent_fabric.domain.secrets.references import defused
+from agent_fabric.domain.secrets.references import defuse
 from agent_fabric.domain.workflows.definition import definition_from
 from agent_fabric.domain.workflows.fork import results_to_keep
 
@@ -65,7 +65,7 @@ class ForkWorkflow:
             frozen, now = task.workflow, definition_from(task.workflow.definition)
         kept = results_to_keep(state.workflow, from_step, now=now)
         if not state.workflow.secret_names:  # so nothing was kept from naming one, and the file may use some by now
-            kept = [(lane, replace(body, outputs=defused(body.outputs))) for lane, body in kept]
+            kept = [(lane, replace(body, outputs=defuse(body.outputs))) for lane, body in kept]
         own = created.workspace == self.workspaces.workspace(run_id)
         task = replace(
             task,

@@ -10,7 +10,7 @@ from agent_fabric.domain.definitions.parameters import unusable_numbers
 from agent_fabric.domain.definitions.problems import did_you_mean
 from agent_fabric.domain.errors import InvalidInputs, RunSettled
 from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.secrets.references import defused
+from agent_fabric.domain.secrets.references import defuse
 from agent_fabric.domain.workflows.definition import BuiltIn, Step, WorkflowDefinition
 
 
@@ -42,7 +42,7 @@ class SignalWorkflow:
         _require_waiting_step(state.workflow.definition, name)
         for problem in unusable_numbers(data, "The data"):
             raise InvalidInputs(problem, hint="Give it as text.")
-        await self.runs.post(run_id, SIGNAL, {"name": name, "data": defused(data), "by": by})
+        await self.runs.post(run_id, SIGNAL, {"name": name, "data": defuse(data), "by": by})
 
 
 def _require_waiting_step(definition: WorkflowDefinition, name: str) -> None:

@@ -9,7 +9,7 @@ from agent_fabric.application.agents.brief_agent import brief_for
 from agent_fabric.application.ports.workflows import AgentCatalogue, SoundWorkflow, WorkflowCatalogue
 from agent_fabric.domain.agents.definition import agent_from
 from agent_fabric.domain.runs.task import FrozenWorkflow, Task
-from agent_fabric.domain.secrets.references import defused
+from agent_fabric.domain.secrets.references import defuse
 from agent_fabric.domain.workflows.definition import BuiltIn, WorkflowDefinition, definition_from
 from agent_fabric.domain.workflows.inputs import accept_inputs
 
@@ -69,7 +69,7 @@ class StepTasks:
         retries = {name: agent.constraints.retries for name, agent in agents.items() if agent.constraints.retries}
         frozen = FrozenWorkflow(
             definition=_with_retries(workflow.plain, retries) if retries else workflow.plain,
-            inputs=defused(accept_inputs(definition, inputs)),
+            inputs=defuse(accept_inputs(definition, inputs)),
             source=workflow.source,
             exclusive=tuple(name for name, agent in agents.items() if not agent.constraints.parallel_allowed),
             workflows=called[0],

@@ -23,14 +23,14 @@ def parse_toml(text: str) -> Any:
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise _located(str(error), text) from None
+        raise _locate(str(error), text) from None
     except RecursionError:
         raise SyntaxProblem("it is nested too deeply") from None
     except ValueError:  # what int() says about thousands of digits, and datetime about a 32nd day
         raise SyntaxProblem("it contains a number or date that cannot be") from None
 
 
-def _located(message: str, text: str) -> SyntaxProblem:
+def _locate(message: str, text: str) -> SyntaxProblem:
     place = _PLACE.search(message)
     if place is None:
         return SyntaxProblem(message)

@@ -52,7 +52,7 @@ def parse_yaml(text: str) -> Any:
         finally:
             loader.dispose()
     except yaml.MarkedYAMLError as error:
-        raise _located(error) from None
+        raise _locate(error) from None
     except yaml.reader.ReaderError as error:
         raise SyntaxProblem(f"it contains the character {error.character!r}") from None
     except yaml.YAMLError as error:
@@ -104,7 +104,7 @@ def _mappings(node: yaml.Node) -> Iterator[yaml.MappingNode]:
             yield from _mappings(item)
 
 
-def _located(error: yaml.MarkedYAMLError) -> SyntaxProblem:
+def _locate(error: yaml.MarkedYAMLError) -> SyntaxProblem:
     message = error.problem or error.context or "it cannot be read"
     mark = error.problem_mark or error.context_mark
     if mark is None:

@@ -50,7 +50,7 @@ class WhatsAppConfig(Settings):
     api_base: BaseAddress = "https://graph.facebook.com/v26.0"
     """Where the Graph API is."""
     template: Text | None = None
-    """The name of an approved template without variables, which asks somebody to write who has not done so for 24
+    """The name of an approved template without variables, which asks a user to write who has not done so for 24
     hours; not set: they get nothing, and an alert is raised."""
     template_language: Text = "en_US"
     """The language of the template, as Meta calls it."""

@@ -65,5 +65,5 @@ class IdentityConfig(Settings):
     provider: ProviderConfig | None = None
     """Another identity provider; not set: none."""
     visibility: Literal["private", "team"] = "team"
-    """Who sees a run that does not say so itself: `private`, its owner and whoever has `runs:all`; `team`, everybody
+    """Who sees a run that does not say so itself: `private`, its owner and users with `runs:all`; `team`, everyone
     with `runs:read`. The default will be `private` in the next release."""

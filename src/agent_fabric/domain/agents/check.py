@@ -11,7 +11,7 @@ from agent_fabric.domain.definitions.declarations import declared_parameters
 from agent_fabric.domain.definitions.expressions.references import references
 from agent_fabric.domain.definitions.expressions.syntax import check_syntax
 from agent_fabric.domain.definitions.parameter import Parameter
-from agent_fabric.domain.definitions.problems import CheckPosition, Problem, ProblemCollector, shown
+from agent_fabric.domain.definitions.problems import CheckPosition, Problem, ProblemCollector, show_value
 from agent_fabric.domain.definitions.validate import check_kind, is_plain
 
 _PROMPT_NAMES = frozenset({"inputs", "agent", "steps", "workflow"})
@@ -39,7 +39,9 @@ def problems_in_agent(plain: object, known: KnownToAgents) -> list[Problem]:
     if not is_plain(plain, findings):
         return findings.all()
     if not isinstance(plain, dict):
-        findings.add(CheckPosition(), f"an agent must be a mapping, not {shown(plain)}", "Begin with `name: my-agent`.")
+        findings.add(
+            CheckPosition(), f"an agent must be a mapping, not {show_value(plain)}", "Begin with `name: my-agent`."
+        )
         return findings.all()
     check_kind(plain, AGENT, CheckPosition(), findings)
     inputs = declared_parameters(plain.get("inputs"), CheckPosition(("inputs",)), findings)

@@ -52,7 +52,7 @@ class Decision(StrEnum):
     DONE = "done"
     """After a crash: it has happened, go on from there."""
     EXPIRED = "expired"
-    """Nobody answered in time."""
+    """No answer came in time."""
 
 
 class Reach(StrEnum):

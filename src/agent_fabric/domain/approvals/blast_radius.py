@@ -52,9 +52,9 @@ def blast_radius(
     args = {**args, **inner} if isinstance(inner, Mapping) else args
     command = args.get("command")
     texts = [text for key, value in args.items() if key not in _CONTENTS for text in _texts(value)]
-    files = [*_named(args, _PATH_ARGUMENTS), *(_files_of(command) if isinstance(command, str) else ())]
+    files = [*_texts_under(args, _PATH_ARGUMENTS), *(_files_of(command) if isinstance(command, str) else ())]
     hosts = [host for text in (*texts, destination, *_words(outside)) for host in _hosts(text)]
-    nodes = tuple(_named(args, _NODE_ARGUMENTS))
+    nodes = tuple(_texts_under(args, _NODE_ARGUMENTS))
     leaves = outside is not None or bool(destination) or rule == "outward_effect"
     if leaves and outside is None and not destination and sandbox != "C":
         why = "another machine, as far as the box lets it out; what was sent cannot be taken back"
@@ -90,7 +90,7 @@ def _texts(value: object) -> Iterator[str]:
             return
 
 
-def _named(args: Mapping[str, Any], keys: frozenset[str]) -> Iterator[str]:
+def _texts_under(args: Mapping[str, Any], keys: frozenset[str]) -> Iterator[str]:
     for key in keys & args.keys():
         yield from _texts(args[key])
 

@@ -32,7 +32,7 @@ class ApprovalRequested:
     sandbox: str
     """Level of the box that it would run in."""
     untrusted: tuple[str, ...]
-    """Where text came from that the run has read and nobody vouches for."""
+    """Where untrusted text that the run has read came from."""
     policy_version: str
     binding: str
     """Hash of the exact call; an answer is good for nothing else."""

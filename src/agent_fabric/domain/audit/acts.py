@@ -51,7 +51,7 @@ class Deed(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Act:
-    """One thing that somebody did. It names what was touched, never a secret's value."""
+    """One thing that a user did. It names what was touched, never a secret's value."""
 
     at: float
     by: str
@@ -67,5 +67,5 @@ class Act:
 
     @classmethod
     def of(cls, by: Principal, deed: Deed, *, at: float, about: str = "", detail: str = "") -> Self:
-        """Return what somebody did."""
+        """Return what a user did."""
         return cls(at=at, by=by.name, credential=Kind(by.kind).value, deed=deed.value, about=about, detail=detail)

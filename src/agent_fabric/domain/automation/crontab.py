@@ -83,7 +83,7 @@ class _Reader:
         if text.startswith("-"):
             text = text[1:].lstrip()  # cronie: it is not to be logged
         if not text.startswith(("@", "*")) and not text[:1].isdigit() and (found := _SETTING.fullmatch(text)):
-            self._set(found["name"].strip("\"'"), _unquoted(found["value"]))
+            self._set(found["name"].strip("\"'"), _unquote(found["value"]))
             return
         rule, rest = _rule_of(text)
         if self.system:
@@ -180,7 +180,7 @@ def _command_of(text: str) -> tuple[str, str]:
     return parts[0].strip(), "\n".join(parts[1:])
 
 
-def _unquoted(value: str) -> str:
+def _unquote(value: str) -> str:
     if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'":
         return value[1:-1]
     return value

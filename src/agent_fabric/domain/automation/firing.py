@@ -161,7 +161,7 @@ def _overlapping(overlap: Overlap, late: Reason, queued: int) -> Placement:
 
 
 def run_of_firing(trigger: str, due_at: float) -> RunId:
-    """Return the id of the run that a trigger starts for a due instant: the same one, whoever asks, however often."""
+    """Return the id of the run that a trigger starts for a due instant: always the same one."""
     return RunId(str(uuid.uuid5(_RUNS, f"{trigger} {iso_utc(due_at)}")))
 
 
@@ -182,7 +182,7 @@ class AskedPerson(NamedTuple):
     since: float
     expires_at: float
     decided_at: float | None = None
-    """When it was answered; None: not yet, or nobody will any more."""
+    """When it was answered; None: not yet, or it will not be."""
     decided_by: str = ""
 
     def is_open_at(self, instant: float) -> bool:

@@ -87,9 +87,9 @@ def change_happening(changes: Sequence[tuple[str, str]], cursor: FileCursor) -> 
     """Return one happening for files that have changed together."""
     told = "\n".join(f"{what} {path} {cursor.known.get(path)}" for path, what in changes)
     key = hashlib.sha256(told.encode(errors="surrogateescape")).hexdigest()
-    shown = [{"path": _shown(path), "change": what} for path, what in changes]
+    shown = [{"path": _printable(path), "change": what} for path, what in changes]
     return Happening(key, {"changes": shown, "paths": [each["path"] for each in shown]})
 
 
-def _shown(path: str) -> str:
+def _printable(path: str) -> str:
     return path.encode(errors="surrogateescape").decode(errors="replace")

@@ -90,16 +90,16 @@ class CronTiming:
 
     def after(self, instant: float) -> Iterator[float]:
         last = instant
-        for each in self._named(instant) if self.names_hours else self._elapsed(instant):
+        for each in self._named_instants(instant) if self.names_hours else self._repeated_instants(instant):
             if each > last:  # several times that are skipped together are one instant
                 last = each
                 yield each
 
-    def _named(self, instant: float) -> Iterator[float]:
+    def _named_instants(self, instant: float) -> Iterator[float]:
         for wall in self.walls(self._wall(instant)):
             yield place(wall, self.zone).instants[0]
 
-    def _elapsed(self, instant: float) -> Iterator[float]:
+    def _repeated_instants(self, instant: float) -> Iterator[float]:
         start = self._wall(instant) - self._set_back_after(instant)
         again: list[float] = []
         """Second times that the clock shows something."""

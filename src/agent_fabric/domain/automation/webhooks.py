@@ -1,7 +1,7 @@
 """What others send us of their own accord, and how they show that it is theirs.
 
-A sender and we share a secret. It signs what it sends; whoever does not know the secret cannot, and whoever has seen
-one delivery can at most send that very one again. Where the signature covers the time, an old one is refused; and what
+A sender and we share a secret, and it signs what it sends. A stranger who has seen one delivery can at most send that
+very one again. Where the signature covers the time, an old one is refused; and what
 has come before, whatever time is written on it, is known by its body.
 """
 
@@ -49,7 +49,7 @@ class Signing:
 
 
 def is_signed(signing: Signing, secret: str, headers: Mapping[str, str], body: bytes, *, now: float) -> bool:
-    """Tell whether a delivery comes from somebody who knows the secret, and is not too old. Takes as long either way.
+    """Tell whether a delivery comes from a sender that knows the secret, and is not too old. Takes as long either way.
 
     Args:
         signing: How it should be signed.

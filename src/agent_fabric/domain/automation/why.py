@@ -68,7 +68,7 @@ class Explanation:
     """Who paused or removed the schedule."""
     dead_from: float | None = None
     dead_until: float | None = None
-    """When somebody was alive again; None: not yet."""
+    """When a process was alive again; None: not yet."""
     before: float | None = None
     after: float | None = None
     """The nearest due instants, where it was not due."""
@@ -141,17 +141,17 @@ class Explain:
     def _explain(self, asked: AskedTime) -> Explanation:
         at = asked.instant
         version = self._version(at)
-        moved = None if version is None else self._moved(version, asked)
+        moved = None if version is None else self._explain_move(version, asked)
         if moved is not None:
             return moved
         timing = None if version is None else version.rule.timing(self.read_cron)
         due = None if timing is None else _due_at(timing, at, self._same_s(version))
         row = self._row(at if due is None else due, exact=due is not None)
         if row is not None and row.status is not FiringStatus.SKIPPED:
-            return self._fired(row, at, version)
+            return self._explain_firing(row, at, version)
         if version is None or timing is None:
             if row is not None:  # before it was made, and to be made up for all the same
-                return self._skipped(row, version, at, row.due_at)
+                return self._explain_skip(row, version, at, row.due_at)
             return Explanation(
                 answer=Verdict.NOT_DUE, at=at, reason="not_yet_made", text="There was no such schedule then."
             )
@@ -160,7 +160,7 @@ class Explain:
         due = row.due_at if due is None and row is not None else due
         assert due is not None
         if row is None and not version.is_active:
-            return self._paused(version, at, due)
+            return self._explain_pause(version, at, due)
         if row is None and due > self.history.now:
             return self._not_due(version, timing, at, "future", "It will be due then.", due)
         if row is None or row.reason in _MISSES or not row.server:
@@ -177,7 +177,7 @@ class Explain:
                 revision=version.revision,
                 text="It was due, and nothing has been decided about it yet.",
             )
-        return self._skipped(row, version, at, due)
+        return self._explain_skip(row, version, at, due)
 
     def _version(self, at: float) -> RuleVersion | None:
         """Return the rule that was in force."""
@@ -195,7 +195,7 @@ class Explain:
                 return row
         return None
 
-    def _moved(self, version: RuleVersion, asked: AskedTime) -> Explanation | None:
+    def _explain_move(self, version: RuleVersion, asked: AskedTime) -> Explanation | None:
         """Tell about a time on the wall that its rule names, and that is not when it was due."""
         rule = version.rule
         if rule.every_s is not None or not rule.cron_expression or not names_hours(rule.cron_expression):
@@ -226,7 +226,7 @@ class Explain:
             text=f"{wall:%H:%M} {said} on {wall:%Y-%m-%d} in {rule.timezone}: it was due at {iso_utc(to)}. {what.text}",
         )
 
-    def _fired(self, row: Firing, at: float, version: RuleVersion | None) -> Explanation:
+    def _explain_firing(self, row: Firing, at: float, version: RuleVersion | None) -> Explanation:
         waits = row.status is FiringStatus.QUEUED
         text = (
             f"It waits for the run before{f' ({row.about})' if row.about else ''}."
@@ -248,7 +248,7 @@ class Explain:
             text=text,
         )
 
-    def _skipped(self, row: Firing, version: RuleVersion | None, at: float, due: float) -> Explanation:
+    def _explain_skip(self, row: Firing, version: RuleVersion | None, at: float, due: float) -> Explanation:
         about = f" ({row.about})" if row.about else ""
         return Explanation(
             answer=Verdict.SKIPPED,
@@ -265,7 +265,7 @@ class Explain:
             text=f"It was due and skipped: {_WORDS.get(row.reason, row.reason.value)}{about}.",
         )
 
-    def _paused(self, version: RuleVersion, at: float, due: float) -> Explanation:
+    def _explain_pause(self, version: RuleVersion, at: float, due: float) -> Explanation:
         removed = "removed" if version.removed else Reason.PAUSED.value
         return Explanation(
             answer=Verdict.SKIPPED,
@@ -296,7 +296,7 @@ class Explain:
     def _dead_at(self, due: float) -> tuple[float | None, float | None] | None:
         """Return from when to when nothing was alive around an instant; None: something was alive."""
         lives, now = self.history.lives, self.history.now
-        # Whoever lives fires within a second: what lies after the last sign of a dead process, it did not live to see.
+        # A live process fires within a second: what lies after the last sign of a dead one came after its death.
         if any(life.since <= due and (due <= life.until or now - life.until <= ALIVE_SLACK_S) for life in lives):
             return None
         ended = max((life.until for life in lives if life.until < due), default=None)
@@ -323,7 +323,7 @@ class Explain:
 
 
 _MISSES = frozenset({Reason.MISFIRE, Reason.LATE, Reason.CATCH_UP})
-"""What is said of an instant that nobody may have been there to fire. So may be what no server has decided about."""
+"""What is said of an instant at which no process may have been alive, or about which no server has decided."""
 _WORDS = {
     Reason.OVERLAP: "the run before was still under way",
     Reason.QUEUE_FULL: "too many firings waited for the run before",

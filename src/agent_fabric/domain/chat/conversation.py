@@ -13,7 +13,7 @@ ROLES: Mapping[str, str] = {
     "tool": "tool",
     "function": "tool",
 }
-"""What a message's role is called in the transcript. Nobody's text gains the authority of our own system prompt."""
+"""What a message's role is called in the transcript. No other text gains the authority of our own system prompt."""
 MAX_BACKGROUND_CHARS = 24_000
 """Of the transcript. Chat programs send all that was ever said, and local models have little room."""
 

@@ -47,12 +47,12 @@ def _work(lane: Lane, first: int) -> Iterator[Message]:
                 yield replace(message, tool_calls=calls)
         elif message.role is Role.TOOL:
             kept = len(message.content) <= MAX_OUTPUT_CHARS or (message.call_id or "").startswith(PINNED_PREFIX)
-            yield message if kept else _shortened(message)
+            yield message if kept else _shorten(message)
         elif lane.compacted and message.role is Role.USER and message.content.startswith("[Earlier work"):
             yield message
 
 
-def _shortened(message: Message) -> Message:
+def _shorten(message: Message) -> Message:
     return replace(message, content=message.content[:MAX_OUTPUT_CHARS] + _CUT)
 
 

@@ -8,7 +8,7 @@ from agent_fabric.domain.events import Event, RunCancelled, RunCompleted, RunCre
 from agent_fabric.domain.identity.ownership import Visibility
 from agent_fabric.domain.ids import RunId, SessionId
 from agent_fabric.domain.runs.answer import answer_in
-from agent_fabric.domain.runs.effect_lines import BEFORE_ANSWER, marked, warning
+from agent_fabric.domain.runs.effect_lines import BEFORE_ANSWER, mark_answer, warning
 from agent_fabric.domain.runs.effects import Outcome
 
 TITLE_CHARS: Final = 60
@@ -29,10 +29,10 @@ class Session:
     session_id: SessionId
     title: str
     has_unread: bool = False
-    """A turn has ended that nobody has looked at."""
+    """A turn has ended, and its answer has not been read."""
     created_at: float
     updated_at: float
-    """When somebody last said something in it."""
+    """When it last got a message."""
     owner: str
     visibility: Visibility = Visibility.PRIVATE
     """Who sees it beside its owner, and its runs with it."""
@@ -112,7 +112,7 @@ def answer_id(run_id: RunId) -> str:
     return f"{run_id}-2"
 
 
-def copied(message: ChatMessage, session_id: SessionId) -> ChatMessage:
+def copy_message(message: ChatMessage, session_id: SessionId) -> ChatMessage:
     """Return a message as one of a session that was forked behind it."""
     original = message.message_id.rpartition(".")[2]
     return replace(message, message_id=f"{session_id}.{original}", session_id=session_id)
@@ -151,13 +151,13 @@ def _answer(run_id: RunId, created: RunCreated, event: Event, body: RunCompleted
     text = answer_in(body.payload)
     if body.effects is not None:
         if told := warning(body.effects, body.outcome):
-            text = marked(text, body.effects, body.outcome)
-            metadata |= _moved(metadata, len(told) + len(BEFORE_ANSWER))
+            text = mark_answer(text, body.effects, body.outcome)
+            metadata |= _shift_spans(metadata, len(told) + len(BEFORE_ANSWER))
         metadata |= {"outcome": str(body.outcome or Outcome.DONE), "effects": asdict(body.effects)}
     return _message(created, event, answer_id(run_id), "assistant", text, metadata)
 
 
-def _moved(metadata: Mapping[str, Any], by: int) -> dict[str, Any]:
+def _shift_spans(metadata: Mapping[str, Any], by: int) -> dict[str, Any]:
     """Return where sentences stand once something stands above them."""
     sentences = metadata.get("sentences") or ()
     moved = [{**each, "start": each["start"] + by, "end": each["end"] + by} for each in sentences]

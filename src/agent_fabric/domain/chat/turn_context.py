@@ -52,6 +52,6 @@ def context_after(state: RunState) -> TurnContext:
 
 
 def _whom_to_stay_with(state: RunState) -> tuple[SpecialistId, ...]:
-    """Return who goes on with a conversation; nobody after the assistant: then its words choose again."""
+    """Return who goes on with a conversation; none after the assistant: then its words choose again."""
     who = tuple(state.specialist_ids)
     return () if who == (ASSISTANT,) else who

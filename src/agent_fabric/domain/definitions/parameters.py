@@ -53,7 +53,7 @@ def accept_values(declared: Mapping[str, Parameter], given: Mapping[str, Any], *
         InvalidInputs: one is missing, unknown or of the wrong type; all problems are named at once.
     """
     problems = [f"there is no input {name!r}" for name in given if name not in declared]
-    hints = [did_you_mean(name, declared, otherwise=_known(declared)) for name in given if name not in declared]
+    hints = [did_you_mean(name, declared, otherwise=_known_names(declared)) for name in given if name not in declared]
     values: dict[str, Any] = {}
     for name, parameter in declared.items():
         if name in given:
@@ -66,12 +66,13 @@ def accept_values(declared: Mapping[str, Parameter], given: Mapping[str, Any], *
             problems.append(f"{name} is missing{about}")
     if problems:
         raise InvalidInputs(
-            f"The inputs of {of} do not fit: {'; '.join(problems)}", hint=next(filter(None, hints), _known(declared))
+            f"The inputs of {of} do not fit: {'; '.join(problems)}",
+            hint=next(filter(None, hints), _known_names(declared)),
         )
     return values
 
 
-def _known(declared: Mapping[str, Parameter]) -> str:
+def _known_names(declared: Mapping[str, Parameter]) -> str:
     if not declared:
         return "It takes no inputs."
     return (

@@ -11,7 +11,7 @@ Path = tuple[str | int, ...]
 """Where something is, from the top of a definition on: `("steps", 3, "inputs", "count")`."""
 
 MAX_PROBLEMS: Final = 50
-"""Problems named at once; nobody reads more, and the rest often follows from the first."""
+"""Problems named at once; more would not be read, and the rest often follows from the first."""
 
 _MAX_CANDIDATES: Final = 500
 _SHOWN: Final = 60
@@ -122,13 +122,13 @@ class ProblemCollector:
         return [*self.found, Problem(path=(), message=f"and {self.left_out} more", hint="Correct these first.")]
 
 
-def located(problem: Problem, *, file: str, line: int = 0, column: int = 0, other_line: int = 0) -> Problem:
+def locate(problem: Problem, *, file: str, line: int = 0, column: int = 0, other_line: int = 0) -> Problem:
     """Return a problem with the place in its file."""
     return replace(problem, file=file, line=line, column=column, other_line=other_line)
 
 
 def did_you_mean(word: str, known: Iterable[str], *, otherwise: str = "") -> str:
-    """Return a hint for a word that nobody knows: what it is most like, or else `otherwise`."""
+    """Return a hint for an unknown word: what it is most like, or else `otherwise`."""
     names = list(known)
     if len(names) > _MAX_CANDIDATES:  # comparing with ten thousand names takes longer than all other checks
         names = [name for name in names if abs(len(name) - len(word)) <= 2 and name[:1] == word[:1]][:_MAX_CANDIDATES]
@@ -146,7 +146,7 @@ def shown_path(path: Path) -> str:
     return text
 
 
-def shown(value: object) -> str:
+def show_value(value: object) -> str:
     """Return a value as messages show it: short, with its kind where that could be mistaken."""
     match value:
         case None:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any, Final, assert_never
 
 from agent_fabric.domain.definitions.fields import IDENTIFIER, Either, Entries, Group, Items, Kind, Leaf
-from agent_fabric.domain.definitions.problems import CheckPosition, Path, ProblemCollector, shown, shown_path
+from agent_fabric.domain.definitions.problems import CheckPosition, Path, ProblemCollector, show_value, shown_path
 
 MAX_DEPTH: Final = 64
 MAX_VALUES: Final = 250_000
@@ -69,7 +69,7 @@ def _odd(value: object) -> str | None:
                 return "contains a NUL character, which no command and no text file can hold"
             return "contains half a character (a surrogate)" if _has_surrogate(value) else None
         case _:
-            return f"is {shown(value)}, which a definition cannot hold"
+            return f"is {show_value(value)}, which a definition cannot hold"
 
 
 def _has_surrogate(text: str) -> bool:
@@ -91,7 +91,7 @@ def check_kind(value: Any, kind: Kind, place: CheckPosition, findings: ProblemCo
             _check_group(value, kind, place, findings)
         case Entries():
             if not isinstance(value, dict):
-                findings.add(place, f"{place.name} must be a mapping, not {shown(value)}", kind.hint)
+                findings.add(place, f"{place.name} must be a mapping, not {show_value(value)}", kind.hint)
                 return
             for key, each in value.items():
                 if kind.keys is not None and not kind.keys.fits(key):
@@ -104,7 +104,7 @@ def check_kind(value: Any, kind: Kind, place: CheckPosition, findings: ProblemCo
             elif isinstance(value, str):
                 _check_leaf(value, kind.short, place, findings)
             else:
-                message = f"{place.name} must be {kind.short.words}, or a mapping, not {shown(value)}"
+                message = f"{place.name} must be {kind.short.words}, or a mapping, not {show_value(value)}"
                 findings.add(place, message, kind.hint)
         case Items():
             _check_items(value, kind, place, findings)
@@ -114,7 +114,7 @@ def check_kind(value: Any, kind: Kind, place: CheckPosition, findings: ProblemCo
 
 def _check_leaf(value: Any, leaf: Leaf, place: CheckPosition, findings: ProblemCollector) -> None:
     if not leaf.fits(value):
-        message = f"{place.name} must be {leaf.words}, not {shown(value)}"
+        message = f"{place.name} must be {leaf.words}, not {show_value(value)}"
         findings.add(place, message, _hint(leaf, value, findings))
 
 
@@ -127,14 +127,16 @@ def _hint(leaf: Leaf, value: Any, findings: ProblemCollector) -> str:
 def _check_group(value: Any, group: Group, place: CheckPosition, findings: ProblemCollector) -> None:
     if not isinstance(value, dict):
         name = place.name or f"a {group.name}"
-        findings.add(place, f"{name} must be a mapping, not {shown(value)}", f"Its keys: {', '.join(group.fields)}.")
+        findings.add(
+            place, f"{name} must be a mapping, not {show_value(value)}", f"Its keys: {', '.join(group.fields)}."
+        )
         return
     for key, item in value.items():
         below = place.below(key)
         known = group.fields.get(key)
         if known is None:
             if not group.open:
-                findings.add(below, f"{below.name!r} is not known here", _meant(key, group, findings))
+                findings.add(below, f"{below.name!r} is not known here", _suggestion(key, group, findings))
         elif item is None and not known.nullable:
             findings.add(below, f"{below.name} is empty", "Give it a value, or leave the line out.")
         elif item is not None:
@@ -145,7 +147,7 @@ def _check_group(value: Any, group: Group, place: CheckPosition, findings: Probl
             findings.add(place, f"{key!r} is missing{where}", f"Add {known.example}")
 
 
-def _meant(key: str, group: Group, findings: ProblemCollector) -> str:
+def _suggestion(key: str, group: Group, findings: ProblemCollector) -> str:
     if findings.is_full:
         return ""
     for name, field in group.fields.items():
@@ -157,7 +159,7 @@ def _meant(key: str, group: Group, findings: ProblemCollector) -> str:
 
 def _check_items(value: Any, kind: Items, place: CheckPosition, findings: ProblemCollector) -> None:
     if not isinstance(value, list):
-        findings.add(place, f"{place.name} must be a list of {kind.what}, not {shown(value)}", kind.hint)
+        findings.add(place, f"{place.name} must be a list of {kind.what}, not {show_value(value)}", kind.hint)
         return
     if len(value) < kind.least:
         message = f"{place.name} must hold at least one {kind.what.removesuffix('s')}"

@@ -9,7 +9,7 @@ from agent_fabric.domain.definitions.problems import (
     Path,
     Problem,
     ProblemCollector,
-    shown,
+    show_value,
 )
 from agent_fabric.domain.definitions.validate import check_kind, is_plain
 from agent_fabric.domain.evals.definition import (
@@ -40,7 +40,7 @@ def problems_in_eval(plain: object, *, with_folders: bool = True) -> list[Proble
     if not is_plain(plain, findings):
         return findings.all()
     if not isinstance(plain, dict):
-        findings.add(CheckPosition(), f"an eval must be a mapping, not {shown(plain)}", "Begin with `cases:`.")
+        findings.add(CheckPosition(), f"an eval must be a mapping, not {show_value(plain)}", "Begin with `cases:`.")
         return findings.all()
     check_kind(plain, EVAL, CheckPosition(), findings)
     cases = plain.get("cases")

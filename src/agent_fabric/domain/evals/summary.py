@@ -27,7 +27,7 @@ class Eval:
     owner: str = LOCAL_OWNER
     visibility: Visibility = Visibility.TEAM
     scopes: tuple[str, ...] = ()
-    """What its owner may do, and so its trials; empty: nobody has limited it."""
+    """What its owner may do, and so its trials; empty: it is not limited."""
     requested_by: str = ""
     """Who asked for it over the network."""
 

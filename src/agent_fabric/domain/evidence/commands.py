@@ -20,7 +20,7 @@ from agent_fabric.domain.policy.command_lines.invocation import (
     UnparsableCommand,
 )
 from agent_fabric.domain.policy.command_lines.names import names
-from agent_fabric.domain.policy.command_lines.wrappers import unwrap, wrapped
+from agent_fabric.domain.policy.command_lines.wrappers import unwrap, wrapped_commands
 from agent_fabric.domain.tools.findings import ProofKind, TestCount
 
 
@@ -192,7 +192,7 @@ def _proven_by(invocation: Invocation, depth: int) -> Assessment | None:
         raise UnparsableCommand(f"more than {MAX_NESTING} commands start each other")
     if not invocation.words or invocation.dynamic or _switches_off_assertions(invocation):
         return None
-    if inner := wrapped(invocation):
+    if inner := wrapped_commands(invocation):
         pipefail = "pipefail" in invocation.words or invocation.name == "eval"
         return _proven(inner, pipefail=pipefail, depth=depth + 1)
     if _is_proof(invocation) and not _changes_itself(invocation):

@@ -14,7 +14,7 @@ from agent_fabric.domain.identity.principals import (
     Scope,
     holds_scope,
     tool_scopes,
-    widened,
+    widen,
 )
 
 KEY_PREFIX = "a33_"
@@ -50,12 +50,12 @@ class User:
     """Tokens that were issued before this moment count no more."""
     created_at: float = 0.0
     password: str = field(default="", repr=False)
-    """How the password can be recognised; empty: there is none, and nobody can log in."""
+    """How the password can be recognised; empty: there is none, and the user cannot log in."""
 
     @property
     def scopes(self) -> frozenset[AnyScope]:
         """All scopes, with implied ones."""
-        return widened(SCOPES_OF[self.role] | self.extra)
+        return widen(SCOPES_OF[self.role] | self.extra)
 
     @property
     def is_admin(self) -> bool:
@@ -167,7 +167,7 @@ def require_may_grant(by: Principal, scopes: Iterable[AnyScope]) -> None:
         InvalidInputs: `admin` together with a tool scope.
         Forbidden: `by` does not hold one of them.
     """
-    wanted = widened(scopes)
+    wanted = widen(scopes)
     tools = tool_scopes(wanted)
     if Scope.ADMIN in wanted and tools:
         raise InvalidInputs(

@@ -139,7 +139,7 @@ class Kind(StrEnum):
     """A token of another identity provider."""
 
 
-def widened(scopes: Iterable[AnyScope]) -> frozenset[AnyScope]:
+def widen(scopes: Iterable[AnyScope]) -> frozenset[AnyScope]:
     """Return scopes together with those that they imply."""
     given = frozenset(scopes)
     return given.union(*(_ALSO.get(scope, frozenset()) for scope in given if isinstance(scope, Scope)))

@@ -1,4 +1,4 @@
-"""Language models as they are found: what each can do, and which one is taken when nobody said."""
+"""Language models as they are found: what each can do, and which one is taken by default."""
 
 import re
 from collections.abc import Sequence
@@ -78,10 +78,10 @@ def smallest_chat_model(cards: Sequence[ModelCard]) -> ModelCard | None:
 
 def same_model(one: str, other: str) -> bool:
     """Tell whether two names mean the same model: a name without a tag means `:latest`."""
-    return _tagged(one) == _tagged(other)
+    return _tag(one) == _tag(other)
 
 
-def _tagged(name: str) -> str:
+def _tag(name: str) -> str:
     plain = name.strip().lower()
     for prefix in _LIBRARY:
         plain = plain.removeprefix(prefix)
@@ -102,7 +102,7 @@ def tool_callers(cards: Sequence[ModelCard]) -> list[ModelCard]:
 def select_model(cards: Sequence[ModelCard], configured: str | None) -> ModelCard | None:
     """Return the configured model if it is there, else the smallest that can chat and call tools.
 
-    A model that runs elsewhere is taken only by name: a conversation leaves this machine when somebody says so.
+    A model that runs elsewhere is taken only by name: a conversation leaves this machine only when the user says so.
     """
     found = None if configured is None else find_model(cards, configured)
     return found or next(iter(tool_callers(cards)), None)

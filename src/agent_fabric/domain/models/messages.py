@@ -148,7 +148,7 @@ class ModelSettings:
     timeout_s: float
     connect_timeout_s: float
     context_window: int | None = None
-    """Tokens that fit, prompt and answer together; None when nobody knows."""
+    """Tokens that fit, prompt and answer together; None: not known."""
     api_key: str | None = None
     """A reference such as `env:NAME`; never the key."""
     ca_file: str | None = None

@@ -1,4 +1,4 @@
-"""When somebody has to be told, and when it is over. Rules are pure: time and values are given to them."""
+"""When an alert begins, and when it is over. Rules are pure: time and values are given to them."""
 
 import operator
 import re
@@ -125,7 +125,7 @@ class AlertChange(NamedTuple):
 
 
 def after_look(rule: AlertRule, alert: Alert, value: float | None, now: float) -> AlertChange:
-    """Return an alert after its metric was looked at; None: nobody knows the value, so nothing changes."""
+    """Return an alert after its metric was looked at; None: the value is not known, so nothing changes."""
     if value is None or not isinstance(rule.when, Threshold):
         return AlertChange(alert)
     alert = replace(alert, value=value)
@@ -186,4 +186,4 @@ BUILT_IN: Final = (
     AlertRule(name="plan-incomplete", when=EventSeen("plan_incomplete"), for_s=900),
     AlertRule(name="channel-undelivered", when=EventSeen("channel_undelivered"), for_s=900),
 )
-"""What everybody wants to know."""
+"""The alerts that are on by default."""

@@ -36,7 +36,7 @@ class ProposedCall:
     sandbox: str = "C"
     """Level of the box that it would run in."""
     by_itself: bool = False
-    """A model makes it in a run that a schedule or a trigger has started: nobody watches."""
+    """A model makes it in a run that a schedule or a trigger has started: no person watches."""
     scopes: frozenset[str] = frozenset()
     """Scopes of the user behind the run; empty: not limited."""
     flow: Flow = NOTHING_READ

@@ -13,7 +13,7 @@ _STOPPERS = names("halt poweroff reboot shutdown")
 
 
 def catastrophe(invocation: Invocation) -> str:
-    """Say why a command must never run, whoever asks for it; empty if there is no such reason."""
+    """Say why a command must never run, no matter who asks for it; empty if there is no such reason."""
     name, words = invocation.name, invocation.words
     for redirect in invocation.redirects:
         if redirect.writes_file and redirect.target == "/proc/sysrq-trigger":

@@ -1,4 +1,4 @@
-"""What holds where nobody has written a rule: the profiles.
+"""What holds where there is no rule: the profiles.
 
 Two kinds of built-in ruling. A *floor* holds whatever the rules say. A *default* holds only where no rule is about the
 part.
@@ -11,13 +11,13 @@ from dataclasses import replace
 from agent_fabric.domain.policy.calls import ProposedCall
 from agent_fabric.domain.policy.command_lines.invocation import Invocation
 from agent_fabric.domain.policy.dangers import catastrophe, hidden_program, odd_place
-from agent_fabric.domain.policy.environment import poisoned
+from agent_fabric.domain.policy.environment import poisoned_variable
 from agent_fabric.domain.policy.globs import plain_path
 from agent_fabric.domain.policy.outgoing import rule_command, rule_outgoing
 from agent_fabric.domain.policy.outgoing_limits import OutgoingLimits
 from agent_fabric.domain.policy.outward import outward_effect, sends
 from agent_fabric.domain.policy.parts import Part
-from agent_fabric.domain.policy.places import UNKNOWN, is_quiet_device, joined, plain_place
+from agent_fabric.domain.policy.places import UNKNOWN, is_quiet_device, join_path, plain_place
 from agent_fabric.domain.policy.profiles import Profile
 from agent_fabric.domain.policy.programs import BECOMES_SOMEBODY_ELSE, BOXES, SHELL_BUILTINS
 from agent_fabric.domain.policy.protected import is_obeyed_later
@@ -59,7 +59,7 @@ def floors(
         return
     if hidden := hidden_program(invocation):
         yield Ruling(Verdict.ASK, f"In {subject!r} {hidden}: {_AGREE}.", "hidden_program", subject)
-    if profile is not Profile.OPEN and (variable := poisoned(invocation) or part.sets):
+    if profile is not Profile.OPEN and (variable := poisoned_variable(invocation) or part.sets):
         reason = f"{subject!r} sets {variable}, which can make other programs run something: {_AGREE}."
         yield Ruling(Verdict.ASK, reason, "poisoned_environment", subject)
     if profile is Profile.WORKSPACE:
@@ -69,7 +69,7 @@ def floors(
         yield from rule_outgoing(call, part, outgoing, trusted_domains)
 
 
-def unboxed(call: ProposedCall, part: Part) -> Iterator[Ruling]:
+def unboxed_rulings(call: ProposedCall, part: Part) -> Iterator[Ruling]:
     """Yield what holds where there is no wall around commands, whatever the rules say: only reading needs no question.
 
     Tools that only touch files below the workspace have a wall of their own. Machines of the fleet have none at all,
@@ -100,7 +100,7 @@ def outside_roots(call: ProposedCall, part: Part, roots: Sequence[str]) -> Itera
     named = [(each.place, each.shown) for each in part.reads] + [(each.place, each.shown) for each in part.removes]
     named += [("~", "a redirect")] if "~" in part.written else []
     for place, shown in named:
-        absolute = plain_place(joined(call.folder or "~", place))
+        absolute = plain_place(join_path(call.folder or "~", place))
         if not is_quiet_device(absolute) and not any(_lies_in(absolute, root) for root in roots):
             reason = f"{part.subject!r} names {shown!r}, which may lie outside of the roots of this machine: {_AGREE}."
             yield Ruling(
@@ -119,12 +119,12 @@ def _removal_floors(profile: Profile, call: ProposedCall, part: Part) -> Iterato
     for removal in part.removes:
         place, shown, subject = call.from_workspace(removal.place), removal.shown, part.subject
         climbs = bool(call.workspace) and place.startswith("..")
-        absolute = removal._replace(place=joined(call.workspace, place)) if climbs else removal
+        absolute = removal._replace(place=join_path(call.workspace, place)) if climbs else removal
         if place == removal.place and absolute.vital:
             reason = f"{subject!r} is never run: it would {removal.verb} everything in {shown!r}."
             yield Ruling(Verdict.BLOCK, reason, "catastrophe", subject)
         elif profile is Profile.WORKSPACE and removal.outside and place.startswith(("/", "~", "..")):
-            if not place.startswith("/tmp/"):  # noqa: S108 - anybody's
+            if not place.startswith("/tmp/"):  # noqa: S108 - shared by all users
                 reason = f"{subject!r} would remove {shown!r}, which is not in the workspace. Use paths inside of it."
                 yield Ruling(Verdict.BLOCK, reason, "removes_outside", subject)
         elif removal.tree and removal.verb == "remove" and _holds_workspace(call, absolute.place if climbs else place):
@@ -213,7 +213,7 @@ def _doubtful_reading(call: ProposedCall, part: Part) -> Ruling | None:
     A machine of the fleet has no workspace: there only keys, and what is known at run time only, are in doubt.
     """
     begins = call.folder or "."
-    for reading in (each._replace(place=joined(begins, each.place)) for each in part.reads):
+    for reading in (each._replace(place=join_path(begins, each.place)) for each in part.reads):
         place, subject = call.from_workspace(reading.place), part.subject
         if not reading.content or reading.public:
             continue
@@ -247,7 +247,7 @@ def _call_default(profile: Profile, call: ProposedCall, part: Part) -> Ruling:
         for path in call.paths:
             if is_obeyed_later(call.from_workspace(path)):
                 return _obeyed_later(part, path)
-    # Whoever configures a tool server wants its tools used; an address is judged by what it carries.
+    # A tool server is configured so that its tools are used; an address is judged by what it carries.
     expected = (bool(call.urls) and not call.sends) or call.tool.startswith("mcp__")
     if profile is Profile.WORKSPACE and call.effect is Effect.LEAVES_SANDBOX and not expected:
         reason = f"What {call.tool!r} does leaves the box: {_AGREE}."

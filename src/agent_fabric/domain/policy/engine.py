@@ -98,7 +98,7 @@ class RulePolicy:
         return strictest(said) if said else None
 
     def _part(self, profile: Profile, call: ProposedCall, part: "Part", limits: tuple[Ruling, ...]) -> Judgement:
-        from agent_fabric.domain.policy.defaults import default, floors, outside_roots, unboxed  # noqa: PLC0415 - see above
+        from agent_fabric.domain.policy.defaults import default, floors, outside_roots, unboxed_rulings  # noqa: PLC0415 - see above
         from agent_fabric.domain.policy.listed import refuse_unlisted  # noqa: PLC0415 - see above
 
         lists = self.limits_of(call.agent, call.limits)
@@ -107,7 +107,7 @@ class RulePolicy:
         ruled = [ruling for rule in self.rules for ruling in _by_rule(rule, profile, call, part)]
         if not ruled and not part.problem:
             ruled = [default(profile, call, part, self.allowed_commands)]
-        said += [*ruled, *unboxed(call, part)]
+        said += [*ruled, *unboxed_rulings(call, part)]
         return Judgement(strictest(said), tuple(said))
 
     def _trusted_domains(self) -> tuple[str, ...]:
@@ -154,7 +154,7 @@ def _by_rule_unread(rule: Rule, call: ProposedCall, part: "Part") -> Iterator[Ru
 
 def _lies_outside(call: ProposedCall, path: str) -> bool:
     path = plain_path(call.from_workspace(path))
-    return path.startswith(("/", "~", "..")) and not path.startswith("/tmp/")  # noqa: S108 - anybody's
+    return path.startswith(("/", "~", "..")) and not path.startswith("/tmp/")  # noqa: S108 - shared by all users
 
 
 def strictest(rulings: Sequence[Ruling]) -> Ruling:

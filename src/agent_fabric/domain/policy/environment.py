@@ -8,7 +8,7 @@ from itertools import chain
 
 from agent_fabric.domain.policy.command_lines.invocation import Invocation
 from agent_fabric.domain.policy.command_lines.names import names
-from agent_fabric.domain.policy.command_lines.variables import assigned
+from agent_fabric.domain.policy.command_lines.variables import assignments
 
 _POISONOUS = names(
     "BASH_ENV BASHOPTS BROWSER CARGO_BUILD_RUSTC_WRAPPER CDPATH DYLD_INSERT_LIBRARIES DYLD_LIBRARY_PATH EDITOR ENV "
@@ -47,7 +47,7 @@ def changes_programs(invocation: Invocation) -> bool:
     """Tell whether a command changes what the name of a program means, or sets a variable that programs may obey."""
     if invocation.defines or invocation.name in _GIVES_NAMES:
         return True
-    return not all(_TELLS_NOTHING.fullmatch(name) for name, _ in assigned(invocation))
+    return not all(_TELLS_NOTHING.fullmatch(name) for name, _ in assignments(invocation))
 
 
 def changes_variables(line: str) -> bool:
@@ -58,9 +58,9 @@ def changes_variables(line: str) -> bool:
     return not all(_TELLS_NOTHING.fullmatch(name) for name in chain(named, worked_out))
 
 
-def poisoned(invocation: Invocation) -> str:
+def poisoned_variable(invocation: Invocation) -> str:
     """Return the variable that a command sets and that could make others run something; empty if there is none."""
-    return next((name for name, value in assigned(invocation) if _is_poisonous(name, value)), "")
+    return next((name for name, value in assignments(invocation) if _is_poisonous(name, value)), "")
 
 
 def set_otherwise(line: str) -> str:

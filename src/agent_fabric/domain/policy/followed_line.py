@@ -11,10 +11,10 @@ from typing import Final
 
 from agent_fabric.domain.policy.command_lines.invocation import Connector, Invocation
 from agent_fabric.domain.policy.command_lines.names import names
-from agent_fabric.domain.policy.command_lines.variables import DECLARES, assigned
+from agent_fabric.domain.policy.command_lines.variables import DECLARES, assignments
 from agent_fabric.domain.policy.inline_code import GIT, vital_in
 from agent_fabric.domain.policy.parameters import apply_form, parameter_in, pieces_of, split_words
-from agent_fabric.domain.policy.places import MAX_PATH_CHARS, UNKNOWN, joined
+from agent_fabric.domain.policy.places import MAX_PATH_CHARS, UNKNOWN, join_path
 from agent_fabric.domain.policy.protected import GIT_FOLDER
 
 MAX_VALUES: Final = 64
@@ -64,8 +64,8 @@ class FollowedLine:
     def follow(self, invocation: Invocation) -> tuple[str, ...]:
         """Go on to the next command; return the folders that it may work in."""
         self.current = None
-        for name, value in assigned(invocation):
-            self._learn(name, self._given(invocation, value))
+        for name, value in assignments(invocation):
+            self._learn(name, self._assigned_values(invocation, value))
         self.current = invocation
         words, name = invocation.words, invocation.name
         if name == "set" and "--" in words:
@@ -92,7 +92,7 @@ class FollowedLine:
         if word.startswith(("~+", "~-")):
             word = f".{word[2:]}" if word[1] == "+" else f"{UNKNOWN}{word[2:]}"
         variants = _with_braces(word)
-        return _bounded([each for variant in variants[: MAX_VALUES + 1] for each in self._substituted(variant)])
+        return _limit_values([each for variant in variants[: MAX_VALUES + 1] for each in self._substitute(variant)])
 
     def expand_at(self, invocation: Invocation, at: int) -> list[str]:
         """Return what a word of a command may stand for."""
@@ -106,7 +106,7 @@ class FollowedLine:
                 return f"{each.words[-2]}/{rest}".replace("${HOME}", "$HOME")
         return word
 
-    def _given(self, invocation: Invocation, value: str | None) -> tuple[str, ...]:
+    def _assigned_values(self, invocation: Invocation, value: str | None) -> tuple[str, ...]:
         """Return what a command may put into a variable."""
         if value is None:
             return self._from_others()
@@ -140,17 +140,17 @@ class FollowedLine:
     def _joined_to_folders(self, words: Sequence[str]) -> Iterator[str]:
         for folder in self.folders:
             for word in words:
-                yield UNKNOWN if word in {"-", "+1", "-1"} else joined(folder, word)
+                yield UNKNOWN if word in {"-", "+1", "-1"} else join_path(folder, word)
 
-    def _substituted(self, word: str, depth: int = 0) -> list[str]:
+    def _substitute(self, word: str, depth: int = 0) -> list[str]:
         self.expansions += 1
         if self.expansions > MAX_EXPANSIONS:
-            return [UNKNOWN]  # variables that hold each other many times over: nobody writes that by hand
+            return [UNKNOWN]  # variables that hold each other many times over: not written by hand
         parts: list[tuple[str, ...]] = []
         for piece in pieces_of(word):
             parts += [(piece.literal,), *((self._value(piece.expansion, depth),) if piece.expansion else ())]
         found = ["".join(each) for each in islice(product(*parts), MAX_VALUES + 1)]
-        return _bounded(found) if all(len(each) <= MAX_PATH_CHARS for each in found) else [UNKNOWN]
+        return _limit_values(found) if all(len(each) <= MAX_PATH_CHARS for each in found) else [UNKNOWN]
 
     def _value(self, expansion: str, depth: int) -> tuple[str, ...]:
         if expansion.startswith(("$(mktemp", "`mktemp")):
@@ -166,25 +166,27 @@ class FollowedLine:
         parameter = parameter_in(expansion)
         if parameter is None:
             return (UNKNOWN,)
-        found = self._held(parameter.name, depth)
+        found = self._values_of(parameter.name, depth)
         if parameter.indirect:
-            found = [each for name in found for each in (self._held(name, depth) if name.isidentifier() else [UNKNOWN])]
+            found = [
+                each for name in found for each in (self._values_of(name, depth) if name.isidentifier() else [UNKNOWN])
+            ]
         how = re.match(r":?[-=?+]", parameter.rest)
         other = parameter.rest[how.end() :].strip("'\"") if how else ""
         match how[0].lstrip(":") if how else "":
             case "-" | "=":
-                found += self._substituted(other, depth + 1)
+                found += self._substitute(other, depth + 1)
             case "+":
-                found = [*self._substituted(other, depth + 1), ""]
+                found = [*self._substitute(other, depth + 1), ""]
             case "?":
                 found = found or [UNKNOWN]
             case _ if parameter.rest:
                 found = [apply_form(each, parameter.rest, every=parameter.every) for each in found]
             case _:
                 pass
-        return tuple(_bounded(found)) or self._from_others(unset=parameter.name not in self._read())
+        return tuple(_limit_values(found)) or self._from_others(unset=parameter.name not in self._read())
 
-    def _held(self, name: str, depth: int) -> list[str]:
+    def _values_of(self, name: str, depth: int) -> list[str]:
         """Return what a variable may hold."""
         match name:
             case "HOME":
@@ -195,10 +197,10 @@ class FollowedLine:
                 return ["/tmp/made"]  # noqa: S108 - a folder of the command's own
             case _:
                 values = self.values.get(name, ())
-                return [each for value in values for each in self._nested(value, depth)]
+                return [each for value in values for each in self._substitute_again(value, depth)]
 
-    def _nested(self, value: str, depth: int) -> list[str]:
-        return self._substituted(value, depth + 1) if depth < 3 else [UNKNOWN]
+    def _substitute_again(self, value: str, depth: int) -> list[str]:
+        return self._substitute(value, depth + 1) if depth < 3 else [UNKNOWN]
 
     def _read(self) -> set[str]:
         return {word for each in self.found if each.name == "read" for word in each.words[1:] if word.isidentifier()}
@@ -226,7 +228,7 @@ class FollowedLine:
         return [f"{root}/{named}" for root in roots] if roots else list(self._from_others())
 
 
-def _bounded(values: list[str]) -> list[str]:
+def _limit_values(values: list[str]) -> list[str]:
     return values if len(values) <= MAX_VALUES else [*values[:MAX_VALUES], UNKNOWN]
 
 

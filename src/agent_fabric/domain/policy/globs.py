@@ -16,18 +16,18 @@ def path_fits(pattern: str, path: str) -> bool:
 
     A pattern that ends in `/` means everything below. One without any `/` fits that name in every folder.
     """
-    return _parts_fit(_wanted(pattern), tuple(plain_path(path).split("/")))
+    return _parts_fit(_pattern_parts(pattern), tuple(plain_path(path).split("/")))
 
 
 def may_fit_below(pattern: str, folder: str) -> bool:
     """Tell whether something below a folder may fit a pattern."""
-    wanted, reached = _wanted(pattern), {0}
+    wanted, reached = _pattern_parts(pattern), {0}
     for part in filter(None, plain_path(folder).split("/")) if plain_path(folder) else ():
         reached = _forward(_closure(reached, wanted), wanted, part)
     return bool(reached)
 
 
-def _wanted(pattern: str) -> tuple[str, ...]:
+def _pattern_parts(pattern: str) -> tuple[str, ...]:
     if pattern.endswith("/"):
         pattern += "**"
     if "/" not in pattern:

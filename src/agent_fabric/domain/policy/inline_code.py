@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 from agent_fabric.domain.policy.command_lines.invocation import Connector, Invocation
 from agent_fabric.domain.policy.command_lines.names import names
-from agent_fabric.domain.policy.places import UNKNOWN, is_disk, is_vital, joined
+from agent_fabric.domain.policy.places import UNKNOWN, is_disk, is_vital, join_path
 
 _INTERPRETERS: Final = re.compile(
     r"(?:python|pypy|ipython|perl|ruby|irb|node|deno|bun|php|lua|luajit|tclsh|expect|julia|octave|elixir|erl|R|ghc|runghc"
@@ -114,7 +114,7 @@ def removed_by_code(
         yield from (CodeRemoval(token, token, disk=True) for token in tokens if is_disk(token))
     for token in tokens if removing else ():
         if is_vital(token) or GIT.fullmatch(token):
-            yield CodeRemoval(joined(".", token), token)
+            yield CodeRemoval(join_path(".", token), token)
     if removing and _HOME.search(code):
         yield CodeRemoval("~", "the home folder")
     elif deleting and not edits and not _is_literal(code):

@@ -157,7 +157,7 @@ class _Parser:
     def _sequence(self) -> _Build:
         parts: list[_Build] = []
         while self._peek() not in {"", "|", ")"}:
-            parts.append(self._quantified(self._atom()))
+            parts.append(self._quantify(self._atom()))
 
         def build() -> _Piece:
             start = end = self._new()
@@ -169,7 +169,7 @@ class _Parser:
 
         return build
 
-    def _quantified(self, atom: _Build) -> _Build:
+    def _quantify(self, atom: _Build) -> _Build:
         sign = self._peek()
         if sign not in {"*", "+", "?", "{"} or not sign:
             return atom
@@ -226,7 +226,7 @@ class _Parser:
         if sign == "\\":
             return self._single(self._escape())
         if sign in {"^", "$"}:
-            return lambda: self._anchored(sign)
+            return lambda: self._anchor(sign)
         if sign in _SPECIAL:
             raise UnknownExpression(f"{sign!r} at {self._at - 1} stands for nothing; write \\{sign}")
         return self._single(lambda c: c == sign)
@@ -241,7 +241,7 @@ class _Parser:
             raise UnknownExpression("a group is not closed")
         return inner
 
-    def _anchored(self, sign: str) -> _Piece:
+    def _anchor(self, sign: str) -> _Piece:
         start, end = self._new(anchor=sign), self._new()
         self._link(start, end)
         return start, end

@@ -45,7 +45,7 @@ def rule_outgoing(
         yield _rule_on_data(call, part, limits)
     if call.effect is Effect.LEAVES_SANDBOX and not _only_from(call.server, call.flow.results):
         reason = f"{part.subject!r} has an effect outside of the box, and this run has read untrusted text"
-        yield _asking(part, f"{reason}: {named(call.flow.results)}", "untrusted_text")
+        yield _asking(part, f"{reason}: {name_sources(call.flow.results)}", "untrusted_text")
 
 
 def leaves(call: ProposedCall) -> bool:
@@ -64,7 +64,7 @@ def rule_command(call: ProposedCall, part: Part, *, only_reads: bool, effect: st
         return
     if effect and call.flow.results:
         reason = f"{part.subject!r} could send something out ({effect}), and this run has read untrusted text"
-        yield _asking(part, f"{reason}: {named(call.flow.results)}", "untrusted_text")
+        yield _asking(part, f"{reason}: {name_sources(call.flow.results)}", "untrusted_text")
     elif call.commands_reach and call.flow.private and not only_reads:
         yield _asking(part, f"{part.subject!r} could send something to {call.commands_reach}. {_read(call)}")
 
@@ -75,7 +75,7 @@ def is_trusted(url: str, allowed_domains: Iterable[str]) -> bool:
     return bool(host) and any(domain_fits(domain, host) for domain in allowed_domains)
 
 
-def named(sources: Iterable[str], most: int = 3) -> str:
+def name_sources(sources: Iterable[str], most: int = 3) -> str:
     """Name sources in a sentence."""
     sources = tuple(dict.fromkeys(sources))
     shown = ", ".join(sources[:most])
@@ -154,7 +154,8 @@ def _asking(part: Part, reason: str, rule: str = "private_data") -> Ruling:
 
 def _read(call: ProposedCall) -> str:
     flow = call.flow
-    return f"This run has read private data ({named(flow.private)}) and untrusted text ({named(flow.exposed)})"
+    private, untrusted = name_sources(flow.private), name_sources(flow.exposed)
+    return f"This run has read private data ({private}) and untrusted text ({untrusted})"
 
 
 def _goes_to_trusted(call: ProposedCall, trusted_domains: Sequence[str]) -> bool:

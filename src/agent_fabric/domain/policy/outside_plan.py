@@ -55,4 +55,4 @@ class CannotRunOutside(ValueError):
 
 
 class NothingToPush(CannotRunOutside):
-    """Everything is there already, as far as the repository knows: nothing runs outside, so nobody is asked."""
+    """Everything is there already, as far as the repository knows: nothing runs outside, so no question is asked."""

@@ -18,7 +18,7 @@ from agent_fabric.domain.policy.removals import Removal, removed_by
 from agent_fabric.domain.policy.run_grants import covered_calls, covered_commands, exact_line
 
 MAX_COMMANDS = 1_000
-"""In one line; nobody reads more, and each is judged."""
+"""In one line; more would not be read, and each is judged."""
 MAX_SHOWN_CHARS = 500
 """Of a part, in reasons and logs; the call itself is recorded whole."""
 
@@ -58,7 +58,7 @@ class Part:
 def parts_of(call: ProposedCall) -> tuple[Part, ...]:
     """Take a call apart; there is always at least one part."""
     if not call.command.strip():
-        parts: tuple[Part, ...] = (Part(subject=_shown(call), alike=_kind(call)),)
+        parts: tuple[Part, ...] = (Part(subject=_summary(call), alike=_kind(call)),)
     else:
         parts = _commands(call.command)
     return tuple(map(partial(_on_node, call.node), parts)) if call.node else parts
@@ -147,15 +147,15 @@ def _text(invocation: Invocation) -> str:
     return " ".join([*assignments, *written, *read])
 
 
-def _shown(call: ProposedCall) -> str:
-    return _short(" ".join([*_named(call), *call.paths[:3], *call.urls[:3]]))
+def _summary(call: ProposedCall) -> str:
+    return _short(" ".join([*_names(call), *call.paths[:3], *call.urls[:3]]))
 
 
 def _kind(call: ProposedCall) -> str:
     hosts = sorted({host for url in call.urls if (host := host_of(url))})
     receivers = [call.receiver] if call.receiver else hosts
-    return covered_calls(" ".join(_named(call)), call.paths, receivers)
+    return covered_calls(" ".join(_names(call)), call.paths, receivers)
 
 
-def _named(call: ProposedCall) -> list[str]:
+def _names(call: ProposedCall) -> list[str]:
     return [call.tool, call.sends] if call.sends else [call.tool]

@@ -87,7 +87,7 @@ def names_device(text: str) -> bool:
     return any(is_disk(f"{_DEVICES}{found[1]}") for found in re.finditer(r"/dev\b/?([^\s'\"`;&|()<>,=]*)", text))
 
 
-def joined(folder: str, word: str) -> str:
+def join_path(folder: str, word: str) -> str:
     """Return where a path leads from a folder."""
     if word.startswith(("/", "~", UNKNOWN)):
         return plain_place(word)

@@ -1,4 +1,4 @@
-"""How much happens without a question, where nobody has written a rule."""
+"""How much happens without a question, where there is no rule."""
 
 from enum import StrEnum
 from typing import Final

@@ -11,8 +11,8 @@ from itertools import pairwise
 
 from agent_fabric.domain.policy.command_lines.invocation import Invocation, Redirect, UnparsableCommand
 from agent_fabric.domain.policy.command_lines.names import names
-from agent_fabric.domain.policy.command_lines.wrappers import wrapped
-from agent_fabric.domain.policy.environment import changes_programs, poisoned
+from agent_fabric.domain.policy.command_lines.wrappers import wrapped_commands
+from agent_fabric.domain.policy.environment import changes_programs, poisoned_variable
 from agent_fabric.domain.policy.places import is_secret
 from agent_fabric.domain.policy.read_only_git import git_only_reads
 from agent_fabric.domain.policy.read_only_options import ReadingOptions, reading
@@ -26,7 +26,7 @@ def only_reads(invocation: Invocation, altered: frozenset[str] = frozenset()) ->
 
     `altered` are programs that files of the workspace can make do something else.
     """
-    if poisoned(invocation) or changes_programs(invocation) or not all(map(_is_quiet, invocation.redirects)):
+    if poisoned_variable(invocation) or changes_programs(invocation) or not all(map(_is_quiet, invocation.redirects)):
         return False
     words = invocation.words
     if not words:
@@ -69,7 +69,7 @@ def _only_starts(invocation: Invocation) -> bool:
     """Tell whether a program does nothing itself but start what is judged apart."""
     words, name = invocation.words, invocation.name
     try:
-        inner = wrapped(invocation)
+        inner = wrapped_commands(invocation)
     except UnparsableCommand:
         return False
     if name == "command" and words[1:2] in {("-v",), ("-V",)}:

@@ -62,14 +62,14 @@ class ReadingOptions:
             return True
         if option.startswith("--"):
             return option[2:].partition("=")[0] in self.long
-        return all(letter in self.letters and letter != ":" for letter, _ in self._bundled(option))
+        return all(letter in self.letters and letter != ":" for letter, _ in self._bundle_letters(option))
 
     def _wants_value(self, option: str) -> bool:
         if option.startswith("--") or option in self.words or f"{option}:" in self.words:
             return f"{option}:" in self.words
-        return any(wants for _, wants in self._bundled(option))
+        return any(wants for _, wants in self._bundle_letters(option))
 
-    def _bundled(self, option: str) -> Iterator[tuple[str, bool]]:
+    def _bundle_letters(self, option: str) -> Iterator[tuple[str, bool]]:
         """Yield the letters of a bundle, and whether the next word is the value of the last one."""
         for at, letter in enumerate(option[1:], start=1):
             valued = f"{letter}:" in self.letters and letter != ":"

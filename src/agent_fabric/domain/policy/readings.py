@@ -9,7 +9,7 @@ from agent_fabric.domain.policy.command_lines.invocation import Invocation
 from agent_fabric.domain.policy.command_lines.names import names
 from agent_fabric.domain.policy.command_tools import file_words, folders_read, tools_of
 from agent_fabric.domain.policy.followed_line import FollowedLine
-from agent_fabric.domain.policy.places import MAX_PATH_CHARS, UNKNOWN, is_secret, joined, plain_place
+from agent_fabric.domain.policy.places import MAX_PATH_CHARS, UNKNOWN, is_secret, join_path, plain_place
 
 _SHOWS_NO_CONTENT: Final = names("stat readlink realpath touch cd pushd")
 _FILE_OPTION: Final = re.compile(r"--[a-z0-9-]*(?:file|from)[a-z0-9-]*=(?P<value>.+)", re.DOTALL)
@@ -25,7 +25,7 @@ _PUBLIC: Final = re.compile(
     r"|/dev/(?:null|zero|full|u?random|std(?:in|out|err)|tty|fd/\d+)|/tmp/.*|/etc/(?:os-release|lsb-release|debian_version)",
     re.DOTALL,
 )
-"""Programs and facts of the system, which are nobody's own, and what everybody shares."""
+"""Programs and facts of the system, which are not personal, and what all users share."""
 
 
 class Reading(NamedTuple):
@@ -52,7 +52,7 @@ class Reading(NamedTuple):
 
     @property
     def public(self) -> bool:
-        """It holds nothing that is anybody's own."""
+        """It holds nothing personal."""
         return not self.unclear and _PUBLIC.fullmatch(plain_place(self.place)) is not None
 
 
@@ -86,7 +86,7 @@ def _places(
         return
     for found in line.expand(word, unknown=unknown):
         for folder in folders:
-            yield Reading(joined(folder, line.through_link(_climbing(found))), word, content)
+            yield Reading(join_path(folder, line.through_link(_climbing(found))), word, content)
 
 
 def _by_options(invocation: Invocation) -> Iterator[tuple[str, bool]]:

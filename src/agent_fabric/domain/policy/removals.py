@@ -11,7 +11,7 @@ from agent_fabric.domain.policy.command_lines.names import names
 from agent_fabric.domain.policy.command_tools import edits_in_place
 from agent_fabric.domain.policy.followed_line import FollowedLine, find_roots
 from agent_fabric.domain.policy.inline_code import is_interpreter, removed_by_code, removes, vital_in
-from agent_fabric.domain.policy.places import UNKNOWN, is_disk, is_vital, joined, may_be_device, names_device
+from agent_fabric.domain.policy.places import UNKNOWN, is_disk, is_vital, join_path, may_be_device, names_device
 from agent_fabric.domain.policy.protected import GIT_FOLDER
 
 _RECURSIVE = re.compile(r"--recursive|--no-preserve-root|-[A-Za-z]*[rR][A-Za-z]*")
@@ -68,7 +68,7 @@ def removed_by(line: FollowedLine, invocation: Invocation, folders: Sequence[str
     for target in _targets(line, invocation):
         for folder in folders:
             for word in target.words:
-                place = joined(folder, line.through_link(word))
+                place = join_path(folder, line.through_link(word))
                 yield target.removal._replace(place=place, shown=target.removal.shown or word)
     if invocation.dynamic and (removes(line.text) or re.search(r"\brm\b", line.text)):
         yield from (Removal(place, place) for place in vital_in(line.text))
@@ -106,7 +106,7 @@ def _targets(line: FollowedLine, invocation: Invocation) -> "Iterator[_Target]":
                     if everything
                     else _Target(
                         [
-                            word if is_vital(joined(f, word)) else f"{word}/named"
+                            word if is_vital(join_path(f, word)) else f"{word}/named"
                             for word in target.words
                             for f in line.folders
                         ],
@@ -137,10 +137,10 @@ def _targets(line: FollowedLine, invocation: Invocation) -> "Iterator[_Target]":
             yield from _each(line, invocation, operands, Removal("", "", outside=False))
         case _:
             pass
-    yield from _written(line, invocation, operands)
+    yield from _overwritten(line, invocation, operands)
 
 
-def _written(line: FollowedLine, invocation: Invocation, operands: Sequence[int]) -> "Iterator[_Target]":
+def _overwritten(line: FollowedLine, invocation: Invocation, operands: Sequence[int]) -> "Iterator[_Target]":
     """Yield the files that a command overwrites."""
     words, name = invocation.words, invocation.name
     writes_all = name in _WRITE_ALL or edits_in_place(invocation)

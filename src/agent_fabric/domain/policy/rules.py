@@ -122,7 +122,7 @@ class CommandPattern:
         targets = (redirect for redirect in invocation.redirects if not redirect.operator.startswith("<<"))
         if invocation.unknown or any(target.unknown for target in targets):
             return False  # what is only known at run time is not named
-        if not fnmatchcase(_called(invocation.program), program):
+        if not fnmatchcase(_program_name(invocation.program), program):
             return False
         anything = program == "*" if not first else first[-1] == "*"
         wanted = tuple(first[:-1] if first and anything else first)
@@ -150,7 +150,7 @@ What follows `--` counts like the rest: some programs take options there, too.
 """
 
 
-def _called(program: str) -> str:
+def _program_name(program: str) -> str:
     """Return a program as a rule that allows must name it: one in a folder of its own is another program."""
     folder, _, name = program.rpartition("/")
     return name if f"{folder}/" in _SYSTEM_FOLDERS else program

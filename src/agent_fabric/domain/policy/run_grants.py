@@ -6,7 +6,7 @@ from typing import Final
 from agent_fabric.domain.policy.command_lines.invocation import Invocation
 from agent_fabric.domain.policy.command_lines.names import names
 from agent_fabric.domain.policy.dangers import hidden_program
-from agent_fabric.domain.policy.environment import poisoned
+from agent_fabric.domain.policy.environment import poisoned_variable
 from agent_fabric.domain.policy.subcommands import VALUED, as_module, operands
 from agent_fabric.domain.policy.verdicts import EXACTLY
 
@@ -38,7 +38,7 @@ def covered_commands(invocation: Invocation) -> str:
         or inner.dynamic
         or any(redirect.names_file for redirect in invocation.redirects)
         or hidden_program(invocation)
-        or poisoned(invocation)
+        or poisoned_variable(invocation)
         or "/" in inner.program
     ):
         return ""
@@ -56,7 +56,7 @@ def exact_line(command: str, found: Sequence[Invocation]) -> str:
     known = not any(
         invocation.unknown
         or hidden_program(invocation)
-        or poisoned(invocation)
+        or poisoned_variable(invocation)
         or any(redirect.unknown or redirect.writes_file for redirect in invocation.redirects)
         for invocation in found
     )

@@ -7,7 +7,7 @@ from posixpath import isabs, join, normpath
 
 from agent_fabric.domain.policy.command_lines.grammar import parse_command
 from agent_fabric.domain.policy.command_lines.invocation import Invocation, UnparsableCommand
-from agent_fabric.domain.policy.command_lines.wrappers import wrapped
+from agent_fabric.domain.policy.command_lines.wrappers import wrapped_commands
 
 ELSEWHERE = "~"
 """No folder of the workspace, or one that is only known at run time."""
@@ -47,22 +47,22 @@ def _search(invocations: Sequence[Invocation], command: str, folder: str, *, sub
             found = folder
         if invocation.name in {"cd", "pushd", "popd"}:
             # What a subshell does about its folder ends with it. Other groups are not told apart from those.
-            folder = folder if invocation.nested and subshells else _moved(folder, invocation)
+            folder = folder if invocation.nested and subshells else _next_folder(folder, invocation)
             continue
         there = _started_in(folder, invocation)
-        inner = _search(wrapped(invocation), command, there, subshells=subshells)
+        inner = _search(wrapped_commands(invocation), command, there, subshells=subshells)
         found = inner if inner is not None else found
     return found
 
 
-def _moved(folder: str, invocation: Invocation) -> str:
+def _next_folder(folder: str, invocation: Invocation) -> str:
     words = [word for word in invocation.words[1:] if word != "--" and not re.fullmatch(r"-[LPe@n]+", word)]
     if invocation.name == "popd" or len(words) != 1 or words[0].startswith(("-", "+", "~")):
         return ELSEWHERE
     if _AT_TOP.fullmatch(words[0]):
         return "." if "git" in words[0] else folder
     known = _AT_TOP.sub("", words[0]).lstrip("/") if _AT_TOP.match(words[0]) else words[0]
-    return ELSEWHERE if "$" in known or "`" in known else _joined(folder, known)
+    return ELSEWHERE if "$" in known or "`" in known else _join(folder, known)
 
 
 def _started_in(folder: str, invocation: Invocation) -> str:
@@ -72,11 +72,11 @@ def _started_in(folder: str, invocation: Invocation) -> str:
     for at, word in enumerate(invocation.words[1:], 1):
         option, _, value = word.partition("=")
         if option in {"-C", "--chdir"}:
-            return _joined(folder, value or next(iter(invocation.words[at + 1 :]), ""))
+            return _join(folder, value or next(iter(invocation.words[at + 1 :]), ""))
     return folder
 
 
-def _joined(folder: str, path: str) -> str:
+def _join(folder: str, path: str) -> str:
     if folder == ELSEWHERE and not isabs(path):
         return ELSEWHERE
     return normpath(join(folder, path))

@@ -26,7 +26,7 @@ class AgentBrief:
     max_tokens: int | None = None
     timeout_s: float | None = None
     retries: int = 0
-    """How often whoever called it may try again after a failure."""
+    """How often its caller may try again after a failure."""
     parallel_allowed: bool = True
     """Whether several runs of it may be under way at once."""
     model_key: str = ""

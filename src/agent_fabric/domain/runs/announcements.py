@@ -57,18 +57,20 @@ def announcements(run_id: RunId, events: Sequence[Event], *, discreet: bool) -> 
                 told |= {"child_run_id": step.child_run_id, "at": event.ts}
                 yield Announcement(event.seq, AGENT_INVOKED, told)
             case RunCompleted(payload=payload) as body:
-                ended = _ended(run_id, event, payload, str(payload.get("status", "success")))
+                ended = _end_announcement(run_id, event, payload, str(payload.get("status", "success")))
                 yield ended if body.outcome is None else ended.with_outcome(body.outcome, body.effects, discreet)
             case RunFailed(payload=payload, message=message):
                 error = "" if discreet else message
-                yield _ended(run_id, event, payload, str(payload.get("status", "failed")), error)
+                yield _end_announcement(run_id, event, payload, str(payload.get("status", "failed")), error)
             case RunCancelled(reason=reason):
-                yield _ended(run_id, event, {}, "cancelled", "" if discreet else reason)
+                yield _end_announcement(run_id, event, {}, "cancelled", "" if discreet else reason)
             case _:
                 pass
 
 
-def _ended(run_id: RunId, event: Event, payload: Mapping[str, Any], status: str, error: str = "") -> Announcement:
+def _end_announcement(
+    run_id: RunId, event: Event, payload: Mapping[str, Any], status: str, error: str = ""
+) -> Announcement:
     told = {
         "run_id": run_id,
         "status": status,

@@ -11,10 +11,10 @@ NOTHING_SAID = "The task is done; nothing was said about it."
 def answer_in(payload: Mapping[str, Any]) -> str:
     """Return the summary with the files below it; without a summary, what was given, as text or as JSON."""
     if "step_results" in payload:
-        return _said(payload.get("result", payload.get("outputs")))
+        return _as_text(payload.get("result", payload.get("outputs")))
     summary = payload.get("summary")
     if not isinstance(summary, str):
-        return _said({name: value for name, value in payload.items() if name != "action"})
+        return _as_text({name: value for name, value in payload.items() if name != "action"})
     files = payload.get("artifacts")
     listed = [_name(file) for file in files] if isinstance(files, Sequence) and not isinstance(files, str) else []
     shown = [f"- {name}" for name in listed[:MAX_FILES]]
@@ -23,7 +23,7 @@ def answer_in(payload: Mapping[str, Any]) -> str:
     return "\n\n".join(filter(None, [summary.strip(), "\n".join(["Files:", *shown]) if shown else ""])) or NOTHING_SAID
 
 
-def _said(value: Any) -> str:
+def _as_text(value: Any) -> str:
     if isinstance(value, Mapping) and len(value) == 1:
         (only,) = value.values()
         if isinstance(only, str) and only.strip():

@@ -53,7 +53,7 @@ class Entry(NamedTuple):
         return self.kind in (EntryKind.FOLDER, EntryKind.LINK) or (self.kind is EntryKind.FILE and self.kept)
 
     def same_as(self, other: "Entry") -> bool:
-        """Tell whether nothing that matters differs; a content that was not read is the same if nobody touched it."""
+        """Tell whether nothing that matters differs; a content that was not read is the same if it was not touched."""
         if self.kind is not other.kind:
             return False
         match self.kind:
@@ -73,7 +73,7 @@ class Entry(NamedTuple):
         return self.untouched_since(other)
 
     def untouched_since(self, other: "Entry") -> bool:
-        """Tell whether the system says that nobody has written since."""
+        """Tell whether the system says that nothing was written since."""
         mine = (self.kind, self.size, self.mtime_ns, self.ctime_ns, self.inode)
         return mine == (other.kind, other.size, other.mtime_ns, other.ctime_ns, other.inode)
 
@@ -111,9 +111,9 @@ class FileChange:
     before: Entry | None
     after: Entry | None
     mixed: bool = False
-    """Somebody else changed it too, between two changes of the run."""
+    """Someone else changed it too, between two changes of the run."""
     doubtful: bool = False
-    """It may have been somebody else, after the run was killed."""
+    """It may have been someone else, after the run was killed."""
 
     @property
     def undoable(self) -> bool:

@@ -77,7 +77,7 @@ class Consequences:
 
     @property
     def settles_alone(self) -> bool:
-        """Whether the run ends, and nobody else has to be told of it: so do most."""
+        """Whether the run ends, and no other run has to be told of it: so do most."""
         return self.status is not None and self == Consequences(
             status=self.status, cancel_approvals=True, empty_inbox=True, seal=True
         )

@@ -101,7 +101,7 @@ def window_after(truncation: Truncation, window: int) -> int:
     """Return the window to reckon with after a truncation.
 
     What was read is no measure of it: servers drop whole messages, or half of the text. A window that was overrun was
-    known well enough; one that should have held all that was sent is smaller than anybody thought.
+    known well enough; one that should have held all that was sent is smaller than it was thought to be.
     """
     if truncation.sent_tokens > window:
         return window

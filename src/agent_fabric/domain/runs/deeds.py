@@ -35,11 +35,11 @@ def take_comparison(lane: Lane, compared: WorkspaceCompared) -> None:
     shown = [run for run in lane.commands if run.proof and run.seq > lane.last_change]
     if lane.proof.seq not in {run.seq for run in shown}:
         return  # there is none, or it is not that of a command
-    lane.proof = strongest(judged(run, compared) for run in reversed(shown))
+    lane.proof = strongest(judge(run, compared) for run in reversed(shown))
     lane.unproved_change = lane.unproved_change or not lane.proof
 
 
-def judged(run: CommandRun, compared: WorkspaceCompared) -> Proof:
+def judge(run: CommandRun, compared: WorkspaceCompared) -> Proof:
     """Return what a command has shown about the changes, and whose tests they were."""
     proof = run.proof
     if not bears_on(run.command, proof.command, compared) or run.at < compared.touched_at:

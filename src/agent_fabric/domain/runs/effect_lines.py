@@ -17,16 +17,16 @@ _MAX_NAMED: Final = 12
 def open_lines(effects: Effects) -> Iterator[str]:
     """Say what was denied, what failed and what is in doubt, a line each."""
     for call in effects.denied:
-        yield f"denied by {call.by or 'a rule'}: {_told(call)}"
+        yield f"denied by {call.by or 'a rule'}: {_call_line(call)}"
     yield from _rest(effects, "denied")
     for call in effects.failed:
-        yield f"failed: {_told(call)}"
+        yield f"failed: {_call_line(call)}"
     yield from _rest(effects, "failed")
     for call in effects.in_doubt:
-        yield f"in doubt: {_told(call)}"
+        yield f"in doubt: {_call_line(call)}"
     yield from _rest(effects, "in_doubt")
     for call in effects.edited:
-        yield f"changed by {call.by}: {_told(call)}"
+        yield f"changed by {call.by}: {_call_line(call)}"
     yield from _rest(effects, "edited")
 
 
@@ -54,7 +54,7 @@ def warning(effects: Effects | None, outcome: Outcome | None) -> str:
     return "\n".join([HEADS[_not_done(outcome)], "", *(f"- {_as_code(line)}" for line in open_lines(effects))])
 
 
-def marked(answer: str, effects: Effects | None, outcome: Outcome | None) -> str:
+def mark_answer(answer: str, effects: Effects | None, outcome: Outcome | None) -> str:
     """Return an answer below what contradicts it; as it is, if nothing does."""
     told = warning(effects, outcome)
     if not told or not answer.strip():
@@ -78,7 +78,7 @@ def _not_done(outcome: Outcome | None) -> Outcome:
     return outcome if outcome is not None and outcome in HEADS else Outcome.INCOMPLETE
 
 
-def _told(call: NotedCall) -> str:
+def _call_line(call: NotedCall) -> str:
     where = f" [run {call.run_id}]" if call.run_id else ""
     return f"{call.what}{f' ({call.why})' if call.why else ''}{where}"
 

@@ -35,7 +35,7 @@ class NotedCall:
     why: str = ""
     """Why it was denied or failed, or is in doubt."""
     by: str = ""
-    """Who denied it, or agreed to it: a person, `policy`, `sandbox`, `nobody` (no answer came in time)."""
+    """Who denied it, or agreed to it: a person, `policy`, `sandbox`, or no one, if no answer came in time."""
     to: str = ""
     """Where it goes outside this machine; empty: nowhere."""
     seq: int = -1
@@ -91,7 +91,7 @@ NO_EFFECTS: Final = Effects()
 _LISTS: Final = ("denied", "failed", "in_doubt", "edited", "left")
 
 
-def joined(own: Effects, below: Iterable[tuple[RunId, Effects]]) -> Effects:
+def join_effects(own: Effects, below: Iterable[tuple[RunId, Effects]]) -> Effects:
     """Return the effects of a run with those of the runs that worked for it."""
     lists: dict[str, list[NotedCall]] = {name: [*getattr(own, name)] for name in _LISTS}
     more = dict(own.more)
@@ -104,16 +104,16 @@ def joined(own: Effects, below: Iterable[tuple[RunId, Effects]]) -> Effects:
         files += effects.changed.files
         commits += effects.changed.commits
         machines += effects.changed.machines
-    shown = {name: listed(calls, name, more) for name, calls in lists.items()}
+    shown = {name: first_listed(calls, name, more) for name, calls in lists.items()}
     changed = Changed(
-        files=listed(dict.fromkeys(files), "files", more),
-        commits=listed(commits, "commits", more),
-        machines=listed(dict.fromkeys(machines), "machines", more),
+        files=first_listed(dict.fromkeys(files), "files", more),
+        commits=first_listed(commits, "commits", more),
+        machines=first_listed(dict.fromkeys(machines), "machines", more),
     )
     return Effects(**shown, changed=changed, more=more)
 
 
-def listed(items: Iterable[T], name: str, more: dict[str, int]) -> tuple[T, ...]:
+def first_listed(items: Iterable[T], name: str, more: dict[str, int]) -> tuple[T, ...]:
     """Return as many as are listed, and count the others under a name."""
     found = tuple(items)
     if len(found) > MAX_LISTED:

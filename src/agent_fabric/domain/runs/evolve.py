@@ -117,7 +117,7 @@ def _evolve_run(state: RunState, event: Event) -> None:
             note_tools(state, body.tools)
             note_knowledge(state, body.knowledge)
         case RunResumed() as body:
-            # Nobody died of a run that had come as far as waiting, or that was handed over.
+            # No process died of a run that had come as far as waiting, or that was handed over.
             fresh = body.by == "person" or body.handed_over or state.status is RunStatus.WAITING
             state.takeovers = 0 if fresh else state.takeovers + 1
             state.status = RunStatus.RUNNING
@@ -349,7 +349,7 @@ def _take_guidance(lane: Lane, body: GuidanceGiven) -> None:
 
 
 def _take_routing(state: RunState, body: ModelCalled | ModelAnswered | ModelFailed) -> None:
-    """A model was asked who should do the task: no step of anybody's, but it costs what it costs."""
+    """A model was asked who should do the task: no step of a lane, but its tokens count."""
     if isinstance(body, ModelAnswered):
         _count(state, body)
     if not isinstance(body, ModelCalled):
@@ -488,6 +488,6 @@ def _compact(state: RunState, lane: Lane, body: ContextCompacted) -> None:
 
 def _take_truncation(lane: Lane, body: ContextTruncated) -> None:
     lane.truncated = True
-    if lane.window is not None:  # else nobody knows enough to drop anything for good
+    if lane.window is not None:  # else too little is known to drop anything for good
         lane.window = window_after(Truncation(body.sent_tokens, body.read_tokens), lane.window)
         lane.must_compact = True

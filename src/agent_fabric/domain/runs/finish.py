@@ -74,7 +74,7 @@ def judge_finish(state: RunState, lane: Lane, call: ToolCallRequest) -> Accepted
         payload = arguments_from(call.arguments)
     except BadArguments as problem:
         return SentBack("BadArguments", f"{problem}. Call {FINISH_TASK} again with a JSON object.")
-    if state.talks:  # nobody has offered it, but the words are there
+    if state.talks:  # it was not offered, but the words are there
         return Accepted(spoken_payload(lane, answer_in(payload)), "")
     if lane.idle and lane.idle_finishes < MAX_IDLE_FINISHES:
         return SentBack(
@@ -85,11 +85,11 @@ def judge_finish(state: RunState, lane: Lane, call: ToolCallRequest) -> Accepted
     if problems:
         return SentBack("InvalidFinish", f"Call {FINISH_TASK} again; {'; '.join(problems)}.")
     if lane.idle:
-        return Accepted({**closed(lane, payload, Doubts()), UNPROVEN: _NO_WORK}, "")
+        return Accepted({**close_payload(lane, payload, Doubts()), UNPROVEN: _NO_WORK}, "")
     doubts = doubts_about(state, lane, payload)
     if doubts.ask_for and not lane.sent_back_unproven:
         return SentBack(SENT_BACK_UNPROVEN, f"{NOT_YET} {doubts.ask_for}")
-    return Accepted(closed(lane, payload, doubts), _borne_out_by(lane, payload, doubts))
+    return Accepted(close_payload(lane, payload, doubts), _borne_out_by(lane, payload, doubts))
 
 
 def spoken_payload(lane: Lane, said: str) -> Mapping[str, Any]:
@@ -114,7 +114,7 @@ def spoken_payload(lane: Lane, said: str) -> Mapping[str, Any]:
 
 
 def must_be_compared(state: RunState, lane: Lane) -> bool:
-    """Tell whether nobody has looked yet at what a lane has changed, though its result says something about it."""
+    """Tell whether the changes of a lane have not been looked at yet, though its result says something about it."""
     return not state.talks and lane.finish.needs_proof and lane.worked and lane.compared is None
 
 
@@ -197,11 +197,11 @@ def _written_out(text: str, schema: Mapping[str, Any]) -> Mapping[str, Any] | No
 
 def plain_payload(lane: Lane, payload: Mapping[str, Any], doubts: Doubts) -> Mapping[str, Any]:
     """Return the smallest payload for a task that ended with plain text."""
-    result = closed(lane, payload, doubts)
+    result = close_payload(lane, payload, doubts)
     return {**result, UNPROVEN: _NO_WORK} if lane.idle else result
 
 
-def closed(lane: Lane, payload: Mapping[str, Any], doubts: Doubts) -> Mapping[str, Any]:
+def close_payload(lane: Lane, payload: Mapping[str, Any], doubts: Doubts) -> Mapping[str, Any]:
     """Add what the engine knows to what the model claims."""
     known = lane.compared is not None and lane.compared.known
     honest = {key: value for key, value in payload.items() if key not in _OURS and not (known and key == CHANGED)}

@@ -90,7 +90,7 @@ class Knowledge:
     pinned: tuple[KnownFact, ...] = ()
     """Facts that are told without being looked up."""
     untrusted: tuple[str, ...] = ()
-    """What of it nobody vouches for."""
+    """Which part of it is untrusted."""
     sources: tuple[Source, ...] = ()
     """The passages as sources, which citations are held against."""
 

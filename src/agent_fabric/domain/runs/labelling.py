@@ -74,7 +74,7 @@ def note_tools(state: RunState, tools: Iterable[ToolSpec]) -> None:
 
 
 def note_knowledge(state: RunState, known: Knowledge | None) -> None:
-    """Label a run with what it was told from memory: whoever wrote a document may have written instructions into it."""
+    """Label a run with what it was told from memory: a document may hold instructions."""
     if known is None:
         return
     note_exposed(state, known.untrusted)
@@ -94,7 +94,7 @@ def note_call(state: RunState, body: ToolCalled) -> None:
 
 
 def note_exposed(state: RunState, sources: Iterable[str]) -> None:
-    """Remember where text came from that nobody vouches for."""
+    """Remember where untrusted text came from."""
     state.untrusted.extend(source for source in dict.fromkeys(sources) if source not in state.untrusted)
 
 

@@ -13,8 +13,8 @@ from agent_fabric.domain.runs.effects import (
     Changed,
     Effects,
     NotedCall,
-    joined,
-    listed,
+    first_listed,
+    join_effects,
     one_line,
     subject_of,
 )
@@ -28,13 +28,13 @@ MAX_KEPT: Final = 100
 DENIED: Final = "Denied"
 """Error type of a call that a person has refused."""
 APPROVAL_EXPIRED: Final = "ApprovalExpired"
-"""Error type of a call that nobody agreed to in time."""
+"""Error type of a call that was not approved in time."""
 IN_DOUBT: Final = "InDoubt"
 """Error type of a call that a crash left without a result."""
 OUTWARD_RULE: Final = "outward_effect"
 POLICY, SANDBOX, NOBODY = "policy", "sandbox", "nobody"
 _NO_ANSWER: Final = frozenset({"TimeoutError", "CancelledError"})
-"""Error types after which nobody knows what became of a call that had left."""
+"""Error types after which it is unknown what became of a call that had left."""
 _MALFORMED: Final = "BadArguments"
 _MAY_COMMIT: Final = re.compile(r"\bgit\b.*\b(?:commit|merge|cherry-pick|revert|am|rebase|pull)\b", re.DOTALL)
 _COMMITS: Final = frozenset({"commit", "merge", "cherry-pick", "revert", "am", "rebase", "pull"})
@@ -64,7 +64,7 @@ class Ledger:
 
     under_way: dict[tuple[LaneId | None, CallId], _Begun] = field(default_factory=dict)
     open: dict[int, _Open] = field(default_factory=dict)
-    """Calls that came to nothing, or nobody knows to what, by the event that says so."""
+    """Calls that failed, or whose outcome is unknown, by the event that says so."""
     left: list[NotedCall] = field(default_factory=list)
     files: dict[str, None] = field(default_factory=dict)
     """Files that steps of a workflow wrote."""
@@ -97,7 +97,7 @@ class Ledger:
             self._note_commits(begun, body)
             problem = problem_of(body)
             if problem is None:
-                self._succeeded(begun, body, seq)
+                self._note_success(begun, body, seq)
                 self._note_edit(begun, seq, asked, decided)
                 return
             kind: Kind = "in_doubt" if body.result.get("status") == "in_doubt" else "failed"
@@ -120,7 +120,7 @@ class Ledger:
             seq=seq,
         )
         malformed = isinstance(body, ToolErred) and body.error_type == _MALFORMED
-        self._keep(kind, noted, _wanted(begun, malformed=malformed))
+        self._keep(kind, noted, _wanted_call(begun, malformed=malformed))
 
     def end_step_call(
         self,
@@ -150,7 +150,7 @@ class Ledger:
             self.below.append((run_id, effects))
 
     def effects(self, lane_files: Iterable[str], *, stopped: bool) -> Effects:
-        """Return what there is to tell; `stopped`: nobody drives the run, so what is under way is in doubt."""
+        """Return what there is to tell; `stopped`: no process drives the run, so what is under way is in doubt."""
         if not (self.open or self.left or self.below or self.commits or self.under_way or self.machines or self.files):
             files = tuple(lane_files)
             if not files:
@@ -164,21 +164,21 @@ class Ledger:
         if stopped:
             calls["in_doubt"] += [_in_flight(begun) for begun in self.under_way.values() if not _only_looked(begun)]
         own = Effects(
-            denied=listed(calls["denied"], "denied", more),
-            failed=listed(calls["failed"], "failed", more),
-            in_doubt=listed(calls["in_doubt"], "in_doubt", more),
-            edited=listed(calls["edited"], "edited", more),
-            left=listed(self.left, "left", more),
+            denied=first_listed(calls["denied"], "denied", more),
+            failed=first_listed(calls["failed"], "failed", more),
+            in_doubt=first_listed(calls["in_doubt"], "in_doubt", more),
+            edited=first_listed(calls["edited"], "edited", more),
+            left=first_listed(self.left, "left", more),
             changed=Changed(
-                files=listed(dict.fromkeys(files), "files", more),
-                commits=listed(self.commits, "commits", more),
-                machines=listed(self.machines, "machines", more),
+                files=first_listed(dict.fromkeys(files), "files", more),
+                commits=first_listed(self.commits, "commits", more),
+                machines=first_listed(self.machines, "machines", more),
             ),
             more=more,
         )
-        return joined(own, self.below) if self.below else own
+        return join_effects(own, self.below) if self.below else own
 
-    def _succeeded(self, begun: _Begun, body: ToolReturned, seq: int) -> None:
+    def _note_success(self, begun: _Begun, body: ToolReturned, seq: int) -> None:
         if self.open:
             call = begun.body
             for at in [
@@ -204,7 +204,7 @@ class Ledger:
 
             if hides_failure(str(call.args["command"])):
                 why = "the line ends well whether or not it succeeds"
-                self._keep("in_doubt", replace(noted, why=why), _wanted(begun))
+                self._keep("in_doubt", replace(noted, why=why), _wanted_call(begun))
                 return
         if len(self.left) < MAX_KEPT:
             self.left.append(noted)
@@ -224,7 +224,7 @@ class Ledger:
             by=decided.by,
             seq=seq,
         )
-        self._keep("edited", noted, _wanted(begun._replace(body=replace(call, args=asked.args))))
+        self._keep("edited", noted, _wanted_call(begun._replace(body=replace(call, args=asked.args))))
 
     def _note_commits(self, begun: _Begun, body: ToolReturned) -> None:
         command = begun.body.args.get("command")
@@ -339,7 +339,7 @@ def _only_looked(begun: _Begun) -> bool:
     return only_looks(command)
 
 
-def _wanted(begun: _Begun, *, malformed: bool = False) -> "Wanted":
+def _wanted_call(begun: _Begun, *, malformed: bool = False) -> "Wanted":
     from agent_fabric.domain.runs.done_again import wanted_by  # noqa: PLC0415 - as above
 
     call, spec = begun.body, begun.spec

@@ -1,4 +1,4 @@
-"""The most that somebody may ask of one run."""
+"""The most that a caller may ask of one run."""
 
 from dataclasses import dataclass, replace
 from typing import TypeVar
@@ -19,10 +19,10 @@ class RunCaps:
     max_seconds: float | None = None
 
     def require(self, *, max_steps: int | None) -> None:
-        """Check what somebody asks for in so many words.
+        """Check what a caller asks for explicitly.
 
         Raises:
-            InvalidInputs: it is more than they may.
+            InvalidInputs: it is more than allowed.
         """
         if max_steps is not None and self.max_steps is not None and max_steps > self.max_steps:
             raise InvalidInputs(

@@ -33,26 +33,28 @@ def opening_for(state: RunState, specialist_id: SpecialistId) -> str:
         return state.task.prompt
     if state.task_force_mode is TaskForceMode.PARALLEL:
         notes = [
-            f"You work on this as {specialist_id!r}, at the same time as {_listed(others)}. Do your own part of the "
-            "task. You share one workspace: give your files names that the others will not use."
+            f"You work on this as {specialist_id!r}, at the same time as {_list_names(others)}. Do your own part of "
+            "the task. You share one workspace: give your files names that the others will not use."
         ]
     else:
         earlier = state.specialist_ids[: state.specialist_ids.index(specialist_id)]
         later = state.specialist_ids[len(earlier) + 1 :]
-        notes = [_told(state, who) for who in earlier]
+        notes = [_tell_result(state, who) for who in earlier]
         if later:
-            notes.append(f"You work on this as {specialist_id!r}. After you come {_listed(later)}: do your own part.")
+            notes.append(
+                f"You work on this as {specialist_id!r}. After you come {_list_names(later)}: do your own part."
+            )
         else:
             notes.append(f"You work on this as {specialist_id!r}. You are the last: complete the task.")
     return "\n\n".join([state.task.prompt, *notes])
 
 
-def _listed(names: Sequence[SpecialistId]) -> str:
+def _list_names(names: Sequence[SpecialistId]) -> str:
     return " and ".join(repr(str(name)) for name in names)
 
 
-def _told(state: RunState, who: SpecialistId) -> str:
-    """Say what came of somebody who worked before."""
+def _tell_result(state: RunState, who: SpecialistId) -> str:
+    """Say what a specialist who worked before came to."""
     if who in state.failed:
         return f"Before you, {who!r} failed: {state.failed[who].message} Its files, if any, are in the workspace."
     lane = state.lanes.get(LaneId(who))

@@ -83,11 +83,11 @@ def _trace(text: str, start: int, end: int, seen: Sequence[tuple[int, FlatText]]
     names = [name.rstrip(".,;:") for name in _NAMES.findall(text)]
     wanted = list(dict.fromkeys((*facts, *names)))
     if not wanted:
-        events = _worded(text, seen)
+        events = _by_words(text, seen)
         return Sentence(start, end, events, ()) if events else None
     open_facts = [fact for fact in wanted if not known.has(fact)]
     if not open_facts:
-        events = _worded(text, seen)
+        events = _by_words(text, seen)
         return Sentence(start, end, events, ()) if events else None
     missing = tuple(fact for fact in open_facts if not any(flat.has(fact) for _, flat in seen))
     scored = [(sum(flat.has(fact) for fact in open_facts), seq) for seq, flat in seen]
@@ -95,7 +95,7 @@ def _trace(text: str, start: int, end: int, seen: Sequence[tuple[int, FlatText]]
     return Sentence(start, end, tuple(sorted(seq for _, seq in best[:MAX_EVENTS])), missing)
 
 
-def _worded(text: str, seen: Sequence[tuple[int, FlatText]]) -> tuple[int, ...]:
+def _by_words(text: str, seen: Sequence[tuple[int, FlatText]]) -> tuple[int, ...]:
     """Return the result that has most of a sentence's words."""
     words = list(dict.fromkeys(word.casefold() for word in _WORD.findall(text)))
     if len(words) < _MIN_WORDS:

@@ -24,7 +24,7 @@ def reuse_key(
     """Return what identifies a question of an owner; empty: its answer is not to be used again.
 
     Only a model at temperature 0 gives the same answer twice, and without tools an answer has no effects; to finish is
-    none. The key is a keyed hash: whoever reads it can neither guess nor compare what was asked.
+    none. The key is a keyed hash: a reader can neither guess nor compare what was asked.
     """
     if model.temperature != 0 or any(tool.name != FINISH_TASK for tool in tools):
         return ""

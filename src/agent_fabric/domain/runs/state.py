@@ -139,7 +139,7 @@ class Lane:
     """Size of the conversation as the server last reported it."""
     must_compact: bool = False
     window: int | None = None
-    """Tokens that the model can hold, as far as anybody knows."""
+    """Tokens that the model can hold, as far as is known."""
     truncated: bool = False
     """The server dropped a part of the conversation; a person has been told."""
     payload: Mapping[str, Any] | None = None
@@ -187,7 +187,7 @@ class RunState:
     grants: list[Grant] = field(default_factory=list)
     """What a person has agreed to until the run ends."""
     untrusted: list[str] = field(default_factory=list)
-    """Where text came from that the run has read and nobody vouches for."""
+    """Where untrusted text that the run has read came from."""
     private: list[str] = field(default_factory=list)
     """What the run has read that the world must not have."""
     addresses: set[str] = field(default_factory=set)
@@ -240,7 +240,7 @@ class RunState:
 
     @property
     def asked(self) -> list[ApprovalRequested]:
-        """The questions that nobody has answered yet."""
+        """The questions that are not answered yet."""
         if self.workflow is not None:
             return self.workflow.asked
         return [lane.asked for lane in self.lanes.values() if lane.phase is LanePhase.APPROVAL_DUE and lane.asked]
@@ -261,7 +261,7 @@ class RunState:
 
 
 def result_of(state: RunState) -> RunResult:
-    """Sum a run up for whoever asked for it."""
+    """Sum a run up for the user who asked for it."""
     lanes = list(state.lanes.values())
     effects = effects_of(state)
     return RunResult(

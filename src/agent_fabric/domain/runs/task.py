@@ -35,7 +35,7 @@ class Priority(StrEnum):
     INTERACTIVE = "interactive"
     """A person waits for it."""
     SCHEDULED = "scheduled"
-    """Due at a time, but nobody sits before it."""
+    """Due at a time, but no person waits for it."""
     BATCH = "batch"
     """Whenever there is room."""
 
@@ -91,7 +91,7 @@ class Budget:
         max_seconds: float | None = None,
         max_calls_per_turn: int = DEFAULT_CALLS_PER_TURN,
     ) -> Self:
-        """Fill in what the profile says when nobody else does."""
+        """Fill in the defaults of the profile."""
         steps = DEFAULT_STEPS[profile] if max_steps is None else max_steps
         if profile is Profile.CHAT:
             steps = min(steps, MAX_CHAT_STEPS)
@@ -110,7 +110,7 @@ class Parent:
     level: int = 1
     """How many runs are above."""
     untrusted: tuple[str, ...] = ()
-    """Where text came from that the workflow had read by then and nobody vouches for: its inputs may hold some."""
+    """Where untrusted text that the workflow had read by then came from: its inputs may hold some."""
     private: tuple[str, ...] = ()
     """What the workflow had read by then that the world must not have."""
     addresses: tuple[str, ...] = ()
@@ -126,7 +126,7 @@ class Quoted:
     own_words: str
     """What the owner wrote, the task included."""
     untrusted: tuple[str, ...] = ()
-    """Where text came from that the earlier answers may hold and nobody vouches for."""
+    """Where untrusted text that the earlier answers may hold came from."""
     private: tuple[str, ...] = ()
     """What the runs that gave them had read that the world must not have."""
     addresses: tuple[str, ...] = ()
@@ -147,7 +147,7 @@ class FrozenWorkflow:
     forked_from: RunId | None = None
     """The run whose results this one began with."""
     untrusted: tuple[str, ...] = ()
-    """Where text came from that nobody vouches for and that these results may hold."""
+    """Where untrusted text that these results may hold came from."""
     private: tuple[str, ...] = ()
     """Where private data came from that these results may hold."""
     addresses: tuple[str, ...] = ()
@@ -179,9 +179,9 @@ class Task:
     agent: AgentBrief | None = None
     """The agent that does it, instead of a pack; `specialist_ids` has its name."""
     requested_by: str = ""
-    """Who asked for it over the network; empty: whoever owns the folder."""
+    """Who asked for it over the network; empty: the owner of the folder."""
     user_scopes: tuple[str, ...] = ()
-    """What they may do; empty: nobody has limited it."""
+    """What they may do; empty: it is not limited."""
     owner: str = LOCAL_OWNER
     """Whose run it is, such as `user:ada`."""
     visibility: Visibility | None = None
@@ -189,13 +189,13 @@ class Task:
     started_by: str = ""
     """The run that asked for it, through a tool or a command; empty: no run did."""
     conversation: str = ""
-    """The conversation that it goes on with, as whoever leads it calls it."""
+    """The conversation that it goes on with, as its client calls it."""
     quotes: Quoted | None = None
     """What the prompt quotes of it; None: nothing."""
     continues: RunId | None = None
     """The run that it follows up, in the same workspace; None: it begins by itself."""
     trial_of: str = ""
-    """The evaluation that it is a trial of; empty: none. Nobody is asked during one: what needs a person is refused."""
+    """The evaluation that it is a trial of; empty: none. No person is asked during one: what needs one is refused."""
     session: str = ""
     """The session that it is a turn of; empty: none."""
     history: tuple[Message, ...] = ()
@@ -216,7 +216,7 @@ class Task:
     """What becomes of a call that a crash has cut off."""
 
     def asked_by(self, principal: Principal) -> Self:
-        """Return the same task as somebody's own."""
+        """Return the same task with another owner."""
         return replace(
             self,
             requested_by=principal.name,
@@ -287,7 +287,7 @@ class RunResult:
     waiting_for: tuple[str, ...] = ()
     """The approvals that it waits for."""
     untrusted: tuple[str, ...] = ()
-    """Where text came from that it has read and nobody vouches for."""
+    """Where untrusted text that it has read came from."""
     private: tuple[str, ...] = ()
     """What it has read that the world must not have."""
     continues: RunId | None = None

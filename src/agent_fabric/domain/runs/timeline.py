@@ -79,7 +79,7 @@ def timeline_of(events: Iterable[Event], status: RunStatus) -> Timeline:
             started_at = event.ts
         for kind, key in _ended_by(event):
             if (index := under_way.pop((lane if kind != WAIT or key else "", f"{kind} {key}"), None)) is not None:
-                spans[index] = _ended(spans[index], event)
+                spans[index] = _end_span(spans[index], event)
         if (begun := _begun_by(event, lane)) is not None:
             key, span = begun
             under_way[span.lane, f"{span.kind} {key}"] = len(spans)
@@ -126,7 +126,7 @@ def _ended_by(event: Event) -> tuple[tuple[str, str], ...]:
             return ()
 
 
-def _ended(span: Span, event: Event) -> Span:
+def _end_span(span: Span, event: Event) -> Span:
     span = replace(span, last_seq=event.seq, end=event.ts, failed=isinstance(event.body, ModelFailed | ToolErred))
     if isinstance(event.body, ModelAnswered | ContextCompacted):
         usage = event.body.usage

@@ -12,7 +12,7 @@ class UndoStep(NamedTuple):
 
     path: str
     current: Entry | None
-    """As it is now; whoever finds something else there leaves it alone."""
+    """As it is now; anything else that is found there is left alone."""
     target: Entry | None
     """As it shall be; None: gone."""
 
@@ -37,7 +37,7 @@ class UndoPlan:
 
     @property
     def blocked(self) -> bool:
-        """Somebody's work would be lost: nothing is to be done unless forced."""
+        """Someone's work would be lost: nothing is to be done unless forced."""
         return any(not refusal.final for refusal in self.refused)
 
 

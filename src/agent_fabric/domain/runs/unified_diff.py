@@ -34,7 +34,7 @@ def file_diff(change: FileChange, before: bytes | None, after: bytes | None) -> 
     if (note := _note(change)) is not None:
         return FileDiff(note, 0, 0, binary=False)
     head = _head(change)
-    was, is_ = _shown(change.before, before), _shown(change.after, after)
+    was, is_ = _visible_content(change.before, before), _visible_content(change.after, after)
     if was is None or is_ is None or b"\0" in was or b"\0" in is_ or max(len(was), len(is_)) > MAX_BYTES:
         if change.what == "mode":
             return FileDiff(head, 0, 0, binary=False)
@@ -47,16 +47,16 @@ def file_diff(change: FileChange, before: bytes | None, after: bytes | None) -> 
     return FileDiff(head + names.encode() + body, added, removed, binary=False)
 
 
-def quoted(path: str) -> str:
+def quote_path(path: str) -> str:
     """Return a path as git writes it: quoted where a character would break the line or is no text."""
     raw = path.encode(errors="surrogateescape")
     plain = all(0x20 <= byte < 0x7F and byte not in (0x22, 0x5C) for byte in raw)
     if plain or (path.isprintable() and not set(path) & {'"', "\\"}):
         return path
-    return '"' + "".join(map(_escaped, raw)) + '"'
+    return '"' + "".join(map(_escape, raw)) + '"'
 
 
-def _escaped(byte: int) -> str:
+def _escape(byte: int) -> str:
     return _ESCAPES.get(byte) or (chr(byte) if 0x20 <= byte < 0x7F else f"\\{byte:03o}")
 
 
@@ -67,11 +67,11 @@ def _note(change: FileChange) -> bytes | None:
         return None
     kind = "Folder" if entry.kind in (EntryKind.FOLDER, EntryKind.UNWATCHED) else "Special file"
     modes = " to ".join(f"{one.mode:04o}" for one in (change.before, change.after) if one is not None)
-    return f"{kind} {quoted(change.path)}: {change.what} ({modes})\n".encode()
+    return f"{kind} {quote_path(change.path)}: {change.what} ({modes})\n".encode()
 
 
 def _head(change: FileChange) -> bytes:
-    lines = [f"diff --git {_quoted('a', change.path)} {_quoted('b', change.path)}"]
+    lines = [f"diff --git {_quote_side('a', change.path)} {_quote_side('b', change.path)}"]
     if change.before is None and change.after is not None:
         lines.append(f"new file mode {_mode(change.after)}")
     elif change.after is None and change.before is not None:
@@ -88,14 +88,14 @@ def _mode(entry: Entry) -> str:
 
 
 def _name(side: str, entry: Entry | None, path: str) -> str:
-    return "/dev/null" if entry is None else _quoted(side, path)
+    return "/dev/null" if entry is None else _quote_side(side, path)
 
 
-def _quoted(side: str, path: str) -> str:
-    return quoted(f"{side}/{path}")
+def _quote_side(side: str, path: str) -> str:
+    return quote_path(f"{side}/{path}")
 
 
-def _shown(entry: Entry | None, content: bytes | None) -> bytes | None:
+def _visible_content(entry: Entry | None, content: bytes | None) -> bytes | None:
     if entry is None or entry.kind in (EntryKind.FOLDER, EntryKind.OTHER, EntryKind.UNWATCHED):
         return b""
     return entry.digest.encode(errors="surrogateescape") if entry.kind is EntryKind.LINK else content
@@ -116,10 +116,10 @@ def _hunks(old: list[bytes], new: list[bytes]) -> tuple[bytes, int, int]:
         out.append(b"@@ -%s +%s @@\n" % (_range(first[1], last[2]), _range(first[3], last[4])))
         for tag, i1, i2, j1, j2 in group:
             if tag == "equal":
-                out += (_marked(b" ", line) for line in old[i1:i2])
+                out += (_mark_line(b" ", line) for line in old[i1:i2])
                 continue
-            out += (_marked(b"-", line) for line in old[i1:i2])
-            out += (_marked(b"+", line) for line in new[j1:j2])
+            out += (_mark_line(b"-", line) for line in old[i1:i2])
+            out += (_mark_line(b"+", line) for line in new[j1:j2])
             removed += i2 - i1
             added += j2 - j1
     return b"".join(out), added, removed
@@ -144,20 +144,20 @@ def _groups(old: list[bytes], new: list[bytes]) -> list[list[_Step]]:
     old_end, new_end = len(old) - end, len(new) - end
     steps = [
         ("equal", 0, start, 0, start),
-        *_compared(old, new, start, old_end, new_end),
+        *_compare(old, new, start, old_end, new_end),
         ("equal", old_end, len(old), new_end, len(new)),
     ]
-    return _grouped([step for step in steps if step[1] != step[2] or step[3] != step[4]])
+    return _group([step for step in steps if step[1] != step[2] or step[3] != step[4]])
 
 
-def _compared(old: list[bytes], new: list[bytes], start: int, old_end: int, new_end: int) -> list[_Step]:
+def _compare(old: list[bytes], new: list[bytes], start: int, old_end: int, new_end: int) -> list[_Step]:
     if max(old_end, new_end) - start > _MAX_COMPARED:
         return [("replace", start, old_end, start, new_end)]
     matcher = difflib.SequenceMatcher(None, old[start:old_end], new[start:new_end])
     return [(tag, i1 + start, i2 + start, j1 + start, j2 + start) for tag, i1, i2, j1, j2 in matcher.get_opcodes()]
 
 
-def _grouped(steps: list[_Step]) -> list[list[_Step]]:
+def _group(steps: list[_Step]) -> list[list[_Step]]:
     """Split where many lines in a row are equal, and keep a few of them on either side."""
     groups: list[list[_Step]] = [[]]
     for number, (tag, i1, i2, j1, j2) in enumerate(steps):
@@ -183,5 +183,5 @@ def _range(start: int, stop: int) -> bytes:
     return b"%d,%d" % (start + 1 if length else start, length)
 
 
-def _marked(mark: bytes, line: bytes) -> bytes:
+def _mark_line(mark: bytes, line: bytes) -> bytes:
     return mark + line if line.endswith(b"\n") else mark + line + b"\n\\ No newline at end of file\n"

@@ -174,7 +174,9 @@ def claims_about_work(state: RunState, lane: Lane, events: Sequence[Event]) -> I
     if not wrong and deeds.compared.known:
         changed = _count(len(deeds.compared.paths) + deeds.compared.more, "path", "paths")
         yield holds(about, f"{changed} changed; the files, commands, commits and tests that it names agree with that")
-    for missing in unsupported(str(payload.get("summary") or ""), _seen(lane.lane_id, state, events), counts_of(lane)):
+    for missing in unsupported(
+        str(payload.get("summary") or ""), _texts_of_lane(lane.lane_id, state, events), counts_of(lane)
+    ):
         yield CheckedClaim(about, ClaimStatus.OPEN, f"{_short(missing)!r} stands in no result")
 
 
@@ -195,10 +197,10 @@ def claims_about_effects(state: RunState, answer: str) -> Iterator[CheckedClaim]
             yield fails(kind.replace("_", " "), f"{count:,} more, of which the answer was not checked")
     if not effects.open:
         yield holds("calls", "none that acts was denied, failed without being done again, or is in doubt")
-    yield holds("outside", "; ".join(_left(effects)) or "no call acted outside this machine")
+    yield holds("outside", "; ".join(_left_lines(effects)) or "no call acted outside this machine")
 
 
-def _left(effects: Effects) -> Iterator[str]:
+def _left_lines(effects: Effects) -> Iterator[str]:
     for call in effects.left:
         yield f"{_short(call.what)} (event {call.seq})"
     if count := effects.more.get("left"):
@@ -215,7 +217,7 @@ def claim_about_words() -> CheckedClaim:
     )
 
 
-def _seen(lane: LaneId, state: RunState, events: Sequence[Event]) -> Iterator[str]:
+def _texts_of_lane(lane: LaneId, state: RunState, events: Sequence[Event]) -> Iterator[str]:
     """Return all that a lane was told and has asked for, also what was dropped from its conversation."""
     yield state.task.prompt if state.task is not None else ""
     for event in events:

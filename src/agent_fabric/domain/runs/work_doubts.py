@@ -52,7 +52,7 @@ def doubts_about_work(state: RunState, lane: Lane, payload: Mapping[str, Any]) -
     unproven: list[str] = []
     requests: list[str] = []
     _doubt(lane, payload, deeds_of(state, lane), unproven, requests)
-    return Doubts(unproven=tuple(unproven), ask_for=" ".join(requests), unverified=_unverified(lane, payload))
+    return Doubts(unproven=tuple(unproven), ask_for=" ".join(requests), unverified=_unverified_claims(lane, payload))
 
 
 def _doubt(lane: Lane, payload: Mapping[str, Any], deeds: Deeds, unproven: list[str], requests: list[str]) -> None:
@@ -89,7 +89,7 @@ def _doubt(lane: Lane, payload: Mapping[str, Any], deeds: Deeds, unproven: list[
         unproven.append(f"no test uses {', '.join(left[:_MAX_NAMED])}")  # nothing that was there could have shown more
     elif (lane.unproved_change or (deeds.to_prove.paths and not lane.proof)) and not deeds.to_prove.unchanged:
         unproven.append(_NO_PROOF)
-        # Asked to prove a text, a small model does something to it that nobody wanted; others only lose time.
+        # Asked to prove a text, a small model changes it in unwanted ways; others only lose time.
         shown = {*lane.wrote, *deeds.to_prove.paths}
         texts = bool(shown) and all(map(is_plain_text, shown))
         if any(map(can_be_run, lane.wrote)) if lane.model.compact else not texts:
@@ -146,7 +146,7 @@ def _doubt_small(lane: Lane, deeds: Deeds, unproven: list[str], requests: list[s
     elif wrong_form := _wrong_form(lane, deeds.prompt):
         unproven.append(wrong_form)
         requests.append(f"{wrong_form}. Then call {FINISH_TASK} again.")
-    elif advice := _unheeded(lane, deeds.prompt):
+    elif advice := _ignored_advice(lane, deeds.prompt):
         requests.append(f"{advice} Then call {FINISH_TASK} again.")
     elif not lane.proof and _only_looked(deeds) and _may_want_change(deeds):
         requests.append(_ONLY_LOOKED)  # small models like to call a task done that they have only looked at
@@ -155,8 +155,8 @@ def _doubt_small(lane: Lane, deeds: Deeds, unproven: list[str], requests: list[s
 def deeds_of(state: RunState, lane: Lane) -> Deeds:
     """Return what a lane has done.
 
-    Specialists of a task force share the workspace. What only others wrote is not a lane's work; whoever needs proof
-    proves their own, and texts need none.
+    Specialists of a task force share the workspace. What only others wrote is not a lane's work: a lane proves its
+    own, and texts need no proof.
     """
     compared = lane.compared or WorkspaceCompared(known=False)
     makers = _other_makers(state, lane)
@@ -197,7 +197,7 @@ _MEANT_OTHERWISE = (
 """Hints, and the tasks that do not want what they advise."""
 
 
-def _unheeded(lane: Lane, prompt: str) -> str:
+def _ignored_advice(lane: Lane, prompt: str) -> str:
     """Return the command that the model was advised to run, if it finishes right after that instead."""
     found = _ADVICE.search(lane.last_call.shown) if lane.last_call is not None else None
     if found is None or any(about.search(found["hint"]) and task.search(prompt) for about, task in _MEANT_OTHERWISE):
@@ -266,8 +266,8 @@ def _may_want_change(deeds: Deeds) -> bool:
     return asked_for(deeds.prompt) is not AskedFor.ANSWER
 
 
-def _unverified(lane: Lane, payload: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return what a summary says that stands in nothing the model was shown; after a summary nobody can tell."""
+def _unverified_claims(lane: Lane, payload: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return what a summary says that stands in nothing the model was shown; after a summary that cannot be told."""
     summary = payload.get("summary")
     if lane.compacted or not isinstance(summary, str):
         return ()

@@ -1,7 +1,7 @@
 """Ed25519 (RFC 8032) in plain Python, for machines where no library has it.
 
-Checked against the vectors of the RFC and against a native implementation. It is not constant-time: whoever can time
-single signatures of a node on its own machine can read its key there as well.
+Checked against the vectors of the RFC and against a native implementation. It is not constant-time: an attacker who
+can time single signatures of a node on its own machine can read its key there as well.
 """
 
 import hashlib

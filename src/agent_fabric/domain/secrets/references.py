@@ -49,12 +49,12 @@ def secrets_in(value: Any) -> frozenset[str]:
             return frozenset()
 
 
-def filled(value: Any, values: Mapping[str, str]) -> Any:
+def fill(value: Any, values: Mapping[str, str]) -> Any:
     """Return a value with these secrets in place of their names, at any depth."""
     return _each_text(value, lambda text: SECRET.sub(lambda found: values.get(found[1], found[0]), text))
 
 
-def defused(value: Any) -> Any:
+def defuse(value: Any) -> Any:
     """Return what came from outside so that it names no secret, at any depth.
 
     Else a page that holds `${secret:TOKEN}` could have the token sent wherever a later step sends the page's text.
@@ -127,7 +127,7 @@ class KnownSecrets:
 
     def hide(self, value: T) -> T:
         """Return the value without secrets; the very same one if there are none in it."""
-        return cast("T", self._hidden(value))
+        return cast("T", self._hide(value))
 
     def _arrange(self) -> None:
         # The longest first: one secret, or a line of it, may be the beginning of another.
@@ -137,12 +137,12 @@ class KnownSecrets:
         """Characters of a text that may be a secret's beginning although there is a space behind them."""
         self._may_be_wrapped = any(len(each.sign) > _SHORTEST_WRAPPED for each in self._spellings)
 
-    def _hidden(self, value: Any) -> Any:
+    def _hide(self, value: Any) -> Any:
         match value:
             case str():
                 return self._text(value)
             case Mapping():
-                hidden = {self._hidden(key): self._item(item) for key, item in value.items()}
+                hidden = {self._hide(key): self._item(item) for key, item in value.items()}
                 return hidden if hidden != value else value
             case tuple() | list() if not hasattr(value, "_fields"):
                 items = [self._item(item) for item in value]
@@ -156,15 +156,15 @@ class KnownSecrets:
         """Hide what stands in data, where a secret of digits may have become a number."""
         if self._numbers and type(value) is int:
             return self._numbers.get(value, value)
-        return self._hidden(value)
+        return self._hide(value)
 
     def _text(self, text: str) -> str:
         line = self._line(text)
         if not self._may_be_wrapped or _WRAPPED.search(line) is None:
             return line  # the very same one: it may be more than a text, such as the member of an enumeration
-        return _WRAPPED.sub(self._wrapped, line)
+        return _WRAPPED.sub(self._hide_wrapped, line)
 
-    def _wrapped(self, found: re.Match[str]) -> str:
+    def _hide_wrapped(self, found: re.Match[str]) -> str:
         joined = _BREAK.sub("", found[0])
         hidden = self._line(joined)
         return found[0] if hidden == joined else hidden
@@ -182,7 +182,7 @@ class KnownSecrets:
         changed = {}
         for each in fields(value):
             before = getattr(value, each.name)
-            after = self._hidden(before)
+            after = self._hide(before)
             if after is not before:
                 changed[each.name] = after
         return replace(value, **changed) if changed else value
@@ -210,7 +210,7 @@ def _spellings(secret: str, shown: str) -> list[_Spelling]:
             *(data.hex(), data.hex().upper()),
         }
         found += _exactly((form for form in forms if len(form) >= SHORTEST_NAMED), len(part), shown)
-        found += _escaped(part, shown)
+        found += _escapes(part, shown)
     return found
 
 
@@ -232,10 +232,10 @@ def _parts(secret: str) -> set[str]:
     return {secret, secret.strip(), *(line for line in lines if len(line) >= _LONG_LINE)}
 
 
-def _escaped(part: str, shown: str) -> list[_Spelling]:
+def _escapes(part: str, shown: str) -> list[_Spelling]:
     """Return how a value may stand in addresses, in JSON inside of JSON and in HTML.
 
-    Which characters are escaped there, and how often, is everybody's own choice.
+    Which characters are escaped there, and how often, differs between programs.
     """
     characters = list(_BACKSLASHES.sub(r"\\", part))
     if len(characters) < SHORTEST_NAMED or part.isalnum():

@@ -1,4 +1,4 @@
-"""Texts that look like a secret, whoever it belongs to: private keys, tokens, passwords in addresses.
+"""Texts that look like a secret, no matter whose: private keys, tokens, passwords in addresses.
 
 They are hidden as configured secrets are: a model that never sees one cannot be talked into sending it.
 """

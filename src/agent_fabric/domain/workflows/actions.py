@@ -75,7 +75,7 @@ class StopStep:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Nothing moves before a moment comes or somebody outside does something."""
+    """Nothing moves before a moment comes or something happens outside."""
 
     lane: None
     reason: str
@@ -83,7 +83,7 @@ class Wait:
     """When a time-out, at the latest, ends the waiting."""
     approvals: tuple[str, ...]
     moves_at: float | None = None
-    """When a step goes on by itself; None: only somebody outside can make one go on."""
+    """When a step goes on by itself; None: only an event from outside can make one go on."""
 
 
 StepAction = CallStepTool | AskAboutStep | AskPerson | RunChild | StopStep | Wait

@@ -115,7 +115,7 @@ def _timeout_message(step: StepState) -> str:
 
 
 def _tool_result(step: StepState, body: ToolReturned) -> AttemptResult:
-    result = _untruncated(body)
+    result = _whole_result(body)
     match step.node.step.action:
         case BuiltIn.RUN_COMMAND:
             return _command_result(step, result)
@@ -125,7 +125,7 @@ def _tool_result(step: StepState, body: ToolReturned) -> AttemptResult:
             return success(result)
 
 
-def _untruncated(body: ToolReturned) -> Mapping[str, Any]:
+def _whole_result(body: ToolReturned) -> Mapping[str, Any]:
     """Return the whole result of a tool, of which the conversation may hold only a part."""
     if body.whole:
         try:

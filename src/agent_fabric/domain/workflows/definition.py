@@ -111,7 +111,7 @@ class Execution:
     fail_fast: bool = False
     """What runs beside a failed step is stopped."""
     timeout_s: float | None = field(default=None, metadata={"key": "timeout"})
-    """For the whole; time in which nobody drives the run, such as waiting for a person, does not count."""
+    """For the whole; time in which no process drives the run, such as waiting for a person, does not count."""
     dry_run: bool = False
 
 

@@ -107,7 +107,7 @@ class TimerFired:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignalReceived:
-    """Somebody told the workflow that something has happened. Kept for the first step that waits for it."""
+    """A signal told the workflow that something has happened. Kept for the first step that waits for it."""
 
     kind: ClassVar = "signal_received"
 
@@ -132,7 +132,7 @@ class ChildFinished:
     completion_tokens: int = 0
     cost: float | None = None
     untrusted: tuple[str, ...] = ()
-    """Where text came from that it has read and nobody vouches for: its result may hold some."""
+    """Where untrusted text that it has read came from: its result may hold some."""
     private: tuple[str, ...] = ()
     """What it has read that the world must not have."""
     addresses: tuple[str, ...] = ()

@@ -21,7 +21,7 @@ def results_to_keep(
         InvalidInputs: there is no such step.
     """
     plan = wf.plan if now is None else Plan(now)
-    again = _done_again(plan, _changed(wf, plan) + ([_named(plan, from_step)] if from_step else []))
+    again = _done_again(plan, _changed_nodes(wf, plan) + ([_node_of(plan, from_step)] if from_step else []))
     known = {node.step.id for node in plan.root.nodes} - again
     kept = [
         (lane, _end_of(wf, step))
@@ -34,14 +34,14 @@ def results_to_keep(
     return kept + [(lane, body) for lane, body in inside if _top(nodes[body.step_id]).step.id in known]
 
 
-def _named(plan: Plan, step: str) -> PlanNode:
+def _node_of(plan: Plan, step: str) -> PlanNode:
     node = plan.nodes.get(step)
     if node is None:
         raise InvalidInputs(f"There is no step {step!r}", hint=did_you_mean(step, plan.nodes))
     return _top(node)
 
 
-def _changed(wf: WorkflowState, plan: Plan) -> list[PlanNode]:
+def _changed_nodes(wf: WorkflowState, plan: Plan) -> list[PlanNode]:
     before = {step.id: step for step in wf.definition.steps}
     return [node for node in plan.root.nodes if before.get(node.step.id) != node.step]
 

@@ -6,7 +6,7 @@ from typing import Any, Final, NoReturn
 
 from agent_fabric.domain.definitions.parameter import Parameter
 from agent_fabric.domain.definitions.parameters import accept_values
-from agent_fabric.domain.definitions.problems import did_you_mean, shown
+from agent_fabric.domain.definitions.problems import did_you_mean, show_value
 from agent_fabric.domain.errors import InvalidInputs
 from agent_fabric.domain.workflows.definition import WorkflowDefinition
 
@@ -62,17 +62,17 @@ def parse_values(assignments: Iterable[str], declared: Mapping[str, Parameter], 
             problems.append(f"{name} is given twice")
         else:
             try:
-                values[name] = _typed(text, declared[name].type)
+                values[name] = _convert(text, declared[name].type)
             except ValueError:
                 kind = declared[name].type
-                problems.append(f"{name} must be {kind}, not {shown(text)}")
-                hints.append(f"Write {name}={_quoted(_EXAMPLES[kind])}")
+                problems.append(f"{name} must be {kind}, not {show_value(text)}")
+                hints.append(f"Write {name}={_quote(_EXAMPLES[kind])}")
     if problems:
         raise InvalidInputs("; ".join(problems), hint="\n".join(dict.fromkeys(filter(None, hints))))
     return values
 
 
-def _typed(text: str, kind: str) -> Any:
+def _convert(text: str, kind: str) -> Any:
     """Return a text as a value of a type.
 
     Raises:
@@ -127,7 +127,7 @@ def _refuse(name: str) -> NoReturn:
     raise ValueError(name)
 
 
-def _quoted(example: str) -> str:
+def _quote(example: str) -> str:
     return f"'{example}'" if '"' in example else example
 
 

@@ -61,7 +61,7 @@ def _result(wf: WorkflowState) -> tuple[dict[str, Any], str]:
     }
     declared = {name: each.value for name, each in wf.definition.outputs.items() if each.value is not None}
     if declared and not wf.definition.execution.dry_run:
-        result["result"], wrong = _declared(wf, declared)
+        result["result"], wrong = _declared_outputs(wf, declared)
         if wrong and status in (SUCCESS, SKIPPED):
             result["status"], problem = FAILED, wrong
     return result, problem
@@ -80,7 +80,7 @@ def _status(wf: WorkflowState) -> tuple[str, str]:
     return (SUCCESS, "") if wf.succeeded else (SKIPPED, "")
 
 
-def _declared(wf: WorkflowState, declared: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
+def _declared_outputs(wf: WorkflowState, declared: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
     scope = StepScope(wf, None)
     values: dict[str, Any] = {}
     wrong = ""

@@ -52,11 +52,11 @@ class WorkflowState:
     children: dict[LaneId, StepState] = field(default_factory=dict)
     """Steps whose work a run of its own does."""
     detached_children: dict[LaneId, StepState] = field(default_factory=dict)
-    """Children that somebody has to drive again."""
+    """Children that have to be driven again."""
     listeners: dict[str, dict[LaneId, StepState]] = field(default_factory=dict)
     """Who waits for which signal."""
     signals: dict[str, deque[SignalReceived]] = field(default_factory=dict)
-    """Signals that nobody has waited for yet."""
+    """Signals that no step has waited for yet."""
     timers: list[tuple[float, int, StepState, int, str]] = field(default_factory=list)
     """Heap of moments: when, a number, whose, of which attempt, and what for."""
     moves: list[tuple[float, int, StepState, int, str]] = field(default_factory=list)
@@ -78,7 +78,7 @@ class WorkflowState:
     driven_s: float = 0.0
     """Time that counts against the whole workflow's time-out."""
     paused: bool = False
-    """The newest event says that nobody drives the run."""
+    """The newest event says that no process drives the run."""
 
     @property
     def definition(self) -> WorkflowDefinition:
@@ -87,7 +87,7 @@ class WorkflowState:
 
     @property
     def asked(self) -> list[ApprovalRequested]:
-        """The questions that nobody has answered yet."""
+        """The questions that are not answered yet."""
         return [step.asked for step in self.questions.values() if step.asked] if self.questions else []
 
     @property
@@ -136,7 +136,7 @@ class WorkflowState:
 
     @property
     def deadline(self) -> float | None:
-        """When the whole workflow has taken too long, if somebody drives it from now on."""
+        """When the whole workflow has taken too long, if it is driven from now on."""
         limit = self.definition.execution.timeout_s
         if limit is None or self.timed_out or self.ended or self.paused or self.first_at is None:
             return None

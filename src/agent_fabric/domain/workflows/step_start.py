@@ -46,23 +46,23 @@ def start_step(wf: WorkflowState, step: StepState) -> Record | StepAction:
     declared = step.node.step
     blamed = broken_by(step)
     if blamed:
-        return _skipped(step, f"needs {blamed!r}, which failed")
+        return _skip(step, f"needs {blamed!r}, which failed")
     attempt = step.attempt + 1
     try:
         scope = StepScope(wf, step)
         if attempt == 1:
             if declared.condition and declared.action != BuiltIn.CONDITIONAL and not holds(declared.condition, scope):
-                return _skipped(step, "")
+                return _skip(step, "")
             inputs: Mapping[str, Any] = inputs_of(declared, scope)
         else:
             inputs = step.inputs
     except ExpressionError as problem:
-        started = _started(step, attempt, {})
+        started = _start(step, attempt, {})
         return Record(
             step.lane, (started, end_event(wf, step, failure(EXPRESSION_ERROR, describe_error(problem)), attempt))
         )
     child = child_run_id(wf.run_id, step.lane, attempt) if step.node.kind is StepKind.CHILD else None
-    return _work_action(wf, step, inputs, attempt, _started(step, attempt, inputs, child))
+    return _work_action(wf, step, inputs, attempt, _start(step, attempt, inputs, child))
 
 
 def continue_step(wf: WorkflowState, step: StepState) -> Record | StepAction:
@@ -70,12 +70,12 @@ def continue_step(wf: WorkflowState, step: StepState) -> Record | StepAction:
     return _work_action(wf, step, step.inputs, step.attempt, None)
 
 
-def _skipped(step: StepState, why: str) -> Record:
+def _skip(step: StepState, why: str) -> Record:
     body = StepFinished(step_id=step.node.step.id, attempt=step.attempt, status=StepStatus.SKIPPED, error=why)
     return Record(step.lane, (body,))
 
 
-def _started(step: StepState, attempt: int, inputs: Mapping[str, Any], child: Any = None) -> StepStarted:
+def _start(step: StepState, attempt: int, inputs: Mapping[str, Any], child: Any = None) -> StepStarted:
     declared = step.node.step
     return StepStarted(
         step_id=declared.id,
@@ -114,17 +114,17 @@ def inputs_of(step: Step, scope: Mapping[str, Any]) -> dict[str, Any]:
         case BuiltIn.VALIDATE:
             rules = step.inputs.get("rules")
             given = {name: value for name, value in step.inputs.items() if name != "rules"}
-            inputs: dict[str, Any] = _resolved(given, scope)
+            inputs: dict[str, Any] = _resolve(given, scope)
             return inputs if rules is None else {**inputs, "rules": rules}
         case BuiltIn.RUN_COMMAND:
-            return {**_resolved(step.inputs, scope), "command": command_text(step.command, scope)}
+            return {**_resolve(step.inputs, scope), "command": command_text(step.command, scope)}
         case BuiltIn.FOR_EACH:
-            return _items(_resolved(step.inputs, scope))
+            return _items(_resolve(step.inputs, scope))
         case _:
-            return _resolved(step.inputs, scope)
+            return _resolve(step.inputs, scope)
 
 
-def _resolved(inputs: Mapping[str, Any], scope: Mapping[str, Any]) -> dict[str, Any]:
+def _resolve(inputs: Mapping[str, Any], scope: Mapping[str, Any]) -> dict[str, Any]:
     resolved: dict[str, Any] = {}
     for name, value in inputs.items():
         try:
@@ -223,11 +223,11 @@ def _number(name: str, value: Any, most: float = _MAX_SECONDS) -> float:
     except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not 0 <= number <= most:
-        raise ExpressionError(f"{name} must be a number from 0 to {most:.0f}, not {_shortened(value)}")
+        raise ExpressionError(f"{name} must be a number from 0 to {most:.0f}, not {_shorten(value)}")
     return number
 
 
-def _shortened(value: Any) -> str:
+def _shorten(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}…"
 
@@ -244,7 +244,7 @@ def _timestamp(value: Any) -> float:
         return _number("until", value, _MAX_TIMESTAMP)
     except ExpressionError:
         raise ExpressionError(
-            f"until must be a moment, not {_shortened(value)}",
+            f"until must be a moment, not {_shorten(value)}",
             hint="Write 2026-12-24T18:00:00Z, or seconds since 1970.",
         ) from None
 
@@ -308,7 +308,7 @@ def child_action(
     agent = declared.action == BuiltIn.INVOKE_AGENT
     begun = started is None
     if started is None:
-        started = _started(step, attempt, inputs, step.child_run_id or child_run_id(wf.run_id, step.lane, attempt))
+        started = _start(step, attempt, inputs, step.child_run_id or child_run_id(wf.run_id, step.lane, attempt))
     return RunChild(
         lane=step.lane,
         step=declared,

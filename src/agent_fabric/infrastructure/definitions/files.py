@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from agent_fabric.config.formats.syntax import SyntaxProblem
-from agent_fabric.domain.definitions.problems import Problem, located
+from agent_fabric.domain.definitions.problems import Problem, locate
 from agent_fabric.infrastructure.definitions.links import LEADS_OUT, WHAT_TO_DO, leads_out
 from agent_fabric.infrastructure.definitions.positions import Parsed, hint_for, parse_with_spots
 from agent_fabric.infrastructure.definitions.spots import Spot, Spots
@@ -57,11 +57,11 @@ class DefinitionFile:
         last: list[Problem] = []
         for each in problems:
             if not each.path and not each.step and each.message.startswith("and "):
-                last.append(located(each, file=str(self.path)))
+                last.append(locate(each, file=str(self.path)))
                 continue
             spot = spots.find(each.path)
             other = spots.find(each.other).line if each.other else 0
-            placed.append(located(each, file=str(self.path), line=spot.line, column=spot.column, other_line=other))
+            placed.append(locate(each, file=str(self.path), line=spot.line, column=spot.column, other_line=other))
         return (*sorted(placed, key=lambda each: (each.line, each.column)), *last)
 
 

@@ -11,7 +11,7 @@ import jwt
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.identity import invalid_credentials
 from agent_fabric.config.schema.identity import ProviderConfig
-from agent_fabric.domain.identity.principals import AnyScope, Kind, Principal, known_scopes, widened
+from agent_fabric.domain.identity.principals import AnyScope, Kind, Principal, known_scopes, widen
 from agent_fabric.infrastructure.identity.jwt_tokens import checked_claims, header_of
 
 ALGORITHMS: Final = ("RS256", "ES256")
@@ -42,7 +42,7 @@ class ProviderTokens:
         if key is None:
             raise invalid_credentials()
         claims = checked_claims(token, key, ALGORITHMS, issuer=self._config.issuer, audience=self._config.audience)
-        scopes = widened(self._scopes(claims))
+        scopes = widen(self._scopes(claims))
         return Principal(claims["sub"], Kind.EXTERNAL, scopes, expires_at=float(claims["exp"]))
 
     def _scopes(self, claims: Mapping[str, Any]) -> frozenset[AnyScope]:

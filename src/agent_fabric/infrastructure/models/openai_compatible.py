@@ -13,7 +13,7 @@ from agent_fabric.application.ports.secrets import Resolve
 from agent_fabric.domain.errors import ConfigError, ModelError
 from agent_fabric.domain.models.addresses import is_local_url
 from agent_fabric.domain.models.dialects.answer_parser import parse_answer
-from agent_fabric.domain.models.dialects.conversation import spoken
+from agent_fabric.domain.models.dialects.conversation import speech_listener
 from agent_fabric.domain.models.dialects.request_shape import shape_request
 from agent_fabric.domain.models.dialects.whole_files import file_from
 from agent_fabric.domain.models.found_models import ModelCard
@@ -134,7 +134,7 @@ class OpenAICompatibleClient:
         shaped = shape_request(self._dialect, messages, tools, must_call)
         if shaped.writes_file:
             on_delta = None  # a file is no words to a person
-        on_delta = spoken(on_delta) if on_delta is not None and shaped.talks else on_delta
+        on_delta = speech_listener(on_delta) if on_delta is not None and shaped.talks else on_delta
         if shaped.only_answer:
             known = LLMResponse(content=shaped.only_answer, model=model, usage=Usage(0, 0))
             return parse_answer(self._dialect, known, tools)

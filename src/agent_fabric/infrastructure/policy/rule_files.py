@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from agent_fabric.config.files import parse_settings, read_text
-from agent_fabric.config.plain import dotted
+from agent_fabric.config.plain import dotted_path
 from agent_fabric.config.problems import MAX_REPORTED, ConfigProblem, combine
 from agent_fabric.config.schema.policy import PolicyFile, RuleConfig
 from agent_fabric.config.structure import nearest
@@ -147,11 +147,11 @@ def _explained(path: Path, line_in: Callable[[Sequence[str | int]], int], detail
             f"{place}: unknown key {str(loc[-1])!r}{guess}", hint=f"Valid keys here: {', '.join(known)}."
         )
     if details["type"] == "missing":
-        return ConfigProblem(f"{place}: {dotted(loc)} is missing")
+        return ConfigProblem(f"{place}: {dotted_path(loc)} is missing")
     problem = details.get("ctx", {}).get("error")
     if isinstance(problem, ConfigProblem):
-        return ConfigProblem(f"{place}: {dotted(loc)} {problem.message}", hint=problem.hint)
-    return ConfigProblem(f"{place}: {dotted(loc)}: {details['msg'][:1].lower()}{details['msg'][1:]}")
+        return ConfigProblem(f"{place}: {dotted_path(loc)} {problem.message}", hint=problem.hint)
+    return ConfigProblem(f"{place}: {dotted_path(loc)}: {details['msg'][:1].lower()}{details['msg'][1:]}")
 
 
 def lines_of(text: str) -> Callable[[Sequence[str | int]], int]:

@@ -6,7 +6,7 @@ import threading
 from enum import Enum
 from typing import Final, NamedTuple
 
-from agent_fabric.domain.policy.injection.folding import capped
+from agent_fabric.domain.policy.injection.folding import cap
 from agent_fabric.infrastructure.web.charsets import decode, is_wide
 
 HTML: Final = "text/html"
@@ -88,9 +88,9 @@ def read(body: bytes, content_type: str, charset: str) -> ExtractedText:
     with _PARSING:
         tree = parsed(page)
         if tree is None:
-            return ExtractedText("", "", capped(text))
+            return ExtractedText("", "", cap(text))
         found = main_text(page) or plain_text(tree)
-        return ExtractedText(title_of(tree), found, capped(text), cut=len(page) < len(text))
+        return ExtractedText(title_of(tree), found, cap(text), cut=len(page) < len(text))
 
 
 def parsable(page: str) -> str:

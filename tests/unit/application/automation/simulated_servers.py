@@ -12,7 +12,7 @@ from agent_fabric.application.runs.cancel_run import CancelRun
 from agent_fabric.domain.automation.schedule import Schedule
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.events import Event
-from agent_fabric.domain.identity.principals import Kind, Principal, Scope, widened
+from agent_fabric.domain.identity.principals import Kind, Principal, Scope, widen
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import Budget, Profile, RunStatus, Task
 from agent_fabric.infrastructure.automation.cronsim_walls import read_cron
@@ -21,7 +21,7 @@ from agent_fabric.testing.fakes import FrozenClock, MemoryRuns
 from contract.run_repository_contract import log, run_created
 from memory_automation import MemoryAutomation
 
-ADA = Principal("ada", Kind.LOCAL, widened((Scope.ADMIN,)))
+ADA = Principal("ada", Kind.LOCAL, widen((Scope.ADMIN,)))
 START = 1_794_700_800.0
 
 

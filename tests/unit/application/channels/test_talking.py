@@ -9,10 +9,10 @@ from agent_fabric.domain.channels.deliveries import AnswerLost, DeliveryStatus, 
 from agent_fabric.domain.channels.inbound import MAX_WAITING, ChatMoved
 from agent_fabric.domain.errors import AccountNotFound, ChannelNotFound, Forbidden, PairingNotFound
 from agent_fabric.domain.identity.accounts import User, UserChange
-from agent_fabric.domain.identity.principals import Kind, Principal, Role, Scope, widened
+from agent_fabric.domain.identity.principals import Kind, Principal, Role, Scope, widen
 from unit.application.channels.world import GROUP, World
 
-ROOT = Principal("root", Kind.LOCAL, widened((Scope.ADMIN,)))
+ROOT = Principal("root", Kind.LOCAL, widen((Scope.ADMIN,)))
 
 
 def _run_of(key: str) -> str:
@@ -51,7 +51,7 @@ async def test_a_paired_person_is_the_user_without_being_admin_and_until_disable
 async def test_only_an_admin_pairs_and_only_with_a_user_and_a_living_code() -> None:
     world = World()
     await world.write("hello")
-    member = Principal("bob", Kind.USER, widened((Scope.RUNS,)))
+    member = Principal("bob", Kind.USER, widen((Scope.RUNS,)))
     with pytest.raises(Forbidden):
         await world.people.pair("AAAAAAZY", "ann", by=member)
     with pytest.raises(Forbidden):

@@ -9,11 +9,11 @@ from agent_fabric.application.identity.manage_api_keys import ManageApiKeys
 from agent_fabric.application.ports.identity import TokenPayload, expired_credentials, invalid_credentials
 from agent_fabric.domain.errors import Unauthenticated
 from agent_fabric.domain.identity.accounts import User
-from agent_fabric.domain.identity.principals import Kind, Principal, Role, Scope, widened
+from agent_fabric.domain.identity.principals import Kind, Principal, Role, Scope, widen
 from agent_fabric.testing.fakes import FrozenClock
 from agent_fabric.testing.identity import MemoryEndedLogins, MemoryKeys, MemoryUsers
 
-OWNER = Principal("owner", Kind.LOCAL, widened((Scope.ADMIN,)))
+OWNER = Principal("owner", Kind.LOCAL, widen((Scope.ADMIN,)))
 TOKEN = "local_" + "x" * 43
 
 

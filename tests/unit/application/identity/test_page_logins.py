@@ -9,10 +9,10 @@ import pytest
 
 from agent_fabric.application.identity.page_logins import CODE_LIFETIME_S, LoginCodes, PageLogins
 from agent_fabric.domain.errors import Forbidden, Unauthenticated
-from agent_fabric.domain.identity.principals import Kind, Principal, Scope, widened
+from agent_fabric.domain.identity.principals import Kind, Principal, Scope, widen
 from agent_fabric.infrastructure.identity.own_secrets import PepperedHash
 
-OWNER = Principal("owner", Kind.LOCAL, widened((Scope.ADMIN,)))
+OWNER = Principal("owner", Kind.LOCAL, widen((Scope.ADMIN,)))
 
 
 class Ended:
@@ -101,7 +101,7 @@ def test_a_code_counts_once_and_for_a_minute() -> None:
 
 
 def test_a_token_for_scripts_gets_no_code_since_the_page_may_more_than_the_token() -> None:
-    script = Principal("bob", Kind.USER, widened((Scope.RUNS_READ,)))
+    script = Principal("bob", Kind.USER, widen((Scope.RUNS_READ,)))
     with pytest.raises(Forbidden):
         LoginCodes(lambda: 0.0).issue(script)
     assert LoginCodes(lambda: 0.0).issue(replace(script, login="one"))

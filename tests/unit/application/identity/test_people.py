@@ -13,14 +13,14 @@ from agent_fabric.domain.errors import (
     NameTaken,
     Unauthenticated,
 )
-from agent_fabric.domain.identity.principals import Kind, Principal, Role, Scope, widened
+from agent_fabric.domain.identity.principals import Kind, Principal, Role, Scope, widen
 from agent_fabric.testing.fakes import FrozenClock
 from agent_fabric.testing.identity import MemoryEndedLogins, MemoryKeys, MemoryUsers, PlainPasswords
 from unit.application.identity.test_authenticate import Hashes, Signed
 
-OWNER = Principal("owner", Kind.LOCAL, widened((Scope.ADMIN,)))
-ADMIN = Principal("root", Kind.USER, widened((Scope.ADMIN,)))
-OPERATOR = Principal("op", Kind.USER, widened((Scope.RUNS, Scope.APPROVALS)))
+OWNER = Principal("owner", Kind.LOCAL, widen((Scope.ADMIN,)))
+ADMIN = Principal("root", Kind.USER, widen((Scope.ADMIN,)))
+OPERATOR = Principal("op", Kind.USER, widen((Scope.RUNS, Scope.APPROVALS)))
 PASSWORD = "correct horse battery"
 
 
@@ -90,7 +90,7 @@ async def test_a_failed_login_does_the_same_work_whoever_it_is() -> None:
 async def test_after_a_change_older_tokens_are_void_and_new_ones_are_not_even_if_the_clock_goes_back() -> None:
     house = House()
     await house.users.add("ada", password=PASSWORD, by=OWNER)
-    ada = Principal("ada", Kind.USER, widened((Scope.RUNS_READ,)), login="one")
+    ada = Principal("ada", Kind.USER, widen((Scope.RUNS_READ,)), login="one")
     for change in (
         lambda: house.users.log_out(ada),
         lambda: house.users.change("ada", role=Role.MEMBER, by=OWNER),
@@ -129,7 +129,7 @@ async def test_a_login_is_renewed_for_a_working_day_and_no_longer() -> None:
 async def test_what_voids_tokens_ends_logins_too() -> None:
     house = House()
     await house.users.add("ada", password=PASSWORD, by=OWNER)
-    ada = Principal("ada", Kind.USER, widened((Scope.RUNS_READ,)), login="one")
+    ada = Principal("ada", Kind.USER, widen((Scope.RUNS_READ,)), login="one")
     for end in (
         lambda: house.users.log_out(ada),
         lambda: house.users.change_own_password(ada, old=PASSWORD, new=PASSWORD),
@@ -252,7 +252,7 @@ async def test_a_key_may_only_look_and_expires_unless_somebody_says_otherwise() 
 async def test_every_change_is_recorded_with_who_made_it_and_nothing_that_failed_is() -> None:
     house = House()
     await house.users.add("ada", password=PASSWORD, role=Role.MEMBER, extra=[Scope.APPROVALS], by=OWNER)
-    ada = Principal("ada", Kind.USER, widened((Scope.RUNS_READ,)), login="one")
+    ada = Principal("ada", Kind.USER, widen((Scope.RUNS_READ,)), login="one")
     with pytest.raises(NameTaken):
         await house.users.add("ada", password=PASSWORD, by=OWNER)
     await house.users.change("ada", disabled=False, extra=[], by=ADMIN)

@@ -11,7 +11,7 @@ from agent_fabric.domain.identity.principals import (
     known_scopes,
     narrow_scopes,
     scope_from,
-    widened,
+    widen,
 )
 
 pytestmark = pytest.mark.proves("A33-017")
@@ -77,14 +77,14 @@ def test_a_stored_tool_scope_that_cannot_be_read_still_narrows() -> None:
 
 
 def test_admin_cannot_be_narrowed_by_a_tool_scope() -> None:
-    owner = Principal("owner", Kind.LOCAL, widened((Scope.ADMIN,)))
+    owner = Principal("owner", Kind.LOCAL, widen((Scope.ADMIN,)))
     require_may_grant(owner, scopes("runs", "tools:read"))
     with pytest.raises(InvalidInputs, match="includes every tool"):
         require_may_grant(owner, scopes("admin", "tools:read"))
 
 
 def test_a_caller_with_few_tools_cannot_grant_more() -> None:
-    some = Principal("some", Kind.KEY, widened(scopes("runs", "tools:read_file")))
+    some = Principal("some", Kind.KEY, widen(scopes("runs", "tools:read_file")))
     require_may_grant(some, scopes("runs", "tools:read_file"))
     for more in (("runs",), ("runs", "tools:*"), ("runs", "tools:shell"), ("nodes", "tools:read_file")):
         with pytest.raises(Forbidden, match="does not have"):

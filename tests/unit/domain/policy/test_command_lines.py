@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from agent_fabric.domain.policy.command_lines.grammar import MAX_COMMAND_BYTES, parse_command
 from agent_fabric.domain.policy.command_lines.invocation import Connector, Redirect, UnparsableCommand
-from agent_fabric.domain.policy.command_lines.wrappers import started_by, wrapped
+from agent_fabric.domain.policy.command_lines.wrappers import started_by, wrapped_commands
 from effort import effort, examples
 from services import need
 
@@ -323,7 +323,7 @@ def test_text_inside_a_wrapper_that_is_not_understood_is_refused() -> None:
 
 
 def test_what_xargs_reads_becomes_an_unknown_argument() -> None:
-    [inner] = wrapped(parse_command("xargs git")[0])
+    [inner] = wrapped_commands(parse_command("xargs git")[0])
     assert inner.words[0] == "git"
     assert inner.unknown == {1}
 

@@ -18,7 +18,7 @@ from agent_fabric.domain.runs.changes import (
     same,
 )
 from agent_fabric.domain.runs.undo import plan_undo
-from agent_fabric.domain.runs.unified_diff import file_diff, quoted
+from agent_fabric.domain.runs.unified_diff import file_diff, quote_path
 
 NAMES = st.sampled_from(["a", "b", "a/x", "a/y", "c\n", "d/e/f", "\udcff"])
 ENTRIES = st.builds(
@@ -149,7 +149,7 @@ def test_git_applies_every_diff_and_takes_it_back(
     "path", ["plain", "with space", "ümlaut", "new\nline", 'quo"te', "back\\slash", "\udcff", "\x1b[2J"]
 )
 def test_a_name_never_breaks_out_of_its_line(path: str) -> None:
-    text = quoted(path)
+    text = quote_path(path)
     assert "\n" not in text
     assert "\x1b" not in text
 

@@ -24,8 +24,8 @@ from agent_fabric.domain.events import (
 from agent_fabric.domain.ids import CallId, LaneId, RunId, SpecialistId
 from agent_fabric.domain.packs.contents import FinishSpec
 from agent_fabric.domain.policy.outside_plan import Outside
-from agent_fabric.domain.runs.effect_lines import marked, marked_line
-from agent_fabric.domain.runs.effects import MAX_LISTED, Effects, NotedCall, Outcome, joined
+from agent_fabric.domain.runs.effect_lines import mark_answer, marked_line
+from agent_fabric.domain.runs.effects import MAX_LISTED, Effects, NotedCall, Outcome, join_effects
 from agent_fabric.domain.runs.evolve import evolve, fold
 from agent_fabric.domain.runs.ledger import MAX_KEPT
 from agent_fabric.domain.runs.state import RunState, result_of
@@ -334,7 +334,7 @@ def test_a_claimed_success_stands_below_what_contradicts_it(
 ) -> None:
     result = result_after(*calls, prompt=prompt)
     assert result.outcome is outcome
-    shown = marked(SAID, result.effects, result.outcome)
+    shown = mark_answer(SAID, result.effects, result.outcome)
     assert line in shown[: shown.index(SAID)]
     assert shown.splitlines()[-1].startswith("(Not ")
     assert marked_line(SAID, result.effects, result.outcome).startswith("Not ")
@@ -381,7 +381,7 @@ CLEAN: list[tuple[str, list[Call]]] = [
 def test_what_was_done_in_the_end_is_not_held_against_a_result(calls: list[Call]) -> None:
     result = result_after(*calls)
     assert (result.effects.open, result.outcome) == ((), Outcome.DONE)
-    assert marked(SAID, result.effects, result.outcome) == SAID
+    assert mark_answer(SAID, result.effects, result.outcome) == SAID
 
 
 def test_some_of_the_tests_are_not_all_of_them_and_another_target_is_another_thing() -> None:
@@ -441,7 +441,7 @@ def test_a_call_that_a_person_changed_is_told_as_what_ran() -> None:
         ToolReturned(tool="shell", result={"exit_code": 0}, call_id=CallId("e")),
     )
     result = result_after(call, prompt="Deploy it")
-    shown = marked(SAID, result.effects, result.outcome)
+    shown = mark_answer(SAID, result.effects, result.outcome)
     assert "changed by ada: make deploy (it ran as: echo instead)" in shown
     assert result.outcome is Outcome.INCOMPLETE
 
@@ -457,7 +457,7 @@ def test_a_repeat_that_was_not_run_again_does_not_count() -> None:
 
 def test_the_list_of_a_run_has_those_of_the_runs_below() -> None:
     below = Effects(denied=(NotedCall(what=PUSH, by="ada", to="forge"),), more={"failed": 2})
-    together = joined(Effects(), [(RunId("child"), below)])
+    together = join_effects(Effects(), [(RunId("child"), below)])
     assert together.denied == (replace(below.denied[0], run_id=RunId("child")),)
     assert together.more == {"failed": 2}
 

@@ -13,7 +13,7 @@ import pytest
 from agent_fabric.domain.events import ModelAnswered, ToolCalled, ToolReturned
 from agent_fabric.domain.ids import CallId
 from agent_fabric.domain.models.messages import Role, ToolCallRequest, Usage
-from agent_fabric.domain.secrets.references import HIDDEN, KnownSecrets, filled, secrets_in
+from agent_fabric.domain.secrets.references import HIDDEN, KnownSecrets, fill, secrets_in
 from agent_fabric.domain.tools.findings import Source
 
 KEY = "sk-very-secret-123"
@@ -167,7 +167,7 @@ def test_names_are_read_from_references(text: str, names: set[str]) -> None:
 
 
 def test_a_value_that_looks_like_a_reference_is_not_replaced_in_turn() -> None:
-    assert filled(["${secret:A}", {"${secret:A}": 1}, 2], {"A": "${secret:B}", "B": "x"}) == [
+    assert fill(["${secret:A}", {"${secret:A}": 1}, 2], {"A": "${secret:B}", "B": "x"}) == [
         "${secret:B}",
         {"${secret:B}": 1},
         2,

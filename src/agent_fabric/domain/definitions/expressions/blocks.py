@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass, field
 
 from agent_fabric.domain.definitions.expressions.cursor import Cursor
-from agent_fabric.domain.definitions.expressions.errors import did_you_mean, shown, unreadable
+from agent_fabric.domain.definitions.expressions.errors import did_you_mean, shorten, unreadable
 from agent_fabric.domain.definitions.expressions.lexer import Tokens, tokens
 from agent_fabric.domain.definitions.expressions.limits import MAX_DEPTH, MAX_TEMPLATE_CHARS, MAX_TEMPLATE_TOKENS
 from agent_fabric.domain.definitions.expressions.nodes import Conditional, Expression, Literal
@@ -179,4 +179,4 @@ class TemplateReader:
         word = found.group(1) if found else ""
         if word not in _WORDS:
             meant = did_you_mean(word, _WORDS) or "there are: if, for, raw"
-            raise unreadable(self._text, opening, f"there is no block '{shown(word)}'; {meant}")
+            raise unreadable(self._text, opening, f"there is no block '{shorten(word)}'; {meant}")

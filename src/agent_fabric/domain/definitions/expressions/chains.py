@@ -7,7 +7,7 @@ that can do without it, `default` or `is defined`.
 from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol
 
-from agent_fabric.domain.definitions.expressions.errors import ExpressionError, kind_of, listed, shown
+from agent_fabric.domain.definitions.expressions.errors import ExpressionError, first_names, kind_of, shorten
 from agent_fabric.domain.definitions.expressions.filters import apply_filter
 from agent_fabric.domain.definitions.expressions.limits import MAX_INTEGER, Evaluation
 from agent_fabric.domain.definitions.expressions.value_tests import CHECKS, DEFINED
@@ -76,7 +76,7 @@ def walk(base: Operand, steps: tuple[Step, ...], at: Evaluation) -> Any:
                     value[step] if type(value) is dict and step in value else _field(value, step, base, steps, place)
                 )
             else:
-                value = _applied(step, value, missing, at, base, steps, place)
+                value = _apply(step, value, missing, at, base, steps, place)
                 missing = None
         except ExpressionError as error:
             missing, place = error, _next_catch(steps, place + 1, error)
@@ -98,7 +98,7 @@ def _next_catch(steps: tuple[Step, ...], start: int, error: ExpressionError) -> 
     raise error
 
 
-def _applied(
+def _apply(
     step: Index | Slice | Filtered | Tested,
     value: Any,
     missing: ExpressionError | None,
@@ -113,7 +113,7 @@ def _applied(
             given = [each.value(at) for each in step.arguments]
             return apply_filter(at, step.name, front, given, {name: each.value(at) for name, each in step.named})
         case Index():
-            return _indexed(value, step.key.value(at), base, steps, place)
+            return _item(value, step.key.value(at), base, steps, place)
         case Slice():
             return _part(at, value, [None if end is None else end.value(at) for end in step.ends])
         case Tested():
@@ -123,7 +123,7 @@ def _applied(
             return CHECKS[step.name].holds(at, value, *arguments) is not step.negated
 
 
-def _indexed(value: Any, key: Any, base: Operand, steps: tuple[Step, ...], place: int) -> Any:
+def _item(value: Any, key: Any, base: Operand, steps: tuple[Step, ...], place: int) -> Any:
     if isinstance(key, str):
         return _field(value, key, base, steps, place)
     if not isinstance(key, int) or isinstance(key, bool) or abs(key) > MAX_INTEGER:
@@ -133,7 +133,7 @@ def _indexed(value: Any, key: Any, base: Operand, steps: tuple[Step, ...], place
             return value[key]
         path = _path(base, steps, place)
         count = f"{len(value)} {'characters' if isinstance(value, str) else 'items'}"
-        raise ExpressionError(f"{_quoted(path)} has no item {key}: it has {count}", missing=(*path, str(key)))
+        raise ExpressionError(f"{_quote(path)} has no item {key}: it has {count}", missing=(*path, str(key)))
     return _field(value, str(key), base, steps, place)
 
 
@@ -141,15 +141,15 @@ def _field(value: Any, name: str, base: Operand, steps: tuple[Step, ...], place:
     if isinstance(value, Mapping):
         if name in value:
             return value[name]
-        why = f"has no field '{shown(name)}' (it has: {listed(value, len(value))})"
+        why = f"has no field '{shorten(name)}' (it has: {first_names(value, len(value))})"
     elif isinstance(value, list | tuple):
         if name.isdecimal() and len(name) < 10:
-            return _indexed(value, int(name), base, steps, place)
-        why = f"is a list, so it has no field '{shown(name)}'; write [0] for the first item, or | map(attribute='…')"
+            return _item(value, int(name), base, steps, place)
+        why = f"is a list, so it has no field '{shorten(name)}'; write [0] for the first item, or | map(attribute='…')"
     else:
-        why = f"is {kind_of(value)}, so it has no field '{shown(name)}'"
+        why = f"is {kind_of(value)}, so it has no field '{shorten(name)}'"
     path = _path(base, steps, place)
-    raise ExpressionError(f"{_quoted(path)} {why}", missing=(*path, name))
+    raise ExpressionError(f"{_quote(path)} {why}", missing=(*path, name))
 
 
 def _part(at: Evaluation, value: Any, ends: list[Any]) -> Any:
@@ -185,5 +185,5 @@ def _path(base: Operand, steps: tuple[Step, ...], place: int) -> tuple[str, ...]
     return path if len(path) == place + 1 else ()
 
 
-def _quoted(path: tuple[str, ...]) -> str:
-    return f"'{shown('.'.join(path))}'" if path else "the value"
+def _quote(path: tuple[str, ...]) -> str:
+    return f"'{shorten('.'.join(path))}'" if path else "the value"

@@ -34,14 +34,14 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     return f"did you mean '{close[0]}'?" if close else ""
 
 
-def listed(names: Iterable[object], total: int) -> str:
+def first_names(names: Iterable[object], total: int) -> str:
     """Return the first of some names for a message."""
-    some = [shown(str(name)) for name, _ in zip(names, range(_SHOWN_NAMES), strict=False)]
+    some = [shorten(str(name)) for name, _ in zip(names, range(_SHOWN_NAMES), strict=False)]
     more = f" and {total - len(some)} more" if total > len(some) else ""
     return (", ".join(some) + more) or "nothing"
 
 
-def shown(text: str) -> str:
+def shorten(text: str) -> str:
     """Return a text short enough for a message."""
     return text if len(text) <= _SHOWN_CHARS else text[: _SHOWN_CHARS - 1] + "…"
 

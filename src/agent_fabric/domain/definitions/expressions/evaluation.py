@@ -1,4 +1,4 @@
-"""Gives expressions their values: the way in for everybody else."""
+"""Gives expressions their values: the entry point for other modules."""
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache
@@ -26,7 +26,7 @@ def evaluate(text: str, scope: Mapping[str, Any]) -> Any:
     try:
         expression = bare_expression(text)
         at = Evaluation(scope)
-        return _weighed(at, expression.value(at))
+        return _weigh(at, expression.value(at))
     except RecursionError:
         raise _too_deep() from None
 
@@ -44,7 +44,7 @@ def resolve(value: Any, scope: Mapping[str, Any], *, checked: Callable[[str, Any
     try:
         if type(value) is str and not has_braces(value):
             return value
-        return _resolved(value, Evaluation(scope, checked), 0)
+        return _resolve(value, Evaluation(scope, checked), 0)
     except RecursionError:
         raise _too_deep() from None
 
@@ -114,21 +114,21 @@ _kept_template = lru_cache(_CACHED)(lambda text: TemplateReader(text).read())
 _kept_expression = lru_cache(_CACHED)(_bare_expression)
 
 
-def _resolved(value: Any, at: Evaluation, depth: int) -> Any:
+def _resolve(value: Any, at: Evaluation, depth: int) -> Any:
     if type(value) is str:
-        return _filled(value, at) if "{{" in value or "{%" in value else value
+        return _fill(value, at) if "{{" in value or "{%" in value else value
     if type(value) is dict or isinstance(value, Mapping):
         _check_depth(depth)
-        return {_key(key, at): _resolved(each, at, depth + 1) for key, each in value.items()}
+        return {_key(key, at): _resolve(each, at, depth + 1) for key, each in value.items()}
     if isinstance(value, list | tuple):
         _check_depth(depth)
-        return [_resolved(each, at, depth + 1) for each in value]
+        return [_resolve(each, at, depth + 1) for each in value]
     return value
 
 
-def _filled(text: str, at: Evaluation) -> Any:
+def _fill(text: str, at: Evaluation) -> Any:
     only = only_expression(text)
-    made = read_template(text).text(at) if only is None else _weighed(at, only.value(at))
+    made = read_template(text).text(at) if only is None else _weigh(at, only.value(at))
     return made if at.checked is None else at.checked(text, made)
 
 
@@ -139,7 +139,7 @@ def _key(key: Any, at: Evaluation) -> Any:
     return key
 
 
-def _weighed(at: Evaluation, value: Any) -> Any:
+def _weigh(at: Evaluation, value: Any) -> Any:
     at.weigh(value)
     return value
 

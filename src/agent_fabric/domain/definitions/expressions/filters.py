@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from agent_fabric.domain.definitions.expressions import list_filters, text_filters, value_filters
-from agent_fabric.domain.definitions.expressions.errors import ExpressionError, did_you_mean, kind_of, shown
+from agent_fabric.domain.definitions.expressions.errors import ExpressionError, did_you_mean, kind_of, shorten
 from agent_fabric.domain.definitions.expressions.limits import Evaluation
 from agent_fabric.domain.definitions.expressions.list_filters import by_attribute, items_of
 from agent_fabric.domain.definitions.expressions.value_tests import CHECKS, DEFINED
@@ -29,7 +29,7 @@ def problem_with(name: str, count: int, named: Sequence[str]) -> str:
     """Say what is wrong with a use of a filter: `count` arguments in order, then named ones. Nothing if it is fine."""
     found = FILTERS.get(name)
     if found is None:
-        return f"there is no filter '{shown(name)}'; " + (
+        return f"there is no filter '{shorten(name)}'; " + (
             did_you_mean(name, FILTERS) or f"there are: {', '.join(FILTERS)}"
         )
     unknown = [each for each in named if each not in found.parameters]
@@ -82,9 +82,9 @@ def _map(
     return [apply_filter(at, filter, each, more, {}) for each in items]
 
 
-def _chosen(at: Evaluation, value: Any, attribute: Any, test: Any, more: tuple[Any, ...], wanted: bool) -> list[Any]:
+def _choose(at: Evaluation, value: Any, attribute: Any, test: Any, more: tuple[Any, ...], wanted: bool) -> list[Any]:
     if test is not None and (not isinstance(test, str) or test not in CHECKS):
-        name = shown(test) if isinstance(test, str) else kind_of(test)
+        name = shorten(test) if isinstance(test, str) else kind_of(test)
         raise ExpressionError(f"there is no test '{name}' (there are: {', '.join(CHECKS)})")
     check = CHECKS[test or "true"]
     if len(more) != check.arguments:
@@ -100,22 +100,22 @@ def _chosen(at: Evaluation, value: Any, attribute: Any, test: Any, more: tuple[A
 
 
 def _select(at: Evaluation, value: Any, test: Any = None, *more: Any) -> Any:
-    return _chosen(at, value, None, test, more, wanted=True)
+    return _choose(at, value, None, test, more, wanted=True)
 
 
 def _reject(at: Evaluation, value: Any, test: Any = None, *more: Any) -> Any:
-    return _chosen(at, value, None, test, more, wanted=False)
+    return _choose(at, value, None, test, more, wanted=False)
 
 
 def _selectattr(at: Evaluation, value: Any, attribute: Any, test: Any = None, *more: Any) -> Any:
-    return _chosen(at, value, attribute, test, more, wanted=True)
+    return _choose(at, value, attribute, test, more, wanted=True)
 
 
 def _rejectattr(at: Evaluation, value: Any, attribute: Any, test: Any = None, *more: Any) -> Any:
-    return _chosen(at, value, attribute, test, more, wanted=False)
+    return _choose(at, value, attribute, test, more, wanted=False)
 
 
-def _registered(functions: Mapping[str, Callable[..., Any]]) -> dict[str, Filter]:
+def _register(functions: Mapping[str, Callable[..., Any]]) -> dict[str, Filter]:
     """Read from each function what it takes."""
     filters = {}
     for name, function in functions.items():
@@ -126,7 +126,7 @@ def _registered(functions: Mapping[str, Callable[..., Any]]) -> dict[str, Filter
     return filters
 
 
-FILTERS: Mapping[str, Filter] = _registered(
+FILTERS: Mapping[str, Filter] = _register(
     {
         **value_filters.FUNCTIONS,
         **text_filters.FUNCTIONS,

@@ -3,7 +3,7 @@
 import re
 from typing import Any, NamedTuple
 
-from agent_fabric.domain.definitions.expressions.errors import ExpressionError, shown, unreadable
+from agent_fabric.domain.definitions.expressions.errors import ExpressionError, shorten, unreadable
 from agent_fabric.domain.definitions.expressions.limits import MAX_EXPRESSION_CHARS, MAX_INTEGER
 
 NAME, VALUE, SYMBOL, END = "name", "value", "symbol", "end"
@@ -110,7 +110,7 @@ def _token(text: str, found: re.Match[str]) -> Token:
         case "number":
             return Token(VALUE, _number(text, at, written), at)
         case "text":
-            return Token(VALUE, _unescaped(text, at, written[1:-1]), at)
+            return Token(VALUE, _unescape(text, at, written[1:-1]), at)
         case _:
             if written in "'\"":
                 raise unreadable(text, at, "the text that begins here is never closed", f"Write {written} behind it.")
@@ -143,13 +143,13 @@ def _number(text: str, at: int, written: str) -> int | float:
     try:
         number = int(written) if written.replace("_", "").isdigit() else float(written)
     except ValueError:
-        raise unreadable(text, at, f"'{shown(written)}' is not a number") from None
+        raise unreadable(text, at, f"'{shorten(written)}' is not a number") from None
     if abs(number) > MAX_INTEGER and (isinstance(number, int) or number == float("inf")):
         raise unreadable(text, at, "the number is too large")
     return number
 
 
-def _unescaped(text: str, at: int, written: str) -> str:
+def _unescape(text: str, at: int, written: str) -> str:
     if "\\" not in written:
         return written
 

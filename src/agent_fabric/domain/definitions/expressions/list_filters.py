@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from agent_fabric.domain.definitions.expressions.errors import ExpressionError, kind_of, listed, shown
+from agent_fabric.domain.definitions.expressions.errors import ExpressionError, first_names, kind_of, shorten
 from agent_fabric.domain.definitions.expressions.limits import Evaluation
 from agent_fabric.domain.definitions.expressions.operators import arithmetic, have_order, is_number, text_of
 
@@ -47,8 +47,8 @@ def by_attribute(
                 value = default
                 break
             else:
-                there = f" (it has: {listed(value, len(value))})" if isinstance(value, Mapping) else ""
-                raise ExpressionError(f"an item has no field '{shown(part)}'{there}", missing=tuple(parts))
+                there = f" (it has: {first_names(value, len(value))})" if isinstance(value, Mapping) else ""
+                raise ExpressionError(f"an item has no field '{shorten(part)}'{there}", missing=tuple(parts))
         found.append(value)
     return found
 

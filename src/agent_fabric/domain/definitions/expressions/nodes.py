@@ -9,7 +9,7 @@ The parts are named tuples: as fixed as frozen dataclasses, and made in a tenth 
 from typing import Any, NamedTuple, Protocol
 
 from agent_fabric.domain.definitions.expressions.chains import Step, walk
-from agent_fabric.domain.definitions.expressions.errors import ExpressionError, kind_of, listed, shown
+from agent_fabric.domain.definitions.expressions.errors import ExpressionError, first_names, kind_of, shorten
 from agent_fabric.domain.definitions.expressions.limits import Evaluation
 from agent_fabric.domain.definitions.expressions.operators import arithmetic, compare, negative, text_of, truth
 
@@ -76,8 +76,8 @@ class Name(NamedTuple):
         if name in at.scope:
             return at.scope[name]
         why = _ONLY_SOMEWHERE.get(name, "it has not run")
-        here = listed(at.scope, len(at.scope))
-        raise ExpressionError(f"there is no '{shown(name)}' here: {why}", hint=f"Here is: {here}.", missing=(name,))
+        here = first_names(at.scope, len(at.scope))
+        raise ExpressionError(f"there is no '{shorten(name)}' here: {why}", hint=f"Here is: {here}.", missing=(name,))
 
 
 class Chain(NamedTuple):

@@ -4,11 +4,11 @@ from collections.abc import Callable
 
 from agent_fabric.domain.definitions.expressions.chains import Filtered, Index, Slice, Step, Tested
 from agent_fabric.domain.definitions.expressions.cursor import CONSTANTS, KEYWORDS, Cursor
-from agent_fabric.domain.definitions.expressions.errors import did_you_mean, shown
+from agent_fabric.domain.definitions.expressions.errors import did_you_mean, shorten
 from agent_fabric.domain.definitions.expressions.filters import problem_with
 from agent_fabric.domain.definitions.expressions.lexer import NAME, SYMBOL, VALUE, Token
 from agent_fabric.domain.definitions.expressions.nodes import Chain, ListOf, Literal, MappingOf, Name, Node, Secret
-from agent_fabric.domain.definitions.expressions.syntax_hints import called, in_place_of_value
+from agent_fabric.domain.definitions.expressions.syntax_hints import call_hint, in_place_of_value
 from agent_fabric.domain.definitions.expressions.value_tests import CHECKS
 
 SECRETS = "secrets"
@@ -34,7 +34,7 @@ class Operands:
             elif cursor.sees("["):
                 steps.append(self._index())
             elif cursor.sees("(") and cursor.before is not None and cursor.before.kind == NAME:
-                raise cursor.wrong(cursor.before, *called(subject, cursor.before))
+                raise cursor.wrong(cursor.before, *call_hint(subject, cursor.before))
             else:
                 break
         if isinstance(base, Name) and base.name == SECRETS:
@@ -148,7 +148,7 @@ class Operands:
         if token.kind != NAME or name not in CHECKS:
             known = [each for each in CHECKS if each.isidentifier()]
             meant = did_you_mean(name, known) or f"there are: {', '.join(known)}"
-            raise cursor.wrong(token, f"there is no test '{shown(name)}'; {meant}", "Write == to compare.")
+            raise cursor.wrong(token, f"there is no test '{shorten(name)}'; {meant}", "Write == to compare.")
         arguments = tuple(cursor.deeper(self.plain) for _ in range(CHECKS[name].arguments))
         return Tested(name, arguments, negated)
 

@@ -41,7 +41,7 @@ def arithmetic(at: Evaluation, symbol: str, left: Any, right: Any) -> Any:
         ExpressionError: these two do not go together, or the result is too large.
     """
     if is_number(left) and is_number(right):
-        return _computed(symbol, left, right)
+        return _compute(symbol, left, right)
     if symbol == "+" and isinstance(left, str) and isinstance(right, str):
         at.make(len(left) + len(right))
         return left + right
@@ -128,7 +128,7 @@ def have_order(left: Any, right: Any) -> bool:
     return (is_number(left) and is_number(right)) or (isinstance(left, str) and isinstance(right, str))
 
 
-def _computed(symbol: str, left: float, right: float) -> int | float:
+def _compute(symbol: str, left: float, right: float) -> int | float:
     if symbol in ("/", "//", "%") and not right:
         raise ExpressionError(f"'{symbol}' by zero")
     if symbol == "**":

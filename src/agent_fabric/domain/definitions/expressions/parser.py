@@ -65,10 +65,10 @@ class Parser:
         return self._comparison()
 
     def _comparison(self) -> Node:
-        first = self._joined()
+        first = self._concatenation()
         rest = []
         while symbol := self._comparing():
-            rest.append((symbol, self._joined()))
+            rest.append((symbol, self._concatenation()))
         return Compared(first, tuple(rest)) if rest else first
 
     def _comparing(self) -> str:
@@ -82,7 +82,7 @@ class Parser:
             return "not in"
         return ""
 
-    def _joined(self) -> Node:
+    def _concatenation(self) -> Node:
         parts = [self._sum()]
         while self._cursor.symbol("~"):
             parts.append(self._sum())
@@ -92,7 +92,7 @@ class Parser:
         return self._arithmetic(self._product, "+", "-")
 
     def _product(self) -> Node:
-        return self._arithmetic(self._signed, "*", "/", "//", "%")
+        return self._arithmetic(self._sign, "*", "/", "//", "%")
 
     def _arithmetic(self, read: Callable[[], Node], *symbols: str) -> Node:
         first = read()
@@ -102,16 +102,16 @@ class Parser:
             rest.append((symbol, read()))
         return Arithmetic(first, tuple(rest)) if rest else first
 
-    def _signed(self) -> Node:
+    def _sign(self) -> Node:
         # `-1 | abs` is 1: a filter takes the sign with it.
         if self._cursor.symbol("-"):
-            return self._operands.followed(Negative(self._cursor.deeper(self._unfiltered)))
-        return self._power(self._operands.followed(self._operands.plain()), self._signed)
+            return self._operands.followed(Negative(self._cursor.deeper(self._bare_operand)))
+        return self._power(self._operands.followed(self._operands.plain()), self._sign)
 
-    def _unfiltered(self) -> Node:
+    def _bare_operand(self) -> Node:
         if self._cursor.symbol("-"):
-            return Negative(self._cursor.deeper(self._unfiltered))
-        return self._power(self._operands.plain(), self._unfiltered)
+            return Negative(self._cursor.deeper(self._bare_operand))
+        return self._power(self._operands.plain(), self._bare_operand)
 
     def _power(self, base: Node, exponent: Callable[[], Node]) -> Node:
         if not self._cursor.symbol("**"):

@@ -86,11 +86,11 @@ class For(NamedTuple):
         before = at.local
         for place, item in enumerate(items):
             at.spend(1)
-            at.local = {**before, **self._bound(item), "loop": _loop(place, len(items))}
+            at.local = {**before, **self._bind(item), "loop": _loop(place, len(items))}
             write_all(self.body, output)
         at.local = before
 
-    def _bound(self, item: Any) -> dict[str, Any]:
+    def _bind(self, item: Any) -> dict[str, Any]:
         if len(self.names) == 1:
             return {self.names[0]: item}
         if not isinstance(item, list | tuple) or len(item) != len(self.names):

@@ -10,7 +10,7 @@ from agent_fabric.domain.definitions.expressions.operators import text_of
 MAX_WIDTH = 200
 
 
-def _changed(change: Callable[[str], str]) -> Callable[[Evaluation, Any], str]:
+def _text_filter(change: Callable[[str], str]) -> Callable[[Evaluation, Any], str]:
     def apply(at: Evaluation, value: Any) -> str:
         text = _text(at, value)
         at.make(len(text))
@@ -112,10 +112,10 @@ def _text(at: Evaluation, value: Any) -> str:
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "upper": _changed(str.upper),
-    "lower": _changed(str.lower),
-    "title": _changed(str.title),
-    "capitalize": _changed(str.capitalize),
+    "upper": _text_filter(str.upper),
+    "lower": _text_filter(str.lower),
+    "title": _text_filter(str.title),
+    "capitalize": _text_filter(str.capitalize),
     "trim": _trim,
     "strip": _trim,
     "replace": _replace,

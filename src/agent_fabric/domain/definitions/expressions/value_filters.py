@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Callable
 from typing import Any
 
-from agent_fabric.domain.definitions.expressions.errors import ExpressionError, kind_of, shown
+from agent_fabric.domain.definitions.expressions.errors import ExpressionError, kind_of, shorten
 from agent_fabric.domain.definitions.expressions.limits import Evaluation, integer
 from agent_fabric.domain.definitions.expressions.operators import is_number, text_of, truth
 from agent_fabric.domain.tools.json_schema import MAX_DEPTH, too_deep
@@ -60,7 +60,7 @@ def _bool(at: Evaluation, value: Any) -> bool:
     word = value.strip().lower()
     if word in _YES or word in _NO:
         return word in _YES
-    raise ExpressionError(f"'{shown(value)}' is neither true nor false")
+    raise ExpressionError(f"'{shorten(value)}' is neither true nor false")
 
 
 def _round(_: Evaluation, value: Any, digits: Any = 0) -> Any:
@@ -91,7 +91,7 @@ def _from_json(at: Evaluation, value: Any) -> Any:
     at.work_on(len(value))
     at.spend(value.count(",") + value.count("[") + value.count("{"))
     try:
-        read = json.loads(value, parse_constant=_refused, parse_int=lambda digits: integer(int(digits)))
+        read = json.loads(value, parse_constant=_refuse, parse_int=lambda digits: integer(int(digits)))
         if "\\u" in value:
             json.dumps(read, ensure_ascii=False).encode()
     except ExpressionError:
@@ -113,14 +113,14 @@ def _quote(at: Evaluation, value: Any) -> str:
     return shlex.quote(text)
 
 
-def _refused(name: str) -> None:
+def _refuse(name: str) -> None:
     raise ExpressionError(f"not JSON: {name} is no number")
 
 
 def _otherwise(default: Any, value: Any, wanted: str) -> Any:
     if default is not _NOT_GIVEN:
         return default
-    what = f"'{shown(value)}'" if isinstance(value, str) else kind_of(value)
+    what = f"'{shorten(value)}'" if isinstance(value, str) else kind_of(value)
     raise ExpressionError(f"{what} is not {wanted}", hint="Give a value for this case in brackets: int(0).")
 
 

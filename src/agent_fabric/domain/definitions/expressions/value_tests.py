@@ -33,7 +33,7 @@ def _number(*kinds: type) -> Check:
     return Check(lambda _, value: isinstance(value, kinds) and not isinstance(value, bool))
 
 
-def _compared(symbol: str) -> Check:
+def _comparison(symbol: str) -> Check:
     return Check(lambda at, value, other: compare(at, symbol, value, other), 1)
 
 
@@ -65,5 +65,5 @@ CHECKS: Mapping[str, Check] = {
     "empty": Check(lambda _, value: not truth(value) and not isinstance(value, bool | int | float)),
     "even": Check(lambda _, value: _whole(value) % 2 == 0),
     "odd": Check(lambda _, value: _whole(value) % 2 == 1),
-    **{name: _compared(symbol) for symbol, names in _COMPARISONS.items() for name in names},
+    **{name: _comparison(symbol) for symbol, names in _COMPARISONS.items() for name in names},
 }

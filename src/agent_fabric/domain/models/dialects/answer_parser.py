@@ -15,7 +15,7 @@ from agent_fabric.domain.models.dialects.call_text import (
     read_object,
 )
 from agent_fabric.domain.models.dialects.conversation import is_conversation, reply_so_far
-from agent_fabric.domain.models.dialects.line_lists import joined
+from agent_fabric.domain.models.dialects.line_lists import join_lines
 from agent_fabric.domain.models.dialects.wire_names import with_own_names
 from agent_fabric.domain.models.messages import LLMResponse, ToolCallRequest, ToolDialect
 from agent_fabric.domain.tools.specs import MEMORY_TOOL, ToolSpec
@@ -45,7 +45,7 @@ def parse_answer(
             talks = is_conversation(tools)
             if talks and (said := reply_so_far(response.content)):
                 return replace(answer, content=said)  # cut off or not: the person has seen it
-            found = _constrained(response.content, offered, talks=talks)
+            found = _read_constrained(response.content, offered, talks=talks)
             return _with(answer, found, _SCHEMA_FORM, cut_off=cut_off)
         case ToolDialect.TEXT:
             found = read_calls(response.content, offered)
@@ -67,12 +67,12 @@ _CUT_OFF = (
 )
 
 
-def _constrained(text: str, tools: Mapping[str, ToolSpec], *, talks: bool) -> ParsedCalls:
+def _read_constrained(text: str, tools: Mapping[str, ToolSpec], *, talks: bool) -> ParsedCalls:
     """Read an answer that should be one JSON object; who `talks` may also write plain words."""
     if not text.strip():
         return ParsedCalls()
     try:
-        value = _in_whole_texts(_ended(read_object(text)), tools)
+        value = _in_whole_texts(_end_command(read_object(text)), tools)
         name, arguments = read_call(value, tools)
     except NoCall as problem:
         # A server that does not know about schemas lets the model write what it likes.
@@ -87,7 +87,7 @@ def _constrained(text: str, tools: Mapping[str, ToolSpec], *, talks: bool) -> Pa
     return ParsedCalls(said=said, calls=(ToolCallRequest(CallId("call_0"), name, arguments),))
 
 
-def _ended(value: dict[str, Any]) -> dict[str, Any]:
+def _end_command(value: dict[str, Any]) -> dict[str, Any]:
     r"""End `find … -exec … {} \;` where a small model lost the last sign, which JSON makes it write as `\\;`."""
     arguments = value.get("arguments")
     if not isinstance(arguments, dict):
@@ -102,7 +102,7 @@ _LOST_END = re.compile(r"-exec(?:dir)? [^|;&]*\{\} \\$")
 
 
 def _breaks_off(tool: ToolSpec, value: dict[str, Any]) -> str:
-    """Return where a command breaks off: small models end texts too early, and nobody should be asked."""
+    """Return where a command breaks off: small models end texts too early, and no person should be asked."""
     command = value.get("arguments", {}).get(tool.command_argument) if tool.command_argument else None
     if not isinstance(command, str):
         return ""
@@ -114,7 +114,7 @@ def _breaks_off(tool: ToolSpec, value: dict[str, Any]) -> str:
 def _in_whole_texts(value: dict[str, Any], tools: Mapping[str, ToolSpec]) -> dict[str, Any]:
     """Put long texts together that the model gave line by line."""
     tool = tools.get(str(value.get("name")))
-    return {**value, "arguments": joined(tool, value["arguments"])} if "arguments" in value else value
+    return {**value, "arguments": join_lines(tool, value["arguments"])} if "arguments" in value else value
 
 
 def _with(answer: LLMResponse, found: ParsedCalls, form: str, *, cut_off: bool, recovered: bool = False) -> LLMResponse:

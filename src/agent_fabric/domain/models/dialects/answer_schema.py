@@ -30,7 +30,11 @@ def schema_of_calls(tools: Sequence[ToolSpec], only: str | None = None, *, why_f
     forms = [
         {
             "type": "object",
-            "properties": {**before, "name": {"const": tool.name}, "arguments": _capped(tool.parameters, tool.name)},
+            "properties": {
+                **before,
+                "name": {"const": tool.name},
+                "arguments": _limit_schema(tool.parameters, tool.name),
+            },
             "required": [*before, "name", "arguments"],
             "additionalProperties": False,
         }
@@ -39,7 +43,7 @@ def schema_of_calls(tools: Sequence[ToolSpec], only: str | None = None, *, why_f
     return forms[0] if len(forms) == 1 else {"oneOf": forms}
 
 
-def _capped(schema: Mapping[str, Any], name: str) -> dict[str, Any]:
+def _limit_schema(schema: Mapping[str, Any], name: str) -> dict[str, Any]:
     """Leave out what does not constrain, and end what a model could go on with for ever."""
     capped = {key: value for key, value in schema.items() if key not in _TELLS}
     kind = schema.get("type")
@@ -49,10 +53,10 @@ def _capped(schema: Mapping[str, Any], name: str) -> dict[str, Any]:
         longest = LONGEST_TEXT if name in _LONG else LONGEST_SUMMARY if name == "summary" else LONGEST_LINE
         capped["maxLength"] = min(schema.get("maxLength", longest), longest)
     if kind == "array":
-        capped["items"] = _capped(schema.get("items") or {"type": "string"}, name)
+        capped["items"] = _limit_schema(schema.get("items") or {"type": "string"}, name)
         capped["maxItems"] = min(schema.get("maxItems", MAX_ITEMS), MAX_ITEMS)
     if kind == "object" or "properties" in schema:
-        capped["properties"] = {key: _capped(part, key) for key, part in schema.get("properties", {}).items()}
+        capped["properties"] = {key: _limit_schema(part, key) for key, part in schema.get("properties", {}).items()}
         capped.setdefault("additionalProperties", False)
     return capped
 

@@ -38,13 +38,13 @@ def _is_evidence(schema: Mapping[str, Any]) -> bool:
 def _plain(schema: Mapping[str, Any]) -> dict[str, Any]:
     plain = {key: value for key, value in schema.items() if key not in _LEFT_OUT and key != "description"}
     if isinstance(schema.get("properties"), Mapping):
-        plain["properties"] = {name: _described(name, part) for name, part in schema["properties"].items()}
+        plain["properties"] = {name: _describe(name, part) for name, part in schema["properties"].items()}
     if isinstance(schema.get("items"), Mapping):
         plain["items"] = _plain(schema["items"])
     return plain
 
 
-def _described(name: str, schema: Mapping[str, Any]) -> dict[str, Any]:
+def _describe(name: str, schema: Mapping[str, Any]) -> dict[str, Any]:
     plain = _plain(schema)
     about = schema.get("description")
     if isinstance(about, str) and not _says(name, about):

@@ -95,7 +95,7 @@ def _whole_letters(written: str) -> tuple[str, str]:
     return said, written[whole.end() :]
 
 
-def spoken(on_delta: Callable[[str], None]) -> Callable[[str], None]:
+def speech_listener(on_delta: Callable[[str], None]) -> Callable[[str], None]:
     """Return a listener for pieces of an answer that passes on what is said to the person, and no calls."""
     return _Listener(on_delta)
 

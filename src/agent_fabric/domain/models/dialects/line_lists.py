@@ -24,7 +24,7 @@ def as_lines(tool: ToolSpec | None, arguments: object) -> object:
     }
 
 
-def joined(tool: ToolSpec | None, arguments: object) -> object:
+def join_lines(tool: ToolSpec | None, arguments: object) -> object:
     """Return the arguments of a call as its tool takes them."""
     if tool is None or not isinstance(arguments, dict):
         return arguments

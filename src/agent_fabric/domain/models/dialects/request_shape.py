@@ -45,7 +45,7 @@ class ShapedRequest:
     stuck: bool = False
     """The last call led nowhere: asked in the same way, the model would make it again."""
     only_answer: str = ""
-    """The one answer that the schema leaves, which nobody has to be asked for; empty: there is a choice."""
+    """The one answer that the schema leaves, which no model has to be asked for; empty: there is a choice."""
     talks: bool = False
     """The answer may be plain words or a call, and only the words are for the person; see `spoken`."""
     writes_file: str = ""
@@ -73,7 +73,7 @@ def shape_request(
             return ShapedRequest(messages=messages, tools=tools, must_call=must_call)
         case ToolDialect.SCHEMA if must_call is None and is_conversation(tools):
             return ShapedRequest(
-                messages=_told(messages, FORM, tools, _json_call, in_lines=True, talks=True),
+                messages=_tell_tools(messages, FORM, tools, _json_call, in_lines=True, talks=True),
                 tools=(),
                 must_call=None,
                 answer_schema=schema_for(messages, tools),
@@ -85,7 +85,7 @@ def shape_request(
             offered = offered_tools(messages, tools)
             schema = schema_of_calls(offered, must_call, why_first=failed) if tools else None
             return ShapedRequest(
-                messages=_told(messages, _SCHEMA_FORM, tools, _json_call, in_lines=True),
+                messages=_tell_tools(messages, _SCHEMA_FORM, tools, _json_call, in_lines=True),
                 tools=(),
                 must_call=None,
                 answer_schema=schema,
@@ -93,7 +93,7 @@ def shape_request(
                 only_answer=_only_answer(messages, offered) if must_call is None else "",
             )
         case ToolDialect.TEXT:
-            told = _told(messages, _TEXT_FORM, tools, _fenced_call)
+            told = _tell_tools(messages, _TEXT_FORM, tools, _fenced_call)
             return ShapedRequest(messages=told, tools=(), must_call=None)
         case unknown:
             assert_never(unknown)
@@ -124,7 +124,7 @@ To call a tool, end your answer with one block like this, and nothing after it:
 You then get its result. Inside the block there is nothing but JSON."""
 
 
-def _told(
+def _tell_tools(
     messages: Sequence[Message],
     form: str,
     tools: Sequence[ToolSpec],

@@ -30,12 +30,12 @@ MAX_TRIES = 3
 
 def begun_file(messages: Sequence[Message]) -> str:
     """Return the path of the file whose text is to be asked for next; empty: none."""
-    return _begun(messages, len(messages) - 1)
+    return _begun_path(messages, len(messages) - 1)
 
 
 def tries_of(messages: Sequence[Message], path: str) -> int:
     """Count how often a file was begun."""
-    return sum(_begun(messages, at) == path for at in range(len(messages)))
+    return sum(_begun_path(messages, at) == path for at in range(len(messages)))
 
 
 def request_for_text(messages: Sequence[Message], task: str) -> list[Message]:
@@ -96,13 +96,13 @@ def text_in(answer: str, path: str = "") -> str:
     return f"{text}\n" if text else ""
 
 
-def _begun(messages: Sequence[Message], at: int) -> str:
+def _begun_path(messages: Sequence[Message], at: int) -> str:
     """Return the path that a message begins, if it is the result of that tool itself."""
     if at < 1 or messages[at].role is not Role.TOOL:
         return ""
     call = _call_of(messages, at)
     if call is None or call.tool != BEGIN_FILE:
-        return ""  # most results, which nobody has to read for this
+        return ""  # most results, which need not be read for this
     path = result_object(messages[at].content).get(BEGINS_FILE)
     return path if isinstance(path, str) else ""
 

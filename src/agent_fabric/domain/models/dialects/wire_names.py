@@ -36,7 +36,7 @@ def with_wire_names(
 ) -> tuple[Sequence[Message], Sequence[ToolSpec]]:
     """Return a conversation and its tools as servers take them."""
     spoken = [
-        replace(message, tool_calls=_renamed(message.tool_calls, names)) if message.tool_calls else message
+        replace(message, tool_calls=_rename(message.tool_calls, names)) if message.tool_calls else message
         for message in messages
     ]
     return spoken, [replace(tool, name=names.get(tool.name, tool.name)) for tool in tools]
@@ -47,8 +47,8 @@ def with_own_names(answer: LLMResponse, tools: Sequence[ToolSpec]) -> LLMRespons
     names = wire_names(tools)
     if not names or not answer.tool_calls:
         return answer
-    return replace(answer, tool_calls=_renamed(answer.tool_calls, {wire: own for own, wire in names.items()}))
+    return replace(answer, tool_calls=_rename(answer.tool_calls, {wire: own for own, wire in names.items()}))
 
 
-def _renamed(calls: Sequence[ToolCallRequest], names: Mapping[str, str]) -> tuple[ToolCallRequest, ...]:
+def _rename(calls: Sequence[ToolCallRequest], names: Mapping[str, str]) -> tuple[ToolCallRequest, ...]:
     return tuple(replace(call, tool=names.get(call.tool, call.tool)) for call in calls)

@@ -7,7 +7,7 @@ import re
 
 from agent_fabric.domain.policy.command_lines.invocation import Invocation
 from agent_fabric.domain.policy.command_lines.names import names
-from agent_fabric.domain.policy.command_lines.variables import assigned
+from agent_fabric.domain.policy.command_lines.variables import assignments
 from agent_fabric.domain.policy.command_lines.words import holds_code
 
 _READ_BY_BASH = names(
@@ -26,7 +26,7 @@ _ALWAYS = frozenset({"bind", "complete", "compopt", "fc", "history"})
 
 def runs_later(invocation: Invocation) -> str:
     """Say what a command makes bash run although it does not look like it; empty if there is nothing of the kind."""
-    for variable, _ in assigned(invocation):
+    for variable, _ in assignments(invocation):
         if variable in _READ_BY_BASH:
             return f"what bash does with {variable}"
     name, words = invocation.name, invocation.words

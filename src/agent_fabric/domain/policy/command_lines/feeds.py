@@ -20,7 +20,7 @@ def with_feeds(found: Sequence[Invocation], outer: Sequence[Invocation] = ()) ->
     for at, invocation in enumerate(found):
         own = dict(feeding)
         if _takes_substitution(invocation):
-            _add(own, _substituted(found, at))
+            _add(own, _substitutions(found, at))
         yield replace(invocation, fed_by=tuple(own.values())) if own else invocation
         if invocation.connector is Connector.PIPE:
             # What stands in a group is said by the whole of it, which has no words; neither has the call of a function.
@@ -37,7 +37,7 @@ def _add(feeding: dict[tuple[str, ...], Invocation], others: Iterable[Invocation
             feeding.setdefault(each.words[:2], each)
 
 
-def _substituted(found: Sequence[Invocation], at: int) -> Iterator[Invocation]:
+def _substitutions(found: Sequence[Invocation], at: int) -> Iterator[Invocation]:
     """Yield what may stand in the substitutions of a command: it follows, and is nested."""
     for inner in found[at + 1 : at + 1 + MAX_FEEDS]:
         if not inner.nested:

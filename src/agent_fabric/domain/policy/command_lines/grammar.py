@@ -85,9 +85,9 @@ class _CommandReader:
     def _command(self, keyword: str, before: Connector) -> Connector:
         """Read one command, which may start with a reserved word, with its redirects and its connector."""
         if keyword == "time" and before is not Connector.PIPE:
-            return self._timed()
+            return self._read_time()
         if keyword == "!":
-            return self._negated()
+            return self._read_negation()
         place = len(self._drafts.found)
         function = self._function() if keyword == "function" else ""
         if not function and not self._compound(keyword):
@@ -123,7 +123,7 @@ class _CommandReader:
     def _new_draft(self) -> Draft:
         return Draft(nested=self._source.depth > 0)
 
-    def _timed(self) -> Connector:
+    def _read_time(self) -> Connector:
         source = self._source
         source.take("time")
         source.skip_blanks()
@@ -135,7 +135,7 @@ class _CommandReader:
             return self._whole()
         return self._command(source.keyword(), Connector.THEN)
 
-    def _negated(self) -> Connector:
+    def _read_negation(self) -> Connector:
         source = self._source
         source.take("!")
         connector, before = Connector.PIPE, Connector.THEN
@@ -211,7 +211,7 @@ class _CommandReader:
         """Read a compound command, without what follows it, if there is one here."""
         source = self._source
         if source.sees("("):
-            self._parenthesized()
+            self._read_parentheses()
             return True
         if keyword not in OPENERS:
             return False
@@ -234,7 +234,7 @@ class _CommandReader:
                     self._for()
         return True
 
-    def _parenthesized(self) -> None:
+    def _read_parentheses(self) -> None:
         source = self._source
         if source.skip("(("):
             read_arithmetic(source)

@@ -17,7 +17,7 @@ class UnparsableCommand(ValueError):
 
 
 class UnfinishedCommand(UnparsableCommand):
-    """The text breaks off: nobody, nor any shell, could know what was meant."""
+    """The text breaks off: what was meant cannot be known, not even by a shell."""
 
 
 class Connector(StrEnum):

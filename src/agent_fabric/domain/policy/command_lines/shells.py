@@ -27,7 +27,7 @@ class _Given(NamedTuple):
     doubtful: bool
 
 
-def _given(invocation: Invocation) -> _Given:
+def _given_script(invocation: Invocation) -> _Given:
     words = invocation.words
     at, text, takes_input, ended = 1, False, False, False
     while at < len(words) and not ended and words[at][:1] in {"-", "+"}:
@@ -47,7 +47,7 @@ def _given(invocation: Invocation) -> _Given:
 
 def shell(invocation: Invocation) -> tuple[Invocation, ...]:
     """`bash -c …`, or a shell that reads commands from its input. A script file is not opened."""
-    words, name, given = invocation.words, invocation.name, _given(invocation)
+    words, name, given = invocation.words, invocation.name, _given_script(invocation)
     if given.nothing:
         return ()
     if given.doubtful or (given.text and given.at >= len(words)):
@@ -72,7 +72,7 @@ def script_of(invocation: Invocation) -> tuple[Invocation, ...]:
     """
     if invocation.dynamic or invocation.name not in SHELLS:
         return ()
-    given = _given(invocation)
+    given = _given_script(invocation)
     if given != _Given(given.at, text=False, input=False, nothing=False, doubtful=False):
         return ()
     if given.at >= len(invocation.words) or invocation.words[given.at].startswith(_STREAMS):
@@ -112,7 +112,7 @@ def flock(invocation: Invocation) -> tuple[Invocation, ...]:
     return (part(invocation, command, len(words), nested=False),) if command < len(words) else ()
 
 
-def sourced(invocation: Invocation) -> tuple[Invocation, ...]:
+def sourced_commands(invocation: Invocation) -> tuple[Invocation, ...]:
     """`. FILE`, where the file may be what a command writes."""
     if 1 in invocation.unknown and not invocation.words[1].startswith("<("):
         return only_at_run_time(f"what {invocation.name} reads")

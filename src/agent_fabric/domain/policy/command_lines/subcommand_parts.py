@@ -18,7 +18,7 @@ def only_at_run_time(what: str) -> tuple[Invocation, ...]:
     return (Invocation(words=(what,), unknown=frozenset({0}), nested=True),)
 
 
-def marked(commands: Iterable[Invocation], marks: set[str]) -> Iterator[Invocation]:
+def mark_unknown(commands: Iterable[Invocation], marks: set[str]) -> Iterator[Invocation]:
     """Yield the commands with every word unknown that something found at run time is put into."""
     for inner in commands:
         marked = {n for n, word in enumerate(inner.words) if any(mark in word for mark in marks)}

@@ -20,7 +20,7 @@ _FILLS = {
 """Builtins that put a value into a variable they name, and the option behind which they name it."""
 
 
-def assigned(invocation: Invocation) -> Iterator[tuple[str, str | None]]:
+def assignments(invocation: Invocation) -> Iterator[tuple[str, str | None]]:
     """Yield the variables that a command sets, with their values where they can be read."""
     yield from invocation.assignments
     name, words = invocation.name, invocation.words

@@ -141,7 +141,7 @@ def _special(source: Source, sign: str, *, quoted: bool) -> _Piece:
     """Read what starts with a quote, a backslash, a dollar or a backtick."""
     match sign:
         case "\\":
-            return _Piece(_escaped(source), expanded=False)
+            return _Piece(_read_escape(source), expanded=False)
         case "'":
             return _Piece(_single_quoted(source), expanded=False)
         case '"':
@@ -150,10 +150,10 @@ def _special(source: Source, sign: str, *, quoted: bool) -> _Piece:
         case "$":
             return _dollar(source, quoted=quoted)
         case _:
-            return _backticked(source, quoted=False)
+            return _read_backticks(source, quoted=False)
 
 
-def _escaped(source: Source) -> str:
+def _read_escape(source: Source) -> str:
     source.at += 2
     if source.at > len(source.text):
         raise UnfinishedCommand("it ends with a backslash")
@@ -190,7 +190,7 @@ def _double_quoted(source: Source, *, closed: bool) -> _Piece:
             case "$":
                 text, expanded = _dollar(source, quoted=True)
             case _:
-                text, expanded = _backticked(source, quoted=closed)
+                text, expanded = _read_backticks(source, quoted=closed)
         pieces.append(text)
         unknown = unknown or expanded
     if closed:
@@ -269,7 +269,7 @@ def _substitution(source: Source) -> _Piece:
     return _Piece(source.text[start : source.at], expanded=True)
 
 
-def _backticked(source: Source, *, quoted: bool) -> _Piece:
+def _read_backticks(source: Source, *, quoted: bool) -> _Piece:
     match = source.match(_BACKTICKED)
     if not match:
         raise UnfinishedCommand("a backtick is not closed")

@@ -16,10 +16,10 @@ from agent_fabric.domain.policy.command_lines.shells import (
     flock,
     script_of,
     shell,
-    sourced,
+    sourced_commands,
     trap_command,
 )
-from agent_fabric.domain.policy.command_lines.subcommand_parts import marked, only_at_run_time, part
+from agent_fabric.domain.policy.command_lines.subcommand_parts import mark_unknown, only_at_run_time, part
 from agent_fabric.domain.policy.command_lines.words import ASSIGNMENT
 
 
@@ -43,11 +43,11 @@ def unwrap(invocation: Invocation, *, depth: int = 0) -> Iterator[Invocation]:
     if depth > MAX_NESTING:
         raise UnparsableCommand(f"more than {MAX_NESTING} commands start each other")
     yield invocation
-    for inner in with_feeds(wrapped(invocation), invocation.fed_by):
+    for inner in with_feeds(wrapped_commands(invocation), invocation.fed_by):
         yield from unwrap(inner, depth=depth + 1)
 
 
-def wrapped(invocation: Invocation) -> tuple[Invocation, ...]:
+def wrapped_commands(invocation: Invocation) -> tuple[Invocation, ...]:
     """Return the commands that this one starts itself; their connectors and nesting are those inside of it.
 
     A command that is only known at run time is returned with its first word unknown.
@@ -63,15 +63,15 @@ def wrapped(invocation: Invocation) -> tuple[Invocation, ...]:
     see_through = _SEE_THROUGH.get(invocation.name)
     inner = see_through(invocation) if see_through else ()
     held = (*option_programs(invocation), *map(OptionProgram, shell_lines(invocation)))
-    return (*inner, *(command for each in held for command in _held(invocation, each)))
+    return (*inner, *(command for each in held for command in _option_commands(invocation, each)))
 
 
-def _held(invocation: Invocation, held: OptionProgram) -> tuple[Invocation, ...]:
+def _option_commands(invocation: Invocation, held: OptionProgram) -> tuple[Invocation, ...]:
     """Return the commands that an option holds."""
     if held.text:
         return tuple(replace(inner, nested=True) for inner in parse_command(held.text))
     if held.start:
-        return tuple(marked([part(invocation, held.start, held.end, nested=True)], {"{}", "{/}", "{.}", "{//}"}))
+        return tuple(mark_unknown([part(invocation, held.start, held.end, nested=True)], {"{}", "{/}", "{.}", "{//}"}))
     return only_at_run_time(f"what an option of {invocation.name} runs")
 
 
@@ -195,7 +195,7 @@ def _xargs(invocation: Invocation) -> tuple[Invocation, ...]:
             unknown=inner.unknown | {len(inner.words)},
             splits=inner.splits | {len(inner.words)},
         )
-        for inner in marked(_XARGS(invocation), marks - {""})
+        for inner in mark_unknown(_XARGS(invocation), marks - {""})
     )
 
 
@@ -213,10 +213,10 @@ def _find(invocation: Invocation) -> tuple[Invocation, ...]:
             word in {";", "+"} or (at in invocation.splits and any(sign in word for sign in "$`{"))
         ):
             return only_at_run_time("what find runs")
-    return tuple(marked(found, {"{}"}))
+    return tuple(mark_unknown(found, {"{}"}))
 
 
-def _debugged(invocation: Invocation) -> tuple[Invocation, ...]:
+def _debugged_program(invocation: Invocation) -> tuple[Invocation, ...]:
     """`gdb --args x …`: the program that is debugged."""
     start = next((at + 1 for at, word in enumerate(invocation.words) if word in {"--args", "-args", "--"}), 0)
     return (part(invocation, start, len(invocation.words), nested=True),) if start else ()
@@ -293,8 +293,8 @@ _SEE_THROUGH: dict[str, Callable[[Invocation], tuple[Invocation, ...]]] = {
     "fakeroot": _Wrapper(valued=_options("-l -s -i -b --lib --faked")),
     "catchsegv": _Wrapper(),
     "cross-env": _Wrapper(assigns=True),
-    "gdb": _debugged,
-    "lldb": _debugged,
+    "gdb": _debugged_program,
+    "lldb": _debugged_program,
     "flock": flock,
     "script": _opaque_starter,
     "watch": _opaque_starter,
@@ -342,6 +342,6 @@ _SEE_THROUGH: dict[str, Callable[[Invocation], tuple[Invocation, ...]]] = {
     "eval": eval_command,
     "trap": trap_command,
     "alias": alias_command,
-    "source": sourced,
-    ".": sourced,
+    "source": sourced_commands,
+    ".": sourced_commands,
 }

@@ -1,4 +1,4 @@
-"""Characters that nobody sees but a model reads."""
+"""Characters that are invisible to people, but not to a model."""
 
 import re
 

@@ -5,7 +5,7 @@ import codecs
 import re
 from collections.abc import Iterator
 
-from agent_fabric.domain.policy.injection.folding import folded
+from agent_fabric.domain.policy.injection.folding import fold
 from agent_fabric.domain.policy.injection.ideas import Idea
 from agent_fabric.domain.policy.injection.phrases import findings_in
 
@@ -24,10 +24,10 @@ def hides_orders(text: str, plain: str, ideas: int) -> bool:
 
     `plain` is the text folded, `ideas` what was found in it.
     """
-    return any(ideas & _ADDRESSED or findings_in(folded(hidden)).signs for hidden in _decoded(text, plain))
+    return any(ideas & _ADDRESSED or findings_in(fold(hidden)).signs for hidden in _decodings(text, plain))
 
 
-def _decoded(text: str, plain: str) -> Iterator[str]:
+def _decodings(text: str, plain: str) -> Iterator[str]:
     for nth, match in enumerate(re.finditer(_RUNS, text)):
         if nth == _MAX_RUNS:
             break

@@ -19,7 +19,7 @@ _DIGITS_AS_I = str.maketrans("0134578", "oieastb")
 _DIGITS_AS_L = str.maketrans("0134578", "oleastb")
 
 
-def capped(text: str) -> str:
+def cap(text: str) -> str:
     """The text itself, or head and tail of one that is very long."""
     if len(text) <= LIMIT:
         return text
@@ -27,8 +27,8 @@ def capped(text: str) -> str:
     return f"{text[:head]}\n\n{text[head - LIMIT :]}"
 
 
-def folded(text: str) -> str:
-    """Small letters without accents, in compatible forms, without characters that nobody sees."""
+def fold(text: str) -> str:
+    """Small letters without accents, in compatible forms, without invisible characters."""
     if text.isascii():
         return text.lower()
     seen = re.sub(_MARKS, "", re.sub(INVISIBLE, "", text)).casefold()

@@ -5,7 +5,7 @@ from functools import cache
 from typing import NamedTuple
 
 from agent_fabric.domain.policy.injection import words_english
-from agent_fabric.domain.policy.injection.folding import folded, spellings
+from agent_fabric.domain.policy.injection.folding import fold, spellings
 from agent_fabric.domain.policy.injection.ideas import Idea
 
 _BEGINS = int(Idea.BEGINS)
@@ -65,12 +65,12 @@ def lexicon() -> Lexicon:
     exact: dict[str, int] = {}
     stems: dict[str, list[tuple[str, int]]] = {}
     phrases: dict[str, dict[str, list[Phrase]]] = {}
-    for name, entries in (*words_english.WORDS.items(), ("ADDRESSED", words_english.addressed())):
+    for name, entries in (*words_english.WORDS.items(), ("ADDRESSED", words_english.address_forms())):
         idea = int(Idea[name])
         for entry in entries.split():
             open_end = entry.endswith("*")
             # Folding keeps `_`, and no word has one: texts are split at it.
-            first, *rest = folded(entry.removesuffix("*")).split("_")
+            first, *rest = fold(entry.removesuffix("*")).split("_")
             if rest:
                 second = "" if open_end and len(rest) == 1 else rest[0]
                 by_second = phrases.setdefault(first, {})

@@ -1,11 +1,11 @@
-"""Signs that a text tries to give instructions to a model. They are recorded and shown; they protect nobody.
+"""Signs that a text tries to give instructions to a model. They are recorded and shown; they are no protection.
 
-Whoever wants to pass finds other words. What protects is where a text came from (`Trust`), the policy, and the box.
+An attacker finds other words. What protects is where a text came from (`Trust`), the policy, and the box.
 """
 
 from agent_fabric.domain.policy.injection.characters import hides_characters
 from agent_fabric.domain.policy.injection.encoded import hides_orders
-from agent_fabric.domain.policy.injection.folding import capped, folded
+from agent_fabric.domain.policy.injection.folding import cap, fold
 from agent_fabric.domain.policy.injection.markup import signs_in_markup
 from agent_fabric.domain.policy.injection.phrases import findings_in
 
@@ -31,8 +31,8 @@ def signals_in(text: str) -> tuple[str, ...]:
     The work grows with the length of the text only, and ends at `folding.LIMIT` characters: of a longer text the head
     and the tail are read.
     """
-    text = capped(text)
-    plain = folded(text)
+    text = cap(text)
+    plain = fold(text)
     words = findings_in(plain)
     signs = set(words.signs) | signs_in_markup(plain, words.ideas)
     if hides_characters(text):

@@ -97,17 +97,17 @@ HAILS = (
     "note notice message instruction instructions reminder attention dear hey hello to_any to_all any all if_you_are "
     "you_the you_as whichever system_note important_note"
 )
-"""How one begins to speak to somebody."""
+"""How an address begins."""
 MODELS = (
     "ai ais llm llms language_model language_models chatbot chatbots assistant assistants copilot claude chatgpt gpt "
     "gemini coding_agent coding_agents coding_assistant coding_assistants autonomous_agent automated_agent"
 )
 """Who is spoken to."""
 READING = "reading_this reads_this that_reads_this processing_this processes_this visiting_this summarising_this"
-"""What marks somebody as a reader of the text."""
+"""What marks the addressee as a reader of the text."""
 
 
-def addressed() -> str:
+def address_forms() -> str:
     """Ways to speak to a model: note to AI, attention all assistants, if you are an LLM, bots reading this."""
     between = (
         "",

@@ -9,7 +9,7 @@ from typing import Any, Final
 from agent_fabric.domain.definitions.expressions.syntax import check_syntax
 from agent_fabric.domain.definitions.parameter import Parameter
 from agent_fabric.domain.definitions.parameters import unfit
-from agent_fabric.domain.definitions.problems import ProblemCollector, shown
+from agent_fabric.domain.definitions.problems import ProblemCollector, show_value
 from agent_fabric.domain.tools.schema_words import faults_in_schema
 from agent_fabric.domain.workflows.attempt_events import form_schema
 from agent_fabric.domain.workflows.attempt_result import NOT_RETRIED
@@ -83,7 +83,7 @@ class ActionCheck:
             for name in node.part(part):
                 if "{{" in str(name):
                     hint = "Names are fixed, so that others can refer to them. Put what you compute one level deeper."
-                    self._findings.add(node.place.below(part), f"{part}: {shown(name)} cannot be a name", hint)
+                    self._findings.add(node.place.below(part), f"{part}: {show_value(name)} cannot be a name", hint)
 
     def _unknown_action(self, node: GraphNode) -> None:
         usual = _USUAL_ACTIONS.get(node.action.lower())
@@ -142,7 +142,7 @@ class ActionCheck:
     def _check_url(self, node: GraphNode, url: object) -> None:
         if isinstance(url, str) and not url.lstrip().startswith(("{{", "http://", "https://")):
             hint = "Write the whole address: https://example.com/…"
-            self._findings.add(node.place.below("inputs", "url"), f"inputs.url is {shown(url)}, no address", hint)
+            self._findings.add(node.place.below("inputs", "url"), f"inputs.url is {show_value(url)}, no address", hint)
 
     def _check_moment(self, node: GraphNode, until: object) -> None:
         if not isinstance(until, str) or "{{" in until:
@@ -151,7 +151,9 @@ class ActionCheck:
             datetime.fromisoformat(until.strip())
         except ValueError:
             hint = "Write date and time: 2026-12-24T18:00:00Z"
-            self._findings.add(node.place.below("inputs", "until"), f"inputs.until is {shown(until)}, no moment", hint)
+            self._findings.add(
+                node.place.below("inputs", "until"), f"inputs.until is {show_value(until)}, no moment", hint
+            )
 
     def _check_type(self, node: GraphNode, name: str, wanted: Parameter, who: str) -> None:
         value = node.part("inputs")[name]
@@ -162,7 +164,7 @@ class ActionCheck:
                 self._findings.add(at, f"inputs.{name}: {who} {_a(wanted.type)}, but {value[:60]} is {_a(got)}")
             return
         if unfit(Parameter(type=wanted.type), value, name):
-            self._findings.add(at, f"inputs.{name}: {who} {_a(wanted.type)}, not {shown(value)}")
+            self._findings.add(at, f"inputs.{name}: {who} {_a(wanted.type)}, not {show_value(value)}")
         elif not isinstance(value, list | dict):
             for message in unfit(wanted, value, f"inputs.{name}"):
                 self._findings.add(at, message)

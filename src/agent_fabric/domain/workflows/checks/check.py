@@ -9,7 +9,7 @@ from typing import Any
 from agent_fabric.domain.definitions.declarations import declared_parameters
 from agent_fabric.domain.definitions.parameter import Parameter
 from agent_fabric.domain.definitions.parameters import TYPES
-from agent_fabric.domain.definitions.problems import CheckPosition, Problem, ProblemCollector, shown
+from agent_fabric.domain.definitions.problems import CheckPosition, Problem, ProblemCollector, show_value
 from agent_fabric.domain.definitions.validate import check_kind, is_plain
 from agent_fabric.domain.workflows.checks.action_check import ActionCheck
 from agent_fabric.domain.workflows.checks.flow import Flow
@@ -33,7 +33,7 @@ def problems_in(plain: object, known: KnownNames = NOTHING_KNOWN) -> list[Proble
     if not is_plain(plain, findings):
         return findings.all()
     if not isinstance(plain, dict):
-        got = "it is empty" if plain is None else f"it is {shown(plain)}"
+        got = "it is empty" if plain is None else f"it is {show_value(plain)}"
         findings.add(CheckPosition(), f"a workflow must be a mapping, but {got}", "Begin with `name:` and `steps:`.")
         return findings.all()
     check_kind(plain, WORKFLOW, CheckPosition(), findings)

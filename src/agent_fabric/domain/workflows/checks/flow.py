@@ -49,8 +49,8 @@ class Flow:
     def check(self, plain: Mapping[str, Any]) -> None:
         """Note what is wrong with the expressions of every step and of the outputs."""
         for node in self._graph.nodes():
-            tested = self._tested(node)
-            for written in _written(node):
+            tested = self._tests_around(node)
+            for written in _written_parts(node):
                 for reference in self._read(written):
                     self._check_reference(reference, written, node, tested)
         outputs = plain.get("outputs")
@@ -68,7 +68,7 @@ class Flow:
             self._findings.add(written.place, f"{written.place.name}: the expression cannot be read: {what}", hint)
         return () if messages else references(written.text, bare=written.bare)
 
-    def _tested(self, node: GraphNode) -> Tested:
+    def _tests_around(self, node: GraphNode) -> Tested:
         """Return the steps and inputs whose existence the conditions around a step have already tested."""
         tested: set[tuple[str, ...]] = set()
         for each in node.chain():
@@ -221,7 +221,7 @@ def _subject(path: tuple[str, ...]) -> tuple[str, ...]:
     return path[:2] if path[0] == "inputs" else path[:1]
 
 
-def _written(node: GraphNode) -> Iterator[Written]:
+def _written_parts(node: GraphNode) -> Iterator[Written]:
     """Return everything in a step that may hold expressions."""
     condition = node.plain.get("condition")
     if isinstance(condition, str):

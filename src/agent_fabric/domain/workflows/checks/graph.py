@@ -55,7 +55,7 @@ class Siblings:
     goes_on: bool = False
     """Even when one of them failed, unless it is waited for by name."""
     in_groups: bool = False
-    """Whole groups wait for one another, so what nobody names may be done before all the same."""
+    """Whole groups wait for one another, so what no step names may be done before all the same."""
     nodes: list[GraphNode] = field(default_factory=list)
     needs: dict[int, list[int]] = field(default_factory=dict)
     """By index: the indexes that its `depends_on` names."""
@@ -185,7 +185,7 @@ def _explain(node: GraphNode, name: str, at: CheckPosition, graph: Graph, findin
 
 
 def in_order(siblings: Siblings) -> list[int]:
-    """Return the indexes so that everybody comes after what it needs; those on a cycle and behind one are left out."""
+    """Return the indexes so that each comes after what it needs; those on a cycle and behind one are left out."""
     waiting = {index: len(needed) for index, needed in siblings.needs.items()}
     needed_by: dict[int, list[int]] = {}
     for index, needed in siblings.needs.items():

@@ -16,7 +16,7 @@ class AgentShape:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownNames:
-    """Names that a definition may use. None: nobody knows, so they are not checked."""
+    """Names that a definition may use. None: they are not known, so they are not checked."""
 
     agents: Mapping[str, AgentShape] | None = None
     workflows: frozenset[str] | None = None

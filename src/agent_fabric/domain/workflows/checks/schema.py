@@ -20,7 +20,7 @@ def workflow_schema() -> dict[str, Any]:
     step["allOf"] = [
         {
             "if": {"properties": {"action": {"const": action}}, "required": ["action"]},
-            "then": _needed(rule),
+            "then": _required_inputs(rule),
         }
         for action, rule in RULES.items()
     ]
@@ -32,7 +32,7 @@ def workflow_schema() -> dict[str, Any]:
     }
 
 
-def _needed(rule: ActionRule) -> dict[str, Any]:
+def _required_inputs(rule: ActionRule) -> dict[str, Any]:
     then: dict[str, Any] = {}
     needs = list(rule.needs)
     if rule.one_input_of and "inputs" not in needs:

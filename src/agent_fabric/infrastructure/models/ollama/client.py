@@ -9,7 +9,7 @@ import aiohttp
 from agent_fabric.application.ports.llm import ChatClient, ChatOptions, OnDelta
 from agent_fabric.domain.errors import ContextExceeded, ModelAnswerUnusable, ModelRefused, ModelUnreachable
 from agent_fabric.domain.models.dialects.answer_parser import parse_answer
-from agent_fabric.domain.models.dialects.conversation import spoken
+from agent_fabric.domain.models.dialects.conversation import speech_listener
 from agent_fabric.domain.models.dialects.request_shape import shape_request
 from agent_fabric.domain.models.dialects.whole_files import file_from
 from agent_fabric.domain.models.messages import LLMResponse, Message, ModelSettings, ToolDialect
@@ -54,7 +54,7 @@ class OllamaChatClient:
         shaped = shape_request(self._dialect, messages, tools, must_call)
         if shaped.writes_file:
             on_delta = None  # a file is no words to a person
-        on_delta = spoken(on_delta) if on_delta is not None and shaped.talks else on_delta
+        on_delta = speech_listener(on_delta) if on_delta is not None and shaped.talks else on_delta
         data = encode_chat(shaped, model, options, stream=on_delta is not None)
         answer = await self._post(data, model, on_delta)
         if answer.cut:

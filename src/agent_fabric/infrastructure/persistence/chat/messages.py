@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from agent_fabric.application.ports.chat import FoundMessage, MessagePage, SessionQuery
 from agent_fabric.application.ports.encryption import Cipher
-from agent_fabric.domain.chat.sessions import ChatMessage, Session, copied, message_from
+from agent_fabric.domain.chat.sessions import ChatMessage, Session, copy_message, message_from
 from agent_fabric.domain.errors import MessageNotFound, RunKeyMissing, SessionNotFound
 from agent_fabric.domain.events import RunCancelled, RunCompleted, RunCreated, RunFailed
 from agent_fabric.domain.ids import RunId, SessionId
@@ -232,7 +232,7 @@ class SqlSessionMessages:
         query = f"SELECT {_COLUMNS} FROM chat_messages WHERE session_id = ? AND number <= ? ORDER BY number"  # noqa: S608 - ours
         opened = cipher if key is None else self._keys.cipher(parent, key[0])
         rows = connection.execute(query, (source, number)).fetchall()
-        return [copied(message_from_row(row, source, opened), session.session_id) for row in rows]
+        return [copy_message(message_from_row(row, source, opened), session.session_id) for row in rows]
 
     def _said(self, connection: SqlConnection, session_id: SessionId) -> list[ChatMessage]:
         query = (

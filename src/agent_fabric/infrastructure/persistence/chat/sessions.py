@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from agent_fabric.application.ports.chat import SessionQuery
 from agent_fabric.application.ports.encryption import Cipher
-from agent_fabric.domain.chat.sessions import Session, copied
+from agent_fabric.domain.chat.sessions import Session, copy_message
 from agent_fabric.domain.errors import MessageNotFound, SessionNotFound
 from agent_fabric.domain.identity.ownership import EVERYTHING, Viewer
 from agent_fabric.domain.ids import RunId, SessionId
@@ -83,7 +83,7 @@ class SqlSessionRepository:
             " WHERE session_id = ? AND number <= ? ORDER BY number"
         )
         for each in connection.execute(query, (parent, row[0])).fetchall():
-            insert_message(connection, cipher, copied(message_from_row(each, parent, opened), session.session_id))
+            insert_message(connection, cipher, copy_message(message_from_row(each, parent, opened), session.session_id))
 
     async def find(self, prefix: str, *, viewer: Viewer = EVERYTHING) -> Session:
         wanted = storable(prefix).lower()

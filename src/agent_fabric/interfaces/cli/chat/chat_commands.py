@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from agent_fabric.domain.chat.sessions import QUEUED, ChatMessage, Session
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.runs.unified_diff import quoted
+from agent_fabric.domain.runs.unified_diff import quote_path
 from agent_fabric.interfaces.cli.approvals.ask_approval import ask_person, is_interactive
 from agent_fabric.interfaces.cli.chat.chat_record import (
     LAST_SEQ,
@@ -145,7 +145,7 @@ class ChatCommands:
         for change in found.changes:
             shown = await asyncio.to_thread(compared, change)
             text = shown.text.decode("utf-8", "replace")
-            sys.stdout.write(f"{plain_lines(text) or quoted(change.path)}\n")
+            sys.stdout.write(f"{plain_lines(text) or quote_path(change.path)}\n")
         sys.stdout.flush()
 
     async def _said(self) -> list[ChatMessage]:
@@ -165,9 +165,9 @@ class ChatCommands:
         done = await self._loop.talk.take_back(await self._standing(), message.message_id)
         for undone in done["runs"]:
             for path in undone["done"]:
-                sys.stderr.write(f"taken back: {quoted(path)}\n")
+                sys.stderr.write(f"taken back: {quote_path(path)}\n")
             for each in undone["refused"]:
-                sys.stderr.write(f"left alone {quoted(each['path'])}: {plain(each['reason'])}\n")
+                sys.stderr.write(f"left alone {quote_path(each['path'])}: {plain(each['reason'])}\n")
         if not any(undone["done"] or undone["refused"] for undone in done["runs"]):
             sys.stderr.write("Nothing to take back: no file was changed.\n")
         for each in done["cannot_be_taken_back"]:

@@ -6,7 +6,7 @@ from typing import Final
 
 from agent_fabric.application.runs.diff_run import RunDiff
 from agent_fabric.domain.runs.changes import FileChange
-from agent_fabric.domain.runs.unified_diff import FileDiff, quoted
+from agent_fabric.domain.runs.unified_diff import FileDiff, quote_path
 from agent_fabric.interfaces.cli.output import styled
 from agent_fabric.interfaces.cli.runs.foreground import NOTHING
 
@@ -30,7 +30,8 @@ def change_summary(found: RunDiff, compare: Callable[[FileChange], FileDiff]) ->
         lines = [f"changed: {files}, {_counts(added, removed)}"]
         named = MAX_NAMED if sys.stdout.isatty() else len(changes)
         lines += [
-            f"  {change.what:<9} {'binary' if one.binary else _counts(one.added, one.removed)}  {quoted(change.path)}"
+            f"  {change.what:<9} {'binary' if one.binary else _counts(one.added, one.removed)}  "
+            f"{quote_path(change.path)}"
             for change, one in zip(changes[:named], compared, strict=False)
         ]
         if len(changes) > named:

@@ -10,7 +10,7 @@ from agent_fabric.application.runs.diff_run import RunDiff
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.plural import counted
 from agent_fabric.domain.runs.changes import REBUILDABLE, FileChange
-from agent_fabric.domain.runs.unified_diff import FileDiff, quoted
+from agent_fabric.domain.runs.unified_diff import FileDiff, quote_path
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED
 from agent_fabric.interfaces.cli.options import Last, RunIdArgument
@@ -46,7 +46,7 @@ def diff(
         if at.as_json:
             print_json(diff_object(found, compared))
         elif name_only:
-            _write(f"{quoted(change.path)}\n".encode() for change in found.changes)
+            _write(f"{quote_path(change.path)}\n".encode() for change in found.changes)
         elif stat:
             _write(_stat(found, compared))
         else:
@@ -79,7 +79,7 @@ def _stat(found: RunDiff, compare: Callable[[FileChange], FileDiff]) -> Iterator
         compared = compare(change)
         added, removed = added + compared.added, removed + compared.removed
         size = "binary" if compared.binary else f"+{compared.added} -{compared.removed}"
-        yield f"{change.what:<9} {size:>14}  {quoted(change.path)}\n".encode()
+        yield f"{change.what:<9} {size:>14}  {quote_path(change.path)}\n".encode()
     yield f"{counted(len(found.changes), 'path')} changed, {counted(added, 'line')} added, {removed} removed\n".encode()
 
 
@@ -103,4 +103,4 @@ def _named(paths: Sequence[str]) -> str:
     """Return paths as a list; on a terminal only the first of many."""
     most = _MAX_NAMED if sys.stderr.isatty() else len(paths)
     more = f" and {len(paths) - most:,} more" if len(paths) > most else ""
-    return f"{', '.join(map(quoted, paths[:most]))}{more}"
+    return f"{', '.join(map(quote_path, paths[:most]))}{more}"

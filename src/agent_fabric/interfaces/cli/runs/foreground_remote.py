@@ -10,7 +10,7 @@ from agent_fabric.application.ports.llm import ProgressText
 from agent_fabric.client import Delta, FabricClient, Notice
 from agent_fabric.domain.errors import FabricError, RunNotFound
 from agent_fabric.domain.events import Event, RunWaited
-from agent_fabric.domain.identity.principals import SCOPES_OF, Scope, widened
+from agent_fabric.domain.identity.principals import SCOPES_OF, Scope, widen
 from agent_fabric.domain.ids import LaneId, RunId
 from agent_fabric.domain.runs.task import RunResult, RunStatus
 from agent_fabric.domain.workflows.events import ChildFinished, StepFinished, StepStarted
@@ -108,7 +108,7 @@ class RemoteForeground:
         who = await self.client.me()
         if who.may(Scope.APPROVALS):
             return ""
-        roles = [role.value for role, scopes in SCOPES_OF.items() if Scope.APPROVALS in widened(scopes)]
+        roles = [role.value for role, scopes in SCOPES_OF.items() if Scope.APPROVALS in widen(scopes)]
         return (
             f"{who.name} may not answer: it takes the scope `approvals`, which users with the role "
             f"{', '.join(roles[:-1])} or {roles[-1]} have"

@@ -7,7 +7,7 @@ import typer
 
 from agent_fabric.application.runs.undo_run import Undone
 from agent_fabric.domain.runs.undo import UndoStep
-from agent_fabric.domain.runs.unified_diff import quoted
+from agent_fabric.domain.runs.unified_diff import quote_path
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
 from agent_fabric.interfaces.cli.options import Last, RunIdArgument
@@ -51,7 +51,7 @@ def _report(undone: Undone, *, redo: bool) -> str:
     lines = [_line(step, dry=undone.dry) for step in undone.done]
     for one in undone.refused:
         what = styled("not restored" if one.final else "left alone", "yellow", sys.stdout)
-        lines.append(f"{what} {quoted(one.path)}: {plain(one.reason)}")
+        lines.append(f"{what} {quote_path(one.path)}: {plain(one.reason)}")
     if not undone.done and not undone.refused:
         lines.append("Nothing to do: everything is already back.")
     elif not undone.done and all(one.final for one in undone.refused):
@@ -67,4 +67,4 @@ def _report(undone: Undone, *, redo: bool) -> str:
 
 def _line(step: UndoStep, *, dry: bool) -> str:
     what = "remove" if step.target is None else "restore"
-    return f"{f'would {what}' if dry else f'{what}d'} {quoted(step.path)}"
+    return f"{f'would {what}' if dry else f'{what}d'} {quote_path(step.path)}"

@@ -16,7 +16,7 @@ from agent_fabric.interfaces.http.bodies import body_of
 from agent_fabric.interfaces.http.locks import who_answers, who_asks
 from agent_fabric.interfaces.http.openapi import operation, takes
 from agent_fabric.interfaces.views.approvals import filled_in
-from agent_fabric.wire.approval_reach import ASKED, asked
+from agent_fabric.wire.approval_reach import ASKED, asked_approval
 from agent_fabric.wire.approvals import APPROVAL, APPROVALS
 
 ApprovalId = Annotated[str, Path(description="The approval, or the beginning of its id if only one begins so.")]
@@ -53,7 +53,7 @@ def add_approvals(app: FastAPI, fabric: ServerFabric) -> None:
         """Answer with everything that a person has to know before they answer, and with how far the call reaches."""
         by = who_asks(request)
         card = await find(approval_id, by)
-        return json_answer(ASKED.dump(asked(card, await book.agreed_before(card, viewer=Viewer.of(by)))))
+        return json_answer(ASKED.dump(asked_approval(card, await book.agreed_before(card, viewer=Viewer.of(by)))))
 
     @app.post(
         "/approvals/{approval_id}",

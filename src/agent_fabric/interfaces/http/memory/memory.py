@@ -18,7 +18,7 @@ from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.bootstrap.workflows import Workflows, open_workflows
 from agent_fabric.domain.errors import DocumentUnreadable, Forbidden, InvalidInputs
 from agent_fabric.domain.identity.ownership import Viewer, Visibility, owner_of
-from agent_fabric.domain.identity.principals import Kind, Principal, Scope, widened
+from agent_fabric.domain.identity.principals import Kind, Principal, Scope, widen
 from agent_fabric.domain.memory.documents import UNENCRYPTED, Document, DocumentState, accept_labels
 from agent_fabric.domain.memory.facts import FactKind, FactStatus
 from agent_fabric.domain.memory.ingested import outcome_of
@@ -69,7 +69,7 @@ LabelFilter = Annotated[str, Query(max_length=1_000, description="Only documents
 First = Annotated[int, Query(ge=0, le=1_000_000, description="The number of the first passage.")]
 Last = Annotated[int | None, Query(ge=0, le=1_000_000, description="The number of the last passage.")]
 _EXPORT: Final = {"description": "Facts", "content": {"text/markdown": {"schema": {"type": "string"}}}}
-SERVER: Final = Principal("server", Kind.LOCAL, widened((Scope.RUNS,)))
+SERVER: Final = Principal("server", Kind.LOCAL, widen((Scope.RUNS,)))
 """In whose name vectors are made that nobody has asked for: the log of such a run holds counts, and no texts."""
 WithRuns = Annotated[Flag, Query(description="Whether to delete one's own runs whose logs still hold it.")]
 StatusFilter = Annotated[FactStatus | None, Query(description="Only facts of this status.")]

@@ -14,7 +14,7 @@ from agent_fabric.domain.evidence.proofs import UNPROVEN
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.models.messages import Usage
 from agent_fabric.domain.runs.answer import answer_in
-from agent_fabric.domain.runs.effect_lines import marked
+from agent_fabric.domain.runs.effect_lines import mark_answer
 from agent_fabric.domain.runs.task import RunResult, RunStatus
 from agent_fabric.interfaces.http.views import state_of
 from agent_fabric.interfaces.views.approvals import fields_of
@@ -57,7 +57,7 @@ def marked_answer(payload: Mapping[str, Any]) -> str:
 async def told(fabric: ServerFabric, result: RunResult) -> Told:
     """Return what a run that completed gave, or what one that has not ended waits for."""
     if result.status is RunStatus.COMPLETED:
-        return Told(result, marked(marked_answer(result.payload), result.effects, result.outcome))
+        return Told(result, mark_answer(marked_answer(result.payload), result.effects, result.outcome))
     if result.status is not RunStatus.WAITING:
         going_on = result.status in (RunStatus.RUNNING, RunStatus.INTERRUPTED)
         return Told(result, f"This run has not ended. See it: {_where(result.run_id)}" if going_on else "")

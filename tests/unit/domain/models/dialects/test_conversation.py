@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from agent_fabric.domain.ids import CallId
 from agent_fabric.domain.models.dialects.answer_parser import parse_answer
-from agent_fabric.domain.models.dialects.conversation import needs_a_look, reply_so_far, spoken
+from agent_fabric.domain.models.dialects.conversation import needs_a_look, reply_so_far, speech_listener
 from agent_fabric.domain.models.dialects.request_shape import ShapedRequest, shape_request
 from agent_fabric.domain.models.messages import LLMResponse, Message, Role, ToolCallRequest, ToolDialect
 from agent_fabric.domain.packs.contents import FinishSpec
@@ -165,7 +165,7 @@ def test_nothing_is_said_of_a_call(call: str) -> None:
 
 def heard(written: str, sizes: list[int]) -> list[str]:
     pieces: list[str] = []
-    hear = spoken(pieces.append)
+    hear = speech_listener(pieces.append)
     at = 0
     for size in [*sizes, len(written)]:
         hear(written[at : at + size])

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from agent_fabric.domain.ids import CallId
 from agent_fabric.domain.models.dialects.answer_parser import parse_answer
-from agent_fabric.domain.models.dialects.line_lists import as_lines, joined
+from agent_fabric.domain.models.dialects.line_lists import as_lines, join_lines
 from agent_fabric.domain.models.dialects.request_shape import shape_request
 from agent_fabric.domain.models.messages import LLMResponse, Message, Role, ToolCallRequest, ToolDialect
 from agent_fabric.infrastructure.tools.files import WRITE_FILE
@@ -20,7 +20,7 @@ SCHEMA = ToolDialect.SCHEMA
 @given(st.text())
 def test_a_text_in_lines_is_the_same_text_when_it_is_put_together(text: str) -> None:
     lines = as_lines(WRITE_FILE, {"path": "a", "content": text})
-    assert joined(WRITE_FILE, lines) == {"path": "a", "content": text}
+    assert join_lines(WRITE_FILE, lines) == {"path": "a", "content": text}
 
 
 def test_a_model_that_answers_line_by_line_makes_the_call_that_the_tool_knows() -> None:

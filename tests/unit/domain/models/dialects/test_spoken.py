@@ -4,14 +4,14 @@ import json
 
 import pytest
 
-from agent_fabric.domain.models.dialects.conversation import reply_so_far, spoken
+from agent_fabric.domain.models.dialects.conversation import reply_so_far, speech_listener
 
 REPLY = json.dumps({"name": "reply", "arguments": {"text": 'Größe: "4"\n\tpath C:\\x and 😀 — done'}})
 
 
 def heard(text: str, size: int) -> list[str]:
     pieces: list[str] = []
-    listen = spoken(pieces.append)
+    listen = speech_listener(pieces.append)
     for at in range(0, len(text), size):
         listen(text[at : at + size])
     return pieces
