@@ -26,7 +26,7 @@ from agent_fabric.interfaces.cli.main import COMMANDS, FAILED, INTERRUPTED, USAG
 from agent_fabric.interfaces.http.app import create_app
 from agent_fabric.interfaces.http.errors import STATUSES
 from agent_fabric.interfaces.http.gate import PAGE_SOCKET, SOCKETS
-from agent_fabric.interfaces.http.locks import LockedRoute
+from agent_fabric.interfaces.http.routing import Route
 from agent_fabric.interfaces.http.runs.live import LiveRuns
 from architecture.test_rooms import rooms_table
 
@@ -58,20 +58,14 @@ class ServedRoute(NamedTuple):
 
 def routes(found: list[BaseRoute]) -> Iterator[ServedRoute]:
     """Yield every route, those that the description of the API leaves out too. `HEAD` goes with its `GET`."""
-    ours = [route for route in found if isinstance(route, LockedRoute)]
+    ours = [route for route in found if isinstance(route, Route)]
     sockets = [route for route in found if isinstance(route, WebSocketRoute)]
     assert len(ours) + len(sockets) == len(found), "a kind of route that says nothing about its scope"
     assert {route.path for route in sockets} == SOCKETS, "a socket whose lock is not known"
     yield ServedRoute("GET", SOCKET_PATH, "signed", "Open the socket of a node.")
     yield ServedRoute("GET", PAGE_SOCKET, str(Scope.RUNS_READ), "Open the socket of the page.")
-    with_head = {route.path for route in ours if route.methods == {"HEAD"}}
     for route in ours:
-        methods = sorted(route.methods or ())
-        if methods == ["HEAD"]:
-            continue
-        if route.path in with_head and methods == ["GET"]:
-            methods.append("HEAD")
-        yield ServedRoute(", ".join(methods), _spelled(route.path), str(route.right), _summary(route))
+        yield ServedRoute(", ".join(sorted(route.methods)), _spelled(route.path), str(route.access), _summary(route))
 
 
 def served_routes() -> list[ServedRoute]:
@@ -174,7 +168,7 @@ def _parameters(command: Any) -> Iterator[str]:
             yield "/".join((*each.opts, *each.secondary_opts))
 
 
-def _summary(route: LockedRoute) -> str:
+def _summary(route: Route) -> str:
     text = _UNDESCRIBED.get(route.path) or route.summary
     assert text, f"{route.path} does not say what it does"
     return _cell(text if text.endswith(".") else f"{text}.")

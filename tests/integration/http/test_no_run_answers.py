@@ -19,7 +19,7 @@ from agent_fabric.domain.errors import Forbidden
 from agent_fabric.domain.identity.principals import RUN_HEADER, RUN_META, Scope
 from agent_fabric.interfaces.cli.approvals import approvals as approval_commands
 from agent_fabric.interfaces.http.a2a.calls import Method
-from agent_fabric.interfaces.http.locks import LockedRoute
+from agent_fabric.interfaces.http.routing import Route
 from agent_fabric.testing.scripted_model import Call, Script
 from e2e.inside_a_run import DISGUISES, FABRIC, inside_a_run
 from integration.http.served import DONE, SCRIPT, Served, bearer, served
@@ -86,15 +86,15 @@ def test_every_command_and_method_about_approvals_is_known() -> None:
 
 async def test_every_route_that_answers_is_known(tmp_path: Path) -> None:
     async with served(tmp_path) as server:
-        routes = [route for route in server.routes if isinstance(route, LockedRoute)]
+        routes = [route for route in server.routes if isinstance(route, Route)]
         answering = {
-            (method, route.path) for route in routes if route.right is Scope.APPROVALS for method in route.methods or ()
+            (method, route.path) for route in routes if route.access is Scope.APPROVALS for method in route.methods
         }
         assert answering == ANSWERING_ROUTES
         posts = {
             route.path
             for route in routes
-            if "POST" in (route.methods or ()) and route.right is Scope.RUNS_READ and not route.include_in_schema
+            if "POST" in route.methods and route.access is Scope.RUNS_READ and not route.summary
         }
         assert posts == OTHER_ROUTES
         async with connected(server, bearer(server.token)) as client:

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from starlette.routing import Route
 
 from agent_fabric.interfaces.http.a2a.calls import METHODS, Method
 from agent_fabric.interfaces.http.gate import canonical
+from agent_fabric.interfaces.http.routing import Route
 from agent_fabric.testing.scripted_model import Call, Say, Script
 from e2e.workflows.test_workflows import FAILS, GREET
 from integration.http.served import DONE, Served, bearer, served, task
@@ -157,7 +157,7 @@ async def doors(server: Served) -> set[str]:
     found = {(method.upper(), path) for path, item in paths.items() for method in item}
     for route in server.routes:
         if isinstance(route, Route):
-            found |= {(method, re.sub(":[a-z]+}", "}", route.path)) for method in route.methods or {"POST"}}
+            found |= {(method, re.sub(":[a-z]+}", "}", route.path)) for method in route.methods}
     return {f"{method} {canonical(path)}" for method, path in found if method in {"POST", "PUT", "PATCH", "DELETE"}}
 
 

@@ -17,7 +17,7 @@ from agent_fabric.domain.errors import RunNotFound
 from agent_fabric.domain.identity.ownership import Visibility
 from agent_fabric.domain.identity.principals import RUN_HEADER, Scope
 from agent_fabric.domain.runs.task import RunStatus
-from agent_fabric.interfaces.http.locks import LockedRoute
+from agent_fabric.interfaces.http.routing import Route
 from agent_fabric.testing.scripted_model import Call, Script
 from integration.http.served import DONE, PATIENCE_S, SCRIPT, Served, bearer, served
 from integration.http.test_mcp_door import called, connected, refused
@@ -78,8 +78,8 @@ async def team(tmp_path: Path, visibility: str = "private") -> AsyncIterator[Tea
 def routes(server: Served) -> Iterator[tuple[str, str]]:
     """Yield every method and path of the server."""
     for route in server.routes:
-        if isinstance(route, LockedRoute):
-            for method in sorted((route.methods or set()) - {"HEAD", "OPTIONS"}):
+        if isinstance(route, Route):
+            for method in sorted(route.methods - {"HEAD", "OPTIONS"}):
                 yield method, route.path
 
 

@@ -37,7 +37,6 @@ from agent_fabric.interfaces.http.gate import Gate
 from agent_fabric.interfaces.http.idempotency import Idempotency
 from agent_fabric.interfaces.http.identity.identity import add_identity
 from agent_fabric.interfaces.http.limiting import FailureLimit, Limiting
-from agent_fabric.interfaces.http.locks import LockedRoute
 from agent_fabric.interfaces.http.memory.memory import LazyMemory, add_memory
 from agent_fabric.interfaces.http.models.model_server import add_model_server
 from agent_fabric.interfaces.http.models.models import add_models
@@ -46,11 +45,13 @@ from agent_fabric.interfaces.http.observability.health import add_health
 from agent_fabric.interfaces.http.observability.operations import add_operations
 from agent_fabric.interfaces.http.observability.settings import add_settings
 from agent_fabric.interfaces.http.openai.routes import add_openai
-from agent_fabric.interfaces.http.openapi import EVERYWHERE, DescribedApp, problems
+from agent_fabric.interfaces.http.openapi import describe
 from agent_fabric.interfaces.http.page.news import tell_news
 from agent_fabric.interfaces.http.page.routes import add_page
 from agent_fabric.interfaces.http.page.sockets import Sockets
 from agent_fabric.interfaces.http.policy.policy import add_policy
+from agent_fabric.interfaces.http.reading_page import add_documentation
+from agent_fabric.interfaces.http.routing import Routes
 from agent_fabric.interfaces.http.runs.changes import add_changes
 from agent_fabric.interfaces.http.runs.files import add_files
 from agent_fabric.interfaces.http.runs.live import LiveRuns
@@ -88,11 +89,12 @@ def create_app(
         find=fabric.find,
         max_body_bytes=fabric.settings.max_body_bytes,
     )
-    app = DescribedApp(
+    app = FastAPI(
         title="agent-fabric",
         version=__version__,
         description=DESCRIPTION,
         redirect_slashes=False,
+        openapi_url=None,  # ours is the last route: they are tried in their order
         middleware=[
             Middleware(FailureLimit, limits=fabric.limits, addresses=addresses),
             gate,
@@ -100,56 +102,58 @@ def create_app(
             Middleware(Idempotency, book=fabric.repeats, hashed=fabric.identity.authenticate.hasher.hashed),
             *middleware,
         ],
-        responses=problems(*EVERYWHERE),
         lifespan=lambda _: _lifespan(fabric, live, mcp, sockets, memory),
         # Traces are made from the events of runs; FastAPI's own would cost every request.
         telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
     )
-    app.router.route_class = LockedRoute
     errors.install(app)
-    # No routers: finding a route through them costs as much as most answers.
-    add_health(app, fabric)
-    add_search(app, fabric)
-    add_runs(app, fabric, live)
-    add_model_server(app, fabric)
-    add_models(app, fabric)
-    add_agents(app, fabric)
-    add_workflows(app, fabric)
-    add_evals(app, fabric)
-    add_schedules(app, fabric)
-    add_dead_letters(app, fabric)
-    add_sensors(app, fabric)
-    add_subscriptions(app, fabric)
-    add_webhooks(app, fabric)
-    add_channels(app, fabric)
-    add_sessions(app, fabric)
-    add_turns(app, fabric)
-    add_memory(app, fabric, memory)
-    add_approvals(app, fabric)
-    add_changes(app, fabric)
-    add_files(app, fabric)
-    add_verification(app, fabric)
-    add_operations(app, fabric, live)
-    add_audit(app, fabric)
-    add_policy(app, fabric)
-    add_doctor(app, fabric)
-    add_cluster(app, fabric)
-    add_tool_servers(app, fabric)
-    add_identity(app, fabric.identity)
-    add_openai(app, fabric, live)
-    add_a2a(app, fabric, live)
-    add_secrets(app, fabric)
-    add_settings(app, fabric)
-    add_nodes(app, fabric, own_url=own_url)
-    add_node_execution(app, fabric)
-    add_node_files(app, fabric)
-    add_node_terminals(app, fabric)
-    add_node_signatures(app, fabric)
-    add_node_socket(app, fabric.fleet)
-    add_fleet_plans(app, fabric)
-    add_mcp(app, mcp)
-    add_page(app, fabric, live, sockets=sockets, addresses=addresses, port=urlsplit(own_url).port or 0)
-    app.add_documentation()
+    routes = Routes(app.router.routes)  # one list: finding a route through routers costs as much as most answers
+    add_health(routes.tagged("health"), fabric)
+    add_search(routes.tagged("runs"), fabric)
+    add_runs(routes.tagged("runs"), fabric, live)
+    add_model_server(routes.tagged("models"), fabric)
+    add_models(routes.tagged("models"), fabric)
+    add_agents(routes.tagged("agents"), fabric)
+    add_workflows(routes.tagged("workflows"), fabric)
+    add_evals(routes.tagged("evals"), fabric)
+    add_schedules(routes.tagged("schedules"), fabric)
+    add_dead_letters(routes.tagged("dead letters"), fabric)
+    add_sensors(routes.tagged("sensors"), fabric)
+    add_subscriptions(routes.tagged("subscriptions"), fabric)
+    add_webhooks(routes.tagged("webhooks"), fabric)
+    add_channels(routes.tagged("channels"), fabric)
+    add_sessions(routes.tagged("sessions"), fabric)
+    add_turns(routes.tagged("sessions"), fabric)
+    add_memory(routes.tagged("memory"), fabric, memory)
+    add_approvals(routes.tagged("approvals"), fabric)
+    add_changes(routes.tagged("runs"), fabric)
+    add_files(routes.tagged("runs"), fabric)
+    add_verification(routes.tagged("runs"), fabric)
+    add_operations(routes.tagged("operations"), fabric, live)
+    add_audit(routes.tagged("operations"), fabric)
+    add_policy(routes.tagged("policy"), fabric)
+    add_doctor(routes.tagged("operations"), fabric)
+    add_cluster(routes.tagged("operations"), fabric)
+    add_tool_servers(routes.tagged("tool servers"), fabric)
+    add_identity(routes.tagged("identity"), fabric.identity)
+    add_openai(routes.tagged("openai"), fabric, live)
+    add_a2a(routes.tagged("a2a"), fabric, live)
+    add_secrets(routes.tagged("secrets"), fabric)
+    add_settings(routes.tagged("settings"), fabric)
+    add_nodes(routes.tagged("nodes"), fabric, own_url=own_url)
+    add_node_execution(routes.tagged("nodes"), fabric)
+    add_node_files(routes.tagged("nodes"), fabric)
+    add_node_terminals(routes.tagged("nodes"), fabric)
+    add_node_signatures(routes.tagged("nodes"), fabric)
+    add_node_socket(routes, fabric.fleet)
+    add_fleet_plans(routes.tagged("fleet"), fabric)
+    add_mcp(routes, mcp)
+    add_page(
+        routes.tagged("page"), fabric, live, sockets=sockets, addresses=addresses, port=urlsplit(own_url).port or 0
+    )
+    add_documentation(
+        routes, lambda: describe(app.title, app.version, app.description, (row.described for row in routes))
+    )
     return app
 
 

@@ -1,28 +1,24 @@
 """What `/openapi.json` says beyond what FastAPI finds out by itself."""
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, Literal
 
-from fastapi import FastAPI, Request
+from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
-from starlette.responses import Response
 
-from agent_fabric.domain.identity.principals import Scope
 from agent_fabric.interfaces.http.errors import PROBLEM_TYPE
 from agent_fabric.interfaces.http.gate import CANONICAL_PREFIX, SEEDS
-from agent_fabric.interfaces.http.locks import PUBLIC, needs
-from agent_fabric.interfaces.http.plain_route import PlainRoute
-from agent_fabric.interfaces.http.reading_page import HEADERS, PAGE
 from agent_fabric.interfaces.http.schemas import Problem
 from agent_fabric.wire.description import REFERENCE, reference, schemas_of
 from agent_fabric.wire.shape import Listing, Shape
 
 Described = type[BaseModel] | Shape[Any] | Listing[Any]
 """What the schema of a body is derived from."""
+Responses = Mapping[int | str, dict[str, Any]]
+"""Descriptions of answers by their status."""
 JSON = "application/json"
 UNREADABLE = (413, 415)
 """Statuses of every route that takes JSON."""
@@ -69,92 +65,28 @@ def gives(*bodies: Described, status: int = 200, text: str = "Successful Respons
     return {status: {"description": text, "content": content}}
 
 
-def operation(
-    tag: str,
-    right: Scope | str,
-    summary: str,
-    answer: Described | None = None,
-    *,
-    status: int = 200,
-    body: dict[str, Any] | None = None,
-    fails: Sequence[int] = (),
-    also: Mapping[int | str, dict[str, Any]] | None = None,
-) -> dict[str, Any]:
-    """Describe a route, as arguments for FastAPI: who may use it, what it takes and gives, and how it fails.
-
-    `body` comes from `takes`; answers with another status than the usual one are in `also`.
-    """
-    usual = {} if answer is None else gives(answer, status=status)
-    if also and status in also and usual:  # the same status, with content of another type
-        usual[status]["content"] |= also[status]["content"]
-        usual[status]["description"] = also[status]["description"]
-    takes_json = body is not None and isinstance(body["requestBody"]["content"].get(JSON, {}).get("schema"), Reference)
-    return {
-        "summary": summary,
-        "tags": [tag],
-        "status_code": status,
-        "response_model": None,
-        "responses": {
-            **(also or {}),
-            **usual,
-            **problems(*fails, *(UNREADABLE if takes_json else ())),
-        },
-        "openapi_extra": needs(right, body),
-    }
+def describe(title: str, version: str, text: str, routes: Iterable[APIRoute]) -> dict[str, Any]:
+    """Return the description of routes: what FastAPI finds out, and the schemas of bodies."""
+    described = [route for route in routes if route.include_in_schema]
+    schema = get_openapi(title=title, version=version, description=text, routes=described)
+    components = schema.setdefault("components", {})
+    components.setdefault("schemas", {}).update(_schemas(described))
+    components["securitySchemes"] = _CREDENTIALS
+    schema["paths"] |= _below_prefix(schema["paths"])
+    return schema
 
 
-class DescribedApp(FastAPI):
-    """FastAPI that knows the shape of our errors."""
-
-    _described = b""
-
-    def setup(self) -> None:
-        """Leave out the pages that describe the API for now: routes are tried in their order, and these come last."""
-
-    def add_documentation(self) -> None:
-        """Add them; ours, which load nothing from elsewhere.
-
-        The description is written once: it takes long, and anybody may ask for it.
-        """
-
-        async def description(_: Request) -> Response:
-            if not self._described:
-                self._described = json.dumps(self.openapi(), ensure_ascii=False, separators=(",", ":")).encode()
-            return Response(self._described, media_type="application/json")
-
-        async def page(_: Request) -> Response:
-            return Response(PAGE, media_type="text/html", headers=HEADERS)
-
-        for path, endpoint in {"/openapi.json": description, "/docs": page, "/redoc": page}.items():
-            self.router.add_api_route(
-                path,
-                endpoint,
-                methods=["GET", "HEAD"],
-                route_class_override=PlainRoute,
-                openapi_extra=needs(PUBLIC),
-                response_model=None,
-                include_in_schema=False,
-            )
-
-    def openapi(self) -> dict[str, Any]:
-        schema = super().openapi()
-        schema.setdefault("components", {}).setdefault("schemas", {}).update(self._schemas())
-        schema["components"]["securitySchemes"] = _CREDENTIALS
-        schema["paths"] |= _below_prefix(schema["paths"])
-        return schema
-
-    def _schemas(self) -> dict[str, Any]:
-        """Derive the schemas of all bodies that routes refer to."""
-        routes = [route for route in self.routes if isinstance(route, APIRoute) and route.include_in_schema]
-        answers = set(_bodies([route.responses for route in routes]))
-        taken = set(_bodies([(route.openapi_extra or {}).get("requestBody") for route in routes]))
-        models: list[tuple[Any, Literal["validation", "serialization"]]] = [
-            *((each, "serialization") for each in answers if isinstance(each, type)),
-            *((each, "validation") for each in taken if isinstance(each, type)),
-        ]
-        _, known = models_json_schema(sorted(models, key=lambda each: each[0].__name__), ref_template=REFERENCE)
-        derived = schemas_of([each for each in answers if not isinstance(each, type)])
-        return {**known["$defs"], **derived}
+def _schemas(routes: Sequence[APIRoute]) -> dict[str, Any]:
+    """Derive the schemas of all bodies that routes refer to."""
+    answers = set(_bodies([route.responses for route in routes]))
+    taken = set(_bodies([(route.openapi_extra or {}).get("requestBody") for route in routes]))
+    models: list[tuple[Any, Literal["validation", "serialization"]]] = [
+        *((each, "serialization") for each in answers if isinstance(each, type)),
+        *((each, "validation") for each in taken if isinstance(each, type)),
+    ]
+    _, known = models_json_schema(sorted(models, key=lambda each: each[0].__name__), ref_template=REFERENCE)
+    derived = schemas_of([each for each in answers if not isinstance(each, type)])
+    return {**known["$defs"], **derived}
 
 
 def _bodies(described: Any) -> Iterator[Described]:

@@ -5,8 +5,15 @@ answers there could read the token that somebody pastes into them.
 """
 
 import hashlib
+import json
 from base64 import b64encode
-from typing import Final
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any, Final
+
+from starlette.responses import Response
+
+from agent_fabric.interfaces.http.routing import HIDDEN, Open, Routes
 
 _STYLE: Final = """
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; color: #222;
@@ -94,3 +101,23 @@ HEADERS: Final = {
     "referrer-policy": "no-referrer",
 }
 """Let a browser run this program, and nothing else."""
+
+
+def add_documentation(routes: Routes, describe: Callable[[], Mapping[str, Any]]) -> None:
+    """Add the description of the API and the pages that show it.
+
+    The description is written once: it takes long, and anonymous requests may ask for it.
+    """
+
+    @cache
+    def described() -> bytes:
+        return json.dumps(describe(), ensure_ascii=False, separators=(",", ":")).encode()
+
+    async def description() -> Response:
+        return Response(described(), media_type="application/json")
+
+    async def page() -> Response:
+        return Response(PAGE, media_type="text/html", headers=HEADERS)
+
+    for path, endpoint in {"/openapi.json": description, "/docs": page, "/redoc": page}.items():
+        routes.get(path, Open.PUBLIC, HIDDEN, head=True)(endpoint)

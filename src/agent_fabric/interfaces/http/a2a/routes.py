@@ -4,7 +4,7 @@ import logging
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from fastapi import FastAPI, Request
+from fastapi import Request
 from pydantic import BaseModel, ValidationError
 from starlette.responses import Response
 
@@ -31,35 +31,32 @@ from agent_fabric.interfaces.http.a2a.stream import TaskVoice
 from agent_fabric.interfaces.http.a2a.tasks import Tasks
 from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.errors import AboutRun, InternalError, problem
-from agent_fabric.interfaces.http.locks import needs, who_asks
+from agent_fabric.interfaces.http.locks import who_asks
 from agent_fabric.interfaces.http.openai.job import Job
 from agent_fabric.interfaces.http.openai.models import Models
 from agent_fabric.interfaces.http.openai.stream import AnswerStream
+from agent_fabric.interfaces.http.routing import HIDDEN, Routes
 from agent_fabric.interfaces.http.runs.live import LiveRuns
 from agent_fabric.interfaces.http.views import look_at
 
 Params = TypeVar("Params", bound=BaseModel)
 _log = logging.getLogger(__name__)
+_ANY_OBJECT = {"type": "object", "additionalProperties": True}
+_CARD = {"description": "Successful Response", "content": {"application/json": {"schema": _ANY_OBJECT}}}
 
 
-def add_a2a(app: FastAPI, fabric: ServerFabric, live: LiveRuns) -> None:
+def add_a2a(routes: Routes, fabric: ServerFabric, live: LiveRuns) -> None:
     """Add the routes."""
     models, tasks = Models(fabric), Tasks(fabric)
     answers = _Answers(fabric, live, tasks, Messages(fabric, models, Contexts(fabric), tasks))
 
-    @app.get(
-        CARD_PATH,
-        summary="Show the agent card of A2A",
-        response_model=dict[str, Any],
-        openapi_extra=needs(Scope.RUNS_READ),
-        tags=["a2a"],
-    )
+    @routes.get(CARD_PATH, Scope.RUNS_READ, "Show the agent card of A2A", also={200: _CARD})
     async def show_card(request: Request) -> Response:
         """Who we are, where to call, and a skill for each pack, agent and workflow that can be used."""
         return json_answer(card(_base_url(request), await models.all()))
 
     # Not in the schema: all methods share one path, which OpenAPI cannot tell apart, and errors are JSON-RPC's.
-    @app.post(PATH, include_in_schema=False, openapi_extra=needs(Scope.RUNS_READ))
+    @routes.post(PATH, Scope.RUNS_READ, HIDDEN)
     async def call(request: Request) -> Response:
         """Answer one call. A pack needs the scope `runs`, an agent or a workflow `workflows`, an answer `approvals`."""
         rpc_id: RpcId = None

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path as FilePath
 from typing import Annotated
 
-from fastapi import FastAPI, Path, Query, Request
+from fastapi import Path, Query, Request
 from starlette.responses import Response
 
 from agent_fabric.application.agents.agent_task import task_for_agent
@@ -18,9 +18,9 @@ from agent_fabric.domain.runs.task import RunResult, RunStatus
 from agent_fabric.infrastructure.threads import on_own_thread
 from agent_fabric.interfaces.http.agents.agent_schemas import AgentInputs, AgentToCheck
 from agent_fabric.interfaces.http.answers import json_answer
-from agent_fabric.interfaces.http.bodies import body_of
 from agent_fabric.interfaces.http.locks import who_asks
-from agent_fabric.interfaces.http.openapi import gives, operation, takes
+from agent_fabric.interfaces.http.openapi import gives
+from agent_fabric.interfaces.http.routing import Routes
 from agent_fabric.interfaces.http.runs.runs import Flag, Pool, SeenBy, outcome_of
 from agent_fabric.interfaces.http.runs.starting import begun
 from agent_fabric.interfaces.views.agents import AGENT, AGENTS, CHECKED_AGENTS, AgentList, checked_object
@@ -34,24 +34,25 @@ NetworkAllowed = Annotated[Flag, Query(description="Whether tools may use the ne
 Encrypt = Annotated[Flag, Query(description="Whether nothing of the run is kept in the clear.")]
 
 
-def add_agents(app: FastAPI, fabric: ServerFabric) -> None:
+def add_agents(routes: Routes, fabric: ServerFabric) -> None:
     """Add the routes. Files are looked at with every request, so that a change counts at once."""
 
-    @app.get("/api/v1/agents", **operation("agents", Scope.RUNS_READ, "List agents", AGENTS))
-    async def list_agents() -> Response:
+    @routes.get("/api/v1/agents", Scope.RUNS_READ, "List agents", AGENTS)
+    async def list_agents() -> AgentList:
         """Files that are wrong are among them, and say why."""
         found = await on_own_thread(fabric.agents.all)
-        return json_answer(AGENTS.dump(AgentList(found, fabric.agents.folders)))
+        return AgentList(found, fabric.agents.folders)
 
-    @app.post(
+    @routes.post(
         "/api/v1/agents/validate",
-        **operation(
-            "agents", Scope.RUNS_READ, "Check files of agents", CHECKED_AGENTS, body=takes(AgentToCheck, required=False)
-        ),
+        Scope.RUNS_READ,
+        "Check files of agents",
+        CHECKED_AGENTS,
+        body=AgentToCheck,
+        absent=AgentToCheck(),
     )
-    async def validate(request: Request) -> Response:
+    async def validate(wish: AgentToCheck) -> Response:
         """The same as `fabric agents validate --json`: every problem with its line. Nothing is run or kept."""
-        wish = await body_of(request, AgentToCheck, absent=AgentToCheck())
         if wish.text is None:
             found = await on_own_thread(fabric.agents.all)
         else:
@@ -59,29 +60,28 @@ def add_agents(app: FastAPI, fabric: ServerFabric) -> None:
             found = [await on_own_thread(lambda: fabric.agents.check_text(file, text))]
         return json_answer(checked_object(found))
 
-    @app.get("/api/v1/agents/{name}", **operation("agents", Scope.RUNS_READ, "Show an agent", AGENT, fails=[404]))
+    @routes.get("/api/v1/agents/{name}", Scope.RUNS_READ, "Show an agent", AGENT, fails=[404])
     async def show(name: NamePath) -> Response:
         """Return its inputs, its outputs and its capabilities."""
         return json_answer(AGENT.dump(await on_own_thread(lambda: fabric.agents.find(name))))
 
-    @app.post(
+    @routes.post(
         "/api/v1/agents/{name}/run",
-        **operation(
-            "agents",
-            Scope.WORKFLOWS,
-            "Run an agent and wait for its result",
+        Scope.WORKFLOWS,
+        "Run an agent and wait for its result",
+        RESULT,
+        body=AgentInputs,
+        absent=AgentInputs({}),
+        fails=[404, 503, 507],
+        also=gives(
             RESULT,
-            body=takes(AgentInputs, required=False),
-            fails=[404, 503, 507],
-            also=gives(
-                RESULT,
-                STATUS,
-                status=202,
-                text="Not ended: it waits for an answer or a signal, or `wait` is false. This is its id.",
-            ),
+            STATUS,
+            status=202,
+            text="Not ended: it waits for an answer or a signal, or `wait` is false. This is its id.",
         ),
     )
-    async def run(
+    async def run(  # noqa: PLR0913, PLR0917 - as `POST /run` takes them
+        inputs: AgentInputs,
         request: Request,
         name: NamePath,
         wait: Wait = True,
@@ -95,7 +95,6 @@ def add_agents(app: FastAPI, fabric: ServerFabric) -> None:
 
         With `wait=false` the answer comes at once, with `run_id`; nothing is tried again then either.
         """
-        inputs = await body_of(request, AgentInputs, absent=AgentInputs({}))
         agent = await on_own_thread(lambda: fabric.agents.get(name))
         brief = brief_for(agent, inputs.root)
         task = task_for_agent(fabric.config, brief, model_key=model_key, network_allowed=network_allowed)

@@ -1,65 +1,56 @@
 """The record of what was done: whether it is whole, and taking old parts of it away."""
 
+from collections.abc import Iterable
 from typing import Annotated
 
-from fastapi import FastAPI, Query, Request
-from starlette.responses import Response
+from fastapi import Query, Request
 
+from agent_fabric.application.audit.collect_garbage import Collected
 from agent_fabric.application.audit.verify_chain import VerifyChain
+from agent_fabric.application.ports.audit import ChainReport
 from agent_fabric.bootstrap.audit import collect_garbage
 from agent_fabric.bootstrap.server import ServerFabric
+from agent_fabric.domain.audit.acts import Act
 from agent_fabric.domain.identity.principals import Scope
-from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.audit.audit_schemas import GarbageRequest
-from agent_fabric.interfaces.http.bodies import body_of
 from agent_fabric.interfaces.http.locks import who_asks
-from agent_fabric.interfaces.http.openapi import operation, takes
+from agent_fabric.interfaces.http.routing import Routes
 from agent_fabric.interfaces.http.runs.runs import Flag
 from agent_fabric.wire.audit import ACTS, CHAIN, COLLECTED
 
 
-def add_audit(app: FastAPI, fabric: ServerFabric) -> None:
+def add_audit(routes: Routes, fabric: ServerFabric) -> None:
     """Add the routes. Who did what within runs stands in their events."""
     records = fabric.records
 
-    @app.get(
-        "/api/v1/audit/verify",
-        **operation("operations", Scope.ADMIN, "Check that the record is whole", CHAIN, fails=[503]),
-    )
+    @routes.get("/api/v1/audit/verify", Scope.ADMIN, "Check that the record is whole", CHAIN, fails=[503])
     async def verify(
         expect: Annotated[
             str, Query(max_length=200, description="A head that was noted down before and must still be there.")
         ] = "",
         shared: Annotated[Flag, Query(description="Whether entries with other keys are in order.")] = False,
-    ) -> Response:
+    ) -> ChainReport:
         """The same as `fabric audit verify --json`: recompute every log, and the chain over all of them."""
-        return json_answer(CHAIN.dump(await VerifyChain(records.storage.chain)(expect=expect, shared=shared)))
+        return await VerifyChain(records.storage.chain)(expect=expect, shared=shared)
 
-    @app.get(
-        "/api/v1/audit/acts",
-        **operation("operations", Scope.ADMIN, "List what people did to the server itself", ACTS, fails=[503]),
-    )
+    @routes.get("/api/v1/audit/acts", Scope.ADMIN, "List what people did to the server itself", ACTS, fails=[503])
     async def acts(
         limit: Annotated[int, Query(ge=1, le=10_000, description="How many, the newest first.")] = 100,
-    ) -> Response:
+    ) -> Iterable[Act]:
         """Users, keys, tokens, secrets (by name), backups: who changed what, and when. The check covers it."""
-        return json_answer(ACTS.dump(await records.storage.acts.recent(limit=limit)))
+        return await records.storage.acts.recent(limit=limit)
 
-    @app.post(
+    @routes.post(
         "/api/v1/gc",
-        **operation(
-            "operations",
-            Scope.ADMIN,
-            "Take old runs away",
-            COLLECTED,
-            body=takes(GarbageRequest, required=False),
-            fails=[503, 507],
-        ),
+        Scope.ADMIN,
+        "Take old runs away",
+        COLLECTED,
+        body=GarbageRequest,
+        absent=GarbageRequest(),
+        fails=[503, 507],
     )
-    async def gc(request: Request) -> Response:
+    async def gc(wish: GarbageRequest, request: Request) -> Collected:
         """Remove runs that settled long ago, with their files. Each leaves a tombstone for the check above."""
-        wish = await body_of(request, GarbageRequest, absent=GarbageRequest())
-        done = await collect_garbage(records)(
+        return await collect_garbage(records)(
             older_than_s=wish.older_than_s, by=who_asks(request).name, keep=wish.keep, dry_run=wish.dry_run
         )
-        return json_answer(COLLECTED.dump(done))

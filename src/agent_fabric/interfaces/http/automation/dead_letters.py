@@ -1,8 +1,9 @@
 """Dead letters: what could not be carried out."""
 
+from collections.abc import Iterable
 from typing import Annotated
 
-from fastapi import FastAPI, Path, Query, Request
+from fastapi import Path, Query, Request
 from starlette.responses import Response
 
 from agent_fabric.application.ports.automation import DeadLetter
@@ -10,9 +11,8 @@ from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.identity.principals import Scope
 from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.automation.schedule_schemas import ReplayRequest
-from agent_fabric.interfaces.http.bodies import body_of
 from agent_fabric.interfaces.http.locks import who_asks
-from agent_fabric.interfaces.http.openapi import operation, takes
+from agent_fabric.interfaces.http.routing import Routes
 from agent_fabric.interfaces.http.runs.runs import Flag
 from agent_fabric.wire.automation import LETTER, LETTERS
 
@@ -20,46 +20,38 @@ BASE = "/api/v1/dead-letters"
 LetterPath = Annotated[str, Path(max_length=200, description="The id of a dead letter, or the beginning of it.")]
 
 
-def add_dead_letters(app: FastAPI, fabric: ServerFabric) -> None:
+def add_dead_letters(routes: Routes, fabric: ServerFabric) -> None:
     """Add the routes."""
     letters, settle = fabric.automation.store.letters, fabric.automation.settle_letters
 
-    @app.get(BASE, **operation("dead letters", Scope.ADMIN, "List dead letters", LETTERS))
+    @routes.get(BASE, Scope.ADMIN, "List dead letters", LETTERS)
     async def list_letters(
         all: Annotated[Flag, Query(description="Whether to include those that were settled.")] = False,  # noqa: A002
         limit: Annotated[int, Query(ge=1, le=1_000, description="Most letters to list.")] = 100,
-    ) -> Response:
+    ) -> Iterable[DeadLetter]:
         """What triggers and deliveries could not do, the newest first."""
-        return json_answer(LETTERS.dump(await letters.list(limit=limit, everything=all)))
+        return await letters.list(limit=limit, everything=all)
 
-    @app.get(
-        f"{BASE}/{{letter_id}}", **operation("dead letters", Scope.ADMIN, "Show a dead letter", LETTER, fails=[404])
-    )
+    @routes.get(f"{BASE}/{{letter_id}}", Scope.ADMIN, "Show a dead letter", LETTER, fails=[404])
     async def show(letter_id: LetterPath) -> Response:
         """With what is needed to carry it out. Its text may be somebody else's."""
         return json_answer(letter_object(await letters.find(letter_id)))
 
-    @app.post(
+    @routes.post(
         f"{BASE}/{{letter_id}}/replay",
-        **operation(
-            "dead letters",
-            Scope.ADMIN,
-            "Carry a dead letter out",
-            LETTER,
-            body=takes(ReplayRequest, required=False),
-            fails=[404, 409, 503, 507],
-        ),
+        Scope.ADMIN,
+        "Carry a dead letter out",
+        LETTER,
+        body=ReplayRequest,
+        absent=ReplayRequest(),
+        fails=[404, 409, 503, 507],
     )
-    async def replay(letter_id: LetterPath, request: Request) -> Response:
+    async def replay(wish: ReplayRequest, letter_id: LetterPath, request: Request) -> Response:
         """Under the id that it had, so that it happens once; with `again` as something new."""
-        wish = await body_of(request, ReplayRequest, absent=ReplayRequest())
         found = await letters.find(letter_id)
         return json_answer(letter_object(await settle.replay(found, by=who_asks(request), again=wish.again)))
 
-    @app.delete(
-        f"{BASE}/{{letter_id}}",
-        **operation("dead letters", Scope.ADMIN, "Drop a dead letter", LETTER, fails=[404, 409, 503, 507]),
-    )
+    @routes.delete(f"{BASE}/{{letter_id}}", Scope.ADMIN, "Drop a dead letter", LETTER, fails=[404, 409, 503, 507])
     async def drop(letter_id: LetterPath, request: Request) -> Response:
         """It is not carried out; the letter stays, and says who decided so."""
         return json_answer(letter_object(await settle.drop(await letters.find(letter_id), by=who_asks(request))))

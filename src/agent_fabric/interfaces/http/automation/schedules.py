@@ -1,14 +1,19 @@
 """Schedules: what is started by itself, and why it was or was not."""
 
+from collections.abc import Iterable
 from typing import Annotated, Any
 
-from fastapi import FastAPI, Path, Query, Request
+from fastapi import Path, Query, Request
 from starlette.responses import Response
 
-from agent_fabric.application.automation.explain_schedule import simulate, upcoming
+from agent_fabric.application.automation.backfill_schedule import Backfilled, Withdrawn
+from agent_fabric.application.automation.explain_schedule import PlannedFiring, simulate, upcoming
+from agent_fabric.application.automation.import_crontab import CrontabImport
 from agent_fabric.application.ports.automation import AutomationStore, ScheduleQuery
 from agent_fabric.bootstrap.server import ServerFabric
+from agent_fabric.domain.automation.firing import Firing
 from agent_fabric.domain.automation.schedule import Schedule
+from agent_fabric.domain.automation.why import Explanation
 from agent_fabric.domain.errors import ScheduleNotFound
 from agent_fabric.domain.identity.ownership import Viewer, Visibility
 from agent_fabric.domain.identity.principals import Principal, Scope
@@ -20,9 +25,8 @@ from agent_fabric.interfaces.http.automation.schedule_schemas import (
     ScheduleChange,
     ScheduleRequest,
 )
-from agent_fabric.interfaces.http.bodies import body_of
 from agent_fabric.interfaces.http.locks import who_answers, who_asks
-from agent_fabric.interfaces.http.openapi import operation, takes
+from agent_fabric.interfaces.http.routing import Routes
 from agent_fabric.interfaces.views.automation import end_of_simulation, schedule_object, schedule_objects
 from agent_fabric.wire.automation import (
     BACKFILL,
@@ -52,17 +56,17 @@ Words = Annotated[str, Query(max_length=200, description="Only those in whose na
 Count = Annotated[int, Query(ge=1, le=100, description="How many instants to return.")]
 
 
-def add_schedules(app: FastAPI, fabric: ServerFabric) -> None:
+def add_schedules(routes: Routes, fabric: ServerFabric) -> None:
     """Add the routes. Each calls one use case, the same that the command line calls."""
-    _add_reading(app, fabric)
-    _add_changing(app, fabric)
-    _add_firing(app, fabric)
+    _add_reading(routes, fabric)
+    _add_changing(routes, fabric)
+    _add_firing(routes, fabric)
 
 
-def _add_reading(app: FastAPI, fabric: ServerFabric) -> None:
+def _add_reading(routes: Routes, fabric: ServerFabric) -> None:
     store = fabric.automation.store
 
-    @app.get(BASE, **operation("schedules", Scope.RUNS_READ, "List schedules", SCHEDULES))
+    @routes.get(BASE, Scope.RUNS_READ, "List schedules", SCHEDULES)
     async def list_schedules(request: Request, limit: PageLimit = 200, after: After = "", q: Words = "") -> Response:
         """One's own and, where runs are shared with the team, those of others."""
         viewer = Viewer.of(who_asks(request))
@@ -73,39 +77,31 @@ def _add_reading(app: FastAPI, fabric: ServerFabric) -> None:
         shown = await schedule_objects(found[:limit], store.overview)
         return json_answer({"schedules": shown, "next": found[limit - 1].name if len(found) > limit else None})
 
-    @app.post(
-        f"{BASE}/preview",
-        **operation("schedules", Scope.RUNS_READ, "Show when a rule would be due", PLAN, body=takes(ScheduleChange)),
-    )
-    async def preview(request: Request, count: Count = 5, start: From = None, to: To = None) -> Response:
+    @routes.post(f"{BASE}/preview", Scope.RUNS_READ, "Show when a rule would be due", PLAN, body=ScheduleChange)
+    async def preview(
+        wish: ScheduleChange, count: Count = 5, start: From = None, to: To = None
+    ) -> Iterable[PlannedFiring]:
         """Nothing is kept. Odd instants, such as those that day-light saving moves, say so; `to`: all until then."""
-        wish = await body_of(request, ScheduleChange)
         draft = fabric.automation.manage.draft(wish.model_dump(exclude_unset=True))
         if to is not None:
             begin = draft.created_at if start is None else start
-            return json_answer(PLAN.dump(simulate(draft.rule, read_cron, begin, to)))
-        return json_answer(PLAN.dump(upcoming(draft.rule, read_cron, draft.created_at, count)))
+            return simulate(draft.rule, read_cron, begin, to)
+        return upcoming(draft.rule, read_cron, draft.created_at, count)
 
-    @app.get(ONE, **operation("schedules", Scope.RUNS_READ, "Show a schedule", SCHEDULE, fails=[404]))
+    @routes.get(ONE, Scope.RUNS_READ, "Show a schedule", SCHEDULE, fails=[404])
     async def show(name: NamePath, request: Request) -> Response:
         """With the next five instants, and what became of the newest one."""
         found = await _found(fabric, who_asks(request), name)
         return json_answer(await schedule_object(found, store.overview))
 
-    @app.get(
-        f"{ONE}/firings",
-        **operation("schedules", Scope.RUNS_READ, "List the firings of a schedule", FIRINGS, fails=[404]),
-    )
-    async def firings(name: NamePath, request: Request, limit: Limit = 50, before: Before = None) -> Response:
+    @routes.get(f"{ONE}/firings", Scope.RUNS_READ, "List the firings of a schedule", FIRINGS, fails=[404])
+    async def firings(name: NamePath, request: Request, limit: Limit = 50, before: Before = None) -> Iterable[Firing]:
         """What became of each due instant, the newest first."""
         found = await _found(fabric, who_asks(request), name)
-        return json_answer(FIRINGS.dump(await store.history.firings(found.name, limit=limit, before=before)))
+        return await store.history.firings(found.name, limit=limit, before=before)
 
-    @app.get(
-        f"{ONE}/why",
-        **operation("schedules", Scope.RUNS_READ, "Explain what a schedule did at a time", EXPLANATION, fails=[404]),
-    )
-    async def why(name: NamePath, at: At, request: Request) -> Response:
+    @routes.get(f"{ONE}/why", Scope.RUNS_READ, "Explain what a schedule did at a time", EXPLANATION, fails=[404])
+    async def why(name: NamePath, at: At, request: Request) -> Explanation:
         """Answer from the log: fired, skipped, not due, moved by day-light saving, or nobody was alive."""
         who = who_asks(request)
         try:
@@ -114,66 +110,42 @@ def _add_reading(app: FastAPI, fabric: ServerFabric) -> None:
             if not Viewer.of(who).sees_all:
                 raise
             trigger = name  # it may have been removed
-        return json_answer(EXPLANATION.dump(await fabric.automation.explain(trigger, at)))
+        return await fabric.automation.explain(trigger, at)
 
-    @app.get(
-        f"{ONE}/simulate",
-        **operation("schedules", Scope.RUNS_READ, "Show when a schedule will be due", PLAN, fails=[404]),
-    )
-    async def simulated(name: NamePath, request: Request, start: From = None, to: To = None) -> Response:
+    @routes.get(f"{ONE}/simulate", Scope.RUNS_READ, "Show when a schedule will be due", PLAN, fails=[404])
+    async def simulated(name: NamePath, request: Request, start: From = None, to: To = None) -> Iterable[PlannedFiring]:
         """At most 20,000 instants, each with what is odd about it."""
         found = await _found(fabric, who_asks(request), name)
         begin = fabric.automation.manage.clock.now() if start is None else start
         end = end_of_simulation(found.rule, begin, to)
-        return json_answer(PLAN.dump(simulate(found.rule, read_cron, begin, end)))
+        return simulate(found.rule, read_cron, begin, end)
 
 
-def _add_changing(app: FastAPI, fabric: ServerFabric) -> None:
+def _add_changing(routes: Routes, fabric: ServerFabric) -> None:
     manage, store = fabric.automation.manage, fabric.automation.store
 
-    @app.post(
-        BASE,
-        **operation(
-            "schedules",
-            Scope.RUNS,
-            "Add a schedule",
-            SCHEDULE,
-            status=201,
-            body=takes(ScheduleRequest),
-            fails=[404, 409, 503, 507],
-        ),
+    @routes.post(
+        BASE, Scope.RUNS, "Add a schedule", SCHEDULE, status=201, body=ScheduleRequest, fails=[404, 409, 503, 507]
     )
-    async def add(request: Request) -> Response:
+    async def add(wish: ScheduleRequest, request: Request) -> Response:
         """It fires from now on. Its runs belong to the caller, with the rights that the caller has now."""
-        wish = await body_of(request, ScheduleRequest)
         fabric.require_store()
         made = await manage.add(wish.model_dump(exclude_unset=True), by=await who_answers(request))
         return json_answer(await schedule_object(made, store.overview), 201, {"location": f"{BASE}/{made.id}"})
 
-    @app.post(
-        f"{BASE}/import",
-        **operation(
-            "schedules",
-            Scope.RUNS,
-            "Take over a crontab",
-            CRONTAB,
-            status=201,
-            body=takes(CrontabRequest),
-            fails=[503, 507],
-        ),
+    @routes.post(
+        f"{BASE}/import", Scope.RUNS, "Take over a crontab", CRONTAB, status=201, body=CrontabRequest, fails=[503, 507]
     )
-    async def import_crontab(request: Request) -> Response:
+    async def import_crontab(wish: CrontabRequest, request: Request) -> CrontabImport:
         """Each line becomes a schedule, or is listed with the reason why not. Commands need an admin."""
-        wish = await body_of(request, CrontabRequest)
         fabric.require_store()
-        done = await fabric.automation.import_crontab(
+        return await fabric.automation.import_crontab(
             wish.crontab,
             by=await who_answers(request),
             timezone=wish.timezone or "",
             system=wish.system,
             dry_run=wish.dry_run,
         )
-        return json_answer(CRONTAB.dump(done), 201)
 
     async def change(request: Request, name: str, wish: dict[str, Any]) -> Response:
         who = await who_answers(request)
@@ -181,48 +153,32 @@ def _add_changing(app: FastAPI, fabric: ServerFabric) -> None:
         changed = await manage.change(found, wish, by=who)
         return json_answer(await schedule_object(changed, store.overview))
 
-    @app.patch(
-        ONE,
-        **operation(
-            "schedules",
-            Scope.RUNS,
-            "Change a schedule",
-            SCHEDULE,
-            body=takes(ScheduleChange),
-            fails=[404, 409, 503, 507],
-        ),
-    )
-    async def set_(name: NamePath, request: Request) -> Response:
+    @routes.patch(ONE, Scope.RUNS, "Change a schedule", SCHEDULE, body=ScheduleChange, fails=[404, 409, 503, 507])
+    async def set_(wish: ScheduleChange, name: NamePath, request: Request) -> Response:
         """The next instant is computed from now; what was missed before is not made up for."""
-        wish = await body_of(request, ScheduleChange)
         return await change(request, name, wish.model_dump(exclude_unset=True))
 
-    @app.post(f"{ONE}/pause", **operation("schedules", Scope.RUNS, "Pause a schedule", SCHEDULE, fails=[404, 503, 507]))
+    @routes.post(f"{ONE}/pause", Scope.RUNS, "Pause a schedule", SCHEDULE, fails=[404, 503, 507])
     async def pause(name: NamePath, request: Request) -> Response:
         """It fires no more, until it is resumed."""
         return await change(request, name, {"is_active": False})
 
-    @app.post(
-        f"{ONE}/resume", **operation("schedules", Scope.RUNS, "Resume a schedule", SCHEDULE, fails=[404, 503, 507])
-    )
+    @routes.post(f"{ONE}/resume", Scope.RUNS, "Resume a schedule", SCHEDULE, fails=[404, 503, 507])
     async def resume(name: NamePath, request: Request) -> Response:
         """It fires from now on; what was due meanwhile is not made up for."""
         return await change(request, name, {"is_active": True})
 
-    @app.delete(ONE, **operation("schedules", Scope.RUNS, "Remove a schedule", SCHEDULE, fails=[404, 503, 507]))
-    async def remove(name: NamePath, request: Request) -> Response:
+    @routes.delete(ONE, Scope.RUNS, "Remove a schedule", SCHEDULE, fails=[404, 503, 507])
+    async def remove(name: NamePath, request: Request) -> Schedule:
         """What it has started goes on. Its firings stay."""
         who = await who_answers(request)
         found = await _found(fabric, who, name)
         await manage.remove(found, by=who)
-        return json_answer(SCHEDULE.dump(found))
+        return found
 
 
-def _add_firing(app: FastAPI, fabric: ServerFabric) -> None:
-    @app.post(
-        f"{ONE}/fire",
-        **operation("schedules", Scope.RUNS, "Fire a schedule now", STATUS, status=202, fails=[404, 409, 503, 507]),
-    )
+def _add_firing(routes: Routes, fabric: ServerFabric) -> None:
+    @routes.post(f"{ONE}/fire", Scope.RUNS, "Fire a schedule now", STATUS, status=202, fails=[404, 409, 503, 507])
     async def fire(name: NamePath, request: Request) -> Response:
         """Whatever its rule says, and also while it is paused."""
         who = await who_answers(request)
@@ -231,24 +187,21 @@ def _add_firing(app: FastAPI, fabric: ServerFabric) -> None:
         run_id = await fabric.automation.manage.fire(found, by=who)
         return json_answer({"run_id": run_id, "status": "running"}, 202, {"location": f"/runs/{run_id}"})
 
-    @app.post(
+    @routes.post(
         f"{ONE}/backfill",
-        **operation(
-            "schedules",
-            Scope.RUNS,
-            "Make up for a period",
-            BACKFILL,
-            status=202,
-            body=takes(BackfillRequest),
-            fails=[404, 503, 507],
-        ),
+        Scope.RUNS,
+        "Make up for a period",
+        BACKFILL,
+        status=202,
+        body=BackfillRequest,
+        fails=[404, 503, 507],
     )
-    async def backfill(name: NamePath, request: Request) -> Response:
+    async def backfill(wish: BackfillRequest, name: NamePath, request: Request) -> Backfilled:
         """Queue every instant of the period that was not fired; they are started one after another."""
-        wish, who = await body_of(request, BackfillRequest), await who_answers(request)
+        who = await who_answers(request)
         found = await _found(fabric, who, name)
         await _count_start(fabric, who)
-        done = await fabric.automation.backfill(
+        return await fabric.automation.backfill(
             found,
             wish.start,
             wish.to,
@@ -257,17 +210,12 @@ def _add_firing(app: FastAPI, fabric: ServerFabric) -> None:
             at_once=wish.concurrency,
             confirmed=wish.confirmed,
         )
-        return json_answer(BACKFILL.dump(done), 202)
 
-    @app.delete(
-        f"{ONE}/backfill",
-        **operation("schedules", Scope.RUNS, "Take back a backfill", WITHDRAWN, fails=[404, 503, 507]),
-    )
-    async def withdraw(name: NamePath, request: Request) -> Response:
+    @routes.delete(f"{ONE}/backfill", Scope.RUNS, "Take back a backfill", WITHDRAWN, fails=[404, 503, 507])
+    async def withdraw(name: NamePath, request: Request) -> Withdrawn:
         """What waits to be made up for is skipped. Runs that were started go on."""
         who = await who_answers(request)
-        done = await fabric.automation.backfill.withdraw(await _found(fabric, who, name), by=who)
-        return json_answer(WITHDRAWN.dump(done))
+        return await fabric.automation.backfill.withdraw(await _found(fabric, who, name), by=who)
 
 
 async def _count_start(fabric: ServerFabric, who: Principal) -> None:

@@ -1,8 +1,9 @@
 """Sensors: what notices things, and why nothing was or something was started."""
 
+from collections.abc import Iterable
 from typing import Annotated
 
-from fastapi import FastAPI, Path, Query, Request
+from fastapi import Path, Query, Request
 from starlette.responses import Response
 
 from agent_fabric.application.automation.manage_schedules import require_person
@@ -11,27 +12,24 @@ from agent_fabric.domain.errors import ScheduleNotFound
 from agent_fabric.domain.identity.principals import Scope
 from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.locks import who_asks
-from agent_fabric.interfaces.http.openapi import operation
-from agent_fabric.wire.automation import LOOKED, NOTICED_LIST, SENSORS
+from agent_fabric.interfaces.http.routing import Routes
+from agent_fabric.wire.automation import LOOKED, NOTICED_LIST, SENSORS, SensorLine
 
 BASE = "/api/v1/sensors"
 NamePath = Annotated[str, Path(max_length=200, description="The name of a sensor.")]
 Limit = Annotated[int, Query(ge=1, le=1_000, description="Most happenings to list.")]
 
 
-def add_sensors(app: FastAPI, fabric: ServerFabric) -> None:
+def add_sensors(routes: Routes, fabric: ServerFabric) -> None:
     """Add the routes."""
     watch = fabric.automation.watch
 
-    @app.get(BASE, **operation("sensors", Scope.ADMIN, "List sensors", SENSORS))
-    async def list_sensors() -> Response:
+    @routes.get(BASE, Scope.ADMIN, "List sensors", SENSORS)
+    async def list_sensors() -> Iterable[SensorLine]:
         """Those that are armed on this server, and what their last look has found."""
-        return json_answer(SENSORS.dump(await fabric.automation.sensors()))
+        return await fabric.automation.sensors()
 
-    @app.post(
-        f"{BASE}/{{name}}/look",
-        **operation("sensors", Scope.ADMIN, "Let a sensor look now", LOOKED, fails=[404, 503, 507]),
-    )
+    @routes.post(f"{BASE}/{{name}}/look", Scope.ADMIN, "Let a sensor look now", LOOKED, fails=[404, 503, 507])
     async def look(name: NamePath, request: Request) -> Response:
         """What it notices is started."""
         require_person(who_asks(request))
@@ -42,10 +40,7 @@ def add_sensors(app: FastAPI, fabric: ServerFabric) -> None:
         state = await watch.store.state(name)
         return json_answer({"name": name, "reason": state.reason, "runs": list(started)})
 
-    @app.get(
-        f"{BASE}/{{name}}/why",
-        **operation("sensors", Scope.ADMIN, "List what a sensor has noticed", NOTICED_LIST, fails=[404]),
-    )
+    @routes.get(f"{BASE}/{{name}}/why", Scope.ADMIN, "List what a sensor has noticed", NOTICED_LIST, fails=[404])
     async def why(name: NamePath, limit: Limit = 50) -> Response:
         """Each with the run that it started, or why it started none; the newest first."""
         state = await watch.store.state(name)

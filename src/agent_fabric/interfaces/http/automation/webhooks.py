@@ -2,33 +2,31 @@
 
 from typing import Annotated
 
-from fastapi import FastAPI, Path, Request
+from fastapi import Path, Request
 from starlette.responses import Response
 
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.interfaces.http.answers import json_answer
-from agent_fabric.interfaces.http.locks import SIGNED
-from agent_fabric.interfaces.http.openapi import operation
+from agent_fabric.interfaces.http.routing import Open, Routes
 from agent_fabric.wire.operations import ACCEPTED, Accepted
 
 _BODY = {
-    "requestBody": {
-        "content": {
-            "application/json": {"schema": {}},
-            "application/x-www-form-urlencoded": {"schema": {"type": "object"}},
-        }
-    }
+    "application/json": {"schema": {}},
+    "application/x-www-form-urlencoded": {"schema": {"type": "object"}},
 }
 
 
-def add_webhooks(app: FastAPI, fabric: ServerFabric) -> None:
+def add_webhooks(routes: Routes, fabric: ServerFabric) -> None:
     """Add the one route."""
 
-    @app.post(
+    @routes.post(
         "/api/v1/webhooks/{name}",
-        **operation(
-            "webhooks", SIGNED, "Deliver something", ACCEPTED, status=202, body=_BODY, fails=[401, 413, 429, 503, 507]
-        ),
+        Open.SIGNED,
+        "Deliver something",
+        ACCEPTED,
+        status=202,
+        content=_BODY,
+        fails=[401, 413, 429, 503, 507],
     )
     async def deliver(
         request: Request,

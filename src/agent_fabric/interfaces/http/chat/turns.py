@@ -2,22 +2,21 @@
 
 from typing import Annotated
 
-from fastapi import FastAPI, Query, Request
+from fastapi import Query, Request
 from starlette.responses import Response
 
 from agent_fabric.application.chat.undo_turns import LaterChanges, UndoTurns
-from agent_fabric.application.chat.verify_session import VerifySession
+from agent_fabric.application.chat.verify_session import VerifiedSession, VerifySession
 from agent_fabric.bootstrap.changes import undo_run
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.identity.principals import Scope
 from agent_fabric.domain.runs.as_of import run_as_of
-from agent_fabric.domain.runs.timeline import timeline_of
+from agent_fabric.domain.runs.timeline import Timeline, timeline_of
 from agent_fabric.interfaces.http.answers import json_answer
-from agent_fabric.interfaces.http.bodies import body_of
 from agent_fabric.interfaces.http.chat.chat_schemas import TakeBackRequest
 from agent_fabric.interfaces.http.chat.sessions import ONE, MessagePath, SessionPath
 from agent_fabric.interfaces.http.locks import who_answers, who_asks
-from agent_fabric.interfaces.http.openapi import operation, takes
+from agent_fabric.interfaces.http.routing import Routes
 from agent_fabric.interfaces.http.runs.runs import LAST, RunIdPath
 from agent_fabric.interfaces.http.views import status_of
 from agent_fabric.wire.changes import diff_object
@@ -33,21 +32,22 @@ from agent_fabric.wire.turns import (
 )
 
 
-def add_turns(app: FastAPI, fabric: ServerFabric) -> None:
+def add_turns(routes: Routes, fabric: ServerFabric) -> None:
     """Add the routes."""
-    _add_taking_back(app, fabric)
-    _add_looking(app, fabric)
+    _add_taking_back(routes, fabric)
+    _add_looking(routes, fabric)
 
 
-def _add_taking_back(app: FastAPI, fabric: ServerFabric) -> None:
+def _add_taking_back(routes: Routes, fabric: ServerFabric) -> None:
     chat = fabric.chat.chat
     undo_turns = UndoTurns(chat.messages, fabric.records.runs, undo_run(fabric.records))
 
-    @app.get(
+    @routes.get(
         f"{ONE}/messages/{{message_id}}/changes",
-        **operation(
-            "sessions", Scope.RUNS_READ, "Show what was changed behind a message", LATER_CHANGES, fails=[404, 503]
-        ),
+        Scope.RUNS_READ,
+        "Show what was changed behind a message",
+        LATER_CHANGES,
+        fails=[404, 503],
     )
     async def changes(session_id: SessionPath, message_id: MessagePath, request: Request) -> Response:
         """By each later turn, the newest first; and what was sent or pushed, which cannot be taken back."""
@@ -56,58 +56,56 @@ def _add_taking_back(app: FastAPI, fabric: ServerFabric) -> None:
         shown = LATER_CHANGES.dump(LaterChanges((), found.sent))
         return json_answer({**shown, "runs": [diff_object(each, None) for each in found.diffs]})
 
-    @app.post(
+    @routes.post(
         f"{ONE}/messages/{{message_id}}/undo",
-        **operation(
-            "sessions",
-            Scope.RUNS,
-            "Take the files of a session back to a message",
-            TAKEN_BACK,
-            body=takes(TakeBackRequest, required=False),
-            fails=[403, 404, 409, 503, 507],
-        ),
+        Scope.RUNS,
+        "Take the files of a session back to a message",
+        TAKEN_BACK,
+        body=TakeBackRequest,
+        absent=TakeBackRequest(),
+        fails=[403, 404, 409, 503, 507],
     )
-    async def undo(session_id: SessionPath, message_id: MessagePath, request: Request) -> Response:
+    async def undo(
+        wish: TakeBackRequest, session_id: SessionPath, message_id: MessagePath, request: Request
+    ) -> Response:
         """Undo the later turns, the newest first. A file that was edited since stays, and `refused` names it."""
-        wish = await body_of(request, TakeBackRequest, absent=TakeBackRequest())
         by = await who_answers(request)
         session = await chat.find(session_id, by=by)
         done = await undo_turns(session, message_id, by=by, dry=wish.dry_run, force=wish.force)
         return json_answer(taken_back_object(done))
 
 
-def _add_looking(app: FastAPI, fabric: ServerFabric) -> None:
+def _add_looking(routes: Routes, fabric: ServerFabric) -> None:
     chat = fabric.chat.chat
     verify_session = VerifySession(chat.messages, fabric.records.storage.logs)
 
-    @app.get(
-        f"{ONE}/verify",
-        **operation("sessions", Scope.RUNS_READ, "Check the record of a session", VERIFIED_SESSION, fails=[404, 503]),
-    )
-    async def verify(session_id: SessionPath, request: Request) -> Response:
+    @routes.get(f"{ONE}/verify", Scope.RUNS_READ, "Check the record of a session", VERIFIED_SESSION, fails=[404, 503])
+    async def verify(session_id: SessionPath, request: Request) -> VerifiedSession:
         """Recompute the hashes of all its turns."""
         session = await chat.find(session_id, by=who_asks(request))
-        return json_answer(VERIFIED_SESSION.dump(await verify_session(session)))
+        return await verify_session(session)
 
-    @app.get(
-        "/runs/{run_id}/timeline",
-        **operation("runs", Scope.RUNS_READ, "Show when what happened in a run", TIMELINE, fails=[404, 409]),
+    @routes.tagged("runs").get(
+        "/runs/{run_id}/timeline", Scope.RUNS_READ, "Show when what happened in a run", TIMELINE, fails=[404, 409]
     )
-    async def timeline(run_id: RunIdPath, request: Request) -> Response:
+    async def timeline(run_id: RunIdPath, request: Request) -> Timeline:
         """Model calls, tool calls and waits of each lane, with their tokens and events."""
         found = await fabric.find(run_id, by=who_asks(request))
         events = await fabric.records.runs.read(found)
-        return json_answer(TIMELINE.dump(timeline_of(events, await status_of(fabric, found))))
+        return timeline_of(events, await status_of(fabric, found))
 
-    @app.get(
+    @routes.tagged("runs").get(
         "/runs/{run_id}/context",
-        **operation("runs", Scope.RUNS_READ, "Show what a model was sent as of an event", CONTEXT, fails=[404, 409]),
+        Scope.RUNS_READ,
+        "Show what a model was sent as of an event",
+        CONTEXT,
+        fails=[404, 409],
     )
     async def context(
         run_id: RunIdPath,
         request: Request,
         seq: Annotated[int, Query(ge=0, le=LAST, description="The event; by default the newest.")] = LAST,
-    ) -> Response:
+    ) -> RunContext:
         """The conversation of each lane as it was right behind this event."""
         found = await fabric.find(run_id, by=who_asks(request))
         state = run_as_of(found, await fabric.records.runs.read(found), seq)
@@ -115,4 +113,4 @@ def _add_looking(app: FastAPI, fabric: ServerFabric) -> None:
             LaneContext(lane.lane_id, lane.model.model, lane.phase.value, lane.context_tokens, tuple(lane.messages))
             for lane in state.lanes.values()
         ]
-        return json_answer(CONTEXT.dump(RunContext(found, state.next_seq - 1, lanes)))
+        return RunContext(found, state.next_seq - 1, lanes)

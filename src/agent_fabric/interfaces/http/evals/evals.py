@@ -1,12 +1,13 @@
 """Evaluations: start them, read them, go on with them, end them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Annotated
 
-from fastapi import FastAPI, Path, Query, Request
+from fastapi import Path, Query, Request
 from starlette.responses import Response
 
+from agent_fabric.application.ports.evals import EvalRecord
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.errors import Forbidden
 from agent_fabric.domain.evals.check import EvalInvalid, problems_in_eval
@@ -16,10 +17,9 @@ from agent_fabric.domain.evals.summary import Eval, compare_evals
 from agent_fabric.domain.identity.ownership import Viewer, Visibility, owner_of
 from agent_fabric.domain.identity.principals import Principal, Scope
 from agent_fabric.interfaces.http.answers import json_answer
-from agent_fabric.interfaces.http.bodies import body_of
 from agent_fabric.interfaces.http.evals.eval_schemas import EvalRequest, EvalResumeRequest
-from agent_fabric.interfaces.http.locks import needs, who_answers, who_asks
-from agent_fabric.interfaces.http.openapi import operation, problems, takes
+from agent_fabric.interfaces.http.locks import who_answers, who_asks
+from agent_fabric.interfaces.http.routing import Routes
 from agent_fabric.interfaces.http.runs.run_filters import OwnerFilter
 from agent_fabric.interfaces.http.runs.runs import Flag
 from agent_fabric.interfaces.http.schemas import CancelRequest
@@ -34,23 +34,17 @@ Compare = Annotated[str, Query(max_length=200, description="An older evaluation 
 _MARKDOWN = {"description": "The report", "content": {"text/markdown": {"schema": {"type": "string"}}}}
 
 
-def add_evals(app: FastAPI, fabric: ServerFabric) -> None:
+def add_evals(routes: Routes, fabric: ServerFabric) -> None:
     """Add the routes. Each calls one use case, the same that the command line calls."""
-    _add_starting(app, fabric)
-    _add_reading(app, fabric)
-    _add_changing(app, fabric)
+    _add_starting(routes, fabric)
+    _add_reading(routes, fabric)
+    _add_changing(routes, fabric)
 
 
-def _add_starting(app: FastAPI, fabric: ServerFabric) -> None:
-    @app.post(
-        BASE,
-        **operation(
-            "evals", Scope.RUNS, "Start an evaluation", EVAL, status=202, body=takes(EvalRequest), fails=[404, 503, 507]
-        ),
-    )
-    async def start(request: Request) -> Response:
+def _add_starting(routes: Routes, fabric: ServerFabric) -> None:
+    @routes.post(BASE, Scope.RUNS, "Start an evaluation", EVAL, status=202, body=EvalRequest, fails=[404, 503, 507])
+    async def start(wish: EvalRequest, request: Request) -> Response:
         """It goes on when the client leaves, and when the server is started anew. Nobody is asked during a trial."""
-        wish = await body_of(request, EvalRequest)
         plain = wish.model_dump(exclude_none=True, exclude={"visibility"})
         if found := problems_in_eval(plain, with_folders=False):
             raise EvalInvalid(found)
@@ -81,23 +75,19 @@ async def _within_limits(fabric: ServerFabric, by: Principal, definition: EvalDe
     return definition if most is None else replace(definition, at_once=min(definition.at_once, most))
 
 
-def _add_reading(app: FastAPI, fabric: ServerFabric) -> None:
+def _add_reading(routes: Routes, fabric: ServerFabric) -> None:
     find = fabric.evals.evals.find
 
-    @app.get(BASE, **operation("evals", Scope.RUNS_READ, "List evaluations, newest first", EVAL_LIST))
+    @routes.get(BASE, Scope.RUNS_READ, "List evaluations, newest first", EVAL_LIST)
     async def list_evals(
         request: Request,
         limit: Annotated[int, Query(ge=1, le=200, description="Most evaluations to list.")] = 50,
         owner: OwnerFilter = "",
-    ) -> Response:
+    ) -> Iterable[EvalRecord]:
         """One's own and those shared with the team."""
-        found = await find.list(limit=limit, viewer=Viewer.of(who_asks(request)), owner=owner)
-        return json_answer(EVAL_LIST.dump(found))
+        return await find.list(limit=limit, viewer=Viewer.of(who_asks(request)), owner=owner)
 
-    @app.get(
-        f"{BASE}/newest",
-        **operation("evals", Scope.RUNS_READ, "Show the evaluation that was started last", EVAL, fails=[404]),
-    )
+    @routes.get(f"{BASE}/newest", Scope.RUNS_READ, "Show the evaluation that was started last", EVAL, fails=[404])
     async def newest(
         request: Request, own: Annotated[Flag, Query(description="Only the caller's own.")] = False
     ) -> Response:
@@ -105,20 +95,19 @@ def _add_reading(app: FastAPI, fabric: ServerFabric) -> None:
         by = who_asks(request)
         return await _shown(fabric, await find.newest(viewer=Viewer.of(by), owner=owner_of(by) if own else ""))
 
-    @app.get(f"{BASE}/{{name}}", **operation("evals", Scope.RUNS_READ, "Show an evaluation", EVAL, fails=[404]))
+    @routes.get(f"{BASE}/{{name}}", Scope.RUNS_READ, "Show an evaluation", EVAL, fails=[404])
     async def show(name: EvalPath, request: Request, compare: Compare = "") -> Response:
         """What it has shown so far; with `compare`, also how it differs from an older one."""
         viewer = Viewer.of(who_asks(request))
         found = await find(name, viewer=viewer)
         return await _shown(fabric, found, await _compared(fabric, found, compare, viewer))
 
-    @app.get(
+    @routes.get(
         f"{BASE}/{{name}}/report",
-        summary="Get the report of an evaluation",
-        response_class=Response,
-        responses={200: _MARKDOWN, **problems(404)},
-        openapi_extra=needs(Scope.RUNS_READ),
-        tags=["evals"],
+        Scope.RUNS_READ,
+        "Get the report of an evaluation",
+        also={200: _MARKDOWN},
+        fails=[404],
     )
     async def report(name: EvalPath, request: Request, compare: Compare = "") -> Response:
         """As Markdown."""
@@ -128,24 +117,21 @@ def _add_reading(app: FastAPI, fabric: ServerFabric) -> None:
         return Response(text, media_type="text/markdown")
 
 
-def _add_changing(app: FastAPI, fabric: ServerFabric) -> None:
+def _add_changing(routes: Routes, fabric: ServerFabric) -> None:
     find, jobs = fabric.evals.evals.find, fabric.evals.jobs
 
-    @app.post(
+    @routes.post(
         f"{BASE}/{{name}}/resume",
-        **operation(
-            "evals",
-            Scope.RUNS,
-            "Go on with an evaluation",
-            EVAL,
-            status=202,
-            body=takes(EvalResumeRequest, required=False),
-            fails=[404, 409, 503, 507],
-        ),
+        Scope.RUNS,
+        "Go on with an evaluation",
+        EVAL,
+        status=202,
+        body=EvalResumeRequest,
+        absent=EvalResumeRequest(),
+        fails=[404, 409, 503, 507],
     )
-    async def resume(name: EvalPath, request: Request) -> Response:
+    async def resume(wish: EvalResumeRequest, name: EvalPath, request: Request) -> Response:
         """What has an outcome is not tried again. One that was cancelled stays as it is."""
-        wish = await body_of(request, EvalResumeRequest, absent=EvalResumeRequest())
         by = _person(await who_answers(request))
         found = await find(name, viewer=Viewer.of(by))
         if wish.retry_failed:
@@ -153,20 +139,17 @@ def _add_changing(app: FastAPI, fabric: ServerFabric) -> None:
         await jobs.start(found)
         return await _shown(fabric, found, status=202)
 
-    @app.post(
+    @routes.post(
         f"{BASE}/{{name}}/cancel",
-        **operation(
-            "evals",
-            Scope.RUNS,
-            "End an evaluation",
-            EVAL,
-            body=takes(CancelRequest, required=False),
-            fails=[404, 409, 503, 507],
-        ),
+        Scope.RUNS,
+        "End an evaluation",
+        EVAL,
+        body=CancelRequest,
+        absent=CancelRequest(),
+        fails=[404, 409, 503, 507],
     )
-    async def cancel(name: EvalPath, request: Request) -> Response:
+    async def cancel(wish: CancelRequest, name: EvalPath, request: Request) -> Response:
         """End the runs that are under way for it, too. What has an outcome keeps it."""
-        wish = await body_of(request, CancelRequest, absent=CancelRequest())
         by = who_asks(request)
         found = await find(name, viewer=Viewer.of(by))
         await fabric.evals.cancel(found, by=by.name, reason=wish.reason)

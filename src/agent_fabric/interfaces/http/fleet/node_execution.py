@@ -1,25 +1,27 @@
 """Commands for machines: on one, or on many at once."""
 
+from collections.abc import Iterable
 from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
 
-from fastapi import FastAPI, Request
+from fastapi import Request
 from starlette.responses import Response
 
 from agent_fabric.application.fleet.ask_with_run import Caller
 from agent_fabric.application.fleet.run_on_nodes import NodeOrder, OrderOutcome
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.errors import InvalidInputs
+from agent_fabric.domain.fleet.commands import NodeCommand
 from agent_fabric.domain.identity.principals import Scope
 from agent_fabric.domain.tools.json_schema import too_deep
 from agent_fabric.infrastructure.json_codec import dump_json
 from agent_fabric.interfaces.http.answers import json_answer
-from agent_fabric.interfaces.http.bodies import body_of
 from agent_fabric.interfaces.http.fleet.node_schemas import ExecuteRequest, FanOutRequest
 from agent_fabric.interfaces.http.fleet.nodes import BASE, NodePath
 from agent_fabric.interfaces.http.locks import who_asks
-from agent_fabric.interfaces.http.openapi import gives, operation, takes
+from agent_fabric.interfaces.http.openapi import gives
+from agent_fabric.interfaces.http.routing import Routes
 from agent_fabric.interfaces.http.runs.starting import begun
 from agent_fabric.wire.nodes import ASKED_COMMAND, COMMAND, NODE_OUTCOMES, AskedCommand, NodeOutcome, NodeProblem
 
@@ -28,19 +30,15 @@ MAX_RESULT_BYTES = 16 * 1024 * 1024
 _FAILS = [404, 409, 503, 507]
 
 
-def add_node_execution(app: FastAPI, fabric: ServerFabric) -> None:
+def add_node_execution(routes: Routes, fabric: ServerFabric) -> None:
     """Add the routes."""
     run = fabric.fleet.run_on_nodes
 
-    @app.post(
-        f"{BASE}/execute",
-        **operation(
-            "nodes", Scope.NODES, "Run a tool on many nodes", NODE_OUTCOMES, body=takes(FanOutRequest), fails=_FAILS
-        ),
+    @routes.post(
+        f"{BASE}/execute", Scope.NODES, "Run a tool on many nodes", NODE_OUTCOMES, body=FanOutRequest, fails=_FAILS
     )
-    async def fan_out(request: Request) -> Response:
+    async def fan_out(wanted: FanOutRequest, request: Request) -> Iterable[NodeOutcome]:
         """Answers when all machines have, or their time is over. Where a person has to agree, nothing is sent yet."""
-        wanted = await body_of(request, FanOutRequest)
         rows, left_bytes = dict[str, NodeOutcome](), MAX_RESULT_BYTES
         async with aclosing(run.on_many(wanted.selector, await order(wanted, request), caller(request))) as outcomes:
             async for each in outcomes:
@@ -50,30 +48,26 @@ def add_node_execution(app: FastAPI, fabric: ServerFabric) -> None:
                     if left_bytes < 0:
                         row = row._replace(command=replace(row.command, result=None), omitted=True)
                 rows[each.request.execution_id] = row
-        return json_answer(NODE_OUTCOMES.dump(list(rows.values())))
+        return list(rows.values())
 
-    @app.post(
+    @routes.post(
         f"{BASE}/{{node}}/execute",
-        **operation(
-            "nodes",
-            Scope.NODES,
-            "Run a tool on a node",
-            COMMAND,
-            body=takes(ExecuteRequest),
-            also=gives(ASKED_COMMAND, status=202, text="It waits for a person (`approval_id`), or for the node."),
-            fails=_FAILS,
-        ),
+        Scope.NODES,
+        "Run a tool on a node",
+        COMMAND,
+        body=ExecuteRequest,
+        also=gives(ASKED_COMMAND, status=202, text="It waits for a person (`approval_id`), or for the node."),
+        fails=_FAILS,
     )
-    async def execute(node: NodePath, request: Request) -> Response:
+    async def execute(wanted: ExecuteRequest, node: NodePath, request: Request) -> NodeCommand | Response:
         """Answers with the result; or 202 if a person has to approve it first. Blocked commands get 403.
 
         `SERVER.tool` is a tool of an MCP server on the machine.
         """
-        wanted = await body_of(request, ExecuteRequest)
         outcome = await run.on_one(node, await order(wanted, request), caller(request))
         row = _row(outcome, dry_run=wanted.dry_run)
         if row.command is not None:
-            return json_answer(COMMAND.dump(row.command))
+            return row.command
         assert row.asked is not None, "an order for one machine that is refused raises"
         return json_answer(ASKED_COMMAND.dump(row.asked), 202)
 

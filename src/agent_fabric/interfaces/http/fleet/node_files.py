@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal
 
-from fastapi import FastAPI, Path, Query, Request
+from fastapi import Path, Query, Request
 from starlette.responses import Response
 
 from agent_fabric.application.fleet.json_rpc import RpcFailed
@@ -14,10 +14,9 @@ from agent_fabric.domain.fleet.node_tools import MAX_TRANSFER_BYTES
 from agent_fabric.domain.fleet.protocol import Method
 from agent_fabric.domain.identity.principals import Scope
 from agent_fabric.interfaces.http.answers import json_answer
-from agent_fabric.interfaces.http.bodies import body_of
 from agent_fabric.interfaces.http.fleet.node_schemas import ChunkRequest
 from agent_fabric.interfaces.http.locks import who_asks
-from agent_fabric.interfaces.http.openapi import operation, takes
+from agent_fabric.interfaces.http.routing import Routes
 from agent_fabric.wire.nodes import NODE_CHUNK, NODE_UPLOAD, NodeChunk, NodeUpload
 
 COMMAND: Final = "/api/v1/nodes/{node}/commands/{execution_id}"
@@ -27,7 +26,7 @@ ExecutionId = Annotated[str, Path(max_length=64)]
 Offset = Annotated[int, Query(ge=0, le=MAX_TRANSFER_BYTES, description="Where the part begins.")]
 
 
-def add_node_files(app: FastAPI, fabric: ServerFabric) -> None:
+def add_node_files(routes: Routes, fabric: ServerFabric) -> None:
     """Add the routes."""
     fleet = fabric.fleet
     fails = [404, 409, 503]
@@ -55,7 +54,7 @@ def add_node_files(app: FastAPI, fabric: ServerFabric) -> None:
         found = NodeChunk(int(told.get("offset", 0)), int(told.get("size", 0)), str(told.get("data", "")))
         return json_answer(NODE_CHUNK.dump(found))
 
-    @app.get(f"{COMMAND}/output", **operation("nodes", Scope.RUNS_READ, "Fetch a long output", NODE_CHUNK, fails=fails))
+    @routes.get(f"{COMMAND}/output", Scope.RUNS_READ, "Fetch a long output", NODE_CHUNK, fails=fails)
     async def output(
         node: NodePath,
         execution_id: ExecutionId,
@@ -66,17 +65,13 @@ def add_node_files(app: FastAPI, fabric: ServerFabric) -> None:
         """A result holds beginning and end of a long output; the machine keeps all of it for a week."""
         return chunk(await ask(request, node, execution_id, Method.FETCH, {"stream": stream, "offset": offset}))
 
-    @app.get(f"{COMMAND}/file", **operation("nodes", Scope.NODES, "Fetch a part of a file", NODE_CHUNK, fails=fails))
+    @routes.get(f"{COMMAND}/file", Scope.NODES, "Fetch a part of a file", NODE_CHUNK, fails=fails)
     async def read(node: NodePath, execution_id: ExecutionId, request: Request, offset: Offset = 0) -> Response:
         """The file is the one that a call of `file_get` has opened; if it has changed since, it is refused."""
         return chunk(await ask(request, node, execution_id, Method.FILE_READ, {"offset": offset}))
 
-    @app.post(
-        f"{COMMAND}/file",
-        **operation("nodes", Scope.NODES, "Send a part of a file", NODE_UPLOAD, body=takes(ChunkRequest), fails=fails),
-    )
-    async def write(node: NodePath, execution_id: ExecutionId, request: Request) -> Response:
+    @routes.post(f"{COMMAND}/file", Scope.NODES, "Send a part of a file", NODE_UPLOAD, body=ChunkRequest, fails=fails)
+    async def write(wish: ChunkRequest, node: NodePath, execution_id: ExecutionId, request: Request) -> NodeUpload:
         """After the last part the machine checks size and SHA-256, and puts the file in its place in one step."""
-        wish = await body_of(request, ChunkRequest)
         told = await ask(request, node, execution_id, Method.FILE_WRITE, {"offset": wish.offset, "data": wish.data})
-        return json_answer(NODE_UPLOAD.dump(NodeUpload(int(told.get("offset", 0)), told.get("done") is True)))
+        return NodeUpload(int(told.get("offset", 0)), told.get("done") is True)

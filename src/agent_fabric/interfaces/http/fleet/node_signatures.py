@@ -4,21 +4,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, Final
 
-from fastapi import FastAPI, Path, Request
-from starlette.responses import Response
+from fastapi import Path, Request
 
 from agent_fabric.application.fleet.show_commands import ShowCommands
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.errors import InvalidInputs, NodeNotFound
-from agent_fabric.domain.fleet.commands import CommandStatus
-from agent_fabric.domain.fleet.plans import PlanStatus
+from agent_fabric.domain.fleet.commands import CommandStatus, NodeCommand
+from agent_fabric.domain.fleet.plans import Plan, PlanStatus
 from agent_fabric.domain.identity.ownership import Viewer
 from agent_fabric.domain.identity.principals import Scope
-from agent_fabric.interfaces.http.answers import json_answer
-from agent_fabric.interfaces.http.bodies import body_of
 from agent_fabric.interfaces.http.fleet.node_schemas import PrepareRequest, SignatureRequest
 from agent_fabric.interfaces.http.locks import who_asks
-from agent_fabric.interfaces.http.openapi import operation, takes
+from agent_fabric.interfaces.http.routing import Routes
 from agent_fabric.wire.nodes import COMMAND
 from agent_fabric.wire.plans import PLAN
 
@@ -29,34 +26,33 @@ MAX_SIGNATURES: Final = 16
 NodePath = Annotated[str, Path(description="The id or the name of a node.", max_length=64)]
 
 
-def add_node_signatures(app: FastAPI, fabric: ServerFabric) -> None:
+def add_node_signatures(routes: Routes, fabric: ServerFabric) -> None:
     """Add the routes."""
     fleet = fabric.fleet
     fails = [404, 409, 503, 507]
 
-    @app.post(
-        COMMANDS,
-        **operation("nodes", Scope.NODES, "Prepare a command", COMMAND, body=takes(PrepareRequest), fails=fails),
-    )
-    async def prepare(node: NodePath, request: Request) -> Response:
+    @routes.post(COMMANDS, Scope.NODES, "Prepare a command", COMMAND, body=PrepareRequest, fails=fails)
+    async def prepare(wish: PrepareRequest, node: NodePath, request: Request) -> NodeCommand:
         """The command that a run asks about is kept, so that approvers can sign it before they approve."""
-        wish = await body_of(request, PrepareRequest)
         machine = await fleet.operate.find(node)
         card = await fabric.records.approvals.find(wish.approval_id, viewer=Viewer.of(who_asks(request)))
         command = await fleet.tools.prepare(card)
         if command.agent_id != machine.id:
             raise NodeNotFound(f"The approval is not about {machine.name}", hint="See it: fabric approvals show ID")
-        return json_answer(COMMAND.dump(command))
+        return command
 
-    @app.post(
+    @routes.post(
         f"{COMMANDS}/{{execution_id}}/signatures",
-        **operation("nodes", Scope.NODES, "Sign a command", COMMAND, body=takes(SignatureRequest), fails=[404, 409]),
+        Scope.NODES,
+        "Sign a command",
+        COMMAND,
+        body=SignatureRequest,
+        fails=[404, 409],
     )
     async def sign_command(
-        node: NodePath, execution_id: Annotated[str, Path(max_length=64)], request: Request
-    ) -> Response:
+        wish: SignatureRequest, node: NodePath, execution_id: Annotated[str, Path(max_length=64)], request: Request
+    ) -> NodeCommand:
         """Nodes that do not trust their hub want the signatures of approvers. They go with the command."""
-        wish = await body_of(request, SignatureRequest)
         machine, found = await fleet.operate.find(node), await fleet.hub.commands.find(execution_id)
         if found is None or found.agent_id != machine.id:
             raise NodeNotFound(
@@ -73,15 +69,13 @@ def add_node_signatures(app: FastAPI, fabric: ServerFabric) -> None:
         if moved is None:
             raise InvalidInputs(f"The command is {found.status.value} already")
         [told] = await ShowCommands(fabric.find)([moved], by=who_asks(request))
-        return json_answer(COMMAND.dump(told))
+        return told
 
-    @app.post(
-        PLAN_SIGNATURES,
-        **operation("fleet", Scope.NODES, "Sign a plan", PLAN, body=takes(SignatureRequest), fails=[404, 409]),
+    @routes.tagged("fleet").post(
+        PLAN_SIGNATURES, Scope.NODES, "Sign a plan", PLAN, body=SignatureRequest, fails=[404, 409]
     )
-    async def sign_plan(plan_id: Annotated[str, Path(max_length=64)], request: Request) -> Response:
+    async def sign_plan(wish: SignatureRequest, plan_id: Annotated[str, Path(max_length=64)]) -> Plan:
         """One signature is about all calls of the plan; each machine gets a proof that its own is among them."""
-        wish = await body_of(request, SignatureRequest)
         while True:
             plan = await fleet.plans.find(plan_id)
             if plan is None:
@@ -92,7 +86,7 @@ def add_node_signatures(app: FastAPI, fabric: ServerFabric) -> None:
             _require_approver(wish, frozenset().union(*(node.approvers for node in nodes if node is not None)))
             signed = replace(plan, signatures=_with(plan.signatures, wish))
             if await fleet.plans.replace(signed, before=plan):
-                return json_answer(PLAN.dump(signed))
+                return signed
 
 
 def _require_approver(wish: SignatureRequest, approvers: frozenset[str]) -> None:

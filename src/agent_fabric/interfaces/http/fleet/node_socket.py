@@ -4,7 +4,6 @@ import asyncio
 import logging
 from typing import Final
 
-from starlette.applications import Starlette
 from starlette.routing import WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
@@ -13,6 +12,7 @@ from agent_fabric.application.fleet.serve_link import ServeLink
 from agent_fabric.bootstrap.fleet import Fleet
 from agent_fabric.domain.fleet.protocol import SOCKET_PATH
 from agent_fabric.interfaces.http.connection import abort
+from agent_fabric.interfaces.http.routing import Routes
 
 PROVE_TIMEOUT_S: Final = 20.0
 """How long a connection may take to show who it is."""
@@ -23,7 +23,7 @@ CLOSE_TIMEOUT_S: Final = 1.0
 _log = logging.getLogger(__name__)
 
 
-def add_node_socket(app: Starlette, fleet: Fleet) -> None:
+def add_node_socket(routes: Routes, fleet: Fleet) -> None:
     """Add the socket."""
 
     async def serve(socket: WebSocket) -> None:
@@ -65,4 +65,4 @@ def add_node_socket(app: Starlette, fleet: Fleet) -> None:
             peer.close(ConnectionError(reason))
             await link.ended()
 
-    app.router.routes.append(WebSocketRoute(SOCKET_PATH, serve))
+    routes.add(WebSocketRoute(SOCKET_PATH, serve))

@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from typing import Annotated, Any, Final
 
-from fastapi import FastAPI, Path, Query, Request
-from starlette.responses import Response
+from fastapi import Path, Query, Request
 
 from agent_fabric.application.fleet.json_rpc import RpcFailed
 from agent_fabric.bootstrap.fleet import Fleet
@@ -15,11 +14,9 @@ from agent_fabric.domain.fleet.node_tools import MAX_TRANSFER_BYTES, SHELL
 from agent_fabric.domain.fleet.nodes import Node
 from agent_fabric.domain.fleet.protocol import SHELL_READ_S, Method
 from agent_fabric.domain.identity.principals import Scope
-from agent_fabric.interfaces.http.answers import json_answer
-from agent_fabric.interfaces.http.bodies import body_of
 from agent_fabric.interfaces.http.fleet.node_schemas import TypedRequest
 from agent_fabric.interfaces.http.locks import who_asks
-from agent_fabric.interfaces.http.openapi import operation, takes
+from agent_fabric.interfaces.http.routing import Routes
 from agent_fabric.wire.nodes import NODE_TERMINAL, NodeTerminal
 
 TERMINAL: Final = "/api/v1/nodes/{node}/commands/{execution_id}/terminal"
@@ -30,12 +27,12 @@ NodePath = Annotated[str, Path(description="The id or the name of a node.", max_
 ExecutionId = Annotated[str, Path(max_length=64)]
 
 
-def add_node_terminals(app: FastAPI, fabric: ServerFabric) -> None:
+def add_node_terminals(routes: Routes, fabric: ServerFabric) -> None:
     """Add the routes."""
     fleet = fabric.fleet
     fails = [404, 409, 503]
 
-    @app.get(TERMINAL, **operation("nodes", Scope.NODES, "Read from a shell", NODE_TERMINAL, fails=fails))
+    @routes.get(TERMINAL, Scope.NODES, "Read from a shell", NODE_TERMINAL, fails=fails)
     async def read(
         request: Request,
         node: NodePath,
@@ -44,7 +41,7 @@ def add_node_terminals(app: FastAPI, fabric: ServerFabric) -> None:
         wait_s: Annotated[
             float, Query(ge=0, le=SHELL_READ_S, allow_inf_nan=False, description="How long to wait for something.")
         ] = SHELL_READ_S,
-    ) -> Response:
+    ) -> NodeTerminal:
         """What it has printed since; empty: nothing. When `status` is settled and nothing comes, that was all."""
         machine, command = await _shell_of(fleet, request, node, execution_id)
         printed: Mapping[str, Any] | None = None
@@ -56,15 +53,11 @@ def add_node_terminals(app: FastAPI, fabric: ServerFabric) -> None:
         if printed is None and command.status.settled:
             asked = {"execution_id": execution_id, "offset": offset, "stream": "stdout"}
             printed = await _ask(fleet, machine, Method.FETCH, asked, 0.0)
-        return json_answer(NODE_TERMINAL.dump(_told(command, printed or {}, offset)))
+        return _told(command, printed or {}, offset)
 
-    @app.post(
-        TERMINAL,
-        **operation("nodes", Scope.NODES, "Type into a shell", NODE_TERMINAL, body=takes(TypedRequest), fails=fails),
-    )
-    async def write(request: Request, node: NodePath, execution_id: ExecutionId) -> Response:
+    @routes.post(TERMINAL, Scope.NODES, "Type into a shell", NODE_TERMINAL, body=TypedRequest, fails=fails)
+    async def write(wish: TypedRequest, request: Request, node: NodePath, execution_id: ExecutionId) -> NodeTerminal:
         """Only who has asked for the shell may type. It ends by itself when nobody has typed for 15 minutes."""
-        wish = await body_of(request, TypedRequest)
         machine, command = await _shell_of(fleet, request, node, execution_id)
         if command.status is not CommandStatus.SENT:
             raise InvalidInputs(f"The shell is {command.status.value}")
@@ -73,7 +66,7 @@ def add_node_terminals(app: FastAPI, fabric: ServerFabric) -> None:
             await fleet.hub.call(machine, Method.PTY_WRITE, params, timeout_s=ANSWER_GRACE_S)
         except RpcFailed as problem:
             raise InvalidInputs(f"{machine.name}: {problem.message}") from None
-        return json_answer(NODE_TERMINAL.dump(_told(command, {}, 0)))
+        return _told(command, {}, 0)
 
 
 async def _shell_of(fleet: Fleet, request: Request, which: str, execution_id: str) -> tuple[Node, NodeCommand]:

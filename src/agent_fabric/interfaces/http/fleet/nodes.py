@@ -2,21 +2,23 @@
 
 import hashlib
 import logging
+from collections.abc import Iterable
 from typing import Annotated
 
-from fastapi import FastAPI, Path, Query, Request
+from fastapi import Path, Query, Request
 from starlette.responses import Response
 
 from agent_fabric.application.fleet.dispatch_command import CommandRequest
 from agent_fabric.application.fleet.show_commands import ShowCommands
+from agent_fabric.application.fleet.verify_node_audit import NodeAudit
 from agent_fabric.bootstrap.fleet import Fleet
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.errors import InvalidInputs, NodeNotFound
-from agent_fabric.domain.fleet.commands import NodeCommand
+from agent_fabric.domain.fleet.commands import Invite, NodeCommand
 from agent_fabric.domain.fleet.handshake import join_message
 from agent_fabric.domain.fleet.node_policy import proposed_call
 from agent_fabric.domain.fleet.node_tools import NODE_TOOLS
-from agent_fabric.domain.fleet.nodes import TRUSTED, NodeStatus
+from agent_fabric.domain.fleet.nodes import TRUSTED, Node, NodeStatus
 from agent_fabric.domain.fleet.protocol import ARCHIVE_PATH, JOIN_PATH
 from agent_fabric.domain.fleet.selectors import select_nodes
 from agent_fabric.domain.fleet.served_tools import node_call
@@ -24,7 +26,6 @@ from agent_fabric.domain.identity.principals import Scope
 from agent_fabric.domain.tools.json_schema import too_deep
 from agent_fabric.infrastructure.fleet.signing import fingerprint
 from agent_fabric.interfaces.http.answers import json_answer
-from agent_fabric.interfaces.http.bodies import body_of
 from agent_fabric.interfaces.http.fleet.node_schemas import (
     SELECTOR,
     CallToCheck,
@@ -34,8 +35,9 @@ from agent_fabric.interfaces.http.fleet.node_schemas import (
     PolicyDocument,
     ResolveRequest,
 )
-from agent_fabric.interfaces.http.locks import PUBLIC, who_asks
-from agent_fabric.interfaces.http.openapi import gives, operation, takes
+from agent_fabric.interfaces.http.locks import who_asks
+from agent_fabric.interfaces.http.openapi import gives
+from agent_fabric.interfaces.http.routing import Open, Routes
 from agent_fabric.wire.nodes import (
     CHECKED_NODE_CALL,
     COMMAND,
@@ -62,25 +64,22 @@ NodePath = Annotated[str, Path(description="The id or the name of a node.", max_
 _log = logging.getLogger(__name__)
 
 
-def add_nodes(app: FastAPI, fabric: ServerFabric, *, own_url: str) -> None:
+def add_nodes(routes: Routes, fabric: ServerFabric, *, own_url: str) -> None:
     """Add the routes. Each calls one use case, the same that the command line calls."""
     fleet = fabric.fleet
-    _add_joining(app, fleet, own_url)
+    _add_joining(routes, fleet, own_url)
     shown = ShowCommands(fabric.find)
-    _add_looking(app, fleet, shown)
-    _add_changing(app, fleet)
-    _add_settling(app, fleet, shown)
+    _add_looking(routes, fleet, shown)
+    _add_changing(routes, fleet)
+    _add_settling(routes, fleet, shown)
 
 
-def _add_joining(app: FastAPI, fleet: Fleet, own_url: str) -> None:
-    @app.get(
+def _add_joining(routes: Routes, fleet: Fleet, own_url: str) -> None:
+    @routes.get(
         ARCHIVE_PATH,
-        **operation(
-            "nodes",
-            PUBLIC,
-            "Download the node's program",
-            also={200: {"description": "A Python archive.", "content": {"application/zip": {}}}},
-        ),
+        Open.PUBLIC,
+        "Download the node's program",
+        also={200: {"description": "A Python archive.", "content": {"application/zip": {}}}},
     )
     async def archive() -> Response:
         """It runs with Python 3.11 or newer and nothing else. `fabric nodes invite` tells its hash."""
@@ -88,21 +87,18 @@ def _add_joining(app: FastAPI, fleet: Fleet, own_url: str) -> None:
         headers = {"etag": f'"{made.sha256}"', "cache-control": "no-cache"}
         return Response(made.data, media_type="application/zip", headers=headers)
 
-    @app.post(
+    @routes.post(
         f"{BASE}/invites",
-        **operation(
-            "nodes",
-            Scope.ADMIN,
-            "Invite machines",
-            CREATED_INVITE,
-            status=201,
-            body=takes(InviteRequest, required=False),
-            fails=[503, 507],
-        ),
+        Scope.ADMIN,
+        "Invite machines",
+        CREATED_INVITE,
+        status=201,
+        body=InviteRequest,
+        absent=InviteRequest(),
+        fails=[503, 507],
     )
-    async def invite(request: Request) -> Response:
+    async def invite(wish: InviteRequest, request: Request) -> Response:
         """Answers with a token, this once, and with one line for the machine."""
-        wish = await body_of(request, InviteRequest, absent=InviteRequest())
         made = await fleet.invite(
             by=who_asks(request),
             name=wish.name,
@@ -121,28 +117,23 @@ def _add_joining(app: FastAPI, fleet: Fleet, own_url: str) -> None:
         told = CreatedInvite(made.token, key, program.sha256, url, line, made.invite.expires_at)
         return json_answer(CREATED_INVITE.dump(told), 201, {"cache-control": "no-store"})
 
-    @app.get(f"{BASE}/invites", **operation("nodes", Scope.ADMIN, "List invitations", INVITES))
-    async def invites() -> Response:
+    @routes.get(f"{BASE}/invites", Scope.ADMIN, "List invitations", INVITES)
+    async def invites() -> Iterable[Invite]:
         """Those that can still be used, without their tokens."""
-        found = await fleet.invite.invites.list(at=fleet.invite.clock.now())
-        return json_answer(INVITES.dump(found))
+        return await fleet.invite.invites.list(at=fleet.invite.clock.now())
 
-    @app.post(
+    @routes.post(
         JOIN_PATH,
-        **operation(
-            "nodes",
-            PUBLIC,
-            "Join as a machine",
-            JOINED,
-            status=201,
-            body=takes(JoinRequest),
-            also=gives(JOINED, status=202, text="A person has to confirm it first: ask again."),
-            fails=[401, 503, 507],
-        ),
+        Open.PUBLIC,
+        "Join as a machine",
+        JOINED,
+        status=201,
+        body=JoinRequest,
+        also=gives(JOINED, status=202, text="A person has to confirm it first: ask again."),
+        fails=[401, 503, 507],
     )
-    async def join(request: Request) -> Response:
+    async def join(wish: JoinRequest) -> Response:
         """The token of an invitation makes a node of a machine with a key. Used, expired and unknown ones are alike."""
-        wish = await body_of(request, JoinRequest)
         node = await fleet.hub.join(wish.token, wish.public_key, wish.name, wish.os_info)
         digest = hashlib.sha256(wish.token.encode()).hexdigest()
         pending = node.status is NodeStatus.PENDING
@@ -166,55 +157,53 @@ def _seen_as(request: Request, own_url: str) -> str:
     return f"{scheme}://{host}" if host else own_url
 
 
-def _add_looking(app: FastAPI, fleet: Fleet, shown: ShowCommands) -> None:
-    @app.get(BASE, **operation("nodes", Scope.RUNS_READ, "List nodes", NODES))
+def _add_looking(routes: Routes, fleet: Fleet, shown: ShowCommands) -> None:
+    @routes.get(BASE, Scope.RUNS_READ, "List nodes", NODES)
     async def nodes(
         selector: Annotated[
             str, Query(max_length=500, pattern=SELECTOR, description="A name, `role=web,env!=dev`, or `all`.")
         ] = "all",
         revoked: Annotated[bool, Query(description="Whether to list revoked ones, too.")] = False,
-    ) -> Response:
+    ) -> Iterable[Node]:
         """Machines by name: status, when each was last seen, labels, tools and what is in force there."""
-        return json_answer(NODES.dump(select_nodes(selector, await fleet.hub.nodes.list(revoked=revoked))))
+        return select_nodes(selector, await fleet.hub.nodes.list(revoked=revoked))
 
-    @app.get(f"{BASE}/{{node}}", **operation("nodes", Scope.RUNS_READ, "Show a node", NODE, fails=[404]))
-    async def show(node: NodePath) -> Response:
+    @routes.get(f"{BASE}/{{node}}", Scope.RUNS_READ, "Show a node", NODE, fails=[404])
+    async def show(node: NodePath) -> Node:
         """Everything that is known about a machine."""
-        return json_answer(NODE.dump(await fleet.operate.find(node)))
+        return await fleet.operate.find(node)
 
-    @app.get(f"{BASE}/{{node}}/commands", **operation("nodes", Scope.RUNS_READ, "List commands", COMMANDS, fails=[404]))
+    @routes.get(f"{BASE}/{{node}}/commands", Scope.RUNS_READ, "List commands", COMMANDS, fails=[404])
     async def commands(
         node: NodePath,
         request: Request,
         open_only: Annotated[bool, Query(description="Only those that are not settled.")] = False,
         limit: Annotated[int, Query(ge=1, le=1_000)] = 100,
-    ) -> Response:
+    ) -> Iterable[NodeCommand]:
         """Commands of a machine, the newest first: what waits, what was sent, what came of it.
 
         Of those that a private run of somebody else asked for, arguments and result are `withheld`.
         """
         found = await fleet.operate.find(node)
         kept = await fleet.hub.commands.list(found.id, open_only=open_only, limit=limit)
-        return json_answer(COMMANDS.dump(await shown(kept, by=who_asks(request))))
+        return await shown(kept, by=who_asks(request))
 
-    @app.get(
-        f"{BASE}/{{node}}/commands/{{execution_id}}",
-        **operation("nodes", Scope.RUNS_READ, "Show a command", COMMAND, fails=[404]),
-    )
-    async def command(node: NodePath, execution_id: Annotated[str, Path(max_length=64)], request: Request) -> Response:
+    @routes.get(f"{BASE}/{{node}}/commands/{{execution_id}}", Scope.RUNS_READ, "Show a command", COMMAND, fails=[404])
+    async def command(
+        node: NodePath, execution_id: Annotated[str, Path(max_length=64)], request: Request
+    ) -> NodeCommand:
         """What came of it, if it is settled."""
         [told] = await shown([await _command(fleet, node, execution_id)], by=who_asks(request))
-        return json_answer(COMMAND.dump(told))
+        return told
 
-    @app.get(
-        f"{BASE}/{{node}}/policy",
-        **operation("nodes", Scope.RUNS_READ, "Show what is in force on a node", NODE_RULINGS, fails=[404]),
+    @routes.get(
+        f"{BASE}/{{node}}/policy", Scope.RUNS_READ, "Show what is in force on a node", NODE_RULINGS, fails=[404]
     )
-    async def policy(node: NodePath) -> Response:
+    async def policy(node: NodePath) -> NodeRulings:
         """Each rule of the node's own file and of the hub, and whether something stricter decides."""
         found = await fleet.operate.find(node)
         why = fleet.explain(found)
-        told = NodeRulings(
+        return NodeRulings(
             why.in_force.version,
             *why.in_force.documents,
             why.otherwise,
@@ -222,51 +211,48 @@ def _add_looking(app: FastAPI, fleet: Fleet, shown: ShowCommands) -> None:
             why.rules,
             found.labels.get(TRUSTED, ""),
         )
-        return json_answer(NODE_RULINGS.dump(told))
 
-    @app.post(
+    @routes.post(
         f"{BASE}/{{node}}/policy/check",
-        **operation(
-            "nodes",
-            Scope.RUNS_READ,
-            "Explain what would become of a call on a node",
-            CHECKED_NODE_CALL,
-            body=takes(CallToCheck),
-            fails=[404],
-        ),
+        Scope.RUNS_READ,
+        "Explain what would become of a call on a node",
+        CHECKED_NODE_CALL,
+        body=CallToCheck,
+        fails=[404],
     )
-    async def check(node: NodePath, request: Request) -> Response:
+    async def check(wish: CallToCheck, node: NodePath, request: Request) -> CheckedNodeCall:
         """What the node's own file, the hub's policy for it and the hub's rules for all say. Nothing is sent."""
-        wish, found = await body_of(request, CallToCheck), await fleet.operate.find(node)
+        found = await fleet.operate.find(node)
         if too_deep(wish.arguments, await request.body()):
             raise InvalidInputs("The arguments are nested too deep")
         tool_name, arguments = node_call(found.name, wish.tool_name, wish.arguments)
         asked = CommandRequest(node=found, tool_name=tool_name, arguments=arguments, by="")
         decided, why = fleet.dispatch.judge(asked), fleet.explain(found)
         call = proposed_call(NODE_TOOLS[tool_name], arguments, found.name)
-        told = CheckedNodeCall(
+        return CheckedNodeCall(
             decided.verdict, decided.reason, decided.rule, why.in_force.version, why.said_about(call, decided)
         )
-        return json_answer(CHECKED_NODE_CALL.dump(told))
 
-    @app.get(
-        f"{BASE}/{{node}}/tools",
-        **operation("nodes", Scope.NODES, "List the tools of MCP servers on a node", SERVED_TOOLS, fails=[404, 409]),
+    @routes.get(
+        f"{BASE}/{{node}}/tools", Scope.NODES, "List the tools of MCP servers on a node", SERVED_TOOLS, fails=[404, 409]
     )
-    async def tools(node: NodePath) -> Response:
+    async def tools(node: NodePath) -> ServedToolList:
         """Asks each server that the machine has reported. A call of one is `SERVER.tool` with its arguments."""
         found = await fleet.operate.find(node)
         fleet.dispatch.require_usable(found, queue=False)
         listing = await fleet.tools.catalogue.of(fleet.dispatch, found, "hub", fresh=True)
-        return json_answer(SERVED_TOOLS.dump(ServedToolList(listing.tools, listing.problems)))
+        return ServedToolList(listing.tools, listing.problems)
 
-    @app.get(
+    @routes.get(
         f"{BASE}/{{node}}/audit",
-        **operation("nodes", Scope.ADMIN, "Compare the record of a node with the hub's", NODE_AUDIT, fails=[404, 409]),
+        Scope.ADMIN,
+        "Compare the record of a node with the hub's",
+        NODE_AUDIT,
+        fails=[404, 409],
     )
-    async def audit(node: NodePath) -> Response:
+    async def audit(node: NodePath) -> NodeAudit:
         """Names calls that only the node, or only the hub, knows."""
-        return json_answer(NODE_AUDIT.dump(await fleet.verify(node)))
+        return await fleet.verify(node)
 
 
 async def _command(fleet: Fleet, node: str, execution_id: str) -> NodeCommand:
@@ -276,75 +262,74 @@ async def _command(fleet: Fleet, node: str, execution_id: str) -> NodeCommand:
     return kept
 
 
-def _add_changing(app: FastAPI, fleet: Fleet) -> None:
+def _add_changing(routes: Routes, fleet: Fleet) -> None:
     fails = [404, 409, 503, 507]
 
-    @app.patch(
-        f"{BASE}/{{node}}",
-        **operation("nodes", Scope.NODES, "Rename or label a node", NODE, body=takes(NodeUpdate), fails=fails),
-    )
-    async def change(node: NodePath, request: Request) -> Response:
+    @routes.patch(f"{BASE}/{{node}}", Scope.NODES, "Rename or label a node", NODE, body=NodeUpdate, fails=fails)
+    async def change(wish: NodeUpdate, node: NodePath, request: Request) -> Node:
         """Labels select nodes for commands and plans. What a node reports itself is `fact.…`, and stays its own.
 
         The label `trusted` is for admins: what a node says then counts as yours, or private data may go there unasked.
         """
-        wish, by = await body_of(request, NodeUpdate), who_asks(request)
+        by = who_asks(request)
         found = await fleet.operate.find(node)
         if wish.labels is not None:
             found = await fleet.operate.label(found.id, wish.labels, by=by)
         if wish.name is not None:
             found = await fleet.operate.rename(found.id, wish.name, by=by)
-        return json_answer(NODE.dump(found))
+        return found
 
-    @app.put(
+    @routes.put(
         f"{BASE}/{{node}}/policy",
-        **operation(
-            "nodes", Scope.ADMIN, "Set the hub's policy for a node", NODE, body=takes(PolicyDocument), fails=fails
-        ),
+        Scope.ADMIN,
+        "Set the hub's policy for a node",
+        NODE,
+        body=PolicyDocument,
+        fails=fails,
     )
-    async def set_policy(node: NodePath, request: Request) -> Response:
+    async def set_policy(wish: PolicyDocument, node: NodePath, request: Request) -> Node:
         """It is synced at once. It can be stricter than the node's own floor, and never laxer."""
-        wish = await body_of(request, PolicyDocument)
         if too_deep(wish.rules, await request.body()):
             raise InvalidInputs("The rules are nested too deep")
         document = wish.model_dump(exclude_none=True)
-        return json_answer(NODE.dump(await fleet.operate.set_policy(node, document, by=who_asks(request))))
+        return await fleet.operate.set_policy(node, document, by=who_asks(request))
 
-    @app.post(f"{BASE}/{{node}}/rotate", **operation("nodes", Scope.ADMIN, "Give a node a new key", NODE, fails=fails))
-    async def rotate(node: NodePath, request: Request) -> Response:
+    @routes.post(f"{BASE}/{{node}}/rotate", Scope.ADMIN, "Give a node a new key", NODE, fails=fails)
+    async def rotate(node: NodePath, request: Request) -> Node:
         """The node makes it, and the old key signs it."""
-        return json_answer(NODE.dump(await fleet.operate.rotate(node, by=who_asks(request))))
+        return await fleet.operate.rotate(node, by=who_asks(request))
 
-    @app.post(
+    @routes.post(
         f"{BASE}/{{node}}/resolve",
-        **operation(
-            "nodes",
-            Scope.ADMIN,
-            "Settle a conflict, or confirm a machine",
-            NODE,
-            body=takes(ResolveRequest),
-            fails=fails,
-        ),
+        Scope.ADMIN,
+        "Settle a conflict, or confirm a machine",
+        NODE,
+        body=ResolveRequest,
+        fails=fails,
     )
-    async def resolve(node: NodePath, request: Request) -> Response:
+    async def resolve(wish: ResolveRequest, node: NodePath, request: Request) -> Node:
         """`keep` lets the next machine with the key connect; otherwise the node is revoked."""
-        wish = await body_of(request, ResolveRequest)
-        return json_answer(NODE.dump(await fleet.operate.resolve(node, keep=wish.keep, by=who_asks(request))))
+        return await fleet.operate.resolve(node, keep=wish.keep, by=who_asks(request))
 
-    @app.delete(f"{BASE}/{{node}}", **operation("nodes", Scope.ADMIN, "Revoke a node", NODE, fails=fails))
-    async def revoke(node: NodePath, request: Request) -> Response:
+    @routes.delete(f"{BASE}/{{node}}", Scope.ADMIN, "Revoke a node", NODE, fails=fails)
+    async def revoke(node: NodePath, request: Request) -> Node:
         """Its connection ends within a second, its queue is cancelled, and its id is never used again."""
-        return json_answer(NODE.dump(await fleet.operate.revoke(node, by=who_asks(request))))
+        return await fleet.operate.revoke(node, by=who_asks(request))
 
 
-def _add_settling(app: FastAPI, fleet: Fleet, shown: ShowCommands) -> None:
-    @app.delete(
+def _add_settling(routes: Routes, fleet: Fleet, shown: ShowCommands) -> None:
+    @routes.delete(
         f"{BASE}/{{node}}/commands/{{execution_id}}",
-        **operation("nodes", Scope.NODES, "Cancel a command", COMMAND, fails=[404, 409, 503, 507]),
+        Scope.NODES,
+        "Cancel a command",
+        COMMAND,
+        fails=[404, 409, 503, 507],
     )
-    async def cancel(node: NodePath, execution_id: Annotated[str, Path(max_length=64)], request: Request) -> Response:
+    async def cancel(
+        node: NodePath, execution_id: Annotated[str, Path(max_length=64)], request: Request
+    ) -> NodeCommand:
         """One that waits is not sent; one that is under way is ended on the node."""
         await _command(fleet, node, execution_id)
         await fleet.operate.cancel(execution_id)
         [told] = await shown([await _command(fleet, node, execution_id)], by=who_asks(request))
-        return json_answer(COMMAND.dump(told))
+        return told

@@ -1,9 +1,10 @@
 """Plans: one call on many machines, approved as a whole, rolled out in waves."""
 
+from collections.abc import Iterable
 from functools import partial
 from typing import Annotated, Any, Final, Literal
 
-from fastapi import FastAPI, Path, Query, Request
+from fastapi import Path, Query, Request
 from pydantic import Field, StringConstraints
 from starlette.responses import Response
 
@@ -11,15 +12,16 @@ from agent_fabric.application.fleet.apply_plan import PlanOrder
 from agent_fabric.application.fleet.ask_with_run import Caller
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.errors import InvalidInputs
-from agent_fabric.domain.fleet.plans import OnOffline, PlanStatus
+from agent_fabric.domain.fleet.plans import OnOffline, Plan, PlanStatus
 from agent_fabric.domain.fleet.protocol import MAX_LIFETIME_S
 from agent_fabric.domain.identity.principals import Scope
 from agent_fabric.domain.tools.json_schema import too_deep
 from agent_fabric.interfaces.http.answers import json_answer
-from agent_fabric.interfaces.http.bodies import RequestBody, body_of
+from agent_fabric.interfaces.http.bodies import RequestBody
 from agent_fabric.interfaces.http.fleet.node_schemas import SELECTOR
 from agent_fabric.interfaces.http.locks import who_asks
-from agent_fabric.interfaces.http.openapi import gives, operation, takes
+from agent_fabric.interfaces.http.openapi import gives
+from agent_fabric.interfaces.http.routing import Routes
 from agent_fabric.interfaces.http.runs.starting import begun
 from agent_fabric.wire.plans import ASKED_PLAN, PLAN, PLANS, AskedPlan
 
@@ -53,20 +55,17 @@ class PlanRequest(
     expires_in_s: Annotated[float, Field(gt=0, le=MAX_LIFETIME_S, allow_inf_nan=False)] = MAX_LIFETIME_S
 
 
-def add_fleet_plans(app: FastAPI, fabric: ServerFabric) -> None:
+def add_fleet_plans(routes: Routes, fabric: ServerFabric) -> None:
     """Add the routes."""
     fleet = fabric.fleet
     fails = [404, 409, 503, 507]
 
-    @app.post(
-        BASE, **operation("fleet", Scope.NODES, "Freeze a plan", PLAN, status=201, body=takes(PlanRequest), fails=fails)
-    )
-    async def freeze(request: Request) -> Response:
+    @routes.post(BASE, Scope.NODES, "Freeze a plan", PLAN, status=201, body=PlanRequest, fails=fails)
+    async def freeze(wish: PlanRequest, request: Request) -> Plan:
         """Nodes, exact calls, versions and limits are written down; nothing is sent before the plan is applied."""
-        wish = await body_of(request, PlanRequest)
         if too_deep(wish.arguments, await request.body()):
             raise InvalidInputs("The arguments are nested too deep")
-        plan = await fleet.freeze(
+        return await fleet.freeze(
             PlanOrder(
                 selector=wish.selector,
                 tool_name=wish.tool_name,
@@ -82,28 +81,24 @@ def add_fleet_plans(app: FastAPI, fabric: ServerFabric) -> None:
                 check=wish.check,
             )
         )
-        return json_answer(PLAN.dump(plan), 201)
 
-    @app.get(BASE, **operation("fleet", Scope.RUNS_READ, "List plans", PLANS))
-    async def plans(limit: Annotated[int, Query(ge=1, le=1_000)] = 100) -> Response:
+    @routes.get(BASE, Scope.RUNS_READ, "List plans", PLANS)
+    async def plans(limit: Annotated[int, Query(ge=1, le=1_000)] = 100) -> Iterable[Plan]:
         """Plans, the newest first."""
-        return json_answer(PLANS.dump(await fleet.plans.list(limit=limit)))
+        return await fleet.plans.list(limit=limit)
 
-    @app.get(f"{BASE}/{{plan_id}}", **operation("fleet", Scope.RUNS_READ, "Show a plan", PLAN, fails=[404]))
-    async def show(plan_id: PlanPath) -> Response:
+    @routes.get(f"{BASE}/{{plan_id}}", Scope.RUNS_READ, "Show a plan", PLAN, fails=[404])
+    async def show(plan_id: PlanPath) -> Plan:
         """What was frozen, and how far it has come."""
-        return json_answer(PLAN.dump(await fleet.apply.find(plan_id)))
+        return await fleet.apply.find(plan_id)
 
-    @app.post(
+    @routes.post(
         f"{BASE}/{{plan_id}}/apply",
-        **operation(
-            "fleet",
-            Scope.NODES,
-            "Apply a plan",
-            ASKED_PLAN,
-            also=gives(ASKED_PLAN, status=202, text="It waits for a person: see `approval_id`."),
-            fails=fails,
-        ),
+        Scope.NODES,
+        "Apply a plan",
+        ASKED_PLAN,
+        also=gives(ASKED_PLAN, status=202, text="It waits for a person: see `approval_id`."),
+        fails=fails,
     )
     async def apply(plan_id: PlanPath, request: Request) -> Response:
         """One approval shows all of it. Where nothing changes anything, it begins at once."""
@@ -112,12 +107,12 @@ def add_fleet_plans(app: FastAPI, fabric: ServerFabric) -> None:
         return json_answer(ASKED_PLAN.dump(told), 202 if approval_id else 200)
 
     def add_change(word: str, summary: str, text: str, status: PlanStatus, since: tuple[PlanStatus, ...]) -> None:
-        async def change(plan_id: PlanPath, request: Request) -> Response:
+        async def change(plan_id: PlanPath, request: Request) -> Plan:
             note = f"{word} by {who_asks(request).name}"
-            return json_answer(PLAN.dump(await fleet.roll_out.change(plan_id, status, since=since, note=note)))
+            return await fleet.roll_out.change(plan_id, status, since=since, note=note)
 
         change.__doc__ = text
-        app.post(f"{BASE}/{{plan_id}}/{word}", **operation("fleet", Scope.NODES, summary, PLAN, fails=fails))(change)
+        routes.post(f"{BASE}/{{plan_id}}/{word}", Scope.NODES, summary, PLAN, fails=fails)(change)
 
     running, halted, waiting = PlanStatus.RUNNING, PlanStatus.HALTED, PlanStatus.WAITING
     add_change("halt", "Halt a plan", "Nothing more is sent, within a second.", halted, (running,))

@@ -2,12 +2,12 @@
 
 import base64
 import binascii
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Annotated, Final, assert_never
 
-from fastapi import FastAPI, Path, Query, Request
+from fastapi import Path, Query, Request
 from starlette.responses import Response
 
 from agent_fabric.application.memory.find_missing_vectors import FindMissingVectors
@@ -20,14 +20,14 @@ from agent_fabric.domain.errors import DocumentUnreadable, Forbidden, InvalidInp
 from agent_fabric.domain.identity.ownership import Viewer, Visibility, owner_of
 from agent_fabric.domain.identity.principals import Kind, Principal, Scope, widen
 from agent_fabric.domain.memory.documents import UNENCRYPTED, Document, DocumentState, accept_labels
-from agent_fabric.domain.memory.facts import FactKind, FactStatus
+from agent_fabric.domain.memory.facts import Fact, FactKind, FactStatus
 from agent_fabric.domain.memory.ingested import outcome_of
 from agent_fabric.domain.memory.markdown import export_facts
+from agent_fabric.domain.memory.passages import Passage
 from agent_fabric.domain.runs.task import RunResult, Task
 from agent_fabric.infrastructure.observability.operations_log import operations_log
 from agent_fabric.interfaces.http.answers import json_answer
-from agent_fabric.interfaces.http.bodies import body_of
-from agent_fabric.interfaces.http.locks import needs, who_answers, who_asks
+from agent_fabric.interfaces.http.locks import who_answers, who_asks
 from agent_fabric.interfaces.http.memory.memory_schemas import (
     DocumentRequest,
     FactChange,
@@ -36,8 +36,9 @@ from agent_fabric.interfaces.http.memory.memory_schemas import (
     FactsImport,
 )
 from agent_fabric.interfaces.http.models.vector_runs import VectorRuns
-from agent_fabric.interfaces.http.openapi import gives, operation, takes
+from agent_fabric.interfaces.http.openapi import gives
 from agent_fabric.interfaces.http.outcomes import awaited
+from agent_fabric.interfaces.http.routing import Routes
 from agent_fabric.interfaces.http.runs.runs import Flag
 from agent_fabric.interfaces.http.runs.starting import begun
 from agent_fabric.wire.memory import (
@@ -50,6 +51,10 @@ from agent_fabric.wire.memory import (
     HISTORY,
     IMPORTED,
     PASSAGES,
+    FactHistory,
+    ForgottenFact,
+    FoundItem,
+    ImportedFacts,
     forgotten_document,
     forgotten_fact,
     found_items,
@@ -110,53 +115,47 @@ class LazyMemory:
         )
 
 
-def add_memory(app: FastAPI, fabric: ServerFabric, lazy: LazyMemory) -> None:
+def add_memory(routes: Routes, fabric: ServerFabric, lazy: LazyMemory) -> None:
     """Add the routes. Facts and private documents exist for their owner only, whoever else is an admin."""
-    _add_documents(app, fabric, lazy)
-    _add_reading_of_facts(app, lazy)
-    _add_changes_of_facts(app, lazy)
+    _add_documents(routes, fabric, lazy)
+    _add_reading_of_facts(routes, lazy)
+    _add_changes_of_facts(routes, lazy)
 
 
-def _add_documents(app: FastAPI, fabric: ServerFabric, lazy: LazyMemory) -> None:
-    @app.get(
-        "/api/v1/memory/search",
-        **operation("memory", Scope.RUNS_READ, "Search documents and facts", FOUND_LIST, fails=[501, 502, 503, 504]),
+def _add_documents(routes: Routes, fabric: ServerFabric, lazy: LazyMemory) -> None:
+    @routes.get(
+        "/api/v1/memory/search", Scope.RUNS_READ, "Search documents and facts", FOUND_LIST, fails=[501, 502, 503, 504]
     )
     async def search(
         request: Request, q: Question, earlier: Earlier = "", limit: Passages = 6, labels: LabelFilter = ""
-    ) -> Response:
+    ) -> Iterable[FoundItem]:
         """The best first. An empty list: memory has nothing that fits well enough."""
         wanted = DocumentQuery(
             viewer=_own(request), labels=tuple(filter(None, labels.split(","))), sealed_facts=not who_asks(request).run
         )
         answer = await lazy.memory.search(q, wanted, earlier=earlier, limit=limit)
-        return json_answer(FOUND_LIST.dump(found_items(answer)))
+        return found_items(answer)
 
-    @app.get(DOCUMENTS_BASE, **operation("memory", Scope.RUNS_READ, "List documents", DOCUMENTS))
-    async def documents(request: Request) -> Response:
+    @routes.get(DOCUMENTS_BASE, Scope.RUNS_READ, "List documents", DOCUMENTS)
+    async def documents(request: Request) -> Iterable[Document]:
         """One's own, and those that are shared with the team."""
-        found = await lazy.memory.store.documents.list(DocumentQuery(viewer=_own(request), limit=1_000))
-        return json_answer(DOCUMENTS.dump(found))
+        return await lazy.memory.store.documents.list(DocumentQuery(viewer=_own(request), limit=1_000))
 
-    @app.post(
+    @routes.post(
         DOCUMENTS_BASE,
-        **operation(
-            "memory",
-            Scope.RUNS,
-            "Add a document",
-            DOCUMENT,
-            status=201,
-            also=gives(STATUS, status=202, text="The run that fetches the page waits for an answer."),
-            body=takes(DocumentRequest),
-            fails=[501, 502, 503, 504, 507],
-        ),
+        Scope.RUNS,
+        "Add a document",
+        DOCUMENT,
+        status=201,
+        also=gives(STATUS, status=202, text="The run that fetches the page waits for an answer."),
+        body=DocumentRequest,
+        fails=[501, 502, 503, 504, 507],
     )
-    async def add(request: Request) -> Response:
+    async def add(wish: DocumentRequest, request: Request) -> Document | Response:
         """One that was added before is brought up to date: only what has changed is read again.
 
         It is found by its words at once. A run, which the answer names, makes its vectors; `state` says how far it is.
         """
-        wish = await body_of(request, DocumentRequest)
         by = await who_answers(request)
         require_person(by)
         if wish.url is not None:
@@ -173,13 +172,10 @@ def _add_documents(app: FastAPI, fabric: ServerFabric, lazy: LazyMemory) -> None
         )
         found = _with_warning(fabric, await replace(lazy.memory.add, embed=None)(new))
         if lazy.memory.add.embed is None or found.state is DocumentState.READY:
-            return json_answer(DOCUMENT.dump(found), 201)
+            return found
         return json_answer({**DOCUMENT.dump(found), "run_id": await lazy.vectors.ensure(by)}, 201)
 
-    @app.get(
-        f"{DOCUMENTS_BASE}/{{document_id}}",
-        **operation("memory", Scope.RUNS_READ, "Show a document", DOCUMENT, fails=[404]),
-    )
+    @routes.get(f"{DOCUMENTS_BASE}/{{document_id}}", Scope.RUNS_READ, "Show a document", DOCUMENT, fails=[404])
     async def document(document_id: DocumentPath, request: Request) -> Response:
         """With its text. Its state says how far it has been read."""
         store = lazy.memory.store
@@ -187,47 +183,42 @@ def _add_documents(app: FastAPI, fabric: ServerFabric, lazy: LazyMemory) -> None
         text = "".join(each.text for each in await store.passages.read(found.document_id))
         return json_answer({**DOCUMENT.dump(found), "text": text})
 
-    @app.delete(
-        f"{DOCUMENTS_BASE}/{{document_id}}",
-        **operation("memory", Scope.RUNS, "Erase a document", FORGOTTEN, fails=[404, 503, 507]),
+    @routes.delete(
+        f"{DOCUMENTS_BASE}/{{document_id}}", Scope.RUNS, "Erase a document", FORGOTTEN, fails=[404, 503, 507]
     )
-    async def erase(document_id: DocumentPath, request: Request, runs: WithRuns = False) -> Response:
+    async def erase(document_id: DocumentPath, request: Request, runs: WithRuns = False) -> ForgottenFact:
         """Text, words and vectors are erased; only its owner can do that. Says which logs still hold passages."""
         owner = await _person(request)
         done = await lazy.memory.forget_document(document_id, by=owner, viewer=_own(request))
         if runs:
             left = await lazy.memory.remove_remains(done.left, owner=owner, by=who_asks(request).name)
             done = done._replace(left=left)
-        return json_answer(FORGOTTEN.dump(forgotten_document(done)))
+        return forgotten_document(done)
 
-    @app.get(
+    @routes.get(
         f"{DOCUMENTS_BASE}/{{document_id}}/passages",
-        **operation("memory", Scope.RUNS_READ, "List the passages of a document", PASSAGES, fails=[404]),
+        Scope.RUNS_READ,
+        "List the passages of a document",
+        PASSAGES,
+        fails=[404],
     )
-    async def passages(document_id: DocumentPath, request: Request, first: First = 0, last: Last = None) -> Response:
+    async def passages(
+        document_id: DocumentPath, request: Request, first: First = 0, last: Last = None
+    ) -> Iterable[Passage]:
         """From `first` to `last`, in their order; without `last` to the end."""
         found = await lazy.memory.store.documents.find(document_id, viewer=_own(request))
-        return json_answer(
-            PASSAGES.dump(await lazy.memory.store.passages.read(found.document_id, first=first, last=last))
-        )
+        return await lazy.memory.store.passages.read(found.document_id, first=first, last=last)
 
 
-def _add_reading_of_facts(app: FastAPI, lazy: LazyMemory) -> None:
-    @app.get(FACTS_BASE, **operation("memory", Scope.RUNS_READ, "List facts", FACTS))
-    async def facts(request: Request, status: StatusFilter = None) -> Response:
+def _add_reading_of_facts(routes: Routes, lazy: LazyMemory) -> None:
+    @routes.get(FACTS_BASE, Scope.RUNS_READ, "List facts", FACTS)
+    async def facts(request: Request, status: StatusFilter = None) -> Iterable[Fact]:
         """One's own, the newest first; `proposed` ones wait for a review."""
         statuses = () if status is None else (status,)
         found = await lazy.memory.store.facts.list(FactQuery(viewer=_own(request), statuses=statuses))
-        return json_answer(FACTS.dump([fact for fact in found if not (fact.sealed and who_asks(request).run)]))
+        return [fact for fact in found if not (fact.sealed and who_asks(request).run)]
 
-    @app.get(
-        f"{FACTS_BASE}/export",
-        summary="Export facts",
-        response_class=Response,
-        responses={200: _EXPORT},
-        openapi_extra=needs(Scope.RUNS_READ),
-        tags=["memory"],
-    )
+    @routes.get(f"{FACTS_BASE}/export", Scope.RUNS_READ, "Export facts", also={200: _EXPORT})
     async def export(request: Request) -> Response:
         """All of one's own, as Markdown that can be read and imported again; encrypted ones in the clear."""
         require_person(who_asks(request))
@@ -235,52 +226,40 @@ def _add_reading_of_facts(app: FastAPI, lazy: LazyMemory) -> None:
         name = {"content-disposition": 'attachment; filename="facts.md"'}
         return Response(export_facts(found), media_type="text/markdown", headers=name)
 
-    @app.get(
-        f"{FACTS_BASE}/{{fact_id}}",
-        **operation("memory", Scope.RUNS_READ, "Say where a fact comes from", HISTORY, fails=[404]),
-    )
-    async def why(fact_id: FactPath, request: Request) -> Response:
+    @routes.get(f"{FACTS_BASE}/{{fact_id}}", Scope.RUNS_READ, "Say where a fact comes from", HISTORY, fails=[404])
+    async def why(fact_id: FactPath, request: Request) -> FactHistory:
         """The sentence, its quote and run, who agreed, and the answers that used it."""
         found = await lazy.memory.review.why(fact_id, viewer=_own(request))
         if found.fact.sealed:
             require_person(who_asks(request))  # a run would write it into a log that is open
-        return json_answer(HISTORY.dump(history_of(found)))
+        return history_of(found)
 
 
-def _add_changes_of_facts(app: FastAPI, lazy: LazyMemory) -> None:
-    @app.post(
-        FACTS_BASE,
-        **operation(
-            "memory", Scope.RUNS, "Remember a fact", FACT, status=201, body=takes(FactRequest), fails=[503, 507]
-        ),
-    )
-    async def remember(request: Request) -> Response:
+def _add_changes_of_facts(routes: Routes, lazy: LazyMemory) -> None:
+    @routes.post(FACTS_BASE, Scope.RUNS, "Remember a fact", FACT, status=201, body=FactRequest, fails=[503, 507])
+    async def remember(wish: FactRequest, request: Request) -> Fact:
         """On the word of the person who asks. Runs cannot do this: they propose."""
-        wish = await body_of(request, FactRequest)
         owner, kind = await _person(request), FactKind(wish.kind or FactKind.FACT)
-        return json_answer(
-            FACT.dump(await lazy.memory.remember(wish.text, by=owner, kind=kind, pinned=wish.pinned)), 201
-        )
+        return await lazy.memory.remember(wish.text, by=owner, kind=kind, pinned=wish.pinned)
 
-    @app.post(
-        f"{FACTS_BASE}/import",
-        **operation("memory", Scope.RUNS, "Import facts", IMPORTED, body=takes(FactsImport), fails=[503, 507]),
-    )
-    async def import_(request: Request) -> Response:
+    @routes.post(f"{FACTS_BASE}/import", Scope.RUNS, "Import facts", IMPORTED, body=FactsImport, fails=[503, 507])
+    async def import_(wish: FactsImport, request: Request) -> ImportedFacts:
         """What was in use waits for a review, unless `accept` vouches for the file. Doing it again changes nothing."""
-        wish = await body_of(request, FactsImport)
         made = await lazy.memory.import_facts(
             wish.text, owner=await _person(request), source=wish.source or "an import", vouched=wish.accept
         )
-        return json_answer(IMPORTED.dump(imported_facts(made)))
+        return imported_facts(made)
 
-    @app.post(
+    @routes.post(
         f"{FACTS_BASE}/{{fact_id}}/review",
-        **operation("memory", Scope.RUNS, "Review a fact", FACT, body=takes(FactReview), fails=[404, 409, 503, 507]),
+        Scope.RUNS,
+        "Review a fact",
+        FACT,
+        body=FactReview,
+        fails=[404, 409, 503, 507],
     )
-    async def review(fact_id: FactPath, request: Request) -> Response:
+    async def review(wish: FactReview, fact_id: FactPath, request: Request) -> Fact:
         """Accept or reject what a run proposes, or say that a fact still holds."""
-        wish = await body_of(request, FactReview)
         owner, viewer = await _person(request), _own(request)
         match wish.decision:
             case "accept":
@@ -291,24 +270,18 @@ def _add_changes_of_facts(app: FastAPI, lazy: LazyMemory) -> None:
                 fact = await lazy.memory.review.confirm(fact_id, by=owner, viewer=viewer)
             case unknown:
                 assert_never(unknown)
-        return json_answer(FACT.dump(fact))
+        return fact
 
-    @app.patch(
-        f"{FACTS_BASE}/{{fact_id}}",
-        **operation("memory", Scope.RUNS, "Change a fact", FACT, body=takes(FactChange), fails=[404, 409, 503, 507]),
+    @routes.patch(
+        f"{FACTS_BASE}/{{fact_id}}", Scope.RUNS, "Change a fact", FACT, body=FactChange, fails=[404, 409, 503, 507]
     )
-    async def change(fact_id: FactPath, request: Request) -> Response:
+    async def change(wish: FactChange, fact_id: FactPath, request: Request) -> Fact:
         """A new text makes a new fact, which replaces the old one."""
-        wish = await body_of(request, FactChange)
-        fact = await lazy.memory.review.edit(
+        return await lazy.memory.review.edit(
             fact_id, wish.text, by=await _person(request), viewer=_own(request), pinned=wish.pinned
         )
-        return json_answer(FACT.dump(fact))
 
-    @app.delete(
-        f"{FACTS_BASE}/{{fact_id}}",
-        **operation("memory", Scope.RUNS, "Forget a fact", FORGOTTEN, fails=[404, 409, 503, 507]),
-    )
+    @routes.delete(f"{FACTS_BASE}/{{fact_id}}", Scope.RUNS, "Forget a fact", FORGOTTEN, fails=[404, 409, 503, 507])
     async def forget(
         fact_id: FactPath,
         request: Request,
@@ -316,7 +289,7 @@ def _add_changes_of_facts(app: FastAPI, lazy: LazyMemory) -> None:
             Flag, Query(description="Whether to remove it from the store instead of retiring it.")
         ] = False,
         runs: WithRuns = False,
-    ) -> Response:
+    ) -> ForgottenFact:
         """Says which answers rest on it, and which logs still hold it."""
         owner = await _person(request)
         if runs and not erase:
@@ -325,7 +298,7 @@ def _add_changes_of_facts(app: FastAPI, lazy: LazyMemory) -> None:
         if runs:
             left = await lazy.memory.remove_remains(done.left, owner=owner, by=who_asks(request).name)
             done = done._replace(left=left)
-        return json_answer(FORGOTTEN.dump(forgotten_fact(done, erased=erase)))
+        return forgotten_fact(done, erased=erase)
 
 
 async def _add_page(fabric: ServerFabric, lazy: LazyMemory, request: Request, wish: DocumentRequest) -> Response:

@@ -1,6 +1,5 @@
 """The llama-server that fabric owns: look at it, switch its model or its options, start it again."""
 
-from fastapi import FastAPI, Request
 from pydantic import ValidationError
 from starlette.responses import Response
 
@@ -11,36 +10,33 @@ from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.bodies import refused
 from agent_fabric.interfaces.http.errors import refusal
 from agent_fabric.interfaces.http.models.model_server_schemas import MODEL_SERVER, ModelServerChange, ModelServerOptions
-from agent_fabric.interfaces.http.openapi import operation, takes
+from agent_fabric.interfaces.http.routing import Routes
 
 PATH = "/models/server"
 
 
-def add_model_server(app: FastAPI, fabric: ServerFabric) -> None:
+def add_model_server(routes: Routes, fabric: ServerFabric) -> None:
     """Add the routes. Which program is started, only the configuration file says."""
     refusals = [404, 413, 415, 502, 503]
 
     def owned() -> ManagedBackend | None:
         return None if fabric.config.managed_llama is None else fabric.models.stack.managed
 
-    @app.get(PATH, **operation("models", Scope.RUNS_READ, "Show our llama-server", MODEL_SERVER, fails=[404]))
+    @routes.get(PATH, Scope.RUNS_READ, "Show our llama-server", MODEL_SERVER, fails=[404])
     async def show() -> Response:
         """Answer at once, also during a switch: its model, its options, and how busy it is."""
         managed = owned()
         return _none() if managed is None else _shown(managed)
 
-    @app.put(
+    @routes.put(
         PATH,
-        **operation(
-            "models",
-            Scope.ADMIN,
-            "Switch the model or the options of our llama-server",
-            MODEL_SERVER,
-            body=takes(ModelServerChange),
-            fails=refusals,
-        ),
+        Scope.ADMIN,
+        "Switch the model or the options of our llama-server",
+        MODEL_SERVER,
+        body=ModelServerChange,
+        fails=refusals,
     )
-    async def switch(request: Request) -> Response:
+    async def switch(change: ModelServerChange) -> Response:
         """Wait for the answers that are being written, start llama-server anew, and return its state.
 
         New requests wait meanwhile, and none is lost. What the body does not name stays as it is. When the new model
@@ -50,16 +46,12 @@ def add_model_server(app: FastAPI, fabric: ServerFabric) -> None:
         if managed is None:
             return _none()
         try:
-            change = ModelServerChange.model_validate_json(await request.body())
             await managed.switch(change.model_dump(exclude_unset=True))
         except ValidationError as problem:
             raise refused(problem) from None
         return _shown(managed)
 
-    @app.post(
-        f"{PATH}/restart",
-        **operation("models", Scope.ADMIN, "Restart the managed llama-server", MODEL_SERVER, fails=refusals),
-    )
+    @routes.post(f"{PATH}/restart", Scope.ADMIN, "Restart the managed llama-server", MODEL_SERVER, fails=refusals)
     async def restart() -> Response:
         """Wait for the answers that are being written, and start llama-server as it was; also when it does not run."""
         managed = owned()

@@ -3,17 +3,16 @@
 import asyncio
 import time
 
-from fastapi import FastAPI, Request
 from starlette.responses import Response
 
+from agent_fabric.application.ports.models import PulledModel
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.errors import ConfigError, ServerBusy
 from agent_fabric.domain.identity.principals import Scope
 from agent_fabric.infrastructure.json_codec import dump_json
 from agent_fabric.interfaces.http.answers import json_answer, json_bytes
-from agent_fabric.interfaces.http.bodies import body_of
 from agent_fabric.interfaces.http.errors import refusal
-from agent_fabric.interfaces.http.openapi import operation, takes
+from agent_fabric.interfaces.http.routing import Routes
 from agent_fabric.interfaces.http.schemas import ProbeRequest, PullRequest
 from agent_fabric.wire.models import MODELS, PROBED_MODEL, PULLED_MODEL
 
@@ -40,39 +39,32 @@ class _Look:
             return self._answer
 
 
-def add_models(app: FastAPI, fabric: ServerFabric) -> None:
+def add_models(routes: Routes, fabric: ServerFabric) -> None:
     """Add the routes."""
     look = _Look(fabric)
 
-    @app.get(
-        "/models",
-        **operation("models", Scope.RUNS_READ, "List the model of each key, and what else is at hand", MODELS),
-    )
+    @routes.get("/models", Scope.RUNS_READ, "List the model of each key, and what else is at hand", MODELS)
     async def models() -> Response:
         """The same as `fabric models list --json`. Starts and downloads nothing, and asks no other machine."""
         return json_bytes(await look())
 
-    _add_probe(app, fabric)
-    _add_pull(app, fabric)
+    _add_probe(routes, fabric)
+    _add_pull(routes, fabric)
 
 
-def _add_pull(app: FastAPI, fabric: ServerFabric) -> None:
+def _add_pull(routes: Routes, fabric: ServerFabric) -> None:
     pulling = asyncio.Lock()
 
-    @app.post(
+    @routes.post(
         "/models/pull",
-        **operation(
-            "models",
-            Scope.ADMIN,
-            "Download a model",
-            PULLED_MODEL,
-            body=takes(PullRequest),
-            fails=[404, 501, 502, 503, 504, 507],
-        ),
+        Scope.ADMIN,
+        "Download a model",
+        PULLED_MODEL,
+        body=PullRequest,
+        fails=[404, 501, 502, 503, 504, 507],
     )
-    async def pull(request: Request) -> Response:
+    async def pull(wish: PullRequest) -> PulledModel | Response:
         """The answer takes its time; `GET /models` tells how much has come. It goes on if the client leaves."""
-        wish = await body_of(request, PullRequest)
         if pulling.locked():
             raise ServerBusy("A model is being downloaded already", hint="Ask again when that is done.")
         async with pulling:
@@ -82,26 +74,23 @@ def _add_pull(app: FastAPI, fabric: ServerFabric) -> None:
                 pulled = await ModelsHere(fabric.config, fabric.models.stack).pull(wish.name, lambda _: None)
             except ConfigError as problem:
                 return refusal(404, problem.message, hint=problem.hint)
-        return json_answer(PULLED_MODEL.dump(pulled))
+        return pulled
 
 
-def _add_probe(app: FastAPI, fabric: ServerFabric) -> None:
+def _add_probe(routes: Routes, fabric: ServerFabric) -> None:
     asking = asyncio.Lock()
 
-    @app.post(
+    @routes.post(
         "/models/probe",
-        **operation(
-            "models",
-            Scope.ADMIN,
-            "Ask a model a few small questions",
-            PROBED_MODEL,
-            body=takes(ProbeRequest, required=False),
-            fails=[404, 501, 502, 503, 504],
-        ),
+        Scope.ADMIN,
+        "Ask a model a few small questions",
+        PROBED_MODEL,
+        body=ProbeRequest,
+        absent=ProbeRequest(),
+        fails=[404, 501, 502, 503, 504],
     )
-    async def probe(request: Request) -> Response:
+    async def probe(wish: ProbeRequest) -> Response:
         """How it calls tools, its window, its speed; later runs use what was found. The answer takes its time."""
-        wish = await body_of(request, ProbeRequest, absent=ProbeRequest())
         if asking.locked():
             raise ServerBusy("A model is being probed already", hint="Ask again when that is done.")
         async with asking:

@@ -3,9 +3,6 @@
 import asyncio
 import os
 
-from fastapi import FastAPI
-from starlette.responses import Response
-
 from agent_fabric.application.observability.check_health import HealthFinding, Level, can_run
 from agent_fabric.bootstrap.local import policy_of
 from agent_fabric.bootstrap.server import ServerFabric
@@ -13,16 +10,15 @@ from agent_fabric.bootstrap.services import service_findings
 from agent_fabric.bootstrap.store_place import configured_address
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.identity.principals import Scope
-from agent_fabric.interfaces.http.answers import json_answer
-from agent_fabric.interfaces.http.openapi import operation
+from agent_fabric.interfaces.http.routing import Routes
 from agent_fabric.wire.operations import DIAGNOSIS, Diagnosis
 
 
-def add_doctor(app: FastAPI, fabric: ServerFabric) -> None:
+def add_doctor(routes: Routes, fabric: ServerFabric) -> None:
     """Add the route. It is for administrators: it tells about the machine."""
 
-    @app.get("/api/v1/doctor", **operation("operations", Scope.ADMIN, "Check whether a task could run", DIAGNOSIS))
-    async def doctor() -> Response:
+    @routes.get("/api/v1/doctor", Scope.ADMIN, "Check whether a task could run", DIAGNOSIS)
+    async def doctor() -> Diagnosis:
         """The same as `fabric doctor --json` at the server's own terminal. Looks only."""
         from agent_fabric.bootstrap.database import store_findings  # noqa: PLC0415 - few servers are ever asked
         from agent_fabric.bootstrap.models_here import listing  # noqa: PLC0415 - as above
@@ -43,4 +39,4 @@ def add_doctor(app: FastAPI, fabric: ServerFabric) -> None:
             findings += await look.model_findings(root, config, listing(config, fabric.models.stack))
         except ConfigError as problem:
             findings.append(HealthFinding(about="models", level=Level.FAIL, text=problem.message, fix=problem.hint))
-        return json_answer(DIAGNOSIS.dump(Diagnosis(can_run(findings), findings)))
+        return Diagnosis(can_run(findings), findings)

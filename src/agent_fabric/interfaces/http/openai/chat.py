@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from fastapi import FastAPI, Request
+from fastapi import Request
 from starlette.responses import Response
 
 from agent_fabric.bootstrap.server import ServerFabric
@@ -12,9 +12,8 @@ from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.infrastructure.json_codec import dump_json
 from agent_fabric.interfaces.http.answers import json_answer
-from agent_fabric.interfaces.http.bodies import body_of
 from agent_fabric.interfaces.http.errors import failed_run
-from agent_fabric.interfaces.http.locks import needs, who_asks
+from agent_fabric.interfaces.http.locks import who_asks
 from agent_fabric.interfaces.http.openai.answers import Told, chat_usage
 from agent_fabric.interfaces.http.openai.described import STREAM_OR_ANSWER, Progress, openai_errors
 from agent_fabric.interfaces.http.openai.error_shape import RUN_ID_HEADER, error_object
@@ -23,29 +22,28 @@ from agent_fabric.interfaces.http.openai.models import Models
 from agent_fabric.interfaces.http.openai.quotes import with_quotes
 from agent_fabric.interfaces.http.openai.schemas import ChatCompletion, ChatRequest, StreamOptions
 from agent_fabric.interfaces.http.openai.stream import AnswerStream, pieces
-from agent_fabric.interfaces.http.openapi import takes
+from agent_fabric.interfaces.http.routing import Routes
 from agent_fabric.interfaces.http.runs.live import LiveRuns
 
 DONE = b"data: [DONE]\n\n"
 
 
-def add_chat(app: FastAPI, fabric: ServerFabric, live: LiveRuns, models: Models, jobs: Jobs) -> None:
+def add_chat(routes: Routes, fabric: ServerFabric, live: LiveRuns, models: Models, jobs: Jobs) -> None:
     """Add the route."""
 
-    @app.post(
+    @routes.post(
         "/v1/chat/completions",
-        summary="Do a task, as a chat completion",
-        response_model=ChatCompletion,
-        responses={200: STREAM_OR_ANSWER, **openai_errors(404, 409, 413, 415, 502, 503, 504, 507)},
-        openapi_extra=needs(Scope.RUNS_READ, takes(ChatRequest)),
-        tags=["openai"],
+        Scope.RUNS_READ,
+        "Do a task, as a chat completion",
+        ChatCompletion,
+        body=ChatRequest,
+        also={200: STREAM_OR_ANSWER, **openai_errors(404, 409, 413, 415, 502, 503, 504, 507)},
     )
-    async def complete(request: Request, x_fabric_progress: Progress = False) -> Response:
+    async def complete(wish: ChatRequest, request: Request, x_fabric_progress: Progress = False) -> Response:
         """Answer with the summary of the run. It continues when the client leaves; `X-Fabric-Run-Id` names it.
 
         A pack needs the scope `runs`, an agent or a workflow the scope `workflows`.
         """
-        wish = await body_of(request, ChatRequest)
         by = who_asks(request)
         task = await models.task(wish.model, wish.asked, by)
         task = await with_quotes(task, wish.asked, fabric, answers=jobs.answers, whose=by.id)

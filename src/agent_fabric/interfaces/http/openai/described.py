@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from fastapi import Header
 
 from agent_fabric.interfaces.http.openai.schemas import OpenAIError
-from agent_fabric.interfaces.http.openapi import EVERYWHERE, STREAM
+from agent_fabric.interfaces.http.openapi import EVERYWHERE, STREAM, gives
 
 STREAM_OR_ANSWER: dict[str, Any] = {
     "description": "The answer; with `stream`, Server-Sent Events",
@@ -22,7 +22,7 @@ Progress = Annotated[
 
 def openai_errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """Describe errors of a route, with those that every route has."""
-    return {
-        status: {"model": OpenAIError, "description": HTTPStatus(status).phrase}
-        for status in sorted({*EVERYWHERE, 400, 401, 429, *statuses})
-    }
+    found: dict[int | str, dict[str, Any]] = {}
+    for status in sorted({*EVERYWHERE, 400, 401, 429, *statuses}):
+        found |= gives(OpenAIError, status=status, text=HTTPStatus(status).phrase)
+    return found

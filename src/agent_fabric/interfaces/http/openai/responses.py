@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Annotated, Any
 
-from fastapi import FastAPI, Path, Query, Request
+from fastapi import Path, Query, Request
 from starlette.responses import Response
 
 from agent_fabric.bootstrap.server import ServerFabric
@@ -15,9 +15,8 @@ from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.infrastructure.json_codec import dump_json
 from agent_fabric.interfaces.http.answers import json_answer
-from agent_fabric.interfaces.http.bodies import body_of
 from agent_fabric.interfaces.http.errors import failed_run
-from agent_fabric.interfaces.http.locks import must_be_allowed, needs, who_asks
+from agent_fabric.interfaces.http.locks import must_be_allowed, who_asks
 from agent_fabric.interfaces.http.openai.answers import Told, told
 from agent_fabric.interfaces.http.openai.described import STREAM_OR_ANSWER, Progress, openai_errors
 from agent_fabric.interfaces.http.openai.error_shape import RUN_ID_HEADER, error_object
@@ -28,25 +27,24 @@ from agent_fabric.interfaces.http.openai.response_objects import PREFIX, Respons
 from agent_fabric.interfaces.http.openai.response_schemas import ResponseObject, ResponseRequest
 from agent_fabric.interfaces.http.openai.schemas import StreamOptions
 from agent_fabric.interfaces.http.openai.stream import AnswerStream, pieces
-from agent_fabric.interfaces.http.openapi import takes
 from agent_fabric.interfaces.http.outcomes import about
+from agent_fabric.interfaces.http.routing import Routes
 from agent_fabric.interfaces.http.runs.live import LiveRuns
 from agent_fabric.interfaces.http.views import RunView, look_at
 
 ResponseId = Annotated[str, Path(description="`resp_` and the id of the run.", max_length=200)]
 
 
-def add_responses(app: FastAPI, fabric: ServerFabric, live: LiveRuns, models: Models, jobs: Jobs) -> None:
+def add_responses(routes: Routes, fabric: ServerFabric, live: LiveRuns, models: Models, jobs: Jobs) -> None:
     """Add the routes."""
-    _add_creating(app, fabric, live, models, jobs)
+    _add_creating(routes, fabric, live, models, jobs)
 
-    @app.get(
+    @routes.get(
         "/v1/responses/{response_id}",
-        summary="Show a run as a response",
-        response_model=ResponseObject,
-        responses={200: STREAM_OR_ANSWER, **openai_errors(404)},
-        openapi_extra=needs(Scope.RUNS_READ),
-        tags=["openai"],
+        Scope.RUNS_READ,
+        "Show a run as a response",
+        ResponseObject,
+        also={200: STREAM_OR_ANSWER, **openai_errors(404)},
     )
     async def show(
         request: Request,
@@ -63,13 +61,12 @@ def add_responses(app: FastAPI, fabric: ServerFabric, live: LiveRuns, models: Mo
         begun = ResponseState(run_id, model, RunStatus.RUNNING, created_at=view.created_at)
         return AnswerStream(job, live, ResponseVoice(begun, StreamOptions()))
 
-    @app.post(
+    @routes.post(
         "/v1/responses/{response_id}/cancel",
-        summary="End a run",
-        response_model=ResponseObject,
-        responses=openai_errors(404, 409, 413, 415, 503, 507),
-        openapi_extra=needs(Scope.RUNS_READ),
-        tags=["openai"],
+        Scope.RUNS_READ,
+        "End a run",
+        ResponseObject,
+        also=openai_errors(404, 409, 413, 415, 503, 507),
     )
     async def cancel(request: Request, response_id: ResponseId) -> Response:
         """End a run from anywhere. One that has ended stays as it is. Needs the same scope as beginning it."""
@@ -82,21 +79,20 @@ def add_responses(app: FastAPI, fabric: ServerFabric, live: LiveRuns, models: Mo
         return _answer(await _standing(fabric, run_id))
 
 
-def _add_creating(app: FastAPI, fabric: ServerFabric, live: LiveRuns, models: Models, jobs: Jobs) -> None:
-    @app.post(
+def _add_creating(routes: Routes, fabric: ServerFabric, live: LiveRuns, models: Models, jobs: Jobs) -> None:
+    @routes.post(
         "/v1/responses",
-        summary="Do a task, as a response",
-        response_model=ResponseObject,
-        responses={200: STREAM_OR_ANSWER, **openai_errors(404, 409, 413, 415, 502, 503, 504, 507)},
-        openapi_extra=needs(Scope.RUNS_READ, takes(ResponseRequest)),
-        tags=["openai"],
+        Scope.RUNS_READ,
+        "Do a task, as a response",
+        ResponseObject,
+        body=ResponseRequest,
+        also={200: STREAM_OR_ANSWER, **openai_errors(404, 409, 413, 415, 502, 503, 504, 507)},
     )
-    async def create(request: Request, x_fabric_progress: Progress = False) -> Response:
+    async def create(wish: ResponseRequest, request: Request, x_fabric_progress: Progress = False) -> Response:
         """Answer with the summary of the run. It continues when the client leaves; with `background`, at once.
 
         A pack needs the scope `runs`, an agent or a workflow the scope `workflows`.
         """
-        wish = await body_of(request, ResponseRequest)
         before = await _before(fabric, wish.previous_response_id, who_asks(request))
         said = [] if before is None else await _said(fabric, before)
         by, asked = who_asks(request), wish.asked(said)

@@ -2,8 +2,9 @@
 
 import logging
 
-from fastapi import FastAPI, Request
+from fastapi import Request
 from starlette.responses import Response
+from starlette.routing import WebSocketRoute
 from starlette.websockets import WebSocket
 
 from agent_fabric import __version__
@@ -13,11 +14,9 @@ from agent_fabric.domain.errors import Unauthenticated
 from agent_fabric.domain.identity.principals import Kind, Principal, Scope
 from agent_fabric.interfaces.http.addresses import Addresses
 from agent_fabric.interfaces.http.answers import json_answer
-from agent_fabric.interfaces.http.bodies import body_of
 from agent_fabric.interfaces.http.errors import refusal
 from agent_fabric.interfaces.http.gate import MISSING, PAGE_HEADER, PAGE_LOGIN, PAGE_SOCKET, page_cookies
-from agent_fabric.interfaces.http.locks import PUBLIC, needs, who_answers, who_asks
-from agent_fabric.interfaces.http.openapi import operation, takes
+from agent_fabric.interfaces.http.locks import who_answers, who_asks
 from agent_fabric.interfaces.http.page.assets import HEADERS, Asset, Assets, load_assets
 from agent_fabric.interfaces.http.page.page_schemas import (
     LOGIN_CODE,
@@ -30,62 +29,55 @@ from agent_fabric.interfaces.http.page.page_schemas import (
 )
 from agent_fabric.interfaces.http.page.socket import PageDoor
 from agent_fabric.interfaces.http.page.sockets import Sockets
-from agent_fabric.interfaces.http.plain_route import PlainRoute
+from agent_fabric.interfaces.http.routing import HIDDEN, Open, Routes
 from agent_fabric.interfaces.http.runs.live import LiveRuns
 
 SECURE_COOKIE = "__Host-fabric"
 """Under TLS; otherwise the name has the port in it, because cookies ignore ports."""
 FOR_EVER = "public, max-age=31536000, immutable"
 _NOT_KEPT = {"cache-control": "no-store"}
-_READ = ["GET", "HEAD"]
+
 
 _log = logging.getLogger(__name__)
 
 
 def add_page(
-    app: FastAPI, fabric: ServerFabric, live: LiveRuns, *, sockets: Sockets, addresses: Addresses, port: int
+    routes: Routes, fabric: ServerFabric, live: LiveRuns, *, sockets: Sockets, addresses: Addresses, port: int
 ) -> None:
     """Add the page and its routes; `port` tells its cookie from those of other servers on this machine."""
     assets = load_assets()
     cookie_name = f"fabric_{port}"
-    _add_files(app, assets, cookie_name)
-    _add_login(app, fabric, addresses, cookie_name)
+    _add_files(routes, assets, cookie_name)
+    _add_login(routes, fabric, addresses, cookie_name)
     door = PageDoor(fabric, live, sockets, assets.digest)
     live.on_news = sockets.wake
 
     async def socket(websocket: WebSocket) -> None:
         await door(websocket)
 
-    app.router.add_websocket_route(PAGE_SOCKET, socket)
+    routes.add(WebSocketRoute(PAGE_SOCKET, socket))
 
-    @app.get(
-        "/api/v1/web/start",
-        **operation("page", Scope.RUNS_READ, "Get what the page shows first", PAGE_START, fails=[401]),
-    )
-    async def start(request: Request) -> Response:
+    @routes.get("/api/v1/web/start", Scope.RUNS_READ, "Get what the page shows first", PAGE_START, fails=[401])
+    async def start(request: Request) -> PageStart:
         """One answer instead of several, so that the page is there at once."""
         principal, config = who_asks(request), fabric.config
-        return json_answer(
-            PAGE_START.dump(
-                PageStart(
-                    name=principal.name,
-                    kind=principal.kind.value,
-                    scopes=sorted(str(scope) for scope in principal.scopes),
-                    expires_at=principal.expires_at,
-                    version=__version__,
-                    build=assets.digest,
-                    sandbox=fabric.sandbox_level,
-                    policy_profile=fabric.policy_profile,
-                    default_model_key=config.default_model_key,
-                    model_keys=sorted(config.models),
-                    packs=sorted(config.specialists),
-                    features={"managed_model": config.managed_llama is not None},
-                )
-            )
+        return PageStart(
+            name=principal.name,
+            kind=principal.kind.value,
+            scopes=sorted(str(scope) for scope in principal.scopes),
+            expires_at=principal.expires_at,
+            version=__version__,
+            build=assets.digest,
+            sandbox=fabric.sandbox_level,
+            policy_profile=fabric.policy_profile,
+            default_model_key=config.default_model_key,
+            model_keys=sorted(config.models),
+            packs=sorted(config.specialists),
+            features={"managed_model": config.managed_llama is not None},
         )
 
 
-def _add_files(app: FastAPI, assets: Assets, cookie_name: str) -> None:
+def _add_files(routes: Routes, assets: Assets, cookie_name: str) -> None:
     async def page(request: Request) -> Response:
         """Whoever has a cookie is probably logged in, and can write at once; whether it counts is not asked here."""
         known = cookie_name in request.cookies or SECURE_COOKIE in request.cookies
@@ -103,15 +95,7 @@ def _add_files(app: FastAPI, assets: Assets, cookie_name: str) -> None:
 
     doors = {"/": page, "/s/{session_id}": page, "/r/{run_id}": page, "/app/{digest}/{path:path}": file}
     for path, endpoint in doors.items():
-        app.router.add_api_route(
-            path,
-            endpoint,
-            methods=_READ,
-            route_class_override=PlainRoute,
-            openapi_extra=needs(PUBLIC),
-            response_model=None,
-            include_in_schema=False,
-        )
+        routes.get(path, Open.PUBLIC, HIDDEN, head=True)(endpoint)
 
 
 def _sent(request: Request, asset: Asset, *, cached: str) -> Response:
@@ -122,7 +106,7 @@ def _sent(request: Request, asset: Asset, *, cached: str) -> Response:
     return Response(asset.content, headers=headers, media_type=asset.media_type)
 
 
-def _add_login(app: FastAPI, fabric: ServerFabric, addresses: Addresses, cookie_name: str) -> None:
+def _add_login(routes: Routes, fabric: ServerFabric, addresses: Addresses, cookie_name: str) -> None:
     identity = fabric.identity
 
     async def opened(wish: PageLoginRequest) -> Principal:
@@ -131,15 +115,12 @@ def _add_login(app: FastAPI, fabric: ServerFabric, addresses: Addresses, cookie_
         access = (await identity.login(wish.username, wish.password.get_secret_value())).access
         return Principal(access.name, Kind.USER, access.scopes)
 
-    @app.post(
-        PAGE_LOGIN,
-        **operation(
-            "page", PUBLIC, "Log in to the page", PAGE_OPENED, body=takes(PageLoginRequest), fails=[401, 429, 503]
-        ),
+    @routes.post(
+        PAGE_LOGIN, Open.PUBLIC, "Log in to the page", PAGE_OPENED, body=PageLoginRequest, fails=[401, 429, 503]
     )
-    async def log_in(request: Request) -> Response:
+    async def log_in(wish: PageLoginRequest, request: Request) -> Response:
         """Answer with a page token, and with a cookie. Each login has a new id; either half alone opens nothing."""
-        principal = await opened(await body_of(request, PageLoginRequest))
+        principal = await opened(wish)
         if principal.kind is Kind.LOCAL and addresses.source(request.scope):
             raise Unauthenticated("Invalid authentication credentials", hint="Open the page on the server's machine.")
         login = identity.page_logins.begin(principal)
@@ -151,9 +132,7 @@ def _add_login(app: FastAPI, fabric: ServerFabric, addresses: Addresses, cookie_
         _set_cookie(answer, request, cookie_name, login, lasts_s=int(identity.page_logins.lifetime_s))
         return answer
 
-    @app.post(
-        "/api/v1/web/logout", **operation("page", Scope.RUNS_READ, "Log out of the page", status=204, fails=[401, 503])
-    )
+    @routes.post("/api/v1/web/logout", Scope.RUNS_READ, "Log out of the page", status=204, fails=[401, 503])
     async def log_out(request: Request) -> Response:
         """End this login; its sockets close within seconds."""
         token = request.headers.get(PAGE_HEADER)
@@ -167,9 +146,8 @@ def _add_login(app: FastAPI, fabric: ServerFabric, addresses: Addresses, cookie_
         _set_cookie(answer, request, cookie_name, None, lasts_s=0)
         return answer
 
-    @app.post(
-        "/api/v1/web/codes",
-        **operation("page", Scope.RUNS_READ, "Get a code that opens the page", LOGIN_CODE, status=201, fails=[401]),
+    @routes.post(
+        "/api/v1/web/codes", Scope.RUNS_READ, "Get a code that opens the page", LOGIN_CODE, status=201, fails=[401]
     )
     async def issue_code(request: Request) -> Response:
         """The code counts once, for a minute, and opens the page as whoever asked. Runs and keys get none."""

@@ -4,7 +4,7 @@ import asyncio
 from dataclasses import replace
 from typing import Annotated, Any
 
-from fastapi import FastAPI, Path, Query, Request
+from fastapi import Path, Query, Request
 from starlette.responses import Response
 
 from agent_fabric.application.chat.send_message import require_owner
@@ -17,10 +17,9 @@ from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.changes import FileChange
 from agent_fabric.domain.runs.unified_diff import FileDiff, file_diff
 from agent_fabric.interfaces.http.answers import json_answer
-from agent_fabric.interfaces.http.bodies import body_of
 from agent_fabric.interfaces.http.locks import who_asks
-from agent_fabric.interfaces.http.openapi import operation, takes
 from agent_fabric.interfaces.http.outcomes import about
+from agent_fabric.interfaces.http.routing import Routes
 from agent_fabric.interfaces.http.schemas import UndoRequest
 from agent_fabric.wire.changes import DIFF, UNDONE, diff_object, undo_object
 
@@ -33,14 +32,11 @@ LAST = 2**31 - 1
 RunIdPath = Annotated[str, Path(description="The run, or the beginning of its id if only one run begins so.")]
 
 
-def add_changes(app: FastAPI, fabric: ServerFabric) -> None:
+def add_changes(routes: Routes, fabric: ServerFabric) -> None:
     """Add the routes. Each calls one use case, the same that the command line calls."""
     look, take_back = diff_run(fabric.records), undo_run(fabric.records)
 
-    @app.get(
-        "/runs/{run_id}/diff",
-        **operation("runs", Scope.RUNS_READ, "Show what a run changed", DIFF, fails=[404, 503]),
-    )
+    @routes.get("/runs/{run_id}/diff", Scope.RUNS_READ, "Show what a run changed", DIFF, fails=[404, 503])
     async def diff(
         request: Request,
         run_id: RunIdPath,
@@ -53,22 +49,19 @@ def add_changes(app: FastAPI, fabric: ServerFabric) -> None:
         rest = replace(found, changes=found.changes[skip:])
         return json_answer(await asyncio.to_thread(_described, look, rest, contents, exact))
 
-    @app.post(
+    @routes.post(
         "/runs/{run_id}/undo",
-        **operation(
-            "runs",
-            Scope.RUNS,
-            "Take back what a run changed",
-            UNDONE,
-            body=takes(UndoRequest, required=False),
-            fails=[403, 404, 409, 503, 507],
-        ),
+        Scope.RUNS,
+        "Take back what a run changed",
+        UNDONE,
+        body=UndoRequest,
+        absent=UndoRequest(),
+        fails=[403, 404, 409, 503, 507],
     )
     async def undo(
-        run_id: RunIdPath, request: Request, exact: Annotated[bool, Query(description=EXACT)] = False
+        wish: UndoRequest, run_id: RunIdPath, request: Request, exact: Annotated[bool, Query(description=EXACT)] = False
     ) -> Response:
         """If a file was edited since, nothing is touched, and `refused` names it. Turns: the session's owner only."""
-        wish = await body_of(request, UndoRequest, absent=UndoRequest())
         by = who_asks(request)
         found = await fabric.find(run_id, by=by)
         await _require_own_turn(fabric, found, by)

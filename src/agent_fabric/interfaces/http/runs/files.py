@@ -5,18 +5,18 @@ from dataclasses import replace
 from typing import Annotated, Any
 from urllib.parse import quote
 
-from fastapi import FastAPI, Path, Request
+from fastapi import Path, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from agent_fabric.bootstrap.run_files import fetch_files
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.identity.principals import Scope as Right
-from agent_fabric.infrastructure.json_codec import dump_json
+from agent_fabric.domain.runs.files import RunFileList
 from agent_fabric.infrastructure.runs.log.run_files import OpenFile
 from agent_fabric.interfaces.http.connection import roomy
-from agent_fabric.interfaces.http.locks import needs, who_asks
-from agent_fabric.interfaces.http.openapi import operation, problems
+from agent_fabric.interfaces.http.locks import who_asks
+from agent_fabric.interfaces.http.routing import Routes
 from agent_fabric.interfaces.http.sse import disconnected
 from agent_fabric.wire.runs import RUN_FILES
 
@@ -29,26 +29,23 @@ CONTENT: dict[str, Any] = {
 RunIdPath = Annotated[str, Path(description="The run, or the beginning of its id if only one run begins so.")]
 
 
-def add_files(app: FastAPI, fabric: ServerFabric) -> None:
+def add_files(routes: Routes, fabric: ServerFabric) -> None:
     """Add the routes."""
     fetch = replace(fetch_files(fabric.records), reader=fabric.reader)
 
-    @app.get(
-        "/runs/{run_id}/files",
-        **operation("runs", Right.RUNS_READ, "List the files that a run has made", RUN_FILES, fails=[404, 409, 503]),
+    @routes.get(
+        "/runs/{run_id}/files", Right.RUNS_READ, "List the files that a run has made", RUN_FILES, fails=[404, 409, 503]
     )
-    async def files(request: Request, run_id: RunIdPath) -> Response:
+    async def files(request: Request, run_id: RunIdPath) -> RunFileList:
         """What is in its workspace. The files of a project folder are not handed out: see its diff."""
-        found = await fetch.list(await fabric.find(run_id, by=who_asks(request)))
-        return Response(dump_json(RUN_FILES.dump(found)), media_type="application/json")
+        return await fetch.list(await fabric.find(run_id, by=who_asks(request)))
 
-    @app.get(
+    @routes.get(
         "/runs/{run_id}/files/{path:path}",
-        summary="Fetch a file that a run has made",
-        response_class=Response,
-        responses={200: CONTENT, **problems(404, 409, 503)},
-        openapi_extra=needs(Right.RUNS_READ),
-        tags=["runs"],
+        Right.RUNS_READ,
+        "Fetch a file that a run has made",
+        also={200: CONTENT},
+        fails=[404, 409, 503],
     )
     async def content(
         request: Request,

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Annotated
 from urllib.parse import urlencode
 
-from fastapi import FastAPI, Header, Path, Query, Request
+from fastapi import Header, Path, Query, Request
 from pydantic import BeforeValidator, Field, StringConstraints, WithJsonSchema
 from pydantic.json_schema import SkipJsonSchema
 from starlette.responses import Response
@@ -19,11 +19,10 @@ from agent_fabric.domain.identity.principals import Scope
 from agent_fabric.domain.runs.task import Priority, RunResult, RunStatus
 from agent_fabric.infrastructure.json_codec import dump_json
 from agent_fabric.interfaces.http.answers import json_answer, json_bytes
-from agent_fabric.interfaces.http.bodies import body_of
-from agent_fabric.interfaces.http.locks import needs, who_asks
-from agent_fabric.interfaces.http.openapi import STREAM, gives, operation, problems, takes
+from agent_fabric.interfaces.http.locks import who_asks
+from agent_fabric.interfaces.http.openapi import STREAM, gives
 from agent_fabric.interfaces.http.outcomes import about, awaited
-from agent_fabric.interfaces.http.plain_route import PlainRoute
+from agent_fabric.interfaces.http.routing import Routes
 from agent_fabric.interfaces.http.runs.live import LiveRuns, event_line, whole_line
 from agent_fabric.interfaces.http.runs.run_filters import (
     OwnerFilter,
@@ -73,18 +72,17 @@ Pool = Annotated[
 ]
 
 
-def add_runs(app: FastAPI, fabric: ServerFabric, live: LiveRuns) -> None:
+def add_runs(routes: Routes, fabric: ServerFabric, live: LiveRuns) -> None:
     """Add the routes. Each calls one use case, the same that the command line calls."""
-    _add_starting(app, fabric, live)
-    _add_looking(app, fabric, live)
-    _add_changing(app, fabric)
+    _add_starting(routes, fabric, live)
+    _add_looking(routes, fabric, live)
+    _add_changing(routes, fabric)
 
 
-def _add_starting(app: FastAPI, fabric: ServerFabric, live: LiveRuns) -> None:
+def _add_starting(routes: Routes, fabric: ServerFabric, live: LiveRuns) -> None:
     refusals = [403, 404, 409, 413, 415, 503, 507]
 
-    async def start(request: Request) -> Drive | RunResult:
-        wish = await body_of(request, RunRequest)
+    async def start(wish: RunRequest, request: Request) -> Drive | RunResult:
         task = fabric.task(
             wish.prompt,
             pack=wish.pack,
@@ -102,62 +100,43 @@ def _add_starting(app: FastAPI, fabric: ServerFabric, live: LiveRuns) -> None:
             task = await fabric.continue_run(earlier, task, keep_model=wish.model_key is None)
         return await begun(fabric, request, task, asked_steps=wish.max_steps)
 
-    async def run(request: Request) -> Response:
+    @routes.post(
+        "/run",
+        Scope.RUNS,
+        "Do a task and wait for its result",
+        RESULT,
+        body=RunRequest,
+        fails=refusals,
+        also=gives(RESULT, status=202, text="The run has not ended: it waits for an answer or a signal."),
+    )
+    async def run(wish: RunRequest, request: Request) -> Response:
         """Answer with the result that `fabric run --json` prints, whether the run completed or failed.
 
         The run continues when the client leaves. Status 202 means that it waits for an answer or a signal;
         `Location` is the address of the run.
         """
-        return await outcome_of(fabric, await start(request))
+        return await outcome_of(fabric, await start(wish, request))
 
-    app.router.add_api_route(
-        "/run",
-        run,
-        methods=["POST"],
-        route_class_override=PlainRoute,
-        **operation(
-            "runs",
-            Scope.RUNS,
-            "Do a task and wait for its result",
-            RESULT,
-            body=takes(RunRequest),
-            fails=refusals,
-            also=gives(RESULT, status=202, text="The run has not ended: it waits for an answer or a signal."),
-        ),
-    )
-
-    @app.post(
-        "/runs",
-        **operation(
-            "runs",
-            Scope.RUNS,
-            "Start a run and do not wait for it",
-            STATUS,
-            status=202,
-            body=takes(RunRequest),
-            fails=refusals,
-        ),
+    @routes.post(
+        "/runs", Scope.RUNS, "Start a run and do not wait for it", STATUS, status=202, body=RunRequest, fails=refusals
     )
     async def start_run(
+        wish: RunRequest,
         request: Request,
         deltas: Annotated[Flag, Query(description="Whether answers are streamed as they are written.")] = False,
     ) -> Response:
         """Answer with its id; `GET /runs/{run_id}/events` follows it."""
-        asked = await start(request)
+        asked = await start(wish, request)
         if deltas:
             live.expect(asked.run_id)
         status = asked.status if isinstance(asked, RunResult) else RunStatus.RUNNING  # asked for again, and over
         return json_answer({"run_id": asked.run_id, "status": status}, 202, {"location": f"/runs/{asked.run_id}"})
 
-    @app.post(
-        "/run/stream",
-        summary="Do a task and watch it",
-        response_class=Response,
-        responses={200: STREAM, **problems(*refusals)},
-        openapi_extra=needs(Scope.RUNS, takes(RunRequest)),
-        tags=["runs"],
+    @routes.post(
+        "/run/stream", Scope.RUNS, "Do a task and watch it", body=RunRequest, also={200: STREAM}, fails=refusals
     )
     async def run_stream(
+        wish: RunRequest,
         request: Request,
         deltas: Annotated[Flag, Query(description="Whether to send answers as they are written.")] = False,
     ) -> Response:
@@ -165,14 +144,13 @@ def _add_starting(app: FastAPI, fabric: ServerFabric, live: LiveRuns) -> None:
 
         The run continues when the client leaves; `GET /runs/{run_id}/events` with `Last-Event-ID` resumes the stream.
         """
-        started = await start(request)
+        started = await start(wish, request)
         drive = started if isinstance(started, Drive) else None
         return EventStream(Reader(fabric, live, started.run_id, drive, deltas=deltas))
 
 
-def _add_looking(app: FastAPI, fabric: ServerFabric, live: LiveRuns) -> None:
-    @app.head("/runs", include_in_schema=False, openapi_extra=needs(Scope.RUNS_READ))
-    @app.get("/runs", **operation("runs", Scope.RUNS_READ, "List runs, newest first", RUN_LIST))
+def _add_looking(routes: Routes, fabric: ServerFabric, live: LiveRuns) -> None:
+    @routes.get("/runs", Scope.RUNS_READ, "List runs, newest first", RUN_LIST, head=True)
     async def list_runs(  # noqa: PLR0913, PLR0917 - the filters
         request: Request,
         limit: Annotated[int, Query(ge=1, le=200, description="Most runs on one page.")] = 50,
@@ -187,7 +165,7 @@ def _add_looking(app: FastAPI, fabric: ServerFabric, live: LiveRuns) -> None:
         owner: OwnerFilter = "",
         trials: TrialFilter = True,
         trial_of: TrialOfFilter = "",
-    ) -> Response:
+    ) -> RunList:
         """One's own runs and those shared with the team. Filters can be combined.
 
         Times are ISO 8601, UTC unless they say otherwise, or seconds since 1970.
@@ -213,11 +191,9 @@ def _add_looking(app: FastAPI, fabric: ServerFabric, live: LiveRuns) -> None:
         if page.older_than is not None:
             asked = {**request.query_params, "after": f"{page.older_than:x}"}
             following = f"/runs?{urlencode(asked)}"
-        return json_answer(RUN_LIST.dump(RunList(page.records, following)))
+        return RunList(page.records, following)
 
-    @app.get(
-        "/runs/newest", **operation("runs", Scope.RUNS_READ, "Get the run that was created last", STATUS, fails=[404])
-    )
+    @routes.get("/runs/newest", Scope.RUNS_READ, "Get the run that was created last", STATUS, fails=[404])
     async def newest(
         request: Request, own: Annotated[Flag, Query(description="Only the caller's own runs.")] = False
     ) -> Response:
@@ -227,28 +203,25 @@ def _add_looking(app: FastAPI, fabric: ServerFabric, live: LiveRuns) -> None:
         found = await fabric.find(await fabric.catalogue.newest(viewer=Viewer.of(by), owner=owner), by=by)
         return json_answer({"run_id": found, "status": await status_of(fabric, found)})
 
-    @app.get(
-        "/runs/{run_id}",
-        **operation("runs", Scope.RUNS_READ, "Show the current state of a run", RUN_DETAILS, fails=[404]),
-    )
+    @routes.get("/runs/{run_id}", Scope.RUNS_READ, "Show the current state of a run", RUN_DETAILS, fails=[404])
     async def show(request: Request, run_id: RunIdPath) -> Response:
         """Answer with its result as far as there is one, and what was asked for."""
         found = await fabric.find(run_id, by=who_asks(request))
         return json_answer(detailed(fabric, await look_at(fabric, found)))
 
-    @app.get(
-        "/runs/{run_id}/status", **operation("runs", Scope.RUNS_READ, "Get the status of a run", STATUS, fails=[404])
-    )
+    @routes.get("/runs/{run_id}/status", Scope.RUNS_READ, "Get the status of a run", STATUS, fails=[404])
     async def status(request: Request, run_id: RunIdPath) -> Response:
         """`interrupted` means that no process drives it although it has not ended."""
         found = await fabric.find(run_id, by=who_asks(request))
         return json_answer({"run_id": found, "status": await status_of(fabric, found)})
 
-    @app.get(
+    @routes.get(
         "/runs/{run_id}/events",
-        **operation(
-            "runs", Scope.RUNS_READ, "Show or follow a run's events", EVENT_LIST, fails=[404], also={200: STREAM}
-        ),
+        Scope.RUNS_READ,
+        "Show or follow a run's events",
+        EVENT_LIST,
+        fails=[404],
+        also={200: STREAM},
     )
     async def events(
         request: Request,
@@ -281,28 +254,26 @@ def _add_looking(app: FastAPI, fabric: ServerFabric, live: LiveRuns) -> None:
         return json_bytes(b'%s,"events":[%s],%s' % (head[:-1], lines, tail[1:]))
 
 
-def _add_changing(app: FastAPI, fabric: ServerFabric) -> None:
+def _add_changing(routes: Routes, fabric: ServerFabric) -> None:
     refusals = [404, 409, 503, 507]
 
-    @app.post(
+    @routes.post(
         "/runs/{run_id}/resume",
-        **operation(
-            "runs",
-            Scope.RUNS,
-            "Resume a run",
-            RESULT,
-            body=takes(ResumeRequest, required=False),
-            fails=refusals,
-            also=gives(STATUS, status=202, text="It is being driven, or waits for its turn."),
-        ),
+        Scope.RUNS,
+        "Resume a run",
+        RESULT,
+        body=ResumeRequest,
+        absent=ResumeRequest(),
+        fails=refusals,
+        also=gives(STATUS, status=202, text="It is being driven, or waits for its turn."),
     )
     async def resume(
+        _: ResumeRequest,
         request: Request,
         run_id: RunIdPath,
         wait: Annotated[Flag, Query(description="Whether to wait for its result.")] = False,
     ) -> Response:
         """A run that has ended just answers with its result."""
-        await body_of(request, ResumeRequest, absent=ResumeRequest())
         found = await fabric.find(run_id, by=who_asks(request))
         with about(found):
             if (await fabric.reader.status(found)).settled:  # needs no room
@@ -314,13 +285,17 @@ def _add_changing(app: FastAPI, fabric: ServerFabric) -> None:
             return await outcome_of(fabric, drive)
         return json_answer({"run_id": found, "status": RunStatus.RUNNING}, 202, {"location": f"/runs/{found}"})
 
-    @app.post(
+    @routes.post(
         "/runs/{run_id}/cancel",
-        **operation("runs", Scope.RUNS, "End a run", RESULT, body=takes(CancelRequest, required=False), fails=refusals),
+        Scope.RUNS,
+        "End a run",
+        RESULT,
+        body=CancelRequest,
+        absent=CancelRequest(),
+        fails=refusals,
     )
-    async def cancel(request: Request, run_id: RunIdPath) -> Response:
+    async def cancel(wish: CancelRequest, request: Request, run_id: RunIdPath) -> Response:
         """End a run from anywhere, also while its model or a tool hangs. One that has ended stays as it is."""
-        wish = await body_of(request, CancelRequest, absent=CancelRequest())
         found = await fabric.find(run_id, by=who_asks(request))
         with about(found):
             result = await fabric.cancel_run(found, by=who_asks(request).name, reason=wish.reason)

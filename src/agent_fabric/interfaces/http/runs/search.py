@@ -3,17 +3,15 @@
 from functools import cached_property
 from typing import Annotated
 
-from fastapi import FastAPI, Query, Request
-from starlette.responses import Response
+from fastapi import Query, Request
 
 from agent_fabric.application.ports.runs import RunQuery
 from agent_fabric.application.runs.search_runs import SearchRuns
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.identity.ownership import Viewer
 from agent_fabric.domain.identity.principals import Scope
-from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.locks import who_asks
-from agent_fabric.interfaces.http.openapi import operation
+from agent_fabric.interfaces.http.routing import Routes
 from agent_fabric.interfaces.http.runs.run_filters import (
     OwnerFilter,
     SinceFilter,
@@ -40,13 +38,12 @@ class _LazySearch:
         return search_runs(self._fabric.records, self._fabric.config)
 
 
-def add_search(app: FastAPI, fabric: ServerFabric) -> None:
+def add_search(routes: Routes, fabric: ServerFabric) -> None:
     """Add the route. Must come before `/runs/{run_id}`, which would take its name for an id."""
     lazy = _LazySearch(fabric)
 
-    @app.get(
-        "/runs/matching",
-        **operation("runs", Scope.RUNS_READ, "Find runs by words and phrases, the best match first", MATCHING_RUNS),
+    @routes.get(
+        "/runs/matching", Scope.RUNS_READ, "Find runs by words and phrases, the best match first", MATCHING_RUNS
     )
     async def matching(
         request: Request,
@@ -56,7 +53,7 @@ def add_search(app: FastAPI, fabric: ServerFabric) -> None:
         status: StatusFilter = None,
         since: SinceFilter = None,
         until: UntilFilter = None,
-    ) -> Response:
+    ) -> RunList:
         """As `fabric logs search` finds them: in what was asked, done and said; `matched` is one line of that.
 
         Times are ISO 8601, UTC unless they say otherwise, or seconds since 1970.
@@ -65,23 +62,20 @@ def add_search(app: FastAPI, fabric: ServerFabric) -> None:
         only = RunQuery(owner=owner, status=status, since=seconds_of(since), until=seconds_of(until))
         found = await fabric.catalogue.search(q, limit=limit, viewer=Viewer.of(by), only=only)
         await fabric.find.note_listed(found, by=by)
-        return json_answer(MATCHING_RUNS.dump(RunList(found, None)))
+        return RunList(found, None)
 
-    @app.get(
+    @routes.get(
         "/runs/search",
-        **operation(
-            "runs",
-            Scope.RUNS_READ,
-            "Find settled runs by meaning, the best match first",
-            FOUND_RUNS,
-            fails=[501, 502, 503, 504],
-        ),
+        Scope.RUNS_READ,
+        "Find settled runs by meaning, the best match first",
+        FOUND_RUNS,
+        fails=[501, 502, 503, 504],
     )
     async def search(
         request: Request,
         q: Annotated[str, Query(min_length=1, max_length=1_000, description="What the runs should be about.")],
         limit: Annotated[int, Query(ge=1, le=200, description="Most runs to show.")] = 20,
-    ) -> Response:
+    ) -> FoundRuns:
         """Runs that were not searched before are read first, a few hundred a request; `unread` shows how many are left.
 
         Answers 501 when neither the extra `embeddings` is installed nor a server is configured under `run_index`.
@@ -90,4 +84,4 @@ def add_search(app: FastAPI, fabric: ServerFabric) -> None:
         answer = await lazy.search(q, limit=limit, most_read=MAX_READ, viewer=Viewer.of(by))
         await fabric.find.note_listed((each.record for each in answer.runs), by=by)
         runs = [each._replace(score=round(each.score, 4)) for each in answer.runs]
-        return json_answer(FOUND_RUNS.dump(FoundRuns(runs, answer.unread)))
+        return FoundRuns(runs, answer.unread)

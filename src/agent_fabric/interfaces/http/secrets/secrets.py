@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Annotated
 
-from fastapi import FastAPI, Path, Request
+from fastapi import Path, Request
 from starlette.responses import Response
 
 from agent_fabric.bootstrap.audit import change_secrets
@@ -14,70 +14,61 @@ from agent_fabric.config.secret_references import FILE_NAME
 from agent_fabric.domain.errors import SecretNotFound
 from agent_fabric.domain.identity.principals import Scope
 from agent_fabric.interfaces.http.answers import json_answer
-from agent_fabric.interfaces.http.bodies import body_of
 from agent_fabric.interfaces.http.locks import who_asks
-from agent_fabric.interfaces.http.openapi import gives, operation, takes
+from agent_fabric.interfaces.http.openapi import gives
+from agent_fabric.interfaces.http.routing import Routes
 from agent_fabric.interfaces.http.schemas import SecretValue
 from agent_fabric.interfaces.views.secrets import ROTATION, SECRET, SECRETS
 
 Name = Annotated[str, Path(pattern=f"^{FILE_NAME}$", description="What the secret is called, as in `file:NAME`.")]
 
 
-def add_secrets(app: FastAPI, fabric: ServerFabric) -> None:
+def add_secrets(routes: Routes, fabric: ServerFabric) -> None:
     """Add the routes. All are for administrators."""
     secrets = fabric.secrets
     file, change = secrets.file, change_secrets(secrets, fabric.records)
 
-    @app.get(
+    @routes.get(
         "/api/v1/secrets",
-        **operation(
-            "secrets", Scope.ADMIN, "List the secrets that are kept here, without their values", SECRETS, fails=[503]
-        ),
+        Scope.ADMIN,
+        "List the secrets that are kept here, without their values",
+        SECRETS,
+        fails=[503],
     )
     async def listed() -> Response:
         """The same as `fabric secrets list --json`."""
         stored = await asyncio.to_thread(file.stored)
         return json_answer(SECRETS.dump(stored))
 
-    @app.put(
+    @routes.put(
         "/api/v1/secrets/{name}",
-        **operation(
-            "secrets",
-            Scope.ADMIN,
-            "Keep a secret, sealed",
-            SECRET,
-            body=takes(SecretValue),
-            fails=[503],
-            also=gives(SECRET, status=201, text="It is a new one."),
-        ),
+        Scope.ADMIN,
+        "Keep a secret, sealed",
+        SECRET,
+        body=SecretValue,
+        fails=[503],
+        also=gives(SECRET, status=201, text="It is a new one."),
     )
-    async def put(name: Name, request: Request) -> Response:
+    async def put(wish: SecretValue, name: Name, request: Request) -> Response:
         """Settings refer to it as `file:NAME`, workflows as `{{ secrets.NAME }}`, from the next use on."""
-        wish = await body_of(request, SecretValue)
         is_new = await change.set(name, wish.value, by=who_asks(request))
         stored = {each.name: each for each in await asyncio.to_thread(file.stored)}
         if name not in stored:
             raise _missing(name)  # somebody was quick to remove it again
         return json_answer(SECRET.dump(stored[name]), 201 if is_new else 200)
 
-    @app.delete(
-        "/api/v1/secrets/{name}", **operation("secrets", Scope.ADMIN, "Forget a secret", status=204, fails=[404, 503])
-    )
-    async def delete(name: Name, request: Request) -> Response:
+    @routes.delete("/api/v1/secrets/{name}", Scope.ADMIN, "Forget a secret", status=204, fails=[404, 503])
+    async def delete(name: Name, request: Request) -> None:
         """What refers to it fails from the next use on."""
         if not await change.remove(name, by=who_asks(request)):
             raise _missing(name)
-        return Response(status_code=204)
 
-    @app.post(
+    @routes.post(
         "/api/v1/secrets/rotate",
-        **operation(
-            "secrets",
-            Scope.ADMIN,
-            "Make a new key, and seal secrets and encrypted runs with it",
-            ROTATION,
-            fails=[409, 503],
-        ),
+        Scope.ADMIN,
+        "Make a new key, and seal secrets and encrypted runs with it",
+        ROTATION,
+        fails=[409, 503],
     )
     async def rotated(request: Request) -> Response:
         """Runs keep working. Old keys stay until `fabric secrets rotate --drop-old`, which only a terminal can."""

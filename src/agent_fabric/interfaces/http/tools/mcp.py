@@ -6,12 +6,9 @@ from contextlib import AbstractAsyncContextManager
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from fastapi import FastAPI, Request
-
 from agent_fabric.domain.errors import MissingExtra
 from agent_fabric.domain.identity.principals import Scope
-from agent_fabric.interfaces.http.locks import needs
-from agent_fabric.interfaces.http.plain_route import PlainRoute
+from agent_fabric.interfaces.http.routing import Route, Routes
 
 if TYPE_CHECKING:
     from agent_fabric.interfaces.mcp.over_http import Application
@@ -58,21 +55,14 @@ class McpDoor:
             await self._closing.wait()
 
 
-def add_mcp(app: FastAPI, door: McpDoor) -> None:
+def add_mcp(routes: Routes, door: McpDoor) -> None:
     """Add the route."""
 
-    async def mcp(_: Request) -> "Application":
+    async def mcp() -> "Application":
         return await door.application()
 
-    app.router.add_api_route(
-        PATH,
-        mcp,
-        methods=["GET", "POST", "DELETE"],
-        route_class_override=PlainRoute,
-        openapi_extra=needs(Scope.RUNS_READ),
-        response_model=None,
-        include_in_schema=False,  # MCP describes itself
-    )
+    for method in ("GET", "POST", "DELETE"):  # left out of the description: MCP describes itself
+        routes.add(Route(method=method, path=PATH, access=Scope.RUNS_READ, handler=mcp))
 
 
 def _imported() -> ModuleType:

@@ -1,23 +1,21 @@
 """Tool servers (MCP) that the server's runs use. What they may is agreed to at the server's own terminal only."""
 
-from fastapi import FastAPI, Request
 from starlette.responses import Response
 
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.identity.principals import Scope
 from agent_fabric.interfaces.http.answers import json_answer
-from agent_fabric.interfaces.http.bodies import body_of
-from agent_fabric.interfaces.http.openapi import operation, takes
+from agent_fabric.interfaces.http.routing import Routes
 from agent_fabric.interfaces.http.schemas import ToolServerToInspect
 from agent_fabric.wire.tool_servers import INSPECTED_TOOL_SERVER, TOOL_SERVERS
 
 PATH = "/api/v1/tool-servers"
 
 
-def add_tool_servers(app: FastAPI, fabric: ServerFabric) -> None:
+def add_tool_servers(routes: Routes, fabric: ServerFabric) -> None:
     """Add the routes. They are for administrators: command lines may tell more than others should know."""
 
-    @app.get(PATH, **operation("tool servers", Scope.ADMIN, "List tool servers", TOOL_SERVERS))
+    @routes.get(PATH, Scope.ADMIN, "List tool servers", TOOL_SERVERS)
     async def list_servers() -> Response:
         """The same as `fabric mcp list --json`. Starts nothing."""
         from agent_fabric.interfaces.views import tools as views  # noqa: PLC0415 - most servers have none
@@ -25,22 +23,18 @@ def add_tool_servers(app: FastAPI, fabric: ServerFabric) -> None:
         servers = fabric.tool_servers
         return json_answer({"servers": []} if servers is None else views.listed_object(fabric.config, servers))
 
-    @app.post(
+    @routes.post(
         f"{PATH}/inspect",
-        **operation(
-            "tool servers",
-            Scope.ADMIN,
-            "See what a tool server offers",
-            INSPECTED_TOOL_SERVER,
-            body=takes(ToolServerToInspect),
-            fails=[404, 501, 502],
-        ),
+        Scope.ADMIN,
+        "See what a tool server offers",
+        INSPECTED_TOOL_SERVER,
+        body=ToolServerToInspect,
+        fails=[404, 501, 502],
     )
-    async def inspect(request: Request) -> Response:
+    async def inspect(wish: ToolServerToInspect) -> Response:
         """The same as `fabric mcp inspect --json`: start or reach it, and show its tools. Trusts nothing."""
         from agent_fabric.interfaces.views import tools as views  # noqa: PLC0415 - as above
 
-        wish = await body_of(request, ToolServerToInspect)
         known = views.tool_server_named(wish.name, fabric.config)
         servers = fabric.tool_servers
         assert servers is not None  # there is one, so they have been opened

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path as FilePath
 from typing import Annotated, Any, TypeVar
 
-from fastapi import FastAPI, Path, Query, Request
+from fastapi import Path, Query, Request
 from starlette.responses import Response
 
 from agent_fabric.application.runs.dispatch_runs import Drive
@@ -21,10 +21,10 @@ from agent_fabric.domain.runs.task import RunResult, RunStatus, Task
 from agent_fabric.domain.tools.json_schema import too_deep
 from agent_fabric.infrastructure.workflows.definition_files import WorkflowFile
 from agent_fabric.interfaces.http.answers import json_answer
-from agent_fabric.interfaces.http.bodies import body_of
 from agent_fabric.interfaces.http.locks import who_asks
-from agent_fabric.interfaces.http.openapi import gives, operation, takes
+from agent_fabric.interfaces.http.openapi import gives
 from agent_fabric.interfaces.http.outcomes import about, awaited
+from agent_fabric.interfaces.http.routing import Routes
 from agent_fabric.interfaces.http.runs.runs import Flag, Pool, RunIdPath, SeenBy
 from agent_fabric.interfaces.http.runs.starting import begun, resumed
 from agent_fabric.interfaces.http.schemas import CancelRequest
@@ -48,13 +48,13 @@ Wait = Annotated[Flag, Query(description="Whether to wait for its result.")]
 _WAITS = gives(WORKFLOW_RESULT, status=202, text="It has not ended: see `_meta.waiting_for`.")
 
 
-def add_workflows(app: FastAPI, fabric: ServerFabric) -> None:
+def add_workflows(routes: Routes, fabric: ServerFabric) -> None:
     """Add the routes. Each calls one use case, the same that the command line calls."""
     files = _Files(open_workflows(fabric.records.layout.root, fabric.config))
-    _add_definitions(app, files)
-    _add_starting(app, fabric, files)
-    _add_runs(app, fabric)
-    _add_changing(app, fabric)
+    _add_definitions(routes, files)
+    _add_starting(routes, fabric, files)
+    _add_runs(routes, fabric)
+    _add_changing(routes, fabric)
 
 
 class _Files:
@@ -70,30 +70,27 @@ class _Files:
             return await asyncio.to_thread(question, self._workflows)
 
 
-def _add_definitions(app: FastAPI, files: _Files) -> None:
-    @app.get(BASE, **operation("workflows", Scope.RUNS_READ, "List workflows", WORKFLOWS))
+def _add_definitions(routes: Routes, files: _Files) -> None:
+    @routes.get(BASE, Scope.RUNS_READ, "List workflows", WORKFLOWS)
     async def workflows() -> Response:
         """Files that are wrong are listed with what is wrong. A file that was changed is read again."""
         found = await files.ask(lambda workflows: workflows.files.list())
         return json_answer(WORKFLOWS.dump(found))
 
-    @app.post(
+    @routes.post(
         f"{BASE}/validate",
-        **operation(
-            "workflows",
-            Scope.RUNS_READ,
-            "Check workflows",
-            CHECKED_WORKFLOWS,
-            body=takes(WorkflowToCheck, required=False),
-            fails=[404],
-        ),
+        Scope.RUNS_READ,
+        "Check workflows",
+        CHECKED_WORKFLOWS,
+        body=WorkflowToCheck,
+        absent=WorkflowToCheck(),
+        fails=[404],
     )
-    async def validate(request: Request) -> Response:
+    async def validate(wish: WorkflowToCheck) -> Response:
         """The same as `fabric workflow validate --json`: everything that is wrong. Nothing is run or kept."""
-        wish = await body_of(request, WorkflowToCheck, absent=WorkflowToCheck())
         return json_answer(checked_object(await files.ask(partial(_checked, wish=wish))))
 
-    @app.get(f"{BASE}/{{name}}", **operation("workflows", Scope.RUNS_READ, "Show a workflow", WORKFLOW, fails=[404]))
+    @routes.get(f"{BASE}/{{name}}", Scope.RUNS_READ, "Show a workflow", WORKFLOW, fails=[404])
     async def workflow(name: NamePath) -> Response:
         """What it takes and gives, and its definition; of a file that is wrong, what is wrong with it."""
         return json_answer(definition_object(await files.ask(partial(_find, name=name))))
@@ -112,20 +109,19 @@ def _find(workflows: Workflows, name: str) -> WorkflowFile:
     return workflows.files.find(name)  # which says what there is
 
 
-def _add_starting(app: FastAPI, fabric: ServerFabric, files: _Files) -> None:
-    @app.post(
+def _add_starting(routes: Routes, fabric: ServerFabric, files: _Files) -> None:
+    @routes.post(
         f"{BASE}/{{name}}/execute",
-        **operation(
-            "workflows",
-            Scope.WORKFLOWS,
-            "Run a workflow",
-            WORKFLOW_RESULT,
-            also=_WAITS,
-            body=takes(WorkflowInputs, required=False),
-            fails=[404, 503, 507],
-        ),
+        Scope.WORKFLOWS,
+        "Run a workflow",
+        WORKFLOW_RESULT,
+        also=_WAITS,
+        body=WorkflowInputs,
+        absent=WorkflowInputs({}),
+        fails=[404, 503, 507],
     )
-    async def execute(
+    async def execute(  # noqa: PLR0913, PLR0917 - as `POST /run` takes them
+        wish: WorkflowInputs,
         name: NamePath,
         request: Request,
         wait: Wait = True,
@@ -142,7 +138,7 @@ def _add_starting(app: FastAPI, fabric: ServerFabric, files: _Files) -> None:
         Status 202 means that it has not ended: it waits for an answer or a signal, or `wait` is false. The run
         continues when the client leaves; `GET /runs/{run_id}/events` follows it.
         """
-        inputs = (await body_of(request, WorkflowInputs, absent=WorkflowInputs({}))).root
+        inputs = (wish).root
         if too_deep(inputs, await request.body()):
             raise InvalidInputs("The inputs are nested too deep", hint="Give long material as text or as files.")
         make = partial(_task, name=name, inputs=inputs, model_key=model_key, network_allowed=network_allowed)
@@ -158,31 +154,28 @@ def _task(workflows: Workflows, *, name: str, inputs: Mapping[str, Any], **optio
     return workflows.task(workflows.get(name), inputs, **options)
 
 
-def _add_runs(app: FastAPI, fabric: ServerFabric) -> None:
-    @app.get(
+def _add_runs(routes: Routes, fabric: ServerFabric) -> None:
+    @routes.get(
         f"{BASE}/runs/{{run_id}}",
-        **operation(
-            "workflows", Scope.RUNS_READ, "Show the current state of a workflow's run", WORKFLOW_RESULT, fails=[404]
-        ),
+        Scope.RUNS_READ,
+        "Show the current state of a workflow's run",
+        WORKFLOW_RESULT,
+        fails=[404],
     )
     async def show(run_id: RunIdPath, request: Request) -> Response:
         """Its result as far as there is one; `_meta.waiting_for` says what it waits for."""
         return await _standing(fabric, await fabric.find(run_id, by=who_asks(request)), 200)
 
-    @app.post(
+    @routes.post(
         f"{BASE}/runs/{{run_id}}/signal",
-        **operation(
-            "workflows",
-            Scope.WORKFLOWS,
-            "Send a signal to a workflow",
-            STATUS,
-            body=takes(SignalRequest),
-            fails=[404, 409, 503, 507],
-        ),
+        Scope.WORKFLOWS,
+        "Send a signal to a workflow",
+        STATUS,
+        body=SignalRequest,
+        fails=[404, 409, 503, 507],
     )
-    async def signal(run_id: RunIdPath, request: Request) -> Response:
+    async def signal(wish: SignalRequest, run_id: RunIdPath, request: Request) -> Response:
         """The signal is kept until a step waits for it. A run that waited continues within a second."""
-        wish = await body_of(request, SignalRequest)
         if too_deep(wish.data, await request.body()):
             raise InvalidInputs("The data is nested too deep", hint="Give long material as text.")
         found = await fabric.find(run_id, by=who_asks(request))
@@ -191,28 +184,25 @@ def _add_runs(app: FastAPI, fabric: ServerFabric) -> None:
         return json_answer({"run_id": found, "status": await status_of(fabric, found)})
 
 
-def _add_changing(app: FastAPI, fabric: ServerFabric) -> None:
+def _add_changing(routes: Routes, fabric: ServerFabric) -> None:
     refusals = [404, 409, 503, 507]
 
-    @app.post(
+    @routes.post(
         f"{BASE}/runs/{{run_id}}/resume",
-        **operation(
-            "workflows",
-            Scope.WORKFLOWS,
-            "Resume a workflow",
-            WORKFLOW_RESULT,
-            also=_WAITS,
-            body=takes(WorkflowResumeRequest, required=False),
-            fails=refusals,
-        ),
+        Scope.WORKFLOWS,
+        "Resume a workflow",
+        WORKFLOW_RESULT,
+        also=_WAITS,
+        body=WorkflowResumeRequest,
+        absent=WorkflowResumeRequest(),
+        fails=refusals,
     )
-    async def resume(run_id: RunIdPath, request: Request, wait: Wait = False) -> Response:
+    async def resume(wish: WorkflowResumeRequest, run_id: RunIdPath, request: Request, wait: Wait = False) -> Response:
         """One that has not ended continues where it stands. One that has failed continues in a new run, `run_id`.
 
         The new run keeps what has succeeded; with `from`, that step and everything behind it is done again,
         with `current` whatever has changed in the file.
         """
-        wish = await body_of(request, WorkflowResumeRequest, absent=WorkflowResumeRequest())
         if wish.inputs and not wish.current:
             raise InvalidInputs(
                 "A run keeps the inputs that it began with", hint="With `current`, `inputs` are those new in the file."
@@ -237,20 +227,17 @@ def _add_changing(app: FastAPI, fabric: ServerFabric) -> None:
             return await _standing(fabric, drive.run_id)
         return await _outcome(fabric, drive, task) if wait else await _standing(fabric, drive.run_id, 202)
 
-    @app.post(
+    @routes.post(
         f"{BASE}/runs/{{run_id}}/cancel",
-        **operation(
-            "workflows",
-            Scope.WORKFLOWS,
-            "End a workflow",
-            WORKFLOW_RESULT,
-            body=takes(CancelRequest, required=False),
-            fails=refusals,
-        ),
+        Scope.WORKFLOWS,
+        "End a workflow",
+        WORKFLOW_RESULT,
+        body=CancelRequest,
+        absent=CancelRequest(),
+        fails=refusals,
     )
-    async def cancel(run_id: RunIdPath, request: Request) -> Response:
+    async def cancel(wish: CancelRequest, run_id: RunIdPath, request: Request) -> Response:
         """End a workflow and the runs that work for it. One that has ended stays as it is."""
-        wish = await body_of(request, CancelRequest, absent=CancelRequest())
         found = await fabric.find(run_id, by=who_asks(request))
         _require_workflow(await state_of(fabric, found))
         with about(found):

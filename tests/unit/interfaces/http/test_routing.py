@@ -1,21 +1,34 @@
-"""Routes cost nothing until somebody comes through them."""
+"""Routes cost nothing before their first request."""
+
+from typing import NamedTuple
 
 import httpx2
-import pytest
 from fastapi import FastAPI
 from starlette.routing import BaseRoute
 
-from agent_fabric.interfaces.http.locks import PUBLIC, LockedRoute, needs
+from agent_fabric.interfaces.http.openapi import describe
+from agent_fabric.interfaces.http.routing import Open, Route, Routes
+from agent_fabric.wire.shape import Shape
+
+
+class Found(NamedTuple):
+    """What a route answers."""
+
+    path: str
+    number: int
+
+
+FOUND = Shape(Found)
 
 
 def app_with(*paths: str) -> FastAPI:
     app = FastAPI(openapi_url=None)
-    app.router.route_class = LockedRoute
+    routes = Routes(app.router.routes)
     for path in paths:
 
-        @app.get(path, openapi_extra=needs(PUBLIC))
-        async def found(number: int = 0, *, path: str = path) -> dict[str, object]:
-            return {"path": path, "number": number}
+        @routes.get(path, Open.PUBLIC, "Find it", FOUND)
+        async def found(number: int = 0, *, path: str = path) -> Found:
+            return Found(path, number)
 
     return app
 
@@ -25,7 +38,7 @@ def client_of(app: FastAPI) -> httpx2.AsyncClient:
 
 
 def was_read(route: BaseRoute) -> bool:
-    return "dependant" in vars(route)
+    return "described" in vars(route)
 
 
 async def test_a_route_is_read_when_the_first_request_comes_and_no_other_is() -> None:
@@ -35,7 +48,7 @@ async def test_a_route_is_read_when_the_first_request_comes_and_no_other_is() ->
         answer = await client.get("/runs/7?number=3")
         assert answer.json() == {"path": "/runs/{run_id}", "number": 3}
         assert [was_read(route) for route in app.routes] == [False, True, False, False]
-        assert ["path_regex" in vars(route) for route in app.routes] == [True, True, False, False]
+        assert ["_pattern" in vars(route) for route in app.routes] == [True, True, False, False]
         assert (await client.get("/runs/7?number=many")).status_code == 422
         assert (await client.post("/runs/7")).status_code == 405
         assert (await client.get("/run")).status_code == 404
@@ -43,8 +56,9 @@ async def test_a_route_is_read_when_the_first_request_comes_and_no_other_is() ->
 
 
 def test_a_description_reads_all_routes() -> None:
-    app = app_with("/runs", "/machines/{name}")
-    assert set(app.openapi()["paths"]) == {"/runs", "/machines/{name}"}
+    app = app_with("/agents", "/machines/{name}")
+    rows = [route for route in app.routes if isinstance(route, Route)]
+    assert set(describe("x", "1", "", [row.described for row in rows])["paths"]) == {"/agents", "/machines/{name}"}
     assert all(was_read(route) for route in app.routes)
 
 
@@ -53,9 +67,3 @@ async def test_below_another_path_routes_are_found_too() -> None:
     outer.mount("/below", app_with("/runs/{run_id}"))
     async with client_of(outer) as client:
         assert (await client.get("/below/runs/7")).json() == {"path": "/runs/{run_id}", "number": 0}
-
-
-def test_what_no_route_has_is_missing() -> None:
-    route = app_with("/runs").routes[0]
-    with pytest.raises(AttributeError, match=r"LockedRoute.*'colour'"):
-        _ = route.colour  # type: ignore[attr-defined]

@@ -1,0 +1,304 @@
+"""The table of routes: method, path, scope, body, answer and function, each written once.
+
+Dispatch, the check of scopes, reading of bodies, writing of answers and `/openapi.json` follow from it. A type checker
+compares the function with the body and the answer of its row. FastAPI checks parameters of paths and queries, and
+describes them.
+"""
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+from inspect import Parameter, Signature, signature
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
+
+from fastapi import Request
+from fastapi.routing import APIRoute
+from pydantic import BaseModel
+from starlette._utils import get_route_path
+from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse, Response
+from starlette.routing import BaseRoute, Match, compile_path
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from agent_fabric.domain.identity.principals import Scope as Right
+from agent_fabric.interfaces.http.answers import json_answer
+from agent_fabric.interfaces.http.bodies import read_body
+from agent_fabric.interfaces.http.locks import must_be_allowed, narrow_to_run
+from agent_fabric.interfaces.http.openapi import EVERYWHERE, UNREADABLE, Described, Responses, gives, problems, takes
+from agent_fabric.wire.shape import Listing, Shape
+
+B = TypeVar("B", bound=BaseModel)
+A = TypeVar("A")
+A_contra = TypeVar("A_contra", contravariant=True)
+P = ParamSpec("P")
+_SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+
+
+HIDDEN = ""
+"""The summary of a route that the API's description leaves out."""
+
+
+class Open(StrEnum):
+    """Who may use a route that needs no scope."""
+
+    PUBLIC = "public"
+    """Anonymous requests: health, the API description and the login."""
+    SIGNED = "signed"
+    """Senders of signed requests; the route checks the signature."""
+
+
+class Answer(Protocol[A_contra]):
+    """How an answer is written as JSON: a `Shape` or a `Listing`."""
+
+    @property
+    def name(self) -> str: ...
+
+    def dump(self, value: A_contra, /) -> dict[str, Any]:
+        """Return it as JSON has it."""
+        ...
+
+
+@dataclass(eq=False, kw_only=True)
+class Route(BaseRoute):
+    """One row of the table.
+
+    FastAPI reads the function when the first request comes that needs it, or for the description: reading all of them
+    takes most of a server's start. The pattern of the path is compiled for the first path with the same beginning.
+    """
+
+    method: str
+    path: str
+    access: Right | Open
+    handler: Callable[..., Awaitable[Any]]
+    """Takes the body, if the row has one, then by name the request and the parameters that it declares."""
+    tag: str = ""
+    summary: str = ""
+    """Empty: `HIDDEN`."""
+    answer: Described | None = None
+    """None: the function returns a response, or None for an answer without content."""
+    body: type[BaseModel] | None = None
+    absent: BaseModel | None = None
+    """Stands for an empty body; None: there must be a body."""
+    status: int = 200
+    fails: Sequence[int] = ()
+    also: Responses | None = None
+    head: bool = False
+    """Whether `HEAD` is answered, too."""
+    content: Mapping[str, Any] | None = None
+    """Describes a body that the function reads by itself."""
+
+    def __post_init__(self) -> None:
+        self.methods = {self.method, "HEAD"} if self.head else {self.method}
+        self._begins = self.path.partition("{")[0]
+
+    @cached_property
+    def _pattern(self) -> tuple[Any, str, dict[str, Any]]:
+        return compile_path(self.path)
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        if scope["type"] != "http":
+            return Match.NONE, {}
+        path = get_route_path(scope)
+        if not path.startswith(self._begins):
+            return Match.NONE, {}
+        regex, _, convertors = self._pattern
+        if (found := regex.match(path)) is None:
+            return Match.NONE, {}
+        values = {name: convertors[name].convert(value) for name, value in found.groupdict().items()}
+        more = {"route": self, "path_params": {**scope.get("path_params", {}), **values}}
+        return Match.FULL if scope["method"] in self.methods else Match.PARTIAL, more
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["method"] not in self.methods:
+            raise HTTPException(405, headers={"Allow": ", ".join(sorted(self.methods))})
+        if isinstance(self.access, Right):
+            if self.access is Right.ADMIN and scope["method"] not in _SAFE:
+                await narrow_to_run(scope)
+            must_be_allowed(scope["state"]["user"], self.access)
+        if self._declared:
+            await self.described.app(scope, receive, send)
+        else:  # FastAPI's search for parameters costs more than most answers
+            await (await self._respond(Request(scope, receive), {}))(scope, receive, send)
+
+    async def _respond(self, request: Request, values: dict[str, Any]) -> ASGIApp:
+        """Call the function, and write what it returns."""
+        if self._request_name:
+            values[self._request_name] = request
+        if self.body is None:
+            value = await self.handler(**values)
+        else:
+            value = await self.handler(await read_body(request, self.body, absent=self.absent), **values)
+        if value is None:
+            return Response(status_code=self.status)
+        if isinstance(value, Response) or not isinstance(self.answer, Shape | Listing):
+            response: ASGIApp = value
+            return response
+        return json_answer(self.answer.dump(value), self.status)
+
+    @cached_property
+    def _parameters(self) -> Sequence[Parameter]:
+        """The parameters of the function behind the body."""
+        found = tuple(signature(self.handler).parameters.values())
+        return found if self.body is None else found[1:]
+
+    @cached_property
+    def _request_name(self) -> str:
+        return next((each.name for each in self._parameters if each.annotation is Request), "")
+
+    @cached_property
+    def _declared(self) -> Sequence[Parameter]:
+        """What comes from path, query and headers."""
+        return [each for each in self._parameters if each.annotation is not Request]
+
+    @cached_property
+    def described(self) -> APIRoute:
+        """The route as FastAPI knows it: it checks what the function declares, and describes it."""
+
+        async def endpoint(request: Request, **values: Any) -> ASGIApp:
+            return await self._respond(request, values)
+
+        named = [each.replace(kind=Parameter.KEYWORD_ONLY) for each in self._declared]
+        request = Parameter("request", Parameter.KEYWORD_ONLY, annotation=Request)
+        endpoint.__signature__ = Signature([request, *named])  # type: ignore[attr-defined] # `inspect` reads it
+        endpoint.__name__, endpoint.__doc__ = self.handler.__name__, self.handler.__doc__
+        is_open = isinstance(self.access, Open)
+        return APIRoute(
+            self.path,
+            endpoint,
+            methods=[self.method],
+            summary=self.summary,
+            tags=[self.tag],
+            status_code=self.status,
+            response_model=None,
+            response_class=Response if self.answer is None and self.status in (self.also or {}) else JSONResponse,
+            responses=self._responses(),
+            include_in_schema=bool(self.summary),
+            openapi_extra={
+                **({} if self.body is None else takes(self.body, required=self.absent is None)),
+                **({} if self.content is None else {"requestBody": {"content": self.content}}),
+                "x-scope": str(self.access),
+                "security": [] if is_open else [{"bearer": []}, {"key": []}],
+            },
+        )
+
+    def _responses(self) -> dict[int | str, dict[str, Any]]:
+        also = self.also or {}
+        usual = {} if self.answer is None else gives(self.answer, status=self.status)
+        if self.status in also and usual:  # the same status, with content of another type
+            content = {**usual[self.status]["content"], **also[self.status]["content"]}
+            usual[self.status] = {**also[self.status], "content": content}
+        failures = (*self.fails, *(() if self.body is None else UNREADABLE))
+        return {**problems(*EVERYWHERE), **also, **usual, **problems(*(each for each in failures if each not in also))}
+
+
+class Verb:
+    """Adds routes of one method to the table."""
+
+    def __init__(self, method: str, tag: str, rows: list[BaseRoute]) -> None:
+        self._method, self._tag, self._rows = method, tag, rows
+
+    @overload
+    def __call__(
+        self,
+        path: str,
+        access: Right | Open,
+        summary: str,
+        answer: Answer[A],
+        *,
+        body: type[B],
+        absent: B | None = None,
+        status: int = 200,
+        fails: Sequence[int] = (),
+        also: Responses | None = None,
+    ) -> Callable[[Callable[Concatenate[B, P], Awaitable[A | Response]]], object]: ...
+
+    @overload
+    def __call__(
+        self,
+        path: str,
+        access: Right | Open,
+        summary: str,
+        answer: type[BaseModel] | None = None,
+        *,
+        body: type[B],
+        absent: B | None = None,
+        status: int = 200,
+        fails: Sequence[int] = (),
+        also: Responses | None = None,
+    ) -> Callable[[Callable[Concatenate[B, P], Awaitable[Response | None]]], object]: ...
+
+    @overload
+    def __call__(
+        self,
+        path: str,
+        access: Right | Open,
+        summary: str,
+        answer: Answer[A],
+        *,
+        status: int = 200,
+        fails: Sequence[int] = (),
+        also: Responses | None = None,
+        head: bool = False,
+        content: Mapping[str, Any] | None = None,
+    ) -> Callable[[Callable[P, Awaitable[A | Response]]], object]: ...
+
+    @overload
+    def __call__(
+        self,
+        path: str,
+        access: Right | Open,
+        summary: str,
+        answer: type[BaseModel] | None = None,
+        *,
+        status: int = 200,
+        fails: Sequence[int] = (),
+        also: Responses | None = None,
+        head: bool = False,
+        content: Mapping[str, Any] | None = None,
+    ) -> Callable[[Callable[P, Awaitable[Response | None]]], object]: ...
+
+    def __call__(
+        self, path: str, access: Right | Open, summary: str, answer: Any = None, **more: Any
+    ) -> Callable[[Any], object]:
+        """Return what adds a function as a route.
+
+        `also` describes answers with another status or type than the usual one, `fails` lists statuses of problems.
+        `body` is read before the function is called; `absent` stands for an empty one.
+        """
+
+        def add(handler: Callable[..., Awaitable[Any]]) -> object:
+            row = Route(
+                method=self._method,
+                path=path,
+                access=access,
+                handler=handler,
+                tag=self._tag,
+                summary=summary,
+                answer=answer,
+                **more,
+            )
+            self._rows.append(row)
+            return handler
+
+        return add
+
+
+class Routes:
+    """The table. Routes are tried in their order."""
+
+    def __init__(self, rows: list[BaseRoute], tag: str = "") -> None:
+        self._rows = rows
+        self.get, self.post, self.put = Verb("GET", tag, rows), Verb("POST", tag, rows), Verb("PUT", tag, rows)
+        self.patch, self.delete = Verb("PATCH", tag, rows), Verb("DELETE", tag, rows)
+
+    def tagged(self, tag: str) -> "Routes":
+        """Return what adds routes to the same table, described under a heading."""
+        return Routes(self._rows, tag)
+
+    def add(self, row: BaseRoute) -> None:
+        """Add a row as it is, such as a socket or a route that the API's description leaves out."""
+        self._rows.append(row)
+
+    def __iter__(self) -> Iterator[Route]:
+        return (row for row in self._rows if isinstance(row, Route))
