@@ -48,7 +48,7 @@ FLOORS = {
         words("a2a openai page"),
         words("""
             access_log addresses answers app bodies connection errors gate idempotency inside limiting locks names
-            openapi outcomes plain_route reading_page schemas server sse views
+            openapi outcomes routing reading_page schemas server sse views
         """),
     ),
     "interfaces/cli": (
