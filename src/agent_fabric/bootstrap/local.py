@@ -32,7 +32,6 @@ from agent_fabric.bootstrap.records import Records, open_records, owner_here
 from agent_fabric.bootstrap.secrets import Secrets, open_secrets, own_values
 from agent_fabric.bootstrap.steps import LazySteps
 from agent_fabric.bootstrap.store_place import configured_address
-from agent_fabric.config.capabilities import AMBIGUOUS_ON_PROJECTS, CAPABILITY_KEYWORDS
 from agent_fabric.config.constants import MAX_TOOL_OUTPUT_CHARS
 from agent_fabric.config.loader import Loaded
 from agent_fabric.config.schema.audit import AuditConfig
@@ -48,6 +47,7 @@ from agent_fabric.domain.packs.recruitment import Specialist
 from agent_fabric.domain.policy.engine import RulePolicy
 from agent_fabric.domain.policy.labels import WORKSPACE_FILES
 from agent_fabric.domain.secrets.references import KnownSecrets
+from agent_fabric.domain.tools.capabilities import AMBIGUOUS_ON_PROJECTS, CAPABILITY_KEYWORDS
 from agent_fabric.infrastructure.clock import RandomIds, SystemClock
 from agent_fabric.infrastructure.packs.project_context import FILE as PROJECT_CONTEXT
 from agent_fabric.infrastructure.packs.registry import PackParts, PackRegistry

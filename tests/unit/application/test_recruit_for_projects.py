@@ -8,7 +8,6 @@ from agent_fabric.application.models.model_turn import ModelTurn
 from agent_fabric.application.packs.ask_routing_model import AskRoutingModel
 from agent_fabric.application.packs.recruit import RecruitSpecialists
 from agent_fabric.bootstrap.local import packs_for_projects
-from agent_fabric.config.capabilities import AMBIGUOUS_ON_PROJECTS, CAPABILITY_KEYWORDS
 from agent_fabric.config.defaults import default_config
 from agent_fabric.config.schema.specialists import SpecialistConfig
 from agent_fabric.domain.events import SpecialistsRecruited
@@ -25,6 +24,7 @@ from agent_fabric.domain.packs.recruitment import (
     weigh,
 )
 from agent_fabric.domain.runs.task import Budget, Task
+from agent_fabric.domain.tools.capabilities import AMBIGUOUS_ON_PROJECTS, CAPABILITY_KEYWORDS
 from agent_fabric.testing.fakes import FrozenClock, FunctionClient, OneModel, quiet
 from agent_fabric.testing.workbench import SETTINGS
 

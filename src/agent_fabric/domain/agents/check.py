@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from agent_fabric.domain.agents.capabilities import CAPABILITIES, SERVER_PREFIX
 from agent_fabric.domain.agents.definition import Dependency, DependencyKind
 from agent_fabric.domain.agents.shape import AGENT
 from agent_fabric.domain.definitions.declarations import declared_parameters
@@ -13,6 +12,7 @@ from agent_fabric.domain.definitions.expressions.syntax import check_syntax
 from agent_fabric.domain.definitions.parameter import Parameter
 from agent_fabric.domain.definitions.problems import CheckPosition, Problem, ProblemCollector, show_value
 from agent_fabric.domain.definitions.validate import check_kind, is_plain
+from agent_fabric.domain.tools.capabilities import CAPABILITIES, SERVER_PREFIX
 
 _PROMPT_NAMES = frozenset({"inputs", "agent", "steps", "workflow"})
 """What prompts can refer to; the last two in workflows only."""

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Self
 
-from agent_fabric.domain.agents.capabilities import servers_of, tools_of
 from agent_fabric.domain.definitions.parameter import Parameter
 from agent_fabric.domain.deserialize import reader_of
+from agent_fabric.domain.tools.capabilities import servers_of, tools_of
 
 FIRST_VERSION = "1.0.0"
 

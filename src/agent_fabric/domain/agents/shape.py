@@ -3,7 +3,6 @@
 import re
 from typing import Any, Final
 
-from agent_fabric.domain.agents.capabilities import CAPABILITIES, SERVER_PREFIX
 from agent_fabric.domain.agents.definition import FIRST_VERSION, AgentRole, DependencyKind
 from agent_fabric.domain.definitions.declarations import PARAMETERS
 from agent_fabric.domain.definitions.fields import (
@@ -24,6 +23,7 @@ from agent_fabric.domain.definitions.fields import (
 )
 from agent_fabric.domain.definitions.problems import did_you_mean
 from agent_fabric.domain.definitions.schema import DRAFT, group_schema
+from agent_fabric.domain.tools.capabilities import CAPABILITIES, SERVER_PREFIX
 
 MAX_EXAMPLES: Final = 50
 MAX_RETRIES: Final = 10

@@ -1,34 +1,12 @@
 """Limits by the agent's capabilities and the user's scopes. They hold beside the rules, never instead of them."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from fnmatch import fnmatchcase
 
 from agent_fabric.domain.identity.principals import TOOLS_PREFIX, Scope, holds_scope, tool_scopes
 from agent_fabric.domain.policy.calls import ProposedCall
+from agent_fabric.domain.tools.capabilities import patterns_of
 from agent_fabric.domain.tools.specs import FINISH_TASK, Effect
-
-CAPABILITIES: Mapping[str, tuple[str, ...]] = {
-    "file-read": ("read_file", "list_files", "search_files", "look", "file_ops"),
-    "file-write": ("write_file", "edit_file", "write_*", "edit_*", "file_ops"),
-    "code-execution": ("shell", "run_command", "python*"),
-    "web-search": ("web_search", "fetch_url", "web_fetch", "fetch_*"),
-    "web-browse": ("browser*", "browse_*", "fetch_url", "web_fetch"),
-    "research": (
-        "web_search",
-        "fetch_url",
-        "web_fetch",
-        "cross_run_search",
-        "record_evidence",
-        "read_file",
-        "write_file",
-        "list_files",
-    ),
-    "memory": ("cross_run_search", "recall*", "remember*", "memory_*"),
-    "mcp": ("mcp__*",),
-    "node-command": ("node_*", "*.*.*"),
-    "messaging": ("send_*", "message_*"),
-}
-"""Which tools an agent with a capability may use (A33-022)."""
 
 _ALWAYS = frozenset({FINISH_TASK})
 
@@ -40,17 +18,12 @@ EFFECT_SCOPES: Mapping[str, tuple[Effect, ...]] = {
 """The effects that a tool may have for users with a scope (A33-017)."""
 
 
-def tools_of(capabilities: Iterable[str]) -> tuple[str, ...]:
-    """Return patterns of the tools that capabilities include; an unknown capability includes none."""
-    return tuple(dict.fromkeys(tool for name in capabilities for tool in CAPABILITIES.get(name, ())))
-
-
 def lacks_capability(call: ProposedCall, capabilities: Mapping[str, frozenset[str]]) -> str:
     """Return why the agent may not use the tool; empty if it may, or if it is not limited."""
     own = capabilities.get(call.agent)
     if own is None or call.tool in _ALWAYS:
         return ""
-    if any(fnmatchcase(call.tool, pattern) for pattern in tools_of(own)):
+    if any(fnmatchcase(call.tool, pattern) for pattern in patterns_of(own)):
         return ""
     listed = ", ".join(sorted(own)) or "none"
     return f"The agent {call.agent!r} may not use {call.tool!r}; its capabilities are: {listed}."

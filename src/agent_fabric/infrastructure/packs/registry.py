@@ -228,7 +228,7 @@ class _PackBuild:
         return ingest_tools(AddDocuments(self.parts.memory, self.parts.catalogue, self.parts.fetcher))
 
     def _servers_of(self, agent: AgentBrief) -> Sequence[MCPServerConfig]:
-        from agent_fabric.domain.agents.capabilities import servers_of  # noqa: PLC0415 - see above
+        from agent_fabric.domain.tools.capabilities import servers_of  # noqa: PLC0415 - see above
 
         names, known = servers_of(agent.capabilities), servers_of_all(self.parts.specialists.values())
         if missing := [name for name in names if name not in known]:

@@ -4,7 +4,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_fabric.config.capabilities import CAPABILITY_KEYWORDS
 from agent_fabric.config.defaults import default_config
 from agent_fabric.domain.ids import SpecialistId
 from agent_fabric.domain.packs.recruitment import (
@@ -20,6 +19,7 @@ from agent_fabric.domain.packs.recruitment import (
     named,
     weigh,
 )
+from agent_fabric.domain.tools.capabilities import CAPABILITY_KEYWORDS
 
 ENGINEERING, RESEARCH = SpecialistId("engineering"), SpecialistId("research")
 

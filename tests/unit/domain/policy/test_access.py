@@ -2,11 +2,11 @@ from dataclasses import replace
 
 import pytest
 
-from agent_fabric.domain.policy.access import CAPABILITIES, tools_of
 from agent_fabric.domain.policy.calls import ProposedCall
 from agent_fabric.domain.policy.engine import RulePolicy
 from agent_fabric.domain.policy.rules import CommandPattern, Rule
 from agent_fabric.domain.policy.verdicts import Ruling, Verdict
+from agent_fabric.domain.tools.capabilities import CAPABILITIES, patterns_of, tools_of
 from agent_fabric.domain.tools.specs import Effect
 
 EVERYTHING = Rule(id="all", verdict=Verdict.ALLOW, tools=("*",))
@@ -48,8 +48,14 @@ def test_capabilities_decide_which_tools_an_agent_may_use(agent: str, tool: str,
         assert agent in ruling.reason
 
 
-def test_a_capability_that_nobody_knows_opens_nothing() -> None:
-    assert tools_of(["fly", "file-read"]) == CAPABILITIES["file-read"]
+def test_an_unknown_capability_opens_nothing() -> None:
+    assert patterns_of(["fly", "file-read"]) == patterns_of(["file-read"])
+    assert patterns_of(["fly"]) == ()
+
+
+@pytest.mark.parametrize("name", CAPABILITIES)
+def test_the_policy_lets_an_agent_use_what_a_capability_gives_it(name: str) -> None:
+    assert set(tools_of([name])) <= set(patterns_of([name]))
 
 
 @pytest.mark.proves("A33-017")

@@ -14,10 +14,10 @@ from agent_fabric.application.ports.packs import SpecialistPack
 from agent_fabric.application.ports.sandbox import Sandbox
 from agent_fabric.config.schema.mcp import MCPServerConfig
 from agent_fabric.config.schema.specialists import SpecialistConfig
-from agent_fabric.domain.agents.capabilities import CAPABILITIES, tools_of
 from agent_fabric.domain.errors import PackBroken
 from agent_fabric.domain.ids import RunId, SpecialistId
 from agent_fabric.domain.runs.agent_brief import AgentBrief
+from agent_fabric.domain.tools.capabilities import CAPABILITIES, tools_of
 from agent_fabric.domain.tools.specs import ToolContext, ToolResult, ToolSpec
 from agent_fabric.infrastructure.packs.registry import PackParts, PackRegistry
 from agent_fabric.infrastructure.packs.tool_defs import make_tool_def
