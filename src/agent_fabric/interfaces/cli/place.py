@@ -99,7 +99,7 @@ class Noun(Generic[HereT, ThereT]):
         """Do some work where the command is told to."""
         url = at.url()
         if url is None:
-            return asyncio.run(_within(self.here(at), work))
+            return work_within(self.here(at), work)
 
         async def work_there(client: "FabricClient") -> T:
             return await work(self.there(client))
@@ -107,9 +107,14 @@ class Noun(Generic[HereT, ThereT]):
         return with_client(url, work_there)
 
 
-async def _within(opened: AbstractAsyncContextManager[HereT], work: Callable[[HereT], Awaitable[T]]) -> T:
-    async with opened as found:
-        return await work(found)
+def work_within(opened: AbstractAsyncContextManager[HereT], work: Callable[[HereT], Awaitable[T]]) -> T:
+    """Open something, do some work with it, and close it."""
+
+    async def go() -> T:
+        async with opened as found:
+            return await work(found)
+
+    return asyncio.run(go())
 
 
 class Answered(NamedTuple):
@@ -203,7 +208,7 @@ def at_place(at: Place, work: Work[T], *, without: T | None = None) -> T:
     if url is not None:
         from agent_fabric.interfaces.cli.place_remote import open_server_runs  # noqa: PLC0415 - aiohttp takes its time
 
-        return asyncio.run(_within(open_server_runs(url), work))
+        return work_within(open_server_runs(url), work)
     from agent_fabric.interfaces.cli.place_local import open_local_runs  # noqa: PLC0415 - those at servers do not need it
 
     try:
@@ -212,7 +217,7 @@ def at_place(at: Place, work: Work[T], *, without: T | None = None) -> T:
         if without is None:
             raise
         return without
-    return asyncio.run(_within(place, work))
+    return work_within(place, work)
 
 
 def with_client(url: str, work: "Callable[[FabricClient], Coroutine[Any, Any, T]]", *, token: str | None = None) -> T:

@@ -1,30 +1,49 @@
 """`fabric dead`: what could not be carried out."""
 
-import sys
-from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from collections.abc import Sequence
+from typing import Annotated
 
 import typer
 
-from agent_fabric.bootstrap.automation import Automation
+from agent_fabric.application.ports.automation import DeadLetter
 from agent_fabric.bootstrap.records import owner_here
-from agent_fabric.interfaces.cli.automation.schedule_places import LocalSchedules, at_schedules
+from agent_fabric.interfaces.cli.automation.local_automation import LocalAutomation, opens
 from agent_fabric.interfaces.cli.durations import moment
 from agent_fabric.interfaces.cli.invocation import new_app
-from agent_fabric.interfaces.cli.main import COMPLETED
 from agent_fabric.interfaces.cli.options import require_a_person
-from agent_fabric.interfaces.cli.output import plain, print_json
-from agent_fabric.interfaces.cli.place import Place
+from agent_fabric.interfaces.cli.output import plain
+from agent_fabric.interfaces.cli.place import Noun, Place
 from agent_fabric.wire.automation import LETTER
 from agent_fabric.wire.shape import Json
 
-if TYPE_CHECKING:
-    from agent_fabric.client import FabricClient
-
-T = TypeVar("T")
 app = new_app("Look after what could not be carried out: list, show, replay, drop.")
 
 LetterId = Annotated[str, typer.Argument(metavar="LETTER", help="The id of a dead letter, or the beginning of it.")]
+
+
+class _LocalLetters:
+    """The dead letters of a fabric folder."""
+
+    def __init__(self, here: LocalAutomation) -> None:
+        self._letters, self._settle = here.store.letters, here.automation.settle_letters
+        self._drive_created = here.drive_created
+
+    async def list(self, *, everything: bool) -> Sequence[Json]:
+        return [LETTER.dump(each) for each in await self._letters.list(limit=1_000, everything=everything)]
+
+    async def show(self, letter: str) -> Json:
+        return _with_payload(await self._letters.find(letter))
+
+    async def replay(self, letter: str, *, again: bool) -> Json:
+        done = await self._settle.replay(await self._letters.find(letter), by=owner_here(), again=again)
+        await self._drive_created()
+        return _with_payload(done)
+
+    async def drop(self, letter: str) -> Json:
+        return _with_payload(await self._settle.drop(await self._letters.find(letter), by=owner_here()))
+
+
+_letters = Noun(opens(_LocalLetters), lambda client: client.dead_letters)
 
 
 @app.command("list")
@@ -32,23 +51,14 @@ def list_(
     everything: Annotated[bool, typer.Option("--all", help="Include those that were settled.")] = False, *, at: Place
 ) -> int:
     """List dead letters, the newest first."""
-
-    async def here(automation: Automation) -> Sequence[Json]:
-        return [LETTER.dump(each) for each in await automation.store.letters.list(limit=1_000, everything=everything)]
-
-    found = _at(at, here, lambda client: client.dead_letters.list(everything=everything))
+    found = _letters(at, lambda letters: letters.list(everything=everything))
     return at.print(found, "".join(map(_line, found)) or "There are no dead letters.\n")
 
 
 @app.command()
 def show(letter: LetterId, *, at: Place) -> int:
     """Show a dead letter with what is needed to carry it out."""
-
-    async def here(automation: Automation) -> Json:
-        found = await automation.store.letters.find(letter)
-        return {**LETTER.dump(found), "payload": dict(found.payload)}
-
-    return _shown(_at(at, here, lambda client: client.dead_letters.show(letter)), as_json=at.as_json)
+    return _print(_letters(at, lambda letters: letters.show(letter)), at)
 
 
 @app.command()
@@ -60,51 +70,27 @@ def replay(
 ) -> int:
     """Carry a dead letter out, under the id that it had, so that it happens once."""
     require_a_person()
-
-    async def here(automation: Automation) -> Json:
-        found = await automation.store.letters.find(letter)
-        done = await automation.settle_letters.replay(found, by=owner_here(), again=again)
-        return {**LETTER.dump(done), "payload": dict(done.payload)}
-
-    done = _at(at, here, lambda client: client.dead_letters.replay(letter, again=again))
-    return _shown(done, as_json=at.as_json)
+    return _print(_letters(at, lambda letters: letters.replay(letter, again=again)), at)
 
 
 @app.command()
 def drop(letter: LetterId, *, at: Place) -> int:
     """Decide that a dead letter is not carried out."""
     require_a_person()
-
-    async def here(automation: Automation) -> Json:
-        found = await automation.settle_letters.drop(await automation.store.letters.find(letter), by=owner_here())
-        return {**LETTER.dump(found), "payload": dict(found.payload)}
-
-    return _shown(_at(at, here, lambda client: client.dead_letters.drop(letter)), as_json=at.as_json)
+    return _print(_letters(at, lambda letters: letters.drop(letter)), at)
 
 
-def _at(at: Place, here: Callable[[Automation], Awaitable[T]], there: "Callable[[FabricClient], Awaitable[T]]") -> T:
-    async def go(place: LocalSchedules) -> T:
-        done = await here(place.automation)
-        await place.drive_created()
-        return done
-
-    return at_schedules(at, go, there)
+def _with_payload(letter: DeadLetter) -> Json:
+    return {**LETTER.dump(letter), "payload": dict(letter.payload)}
 
 
 def _line(letter: Json) -> str:
-    at = moment(letter["created_at"])
     return (
-        f"{plain(letter['id'][:8])}  {at}  {plain(letter['kind']):<12}  {plain(letter['source'])}  "
-        f"{plain(letter['status'])}  {plain(letter['reason'])}\n"
+        f"{plain(letter['id'][:8])}  {moment(letter['created_at'])}  {plain(letter['kind']):<12}  "
+        f"{plain(letter['source'])}  {plain(letter['status'])}  {plain(letter['reason'])}\n"
     )
 
 
-def _shown(letter: Json, *, as_json: bool) -> int:
-    if as_json:
-        print_json(letter)
-        return COMPLETED
-    sys.stdout.write(_line(letter))
-    for key in ("settled_by", "outcome", "payload"):
-        if letter.get(key):
-            sys.stdout.write(f"  {key}: {plain(str(letter[key]))}\n")
-    return COMPLETED
+def _print(letter: Json, at: Place) -> int:
+    more = (f"  {key}: {plain(str(letter[key]))}\n" for key in ("settled_by", "outcome", "payload") if letter.get(key))
+    return at.print(letter, _line(letter) + "".join(more))

@@ -155,7 +155,7 @@ def _question(asked: Json, overlap: str) -> str:
     return f"  waits for a person since {since}{holds}: fabric approvals show {approval}\n"
 
 
-def told_firing(planned: Json) -> str:
+def firing_line(planned: Json) -> str:
     """Return one line about an instant to come."""
     return f"  {plain(planned['local'])}{'  ' + plain(planned['note']) if planned['note'] else ''}\n"
 
@@ -168,10 +168,10 @@ def shown_in_full(schedule: Json, firings: Sequence[Json]) -> str:
         *("required_model", "revision"),
     )
     lines += [f"  {key}: {plain(str(schedule[key]))}\n" for key in keys if schedule[key] not in (None, "")]
-    lines += ["next:\n", *(told_firing(each) for each in schedule.get("next", ()))]
+    lines += ["next:\n", *(firing_line(each) for each in schedule.get("next", ()))]
     lines += ["last:\n"] if firings else []
     for each in firings:
         due = datetime.fromtimestamp(each["due_at"], ZoneInfo(schedule["timezone"])).isoformat(timespec="seconds")
-        told = f"  {due}  {each['status']}  {each['reason'] or ''}  {each['run_id'] or each['about'] or ''}"
-        lines.append(plain(told.rstrip()) + "\n")
+        text = f"  {due}  {each['status']}  {each['reason'] or ''}  {each['run_id'] or each['about'] or ''}"
+        lines.append(plain(text.rstrip()) + "\n")
     return "".join(lines)

@@ -1,33 +1,37 @@
 """`fabric schedules`: what is started by itself, and why it was or was not."""
 
+import os
 import sys
 import time
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from pathlib import Path
 from typing import Annotated, Any
 from zoneinfo import ZoneInfo
 
 import typer
 
+from agent_fabric.domain.automation.crontab import MAX_CHARACTERS
+from agent_fabric.domain.automation.schedule import shown_interval
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.plural import counted
-from agent_fabric.interfaces.cli.automation.schedule_import import import_crontab
-from agent_fabric.interfaces.cli.automation.schedule_places import at_schedules, planned_by, rule_from, with_schedules
+from agent_fabric.interfaces.cli.automation.local_automation import SCHEDULES, Schedules, planned_by, rule_from
 from agent_fabric.interfaces.cli.automation.schedule_texts import (
     Target,
+    firing_line,
     line,
     moment_of,
     shown_in_full,
-    told_firing,
     wish_from,
 )
 from agent_fabric.interfaces.cli.invocation import new_app
-from agent_fabric.interfaces.cli.main import COMPLETED
+from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
 from agent_fabric.interfaces.cli.options import require_a_person
-from agent_fabric.interfaces.cli.output import plain, print_json
-from agent_fabric.interfaces.cli.place import Folder, Place
+from agent_fabric.interfaces.cli.output import plain
+from agent_fabric.interfaces.cli.place import Folder, Place, work_within
 from agent_fabric.wire.shape import Json
 
+_ZONES = "zoneinfo/"
 app = new_app("Start things at set times: add, import, list, show, set, pause, resume, fire, backfill, why, ….")
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The name or id of a schedule.")]
@@ -62,7 +66,7 @@ More = Annotated[
 
 
 Write = Callable[[str, dict[str, Any], Place], Json]
-"""Writes what was typed to a schedule, in a folder or at a server; returns the schedule."""
+"""Writes what was typed to a schedule; returns the schedule."""
 
 
 def _settings(write: Write) -> Callable[..., int]:
@@ -85,8 +89,7 @@ def _settings(write: Write) -> Callable[..., int]:
     ) -> int:
         require_a_person()
         wish = wish_from(cron, every, timezone, do, Target(workflow, agent, chat, node), inputs, more)
-        _show(write(name, wish, at), as_json=at.as_json)
-        return COMPLETED
+        return _print(write(name, wish, at), at)
 
     command.__doc__ = write.__doc__
     return command
@@ -94,30 +97,89 @@ def _settings(write: Write) -> Callable[..., int]:
 
 def _add(name: str, wish: dict[str, Any], at: Place) -> Json:
     """Add a schedule. `fabric serve` fires it; so does `fabric schedules tick`."""
-    wish = {**wish, "name": name}
-    return at_schedules(at, lambda place: place.add(wish), lambda client: client.schedules.add(wish))
+    return SCHEDULES(at, lambda schedules: schedules.add({**wish, "name": name}))
 
 
 def _set(name: str, wish: dict[str, Any], at: Place) -> Json:
     """Change a schedule; the rest stays as it is. The next instant is computed from now."""
     if not wish:
         raise ConfigError("Nothing is to be changed", hint="Give what is, such as --cron '0 4 * * *'.")
-    return at_schedules(
-        at,
-        lambda place: place.change(name, wish),
-        lambda client: client.schedules.change(name, wish),
-    )
+    return SCHEDULES(at, lambda schedules: schedules.change(name, wish))
 
 
 app.command("add")(_settings(_add))
 app.command("set")(_settings(_set))
-app.command("import")(import_crontab)
+
+
+@app.command("import")
+def import_crontab(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A crontab; `-`: standard input, as of `crontab -l`.")],
+    timezone: Annotated[
+        str | None, typer.Option("--timezone", metavar="ZONE", help="Zone of its times; the usual: this machine's.")
+    ] = None,
+    system: Annotated[bool, typer.Option("--system", help="Its lines name a user, as in /etc/crontab.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would become of it.")] = False,
+    *,
+    at: Place,
+) -> int:
+    """Take over a crontab. A line that calls `fabric` becomes what it calls, any other a workflow of one command.
+
+    What cannot be taken over is listed with the reason. Once imported, remove the lines from the crontab.
+    """
+    require_a_person()
+    wish = {"crontab": _read(file), "timezone": timezone or zone_here(), "system": system, "dry_run": dry_run}
+    done = SCHEDULES(at, lambda schedules: schedules.import_crontab(wish))
+    at.print(done, _text(done))
+    return FAILED if done["refused"] else COMPLETED
+
+
+def _read(file: str) -> str:
+    try:
+        data = sys.stdin.buffer.read(4 * MAX_CHARACTERS) if file == "-" else Path(file).expanduser().read_bytes()
+    except OSError as problem:
+        raise ConfigError(f"{file!r} cannot be read: {problem.strerror}", hint="Or: crontab -l | … -") from None
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return data.decode("latin-1")
+
+
+def zone_here() -> str:
+    """Return the time zone of this machine, in which its cron counts."""
+    named = os.environ.get("TZ", "").removeprefix(":")
+    if named:
+        return named
+    link = os.path.realpath("/etc/localtime")
+    if _ZONES in link:
+        return link.rpartition(_ZONES)[2]
+    try:
+        return Path("/etc/timezone").read_text(encoding="utf-8").strip() or "UTC"
+    except OSError:
+        return "UTC"
+
+
+def _text(done: Json) -> str:
+    lines = []
+    for each in done["imported"]:
+        rule = f"every {shown_interval(each['every'])}" if each["every"] is not None else each["cron_expression"]
+        at = each["next_at"]
+        zone = ZoneInfo(each["timezone"])
+        due = "never" if at is None else datetime.fromtimestamp(at, zone).isoformat(timespec="seconds")
+        target = f"  {each['target']}" if each["target"] else ""
+        lines.append(f"line {each['line']}: {each['name']}  {rule} ({each['timezone']})  next {due}{target}")
+        if each.get("note"):
+            lines.append(f"    does not run by itself: {each['note']}")
+    for each in done["refused"]:
+        lines += [f"line {each['line']}: not taken over: {each['reason']}", f"    {each['text']}"]
+    verb = "would be" if done["dry_run"] else "are"
+    lines.append(f"{counted(len(done['imported']), 'line')} {verb} schedules, {len(done['refused'])} not.")
+    return "".join(plain(line) + "\n" for line in lines)
 
 
 @app.command("list")
 def list_(*, at: Place) -> int:
     """List schedules, with what each does next and did last."""
-    found = at_schedules(at, lambda place: place.list(), lambda client: client.schedules.list())
+    found = SCHEDULES(at, lambda schedules: schedules.list())
     return at.print(found, "".join(line(each) for each in found) or "There are no schedules.\n")
 
 
@@ -125,39 +187,32 @@ def list_(*, at: Place) -> int:
 def show(name: Name, *, at: Place) -> int:
     """Show a schedule: its rule, the next five instants, and its last firings."""
 
-    async def here(place: Any) -> tuple[Json, Sequence[Json]]:
-        return await place.show(name), await place.firings(name, limit=5)
+    async def read(schedules: Schedules) -> tuple[Json, Sequence[Json]]:
+        return await schedules.show(name), await schedules.firings(name, limit=5)
 
-    async def there(client: Any) -> tuple[Json, Sequence[Json]]:
-        return await client.schedules.show(name), await client.schedules.firings(name, limit=5)
-
-    found, firings = at_schedules(at, here, there)
+    found, firings = SCHEDULES(at, read)
     return at.print({**found, "firings": firings}, shown_in_full(found, firings))
 
 
 @app.command()
 def pause(name: Name, *, at: Place) -> int:
     """Pause a schedule: it fires no more until it is resumed."""
-    return _change(name, {"is_active": False}, at, as_json=at.as_json)
+    require_a_person()
+    return _print(_set(name, {"is_active": False}, at), at)
 
 
 @app.command()
 def resume(name: Name, *, at: Place) -> int:
     """Resume a schedule. What was due meanwhile is not made up for."""
-    return _change(name, {"is_active": True}, at, as_json=at.as_json)
-
-
-def _change(name: str, wish: dict[str, Any], at: Place, *, as_json: bool) -> int:
     require_a_person()
-    _show(_set(name, wish, at), as_json=as_json)
-    return COMPLETED
+    return _print(_set(name, {"is_active": True}, at), at)
 
 
 @app.command()
 def remove(name: Name, *, at: Place) -> int:
     """Remove a schedule. What it has started goes on; its firings stay."""
     require_a_person()
-    removed = at_schedules(at, lambda place: place.remove(name), lambda client: client.schedules.remove(name))
+    removed = SCHEDULES(at, lambda schedules: schedules.remove(name))
     return at.print(removed, f"The schedule {plain(removed['name'])} is removed.\n")
 
 
@@ -165,7 +220,7 @@ def remove(name: Name, *, at: Place) -> int:
 def fire(name: Name, *, at: Place) -> int:
     """Fire a schedule now. On this machine its run is seen through; a server sees to it by itself."""
     require_a_person()
-    run_id = at_schedules(at, lambda place: place.fire(name), lambda client: client.schedules.fire(name))
+    run_id = SCHEDULES(at, lambda schedules: schedules.fire(name))
     return at.print({"run_id": run_id}, f"run {run_id}\n")
 
 
@@ -186,35 +241,20 @@ def backfill(
     """Make up for the instants of a period that were not fired, one after another."""
     require_a_person()
     if withdraw:
-        return _withdraw(name, at, as_json=at.as_json)
+        taken = SCHEDULES(at, lambda schedules: schedules.withdraw(name))
+        return at.print(taken, f"{counted(taken['withdrawn'], 'instant')} of {plain(taken['name'])} are taken back.\n")
     if start is None or end is None:
         raise ConfigError("A backfill needs --from and --to", hint="Such as: --from 3d --to 1d.")
     wish: dict[str, Any] = {"dry_run": dry_run, "concurrency": concurrency, "confirmed": yes}
 
-    async def go(schedules: Any) -> Json:
+    async def go(schedules: Schedules) -> Json:
         zone = (await schedules.show(name))["timezone"]
-        found: Json = await schedules.backfill(
-            name, {**wish, "from": moment_of(start, zone), "to": moment_of(end, zone)}
-        )
-        return found
+        return await schedules.backfill(name, {**wish, "from": moment_of(start, zone), "to": moment_of(end, zone)})
 
-    done = at_schedules(at, go, lambda client: go(client.schedules))
-    if at.as_json:
-        print_json(done)
-    else:
-        verb = "would be" if dry_run else "are"
-        already = f"; {len(done['already'])} were fired before" if done["already"] else ""
-        sys.stdout.write(f"{counted(len(done['queued']), 'instant')} {verb} made up for{already}.\n")
-    return COMPLETED
-
-
-def _withdraw(name: str, at: Place, *, as_json: bool) -> int:
-    done = at_schedules(at, lambda place: place.withdraw(name), lambda client: client.schedules.withdraw(name))
-    if as_json:
-        print_json(done)
-    else:
-        sys.stdout.write(f"{counted(done['withdrawn'], 'instant')} of {plain(done['name'])} are taken back.\n")
-    return COMPLETED
+    done = SCHEDULES(at, go)
+    verb = "would be" if dry_run else "are"
+    already = f"; {len(done['already'])} were fired before" if done["already"] else ""
+    return at.print(done, f"{counted(len(done['queued']), 'instant')} {verb} made up for{already}.\n")
 
 
 @app.command()
@@ -228,14 +268,13 @@ def why(
 ) -> int:
     """Say why a schedule did or did not do something at a time, from what was recorded."""
     when = instant or str(time.time())
-    found = at_schedules(at, lambda place: place.why(name, when), lambda client: client.schedules.why(name, when))
-    if at.as_json:
-        return print_json(found)
-    sys.stdout.write(f"{plain(found['answer'])}: {plain(found['text'])}\n")
-    for key in ("before", "after"):
-        if found.get(key) is not None:
-            sys.stdout.write(f"  nearest {key}: {datetime.fromtimestamp(found[key], ZoneInfo('UTC')).isoformat()}\n")
-    return COMPLETED
+    found = SCHEDULES(at, lambda schedules: schedules.why(name, when))
+    nearest = [
+        f"  nearest {key}: {datetime.fromtimestamp(found[key], ZoneInfo('UTC')).isoformat()}\n"
+        for key in ("before", "after")
+        if found.get(key) is not None
+    ]
+    return at.print(found, f"{plain(found['answer'])}: {plain(found['text'])}\n" + "".join(nearest))
 
 
 @app.command()
@@ -255,39 +294,31 @@ def simulate(
     """Show when a schedule will be due, or a rule would be, and what is odd about it."""
     if year is not None:
         start, end = f"{year}-01-01", f"{year + 1}-01-01"
-    rule = rule_from(cron, every, timezone, at.workspace)
+    rule = rule_from(cron, every, timezone, at)
     if (name is None) == (rule is None):
         raise ConfigError(
             "Name a schedule, or give a rule", hint="Such as: --cron '0 3 * * *' --timezone Europe/Berlin"
         )
 
-    async def go(schedules: Any) -> Sequence[Json]:
-        zone = (await schedules.show(name))["timezone"]
-        found: Sequence[Json] = await schedules.simulate(name, moment_of(start, zone), moment_of(end, zone))
-        return found
+    async def go(schedules: Schedules) -> Sequence[Json]:
+        known = name or ""
+        zone = (await schedules.show(known))["timezone"]
+        return await schedules.simulate(known, moment_of(start, zone), moment_of(end, zone))
 
     if rule is not None:
         planned = planned_by(rule, moment_of(start, rule.timezone), moment_of(end, rule.timezone))
     else:
-        planned = at_schedules(at, go, lambda client: go(client.schedules))
-    if at.as_json:
-        return print_json(planned)
-    sys.stdout.write("".join(told_firing(each).lstrip() for each in planned))
-    sys.stdout.write(f"{counted(len(planned), 'instant')}.\n")
-    return COMPLETED
+        planned = SCHEDULES(at, go)
+    lines = [firing_line(each).lstrip() for each in planned]
+    return at.print(planned, "".join(lines) + f"{counted(len(planned), 'instant')}.\n")
 
 
 @app.command()
 def tick(*, at: Folder) -> int:
     """Fire what is due, see the runs through, and exit: for the crontab of a machine without `fabric serve`."""
-    started = with_schedules(at.workspace, lambda place: place.tick())
+    started = work_within(SCHEDULES.here(at), lambda schedules: schedules.tick())
     return at.print({"runs": started}, "".join(f"run {run_id}\n" for run_id in started) or "Nothing is due.\n")
 
 
-def _show(schedule: Json, *, as_json: bool) -> None:
-    if as_json:
-        print_json(schedule)
-    else:
-        sys.stdout.write(line(schedule))
-        for each in schedule.get("next", ()):
-            sys.stdout.write(told_firing(each))
+def _print(schedule: Json, at: Place) -> int:
+    return at.print(schedule, line(schedule) + "".join(map(firing_line, schedule.get("next", ()))))

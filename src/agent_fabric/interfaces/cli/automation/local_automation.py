@@ -1,9 +1,10 @@
-"""Where a command finds schedules: in a folder on this machine, or at a server."""
+"""Schedules, sensors and messages of a fabric folder. Runs that are created here are driven by this process."""
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from agent_fabric.application.automation.explain_schedule import simulate
 from agent_fabric.bootstrap.automation import FOLDER_RETRY_S, Automation, build_automation
@@ -13,38 +14,38 @@ from agent_fabric.domain.errors import ConfigError, FolderHeld
 from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.automation.cronsim_walls import read_cron
 from agent_fabric.infrastructure.automation.zones import use_own_zones
-from agent_fabric.interfaces.cli.options import configuration, fabric_root
-from agent_fabric.interfaces.cli.place import Place, with_client
+from agent_fabric.interfaces.cli.options import configuration
+from agent_fabric.interfaces.cli.place import Noun, Place
 from agent_fabric.interfaces.cli.runs.foreground import open_fabric
 from agent_fabric.interfaces.views.automation import end_of_simulation, schedule_object, schedule_objects
 from agent_fabric.wire.automation import BACKFILL, CRONTAB, EXPLANATION, FIRINGS, PLAN, SCHEDULE, WITHDRAWN
 from agent_fabric.wire.shape import Json
 
 if TYPE_CHECKING:
-    from agent_fabric.client import FabricClient
+    from agent_fabric.client.schedules import Schedules as ServerSchedules
 
 T = TypeVar("T")
 
 
-class LocalSchedules:
-    """The schedules of a fabric folder. Runs that are created here are driven by this process."""
+class LocalAutomation:
+    """What starts runs in a fabric folder."""
 
     def __init__(self, automation: Automation, created: list[RunId], resume: Callable[[RunId], Awaitable[Any]]) -> None:
         self.automation = automation
-        self._store = automation.store
+        self.store = automation.store
         self._created = created
         """Runs that were created here and are not driven yet."""
         self._resume = resume
 
     async def drive_created(self) -> None:
-        """See the runs through that were created here."""
+        """Drive the runs that were created here to their ends."""
         while self._created:
             created = self._created.copy()
             self._created.clear()
-            await asyncio.gather(*map(self._see_through, created))
+            await asyncio.gather(*map(self._drive, created))
 
-    async def _see_through(self, run_id: RunId) -> None:
-        """See a run through; one that works in the project waits until no other one does."""
+    async def _drive(self, run_id: RunId) -> None:
+        """Drive a run; one that works in the project waits until no other one does."""
         while True:
             try:
                 await self._resume(run_id)
@@ -52,6 +53,31 @@ class LocalSchedules:
                 await asyncio.sleep(FOLDER_RETRY_S)
             else:
                 return
+
+
+def opens(kind: Callable[[LocalAutomation], T]) -> Callable[[Place], AbstractAsyncContextManager[T]]:
+    """Return what opens the automation of a folder as something that commands work on."""
+
+    @asynccontextmanager
+    async def opened(at: Place) -> AsyncIterator[T]:
+        root = at.root()
+        loaded = configuration(root)
+        async with open_fabric(root, loaded, None, asks_here=False) as fabric:
+            created: list[RunId] = []
+            automation = build_automation(root, loaded.config, fabric, begin=created.extend)
+            try:
+                yield kind(LocalAutomation(automation, created, fabric.resume_run))
+            finally:
+                await automation.aclose()
+
+    return opened
+
+
+class LocalSchedules:
+    """The schedules of a fabric folder."""
+
+    def __init__(self, here: LocalAutomation) -> None:
+        self.automation, self._store, self._drive_created = here.automation, here.store, here.drive_created
 
     async def add(self, wish: Mapping[str, Any]) -> Json:
         made = await self.automation.manage.add(wish, by=owner_here())
@@ -86,7 +112,7 @@ class LocalSchedules:
     async def fire(self, name: str) -> RunId:
         found = await self._store.schedules.find(name)
         run_id = await self.automation.manage.fire(found, by=owner_here())
-        await self.drive_created()
+        await self._drive_created()
         return run_id
 
     async def backfill(self, name: str, wish: Mapping[str, Any]) -> Json:
@@ -112,7 +138,7 @@ class LocalSchedules:
         """Start queued firings one after another until there are none left."""
         for _ in range(count):
             await self.automation.fire.tick()
-            await self.drive_created()
+            await self._drive_created()
             if not any(firing.trigger == name for firing, _ in await self._store.queue.waiting(limit=1_000)):
                 return
 
@@ -132,11 +158,11 @@ class LocalSchedules:
         """Fire what is due, and see the runs through."""
         await self.automation.fire.beat()
         started = await self.automation.fire.tick()
-        await self.drive_created()
+        await self._drive_created()
         return started
 
 
-def rule_from(cron: str | None, every: str | None, timezone: str | None, workspace: str | None) -> Rule | None:
+def rule_from(cron: str | None, every: str | None, timezone: str | None, at: Place) -> Rule | None:
     """Return a rule that is no schedule yet; None: none was typed.
 
     Raises:
@@ -147,7 +173,7 @@ def rule_from(cron: str | None, every: str | None, timezone: str | None, workspa
     if cron is not None and every is not None:
         raise ConfigError("A rule is a cron expression or an interval", hint="Leave one of them out.")
     use_own_zones()
-    zone = timezone or configuration(fabric_root(workspace)).config.automation.timezone
+    zone = timezone or configuration(at.root()).config.automation.timezone
     seconds = None if every is None else interval_from(every)
     rule = Rule(cron_expression=cron or "", every_s=seconds, anchor=time.time(), timezone=zone_of(zone).key)
     rule.timing(read_cron)
@@ -161,32 +187,5 @@ def planned_by(rule: Rule, start: float | None, end: float | None) -> Sequence[J
     return found
 
 
-def at_schedules(
-    at: Place, here: Callable[[LocalSchedules], Awaitable[T]], there: "Callable[[FabricClient], Awaitable[T]]"
-) -> T:
-    """Do something with the schedules of a folder, or of a server."""
-    url = at.url()
-    if url is not None:
-
-        async def go_there(client: "FabricClient") -> T:
-            return await there(client)
-
-        return with_client(url, go_there)
-    return with_schedules(at.workspace, here)
-
-
-def with_schedules(workspace: str | None, work: Callable[[LocalSchedules], Awaitable[T]]) -> T:
-    """Do something with the schedules of a folder; runs that come of it are driven here."""
-    root = fabric_root(workspace)
-    loaded = configuration(root)
-
-    async def go() -> T:
-        async with open_fabric(root, loaded, None, asks_here=False) as fabric:
-            created: list[RunId] = []
-            automation = build_automation(root, loaded.config, fabric, begin=created.extend)
-            try:
-                return await work(LocalSchedules(automation, created, fabric.resume_run))
-            finally:
-                await automation.aclose()
-
-    return asyncio.run(go())
+SCHEDULES = Noun(opens(LocalSchedules), lambda client: client.schedules)
+Schedules: TypeAlias = "LocalSchedules | ServerSchedules"
