@@ -8,8 +8,8 @@ command calls them without knowing which of the two it has; the type checker hol
 import asyncio
 import os
 import sys
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Generic, NamedTuple, TypeAlias, TypeVar
@@ -23,6 +23,7 @@ from agent_fabric.interfaces.cli.options import AsJson, Workspace, existing_root
 from agent_fabric.interfaces.cli.output import print_json
 
 if TYPE_CHECKING:
+    from agent_fabric.bootstrap.records import Records
     from agent_fabric.client import FabricClient
     from agent_fabric.interfaces.cli.place_local import LocalRuns
     from agent_fabric.interfaces.cli.place_remote import ServerRuns
@@ -65,12 +66,16 @@ class Place:
         """Return the fabric folder, which must have runs."""
         return existing_root(self.workspace)
 
-    def print(self, value: object, text: str) -> int:
-        """Print a result, as JSON if that was asked for, else its text; return the exit code of success."""
+    def print(self, value: object, text: str, *, note: str = "") -> int:
+        """Print a result, as JSON if that was asked for, else its text; return the exit code of success.
+
+        The note is for a person at the terminal and goes to standard error.
+        """
         if self.as_json:
-            print_json(value)
-        else:
-            sys.stdout.write(text)
+            return print_json(value)
+        sys.stdout.write(text)
+        sys.stdout.flush()
+        sys.stderr.write(note)
         return 0
 
 
@@ -105,6 +110,29 @@ class Noun(Generic[HereT, ThereT]):
             return await work(self.there(client))
 
         return with_client(url, work_there)
+
+
+def here(kind: Callable[[Place], HereT]) -> Callable[[Place], AbstractAsyncContextManager[HereT]]:
+    """Return the opener of something in a folder that needs no closing."""
+
+    @asynccontextmanager
+    async def opened(at: Place) -> AsyncIterator[HereT]:
+        yield kind(at)
+
+    return opened
+
+
+def in_store(kind: "Callable[[Records], HereT]") -> Callable[[Place], AbstractAsyncContextManager[HereT]]:
+    """Return the opener of something in the store of a folder, which is made if there is none."""
+
+    @asynccontextmanager
+    async def opened(at: Place) -> AsyncIterator[HereT]:
+        from agent_fabric.bootstrap.records import open_records  # noqa: PLC0415 - those at servers do not need it
+
+        with open_records(at.root()) as records:
+            yield kind(records)
+
+    return opened
 
 
 def work_within(opened: AbstractAsyncContextManager[HereT], work: Callable[[HereT], Awaitable[T]]) -> T:

@@ -112,7 +112,6 @@ def approve(
         approval,
         Decision.APPROVE,
         reason,
-        as_json=at.as_json,
         reach=reach,
         args=_changed(args),
         fill_in=fill_in or (),
@@ -137,22 +136,21 @@ def _is_signed(server: str | None, approval: str, given: str, shown_hash: str) -
 @app.command()
 def deny(approval: Id, reason: Reason = "", *, at: Place) -> int:
     """Deny a call; the model is told why and the run continues."""
-    return _answer(at, approval, Decision.DENY, reason, as_json=at.as_json)
+    return _answer(at, approval, Decision.DENY, reason)
 
 
 @app.command()
 def done(approval: Id, reason: Reason = "", *, at: Place) -> int:
     """Count a call as done that was under way when the program was stopped."""
-    return _answer(at, approval, Decision.DONE, reason, as_json=at.as_json)
+    return _answer(at, approval, Decision.DONE, reason)
 
 
-def _answer(  # noqa: PLR0913 - what the commands were given
+def _answer(
     at: Place,
     approval: str,
     decision: Decision,
     reason: str,
     *,
-    as_json: bool,
     reach: Reach = Reach.ONCE,
     args: Mapping[str, Any] | None = None,
     fill_in: Sequence[str] = (),
@@ -178,7 +176,7 @@ def _answer(  # noqa: PLR0913 - what the commands were given
 
     card, waiting = at_place(at, go)
     going_on = None if waiting is None else f"fabric resume {waiting}"
-    if as_json:
+    if at.as_json:
         print_json({**APPROVAL.dump(card), "resume": going_on})
     else:
         follows = (

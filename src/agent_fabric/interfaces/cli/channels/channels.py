@@ -1,9 +1,7 @@
 """`fabric channels`: where people write to the server, who they are, and what went out."""
 
-import asyncio
-import sys
-from collections.abc import Callable, Coroutine, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from collections.abc import Sequence
+from typing import Annotated, Any
 
 import typer
 
@@ -11,25 +9,18 @@ from agent_fabric.application.channels.manage_deliveries import ManageDeliveries
 from agent_fabric.application.channels.manage_notify import ManageNotify
 from agent_fabric.application.channels.manage_people import ManagePeople
 from agent_fabric.application.ports.channels import ChannelState, ChannelStatus
-from agent_fabric.application.ports.storage import Storage
-from agent_fabric.bootstrap.records import open_records, owner_here
+from agent_fabric.bootstrap.records import Records, owner_here
 from agent_fabric.bootstrap.running_server import running_server
 from agent_fabric.domain.audit.acts import moment_words
 from agent_fabric.domain.channels.addresses import PLATFORMS
 from agent_fabric.domain.channels.deliveries import DeliveryStatus
 from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.interfaces.cli.invocation import new_app
-from agent_fabric.interfaces.cli.main import COMPLETED
 from agent_fabric.interfaces.cli.options import configuration, fabric_root, require_a_person
-from agent_fabric.interfaces.cli.output import plain, print_json
-from agent_fabric.interfaces.cli.place import Place, with_client
-from agent_fabric.wire.channels import CHANNEL, DELIVERIES, DELIVERY, NOTIFY, PEOPLE, PERSON
+from agent_fabric.interfaces.cli.output import plain
+from agent_fabric.interfaces.cli.place import Noun, Place, in_store, with_client
+from agent_fabric.wire.channels import CHANNEL, DELIVERY, NOTIFY, PERSON
 from agent_fabric.wire.shape import Json
-
-if TYPE_CHECKING:
-    from agent_fabric.client import FabricClient
-
-T = TypeVar("T")
 
 NONE_CONFIGURED = "No channel is configured. Set one, such as `channels.telegram.token`: see docs/guides/channels.md.\n"
 
@@ -37,6 +28,45 @@ app = new_app("Talk with people where they chat: list, pair, people, unpair, not
 
 User = Annotated[str, typer.Option("--user", metavar="NAME", help="The user that they are.")]
 Code = Annotated[str, typer.Argument(metavar="CODE", help="What the bot has shown the person.")]
+
+
+class _LocalChannels:
+    """Users of channels and deliveries of a fabric folder; a server that runs there sees changes at once."""
+
+    def __init__(self, records: Records) -> None:
+        storage, clock = records.storage, SystemClock()
+        self._by = owner_here()
+        self._people = ManagePeople(storage.channels.people, storage.users, storage.channels.outbox, clock)
+        self._deliveries = ManageDeliveries(storage.channels, storage.approvals, clock)
+        self._notify = ManageNotify(storage.channels, storage.users, clock)
+
+    async def people(self) -> Sequence[Json]:
+        return [PERSON.dump(each) for each in await self._people.list()]
+
+    async def pair(self, code: str, user: str) -> Json:
+        return PERSON.dump(await self._people.pair(code, user, by=self._by))
+
+    async def unpair(self, user: str, channel: str) -> Sequence[Json]:
+        return [PERSON.dump(each) for each in await self._people.unpair(user, channel=channel, by=self._by)]
+
+    async def notify(self, user: str) -> Json:
+        return NOTIFY.dump(await self._notify.find(user, by=self._by))
+
+    async def set_notify(self, user: str, **changes: Any) -> Json:
+        return NOTIFY.dump(await self._notify.save(user, by=self._by, **changes))
+
+    async def deliveries(self, *, status: str, limit: int) -> Sequence[Json]:
+        statuses = [DeliveryStatus(status)] if status else []
+        return [DELIVERY.dump(each) for each in await self._deliveries.list(statuses=statuses, limit=limit)]
+
+    async def resend(self, delivery: str) -> Json:
+        return DELIVERY.dump(await self._deliveries.resend(delivery, by=self._by))
+
+    async def test(self, user: str) -> Sequence[Json]:
+        return [DELIVERY.dump(each) for each in await self._deliveries.send_test(user, by=self._by)]
+
+
+_channels = Noun(in_store(_LocalChannels), lambda client: client.channels)
 
 
 @app.command("list")
@@ -51,23 +81,14 @@ def list_(*, at: Place) -> int:
 def pair(code: Code, user: User, *, at: Place) -> int:
     """Make the sender who was shown a code a user. They get that user's rights, but never `admin`."""
     require_a_person()
-
-    async def here(storage: Storage) -> Json:
-        return PERSON.dump(await _people(storage).pair(code, user, by=owner_here()))
-
-    done = _at(at, here, lambda client: client.channels.pair(code, user))
+    done = _channels(at, lambda channels: channels.pair(code, user))
     return at.print(done, _person_line(done))
 
 
 @app.command()
 def people(*, at: Place) -> int:
     """List who is who."""
-
-    async def here(storage: Storage) -> Sequence[Json]:
-        shown: Sequence[Json] = PEOPLE.dump(await _people(storage).list())["people"]
-        return shown
-
-    return _show_people(_at(at, here, lambda client: client.channels.people()), as_json=at.as_json)
+    return _print_people(_channels(at, lambda channels: channels.people()), at)
 
 
 @app.command()
@@ -79,14 +100,7 @@ def unpair(
 ) -> int:
     """Make a user a stranger. Their next message reaches no model."""
     require_a_person()
-
-    async def here(storage: Storage) -> Sequence[Json]:
-        parted = await _people(storage).unpair(user, channel=channel, by=owner_here())
-        shown: Sequence[Json] = PEOPLE.dump(parted)["people"]
-        return shown
-
-    done = _at(at, here, lambda client: client.channels.unpair(user, channel))
-    return _show_people(done, as_json=at.as_json)
+    return _print_people(_channels(at, lambda channels: channels.unpair(user, channel)), at)
 
 
 @app.command()
@@ -113,37 +127,20 @@ def notify(
     changes = {key: value for key, value in wish.items() if value is not None and value != []}
     if changes:
         require_a_person()
-
-    async def here(storage: Storage) -> Json:
-        manage = ManageNotify(storage.channels, storage.users, SystemClock())
-        by = owner_here()
-        return NOTIFY.dump(await (manage.save(user, by=by, **changes) if changes else manage.find(user, by=by)))
-
-    def there(client: "FabricClient") -> Coroutine[Any, Any, Json]:
-        return client.channels.set_notify(user, **changes) if changes else client.channels.notify(user)
-
-    found = _at(at, here, there)
-    if at.as_json:
-        print_json(found)
+        found = _channels(at, lambda channels: channels.set_notify(user, **changes))
     else:
-        hours = found["quiet_hours"]
-        lines = [f"{key:<10} {', '.join(found[key])}" for key in ("approvals", "alerts")]
-        lines += [f"quiet      {hours} {found['timezone']}"] if hours else []
-        sys.stdout.write("".join(f"{plain(line)}\n" for line in lines))
-    return COMPLETED
+        found = _channels(at, lambda channels: channels.notify(user))
+    hours = found["quiet_hours"]
+    lines = [f"{key:<10} {', '.join(found[key])}" for key in ("approvals", "alerts")]
+    lines += [f"quiet      {hours} {found['timezone']}"] if hours else []
+    return at.print(found, "".join(f"{plain(line)}\n" for line in lines))
 
 
 @app.command("test")
 def send_test(user: Annotated[str, typer.Argument(metavar="NAME", help="Whom it is sent to.")], *, at: Place) -> int:
     """Send a test message to a user, wherever they are paired. A running server sends it."""
     require_a_person()
-
-    async def here(storage: Storage) -> Sequence[Json]:
-        sent = await _deliveries(storage).send_test(user, by=owner_here())
-        shown: Sequence[Json] = DELIVERIES.dump(sent)["deliveries"]
-        return shown
-
-    return _show_deliveries(_at(at, here, lambda client: client.channels.test(user)), as_json=at.as_json)
+    return _print_deliveries(_channels(at, lambda channels: channels.test(user)), at)
 
 
 @app.command()
@@ -156,16 +153,9 @@ def deliveries(
     at: Place,
 ) -> int:
     """List what went out, the newest first, and what is known about whether it has arrived."""
-
-    async def here(storage: Storage) -> Sequence[Json]:
-        found = await _deliveries(storage).list(statuses=[] if status is None else [status], limit=limit)
-        shown: Sequence[Json] = DELIVERIES.dump(found)["deliveries"]
-        return shown
-
     wanted = "" if status is None else status.value
-    found = _at(at, here, lambda client: client.channels.deliveries(status=wanted, limit=limit))
-    nothing = "Nothing went out yet." if status is None else f"No delivery is {status.value}."
-    return _show_deliveries(found, as_json=at.as_json, nothing=nothing)
+    found = _channels(at, lambda channels: channels.deliveries(status=wanted, limit=limit))
+    return _print_deliveries(found, at, nothing=f"No delivery is {wanted}." if wanted else "Nothing went out yet.")
 
 
 @app.command()
@@ -174,20 +164,7 @@ def resend(
 ) -> int:
     """Send again what is in doubt, failed or expired. If it had arrived after all, it arrives twice."""
     require_a_person()
-
-    async def here(storage: Storage) -> Json:
-        return DELIVERY.dump(await _deliveries(storage).resend(delivery, by=owner_here()))
-
-    done = _at(at, here, lambda client: client.channels.resend(delivery))
-    return _show_deliveries([done], as_json=at.as_json)
-
-
-def _people(storage: Storage) -> ManagePeople:
-    return ManagePeople(storage.channels.people, storage.users, storage.channels.outbox, SystemClock())
-
-
-def _deliveries(storage: Storage) -> ManageDeliveries:
-    return ManageDeliveries(storage.channels, storage.approvals, SystemClock())
+    return _print_deliveries([_channels(at, lambda channels: channels.resend(delivery))], at)
 
 
 def _configured(workspace: str | None) -> Sequence[Json]:
@@ -199,33 +176,12 @@ def _configured(workspace: str | None) -> Sequence[Json]:
     return [{**CHANNEL.dump(each), "connected": False} for each in stopped]
 
 
-def _at(
-    at: Place,
-    here: Callable[[Storage], Coroutine[Any, Any, T]],
-    there: "Callable[[FabricClient], Coroutine[Any, Any, T]]",
-) -> T:
-    """Work on the channels of a fabric folder, or of a server; a server that runs there sees it at once."""
-    url = at.url()
-    if url is not None:
-        return with_client(url, there)
-    with open_records(at.root()) as records:
-        return asyncio.run(here(records.storage))
+def _print_people(found: Sequence[Json], at: Place) -> int:
+    return at.print(found, "".join(map(_person_line, found)) or "Nobody is paired.\n")
 
 
-def _show_people(found: Sequence[Json], *, as_json: bool) -> int:
-    if as_json:
-        print_json(found)
-    else:
-        sys.stdout.write("".join(map(_person_line, found)) or "Nobody is paired.\n")
-    return COMPLETED
-
-
-def _show_deliveries(found: Sequence[Json], *, as_json: bool, nothing: str = "") -> int:
-    if as_json:
-        print_json(found)
-    else:
-        sys.stdout.write("".join(map(_delivery_line, found)) or f"{nothing}\n")
-    return COMPLETED
+def _print_deliveries(found: Sequence[Json], at: Place, *, nothing: str = "") -> int:
+    return at.print(found, "".join(map(_delivery_line, found)) or f"{nothing}\n")
 
 
 def _channel_line(each: Json) -> str:

@@ -124,7 +124,7 @@ def rename(
         sessions = sessions_at(place)
         return await sessions.rename(await sessions.find(session), title)
 
-    return _present(at_place(at, go), as_json=at.as_json)
+    return _present(at_place(at, go), at)
 
 
 @app.command()
@@ -210,12 +210,8 @@ def delete(
     return at.print({"deleted": found.session_id}, f"Deleted {found.session_id}\n")
 
 
-def _present(session: Session, *, as_json: bool) -> int:
-    if as_json:
-        print_json(SESSION.dump(session))
-    else:
-        sys.stdout.write(_line(session) + "\n")
-    return COMPLETED
+def _present(session: Session, at: Place) -> int:
+    return at.print(SESSION.dump(session), _line(session) + "\n")
 
 
 def _line(session: Session) -> str:

@@ -3,28 +3,25 @@
 import asyncio
 import sys
 import time
-from collections.abc import Awaitable, Callable
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from agent_fabric.application.ports.cluster import Cluster, Member
-from agent_fabric.bootstrap.records import open_records
+from agent_fabric.application.ports.cluster import Member
+from agent_fabric.bootstrap.records import Records
 from agent_fabric.bootstrap.store_place import store_address
 from agent_fabric.config.constants import DEFAULT_POOL
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
-from agent_fabric.interfaces.cli.options import Workspace, configuration, fabric_root, require_a_person
+from agent_fabric.interfaces.cli.options import configuration, require_a_person
 from agent_fabric.interfaces.cli.output import plain, print_json
-from agent_fabric.interfaces.cli.place import Folder, Place, with_client
+from agent_fabric.interfaces.cli.place import Folder, Noun, Place, in_store, work_within
 from agent_fabric.wire.cluster import CLUSTER, MEMBER, ClusterView, view_of
 
 if TYPE_CHECKING:
     from agent_fabric.application.cluster.drill_takeover import DrillReport
-
-T = TypeVar("T")
 
 NOT_SHARED = "The store is a file of this machine, which other machines do not share"
 HOW_TO_SHARE = "`store.url` names a PostgreSQL database that several machines share."
@@ -32,20 +29,29 @@ HOW_TO_SHARE = "`store.url` names a PostgreSQL database that several machines sh
 app = new_app("Look after servers and workers that share a store.")
 
 
+class _LocalCluster:
+    """The processes that share the store of a fabric folder."""
+
+    def __init__(self, records: Records) -> None:
+        self._cluster = records.storage.cluster
+
+    async def status(self) -> ClusterView:
+        return view_of(None if self._cluster is None else await self._cluster.status())
+
+    async def drain(self, worker: str) -> Member:
+        if self._cluster is None:
+            raise ConfigError(NOT_SHARED, hint=HOW_TO_SHARE)
+        return await self._cluster.drain(worker)
+
+
+_cluster = Noun(in_store(_LocalCluster), lambda client: client.cluster)
+
+
 @app.command()
 def status(*, at: Place) -> int:
     """Show who is there, what they drive, and what nobody can drive. Exit code 1 if some runs cannot be driven."""
-    url = at.url()
-    if url is None:
-        found = view_of(_ask(at.workspace, lambda cluster: cluster.status()))
-    else:
-        found = with_client(url, lambda client: client.cluster.status())
-    if at.as_json:
-        print_json(CLUSTER.dump(found))
-    elif not found.shared:
-        sys.stdout.write(f"{NOT_SHARED}.\n{HOW_TO_SHARE}\n")
-    else:
-        _print(found)
+    found = _cluster(at, lambda cluster: cluster.status())
+    at.print(CLUSTER.dump(found), _text(found) if found.shared else f"{NOT_SHARED}.\n{HOW_TO_SHARE}\n")
     return FAILED if found.undrivable else COMPLETED
 
 
@@ -53,9 +59,7 @@ def status(*, at: Place) -> int:
 def drain(worker: Annotated[str, typer.Argument(help="Id of the worker, or how it begins.")], *, at: Folder) -> int:
     """Let a worker take nothing on any more, and hand over what it drives. It ends when that is done."""
     require_a_person()
-    member = _ask(at.workspace, lambda cluster: cluster.drain(worker))
-    if member is None:
-        raise ConfigError(NOT_SHARED, hint=HOW_TO_SHARE)
+    member = work_within(_cluster.here(at), lambda cluster: cluster.drain(worker))
     if at.as_json:
         print_json(MEMBER.dump(member))
     else:
@@ -104,18 +108,7 @@ def _outcome(report: "DrillReport") -> str:
     )
 
 
-def _ask(workspace: Workspace, ask: Callable[[Cluster], Awaitable[T]]) -> T | None:
-    """Ask those who share the store; None: it is shared with nobody."""
-
-    async def within(cluster: Cluster) -> T:
-        return await ask(cluster)
-
-    with open_records(fabric_root(workspace)) as records:
-        cluster = records.storage.cluster
-        return None if cluster is None else asyncio.run(within(cluster))
-
-
-def _print(found: ClusterView) -> None:
+def _text(found: ClusterView) -> str:
     lines = [_line(each, found.now or 0.0) for each in found.workers] or ["No process is there."]
     lines.append(f"{_runs(found.queued)} queued, {found.waiting} waiting for a person, a time or a signal")
     lines += [
@@ -123,7 +116,7 @@ def _print(found: ClusterView) -> None:
         f" ({'it is' if each.runs == 1 else 'one is'} {each.run_id})"
         for each in found.undrivable
     ]
-    sys.stdout.write("".join(f"{plain(line)}\n" for line in lines))
+    return "".join(f"{plain(line)}\n" for line in lines)
 
 
 def _line(member: Member, now: float) -> str:

@@ -16,7 +16,7 @@ from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED, WAITING
 from agent_fabric.interfaces.cli.options import require_a_person
 from agent_fabric.interfaces.cli.output import plain, print_json
-from agent_fabric.interfaces.cli.place import Hub
+from agent_fabric.interfaces.cli.place import Hub, Place
 
 if TYPE_CHECKING:
     from agent_fabric.client import FabricClient
@@ -57,7 +57,7 @@ def plan(  # noqa: PLR0913 - what a plan consists of
         "on_offline": on_offline,
         "check": check,
     }
-    _print(at_server(at.server, lambda client: client.nodes.freeze_plan(wish)), as_json=at.as_json)
+    _print(at_server(at.server, lambda client: client.nodes.freeze_plan(wish)), at)
     return COMPLETED
 
 
@@ -88,7 +88,7 @@ def show(
     a person.
     """
     found = at_server(at.server, lambda client: _until_still(client, plan_id) if wait else client.nodes.plan(plan_id))
-    _print(found, as_json=at.as_json)
+    _print(found, at)
     if found["status"] == "waiting":
         return WAITING if wait else COMPLETED
     return COMPLETED if found["status"] in {"completed", "running"} else FAILED
@@ -131,7 +131,7 @@ def apply(plan_id: PlanId, *, at: Hub) -> int:
 @app.command()
 def halt(plan_id: PlanId, *, at: Hub) -> int:
     """Halt a plan: nothing more is sent."""
-    _print(at_server(at.server, lambda client: client.nodes.change_plan(plan_id, "halt")), as_json=at.as_json)
+    _print(at_server(at.server, lambda client: client.nodes.change_plan(plan_id, "halt")), at)
     return COMPLETED
 
 
@@ -139,14 +139,14 @@ def halt(plan_id: PlanId, *, at: Hub) -> int:
 def resume(plan_id: PlanId, *, at: Hub) -> int:
     """Resume a plan that was halted, in the same wave."""
     require_a_person()
-    _print(at_server(at.server, lambda client: client.nodes.change_plan(plan_id, "resume")), as_json=at.as_json)
+    _print(at_server(at.server, lambda client: client.nodes.change_plan(plan_id, "resume")), at)
     return COMPLETED
 
 
 @app.command()
 def abort(plan_id: PlanId, *, at: Hub) -> int:
     """Abort a plan for good."""
-    _print(at_server(at.server, lambda client: client.nodes.change_plan(plan_id, "abort")), as_json=at.as_json)
+    _print(at_server(at.server, lambda client: client.nodes.change_plan(plan_id, "abort")), at)
     return COMPLETED
 
 
@@ -156,8 +156,8 @@ def _stand(found: "Json", node: str) -> str:
     return found["outcomes"].get(node, "") or away
 
 
-def _print(found: "Json", *, as_json: bool) -> None:
-    if as_json:
+def _print(found: "Json", at: Place) -> None:
+    if at.as_json:
         print_json(found)
         return
     note = f": {plain(found['note'])}" if found["note"] else ""

@@ -1,12 +1,11 @@
 """What the commands about people, keys and tokens have in common."""
 
-import asyncio
 import getpass
 import os
 import sys
-from collections.abc import Callable, Coroutine
-from contextlib import closing
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing
+from typing import Annotated, TypeVar
 
 import typer
 
@@ -17,12 +16,9 @@ from agent_fabric.bootstrap.shared_runs import HINT, PROBLEM, is_to_be_said
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.identity.accounts import LONGEST_PASSWORD, password_for
 from agent_fabric.domain.identity.principals import AnyScope, Scope, scope_from
-from agent_fabric.interfaces.cli.options import configuration, fabric_root
+from agent_fabric.interfaces.cli.options import configuration
 from agent_fabric.interfaces.cli.output import plain, print_warning
-from agent_fabric.interfaces.cli.place import Place, with_client
-
-if TYPE_CHECKING:
-    from agent_fabric.client import FabricClient
+from agent_fabric.interfaces.cli.place import Place
 
 T = TypeVar("T")
 
@@ -51,18 +47,23 @@ def read_scopes(names: list[str] | None) -> list[AnyScope] | None:
         raise ConfigError(f"--scope: {problem}", hint="See: docs/guides/people-and-keys.md") from None
 
 
-def with_identity(workspace: str | None, work: Callable[[Identity], Coroutine[Any, Any, T]]) -> T:
-    """Do something with the people and keys of a fabric folder; a server that runs there sees it at once."""
-    root = fabric_root(workspace)
-    config = configuration(root).config
-    if not root.exists():
-        sys.stderr.write(f"Making a fabric folder: {plain(str(root))}\n")
-    with open_records(root) as records:
-        resolve = open_secrets(config.secrets, records.layout.root, os.environ).chain.resolve
-        shared = bool(config.store.url)
-        opened = open_identity(root, config.identity, records.storage, resolve, at_once=False, shared=shared)
-        with closing(opened) as identity:
-            return asyncio.run(work(identity))
+def opens(kind: Callable[[Identity], T]) -> Callable[[Place], AbstractAsyncContextManager[T]]:
+    """Return what opens users and keys of a folder as something that commands work on; its server sees changes."""
+
+    @asynccontextmanager
+    async def opened(at: Place) -> AsyncIterator[T]:
+        root = at.root()
+        config = configuration(root).config
+        if not root.exists():
+            sys.stderr.write(f"Making a fabric folder: {plain(str(root))}\n")
+        with open_records(root) as records:
+            resolve = open_secrets(config.secrets, records.layout.root, os.environ).chain.resolve
+            shared = bool(config.store.url)
+            identity = open_identity(root, config.identity, records.storage, resolve, at_once=False, shared=shared)
+            with closing(identity):
+                yield kind(identity)
+
+    return opened
 
 
 def warn_of_shared_runs(at: Place) -> None:
@@ -72,16 +73,6 @@ def warn_of_shared_runs(at: Place) -> None:
     root = at.root()
     if is_to_be_said(root, configuration(root).config.identity):
         print_warning(f"{PROBLEM}. {HINT}")
-
-
-def at_identity(
-    at: Place,
-    here: Callable[[Identity], Coroutine[Any, Any, T]],
-    there: "Callable[[FabricClient], Coroutine[Any, Any, T]]",
-) -> T:
-    """Work on the people and keys of a fabric folder, or of a server."""
-    url = at.url()
-    return with_identity(at.workspace, here) if url is None else with_client(url, there)
 
 
 def read_password(name: str, *, from_stdin: bool, twice: bool = True) -> str:

@@ -2,31 +2,51 @@
 
 import sys
 import time
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Sequence
+from typing import Annotated, Final, Literal
 
 import typer
 
 from agent_fabric.bootstrap.identity import Identity
 from agent_fabric.bootstrap.records import owner_here
-from agent_fabric.domain.identity.principals import Scope
+from agent_fabric.domain.identity.principals import AnyScope, Scope
 from agent_fabric.interfaces.cli.durations import seconds_in
-from agent_fabric.interfaces.cli.identity.identity_options import Scopes, at_identity, read_scopes, warn_of_shared_runs
+from agent_fabric.interfaces.cli.identity.identity_options import Scopes, opens, read_scopes, warn_of_shared_runs
 from agent_fabric.interfaces.cli.invocation import new_app
-from agent_fabric.interfaces.cli.main import COMPLETED
 from agent_fabric.interfaces.cli.options import require_a_person
-from agent_fabric.interfaces.cli.output import plain, print_json
-from agent_fabric.interfaces.cli.place import Place
+from agent_fabric.interfaces.cli.output import plain
+from agent_fabric.interfaces.cli.place import Noun, Place
 from agent_fabric.wire.identity import KEY, KeyState
 from agent_fabric.wire.shape import Json
 
-if TYPE_CHECKING:
-    from agent_fabric.client import FabricClient
-
 app = new_app("Manage API keys: list, create, revoke.")
 
-NEVER = "never"
+NEVER: Final = "never"
 _SHORT_LIFE_S = 7 * 86_400.0
 """Of a key that counts for less, the time of day matters as well."""
+
+
+class _LocalKeys:
+    """The API keys of a fabric folder."""
+
+    def __init__(self, identity: Identity) -> None:
+        self._keys = identity.keys
+
+    async def list(self, *, also_dead: bool) -> list[Json]:
+        now, usable = time.time(), self._keys.is_usable
+        found = await self._keys.list(also_dead=also_dead)
+        return [KEY.dump(KeyState.of(key, now=now, usable=usable(key))) for key in found]
+
+    async def create(self, name: str, *, scopes: Sequence[AnyScope], lasts_s: float | Literal["never"]) -> Json:
+        lifetime_s = None if lasts_s == NEVER else lasts_s
+        made = await self._keys.create(name, scopes=scopes, lasts_s=lifetime_s, by=owner_here())
+        return {**KEY.dump(KeyState(made.key, "live")), "key": made.secret}
+
+    async def revoke(self, key: str) -> Json:
+        return KEY.dump(KeyState.of(await self._keys.revoke(key, by=owner_here()), now=time.time()))
+
+
+_keys = Noun(opens(_LocalKeys), lambda client: client.keys)
 
 
 @app.command("list")
@@ -36,22 +56,11 @@ def list_(
     at: Place,
 ) -> int:
     """List API keys, the newest first. The keys themselves are not stored."""
-    now = time.time()
-
-    async def go(identity: Identity) -> list[Json]:
-        found = await identity.keys.list(also_dead=everything)
-        return [KEY.dump(KeyState.of(key, now=now, usable=identity.keys.is_usable(key))) for key in found]
-
-    keys = at_identity(at, go, lambda client: client.keys.list(also_dead=everything))
-    if at.as_json:
-        print_json(keys)
-    else:
-        sys.stdout.write("".join(_line(key) + "\n" for key in keys) or "There are no keys.\n")
-        if any(key["status"] == "foreign" for key in keys):
-            sys.stdout.write(
-                "foreign: made with a different identity.key or API_KEY_PEPPER; restore that, or create new keys.\n"
-            )
-    return COMPLETED
+    found = _keys(at, lambda keys: keys.list(also_dead=everything))
+    text = "".join(_line(key) + "\n" for key in found) or "There are no keys.\n"
+    if any(key["status"] == "foreign" for key in found):
+        text += "foreign: made with a different identity.key or API_KEY_PEPPER; restore that, or create new keys.\n"
+    return at.print(found, text)
 
 
 @app.command()
@@ -64,28 +73,17 @@ def create(
 ) -> int:
     """Create an API key and print it, once. Without --scope it can only read runs."""
     require_a_person()
-    lasts_s = None if expires == NEVER else seconds_in(expires)
-
+    lasts_s: float | Literal["never"] = NEVER if expires == NEVER else seconds_in(expires)
     wanted = read_scopes(scopes) or [Scope.RUNS_READ]
-
-    async def go(identity: Identity) -> Json:
-        made = await identity.keys.create(name, scopes=wanted, lasts_s=lasts_s, by=owner_here())
-        return {**KEY.dump(KeyState(made.key, "live")), "key": made.secret}
-
-    async def go_there(client: "FabricClient") -> Json:
-        return await client.keys.create(name, scopes=wanted, lasts_s="never" if lasts_s is None else lasts_s)
-
-    made = at_identity(at, go, go_there)
+    made = _keys(at, lambda keys: keys.create(name, scopes=wanted, lasts_s=lasts_s))
     warn_of_shared_runs(at)
-    if at.as_json:
-        return print_json(made)
-    sys.stderr.write(
-        f"The key {plain(made['name'])} may: {plain(', '.join(sorted(made['scopes'])))}. Valid {_until(made)}.\n"
-        "Store it now: it is shown only once. Send it as `Authorization: Bearer KEY` or `X-API-Key: KEY`.\n"
-    )
-    sys.stderr.flush()
-    sys.stdout.write(f"{plain(made['key'])}\n")
-    return COMPLETED
+    if not at.as_json:
+        sys.stderr.write(
+            f"The key {plain(made['name'])} may: {plain(', '.join(sorted(made['scopes'])))}. Valid {_until(made)}.\n"
+            "Store it now: it is shown only once. Send it as `Authorization: Bearer KEY` or `X-API-Key: KEY`.\n"
+        )
+        sys.stderr.flush()
+    return at.print(made, f"{plain(made['key'])}\n")
 
 
 @app.command()
@@ -94,11 +92,7 @@ def revoke(
 ) -> int:
     """Revoke an API key, with immediate effect."""
     require_a_person()
-
-    async def go(identity: Identity) -> Json:
-        return KEY.dump(KeyState.of(await identity.keys.revoke(key, by=owner_here()), now=time.time()))
-
-    revoked = at_identity(at, go, lambda client: client.keys.revoke(key))
+    revoked = _keys(at, lambda keys: keys.revoke(key))
     return at.print(revoked, f"The key {plain(revoked['name'])} ({plain(revoked['id'])}) is revoked.\n")
 
 

@@ -4,28 +4,23 @@ import asyncio
 import os
 import sys
 import time
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from agent_fabric.bootstrap.identity import Identity
 from agent_fabric.bootstrap.records import open_records, owner_here
 from agent_fabric.domain.audit.acts import Act, Deed
 from agent_fabric.infrastructure.audit.audit_key_file import audit_key
 from agent_fabric.infrastructure.identity.local_token import read_local_token, rotate_local_token, token_file
 from agent_fabric.infrastructure.runs.log.folder_trust import require_ours
 from agent_fabric.interfaces.cli.durations import seconds_in
-from agent_fabric.interfaces.cli.identity.identity_options import Scopes, at_identity, read_scopes
+from agent_fabric.interfaces.cli.identity.identity_options import Scopes, read_scopes
+from agent_fabric.interfaces.cli.identity.users import USERS
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED
 from agent_fabric.interfaces.cli.options import require_a_person
 from agent_fabric.interfaces.cli.output import from_here, plain, print_json
 from agent_fabric.interfaces.cli.place import Folder, Place
-from agent_fabric.wire.identity import TOKEN
-from agent_fabric.wire.shape import Json
-
-if TYPE_CHECKING:
-    from agent_fabric.client import FabricClient
 
 app = new_app("Manage tokens: show, rotate, issue.")
 
@@ -82,13 +77,7 @@ def issue(
     lifetime_s = None if lifetime is None else seconds_in(lifetime)
     wanted = read_scopes(scopes)
 
-    async def go(identity: Identity) -> Json:
-        return TOKEN.dump(await identity.issue(user, by=owner_here(), scopes=wanted, lifetime_s=lifetime_s))
-
-    async def go_there(client: "FabricClient") -> Json:
-        return await client.users.issue_token(user, scopes=wanted, lifetime_s=lifetime_s)
-
-    issued = at_identity(at, go, go_there)
+    issued = USERS(at, lambda users: users.issue_token(user, scopes=wanted, lifetime_s=lifetime_s))
     if at.as_json:
         return print_json(issued)
     until = time.strftime("%Y-%m-%d %H:%M", time.localtime(time.time() + issued["expires_in"]))

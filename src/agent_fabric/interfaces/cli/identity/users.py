@@ -1,8 +1,7 @@
 """`fabric users`: who can log in to the server, and what they may."""
 
-import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
@@ -14,21 +13,20 @@ from agent_fabric.domain.identity.principals import SCOPES_OF, AnyScope, Role, S
 from agent_fabric.interfaces.cli.identity.identity_options import (
     PasswordStdin,
     Scopes,
-    at_identity,
+    opens,
     read_password,
     read_scopes,
     warn_of_shared_runs,
 )
 from agent_fabric.interfaces.cli.invocation import new_app
-from agent_fabric.interfaces.cli.main import COMPLETED
 from agent_fabric.interfaces.cli.options import require_a_person
-from agent_fabric.interfaces.cli.output import plain, print_json, print_warning
-from agent_fabric.interfaces.cli.place import Place
-from agent_fabric.wire.identity import REMOVED_USER, USER, KeyState, RemovedUser
+from agent_fabric.interfaces.cli.output import plain, print_warning
+from agent_fabric.interfaces.cli.place import Noun, Place
+from agent_fabric.wire.identity import REMOVED_USER, TOKEN, USER, KeyState, RemovedUser
 from agent_fabric.wire.shape import Json
 
 if TYPE_CHECKING:
-    from agent_fabric.client import FabricClient
+    from agent_fabric.client.people import Users as ServerUsers
 
 app = new_app("Manage the users of the server: list, add, set, password, remove.")
 
@@ -36,10 +34,46 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="The user.")]
 _ROLES = "; ".join(f"{role}: {', '.join(sorted(SCOPES_OF[role]))}" for role in Role)
 
 
+class _LocalUsers:
+    """The users of a fabric folder."""
+
+    def __init__(self, identity: Identity) -> None:
+        self._identity, self._users, self._by = identity, identity.users, owner_here()
+
+    async def list(self) -> list[Json]:
+        return [USER.dump(user) for user in await self._users.list()]
+
+    async def show(self, name: str) -> Json:
+        return USER.dump(await self._users.get(name))
+
+    async def add(self, name: str, *, password: str | None, role: Role, scopes: Sequence[AnyScope]) -> Json:
+        return USER.dump(await self._users.add(name, password=password, role=role, extra=scopes, by=self._by))
+
+    async def change(
+        self, name: str, *, role: Role | None, scopes: Sequence[AnyScope] | None, disabled: bool | None
+    ) -> Json:
+        return USER.dump(await self._users.change(name, role=role, extra=scopes, disabled=disabled, by=self._by))
+
+    async def set_password(self, name: str, password: str) -> None:
+        await self._users.set_password(name, password, by=self._by)
+
+    async def remove(self, name: str) -> Json:
+        await self._users.remove(name, by=self._by)
+        made = await self._identity.keys.made_by(name)
+        return REMOVED_USER.dump(RemovedUser(name, [KeyState(key, "live") for key in made]))
+
+    async def issue_token(self, name: str, *, scopes: Sequence[AnyScope] | None, lifetime_s: float | None) -> Json:
+        return TOKEN.dump(await self._identity.issue(name, by=self._by, scopes=scopes, lifetime_s=lifetime_s))
+
+
+USERS = Noun(opens(_LocalUsers), lambda client: client.users)
+Users: TypeAlias = "_LocalUsers | ServerUsers"
+
+
 @app.command("list")
 def list_(*, at: Place) -> int:
     """List users."""
-    users = at_identity(at, _list_users, lambda client: client.users.list())
+    users = USERS(at, lambda users: users.list())
     return at.print(users, "".join(_line(user) + "\n" for user in users) or "There are no users.\n")
 
 
@@ -63,13 +97,9 @@ def add(
     if not no_password and not password_stdin:
         _require_free_name(name, at)
     password = None if no_password else read_password(name, from_stdin=password_stdin)
-
-    async def go(identity: Identity) -> Json:
-        return USER.dump(await identity.users.add(name, password=password, role=role, extra=extra, by=owner_here()))
-
-    user = at_identity(at, go, lambda client: client.users.add(name, password=password, role=role, scopes=extra))
+    user = USERS(at, lambda users: users.add(name, password=password, role=role, scopes=extra))
     warn_of_shared_runs(at)
-    return _told(user, "added", as_json=at.as_json)
+    return _print(user, "added", at)
 
 
 @app.command("set")
@@ -95,24 +125,15 @@ def set_(
             "There is nothing to change", hint="Give --role, --scope, --no-scopes, --disable or --enable."
         )
 
-    async def go(identity: Identity) -> Json:
-        before = USER.dump(await identity.users.get(name))
+    async def change(users: Users) -> Json:
+        before = await users.show(name)
         wanted = _with_added(before, added) if added else extra
-        user = USER.dump(await identity.users.change(name, role=role, extra=wanted, disabled=disabled, by=owner_here()))
+        user = await users.change(name, role=role, scopes=wanted, disabled=disabled)
         _warn_of_lost_scopes(before, user)
-        _warn_if_it_was_the_last_admin(before, await _list_users(identity))
+        _warn_if_it_was_the_last_admin(before, await users.list())
         return user
 
-    async def go_there(client: "FabricClient") -> Json:
-        before = await client.users.show(name)
-        wanted = _with_added(before, added) if added else extra
-        user = await client.users.change(name, role=role, scopes=wanted, disabled=disabled)
-        _warn_of_lost_scopes(before, user)
-        _warn_if_it_was_the_last_admin(before, await client.users.list())
-        return user
-
-    user = at_identity(at, go, go_there)
-    return _told(user, "changed", as_json=at.as_json)
+    return _print(USERS(at, change), "changed", at)
 
 
 @app.command()
@@ -121,15 +142,11 @@ def password(name: Name, password_stdin: PasswordStdin = False, *, at: Place) ->
     require_a_person()
     fresh = read_password(name, from_stdin=password_stdin)
 
-    async def go(identity: Identity) -> Json:
-        return USER.dump(await identity.users.set_password(name, fresh, by=owner_here()))
+    async def set_password(users: Users) -> Json:
+        await users.set_password(name, fresh)
+        return await users.show(name)
 
-    async def go_there(client: "FabricClient") -> Json:
-        await client.users.set_password(name, fresh)
-        return await client.users.show(name)
-
-    user = at_identity(at, go, go_there)
-    return _told(user, "given a new password", as_json=at.as_json)
+    return _print(USERS(at, set_password), "given a new password", at)
 
 
 @app.command()
@@ -137,29 +154,18 @@ def remove(name: Name, *, at: Place) -> int:
     """Remove a user. Their tokens are revoked; API keys that they created stay, and are listed."""
     require_a_person()
 
-    async def go(identity: Identity) -> Json:
-        before = USER.dump(await identity.users.get(name))
-        await identity.users.remove(name, by=owner_here())
-        _warn_if_it_was_the_last_admin(before, await _list_users(identity))
-        return REMOVED_USER.dump(
-            RemovedUser(name, [KeyState(key, "live") for key in await identity.keys.made_by(name)])
-        )
-
-    async def go_there(client: "FabricClient") -> Json:
-        before = await client.users.show(name)
-        removed = await client.users.remove(name)
-        _warn_if_it_was_the_last_admin(before, await client.users.list())
+    async def take_away(users: Users) -> Json:
+        before = await users.show(name)
+        removed = await users.remove(name)
+        _warn_if_it_was_the_last_admin(before, await users.list())
         return removed
 
-    removed = at_identity(at, go, go_there)
-    if at.as_json:
-        print_json(removed)
-    else:
-        sys.stdout.write(f"{name} has been removed.\n")
-        if removed["keys"]:
-            keys = ", ".join(f"{plain(key['name'])} ({plain(key['id'])})" for key in removed["keys"])
-            sys.stdout.write(f"Keys that they made still work: {keys}; revoke with: fabric keys revoke ID\n")
-    return COMPLETED
+    removed = USERS(at, take_away)
+    text = f"{name} has been removed.\n"
+    if removed["keys"]:
+        keys = ", ".join(f"{plain(key['name'])} ({plain(key['id'])})" for key in removed["keys"])
+        text += f"Keys that they made still work: {keys}; revoke with: fabric keys revoke ID\n"
+    return at.print(removed, text)
 
 
 def _require_free_name(name: str, at: Place) -> None:
@@ -172,7 +178,7 @@ def _require_free_name(name: str, at: Place) -> None:
     user_name(name)
     if at.url() is None and not at.root().exists():
         return  # no folder, no users; it is made once there is one
-    users = at_identity(at, _list_users, lambda client: client.users.list())
+    users = USERS(at, lambda users: users.list())
     if any(user["name"] == name for user in users):
         raise NameTaken(f"There is a user {name!r} already", hint=f"Change them with: fabric users set {name}")
 
@@ -207,10 +213,6 @@ def _warn_of_lost_scopes(before: Json, after: Json) -> None:
         )
 
 
-async def _list_users(identity: Identity) -> list[Json]:
-    return [USER.dump(user) for user in await identity.users.list()]
-
-
 def _warn_if_it_was_the_last_admin(before: Json, users: Sequence[Json]) -> None:
     if _is_admin(before) and not any(map(_is_admin, users)):
         print_warning("No user is an admin now. The machine itself still is one, with the token of the folder.")
@@ -220,13 +222,9 @@ def _is_admin(user: Json) -> bool:
     return Scope.ADMIN in user["scopes"] and not user["disabled"]
 
 
-def _told(user: Json, what: str, *, as_json: bool) -> int:
-    if as_json:
-        print_json(user)
-    else:
-        may = "They are disabled." if user["disabled"] else f"They may: {_scopes(user)}"
-        sys.stdout.write(f"{plain(user['name'])} has been {what}. {may}\n")
-    return COMPLETED
+def _print(user: Json, what: str, at: Place) -> int:
+    may = "They are disabled." if user["disabled"] else f"They may: {_scopes(user)}"
+    return at.print(user, f"{plain(user['name'])} has been {what}. {may}\n")
 
 
 def _line(user: Json) -> str:

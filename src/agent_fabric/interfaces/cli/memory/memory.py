@@ -8,15 +8,16 @@ from typing import Annotated, Any
 
 import typer
 
-from agent_fabric.domain.errors import MemoryNotFound
+from agent_fabric.domain.errors import ConfigError, MemoryNotFound
 from agent_fabric.domain.memory.documents import UNENCRYPTED
 from agent_fabric.domain.memory.facts import FactStatus
+from agent_fabric.infrastructure.memory.local_documents import read_local_document
 from agent_fabric.interfaces.cli.durations import moment
 from agent_fabric.interfaces.cli.exports import write_export
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED
+from agent_fabric.interfaces.cli.memory.local_memory import MEMORY, MemoryAccess, warn_if_unencrypted
 from agent_fabric.interfaces.cli.memory.memory_ingest import Sources, ingest, is_page, sources_of
-from agent_fabric.interfaces.cli.memory.memory_places import MemoryAccess, at_memory, warn_if_unencrypted
 from agent_fabric.interfaces.cli.options import require_a_person
 from agent_fabric.interfaces.cli.output import (
     plain,
@@ -67,24 +68,23 @@ def add(
     many = not is_fact and (is_page(what) or path.is_dir())
     refuse_if(prune and not (many and path.is_dir()), "--prune is for folders", hint="Leave it out.")
     if many:
-        return _add_many(at, sources_of(what, label or (), team=team, prune=prune), as_json=at.as_json)
+        return _add_many(at, sources_of(what, label or (), team=team, prune=prune))
 
-    async def go(memory: MemoryAccess) -> Json:
-        if is_fact:
-            return await memory.remember(what, preference=preference, pinned=pin)
-        return await memory.add(path, label or (), _print_progress, team=team)
-
-    made = at_memory(at, go)
+    if is_fact:
+        kind = "preference" if preference else "fact"
+        made = MEMORY(at, lambda memory: memory.remember(what, kind=kind, pinned=pin))
+    else:
+        data, visibility = _read(path), "team" if team else "private"
+        made = MEMORY(at, lambda memory: memory.add(str(path), data, labels=label or [], visibility=visibility))
     warn_if_unencrypted(at)
     return at.print(made, _fact_line(made) if is_fact else _document_line(made))
 
 
-def _add_many(at: Place, sources: Sources, *, as_json: bool) -> int:
+def _add_many(at: Place, sources: Sources) -> int:
     done = ingest(at, sources)
     warn_if_unencrypted(at)
-    if as_json:
-        print_json(done)
-        return COMPLETED
+    if at.as_json:
+        return print_json(done)
     sys.stdout.write(f"{len(done['added']):,} added or up to date\n")
     sys.stdout.writelines(f"  {plain(each['source'])}: {plain(each['problem'])}\n" for each in done["problems"])
     notes = [(each["source"], note) for each in done["added"] for note in each.get("notes", ())]
@@ -108,17 +108,11 @@ def list_(
     at: Place,
 ) -> int:
     """List facts, the newest first, or documents."""
-
-    async def go(memory: MemoryAccess) -> Sequence[Json]:
-        return await (memory.documents() if documents else memory.facts([] if status is None else [status]))
-
-    found = at_memory(at, go)
-    if at.as_json:
-        return print_json(found)
-    sys.stdout.writelines(map(_document_line if documents else _fact_line, found))
-    if not found:
-        sys.stderr.write(f"There are no {'documents' if documents else 'facts'} yet. Add one: fabric memory add\n")
-    return COMPLETED
+    wanted = "" if status is None else status.value
+    found = MEMORY(at, lambda memory: memory.documents() if documents else memory.facts(wanted))
+    none = f"There are no {'documents' if documents else 'facts'} yet. Add one: fabric memory add\n"
+    text = "".join(map(_document_line if documents else _fact_line, found))
+    return at.print(found, text, note="" if found else none)
 
 
 @app.command()
@@ -137,14 +131,10 @@ def show(item: FactArgument, *, at: Place) -> int:
                     hint="See `fabric memory list`, with --documents for these.",
                 ) from problem
 
-    found = at_memory(at, go)
-    if at.as_json:
-        print_json(found)
-    elif "source_quote" in found:
-        sys.stdout.write(_history(found))
-    else:
-        sys.stdout.write(_document_line(found) + plain_lines(str(found["text"])) + "\n")
-    return COMPLETED
+    found = MEMORY(at, go)
+    if "source_quote" in found:
+        return at.print(found, _history(found))
+    return at.print(found, _document_line(found) + plain_lines(str(found["text"])) + "\n")
 
 
 @app.command()
@@ -156,17 +146,8 @@ def search(
     at: Place,
 ) -> int:
     """Search documents and facts, the best first. Nothing is shown that does not fit well enough."""
-
-    async def go(memory: MemoryAccess) -> Sequence[Json]:
-        return await memory.search(" ".join(question), label or (), limit=limit)
-
-    found = at_memory(at, go)
-    if at.as_json:
-        return print_json(found)
-    sys.stdout.writelines(map(_hit, found))
-    if not found:
-        sys.stderr.write("Memory has nothing about this.\n")
-    return COMPLETED
+    found = MEMORY(at, lambda memory: memory.search(" ".join(question), limit=limit, labels=label or ()))
+    return at.print(found, "".join(map(_hit, found)), note="" if found else "Memory has nothing about this.\n")
 
 
 @app.command()
@@ -179,28 +160,22 @@ def review(
     at: Place,
 ) -> int:
     """Show what runs propose to remember, with quote and source; accept or reject it."""
-    asked = [each for each in (accept, reject, confirm) if each is not None]
+    decisions = {"accept": accept, "reject": reject, "confirm": confirm}
+    asked = [each for each in decisions.values() if each is not None]
     refuse_if(len(asked) > 1, "Decide one fact at a time", hint="Give one of --accept, --reject and --confirm.")
     refuse_if(bool(replaces) and accept is None, "--replaces needs --accept", hint="Say which proposal replaces it.")
     if asked:
         require_a_person()
 
     async def go(memory: MemoryAccess) -> Sequence[Json]:
-        if accept is not None:
-            return [await memory.accept(accept, replaces)]
-        if reject is not None:
-            return [await memory.reject(reject)]
-        if confirm is not None:
-            return [await memory.confirm(confirm)]
-        return await memory.facts([FactStatus.PROPOSED])
+        for decision, fact in decisions.items():
+            if fact is not None:
+                return [await memory.review(fact, decision, replaces=replaces)]
+        return await memory.facts(FactStatus.PROPOSED.value)
 
-    found = at_memory(at, go)
-    if at.as_json:
-        return print_json(found)
-    sys.stdout.writelines(map(_fact_line if asked else _card, found))
-    if not found:
-        sys.stderr.write("Nothing waits for a review.\n")
-    return COMPLETED
+    found = MEMORY(at, go)
+    text = "".join(map(_fact_line if asked else _card, found))
+    return at.print(found, text, note="" if found else "Nothing waits for a review.\n")
 
 
 @app.command()
@@ -216,7 +191,8 @@ def edit(
     """Replace a fact by a new one, or pin it. The old one stays, with the time until which it held."""
     require_a_person()
     refuse_if(text is None and pin is None, "There is nothing to change", hint="Give TEXT, --pin or --unpin.")
-    changed = at_memory(at, lambda memory: memory.edit(fact, text, pin))
+    changes = {name: value for name, value in (("text", text), ("pinned", pin)) if value is not None}
+    changed = MEMORY(at, lambda memory: memory.change(fact, changes))
     return at.print(changed, _fact_line(changed))
 
 
@@ -237,7 +213,7 @@ def forget(
 
     async def go(memory: MemoryAccess) -> Json:
         if document:
-            return await memory.forget_document(what, runs=runs)
+            return await memory.erase_document(what, runs=runs)
         try:
             return await memory.forget(what, erase=erase, runs=runs)
         except MemoryNotFound as problem:
@@ -246,7 +222,7 @@ def forget(
                 problem.hint = f"It is a document, {plain(str(title))!r}: to erase it, add --document."
             raise
 
-    done = at_memory(at, go)
+    done = MEMORY(at, go)
     if at.as_json:
         return print_json(done)
     sys.stdout.write(f"{done['id']} {done['status']}\n")
@@ -265,11 +241,8 @@ def forget(
 @app.command()
 def why(fact: FactArgument, *, at: Place) -> int:
     """Say where a fact comes from, who agreed to it, and which answers used it."""
-    found = at_memory(at, lambda memory: memory.why(fact))
-    if at.as_json:
-        return print_json(found)
-    sys.stdout.write(_history(found))
-    return COMPLETED
+    found = MEMORY(at, lambda memory: memory.why(fact))
+    return at.print(found, _history(found))
 
 
 @app.command()
@@ -279,7 +252,7 @@ def export(
     at: PlainPlace,
 ) -> int:
     """Write all facts as Markdown that can be read and imported again."""
-    text = at_memory(at, lambda memory: memory.export())
+    text = MEMORY(at, lambda memory: memory.export())
     if output is None:
         sys.stdout.write(text)
     else:
@@ -300,66 +273,67 @@ def import_(
     require_a_person()
     refuse_if(not path.is_file(), f"{path} is no file", hint="Name a file that exists.")
     text = path.read_text(encoding="utf-8", errors="replace")
-    made = at_memory(at, lambda memory: memory.import_(text, path.name, accept=accept))
-    if at.as_json:
-        return print_json(made)
-    sys.stdout.writelines(map(_fact_line, made["facts"]))
-    for each in made["left_out"]:
-        sys.stdout.write(f"{each['id']}  left out  {plain(str(each['text']))}\n  {plain(str(each['reason']))}\n")
-    if not made["facts"] and not made["left_out"]:
-        sys.stderr.write("There are no facts in it.\n")
-    return COMPLETED
+    made = MEMORY(at, lambda memory: memory.import_(text, source=path.name, accept=accept))
+    left_out = (
+        f"{each['id']}  left out  {plain(str(each['text']))}\n  {plain(str(each['reason']))}\n"
+        for each in made["left_out"]
+    )
+    text = "".join([*map(_fact_line, made["facts"]), *left_out])
+    return at.print(made, text, note="" if text else "There are no facts in it.\n")
 
 
-def _print_progress(done: int) -> None:
-    if sys.stderr.isatty():
-        sys.stderr.write(f"\r{done:,} passages read")
-        sys.stderr.flush()
+def _read(path: Path) -> bytes:
+    try:
+        return read_local_document(path)
+    except OSError as problem:
+        raise ConfigError(
+            f"{path} cannot be read: {problem.strerror or problem}", hint="Name a file that exists."
+        ) from problem
 
 
-def _document_line(shown: Json) -> str:
-    notes = "".join(f"\n  {plain(note)}" for note in shown["notes"])
-    return f"{shown['id']}  {plain(str(shown['title']))}  ({plain(str(shown['standing']))}){notes}\n"
+def _document_line(found: Json) -> str:
+    notes = "".join(f"\n  {plain(note)}" for note in found["notes"])
+    return f"{found['id']}  {plain(str(found['title']))}  ({plain(str(found['standing']))}){notes}\n"
 
 
-def _fact_line(shown: Json) -> str:
-    pinned = " pinned" if shown["pinned"] else ""
-    text = plain(str(shown["text"])) or "(encrypted; its key is not here)"
-    return f"{shown['id']}  {shown['status']}{pinned}  {text}\n"
+def _fact_line(found: Json) -> str:
+    pinned = " pinned" if found["pinned"] else ""
+    text = plain(str(found["text"])) or "(encrypted; its key is not here)"
+    return f"{found['id']}  {found['status']}{pinned}  {text}\n"
 
 
-def _card(shown: Json) -> str:
-    lines = [_fact_line(shown)]
-    if shown["source_quote"]:
-        lines.append(f"  “{plain(str(shown['source_quote']))}”\n")
-    lines.append(f"  said by {plain(str(shown['said_by']) or 'nobody')}")
-    lines.append(f" in run {shown['source_run']}, event {shown['source_seq']}\n" if shown["source_run"] else "\n")
-    lines += [f"  the run had read {plain(str(source))}\n" for source in shown["untrusted"]]
+def _card(found: Json) -> str:
+    lines = [_fact_line(found)]
+    if found["source_quote"]:
+        lines.append(f"  “{plain(str(found['source_quote']))}”\n")
+    lines.append(f"  said by {plain(str(found['said_by']) or 'nobody')}")
+    lines.append(f" in run {found['source_run']}, event {found['source_seq']}\n" if found["source_run"] else "\n")
+    lines += [f"  the run had read {plain(str(source))}\n" for source in found["untrusted"]]
     return "".join(lines)
 
 
-def _history(shown: Json) -> str:
-    lines = [_card(shown)]
-    if shown["reviewed_by"]:
-        lines.append(f"  reviewed by {plain(shown['reviewed_by'])}\n")
+def _history(found: Json) -> str:
+    lines = [_card(found)]
+    if found["reviewed_by"]:
+        lines.append(f"  reviewed by {plain(found['reviewed_by'])}\n")
     moments = (("remembered since", "created_at"), ("held until", "valid_to"), ("expires", "expires_at"))
     known = [
         (words, name)
         for words, name in moments
-        if shown[name] and (name != "expires_at" or shown["status"] == "active")
+        if found[name] and (name != "expires_at" or found["status"] == "active")
     ]
-    lines += [f"  {words} {moment(shown[name])}\n" for words, name in known]
+    lines += [f"  {words} {moment(found[name])}\n" for words, name in known]
     others = (("replaces", "supersedes"), ("replaced by", "superseded_by"))
-    lines += [f"  {words} {shown[name]}\n" for words, name in others if shown[name]]
-    lines += [f"  contradicts {each['id']}: {plain(each['text'])}\n" for each in shown["contradicts"]]
-    lines += [f"  {'cited' if use['cited'] else 'told'} in run {use['run_id']}\n" for use in shown["uses"]]
+    lines += [f"  {words} {found[name]}\n" for words, name in others if found[name]]
+    lines += [f"  contradicts {each['id']}: {plain(each['text'])}\n" for each in found["contradicts"]]
+    lines += [f"  {'cited' if use['cited'] else 'told'} in run {use['run_id']}\n" for use in found["uses"]]
     return "".join(lines)
 
 
-def _hit(shown: Json) -> str:
-    if shown["fact"]:
-        return f"{shown['score']:.2f}  [m:{shown['fact']}] {plain(str(shown['passage']))}\n"
-    title, headings = str(shown["title"]), [*map(str, shown["headings"])]
+def _hit(found: Json) -> str:
+    if found["fact"]:
+        return f"{found['score']:.2f}  [m:{found['fact']}] {plain(str(found['passage']))}\n"
+    title, headings = str(found["title"]), [*map(str, found["headings"])]
     place = " › ".join(headings if headings[:1] == [title] else [title, *headings])
-    text: Any = " ".join(str(shown["passage"]).split())
-    return f"{shown['score']:.2f}  {plain(place)}\n      {plain(shortened(text, max(40, 3 * terminal_columns())))}\n"
+    text: Any = " ".join(str(found["passage"]).split())
+    return f"{found['score']:.2f}  {plain(place)}\n      {plain(shortened(text, max(40, 3 * terminal_columns())))}\n"

@@ -1,11 +1,11 @@
 """`fabric models`: which models there are, which is used, and what each can do."""
 
-import asyncio
 import os
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 from urllib.parse import urlsplit
 
 import typer
@@ -23,12 +23,15 @@ from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED, INTERRUPTED
 from agent_fabric.interfaces.cli.models.model_texts import listed, probed_text
 from agent_fabric.interfaces.cli.notices import Notices
-from agent_fabric.interfaces.cli.options import configuration, fabric_root
+from agent_fabric.interfaces.cli.options import configuration
 from agent_fabric.interfaces.cli.output import plain, print_json, print_warning
-from agent_fabric.interfaces.cli.place import Folder, Place, with_client
+from agent_fabric.interfaces.cli.place import Folder, Noun, Place, work_within
 from agent_fabric.wire.models import MODELS, PROBED_MODEL, PULLED_MODEL
 from agent_fabric.wire.results import error_object
 from agent_fabric.wire.shape import Json
+
+if TYPE_CHECKING:
+    from agent_fabric.client.models import Models as ServerModels
 
 T = TypeVar("T")
 
@@ -55,15 +58,36 @@ def models() -> None:
     """List and choose models."""
 
 
+class _LocalModels:
+    """The models of this machine."""
+
+    def __init__(self, here: ModelsHere) -> None:
+        self.here = here
+
+    async def everything(self) -> Json:
+        return MODELS.dump(await self.here.list_models())
+
+    async def probe(self, key: str | None, notice: Notice) -> Json:
+        wanted = self.here.config.default_model_key if key is None else key
+        return {**PROBED_MODEL.dump(await self.here.probe_model(wanted, notice)), "key": wanted}
+
+
+@asynccontextmanager
+async def _opened(at: Place) -> AsyncIterator[_LocalModels]:
+    root = at.root()
+    config = configuration(root).config
+    async with open_models(config, open_secrets(config.secrets, root, os.environ).chain.resolve, root) as here:
+        yield _LocalModels(here)
+
+
+_models = Noun(_opened, lambda client: client.models)
+
+
 @app.command("list")
-def list_models(*, at: Place) -> None:
+def list_models(*, at: Place) -> int:
     """Show which model each key means today and why, and what else is available. Starts and downloads nothing."""
-    url = at.url()
-    if url is None:
-        found: Json = MODELS.dump(_with_models(at.workspace, lambda here: here.list_models()))
-    else:
-        found = with_client(url, lambda client: client.models.everything())
-    at.print(found, listed(found, sys.stdout))
+    found = _models(at, lambda models: models.everything())
+    return at.print(found, listed(found, sys.stdout))
 
 
 @app.command()
@@ -87,9 +111,9 @@ def pull(
 
     with Notices(shown=_progress_is_welcome(at.as_json)) as notices:
         try:
-            done = _with_models(at.workspace, go)
+            done = _with_models(at, go)
         except KeyboardInterrupt:
-            return _interrupted(f"fabric models pull {wanted}", as_json=at.as_json)
+            return _interrupted(f"fabric models pull {wanted}", at)
     if at.as_json:
         print_json(done)
     else:
@@ -123,7 +147,7 @@ def use(
     root = at.root()
     config = configuration(root).config
     key = config.default_model_key if key is None else key
-    found = _with_models(at.workspace, lambda here: here.list_models())
+    found = _with_models(at, lambda here: here.list_models())
     choice = choice_of(name, model, found.shelf, found.ollama)
     change = {"backend": choice.backend, "base_url": choice.base_url, "model": choice.model}
     _require_no_foreign_secrets(config.models.get(key), choice.base_url)
@@ -175,26 +199,20 @@ def probe(key: Key = None, *, at: Place) -> int:
       fabric models probe
       fabric models probe fast --json
     """  # noqa: D301 - the mark makes lines stay as they are
-    url = at.url()
+
+    async def ask(models: "_LocalModels | ServerModels") -> Json:
+        if isinstance(models, _LocalModels):
+            return await models.probe(key, notices)
+        notices("the server asks its model; that may take a minute")
+        return await models.probe(key)
+
     with Notices(shown=_progress_is_welcome(at.as_json)) as notices:
         try:
-            if url is None:
-                probed = _probed_here(at.workspace, key, notices)
-            else:
-                notices("the server asks its model; that may take a minute")
-                probed = with_client(url, lambda client: client.models.probe(key))
+            probed = _models(at, ask)
         except KeyboardInterrupt:
-            return _interrupted(f"fabric models probe {key or ''}".rstrip(), as_json=at.as_json)
+            return _interrupted(f"fabric models probe {key or ''}".rstrip(), at)
     at.print(probed, probed_text(probed, key or probed["key"], sys.stdout))
     return FAILED if probed["dialect"] is None else COMPLETED
-
-
-def _probed_here(workspace: str | None, key: str | None, notice: Notice) -> Json:
-    async def go(here: ModelsHere) -> Json:
-        wanted = here.config.default_model_key if key is None else key
-        return {**PROBED_MODEL.dump(await here.probe_model(wanted, notice)), "key": wanted}
-
-    return _with_models(workspace, go)
 
 
 @app.command()
@@ -221,7 +239,7 @@ def rm(
             await here.servers.stop_idle()
         return here.weights.folder.remove(name)
 
-    freed = _with_models(at.workspace, go)
+    freed = _with_models(at, go)
     at.print({"name": name, "freed_bytes": freed}, f"Deleted {plain(name)}: {freed / 1e6:,.0f} MB are free again.\n")
 
 
@@ -238,7 +256,7 @@ def stop(
         ended = await (here.servers.stop_all() if everything else here.servers.stop_idle())
         return ended, sum(server.in_use for server in here.servers.running())
 
-    ended, left = _with_models(at.workspace, go)
+    ended, left = _with_models(at, go)
     if at.as_json:
         print_json({"ended": ended, "in_use": left})
         return
@@ -260,24 +278,17 @@ def _file_named(name: str, here: ModelsHere) -> Path:
         raise ConfigError(problem.message, hint=hint) from None
 
 
-def _with_models(workspace: str | None, work: Callable[[ModelsHere], Awaitable[T]]) -> T:
-    root = fabric_root(workspace)
-    config = configuration(root).config
-
-    async def go() -> T:
-        async with open_models(config, open_secrets(config.secrets, root, os.environ).chain.resolve, root) as here:
-            return await work(here)
-
-    return asyncio.run(go())
+def _with_models(at: Place, work: Callable[[ModelsHere], Awaitable[T]]) -> T:
+    return work_within(_opened(at), lambda models: work(models.here))
 
 
 def _progress_is_welcome(as_json: bool) -> bool:
     return not as_json or sys.stderr.isatty()
 
 
-def _interrupted(again: str, *, as_json: bool) -> int:
+def _interrupted(again: str, at: Place) -> int:
     message, hint = "Stopped", f"`{again}` continues where it was."
-    if as_json:
+    if at.as_json:
         print_json(error_object(Interrupted(message, hint=hint)))
     else:
         sys.stderr.write(f"{message}; {hint}\n")

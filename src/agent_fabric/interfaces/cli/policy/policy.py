@@ -1,8 +1,8 @@
 """`fabric policy`: what may happen, and why."""
 
-import asyncio
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -12,8 +12,8 @@ from agent_fabric.application.policy.simulate_policy import SimulatePolicy, Simu
 from agent_fabric.bootstrap.lazy_outside import may_leave_box
 from agent_fabric.bootstrap.records import open_records
 from agent_fabric.domain.errors import ConfigError, RunNotFound
+from agent_fabric.domain.identity.principals import AnyScope
 from agent_fabric.domain.plural import counted
-from agent_fabric.domain.policy.engine import RulePolicy
 from agent_fabric.domain.policy.profiles import Profile
 from agent_fabric.domain.policy.verdicts import Verdict
 from agent_fabric.infrastructure.policy.load import policy_from
@@ -27,12 +27,10 @@ from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED, WAITING
 from agent_fabric.interfaces.cli.options import (
     configuration,
-    existing_root,
-    fabric_root,
     require_a_person,
 )
-from agent_fabric.interfaces.cli.output import fitted, plain, print_json, styled
-from agent_fabric.interfaces.cli.place import Folder, Place, with_client
+from agent_fabric.interfaces.cli.output import fitted, plain, styled
+from agent_fabric.interfaces.cli.place import Folder, Noun, Place, here
 from agent_fabric.interfaces.views.policy import LEVELS, check_command, with_added
 from agent_fabric.wire.policy import CHECKED_COMMAND, POLICY, SIMULATION
 from agent_fabric.wire.shape import Json
@@ -54,6 +52,51 @@ _FACTS = frozenset({"id", "verdict", "reason", "origin", "warning"})
 @app.callback()
 def policy() -> None:
     """See what may happen without a question, what asks, and what never happens."""
+
+
+class _LocalPolicy:
+    """The policy of a fabric folder."""
+
+    def __init__(self, at: Place) -> None:
+        self._at = at
+        self._root = at.root()
+        self._config = config = configuration(self._root).config
+        self._policy = policy_from(config.policy, config.shell, config.web, folder=self._root)
+
+    async def show(self) -> Json:
+        return POLICY.dump(self._policy)
+
+    async def check(self, command: str, *, agent: str, level: str, scopes: Sequence[AnyScope]) -> Json:
+        found = check_command(
+            self._policy,
+            command,
+            agent=agent,
+            level=level,
+            scopes=scopes,
+            folder=self._project(),
+            may_leave=may_leave_box(self._config),
+        )
+        return CHECKED_COMMAND.dump(found)
+
+    def _project(self) -> str:
+        """Return this folder if a run may work in it; empty: it would get a folder of its own."""
+        try:
+            return str(project_folder(Path.cwd(), fabric_root=self._root))
+        except ConfigError:
+            return ""
+
+    async def simulate(self, text: str, *, file: str, since_s: float) -> Json:
+        after = with_added(self._policy, rules_from(text, Path(file)))
+        try:
+            root = self._at.existing_root()
+        except RunNotFound:
+            return SIMULATION.dump(Simulation(0, 0, ()))
+        with open_records(root) as records:
+            replay = SimulatePolicy(records.catalogue, records.runs)
+            return SIMULATION.dump(await replay(self._policy, after, since=time.time() - since_s))
+
+
+_policy = Noun(here(_LocalPolicy), lambda client: client.policy)
 
 
 @app.command()
@@ -79,46 +122,29 @@ def check(
     if level not in LEVELS:
         raise ConfigError(f"There is no level {level!r}", hint=f"Choose: {', '.join(LEVELS)}.")
     wanted = read_scopes(scopes) or ()
-    url = at.url()
-    if url is None:
-        folder = _project(at.workspace)
-        leaves = may_leave_box(configuration(at.root()).config)
-        found = check_command(
-            _policy(at.workspace), command, agent=agent, level=level, scopes=wanted, folder=folder, may_leave=leaves
-        )
-        checked: Json = CHECKED_COMMAND.dump(found)
-    else:
-        checked = with_client(url, lambda client: client.policy.check(command, agent=agent, level=level, scopes=wanted))
-    if at.as_json:
-        print_json(checked)
-    else:
-        _print_parts(checked)
+    checked = _policy(at, lambda rules: rules.check(command, agent=agent, level=level, scopes=wanted))
+    at.print(checked, _parts_text(checked))
     return _CODES[Verdict(checked["verdict"])]
 
 
 @app.command()
-def show(*, at: Place) -> None:
+def show(*, at: Place) -> int:
     """Show the rules in force and where they are written.
 
     Example: fabric policy show
     """
-    url = at.url()
-    shown = POLICY.dump(_policy(at.workspace)) if url is None else with_client(url, lambda client: client.policy.show())
-    if at.as_json:
-        print_json(shown)
-        return
-    sys.stdout.write(f"Profile: {plain(shown['profile'])}   Version: {plain(shown['version'])}\n")
-    for rule in shown["rules"]:
+    found = _policy(at, lambda rules: rules.show())
+    lines = [f"Profile: {plain(found['profile'])}   Version: {plain(found['version'])}"]
+    for rule in found["rules"]:
         conditions = "; ".join(f"{key}: {', '.join(rule[key])}" for key in rule if key not in _FACTS) or "everything"
-        sys.stdout.write(
-            f"{_verdict(rule)} {plain(rule['id'])}  [{plain(rule['origin'])}]\n"
-            f"      {fitted(conditions, 200, sys.stdout)}\n"
-        )
+        lines.append(f"{_verdict(rule)} {plain(rule['id'])}  [{plain(rule['origin'])}]")
+        lines.append(f"      {fitted(conditions, 200, sys.stdout)}")
         if rule.get("warning"):
-            sys.stdout.write(styled(f"      warning: {plain(rule['warning'])}", "yellow", sys.stdout) + "\n")
-    if not shown["rules"]:
-        sys.stdout.write("No rules besides the built-in ones.\n")
-    sys.stdout.write(_WITHOUT_RULE[Profile(shown["profile"])].format(programs=len(shown["allowed_commands"])) + "\n")
+            lines.append(styled(f"      warning: {plain(rule['warning'])}", "yellow", sys.stdout))
+    if not found["rules"]:
+        lines.append("No rules besides the built-in ones.")
+    lines.append(_WITHOUT_RULE[Profile(found["profile"])].format(programs=len(found["allowed_commands"])))
+    return at.print(found, "".join(f"{line}\n" for line in lines))
 
 
 @app.command()
@@ -127,32 +153,26 @@ def simulate(
     since: Annotated[str, typer.Option(help="How far to look back, such as 12h, 30d or 4w.")] = "30d",
     *,
     at: Place,
-) -> None:
+) -> int:
     """Judge past calls again, with the rules of a file added, and show what would change. Nothing is run.
 
     Example: fabric policy simulate stricter.yaml --since 30d
     """
     seconds = seconds_in(since)
     text = text_of(file)
-    url = at.url()
-    if url is None:
-        result: Json = SIMULATION.dump(asyncio.run(_simulated(at.workspace, text, file, time.time() - seconds)))
-    else:
-        result = with_client(url, lambda client: client.policy.simulate(text, file=str(file), since_s=seconds))
-    if at.as_json:
-        print_json(result)
-        return
+    result = _policy(at, lambda rules: rules.simulate(text, file=str(file), since_s=seconds))
     changes = result["changes"]
     most = MAX_SHOWN if sys.stdout.isatty() else len(changes)
-    for each in changes[:most]:
-        sys.stdout.write(
-            f"{_verdict(each['before'])} → {_verdict(each['after'])}"
-            f" {plain(each['run_id'])}  {fitted(each['what'], 70, sys.stdout)}  ({plain(each['after']['rule'])})\n"
-        )
+    lines = [
+        f"{_verdict(each['before'])} → {_verdict(each['after'])}"
+        f" {plain(each['run_id'])}  {fitted(each['what'], 70, sys.stdout)}  ({plain(each['after']['rule'])})"
+        for each in changes[:most]
+    ]
     if len(changes) > most:
-        sys.stdout.write(f"… and {len(changes) - most} more; --json shows all\n")
+        lines.append(f"… and {len(changes) - most} more; --json shows all")
     calls, runs = counted(result["calls"], "call"), counted(result["runs"], "run")
-    sys.stdout.write(f"{len(changes)} of {calls} in {runs} would be decided differently.\n")
+    lines.append(f"{len(changes)} of {calls} in {runs} would be decided differently.")
+    return at.print(result, "".join(f"{line}\n" for line in lines))
 
 
 @app.command()
@@ -176,41 +196,17 @@ def vouch(
     )
 
 
-async def _simulated(workspace: str | None, text: str, file: Path, since: float) -> Simulation:
-    before = _policy(workspace)
-    after = with_added(before, rules_from(text, file))
-    try:
-        root = existing_root(workspace)
-    except RunNotFound:
-        return Simulation(0, 0, ())
-    with open_records(root) as records:
-        return await SimulatePolicy(records.catalogue, records.runs)(before, after, since=since)
-
-
-def _policy(workspace: str | None) -> RulePolicy:
-    root = fabric_root(workspace)
-    config = configuration(root).config
-    return policy_from(config.policy, config.shell, config.web, folder=root)
-
-
-def _project(workspace: str | None) -> str:
-    """Return this folder if a run may work in it; empty: it would get a folder of its own."""
-    try:
-        return str(project_folder(Path.cwd(), fabric_root=fabric_root(workspace)))
-    except ConfigError:
-        return ""
-
-
-def _print_parts(checked: Json) -> None:
+def _parts_text(checked: Json) -> str:
+    lines = []
     for part in checked["parts"]:
-        sys.stdout.write(f"{_verdict(part)} {fitted(part['subject'], 90, sys.stdout) or '(nothing)'}\n")
-        for ruling in part["said"]:
-            sys.stdout.write(f"        {plain(ruling['rule'])}: {plain(ruling['reason'])}\n")
-    sys.stdout.write(f"So: {_verdict(checked).strip()} ({plain(checked['rule'])})\n")
+        lines.append(f"{_verdict(part)} {fitted(part['subject'], 90, sys.stdout) or '(nothing)'}")
+        lines += [f"        {plain(ruling['rule'])}: {plain(ruling['reason'])}" for ruling in part["said"]]
+    lines.append(f"So: {_verdict(checked).strip()} ({plain(checked['rule'])})")
     if checked.get("outside"):
-        sys.stdout.write("Once approved, it runs outside the box, with your network access and credentials.\n")
+        lines.append("Once approved, it runs outside the box, with your network access and credentials.")
     elif refusal := checked.get("outside_refusal"):
-        sys.stdout.write(f"In the box it is refused: {plain(refusal)}\n")
+        lines.append(f"In the box it is refused: {plain(refusal)}")
+    return "".join(f"{line}\n" for line in lines)
 
 
 def _verdict(ruling: Json) -> str:

@@ -54,7 +54,7 @@ def files(
     async def go(place: RunAccess) -> None:
         found = await chosen.find(place)
         if not path:
-            _show(await place.files(found), as_json=at.as_json)
+            _show(await place.files(found), at)
         elif output is None:
             await _print(place, found, path)
         else:
@@ -66,8 +66,8 @@ def files(
     return COMPLETED
 
 
-def _show(found: RunFileList, *, as_json: bool) -> None:
-    if as_json:
+def _show(found: RunFileList, at: Place) -> None:
+    if at.as_json:
         print_json(RUN_FILES.dump(found))
         return
     width = max((len(f"{one.size:,}") for one in found.files), default=0)

@@ -102,7 +102,7 @@ def search(
         refuse_if(
             bool(owner or status or since or until), "--semantic has no filters", hint="Leave out --semantic, or these."
         )
-        _search_by_meaning(query, at, limit=limit, as_json=at.as_json)
+        _search_by_meaning(query, at, limit=limit)
         return
     began, ended = moment_in(since), moment_in(until)
 
@@ -277,7 +277,7 @@ async def _outlined(
             yield events
 
 
-def _search_by_meaning(query: str, at: Place, *, limit: int, as_json: bool) -> None:
+def _search_by_meaning(query: str, at: Place, *, limit: int) -> None:
     if not query.strip():
         raise ConfigError(
             "There is nothing to search for", hint='For example: fabric logs search --semantic "slow tests"'
@@ -287,7 +287,7 @@ def _search_by_meaning(query: str, at: Place, *, limit: int, as_json: bool) -> N
         return await place.search_by_meaning(query, limit=limit, on_progress=_print_progress)
 
     found: Sequence[FoundRun] = at_place(at, go, without=[])
-    if as_json:
+    if at.as_json:
         print_json({"runs": [{**_record(each.record), "score": round(each.score, 4)} for each in found]})
         return
     _print_runs([each.record for each in found], as_json=False, scores=[each.score for each in found])

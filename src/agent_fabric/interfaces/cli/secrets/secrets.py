@@ -4,15 +4,14 @@ import asyncio
 import getpass
 import os
 import sys
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from agent_fabric.application.secrets.change_secrets import ChangeSecrets
 from agent_fabric.bootstrap.audit import change_secrets
 from agent_fabric.bootstrap.lost_keys import LostPlace, lost_without_old_keys
 from agent_fabric.bootstrap.records import open_records, owner_here
@@ -24,16 +23,42 @@ from agent_fabric.infrastructure.runs.log.folder_trust import require_made_local
 from agent_fabric.infrastructure.secrets.encrypted_file import MAX_BYTES, require_usable
 from agent_fabric.infrastructure.secrets.keyring import Keyring
 from agent_fabric.interfaces.cli.invocation import new_app
-from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
-from agent_fabric.interfaces.cli.options import fabric_root, require_a_person
-from agent_fabric.interfaces.cli.output import plain, print_json, styled
-from agent_fabric.interfaces.cli.place import Place, refuse_if, with_client
+from agent_fabric.interfaces.cli.main import FAILED
+from agent_fabric.interfaces.cli.options import require_a_person
+from agent_fabric.interfaces.cli.output import plain, styled
+from agent_fabric.interfaces.cli.place import Noun, Place, here, refuse_if, with_client
 from agent_fabric.interfaces.views.secrets import ROTATION, SECRETS
 from agent_fabric.wire.shape import Json
 
 app = new_app("Manage secrets and the keys that seal them: set, list, remove, rotate.")
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="What it is called, as in `file:NAME`.")]
+
+
+class _LocalSecrets:
+    """The secrets of a fabric folder."""
+
+    def __init__(self, at: Place) -> None:
+        self.root = at.root()
+        require_made_locally(self.root, audit_key(os.environ))
+        self.secrets = open_secrets(SecretsConfig(), self.root, os.environ)
+
+    async def set(self, name: str, value: str) -> bool:
+        with open_records(self.root) as records:
+            return await change_secrets(self.secrets, records).set(name, value, by=owner_here())
+
+    async def list(self) -> Json:
+        return SECRETS.dump(self.secrets.file.stored())
+
+    async def remove(self, name: str) -> None:
+        if self.root.exists():
+            with open_records(self.root) as records:
+                if await change_secrets(self.secrets, records).remove(name, by=owner_here()):
+                    return
+        raise SecretNotFound(f"There is no secret {name!r} here", hint="`fabric secrets list` shows what there is.")
+
+
+_secrets = Noun(here(_LocalSecrets), lambda client: client.secrets)
 
 
 @app.command("set")
@@ -53,19 +78,13 @@ def set_secret(
       pass show openai | fabric secrets set OPENAI_API_KEY --stdin
     """  # noqa: D301 - the mark makes lines stay as they are
     require_a_person()
-    url = at.url()
-    if url is None:
-        root = _root(at.workspace)
-        value = _from_stdin() if stdin else _typed(name)
-        is_new = _changed(root, lambda change: change.set(name, value, by=owner_here()))
-    else:
-        value = _from_stdin() if stdin else _typed(name)
-        require_usable(name, value)
-        is_new = with_client(url, lambda client: client.secrets.set(name, value))
-    return at.print(
-        {"name": name, "new": is_new},
-        f"{name} is kept. Refer to it as file:{name}.\n" if is_new else f"{name} is changed.\n",
-    )
+    if at.url() is None:
+        _LocalSecrets(at)  # which refuses a folder of other people before a value is typed
+    value = _from_stdin() if stdin else _typed(name)
+    require_usable(name, value)
+    is_new = _secrets(at, lambda secrets: secrets.set(name, value))
+    text = f"{name} is kept. Refer to it as file:{name}.\n" if is_new else f"{name} is changed.\n"
+    return at.print({"name": name, "new": is_new}, text)
 
 
 @app.command("list")
@@ -74,22 +93,14 @@ def list_secrets(*, at: Place) -> int:
 
     Example: fabric secrets list
     """
-    url = at.url()
-    if url is None:
-        kept = _secrets(_root(at.workspace)).file.stored()
-        shown: Json = SECRETS.dump(kept)
-    else:
-        shown = with_client(url, lambda client: client.secrets.list())
-    if at.as_json:
-        return print_json(shown)
-    stored = shown["secrets"]
+    found = _secrets(at, lambda secrets: secrets.list())
+    stored = found["secrets"]
     width = max((len(each["name"]) for each in stored), default=0)
-    for each in stored:
-        date = styled(_date(each["updated_at"]), "dim", sys.stdout)
-        sys.stdout.write(f"{plain(each['name']):<{width}}  file  {date}\n")
-    if not stored:
-        sys.stdout.write("No secret is kept here. Keep one with: fabric secrets set NAME\n")
-    return COMPLETED
+    lines = [
+        f"{plain(each['name']):<{width}}  file  {styled(_date(each['updated_at']), 'dim', sys.stdout)}\n"
+        for each in stored
+    ]
+    return at.print(found, "".join(lines) or "No secret is kept here. Keep one with: fabric secrets set NAME\n")
 
 
 @app.command()
@@ -99,18 +110,8 @@ def remove(name: Name, *, at: Place) -> int:
     Example: fabric secrets remove OPENAI_API_KEY
     """
     require_a_person()
-    url = at.url()
-    if url is None:
-        _remove_here(at.workspace, name)
-    else:
-        with_client(url, lambda client: client.secrets.remove(name))
+    _secrets(at, lambda secrets: secrets.remove(name))
     return at.print({"name": name, "removed": True}, f"{name} is removed.\n")
-
-
-def _remove_here(workspace: str | None, name: str) -> None:
-    root = _root(workspace)
-    if not root.exists() or not _changed(root, lambda change: change.remove(name, by=owner_here())):
-        raise SecretNotFound(f"There is no secret {name!r} here", hint="`fabric secrets list` shows what there is.")
 
 
 @app.command("rotate")
@@ -137,9 +138,9 @@ def rotate_keys(
     if url is not None:
         refuse_if(drop_old, "--drop-old does not work with a server", hint="Forget keys at the server's own terminal.")
         there: Json = with_client(url, lambda client: client.secrets.rotate())
-        return _tell_rotated({**there, "dropped_old": False}, "its key", as_json=at.as_json)
-    root = _root(at.workspace)
-    secrets = _secrets(root)
+        return _print_rotated({**there, "dropped_old": False}, "its key", at)
+    local = _LocalSecrets(at)
+    root, secrets = local.root, local.secrets
     lost: list[LostPlace] = []
     if drop_old:
         lost = lost_without_old_keys(root, secrets.keyring())
@@ -150,49 +151,31 @@ def rotate_keys(
             return FAILED
     done = ROTATION.dump(asyncio.run(_rotated(root, secrets, drop_old=drop_old)))
     keyring = secrets.keyring()
-    here: Json = {
+    rotated: Json = {
         **done,
         "dropped_old": drop_old,
         "keys": list(keyring.generations()),
         **({"lost": [asdict(place) for place in lost]} if drop_old else {}),
     }
-    return _tell_rotated(here, str(keyring.place), as_json=at.as_json)
+    return _print_rotated(rotated, str(keyring.place), at)
 
 
-def _tell_rotated(done: Json, place: str, *, as_json: bool) -> int:
-    if as_json:
-        print_json(done)
-        return COMPLETED
+def _print_rotated(done: Json, place: str, at: Place) -> int:
     generation = plain(done["generation"])
     key = f"a new key, {generation}," if done["new_key"] else f"the key {generation}"
     changed = f"{done['secrets']} secrets, {done['runs']} runs changed"
-    sys.stdout.write(f"Everything here is sealed with {key} now ({changed}).\n")
+    text = f"Everything here is sealed with {key} now ({changed}).\n"
     if done["dropped_old"]:
-        sys.stdout.write("All other keys are forgotten.\n")
+        text += "All other keys are forgotten.\n"
     elif done["new_key"]:
-        sys.stdout.write(f"Back up {place}: without it, nothing that is sealed can be read.\n")
-    return COMPLETED
+        text += f"Back up {place}: without it, nothing that is sealed can be read.\n"
+    return at.print(done, text)
 
 
 async def _rotated(root: Path, secrets: Secrets, *, drop_old: bool) -> Rotation:
     change = drop_old_keys if drop_old else rotate
     with open_records(root) as records:
         return await change(secrets, records.storage, by=owner_here())
-
-
-def _changed(root: Path, change: Callable[[ChangeSecrets], Coroutine[Any, Any, bool]]) -> bool:
-    with open_records(root) as records:
-        return asyncio.run(change(change_secrets(_secrets(root), records)))
-
-
-def _root(workspace: str | None) -> Path:
-    root = fabric_root(workspace)
-    require_made_locally(root, audit_key(os.environ))
-    return root
-
-
-def _secrets(root: Path) -> Secrets:
-    return open_secrets(SecretsConfig(), root, os.environ)
 
 
 def _typed(name: str) -> str:

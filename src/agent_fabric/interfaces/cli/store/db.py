@@ -1,6 +1,5 @@
 """`fabric db`: the store itself."""
 
-import asyncio
 import os
 import sys
 from pathlib import Path
@@ -19,9 +18,10 @@ from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
 from agent_fabric.interfaces.cli.notices import Notices
 from agent_fabric.interfaces.cli.options import require_a_person
 from agent_fabric.interfaces.cli.output import plain, print_json, print_warning, styled
-from agent_fabric.interfaces.cli.place import Folder, Place, refuse_if, with_client
+from agent_fabric.interfaces.cli.place import Folder, Noun, Place, here, refuse_if, with_client
 from agent_fabric.interfaces.cli.store.db_move import copy, keys, migrate
 from agent_fabric.wire.operations import STORE
+from agent_fabric.wire.shape import Json
 
 app = new_app("Manage the store: status, backup, restore, PostgreSQL.")
 
@@ -30,6 +30,19 @@ app.command()(keys)
 app.command()(copy)
 
 _UNITS = ("B", "KB", "MB", "GB", "TB")
+
+
+class _LocalStore:
+    """The store of a fabric folder."""
+
+    def __init__(self, at: Place) -> None:
+        self._root = at.existing_root()
+
+    async def status(self, *, check: bool) -> Json:
+        return STORE.dump(await store_status(self._root, check=check))
+
+
+_store = Noun(here(_LocalStore), lambda client: client.store)
 
 
 @app.command()
@@ -42,11 +55,7 @@ def status(
 
     Exit codes: 0 all is well, 1 it is damaged.
     """
-    url = at.url()
-    if url is None:
-        found = asyncio.run(store_status(at.existing_root(), check=check))
-    else:
-        found = STORE.load(with_client(url, lambda client: client.store.status(check=check)))
+    found = STORE.load(_store(at, lambda store: store.status(check=check)))
     at.print(STORE.dump(found), _described(found))
     return FAILED if found.damage else COMPLETED
 
@@ -69,7 +78,7 @@ def backup(
     require_a_person()
     url = at.url()
     if url is not None:
-        return _back_up_at(url, target, workspaces=workspaces, as_json=at.as_json)
+        return _back_up_at(url, target, at, workspaces=workspaces)
     root = at.existing_root()
     with Notices(shown=not at.as_json) as tell:
         made = back_up(root, _backup_target(target or ""), by=owner_here(), workspaces=workspaces, tell=tell)
@@ -136,12 +145,11 @@ def restore_(
     return COMPLETED
 
 
-def _back_up_at(url: str, target: str | None, *, workspaces: bool, as_json: bool) -> int:
+def _back_up_at(url: str, target: str | None, at: Place, *, workspaces: bool) -> int:
     refuse_if(target is not None, "A server puts backups into its own folder", hint="Do not name a file with --server.")
     made = with_client(url, lambda client: client.store.back_up(workspaces=workspaces))
-    if as_json:
-        print_json(dict(made))
-        return COMPLETED
+    if at.as_json:
+        return print_json(dict(made))
     size = _size(float(made["size_bytes"]))
     sys.stdout.write(f"At the server: {plain(str(made['path']))}: {counted(made['files'], 'file')}, {size}, checked.\n")
     return COMPLETED

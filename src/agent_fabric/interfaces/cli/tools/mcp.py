@@ -1,32 +1,34 @@
 """`fabric mcp`: which tool servers there are, what they offer, and which are trusted."""
 
-import asyncio
 import os
 import sys
-from collections.abc import Awaitable, Callable, Sequence
-from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Annotated, Any
 
 import typer
 
 from agent_fabric.bootstrap.mcp import open_tool_servers
 from agent_fabric.bootstrap.secrets import open_secrets
-from agent_fabric.config.loader import Loaded
 from agent_fabric.config.show import show_server
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.plural import counted
-from agent_fabric.infrastructure.tools.mcp.lazy_servers import LazyToolServers
 from agent_fabric.infrastructure.tools.mcp.pins import PinState
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
-from agent_fabric.interfaces.cli.options import configuration, fabric_root, require_a_person
+from agent_fabric.interfaces.cli.options import configuration, require_a_person
 from agent_fabric.interfaces.cli.output import fitted, json_text, plain, plain_lines, print_json, styled
-from agent_fabric.interfaces.cli.place import Folder, Place, with_client
+from agent_fabric.interfaces.cli.place import Folder, Noun, Place, work_within
 from agent_fabric.interfaces.cli.tools.mcp_serve import serve
-from agent_fabric.interfaces.views.tools import inspected_object, listed_object, signals_of, tool_server_named
+from agent_fabric.interfaces.views.tools import (
+    KnownServer,
+    inspected_object,
+    listed_object,
+    signals_of,
+    tool_server_named,
+)
 from agent_fabric.wire.shape import Json
 
-T = TypeVar("T")
 _QUIET = frozenset({PinState.PINNED.value, "not_pinned"})
 """How tools stand of which nothing need be said."""
 
@@ -52,53 +54,70 @@ def mcp() -> None:
     """See and trust tool servers (MCP)."""
 
 
+class _LocalServers:
+    """The tool servers of a fabric folder."""
+
+    def __init__(self, at: Place) -> None:
+        root = at.root()
+        self.loaded = configuration(root)
+        resolve = open_secrets(self.loaded.config.secrets, root, os.environ).chain.resolve
+        self.servers = open_tool_servers(self.loaded.config, self.loaded.origins, os.environ, resolve)
+
+    def named(self, name: str) -> KnownServer:
+        return tool_server_named(name, self.loaded.config)
+
+    async def list(self) -> Json:
+        return listed_object(self.loaded.config, self.servers)
+
+    async def inspect(self, name: str) -> Json:
+        known = self.named(name)
+        return inspected_object(known, await self.servers.inspect(known.server))
+
+
+@asynccontextmanager
+async def _opened(at: Place) -> AsyncIterator[_LocalServers]:
+    found = _LocalServers(at)
+    try:
+        yield found
+    finally:
+        await found.servers.aclose()
+
+
+_tool_servers = Noun(_opened, lambda client: client.tool_servers)
+
+
 @app.command("list")
-def list_servers(*, at: Place) -> None:
+def list_servers(*, at: Place) -> int:
     """Show the configured tool servers. Starts nothing.
 
     Example: fabric mcp list
     """
-    url = at.url()
-    found = _listed_here(at.workspace) if url is None else with_client(url, lambda client: client.tool_servers.list())
-    if at.as_json:
-        print_json(found)
-        return
-    shown = found["servers"]
-    if not shown:
-        sys.stdout.write("No tool server is configured. See docs/guides/mcp.md.\n")
-    for each in shown:
-        state = each["state"]
-        style = {"ready": "green", "needs_trust": "yellow"}.get(state, "dim")
-        sys.stdout.write(
-            f"{styled(plain(each['name']), 'bold', sys.stdout)}  {plain(each['specialist'])}  "
-            f"{styled(state.replace('_', ' '), style, sys.stdout)}\n"
-            f"  {fitted(each['runs'], 110, sys.stdout)}\n"
-            f"  {plain(each['box'])}; {_pinned_words(each['pinned_tools'])}\n"
-        )
-        if each["project_file"]:
-            sys.stdout.write(f"  asked for by the project's file {plain(each['project_file'])}\n")
+    found = _tool_servers(at, lambda servers: servers.list())
+    text = "".join(map(_server_text, found["servers"]))
+    return at.print(found, text or "No tool server is configured. See docs/guides/mcp.md.\n")
 
 
-def _listed_here(workspace: str | None) -> Json:
-    root = fabric_root(workspace)
-    loaded = configuration(root)
-    return listed_object(loaded.config, _servers(root, loaded))
+def _server_text(each: Json) -> str:
+    state = each["state"]
+    style = {"ready": "green", "needs_trust": "yellow"}.get(state, "dim")
+    lines = [
+        f"{styled(plain(each['name']), 'bold', sys.stdout)}  {plain(each['specialist'])}  "
+        f"{styled(state.replace('_', ' '), style, sys.stdout)}",
+        f"  {fitted(each['runs'], 110, sys.stdout)}",
+        f"  {plain(each['box'])}; {_pinned_words(each['pinned_tools'])}",
+    ]
+    if each["project_file"]:
+        lines.append(f"  asked for by the project's file {plain(each['project_file'])}")
+    return "".join(f"{line}\n" for line in lines)
 
 
 @app.command()
-def inspect(name: Name, *, at: Place) -> None:
+def inspect(name: Name, *, at: Place) -> int:
     """Start or reach a server and show its tools, next to what was trusted. Trusts nothing.
 
     Example: fabric mcp inspect time
     """
-    url = at.url()
-    if url is None:
-        found = _inspected_here(at.workspace, name)
-    else:
-        found = with_client(url, lambda client: client.tool_servers.inspect(name))
-    if at.as_json:
-        print_json(found)
-        return
+    found = _tool_servers(at, lambda servers: servers.inspect(name))
     out = [
         f"{plain(found['server'])}: {plain(found['server_info']) or 'a server without a name'}, "
         f"protocol {plain(found['protocol'])}, started in {found['start_s']:.1f} s"
@@ -110,15 +129,7 @@ def inspect(name: Name, *, at: Place) -> None:
         out += [f"    {_warning(tool['signals'])}"] if tool.get("signals") else []
     out += [f"  {plain(gone)} is gone" for gone in found["gone"]]
     out.append(_verdict(found))
-    sys.stdout.write("\n".join(out) + "\n")
-
-
-def _inspected_here(workspace: str | None, name: str) -> Json:
-    root = fabric_root(workspace)
-    loaded = configuration(root)
-    known = tool_server_named(name, loaded.config)
-    found = asyncio.run(_with_servers(root, loaded, lambda servers: servers.inspect(known.server)))
-    return inspected_object(known, found)
+    return at.print(found, "\n".join(out) + "\n")
 
 
 @app.command()
@@ -135,11 +146,9 @@ def trust(
       fabric mcp trust engineering/time --yes
     """  # noqa: D301 - the mark makes lines stay as they are
     require_a_person()
-    root = at.root()
-    loaded = configuration(root)
-    known = tool_server_named(name, loaded.config)
 
-    async def go(servers: LazyToolServers) -> dict[str, Any]:
+    async def go(found_here: _LocalServers) -> dict[str, Any]:
+        known, servers = found_here.named(name), found_here.servers
         file = servers.projects.file_of(known.server)
         agreed = servers.projects.agreed(known.server)
         if not agreed:
@@ -160,28 +169,15 @@ def trust(
         servers.pins.trust(known.server, found.tools)
         return {"server": known.server.name, "trusted": True, "changes": changes}
 
-    done = asyncio.run(_with_servers(root, loaded, go))
+    done = work_within(_opened(at), go)
     if at.as_json:
         print_json(done)
     elif done["trusted"]:
         what = "its tools are pinned as they are now" if done["changes"] else "nothing had changed"
-        sys.stdout.write(f"{plain(known.server.name)} is trusted: {what}.\n")
+        sys.stdout.write(f"{plain(done['server'])} is trusted: {what}.\n")
     else:
         sys.stdout.write("Nothing was trusted.\n")
     return COMPLETED if done["trusted"] else FAILED
-
-
-def _servers(root: Path, loaded: Loaded) -> LazyToolServers:
-    resolve = open_secrets(loaded.config.secrets, root, os.environ).chain.resolve
-    return open_tool_servers(loaded.config, loaded.origins, os.environ, resolve)
-
-
-async def _with_servers(root: Path, loaded: Loaded, use: Callable[[LazyToolServers], Awaitable[T]]) -> T:
-    servers = _servers(root, loaded)
-    try:
-        return await use(servers)
-    finally:
-        await servers.aclose()
 
 
 def _pinned_words(count: int | None) -> str:
