@@ -1,5 +1,6 @@
 """Whoever gets a result, through whichever door, gets what bears it out."""
 
+import io
 from dataclasses import replace
 from typing import Any
 
@@ -8,11 +9,13 @@ import pytest
 from agent_fabric.domain.evidence.proofs import NO_PROOF, Proof
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.models.messages import Usage
+from agent_fabric.domain.runs.effects import Effects, NotedCall
 from agent_fabric.domain.runs.task import RunResult, RunStatus
 from agent_fabric.domain.tools.findings import ProofKind, TestCount
+from agent_fabric.interfaces.cli.runs.evidence_lines import evidence_lines
 from agent_fabric.interfaces.http.a2a.objects import Shown, artifact_object
 from agent_fabric.interfaces.http.a2a.standing import told_as
-from agent_fabric.interfaces.http.openai.answers import Told
+from agent_fabric.interfaces.http.openai.answers import Told, marked_answer
 from agent_fabric.interfaces.mcp.views import ended
 from agent_fabric.wire.results import result_object
 
@@ -66,3 +69,15 @@ def test_every_door_says_why_nothing_was_shown() -> None:
     assert ended(MARKED)["result"]["unproven"] == reason
     assert Told(MARKED, "").note["unproven"] == reason
     assert as_task(MARKED)["parts"][1]["data"]["unproven"] == reason
+
+
+@pytest.mark.proves("DB-1")
+def test_a_push_that_failed_is_told_once() -> None:
+    pushed = "the summary says that it was pushed, but no `git push` succeeded"
+    failed = Effects(failed=(NotedCall(what="git -C app push origin main", why="exit code 1"),))
+    told = replace(MARKED, payload={"summary": "Pushed.", "unproven": pushed}, effects=failed)
+    more = replace(told, payload={"summary": "Pushed.", "unproven": f"nothing was changed; {pushed}"})
+    tried_otherwise = replace(told, effects=Effects(failed=(NotedCall(what="git fetch"),)))
+    lines = [[*evidence_lines(each, io.StringIO())] for each in (told, more, tried_otherwise)]
+    assert lines == [[], ["unproven: nothing was changed"], [f"unproven: {pushed}"]]
+    assert [marked_answer(each) for each in (told, tried_otherwise)] == ["Pushed.", f"Pushed.\n\nunproven: {pushed}"]

@@ -1,7 +1,6 @@
 """What a task asks for, told by its words: a change, an answer, or neither is clear.
 
-A signal, not a parser: its words are English, and a few verbs of German, French, Spanish and Italian. Where it is
-unclear, nothing is concluded from it.
+A signal, not a parser: its words are English. Where it is unclear, nothing is concluded from it.
 """
 
 import re
@@ -76,40 +75,6 @@ _QUESTION = re.compile(
 )
 
 
-_ELSEWHERE = re.compile(
-    r"\b(?:git|commit|push|tag|branch|merge|rebase|stash|stage|clone|checkout|repo(?:sitory)?|pip|npm|install|uninstall|"
-    r"upgrade|packages?|dependenc(?:y|ies)|librar(?:y|ies)|venv|environment|requirements)\b",
-    re.IGNORECASE,
-)
-_COMPLAINT = re.compile(
-    r"\b(?:should|must|has\s+to|needs?\s+to|ought\s+to)\s+(?:\w+\s+)?(?:be\s+(?:\w+ed|rewritten|split)|return|print|give|raise|accept|"
-    r"handle|support|have|show|work|use)\b|\b(?:tests?|build)\b[^?]{0,60}\b(?:fails?|(?:is|are)\s+(?:failing|broken|red))\b"
-    r"|\b(?:is|are)\s+(?:wrong|broken|incorrect|buggy)\b|\b(?:crashes|does(?:n't|\s+not)\s+work)\b",
-    re.IGNORECASE,
-)
-"""How something is said to be wrong: who reports that wants it to be put right."""
-_FOREIGN = re.compile(
-    r"\b(?:korrigier\w*|behebe?|beheben|reparier\w*|änder[en]\w*|umbenenn\w*|benenne|lösch[en]\w*|füge|hinzufügen|ersetz\w*|"
-    r"corrige[rz]?|répare[rz]?|modifie[rz]?|ajoute[rz]?|supprime[rz]?|renomme[rz]?|remplace[rz]?|"
-    r"arregla[r]?|corregir|modifica[r]?|añad[ei]\w*|elimina[r]?|reemplaza[r]?|correggi\w*|aggiungi\w*)\b",
-    re.IGNORECASE,
-)
-"""Verbs of other languages that leave things different."""
-
-
-_NOUNS = {
-    "refactoring": "refactor",
-    "renaming": "rename",
-    "fixing": "fix",
-    "implementation": "implement",
-    "removal": "remove",
-    "migration": "migrate",
-    "adding": "add",
-    "bugfix": "fix",
-}
-"""Tasks that are written as a heading."""
-
-
 def asked_for(prompt: str) -> AskedFor:
     """Say whether a task wants something changed, as far as its words tell."""
     found = AskedFor.UNCLEAR
@@ -142,11 +107,6 @@ def nothing_to_show(prompt: str, summary: str) -> bool:
     return not told and not _SAYS_UNCHANGED.search(summary)
 
 
-def asked_elsewhere(prompt: str) -> bool:
-    """Tell whether a task is about a repository or packages as well, which no file of the workspace may show."""
-    return _ELSEWHERE.search(prompt[:20_000]) is not None
-
-
 def _wanted_by(sentence: str) -> AskedFor:
     if _IF_SO.match(sentence):
         return AskedFor.UNCLEAR
@@ -155,16 +115,10 @@ def _wanted_by(sentence: str) -> AskedFor:
     if _QUESTION.match(text):
         return AskedFor.ANSWER
     verb = re.match(r"([A-Za-z]+)\s+\S", text)
-    if verb is None:
-        return _complained(text)
-    word = _NOUNS.get(verb[1].casefold(), verb[1].casefold())
+    word = verb[1].casefold() if verb is not None else ""
     if word in _CHANGING | _MAKING:
         surely = word in _CHANGING or _THING.search(text)
         return (
             AskedFor.CHANGE if surely and not _NO_CHANGE.match(text) and not _IF_ANY.match(text) else AskedFor.UNCLEAR
         )
-    return AskedFor.ANSWER if word in _ANSWERING else _complained(text)
-
-
-def _complained(sentence: str) -> AskedFor:
-    return AskedFor.CHANGE if _COMPLAINT.search(sentence) or _FOREIGN.search(sentence) else AskedFor.UNCLEAR
+    return AskedFor.ANSWER if word in _ANSWERING else AskedFor.UNCLEAR

@@ -1,7 +1,7 @@
 """What a result says about the run, held against what the run has done: pure.
 
-By structure first: `changed` and `checked` of a result are lists that can be compared. Words of the summary count where
-they leave little doubt, such as "created a.py" or "all tests pass". Everything here errs towards believing.
+`changed` and `checked` of a result are lists that can be compared. Of the summary only words count that change what
+is proven (ADR 0088), such as "all tests pass". Everything here errs towards believing.
 """
 
 import re
@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 from posixpath import basename, normpath
 from typing import Any, assert_never
 
-from agent_fabric.domain.evidence.asked_for import AskedFor, asked_elsewhere, asked_for
+from agent_fabric.domain.evidence.asked_for import AskedFor, asked_for
 from agent_fabric.domain.evidence.commands import acts_elsewhere, assess, find_test_command, git_actions
 from agent_fabric.domain.evidence.events import WorkspaceCompared
 from agent_fabric.domain.evidence.named_files import files_to_change
 from agent_fabric.domain.evidence.proofs import CommandRun, Proof
-from agent_fabric.domain.evidence.suite_files import decides_tests, is_test_file
+from agent_fabric.domain.evidence.suite_files import decides_tests
 from agent_fabric.domain.evidence.suite_selection import Selection, options_for_pytest, selected_by
 from agent_fabric.domain.packs.contents import CHANGED, CHECKED, texts_under
 from agent_fabric.domain.policy.command_lines.names import names
@@ -61,12 +61,8 @@ class Deeds:
     @property
     def nothing_changed(self) -> bool:
         """Whether it is known that the run has left no trace."""
-        return self.no_file_changed and not any(map(_acted_elsewhere, self.commands))
-
-    @property
-    def no_file_changed(self) -> bool:
-        """Whether it is known that no file is different, nor anything on another machine."""
-        return self.compared.without(self.by_others).unchanged and not self.elsewhere
+        unchanged = self.compared.without(self.by_others).unchanged and not self.elsewhere
+        return unchanged and not any(run.succeeded and acts_elsewhere(run.command) for run in self.commands)
 
     @property
     def since_change(self) -> Sequence[CommandRun]:
@@ -100,8 +96,7 @@ def _only_boasts(payload: Mapping[str, Any], deeds: Deeds) -> bool:
     """Tell whether nothing was changed though the task asks for it, or the summary says so of an unclear one."""
     match asked_for(deeds.prompt):
         case AskedFor.CHANGE if not deeds.by_others:
-            # What is done to a repository or to packages is no change of files, unless it is what was asked for.
-            return deeds.no_file_changed if not asked_elsewhere(deeds.prompt) else deeds.nothing_changed
+            return deeds.nothing_changed
         case AskedFor.UNCLEAR | AskedFor.CHANGE:  # what was to be changed may have been for the others to change
             summary = str(payload.get("summary") or "")
             return deeds.nothing_changed and any(not _is_denied(summary, said) for said in _SAID_DONE.finditer(summary))
@@ -233,22 +228,6 @@ def weakened(deeds: Deeds) -> Sequence[str]:
 # ── files ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 _PATH = r"[`'\"“]?(?<![\w.@+/-])/?(?P<path>(?:[\w.@+-]+/)*[\w@+-][\w.@+-]*\.[A-Za-z][A-Za-z0-9]{0,7})[`'\"”]?"
-_DID = (
-    r"(?P<verb>created|wrote|added|updated|modified|changed|edited|fixed|deleted|removed|rewrote|overwrote|corrected)"
-)
-_SAID_TO_CHANGE = (
-    re.compile(
-        rf"\b{_DID}:?\s+(?:(?:the|a|an|new|files?|script|program|module|folder|existing)\s+){{0,4}}{_PATH}",
-        re.IGNORECASE,
-    ),
-    re.compile(rf"\btaken\s+care\s+of\s+{_PATH}", re.IGNORECASE),
-    re.compile(
-        rf"{_PATH}\s+(?:was|has\s+been|is\s+now|have\s+been)\s+(?:successfully\s+|now\s+)?{_DID}\b",
-        re.IGNORECASE,
-    ),
-)
-_SAID_OF_A_PART = re.compile(rf"\b{_DID}\s+(?:[\w()`'-]+\s+){{1,6}}?(?:in|of)\s+(?:file\s+)?{_PATH}", re.IGNORECASE)
-"""Something in a file was changed, or what is wrong with it was put right elsewhere."""
 _DENIED = re.compile(
     r"\b(?:not|n't|never|without|no|nothing|unable|failed|should|would|could|can|if|to\s+be)\b[^.]{0,30}$",
     re.IGNORECASE,
@@ -258,16 +237,10 @@ _DENIED = re.compile(
 
 def _about_files(payload: Mapping[str, Any], deeds: Deeds) -> Iterator[FalseClaim]:
     compared = deeds.compared
-    if not compared.known or compared.more:
+    if not compared.known or compared.more or deeds.elsewhere:
         return
-    summary = _plain(str(payload.get("summary") or ""))
-    claimed = [*texts_under(payload, CHANGED)]
-    if asked_for(deeds.prompt) is not AskedFor.ANSWER:  # an answer may well tell of what others have changed
-        claimed += _named_as_changed(summary, _SAID_TO_CHANGE)
-        parts = () if any(map(can_be_run, compared.paths)) else _named_as_changed(summary, (_SAID_OF_A_PART,))
-        claimed += [path for path in parts if can_be_run(path) and not is_test_file(path)]
-    for path in dict.fromkeys(claimed):
-        if not _is_changed(path, compared) and not deeds.elsewhere:
+    for path in dict.fromkeys(texts_under(payload, CHANGED)):
+        if not _is_changed(path, compared):
             yield FalseClaim(f"{path} is said to have changed", "it is as it was")
 
 
@@ -302,13 +275,6 @@ def _about_programs(deeds: Deeds) -> Iterator[FalseClaim]:
 def _plain(text: str) -> str:
     """Return a text without the marks for bold words."""
     return text.replace("**", "").replace("__", "")
-
-
-def _named_as_changed(summary: str, patterns: Sequence[re.Pattern[str]]) -> Iterator[str]:
-    for pattern in patterns:
-        for match in pattern.finditer(summary):
-            if not _is_denied(summary, match):
-                yield match["path"].rstrip(".")
 
 
 def _is_denied(summary: str, match: re.Match[str]) -> bool:
@@ -367,10 +333,6 @@ def _words(command: str) -> list[str]:
     if len(plain) > 2 and re.fullmatch(r"python[0-9.]*", plain[0]) and plain[1] == "-m":
         plain = plain[2:]
     return ["python" if re.fullmatch(r"python[0-9.]*", word) else word for word in plain]
-
-
-def _acted_elsewhere(run: CommandRun) -> bool:
-    return run.succeeded and acts_elsewhere(run.command)
 
 
 _SAID_OF_GIT = (

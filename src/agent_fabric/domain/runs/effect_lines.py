@@ -1,5 +1,6 @@
 """The effects of a run in plain words: the same at every door."""
 
+import re
 from collections.abc import Iterator
 from typing import Final
 
@@ -12,6 +13,7 @@ SEE_ABOVE: Final = {Outcome.REFUSED: "(Not done: see above.)", Outcome.INCOMPLET
 """What stands below the answer, for who reads only its end."""
 BEFORE_ANSWER: Final = "\n\n"
 _MAX_NAMED: Final = 12
+_NO_SUCH_COMMAND: Final = re.compile(r"no `git (\w+)` succeeded$")
 
 
 def open_lines(effects: Effects) -> Iterator[str]:
@@ -60,6 +62,17 @@ def mark_answer(answer: str, effects: Effects | None, outcome: Outcome | None) -
     if not told or not answer.strip():
         return told or answer
     return f"{told}{BEFORE_ANSWER}{answer}\n\n{SEE_ABOVE[_not_done(outcome)]}"
+
+
+def doubts_beyond(unproven: str, effects: Effects) -> str:
+    """Return why a result is unproven, without what its denied and failed calls tell already: one line for one fact."""
+    calls = [call.what for call in effects.open]
+
+    def is_listed(doubt: str) -> bool:
+        found = _NO_SUCH_COMMAND.search(doubt)
+        return found is not None and any(re.search(rf"\bgit\b.*\b{found[1]}\b", call) for call in calls)
+
+    return "; ".join(doubt for doubt in unproven.split("; ") if not is_listed(doubt))
 
 
 def marked_line(summary: str, effects: Effects | None, outcome: Outcome | None) -> str:

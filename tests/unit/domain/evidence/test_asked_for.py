@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent_fabric.domain.evidence.asked_for import AskedFor, asked_elsewhere, asked_for
+from agent_fabric.domain.evidence.asked_for import AskedFor, asked_for
 
 CHANGES = (
     "Fix the failing test.",
@@ -20,14 +20,6 @@ CHANGES = (
     "Make a folder named reports.",
     "Update the version in pyproject.toml",
     "Your task is to implement fizzbuzz",
-    "Ändere die Datei a.txt",
-    "Die Funktion add rechnet falsch, bitte korrigieren.",
-    "Corrige la fonction add dans calc.py",
-    "add(1, 2) should return 3, but it returns -1",
-    "The bug in calc.py needs to be fixed.",
-    "The test in test_calc.py fails.",
-    "Refactoring of calc.py into smaller functions",
-    "The build is broken",
     "Adjust add in calc.py so that it returns the sum",
     "Support negative numbers in calc.py",
     "Improve the function add",
@@ -85,20 +77,6 @@ def test_a_task_that_wants_an_answer(prompt: str) -> None:
 @pytest.mark.parametrize("prompt", UNCLEAR)
 def test_a_task_from_which_nothing_is_concluded(prompt: str) -> None:
     assert asked_for(prompt) is AskedFor.UNCLEAR
-
-
-@pytest.mark.parametrize(
-    ("prompt", "elsewhere"),
-    [
-        ("Commit the change", True),
-        ("Install requests", True),
-        ("Undo the last commit", True),
-        ("Fix calc.py", False),
-        ("Add a function to app.py", False),
-    ],
-)
-def test_a_task_about_a_repository_or_packages(prompt: str, elsewhere: bool) -> None:
-    assert asked_elsewhere(prompt) is elsewhere
 
 
 def test_a_huge_task_is_read_quickly() -> None:

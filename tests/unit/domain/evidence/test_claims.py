@@ -77,12 +77,6 @@ def test_what_changes_a_repository_or_packages_is_a_change_that_no_file_shows(co
     assert said(deeds(UNTOUCHED, prompt=prompt, commands=[CommandRun("git status", True, 3)])) == [NOTHING_CHANGED]
 
 
-def test_staged_files_are_no_change_where_the_task_is_about_something_else() -> None:
-    staged = [CommandRun("git add calc.py", True, 3)]
-    assert said(deeds(UNTOUCHED, prompt="Fix calc.py", commands=staged)) == [NOTHING_CHANGED]
-    assert said(deeds(UNTOUCHED, prompt="Stage and commit calc.py", commands=staged)) == []
-
-
 @pytest.mark.parametrize(
     "path", [".benchmarks/", ".coverage", "htmlcov/", "htmlcov/index.html", "calc.egg-info/PKG-INFO"]
 )
@@ -120,48 +114,6 @@ def test_a_file_that_changed_may_be_named_in_any_usual_way(path: str) -> None:
 
 def test_a_file_that_is_as_it_was_is_named() -> None:
     assert said(deeds(), changed=["notes.md", "main.py"]) == ["main.py is said to have changed, but it is as it was"]
-
-
-@pytest.mark.parametrize(
-    "summary",
-    [
-        "Created main.py.",
-        "I have fixed the file `main.py` and looked at notes.md.",
-        "main.py has been updated to print 5.",
-        "The program main.py was successfully modified.",
-        "Deleted main.py",
-        "- **Modified** `main.py`: it prints 5",
-        "Files modified: main.py",
-        "I've taken care of main.py.",
-    ],
-)
-def test_words_that_leave_no_doubt_count_as_a_claim(summary: str) -> None:
-    assert said(deeds(), summary=summary) == ["main.py is said to have changed, but it is as it was"]
-
-
-@pytest.mark.parametrize(
-    "summary",
-    [
-        "Created notes.md with the three names.",
-        "Fixed the bug that test_main.py showed.",
-        "I did not change main.py, nothing was created in main.py.",
-        "main.py should be updated next.",
-        "If main.py is changed, run the tests.",
-        "main.py prints 5.",
-        "Fixed the failing assertion in test_x.py by editing calc.py",
-    ],
-)
-def test_words_that_may_mean_something_else_do_not(summary: str) -> None:
-    assert said(deeds(), summary=summary) == []
-
-
-def test_a_part_of_a_program_is_not_changed_by_a_note() -> None:
-    note = WorkspaceCompared(created=("fixed.txt",))
-    summary = "I fixed the bug in calc.py."
-    assert said(deeds(note), summary=summary) == ["calc.py is said to have changed, but it is as it was"]
-    assert said(deeds(WorkspaceCompared(modified=("util.py",))), summary=summary) == []
-    as_it_was = "calc.py was to be changed, but it is as it was, and only texts are different"
-    assert said(deeds(note), summary="I fixed the failure in test_calc.py.") == [as_it_was]
 
 
 @pytest.mark.parametrize(

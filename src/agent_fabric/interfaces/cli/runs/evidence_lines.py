@@ -6,6 +6,7 @@ from typing import TextIO
 from agent_fabric.domain.evidence.proofs import UNPROVEN, UNVERIFIED, Proof
 from agent_fabric.domain.packs.contents import CHANGED, texts_under
 from agent_fabric.domain.plural import counted
+from agent_fabric.domain.runs.effect_lines import doubts_beyond
 from agent_fabric.domain.runs.task import RunResult
 from agent_fabric.domain.tools.findings import ProofKind
 from agent_fabric.interfaces.cli.output import plain, plain_lines, styled
@@ -27,7 +28,8 @@ def changed_lines(result: RunResult) -> Iterator[str]:
 def evidence_lines(result: RunResult, stream: TextIO) -> Iterator[str]:
     """Say what bears a finished result out, or why nothing does."""
     if unproven := result.payload.get(UNPROVEN):
-        yield f"{styled('unproven:', 'yellow', stream)} {plain(str(unproven))}"
+        if doubts := doubts_beyond(str(unproven), result.effects):
+            yield f"{styled('unproven:', 'yellow', stream)} {plain(doubts)}"
     elif result.proof:
         yield f"{styled(proof_words(result.proof), 'green', stream)} {plain_lines(result.proof.command)}"
         yield from (f"  {styled(plain(line), 'dim', stream)}" for line in result.proof.printed.splitlines())
