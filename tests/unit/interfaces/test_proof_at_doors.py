@@ -80,4 +80,7 @@ def test_a_push_that_failed_is_told_once() -> None:
     tried_otherwise = replace(told, effects=Effects(failed=(NotedCall(what="git fetch"),)))
     lines = [[*evidence_lines(each, io.StringIO())] for each in (told, more, tried_otherwise)]
     assert lines == [[], ["unproven: nothing was changed"], [f"unproven: {pushed}"]]
-    assert [marked_answer(each) for each in (told, tried_otherwise)] == ["Pushed.", f"Pushed.\n\nunproven: {pushed}"]
+    assert [marked_answer(each.payload, each.effects) for each in (told, tried_otherwise)] == [
+        "Pushed.",
+        f"Pushed.\n\nunproven: {pushed}",
+    ]

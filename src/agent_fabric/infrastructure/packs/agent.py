@@ -11,17 +11,11 @@ from agent_fabric.domain.runs.agent_brief import AgentBrief
 from agent_fabric.domain.tools.capabilities import CAPABILITIES, servers_of, tools_of
 from agent_fabric.domain.tools.specs import FINISH_TASK, ToolContext, ToolResult, ToolSpec
 from agent_fabric.infrastructure.packs.base import BaseSpecialistPack
-from agent_fabric.infrastructure.packs.sandboxed_tools import shell_tool
+from agent_fabric.infrastructure.packs.sandboxed_tools import Tools, workspace_tools
 from agent_fabric.infrastructure.packs.wrapped_pack import WrappedPack
-from agent_fabric.infrastructure.tools.edit import EDIT_FILE, EditFile
-from agent_fabric.infrastructure.tools.files import LIST_FILES, READ_FILE, WRITE_FILE, ListFiles, ReadFile, WriteFile
-from agent_fabric.infrastructure.tools.search import SEARCH_FILES, SearchFiles
-from agent_fabric.infrastructure.tools.tool_objects import ToolFunction
 
 if TYPE_CHECKING:
     from agent_fabric.infrastructure.packs.research import ResearchDesk
-
-Tools = Sequence[tuple[ToolSpec, ToolFunction]]
 
 
 _WEB = tools_of(("web-search", "web-fetch", "evidence"))
@@ -45,12 +39,7 @@ def build_agent_pack(
     wanted = tools_of(agent.capabilities)
     web = desk().web_tools() if wanted & _WEB else ()
     tools: Tools = (
-        (READ_FILE, ReadFile(sandbox)),
-        (LIST_FILES, ListFiles(sandbox)),
-        (SEARCH_FILES, SearchFiles(sandbox)),
-        (WRITE_FILE, WriteFile(sandbox)),
-        (EDIT_FILE, EditFile(sandbox)),
-        shell_tool(sandbox, timeout_s=shell_timeout_s),
+        *workspace_tools(sandbox, shell_timeout_s=shell_timeout_s),
         *(web if network_allowed else ()),
         *([desk().recall_tool()] if wanted & _RECALL else ()),
         *(desk().knowledge_tools() if wanted & _KNOWLEDGE else ()),

@@ -3,8 +3,8 @@
 from typing import TYPE_CHECKING
 
 from agent_fabric.infrastructure.packs.base import BaseSpecialistPack
-from agent_fabric.infrastructure.packs.engineering import file_and_shell_tools
 from agent_fabric.infrastructure.packs.prompts.assistant import COMPACT_PROMPT_ASSISTANT, SYSTEM_PROMPT_ASSISTANT
+from agent_fabric.infrastructure.packs.sandboxed_tools import workspace_tools
 from agent_fabric.infrastructure.packs.tool_defs import make_finish_tool_def
 from agent_fabric.infrastructure.tools.files import LIST_FILES, READ_FILE, WRITE_FILE
 from agent_fabric.infrastructure.tools.shell import SHELL
@@ -26,7 +26,7 @@ def build_assistant_pack(desk: "ResearchDesk", *, shell_timeout_s: float = SHELL
     """Return an assistant with files, a shell, memory and, where the network is allowed, the web."""
     web = tuple(tool for tool in desk.web_tools() if tool[0].name in _WEB)
     tools = (
-        *file_and_shell_tools(desk.sandbox, shell_timeout_s),
+        *workspace_tools(desk.sandbox, shell_timeout_s=shell_timeout_s),
         *(web if desk.network_allowed else ()),
         *desk.knowledge_tools(),
         *desk.learning_tools(),

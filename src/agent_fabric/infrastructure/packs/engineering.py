@@ -1,22 +1,21 @@
 """The engineering pack: plan, implement, test, review, iterate."""
 
-from collections.abc import Sequence
-from dataclasses import replace
-
 from agent_fabric.application.ports.sandbox import Sandbox
 from agent_fabric.domain.packs.contents import CHANGED, CHECKED
-from agent_fabric.domain.tools.specs import ToolSpec
 from agent_fabric.infrastructure.packs.base import BaseSpecialistPack
 from agent_fabric.infrastructure.packs.prompts.engineering import COMPACT_PROMPT_ENGINEERING, SYSTEM_PROMPT_ENGINEERING
+from agent_fabric.infrastructure.packs.sandboxed_tools import workspace_tools
 from agent_fabric.infrastructure.packs.tool_defs import make_finish_tool_def
-from agent_fabric.infrastructure.tools.begin_file import BEGIN_FILE, BeginFile
-from agent_fabric.infrastructure.tools.edit import EDIT_FILE, EditFile
-from agent_fabric.infrastructure.tools.files import LIST_FILES, READ_FILE, WRITE_FILE, ListFiles, ReadFile, WriteFile
-from agent_fabric.infrastructure.tools.fix_line import FIX_LINE, FixLine
-from agent_fabric.infrastructure.tools.search import SEARCH_FILES, SearchFiles
-from agent_fabric.infrastructure.tools.shell import SHELL, RunShell
-from agent_fabric.infrastructure.tools.tool_objects import ToolFunction
-from agent_fabric.infrastructure.tools.workspace_overview import WORKSPACE_OVERVIEW, WorkspaceOverview
+from agent_fabric.infrastructure.tools.files import WRITE_FILE, WriteFile
+from agent_fabric.infrastructure.tools.shell import SHELL
+from agent_fabric.infrastructure.tools.small_models import (
+    BEGIN_FILE,
+    FIX_LINE,
+    WORKSPACE_OVERVIEW,
+    BeginFile,
+    FixLine,
+    WorkspaceOverview,
+)
 
 _TEXTS = {"type": "array", "items": {"type": "string"}}
 
@@ -36,7 +35,7 @@ FINISH_ENGINEERING = make_finish_tool_def(
 
 def build_engineering_pack(sandbox: Sandbox, *, shell_timeout_s: float = SHELL.timeout_s) -> BaseSpecialistPack:
     """Return an engineer that works in a sandbox."""
-    tools = file_and_shell_tools(sandbox, shell_timeout_s)
+    tools = workspace_tools(sandbox, shell_timeout_s=shell_timeout_s)
     shell, _ = tools[0]
     return BaseSpecialistPack(
         system_prompt=SYSTEM_PROMPT_ENGINEERING,
@@ -50,17 +49,4 @@ def build_engineering_pack(sandbox: Sandbox, *, shell_timeout_s: float = SHELL.t
             (WRITE_FILE, WriteFile(sandbox)),  # what follows a file that was begun
         ),
         finish=FINISH_ENGINEERING,
-    )
-
-
-def file_and_shell_tools(sandbox: Sandbox, shell_timeout_s: float) -> Sequence[tuple[ToolSpec, ToolFunction]]:
-    """Return the tools that work in a box, the shell first."""
-    shell = SHELL if shell_timeout_s == SHELL.timeout_s else replace(SHELL, timeout_s=shell_timeout_s)
-    return (
-        (shell, RunShell(sandbox)),
-        (READ_FILE, ReadFile(sandbox)),
-        (WRITE_FILE, WriteFile(sandbox)),
-        (EDIT_FILE, EditFile(sandbox)),
-        (LIST_FILES, ListFiles(sandbox)),
-        (SEARCH_FILES, SearchFiles(sandbox)),
     )

@@ -110,6 +110,10 @@ class PackRegistry:
     ) -> SpecialistPack:
         build = _PackBuild(self.parts, run_id, workspace, network_allowed)
         pack = build.pack(specialist_id) if agent is None else build.agent(agent)
+        if specialist_id != STEPS:  # no model sees what their tools give
+            from agent_fabric.infrastructure.packs.advised_pack import AdvisedPack  # noqa: PLC0415 - see above
+
+            pack = AdvisedPack(pack, build.sandbox)
         return with_project_context(pack, workspace, build.sandbox)
 
 

@@ -1,6 +1,6 @@
 """The research packs: scope, search, screen, extract, synthesize."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from agent_fabric.application.ports.clock import Clock
@@ -27,6 +27,7 @@ from agent_fabric.infrastructure.packs.prompts.research import (
     SYSTEM_PROMPT_RESEARCH,
     SYSTEM_PROMPT_RESEARCH_OFFLINE,
 )
+from agent_fabric.infrastructure.packs.sandboxed_tools import Tools
 from agent_fabric.infrastructure.packs.tool_defs import make_finish_tool_def
 from agent_fabric.infrastructure.tools.browser_tools import PageRecord
 from agent_fabric.infrastructure.tools.cross_run_search import CROSS_RUN_SEARCH, CrossRunSearch
@@ -44,8 +45,6 @@ from agent_fabric.infrastructure.tools.web import (
     RecordEvidence,
     SearchWeb,
 )
-
-Tools = Sequence[tuple[ToolSpec, ToolFunction]]
 
 _CITATION = {
     "type": "object",

@@ -8,7 +8,6 @@ from typing import Any
 from agent_fabric.application.ports.sandbox import Sandbox
 from agent_fabric.domain.tools.specs import Effect, ToolContext, ToolResult, ToolSpec, object_schema
 from agent_fabric.infrastructure.tools.files import MAX_WRITE_BYTES, text_argument
-from agent_fabric.infrastructure.tools.syntax import broken_files
 
 MAX_EDIT_BYTES = 5_000_000
 """Largest file that can be edited."""
@@ -66,9 +65,6 @@ class EditFile:
             "bytes": len(edited),
             "now": now,
         }
-        broken = await broken_files(self.sandbox, [path])
-        if broken:
-            output["broken"] = broken
         return ToolResult(output=output, changed=True, wrote=(path,))
 
 

@@ -9,7 +9,6 @@ from typing import Any
 from agent_fabric.application.ports.sandbox import Sandbox
 from agent_fabric.domain.tools.program_files import can_be_run
 from agent_fabric.domain.tools.specs import Effect, ToolContext, ToolResult, ToolSpec, object_schema
-from agent_fabric.infrastructure.tools.syntax import broken_files
 from agent_fabric.infrastructure.tools.workspace_diff import changed_lines
 
 MAX_READ_BYTES = 256 * 1024
@@ -115,9 +114,6 @@ class WriteFile:
             output |= {"changed_lines": mended} if mended else {"replaced": shown}
             if gone := [name for name in _DEFINED.findall(shown) if name not in content]:
                 output |= {"gone": gone, "replaced": shown}
-        broken = await broken_files(self.sandbox, [path])
-        if broken:
-            output["broken"] = broken
         return ToolResult(output=output, changed=True, wrote=(path,))
 
     async def _before(self, path: str, max_bytes: int) -> bytes | None:

@@ -13,22 +13,11 @@ from agent_fabric.domain.policy.command_lines.invocation import Invocation, Unpa
 from agent_fabric.domain.policy.command_lines.overwriting import overwritten_input
 from agent_fabric.domain.tools.findings import ProofKind
 from agent_fabric.domain.tools.specs import Effect, ToolContext, ToolResult, ToolSpec, object_schema
-from agent_fabric.infrastructure.tools.failing_program import failing_program
 from agent_fabric.infrastructure.tools.failures import failures_in
 from agent_fabric.infrastructure.tools.files import text_argument
-from agent_fabric.infrastructure.tools.fix_line import numbered
-from agent_fabric.infrastructure.tools.grep_hints import grep_hint
-from agent_fabric.infrastructure.tools.name_hints import name_hint
-from agent_fabric.infrastructure.tools.script_hints import script_hint
-from agent_fabric.infrastructure.tools.sed_hints import sed_failure_hint, sed_hint
-from agent_fabric.infrastructure.tools.syntax import broken_files
-from agent_fabric.infrastructure.tools.table_hints import table_hint
 from agent_fabric.infrastructure.tools.workspace_diff import difference, file_heads, lost_texts, written
 
-_Output = Mapping[str, Any]
 _LOOK_S = 10.0
-_MAX_NUMBERED_BYTES = 1_500
-"""Largest program that is shown when it fails."""
 _MAX_SCRIPT_BYTES = 200_000
 """Largest program that is looked into for checks."""
 SHELL_DEFAULT_TIMEOUT_S = 120.0
@@ -58,8 +47,7 @@ class RunShell:
             ValueError: an argument is wrong, or the command would empty a file before it reads it.
         """
         command = text_argument(args, "command")
-        invocations = _parsed(command)
-        await self._keep_input(invocations)
+        await self._keep_input(_parsed(command))
         assessment = assess(command)
         writes = assessment.changes or bool(assessment.proves) or ">" in command  # a program may write files, too
         before = await file_heads(self.sandbox) if writes else None
@@ -73,21 +61,6 @@ class RunShell:
             wrote = written(before, after)
             if lost := lost_texts(command, before, after):
                 output["lost"] = lost
-        if output.get("failures"):
-            said = f"{output['stdout']}\n{output['stderr']}"
-            if program := await failing_program(self.sandbox, invocations, said):
-                output["failing_program"] = program
-                if shown_lines := await self._numbered(program):
-                    output["its_lines"] = shown_lines
-        broken = await broken_files(self.sandbox, wrote)
-        if broken:
-            output["broken"] = broken
-        hint = await table_hint(self.sandbox, invocations, output["stdout"], wrote)
-        if not hint and before is not None and after is not None:
-            hint = sed_hint(invocations, before, after)
-        hint = hint or await self._told_by_the_end(invocations, outcome.exit_code, output)
-        if hint:
-            output.setdefault("hint", hint)
         succeeded = outcome.exit_code == 0 and not outcome.timed_out
         printed = f"{output['stdout']}\n{output['stderr']}"
         if succeeded and assessment.test_file and await self._is_script(assessment.test_file):
@@ -103,15 +76,6 @@ class RunShell:
             tests=shown.tests,
             wrote=wrote,
         )
-
-    async def _told_by_the_end(self, invocations: Sequence[Invocation], exit_code: int | None, output: _Output) -> str:
-        """Return what to mind about how a command ended; empty: nothing."""
-        if exit_code == 0:
-            return await name_hint(self.sandbox, invocations)
-        if exit_code == 1 and not output["stdout"] and not output["stderr"]:
-            return await grep_hint(self.sandbox, invocations)
-        stderr = str(output["stderr"])
-        return sed_failure_hint(invocations, stderr) or await script_hint(self.sandbox, stderr)
 
     async def _keep_input(self, invocations: Sequence[Invocation]) -> None:
         """Refuse a command such as `sort a > a`, which nobody wants: the file would be empty.
@@ -131,14 +95,6 @@ class RunShell:
                 f"not run: > {path} empties {path} before the command reads it. "
                 f"Write to another file first, then move it: > {path}.new && mv {path}.new {path}"
             )
-
-    async def _numbered(self, path: str) -> str:
-        """Return a short program with the numbers of its lines, so that the wrong one can be named."""
-        try:
-            data, size = await self.sandbox.read_file(path, max_bytes=_MAX_NUMBERED_BYTES)
-        except OSError:
-            return ""  # gone in the meantime
-        return numbered(data.decode(errors="replace").splitlines()) if size <= len(data) else ""
 
     async def _is_script(self, path: str) -> bool:
         """Tell whether a file with the name of a test has only checks that run with it, and no tests to be called."""

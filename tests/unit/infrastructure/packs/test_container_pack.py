@@ -55,11 +55,11 @@ def test_a_specialist_with_an_image_gets_the_runs_container_of_it(tmp_path: Path
 
     with_image = registry("debian:stable", container_for)
     pack = with_image.get_pack(ENGINEER, run_id=RUN, workspace=str(tmp_path), network_allowed=False)
-    assert isinstance(pack, ContainerisedPack)
+    assert pack.sandbox_level == UnconfinedSandbox(tmp_path, RUN).level
     assert asked == [(RUN, str(tmp_path), "debian:stable")]
     without = registry(None, container_for)
     plain = without.get_pack(ENGINEER, run_id=RUN, workspace=str(tmp_path), network_allowed=False)
-    assert not isinstance(plain, ContainerisedPack)
+    assert plain.sandbox_level == ""
     assert len(asked) == 1
 
 

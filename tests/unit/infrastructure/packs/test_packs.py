@@ -14,6 +14,7 @@ from agent_fabric.config.schema.specialists import SpecialistConfig
 from agent_fabric.domain.errors import FabricError, RecruitError
 from agent_fabric.domain.ids import CallId, RunId, SpecialistId
 from agent_fabric.domain.tools.specs import Effect, ToolContext, ToolResult
+from agent_fabric.infrastructure.packs.advised_pack import AdvisedPack
 from agent_fabric.infrastructure.packs.base import BaseSpecialistPack, tool_from
 from agent_fabric.infrastructure.packs.engineering import build_engineering_pack
 from agent_fabric.infrastructure.packs.registry import PackParts, PackRegistry
@@ -89,7 +90,7 @@ def test_the_research_packs_have_web_and_file_tools_and_end_with_citations(name:
 @pytest.mark.parametrize(("name", "more"), [("research", []), ("enterprise_research", ["cross_run_search"])])
 async def test_without_the_network_web_tools_are_not_offered_but_answer(name: str, more: list[str]) -> None:
     pack = get(registry(research={}, enterprise_research={}), name, network_allowed=False)
-    assert isinstance(pack, BaseSpecialistPack)
+    assert isinstance(pack, AdvisedPack)
     assert [tool.name for tool in pack.tool_definitions] == [*more, *FILE_TOOLS]
     assert [tool.name for tool in pack.hidden_tools] == WEB_TOOLS
     assert pack.finish.needs_citations, "what is cited all the same is held against nothing"

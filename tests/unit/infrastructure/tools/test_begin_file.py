@@ -7,7 +7,7 @@ import pytest
 from agent_fabric.domain.ids import CallId, RunId
 from agent_fabric.domain.tools.specs import ToolContext, ToolResult
 from agent_fabric.infrastructure.sandbox.unconfined import UnconfinedSandbox
-from agent_fabric.infrastructure.tools.begin_file import MAX_BYTES, BeginFile
+from agent_fabric.infrastructure.tools.small_models import MAX_BYTES, BeginFile
 
 CONTEXT = ToolContext(run_id=RunId("run"), call_id=CallId("call"), timeout_s=10, network_allowed=False)
 

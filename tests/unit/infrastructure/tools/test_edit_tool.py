@@ -136,11 +136,3 @@ async def test_a_replacement_by_itself_is_refused_with_the_lines_that_are_there(
     assert str(caught.value).endswith("from line 1:\nname: shop\nport: 80\nlevel: info")
     with pytest.raises(ValueError, match="Nor does it occur in the file"):
         await edit(workspace, "port: 8O", "port: 8O")
-
-
-async def test_an_edit_that_breaks_a_file_says_where(workspace: Path) -> None:
-    (workspace / "a.json").write_text('{"a": 1,\n "b": 2}\n')
-    result = await edit(workspace, "1,", "1", path="a.json")
-    assert "not valid JSON" in result.output["broken"]["a.json"]
-    assert "line 2" in result.output["broken"]["a.json"]
-    assert "broken" not in (await edit(workspace, "1", "1,", path="a.json")).output

@@ -129,13 +129,6 @@ async def test_writing_back_what_is_there_changes_nothing_and_says_so(sandbox: U
     assert other.changed
 
 
-async def test_a_program_that_is_not_valid_is_reported_with_its_line(sandbox: UnconfinedSandbox) -> None:
-    broken = await WriteFile(sandbox)({"path": "a b.py", "content": "x = 1\ndef f(:\n"}, CONTEXT)
-    assert broken.output["broken"]["a b.py"].startswith("not valid Python, line 2: ")
-    assert "broken" not in (await WriteFile(sandbox)({"path": "a b.py", "content": "x = 1\n"}, CONTEXT)).output
-    assert "broken" not in (await WriteFile(sandbox)({"path": "notes.txt", "content": "def f(:"}, CONTEXT)).output
-
-
 async def test_of_a_program_that_is_written_again_the_lines_are_shown_that_changed(sandbox: UnconfinedSandbox) -> None:
     before = "def f(a):\n    # first\n    return a\n"
     await WriteFile(sandbox)({"path": "a.py", "content": before}, CONTEXT)

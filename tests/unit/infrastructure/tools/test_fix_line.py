@@ -7,7 +7,7 @@ import pytest
 from agent_fabric.domain.ids import CallId, RunId
 from agent_fabric.domain.tools.specs import ToolContext, ToolResult
 from agent_fabric.infrastructure.sandbox.unconfined import UnconfinedSandbox
-from agent_fabric.infrastructure.tools.fix_line import FixLine
+from agent_fabric.infrastructure.tools.small_models import FixLine
 
 CONTEXT = ToolContext(run_id=RunId("run"), call_id=CallId("call"), timeout_s=10, network_allowed=False)
 PROGRAM = 'def report(prices):\n    total = sum(prices)\n    return "Total: " + total\n\n\nprint(report([1]))\n'
@@ -56,10 +56,6 @@ async def test_what_is_binary_is_refused(workspace: Path) -> None:
     (workspace / "a.bin").write_bytes(b"a\0b\nc\n")
     with pytest.raises(ValueError, match="binary"):
         await fix(workspace, 2, "new", "a.bin")
-
-
-async def test_a_line_that_breaks_the_program_is_told(workspace: Path) -> None:
-    assert "not valid Python" in (await fix(workspace, 3, "return (")).output["broken"]["a.py"]
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@ from pathlib import Path
 from agent_fabric.domain.ids import CallId, RunId
 from agent_fabric.domain.tools.specs import ToolContext
 from agent_fabric.infrastructure.sandbox.unconfined import UnconfinedSandbox
-from agent_fabric.infrastructure.tools.workspace_overview import MAX_NAMED, MAX_OPENED, SHOWN_BYTES, WorkspaceOverview
+from agent_fabric.infrastructure.tools.small_models import MAX_NAMED, MAX_OPENED, SHOWN_BYTES, WorkspaceOverview
 
 CONTEXT = ToolContext(run_id=RunId("run"), call_id=CallId("call"), timeout_s=10, network_allowed=False)
 

@@ -15,6 +15,7 @@ from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.models.messages import Usage
 from agent_fabric.domain.runs.answer import answer_in
 from agent_fabric.domain.runs.effect_lines import doubts_beyond, mark_answer
+from agent_fabric.domain.runs.effects import NO_EFFECTS, Effects
 from agent_fabric.domain.runs.task import RunResult, RunStatus
 from agent_fabric.interfaces.http.views import state_of
 from agent_fabric.interfaces.views.approvals import fields_of
@@ -48,16 +49,16 @@ class Told:
         return {**shown, "approvals": list(self.approvals)} if self.approvals else shown
 
 
-def marked_answer(result: RunResult) -> str:
+def marked_answer(payload: Mapping[str, Any], effects: Effects = NO_EFFECTS) -> str:
     """Return the answer of a run, with why nothing bears it out; JSON says so by itself."""
-    text, unproven = answer_in(result.payload), doubts_beyond(str(result.payload.get(UNPROVEN) or ""), result.effects)
-    return f"{text}\n\nunproven: {unproven}" if unproven and isinstance(result.payload.get("summary"), str) else text
+    text, unproven = answer_in(payload), doubts_beyond(str(payload.get(UNPROVEN) or ""), effects)
+    return f"{text}\n\nunproven: {unproven}" if unproven and isinstance(payload.get("summary"), str) else text
 
 
 async def told(fabric: ServerFabric, result: RunResult) -> Told:
     """Return what a run that completed gave, or what one that has not ended waits for."""
     if result.status is RunStatus.COMPLETED:
-        return Told(result, mark_answer(marked_answer(result), result.effects, result.outcome))
+        return Told(result, mark_answer(marked_answer(result.payload, result.effects), result.effects, result.outcome))
     if result.status is not RunStatus.WAITING:
         going_on = result.status in (RunStatus.RUNNING, RunStatus.INTERRUPTED)
         return Told(result, f"This run has not ended. See it: {_where(result.run_id)}" if going_on else "")

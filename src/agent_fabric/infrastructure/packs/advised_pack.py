@@ -1,0 +1,40 @@
+"""A pack whose results come with advice for the model."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from agent_fabric.application.ports.packs import SpecialistPack
+from agent_fabric.application.ports.sandbox import Sandbox
+from agent_fabric.domain.tools.specs import ToolContext, ToolResult
+from agent_fabric.infrastructure.packs.wrapped_pack import WrappedPack
+from agent_fabric.infrastructure.tools.advice import CommandAdvice
+from agent_fabric.infrastructure.tools.shell import SHELL
+from agent_fabric.infrastructure.tools.syntax import broken_files
+
+
+class AdvisedPack(WrappedPack):
+    """Says beside the results of any tool which files are broken now, and beside those of `shell` what was overlooked.
+
+    Tools know nothing of it: one that is new needs nothing but `wrote` in its results.
+    """
+
+    def __init__(self, inner: SpecialistPack, sandbox: Sandbox) -> None:
+        super().__init__(inner)
+        self._sandbox = sandbox
+
+    async def execute_tool(self, name: str, args: Mapping[str, Any], context: ToolContext) -> ToolResult:
+        """Let the pack run one of its tools, and add the advice.
+
+        Raises:
+            KeyError: it has none of this name.
+        """
+        command = args.get("command") if name == SHELL.name else None
+        advice = await CommandAdvice.prepare(self._sandbox, command) if isinstance(command, str) else None
+        result = await super().execute_tool(name, args, context)
+        more: dict[str, Any] = {}
+        if broken := await broken_files(self._sandbox, result.wrote):
+            more["broken"] = broken
+        if advice is not None:
+            more |= await advice.on(result.output, result.wrote)
+        return replace(result, output={**result.output, **more}) if more else result
