@@ -724,7 +724,8 @@ async def test_a_file_and_a_command_that_are_only_claimed_are_named(case: Case) 
     outcome = await case.run(WRITE, run, claims)
     unproven = outcome.result.payload["unproven"]
     assert unproven == (
-        "util.py is said to have changed, but it is as it was; `pytest -q` is said to have succeeded, but it did not run"
+        "util.py is said to have changed, but it is as it was; "
+        "`pytest -q` is said to have succeeded, but it did not run"
     )
     assert "util.py is said to have changed" in case.told(3)["error"]
     assert outcome.result.payload["changed"] == ["hello.py"]
