@@ -1,31 +1,32 @@
 """Joins everything for a node: its folder, its floor, its tools. Nothing of the server is imported."""
 
+import asyncio
 import secrets
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from agent_fabric import __version__
 from agent_fabric.application.node.serve_commands import NodeSelf, ServeCommands
+from agent_fabric.application.ports.node import FloorProblem
 from agent_fabric.domain.fleet.node_policy import node_policy
 from agent_fabric.infrastructure.node.file_tools import NodeFiles
-from agent_fabric.infrastructure.node.floor_file import FILE, Floor, FloorProblem, read_floor
-from agent_fabric.infrastructure.node.guard import start_guard
+from agent_fabric.infrastructure.node.floor_file import FILE, Floor, read_floor
+from agent_fabric.infrastructure.node.hub_session import HubSession
 from agent_fabric.infrastructure.node.node_folder import OUTPUTS, SPOOL, UPLOADS, NodeFolder
-from agent_fabric.infrastructure.node.processes import Commands, kill_marked, run_as
-from agent_fabric.infrastructure.node.spool import Spool
+from agent_fabric.infrastructure.node.processes import Commands, give_back_memory, kill_marked, run_as, start_guard
+from agent_fabric.infrastructure.node.spool import HUB_POLICY, TOOL_PINS, Spool
 from agent_fabric.infrastructure.node.terminals import Terminals
 from agent_fabric.infrastructure.node.tool_servers import FILE as SERVERS_FILE
 from agent_fabric.infrastructure.node.tool_servers import ToolServers, read_servers
 from agent_fabric.infrastructure.node.toolbox import Toolbox
 from agent_fabric.infrastructure.node.transfers import Transfers
-from agent_fabric.infrastructure.node.upgrades import Upgrades, first_run, running_archive
+from agent_fabric.infrastructure.node.upgrades import Upgrades, first_run, running_archive, settle_upgrade
+
+__all__ = ["NodeFolder", "NodeParts", "build_node", "join_hub", "trust_tools"]
 
 INSTANCE = "instance"
-HUB_POLICY = "hub_policy"
-"""Under this name the spool keeps the hub's document: it holds while the hub is away, too."""
-TOOL_PINS = "tool_pins"
-"""Under this name it keeps how tools of tool servers were described when they were first seen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,30 @@ class NodeParts:
     """None: this node is not upgraded by its hub."""
     guard: int
     """Keeps the guard waiting for as long as this process lives."""
+
+    def session(self) -> HubSession:
+        """Return the connection to the hub, which is not open yet."""
+        return HubSession(
+            self.folder,
+            self.floor,
+            self.spool,
+            self.serve,
+            self.transfers,
+            self.terminals,
+            __version__,
+            "" if self.upgrades is None else self.upgrades.sha256,
+            self.servers.reported(),
+        )
+
+    def settle_upgrade(self) -> None:
+        """Tell what became of an upgrade that has started this program, or an earlier one."""
+        settle_upgrade(self.spool, running_archive(), self.serve.settle)
+
+    async def end_idle(self) -> None:
+        """Give back what is not used any more: memory, tool servers, files that were never fetched."""
+        give_back_memory()
+        await self.servers.end_idle()
+        await asyncio.to_thread(self.transfers.forget_old)
 
 
 def build_node(folder: NodeFolder, floor_path: Path | None = None) -> NodeParts:
@@ -108,6 +133,29 @@ def build_node(folder: NodeFolder, floor_path: Path | None = None) -> NodeParts:
             serve.take_calls,
         )
     return NodeParts(folder, floor, spool, serve, servers, transfers, terminals, toolbox.upgrades, guard)
+
+
+def join_hub(folder: NodeFolder, url: str, *, token: str, hub_key: str, name: str, tell: Callable[[str], None]) -> str:
+    """Enrol this machine, and return what it is called and where.
+
+    Raises:
+        JoinRefused: the hub refuses it, is another one than its key says, or cannot be reached.
+    """
+    from agent_fabric.infrastructure.node.join_hub import join  # noqa: PLC0415 - what stays in memory is small
+
+    joined = join(folder, url, token=token, hub_key=hub_key, name=name, tell=tell)
+    return f"{joined.name} ({joined.agent_id}) of {joined.url}"
+
+
+def trust_tools(folder: NodeFolder, server: str) -> None:
+    """Forget how the tools of a server were described, so that they count as they are when they are used next."""
+    spool = Spool(folder.path / SPOOL)
+    try:
+        pins = spool.kept(TOOL_PINS) or {}
+        spool.keep(TOOL_PINS, {name: pin for name, pin in pins.items() if not name.startswith(f"{server}.")})
+        spool.note("trust", "", {"server": server})
+    finally:
+        spool.close()
 
 
 def _forget_outputs(folder: NodeFolder, spool: Spool) -> None:

@@ -18,13 +18,13 @@ from agent_fabric.domain.fleet.protocol import Method
 from agent_fabric.infrastructure.fleet.signing import SigningKey
 from agent_fabric.infrastructure.node.file_tools import NodeFiles
 from agent_fabric.infrastructure.node.floor_file import Floor, read_floor
+from agent_fabric.infrastructure.node.hub_session import HubSession
 from agent_fabric.infrastructure.node.node_folder import Enrolment, NodeFolder
 from agent_fabric.infrastructure.node.processes import Commands, run_as
 from agent_fabric.infrastructure.node.spool import Spool
 from agent_fabric.infrastructure.node.terminals import Terminals
 from agent_fabric.infrastructure.node.toolbox import Toolbox
 from agent_fabric.infrastructure.node.transfers import Transfers
-from agent_fabric.interfaces.node.hub_session import HubSession
 
 ADA, HUB, NODE, OTHER = (SigningKey.of(bytes([n]) * 32) for n in (1, 2, 3, 4))
 UID = 4242

@@ -6,6 +6,26 @@ from typing import Any, Protocol
 from agent_fabric.domain.fleet.calls import SpooledCall
 
 
+class NodeProblem(Exception):
+    """The program of a node cannot do what it was started for; the text says why."""
+
+
+class NotEnrolled(NodeProblem):
+    """The folder belongs to no node yet."""
+
+
+class JoinRefused(NodeProblem):
+    """The machine could not be enrolled."""
+
+
+class FloorProblem(NodeProblem):
+    """The node's own file cannot be used."""
+
+
+class NodeRevoked(Exception):
+    """The hub does not know the node any more; it stops."""
+
+
 class CallSpool(Protocol):
     """What a node remembers durably: each method but `report` returns when it is on the disk."""
 

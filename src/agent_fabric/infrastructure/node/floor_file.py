@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from agent_fabric.application.ports.node import FloorProblem
 from agent_fabric.domain.fleet.binding import APPROVAL_NAMESPACE, approval_message
 from agent_fabric.domain.fleet.node_policy import PolicyProblem, rules_of
 from agent_fabric.domain.fleet.plan_signatures import plan_message, root_from
@@ -43,10 +44,6 @@ approvals = "hub"       # whom to believe: "hub", or "signed" by the keys below
 # verdict = "allow"
 # commands = ["systemctl restart nginx"]
 """
-
-
-class FloorProblem(Exception):
-    """The file cannot be used; the node does not start with it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Final, Self
 
+from agent_fabric.application.ports.node import NotEnrolled
 from agent_fabric.infrastructure.atomic_files import sync_folder, write_atomically
 from agent_fabric.infrastructure.fleet.signing import SigningKey
 
@@ -17,14 +18,6 @@ STATUS: Final = "status.json"
 SPOOL: Final = "spool.db"
 OUTPUTS: Final = "outputs"
 UPLOADS: Final = "uploads"
-
-
-class NotEnrolled(Exception):
-    """The folder belongs to no node yet."""
-
-
-class JoinRefused(Exception):
-    """The machine could not be enrolled."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,7 @@
 """Commands on a node: a process group of their own, a time limit for the whole tree, and what they printed."""
 
 import asyncio
+import ctypes
 import json
 import math
 import os
@@ -337,3 +338,29 @@ def _is_alive(pid: int) -> bool:
     with suppress(OSError, IndexError):
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     return False
+
+
+def start_guard(instance: str) -> int:
+    """Fork the guard of this start of the node; call it before there are threads. Return what keeps it waiting."""
+    waits, holds = os.pipe()
+    if os.fork():
+        os.close(waits)
+        return holds
+    os.close(holds)
+    os.setsid()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    null = os.open(os.devnull, os.O_RDWR)
+    for stream in (0, 1, 2):
+        os.dup2(null, stream)
+    with suppress(OSError):
+        while os.read(waits, 64):
+            pass
+    kill_marked(instance)
+    os._exit(0)
+
+
+def give_back_memory() -> None:
+    """Return to the system what starting, or a long output, has left: glibc would keep it for later."""
+    with suppress(OSError, AttributeError):  # other C libraries have no such function, and need none
+        ctypes.CDLL(None).malloc_trim(0)

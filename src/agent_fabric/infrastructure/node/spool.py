@@ -16,6 +16,10 @@ from agent_fabric.domain.fleet.chain import EMPTY_HEAD, ChainEntry, entry_hash
 
 KEPT_S: Final = 30 * 86_400.0
 """How long calls are remembered; none lives longer than a day, so whatever was forgotten has expired."""
+HUB_POLICY: Final = "hub_policy"
+"""Under this name the hub's document is kept: it holds while the hub is away, too."""
+TOOL_PINS: Final = "tool_pins"
+"""Under this name it is kept how tools of tool servers were described when they were first seen."""
 _SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS commands (
     execution_id TEXT NOT NULL PRIMARY KEY,

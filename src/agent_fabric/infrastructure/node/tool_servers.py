@@ -13,8 +13,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Final
 
+from agent_fabric.application.ports.node import FloorProblem
 from agent_fabric.domain.fleet.protocol import canonical
-from agent_fabric.infrastructure.node.floor_file import FloorProblem
 from agent_fabric.infrastructure.node.processes import MARK, Commands, kill_tree
 
 FILE: Final = "mcp_config.json"

@@ -19,13 +19,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from agent_fabric import __version__
-from agent_fabric.bootstrap.node import TOOL_PINS, NodeParts, build_node
-from agent_fabric.infrastructure.node.floor_file import FloorProblem
-from agent_fabric.infrastructure.node.freed_memory import give_back_memory
-from agent_fabric.infrastructure.node.node_folder import SPOOL, JoinRefused, NodeFolder, NotEnrolled
-from agent_fabric.infrastructure.node.spool import Spool
-from agent_fabric.infrastructure.node.upgrades import running_archive, settle_upgrade
-from agent_fabric.interfaces.node.hub_session import HubSession, NodeRevoked
+from agent_fabric.application.ports.node import NodeProblem, NodeRevoked
+from agent_fabric.bootstrap.node import NodeFolder, NodeParts, build_node, join_hub, trust_tools
 from agent_fabric.interfaces.node.service_unit import SYSTEM_FOLDER, install_unit
 
 OK, FAILED, USAGE, REVOKED = 0, 1, 2, 4
@@ -39,7 +34,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     folder = NodeFolder(Path(options.dir).expanduser().absolute() if options.dir else _usual_folder(options))
     try:
         code: int = options.act(options, folder)
-    except (JoinRefused, NotEnrolled, FloorProblem) as problem:
+    except NodeProblem as problem:
         sys.stderr.write(f"error: {problem}\n")
         return FAILED
     except (OSError, sqlite3.Error) as problem:
@@ -84,9 +79,8 @@ def _usual_folder(options: argparse.Namespace) -> Path:
 
 
 def _join(options: argparse.Namespace, folder: NodeFolder) -> int:
-    from agent_fabric.interfaces.node.join_hub import join  # noqa: PLC0415 - what stays in memory is small
 
-    enrolment = join(
+    joined = join_hub(
         folder,
         options.url,
         token=options.token,
@@ -95,13 +89,13 @@ def _join(options: argparse.Namespace, folder: NodeFolder) -> int:
         tell=lambda text: print(text, flush=True),
     )
     _unpack(folder)
-    print(f"This machine is the node {enrolment.name} ({enrolment.agent_id}) of {enrolment.url}.")
+    print(f"This machine is the node {joined}.")
     print(f"What may happen here stands in {folder.path / 'node.toml'}. Start it with: run, or install.")
     return OK
 
 
 def _unpack(folder: NodeFolder) -> None:
-    from agent_fabric.interfaces.node.unpacked_program import unpack_program  # noqa: PLC0415 - as above
+    from agent_fabric.interfaces.node.unpacked_program import unpack_program  # noqa: PLC0415 - few do it
 
     unpack_program(folder.path)
 
@@ -110,7 +104,7 @@ def _run(options: argparse.Namespace, folder: NodeFolder) -> int:
     if options.once:  # the node that tries it holds the lock
         parts = build_node(folder, Path(options.floor) if options.floor else None)
         try:
-            return asyncio.run(_prove(_session(parts)))
+            return asyncio.run(_prove(parts))
         finally:
             parts.spool.close()
     with (folder.path / "lock").open("w") if folder.path.is_dir() else open(os.devnull, "w") as lock:  # noqa: PTH123
@@ -121,31 +115,17 @@ def _run(options: argparse.Namespace, folder: NodeFolder) -> int:
             return FAILED
         parts = build_node(folder, Path(options.floor) if options.floor else None)
         try:
-            settle_upgrade(parts.spool, running_archive(), parts.serve.settle)
+            parts.settle_upgrade()
             _unpack(folder)
             return asyncio.run(_serve(parts, options.floor))
         finally:
             parts.spool.close()
 
 
-def _session(parts: NodeParts) -> HubSession:
-    return HubSession(
-        parts.folder,
-        parts.floor,
-        parts.spool,
-        parts.serve,
-        parts.transfers,
-        parts.terminals,
-        __version__,
-        "" if parts.upgrades is None else parts.upgrades.sha256,
-        parts.servers.reported(),
-    )
-
-
-async def _prove(session: HubSession) -> int:
+async def _prove(parts: NodeParts) -> int:
     """Show the hub that this program works."""
     try:
-        await session.prove_once()
+        await parts.session().prove_once()
     except Exception as problem:  # noqa: BLE001 - whatever it is, the program that has started this one tells it
         sys.stderr.write(f"{type(problem).__name__}: {problem}\n")
         return FAILED
@@ -153,7 +133,6 @@ async def _prove(session: HubSession) -> int:
 
 
 async def _serve(parts: NodeParts, floor: str | None) -> int:
-    session = _session(parts)
     idle = asyncio.create_task(_end_idle(parts))
     running = asyncio.current_task()
     assert running is not None
@@ -161,7 +140,7 @@ async def _serve(parts: NodeParts, floor: str | None) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, running.cancel)
     try:
-        if await _until_upgrade(session, parts):
+        if await _until_upgrade(parts):
             await parts.servers.close()
             parts.spool.close()
             assert parts.upgrades is not None
@@ -178,13 +157,13 @@ async def _serve(parts: NodeParts, floor: str | None) -> int:
     return OK
 
 
-async def _until_upgrade(session: HubSession, parts: NodeParts) -> bool:
+async def _until_upgrade(parts: NodeParts) -> bool:
     """Stay connected, until the program is to be replaced: then tell so, without a connection.
 
     Raises:
         NodeRevoked: the hub has revoked the node.
     """
-    running = asyncio.create_task(session.run())
+    running = asyncio.create_task(parts.session().run())
     wanted = asyncio.create_task(parts.upgrades.requested.wait() if parts.upgrades else asyncio.Event().wait())
     try:
         await asyncio.wait((running, wanted), return_when=asyncio.FIRST_COMPLETED)
@@ -199,10 +178,8 @@ async def _until_upgrade(session: HubSession, parts: NodeParts) -> bool:
 
 async def _end_idle(parts: NodeParts) -> None:
     while True:
-        give_back_memory()
+        await parts.end_idle()
         await asyncio.sleep(IDLE_LOOK_S)
-        await parts.servers.end_idle()
-        await asyncio.to_thread(parts.transfers.forget_old)
 
 
 def _trust(options: argparse.Namespace, folder: NodeFolder) -> int:
@@ -213,19 +190,9 @@ def _trust(options: argparse.Namespace, folder: NodeFolder) -> int:
         except BlockingIOError:
             sys.stderr.write("error: the node is running; stop it first\n")
             return FAILED
-        _forget_pins(folder, options.server)
+        trust_tools(folder, options.server)
     print(f"The tools of {options.server} count as they are when they are used next.")
     return OK
-
-
-def _forget_pins(folder: NodeFolder, server: str) -> None:
-    spool = Spool(folder.path / SPOOL)
-    try:
-        pins = spool.kept(TOOL_PINS) or {}
-        spool.keep(TOOL_PINS, {name: pin for name, pin in pins.items() if not name.startswith(f"{server}.")})
-        spool.note("trust", "", {"server": server})
-    finally:
-        spool.close()
 
 
 def _install(options: argparse.Namespace, folder: NodeFolder) -> int:

@@ -4,12 +4,13 @@ from pathlib import Path
 
 import pytest
 
+from agent_fabric.application.ports.node import FloorProblem
 from agent_fabric.domain.fleet.node_policy import node_policy, proposed_call
 from agent_fabric.domain.fleet.node_tools import NODE_TOOLS
 from agent_fabric.domain.policy.verdicts import Verdict
 from agent_fabric.domain.secrets import ed25519
 from agent_fabric.infrastructure.fleet.signing import SigningKey, is_signed, public_key_from
-from agent_fabric.infrastructure.node.floor_file import FloorProblem, read_floor
+from agent_fabric.infrastructure.node.floor_file import read_floor
 
 NEUTRAL = "01" + "00" * 31
 

@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
+from agent_fabric.application.ports.node import FloorProblem
 from agent_fabric.domain.fleet.node_policy import node_policy, proposed_call
 from agent_fabric.domain.fleet.node_tools import FOR_PEOPLE, NODE_TOOLS, SHELL
 from agent_fabric.domain.policy.verdicts import Verdict
 from agent_fabric.infrastructure.node import terminals as module
-from agent_fabric.infrastructure.node.floor_file import FloorProblem, read_floor
+from agent_fabric.infrastructure.node.floor_file import read_floor
 from agent_fabric.infrastructure.node.processes import MARK, Commands, run_as
 from agent_fabric.infrastructure.node.terminals import TerminalProblem, Terminals
 

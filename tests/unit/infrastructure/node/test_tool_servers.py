@@ -8,14 +8,14 @@ from typing import Any, cast
 
 import pytest
 
+from agent_fabric.application.ports.node import FloorProblem
 from agent_fabric.domain.fleet.node_policy import node_policy, proposed_call
 from agent_fabric.domain.fleet.node_tools import NODE_TOOLS
 from agent_fabric.domain.fleet.served_tools import MCP_PROXY
 from agent_fabric.domain.tools.json_schema import problems_with
-from agent_fabric.infrastructure.node.floor_file import FloorProblem
+from agent_fabric.infrastructure.node.hub_session import proxied
 from agent_fabric.infrastructure.node.processes import Commands
 from agent_fabric.infrastructure.node.tool_servers import ServerEntry, ServerProblem, ToolServers, read_servers
-from agent_fabric.interfaces.node.hub_session import proxied
 
 LIST = {"jsonrpc": "2.0", "id": "l", "method": "tools/list"}
 CALL = {"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "add", "arguments": {"a": 1}}}

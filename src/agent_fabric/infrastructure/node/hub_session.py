@@ -13,7 +13,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from agent_fabric.application.fleet.json_rpc import LinkLost, RpcFailed, RpcPeer
 from agent_fabric.application.node.serve_commands import CallRefused, ServeCommands
-from agent_fabric.bootstrap.node import HUB_POLICY
+from agent_fabric.application.ports.node import NodeRevoked
 from agent_fabric.domain.fleet.chain import KEY
 from agent_fabric.domain.fleet.handshake import hub_message, node_message, rotation_message
 from agent_fabric.domain.fleet.node_policy import PolicyProblem, node_policy
@@ -23,7 +23,7 @@ from agent_fabric.infrastructure.fleet.signing import SigningKey, is_signed
 from agent_fabric.infrastructure.node.floor_file import Floor
 from agent_fabric.infrastructure.node.machine_facts import os_info
 from agent_fabric.infrastructure.node.node_folder import Enrolment, NodeFolder
-from agent_fabric.infrastructure.node.spool import Spool
+from agent_fabric.infrastructure.node.spool import HUB_POLICY, Spool
 from agent_fabric.infrastructure.node.terminals import TerminalProblem, Terminals
 from agent_fabric.infrastructure.node.transfers import TransferProblem, Transfers
 from agent_fabric.infrastructure.node.websocket import ConnectionEnded, ConnectionRefused, WebSocket
@@ -35,10 +35,6 @@ CLOSE_REASON_S: Final = 2.0
 PROXY_ARGUMENTS: Final = ("target_server", "inner_request", "timeout_s")
 
 _log = logging.getLogger("fabric-node")
-
-
-class NodeRevoked(Exception):
-    """The hub does not know the node any more; it stops."""
 
 
 class WrongHub(Exception):

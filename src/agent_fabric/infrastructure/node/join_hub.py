@@ -10,12 +10,13 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from agent_fabric.application.ports.node import JoinRefused
 from agent_fabric.domain.fleet.handshake import join_message
 from agent_fabric.domain.fleet.protocol import JOIN_PATH
 from agent_fabric.infrastructure.fleet.signing import fingerprint, is_signed
 from agent_fabric.infrastructure.node.floor_file import DEFAULT_TEXT, FILE
 from agent_fabric.infrastructure.node.machine_facts import os_info
-from agent_fabric.infrastructure.node.node_folder import Enrolment, JoinRefused, NodeFolder
+from agent_fabric.infrastructure.node.node_folder import Enrolment, NodeFolder
 from agent_fabric.infrastructure.node.websocket import LOOPBACK
 
 TIMEOUT_S: Final = 30.0
