@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from agent_fabric.domain.evals.trials import Evidence, Grade, TrialOutcome
-from agent_fabric.infrastructure.json_codec import dump_json, load_json
 from agent_fabric.infrastructure.persistence.evals.eval_trials import SqlTrialOutcomes
 from agent_fabric.infrastructure.persistence.evals.evaluations import SqlEvalRepository
 from agent_fabric.infrastructure.persistence.sql import SqlConnection
 from agent_fabric.infrastructure.persistence.store import Store
 from agent_fabric.testing.fakes import FrozenClock
+from agent_fabric.wire.json_codec import dump_json, load_json
 from contract.evals_contract import ONE, outcome, started
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from agent_fabric.infrastructure.json_codec import dump_json
+from agent_fabric.wire.json_codec import dump_json
 
 
 def json_answer(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:

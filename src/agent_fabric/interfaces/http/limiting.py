@@ -17,10 +17,10 @@ from agent_fabric.bootstrap.limits import Limits
 from agent_fabric.domain.errors import TooManyRequests
 from agent_fabric.domain.identity.principals import Principal
 from agent_fabric.domain.plural import counted
-from agent_fabric.infrastructure.json_codec import load_json
 from agent_fabric.interfaces.http.addresses import Addresses
 from agent_fabric.interfaces.http.errors import problem
 from agent_fabric.interfaces.http.gate import PAGE_LOGIN, PUBLIC_PATHS, PUBLIC_PREFIXES, canonical, is_signed_path
+from agent_fabric.wire.json_codec import load_json
 
 LOGIN: Final = "/api/v1/login"
 LOGINS: Final = frozenset({LOGIN, PAGE_LOGIN})

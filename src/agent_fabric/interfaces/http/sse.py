@@ -15,11 +15,11 @@ from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.errors import FabricError, ServerStopping
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunResult, RunStatus
-from agent_fabric.infrastructure.json_codec import dump_json
 from agent_fabric.interfaces.http.errors import InternalError
 from agent_fabric.interfaces.http.gate import SHOWN_RUN
 from agent_fabric.interfaces.http.runs.live import Feed, LiveRuns, Waiter
 from agent_fabric.interfaces.http.views import look_at
+from agent_fabric.wire.json_codec import dump_json
 from agent_fabric.wire.results import error_object, result_object
 
 CHUNK_BYTES = 16 * 1024

@@ -11,9 +11,9 @@ from mcp.types import INVALID_REQUEST
 from agent_fabric.client.fabric_client import FabricClient
 from agent_fabric.domain.errors import Forbidden, Unauthenticated
 from agent_fabric.infrastructure.identity.local_token import LOCAL_PREFIX
-from agent_fabric.infrastructure.json_codec import dump_json, load_json
 from agent_fabric.infrastructure.sandbox.run_processes import UNKNOWN, run_at_other_end
 from agent_fabric.interfaces.mcp.tools import announced_run, fabric_tools
+from agent_fabric.wire.json_codec import dump_json, load_json
 
 Application = Callable[[Any, Any, Any], Awaitable[None]]
 

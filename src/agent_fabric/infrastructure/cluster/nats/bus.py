@@ -16,7 +16,7 @@ from nats.js.errors import APIError, BadRequestError
 
 from agent_fabric.application.ports.bus import BusMessage, Subscriber
 from agent_fabric.infrastructure.cluster.nats.connection import NatsConnection, unless_lost
-from agent_fabric.infrastructure.json_codec import dump_json, load_json
+from agent_fabric.wire.json_codec import dump_json, load_json
 
 STREAM: Final = "AGENT33"
 SUBJECTS: Final = "agent33.>"

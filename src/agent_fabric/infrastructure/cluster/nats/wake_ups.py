@@ -12,7 +12,7 @@ from nats.aio.subscription import Subscription
 from agent_fabric.application.ports.wake_ups import Poked
 from agent_fabric.infrastructure.cluster.nats.connection import NatsConnection
 from agent_fabric.infrastructure.cluster.wake_ups.in_process import InProcessWakeUps
-from agent_fabric.infrastructure.json_codec import dump_json, load_json
+from agent_fabric.wire.json_codec import dump_json, load_json
 
 MAX_WAITING: Final = 1_000
 """Hints that wait to be sent; when there are more, the oldest is dropped."""

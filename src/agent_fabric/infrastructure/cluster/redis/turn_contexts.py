@@ -28,7 +28,7 @@ from agent_fabric.domain.chat.turn_context import TurnContext
 from agent_fabric.domain.deserialize import reader_of
 from agent_fabric.domain.errors import FabricError, RunKeyMissing
 from agent_fabric.domain.ids import RunId, SessionId
-from agent_fabric.infrastructure.json_codec import dump_json, load_json
+from agent_fabric.wire.json_codec import dump_json, load_json
 
 KEPT_S: Final = 3_600
 """How long a context is kept behind its turn. Most answers come sooner, and what comes later is read from the log."""

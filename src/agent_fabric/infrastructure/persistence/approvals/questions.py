@@ -15,13 +15,13 @@ from agent_fabric.domain.events import Event
 from agent_fabric.domain.identity.ownership import EVERYTHING, Viewer
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.policy.outside_plan import Outside
-from agent_fabric.infrastructure.json_codec import dump_json, load_json
 from agent_fabric.infrastructure.persistence.runs.event_bodies import DAMAGE, body_reader, readable
 from agent_fabric.infrastructure.persistence.runs.event_rows import locate
 from agent_fabric.infrastructure.persistence.runs.inbox import inbox_payload, unsealed_payload
 from agent_fabric.infrastructure.persistence.runs.run_visibility import visible_to
 from agent_fabric.infrastructure.persistence.secrets.sealing import RunKeys, sealed_json, unsealed_json
 from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection, marks, storable
+from agent_fabric.wire.json_codec import dump_json, load_json
 
 SHORTEST_PREFIX = 4
 """Of an id, this much has to be given."""

@@ -8,10 +8,10 @@ from agent_fabric.application.ports.automation import DeadLetter, LetterKind
 from agent_fabric.domain.errors import DeadLetterNotFound, DriverConflict
 from agent_fabric.domain.events import Event
 from agent_fabric.domain.ids import RunId
-from agent_fabric.infrastructure.json_codec import dump_json, load_json
 from agent_fabric.infrastructure.persistence.runs.event_store import SqlRunRepository
 from agent_fabric.infrastructure.persistence.secrets.sealing import RunKeys
 from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection, storable
+from agent_fabric.wire.json_codec import dump_json, load_json
 
 _COLUMNS = "id, kind, source, reason, payload, created_at, status, settled_by, settled_at, outcome"
 _LAST_CHARACTER = "\U0010ffff"

@@ -7,8 +7,8 @@ from collections.abc import Collection, Sequence
 from agent_fabric.application.ports.bus import BusMessage, OutboxRow
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.domain.ids import RunId
-from agent_fabric.infrastructure.json_codec import dump_json, load_json
 from agent_fabric.infrastructure.persistence.sql import Database, Rows, SqlConnection, storable
+from agent_fabric.wire.json_codec import dump_json, load_json
 
 _log = logging.getLogger(__name__)
 

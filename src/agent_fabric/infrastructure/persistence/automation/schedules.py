@@ -10,9 +10,9 @@ from agent_fabric.domain.approvals.answers import OnDoubt
 from agent_fabric.domain.automation.firing import Firing, FiringStatus, Reason, jitter
 from agent_fabric.domain.automation.schedule import Misfire, Overlap, Rule, RuleVersion, Schedule, TargetKind
 from agent_fabric.domain.errors import NameTaken, ScheduleNotFound
-from agent_fabric.infrastructure.json_codec import dump_json, load_json
 from agent_fabric.infrastructure.persistence.automation.firing_rows import add_firing
 from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection, marks, storable
+from agent_fabric.wire.json_codec import dump_json, load_json
 
 _RULE = tuple(field.name for field in fields(Rule))
 _OWN = tuple(field.name for field in fields(Schedule) if field.name != "rule")

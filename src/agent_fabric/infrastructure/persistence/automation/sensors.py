@@ -6,10 +6,10 @@ from typing import Any
 from agent_fabric.application.ports.sensors import NewNoticed, Noticed, SensorState
 from agent_fabric.domain.automation.sensing import Look
 from agent_fabric.domain.ids import RunId
-from agent_fabric.infrastructure.json_codec import dump_json, load_json
 from agent_fabric.infrastructure.persistence.automation.dead_letters import LetterSeal, add_letter
 from agent_fabric.infrastructure.persistence.runs.event_store import SqlRunRepository
 from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection, storable
+from agent_fabric.wire.json_codec import dump_json, load_json
 
 
 class SqlSensors:

@@ -6,8 +6,8 @@ from typing import Any
 
 from agent_fabric.domain.automation.outgoing import OutgoingMessage, Subscription
 from agent_fabric.domain.errors import NameTaken
-from agent_fabric.infrastructure.json_codec import dump_json, load_json
 from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection, storable
+from agent_fabric.wire.json_codec import dump_json, load_json
 
 _COLUMNS = (
     "name, subjects, url, secret, old_secret, old_until, is_active, disabled_because, failing_since, owner, created_at"

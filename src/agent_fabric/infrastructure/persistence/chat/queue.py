@@ -7,9 +7,9 @@ from agent_fabric.application.ports.encryption import Cipher
 from agent_fabric.domain.chat.sessions import QueuedMessage
 from agent_fabric.domain.errors import MessageNotFound, MessageSent, SessionMoved
 from agent_fabric.domain.ids import RunId, SessionId
-from agent_fabric.infrastructure.json_codec import load_json
 from agent_fabric.infrastructure.persistence.chat.rows import SessionKeys, message_place, plain, seal, unseal
 from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection, storable
+from agent_fabric.wire.json_codec import load_json
 
 _COLUMNS = "id, run_id, content, asked, created_at, problem"
 DUE_SESSIONS: Final = (

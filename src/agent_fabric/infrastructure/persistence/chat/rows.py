@@ -16,9 +16,9 @@ from agent_fabric.domain.errors import DriverConflict, RunKeyMissing, SessionNot
 from agent_fabric.domain.events import Event, RunCreated
 from agent_fabric.domain.identity.ownership import visibility_from
 from agent_fabric.domain.ids import RunId, SessionId
-from agent_fabric.infrastructure.json_codec import dump_json, load_json
 from agent_fabric.infrastructure.persistence.secrets.sealing import RunKeys, sealed_json, unsealed_json
 from agent_fabric.infrastructure.persistence.sql import SqlConnection, storable
+from agent_fabric.wire.json_codec import dump_json, load_json
 
 HASH_BYTES: Final = 8
 PREFIXES: Final = (3, 5, 8)

@@ -8,8 +8,8 @@ from agent_fabric.domain.errors import EvalNotFound
 from agent_fabric.domain.evals.trials import Arm, Evidence, Grade, Trial, TrialOutcome
 from agent_fabric.domain.ids import EvalId, RunId
 from agent_fabric.domain.runs.task import RunStatus
-from agent_fabric.infrastructure.json_codec import dump_json, load_json
 from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection, storable
+from agent_fabric.wire.json_codec import dump_json, load_json
 
 _NUMBER: Final = "(SELECT number FROM evals WHERE eval_id = ?)"
 _FIGURES: Final = (

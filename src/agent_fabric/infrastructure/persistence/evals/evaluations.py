@@ -12,9 +12,9 @@ from agent_fabric.domain.evals.trials import trials_of
 from agent_fabric.domain.identity.ownership import EVERYTHING, Viewer, is_owner, visibility_from
 from agent_fabric.domain.ids import EvalId
 from agent_fabric.domain.runs.task import RunStatus
-from agent_fabric.infrastructure.json_codec import dump_json, load_json
 from agent_fabric.infrastructure.persistence.runs.run_visibility import visible_to
 from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection, storable
+from agent_fabric.wire.json_codec import dump_json, load_json
 
 _COLUMNS = "eval_id, status, created_at, updated_at, owner, visibility, asked, definition"
 _LAST_CHARACTER = "\U0010ffff"

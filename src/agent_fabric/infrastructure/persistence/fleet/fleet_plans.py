@@ -5,8 +5,8 @@ from dataclasses import asdict, fields
 from typing import Any, Final
 
 from agent_fabric.domain.fleet.plans import OnOffline, Plan, PlannedCall, PlanStatus
-from agent_fabric.infrastructure.json_codec import dump_json, load_json
 from agent_fabric.infrastructure.persistence.sql import Database, marks, storable
+from agent_fabric.wire.json_codec import dump_json, load_json
 
 _PROGRESS: Final = ("wave", "note", "outcomes", "signatures", "online", "away")
 _COLUMNS: Final = ("id", "name", "status", "created_by", "approver", "run_id", "created_at", "updated_at")

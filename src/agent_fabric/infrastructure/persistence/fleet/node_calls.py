@@ -5,9 +5,9 @@ from typing import Any, Final
 
 from agent_fabric.domain.fleet.nodes import NodeId
 from agent_fabric.domain.fleet.relayed_calls import RelayedCall
-from agent_fabric.infrastructure.json_codec import dump_json, load_json
 from agent_fabric.infrastructure.persistence.runs.log_writes import OneStatement
 from agent_fabric.infrastructure.persistence.sql import Database, storable
+from agent_fabric.wire.json_codec import dump_json, load_json
 
 ENDED_S: Final = 150.0
 """A node that was heard of before that has no connection any more; when it was is stored once a minute."""

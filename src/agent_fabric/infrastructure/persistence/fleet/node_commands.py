@@ -5,10 +5,10 @@ from typing import Any, Final
 
 from agent_fabric.domain.fleet.commands import CommandStatus, NodeCommand
 from agent_fabric.domain.fleet.nodes import NodeId
-from agent_fabric.infrastructure.json_codec import dump_json, load_json
 from agent_fabric.infrastructure.persistence.row_batches import RowBatches
 from agent_fabric.infrastructure.persistence.runs.log_writes import OfOneRun
 from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection, marks, storable
+from agent_fabric.wire.json_codec import dump_json, load_json
 
 _COLUMNS: Final = (
     *("execution_id", "agent_id", "tool_name", "arguments", "status", "created_at", "expires_at", "policy_version"),

@@ -9,11 +9,11 @@ from agent_fabric.domain.audit.acts import Act
 from agent_fabric.domain.errors import NameTaken
 from agent_fabric.domain.fleet.commands import Invite
 from agent_fabric.domain.fleet.nodes import Node, NodeId, NodeStatus
-from agent_fabric.infrastructure.json_codec import dump_json, load_json
 from agent_fabric.infrastructure.persistence.audit.act_log import add_act
 from agent_fabric.infrastructure.persistence.audit.chain_writer import ChainWriter
 from agent_fabric.infrastructure.persistence.runs.log_writes import OfOneRun
 from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection, UniqueViolation, marks, storable
+from agent_fabric.wire.json_codec import dump_json, load_json
 
 _COLUMNS: Final = (
     *("id", "name", "hostname", "platform", "arch", "memory_total", "supported_tools", "os_info", "status"),

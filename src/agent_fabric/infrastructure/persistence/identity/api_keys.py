@@ -10,10 +10,10 @@ from agent_fabric.domain.audit.acts import Act
 from agent_fabric.domain.errors import AccountNotFound, NameTaken
 from agent_fabric.domain.identity.accounts import ApiKey
 from agent_fabric.domain.identity.principals import known_scopes
-from agent_fabric.infrastructure.json_codec import dump_json, load_json
 from agent_fabric.infrastructure.persistence.audit.act_log import add_act
 from agent_fabric.infrastructure.persistence.audit.chain_writer import ChainWriter
 from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection
+from agent_fabric.wire.json_codec import dump_json, load_json
 
 USE_NOTED_EVERY_S = 60.0
 _SELECT = "SELECT id, name, hash, scopes, created_by, created_at, expires_at, revoked_at, last_used_at FROM api_keys"

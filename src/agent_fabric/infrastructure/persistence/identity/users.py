@@ -7,10 +7,10 @@ from agent_fabric.domain.audit.acts import Act
 from agent_fabric.domain.errors import AccountNotFound, LastAdmin, NameTaken
 from agent_fabric.domain.identity.accounts import User, UserChange
 from agent_fabric.domain.identity.principals import Role, known_scopes
-from agent_fabric.infrastructure.json_codec import dump_json, load_json
 from agent_fabric.infrastructure.persistence.audit.act_log import add_act
 from agent_fabric.infrastructure.persistence.audit.chain_writer import ChainWriter
 from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection
+from agent_fabric.wire.json_codec import dump_json, load_json
 
 _SELECT = "SELECT name, password, role, scopes, disabled, tokens_after, created_at FROM users"
 

@@ -8,9 +8,9 @@ from agent_fabric.domain.errors import MemoryNotFound
 from agent_fabric.domain.identity.ownership import EVERYTHING, Viewer, visibility_from
 from agent_fabric.domain.ids import DocumentId, RunId
 from agent_fabric.domain.memory.documents import Document, DocumentState
-from agent_fabric.infrastructure.json_codec import dump_json, load_json
 from agent_fabric.infrastructure.persistence.runs.run_visibility import visible_to
 from agent_fabric.infrastructure.persistence.sql import Condition, Database, SqlConnection, marks, storable
+from agent_fabric.wire.json_codec import dump_json, load_json
 
 _COLUMNS: Final = (
     "id, owner, visibility, title, source, media_type, content_hash, size, state, problem, notes, labels, passages,"

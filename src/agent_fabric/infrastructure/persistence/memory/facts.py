@@ -10,9 +10,9 @@ from agent_fabric.domain.identity.ownership import EVERYTHING, Viewer
 from agent_fabric.domain.ids import DocumentId, FactId, RunId
 from agent_fabric.domain.memory.facts import Fact, FactStatus
 from agent_fabric.domain.memory.markdown import fact_from, fact_values
-from agent_fabric.infrastructure.json_codec import dump_json, load_json
 from agent_fabric.infrastructure.persistence.chat.rows import SessionKeys, seal, unseal
 from agent_fabric.infrastructure.persistence.sql import Condition, Database, SqlConnection, marks, storable
+from agent_fabric.wire.json_codec import dump_json, load_json
 
 _NAMES: Final = (
     *("id", "owner", "scope", "subject", "kind", "text", "source_run", "source_seq", "source_quote", "said_by"),

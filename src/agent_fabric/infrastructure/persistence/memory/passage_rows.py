@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from agent_fabric.domain.memory.passages import Passage
-from agent_fabric.infrastructure.json_codec import dump_json, load_json
 from agent_fabric.infrastructure.persistence.sql import storable
+from agent_fabric.wire.json_codec import dump_json, load_json
 
 COLUMNS: Final = "ordinal, begins_at, ends_at, headings, text"
 

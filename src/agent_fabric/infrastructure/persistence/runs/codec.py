@@ -11,7 +11,7 @@ from typing import Any
 
 from agent_fabric.domain.events import Body, UnknownEvent
 from agent_fabric.domain.runs.event_versions import body_from
-from agent_fabric.infrastructure.json_codec import dump_json, load_json, may_have_long_text, refers_to_blobs
+from agent_fabric.wire.json_codec import dump_json, load_json, may_have_long_text, refers_to_blobs
 
 INLINE_BYTES = 8_192
 """A payload up to this size is stored as it is."""

@@ -16,9 +16,9 @@ from agent_fabric.domain.events import Event, RunCreated
 from agent_fabric.domain.ids import LaneId, RunId
 from agent_fabric.domain.runs.consequences import ChildCancel
 from agent_fabric.domain.runs.task import RunStatus
-from agent_fabric.infrastructure.json_codec import dump_json
 from agent_fabric.infrastructure.persistence.runs.event_bodies import body_reader, damage_explained
 from agent_fabric.infrastructure.persistence.sql import Condition, SqlConnection, storable
+from agent_fabric.wire.json_codec import dump_json
 
 
 def chained(

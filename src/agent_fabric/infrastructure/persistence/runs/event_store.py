@@ -16,7 +16,6 @@ from agent_fabric.domain.errors import RunHeld, RunKeyMissing
 from agent_fabric.domain.events import Event, RunCreated
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunStatus
-from agent_fabric.infrastructure.json_codec import dump_json
 from agent_fabric.infrastructure.persistence.audit.chain_writer import ChainWriter
 from agent_fabric.infrastructure.persistence.runs.event_rows import (
     add_to_inbox,
@@ -33,6 +32,7 @@ from agent_fabric.infrastructure.persistence.runs.held_run import LogFollower, S
 from agent_fabric.infrastructure.persistence.runs.inbox import Inbox, inbox_payload
 from agent_fabric.infrastructure.persistence.runs.log_writes import NewRunRow, OfOneRun
 from agent_fabric.infrastructure.persistence.sql import LogDatabase, SqlConnection
+from agent_fabric.wire.json_codec import dump_json
 
 TAKE_PATIENCE_S = 0.5
 """A process that only brings a log file up to date holds a lock for a moment."""

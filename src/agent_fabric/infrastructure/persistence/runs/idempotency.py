@@ -6,8 +6,8 @@ from typing import Any
 from agent_fabric.application.ports.clock import Clock, IdSource
 from agent_fabric.application.ports.idempotency import Claim, KeptAnswer
 from agent_fabric.domain.ids import RunId
-from agent_fabric.infrastructure.json_codec import dump_json, load_json
 from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection, storable
+from agent_fabric.wire.json_codec import dump_json, load_json
 
 KEPT_S = 24 * 3600.0
 """How long a key is remembered."""

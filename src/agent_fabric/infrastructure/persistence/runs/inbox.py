@@ -12,10 +12,10 @@ from typing import Any
 from agent_fabric.application.ports.encryption import Cipher
 from agent_fabric.application.ports.runs import CANCEL, CHILD, InboxRow
 from agent_fabric.domain.errors import StoreUnavailable
-from agent_fabric.infrastructure.json_codec import dump_json, load_json
 from agent_fabric.infrastructure.persistence.runs.event_bodies import damage_explained
 from agent_fabric.infrastructure.persistence.secrets.sealing import is_sealed, sealed_json, unsealed_json
 from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection
+from agent_fabric.wire.json_codec import dump_json, load_json
 
 POLL_S = 0.25
 HINT_GAP_S = 0.01

@@ -15,11 +15,11 @@ from agent_fabric.domain.events import Event, RunCreated, UnknownEvent
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.consequences import consequences
 from agent_fabric.domain.runs.task import RunStatus
-from agent_fabric.infrastructure.json_codec import dump_json, load_json
 from agent_fabric.infrastructure.persistence.approvals.questions import cards_of
 from agent_fabric.infrastructure.persistence.runs.inbox import unsealed_payload
 from agent_fabric.infrastructure.persistence.secrets.sealing import RunKeys
 from agent_fabric.infrastructure.persistence.sql import SqlConnection
+from agent_fabric.wire.json_codec import dump_json, load_json
 
 CREATION_S = 60.0
 """A run is created within this time of its first event."""

@@ -8,8 +8,8 @@ from typing import Any
 from agent_fabric.config.constants import MAX_LLM_CONTENT_IN_RUNLOG_CHARS
 from agent_fabric.domain.events import Event, RunCreated, UnknownEvent
 from agent_fabric.domain.ids import RunId
-from agent_fabric.infrastructure.json_codec import dump_json, load_json, may_have_long_text, refers_to_blobs
 from agent_fabric.infrastructure.long_text import LongText
+from agent_fabric.wire.json_codec import dump_json, load_json, may_have_long_text, refers_to_blobs
 
 _LIFTED = ("call_id", "attempt")
 """Fields of a payload that a line shows once more on its own level."""

@@ -19,7 +19,6 @@ from agent_fabric.domain.audit.chain import OUTSIDE, AuditEntry, audit_of, tells
 from agent_fabric.domain.errors import FabricError, Forbidden, RunKeyMissing
 from agent_fabric.domain.events import Event, problem_of
 from agent_fabric.domain.plural import counted
-from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.interfaces.cli.durations import moment
 from agent_fabric.interfaces.cli.fleet.hub import at_server, refuse_unknown
 from agent_fabric.interfaces.cli.fleet.node_audit import agrees, compared, print_compared
@@ -154,7 +153,7 @@ def _verified_here(workspace: str | None, expect: str, *, shared: bool, accept: 
     async def verified() -> Json:
         chain = records.storage.chain
         if accept:
-            act = Act.of(owner_here(), Deed.RECORD_ACCEPTED, at=SystemClock().now(), about=str(root))
+            act = Act.of(owner_here(), Deed.RECORD_ACCEPTED, at=records.storage.clock.now(), about=str(root))
             await AcceptHead(chain, records.storage.acts)(act)
         report = await VerifyChain(chain)(expect=expect, shared=shared)
         await _send_head(records)

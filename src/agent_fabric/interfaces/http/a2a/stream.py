@@ -1,18 +1,18 @@
 """A task as a stream of events, each the answer to the call that opened it."""
 
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 from agent_fabric.domain.runs.task import RunStatus
-from agent_fabric.infrastructure.clock import SystemClock
-from agent_fabric.infrastructure.json_codec import dump_json
 from agent_fabric.interfaces.http.a2a.calls import Call
 from agent_fabric.interfaces.http.a2a.error_shape import problem_answer, sentences
 from agent_fabric.interfaces.http.a2a.objects import Shown, artifact_update, event_in, status_update, task_object
 from agent_fabric.interfaces.http.a2a.standing import told_as
 from agent_fabric.interfaces.http.openai.answers import Told
 from agent_fabric.interfaces.http.sse import PING
+from agent_fabric.wire.json_codec import dump_json
 
 
 class TaskVoice:
@@ -28,7 +28,7 @@ class TaskVoice:
         return self._event(status_update(self._now(), line)) if line else PING
 
     def ending(self, told: Told) -> Iterator[bytes]:
-        ended = told_as(self._shown, told, at=SystemClock().now())
+        ended = told_as(self._shown, told, at=time.time())
         if ended.status is RunStatus.COMPLETED:
             yield self._event(artifact_update(ended))
         yield self._event(status_update(ended))
@@ -42,7 +42,7 @@ class TaskVoice:
         yield self._event(status_update(replace(self._now(), status=RunStatus(status), said=said)))
 
     def _now(self) -> Shown:
-        return replace(self._shown, at=SystemClock().now())
+        return replace(self._shown, at=time.time())
 
     def _event(self, event: Mapping[str, Any]) -> bytes:
         return _data({"jsonrpc": "2.0", "id": self._call.id, "result": event_in(self._call.version, event)})

@@ -15,7 +15,6 @@ from agent_fabric.domain.errors import InvalidInputs
 from agent_fabric.domain.fleet.commands import NodeCommand
 from agent_fabric.domain.identity.principals import Scope
 from agent_fabric.domain.tools.json_schema import too_deep
-from agent_fabric.infrastructure.json_codec import dump_json
 from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.fleet.node_schemas import ExecuteRequest, FanOutRequest
 from agent_fabric.interfaces.http.fleet.nodes import BASE, NodePath
@@ -23,6 +22,7 @@ from agent_fabric.interfaces.http.locks import who_asks
 from agent_fabric.interfaces.http.openapi import gives
 from agent_fabric.interfaces.http.routing import Routes
 from agent_fabric.interfaces.http.runs.starting import begun
+from agent_fabric.wire.json_codec import dump_json
 from agent_fabric.wire.nodes import ASKED_COMMAND, COMMAND, NODE_OUTCOMES, AskedCommand, NodeOutcome, NodeProblem
 
 MAX_RESULT_BYTES = 16 * 1024 * 1024

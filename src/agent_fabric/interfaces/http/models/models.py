@@ -9,11 +9,11 @@ from agent_fabric.application.ports.models import PulledModel
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.errors import ConfigError, ServerBusy
 from agent_fabric.domain.identity.principals import Scope
-from agent_fabric.infrastructure.json_codec import dump_json
 from agent_fabric.interfaces.http.answers import json_answer, json_bytes
 from agent_fabric.interfaces.http.errors import refusal
 from agent_fabric.interfaces.http.routing import Routes
 from agent_fabric.interfaces.http.schemas import ProbeRequest, PullRequest
+from agent_fabric.wire.json_codec import dump_json
 from agent_fabric.wire.models import MODELS, PROBED_MODEL, PULLED_MODEL
 
 FRESH_S = 1.0

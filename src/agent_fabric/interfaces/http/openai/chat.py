@@ -1,5 +1,6 @@
 """`POST /v1/chat/completions`: a task as a conversation."""
 
+import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -9,8 +10,6 @@ from starlette.responses import Response
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.identity.principals import Scope
 from agent_fabric.domain.runs.task import RunStatus
-from agent_fabric.infrastructure.clock import SystemClock
-from agent_fabric.infrastructure.json_codec import dump_json
 from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.errors import failed_run
 from agent_fabric.interfaces.http.locks import who_asks
@@ -24,6 +23,7 @@ from agent_fabric.interfaces.http.openai.schemas import ChatCompletion, ChatRequ
 from agent_fabric.interfaces.http.openai.stream import AnswerStream, pieces
 from agent_fabric.interfaces.http.routing import Routes
 from agent_fabric.interfaces.http.runs.live import LiveRuns
+from agent_fabric.wire.json_codec import dump_json
 
 DONE = b"data: [DONE]\n\n"
 
@@ -60,7 +60,7 @@ def _completion(job: Job, told: Told) -> dict[str, Any]:
     return {
         "id": f"chatcmpl-{told.result.run_id}",
         "object": "chat.completion",
-        "created": int(SystemClock().now()),
+        "created": int(time.time()),
         "model": job.model,
         "choices": [
             {
@@ -83,7 +83,7 @@ class ChatVoice:
         self._head = {
             "id": f"chatcmpl-{job.run_id}",
             "object": "chat.completion.chunk",
-            "created": int(SystemClock().now()),
+            "created": int(time.time()),
             "model": job.model,
         }
         self._note = {"run_id": job.run_id, "status": RunStatus.RUNNING.value}

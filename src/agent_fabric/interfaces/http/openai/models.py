@@ -1,6 +1,7 @@
 """Who does tasks, as models: `pack/NAME` or just NAME, `agent/NAME`, `workflow/NAME`, and `fabric`, which chooses."""
 
 import asyncio
+import time
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
@@ -14,7 +15,6 @@ from agent_fabric.domain.definitions.problems import did_you_mean
 from agent_fabric.domain.errors import DefinitionNotFound, FabricError
 from agent_fabric.domain.identity.principals import Principal, Scope
 from agent_fabric.domain.runs.task import Task
-from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.infrastructure.threads import on_own_thread
 from agent_fabric.interfaces.http.locks import must_be_allowed
 from agent_fabric.interfaces.http.openai.conversation import inputs_in
@@ -45,7 +45,7 @@ class Models:
         self._fabric = fabric
         self._workflows = open_workflows(fabric.records.layout.root, fabric.config)
         self._lock = asyncio.Lock()  # workflows remember what they have read, and are asked by one at a time
-        self._since = int(SystemClock().now())
+        self._since = int(time.time())
 
     async def all(self) -> list[Offered]:
         """Return everybody who can be asked; files that are wrong are left out."""

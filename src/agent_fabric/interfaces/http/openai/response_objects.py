@@ -1,12 +1,12 @@
 """A run as a response, in the shape of OpenAI's Responses API."""
 
+import time
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.models.messages import Usage
 from agent_fabric.domain.runs.task import RunStatus
-from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.interfaces.http.openai.answers import Told
 
 PREFIX = "resp_"
@@ -49,7 +49,7 @@ def response_object(standing: ResponseState) -> dict[str, Any]:
     return {
         "id": f"{PREFIX}{standing.run_id}",
         "object": "response",
-        "created_at": int(standing.created_at or SystemClock().now()),
+        "created_at": int(standing.created_at or time.time()),
         "status": _STATUSES[standing.status],
         "background": False,
         "error": None if error is None else {"code": error.code, "message": error.message, "hint": error.hint},

@@ -13,7 +13,6 @@ from agent_fabric.domain.errors import RunNotFound
 from agent_fabric.domain.identity.principals import Principal, Scope
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunStatus
-from agent_fabric.infrastructure.json_codec import dump_json
 from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.errors import failed_run
 from agent_fabric.interfaces.http.locks import must_be_allowed, who_asks
@@ -31,6 +30,7 @@ from agent_fabric.interfaces.http.outcomes import about
 from agent_fabric.interfaces.http.routing import Routes
 from agent_fabric.interfaces.http.runs.live import LiveRuns
 from agent_fabric.interfaces.http.views import RunView, look_at
+from agent_fabric.wire.json_codec import dump_json
 
 ResponseId = Annotated[str, Path(description="`resp_` and the id of the run.", max_length=200)]
 

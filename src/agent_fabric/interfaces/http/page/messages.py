@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from agent_fabric.domain.ids import RunId
-from agent_fabric.infrastructure.json_codec import dump_json
 from agent_fabric.interfaces.http.runs.partial_answers import Piece
+from agent_fabric.wire.json_codec import dump_json
 
 MAX_MESSAGE_BYTES: Final = 64 * 1024
 MAX_ID_CHARS: Final = 100

@@ -17,7 +17,6 @@ from agent_fabric.config.constants import POOL_PATTERN
 from agent_fabric.domain.identity.ownership import Viewer, Visibility, owner_of
 from agent_fabric.domain.identity.principals import Scope
 from agent_fabric.domain.runs.task import Priority, RunResult, RunStatus
-from agent_fabric.infrastructure.json_codec import dump_json
 from agent_fabric.interfaces.http.answers import json_answer, json_bytes
 from agent_fabric.interfaces.http.locks import who_asks
 from agent_fabric.interfaces.http.openapi import STREAM, gives
@@ -37,6 +36,7 @@ from agent_fabric.interfaces.http.runs.starting import begun, resumed
 from agent_fabric.interfaces.http.schemas import CancelRequest, ResumeRequest, RunRequest
 from agent_fabric.interfaces.http.sse import EventStream, Reader
 from agent_fabric.interfaces.http.views import answer, detailed, look_at, status_of
+from agent_fabric.wire.json_codec import dump_json
 from agent_fabric.wire.results import RESULT, RUN_DETAILS
 from agent_fabric.wire.runs import EVENT_LIST, RUN_LIST, STATUS, RunList
 

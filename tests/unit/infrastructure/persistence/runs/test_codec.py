@@ -13,8 +13,8 @@ from agent_fabric.domain.events import Body, RunCreated, ToolCalled, ToolReturne
 from agent_fabric.domain.ids import CallId
 from agent_fabric.domain.runs.event_versions import body_from
 from agent_fabric.domain.tools.specs import BadArguments, arguments_from
-from agent_fabric.infrastructure.json_codec import dump_json, load_json, may_have_long_text
 from agent_fabric.infrastructure.persistence.runs.codec import INLINE_BYTES, LONG_TEXT, decode, encode, pack, unpack
+from agent_fabric.wire.json_codec import dump_json, load_json, may_have_long_text
 from contract.run_repository_contract import run_created
 from effort import examples
 

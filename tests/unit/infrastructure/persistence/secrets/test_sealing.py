@@ -8,7 +8,6 @@ import pytest
 
 from agent_fabric.domain.errors import RunKeyMissing, StoreUnavailable
 from agent_fabric.domain.ids import RunId
-from agent_fabric.infrastructure.json_codec import load_json
 from agent_fabric.infrastructure.persistence.runs.codec import decode, encode
 from agent_fabric.infrastructure.persistence.secrets.run_encryption import RunCipher, new_key
 from agent_fabric.infrastructure.persistence.secrets.sealing import (
@@ -19,6 +18,7 @@ from agent_fabric.infrastructure.persistence.secrets.sealing import (
     sealed_json,
     unsealed_json,
 )
+from agent_fabric.wire.json_codec import load_json
 from contract.run_repository_contract import run_created
 
 RUN, OTHER = RunId("run-1"), RunId("run-2")

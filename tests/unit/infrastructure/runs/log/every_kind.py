@@ -40,7 +40,7 @@ from agent_fabric.domain.packs.contents import FinishSpec
 from agent_fabric.domain.runs.task import Budget, Priority, Profile, TaskForceMode
 from agent_fabric.domain.tools.findings import Source
 from agent_fabric.domain.tools.specs import Effect, ToolSpec, Trust
-from agent_fabric.infrastructure.json_codec import dump_json
+from agent_fabric.wire.json_codec import dump_json
 from unit.infrastructure.runs.log.every_step import workflow
 
 RUN = RunId("00000000-0000-4000-8000-000000000001")
