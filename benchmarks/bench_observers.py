@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from agent_fabric.application.ports.events import EventSink
-from agent_fabric.config.schema.log import LogConfig
+from agent_fabric.config.schema.observability import LogConfig
 from agent_fabric.domain.events import (
     Body,
     Event,

@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from agent_fabric.config.defaults import default_settings
-from agent_fabric.config.environment import variable_name
+from agent_fabric.config.loader import variable_name
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.config.structure import core_type, is_model
 from agent_fabric.config.variable_names import RESERVED

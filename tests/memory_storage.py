@@ -30,7 +30,7 @@ from agent_fabric.domain.identity.ownership import EVERYTHING, OwnedRun, Viewer
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.consequences import Consequences
 from agent_fabric.domain.runs.task import RunStatus
-from agent_fabric.infrastructure.identity.limits.memory_counters import MemoryCounters
+from agent_fabric.infrastructure.identity.limits.window_limiter import MemoryCounters
 from agent_fabric.infrastructure.models.embeddings.vectors import similarities
 from agent_fabric.testing.channels import MemoryChannels
 from agent_fabric.testing.chat import MemoryMessageQueue, MemoryMessages, MemorySessions

@@ -11,7 +11,7 @@ import pytest
 import agent_fabric.infrastructure.packs as packs
 import agent_fabric.infrastructure.tools as tools
 from agent_fabric.application.fleet.fleet_policy import FLEET_PLAN, FleetDoor
-from agent_fabric.config.schema.mcp import MCPServerConfig
+from agent_fabric.config.schema.tools import MCPServerConfig
 from agent_fabric.domain.fleet.served_tools import ServedTool
 from agent_fabric.domain.policy.ways import PLAN_TOOL, WayIn, WayOut, way_in_of, way_out_of
 from agent_fabric.domain.tools.specs import ToolSpec, Trust

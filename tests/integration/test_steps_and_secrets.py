@@ -19,7 +19,7 @@ from agent_fabric.application.ports.sandbox import Sandbox
 from agent_fabric.application.tools.call_site import CallSite
 from agent_fabric.application.tools.invoke_tool import InvokeTool
 from agent_fabric.bootstrap.records import open_records
-from agent_fabric.config.schema.web import WebConfig
+from agent_fabric.config.schema.tools import WebConfig
 from agent_fabric.domain.events import Body, Event, RunCreated, ToolErred, ToolReturned
 from agent_fabric.domain.ids import CallId, LaneId, RunId
 from agent_fabric.domain.models.messages import ToolCallRequest
@@ -33,7 +33,7 @@ from agent_fabric.infrastructure.packs.step_pack import step_pack
 from agent_fabric.infrastructure.sandbox.bubblewrap import BubblewrapSandbox
 from agent_fabric.infrastructure.sandbox.landlock import LandlockSandbox
 from agent_fabric.infrastructure.sandbox.unconfined import UnconfinedSandbox
-from agent_fabric.infrastructure.secrets.environment import EnvironmentSecrets
+from agent_fabric.infrastructure.secrets.chain import EnvironmentSecrets
 from agent_fabric.infrastructure.web.requests import HttpRequests
 from agent_fabric.testing.fakes import PermissivePolicy
 from integration.web.site import site

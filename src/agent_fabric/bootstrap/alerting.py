@@ -9,7 +9,7 @@ from agent_fabric.application.ports.alerts import AlertPost
 from agent_fabric.application.ports.bus import Bus
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.operations import OperationsLog
-from agent_fabric.config.schema.alerts import AlertConfig
+from agent_fabric.config.schema.observability import AlertConfig
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.observability.alerts import BUILT_IN, AlertRule, Severity, Threshold, condition_of
 

@@ -12,7 +12,7 @@ from agent_fabric.application.ports.vitals import StoreStatus
 from agent_fabric.bootstrap.sealed import forget_backups, note_backup, note_restored
 from agent_fabric.bootstrap.store import opened_store
 from agent_fabric.config.folders import base_folder
-from agent_fabric.config.own_secrets import OURS
+from agent_fabric.config.variable_names import OURS
 from agent_fabric.domain.audit.acts import Act, Deed
 from agent_fabric.domain.errors import StoreUnavailable
 from agent_fabric.domain.identity.principals import Principal

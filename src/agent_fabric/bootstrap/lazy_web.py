@@ -5,7 +5,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from agent_fabric.application.ports.web import Page, SearchHit
-from agent_fabric.config.schema.web import WebConfig
+from agent_fabric.config.schema.tools import WebConfig
 from agent_fabric.domain.tools.allowlists import Allowlists
 from agent_fabric.infrastructure.web.access import WebAccess, build_web
 

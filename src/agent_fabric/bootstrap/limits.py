@@ -15,8 +15,7 @@ from agent_fabric.domain.errors import MissingExtra, TooManyRequests
 from agent_fabric.domain.identity.principals import Kind, Principal
 from agent_fabric.domain.plural import counted
 from agent_fabric.domain.runs.limits import RunCaps
-from agent_fabric.infrastructure.identity.limits.memory_counters import MemoryCounters
-from agent_fabric.infrastructure.identity.limits.window_limiter import CounterStorage, WindowLimiter
+from agent_fabric.infrastructure.identity.limits.window_limiter import CounterStorage, MemoryCounters, WindowLimiter
 
 
 @dataclass(frozen=True, slots=True)

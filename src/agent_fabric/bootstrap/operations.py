@@ -24,7 +24,7 @@ from agent_fabric.bootstrap.backup import back_up_here
 from agent_fabric.bootstrap.records import Records
 from agent_fabric.config.schema.audit import AuditConfig
 from agent_fabric.config.schema.fabric import FabricConfig
-from agent_fabric.config.schema.retention import RetentionConfig
+from agent_fabric.config.schema.runs import RetentionConfig
 from agent_fabric.domain.errors import ServerBusy
 from agent_fabric.domain.identity.principals import Principal
 from agent_fabric.infrastructure.backup.make import Backup

@@ -10,7 +10,7 @@ from agent_fabric.application.ports.events import EventsOnly
 from agent_fabric.application.ports.pending_work import OUTBOX
 from agent_fabric.application.ports.storage import Storage
 from agent_fabric.bootstrap.wake_ups import watched_pause
-from agent_fabric.config.schema.services import NatsConfig
+from agent_fabric.config.schema.cluster import NatsConfig
 from agent_fabric.domain.errors import MissingExtra
 from agent_fabric.domain.events import Event
 from agent_fabric.domain.ids import RunId

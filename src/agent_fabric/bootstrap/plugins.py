@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, Any
 
-from agent_fabric.config.packages import Offer
+from agent_fabric.config.layers import Offer
 from agent_fabric.domain.errors import ConfigError
 
 if TYPE_CHECKING:

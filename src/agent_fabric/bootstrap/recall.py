@@ -9,7 +9,7 @@ from agent_fabric.application.runs.search_runs import SearchRuns
 from agent_fabric.bootstrap.records import Records
 from agent_fabric.bootstrap.secrets import open_secrets
 from agent_fabric.config.schema.fabric import FabricConfig
-from agent_fabric.config.schema.run_index import RunIndexConfig
+from agent_fabric.config.schema.runs import RunIndexConfig
 from agent_fabric.domain.errors import ConfigError, ModelForbidden
 from agent_fabric.domain.models.addresses import is_local_url
 from agent_fabric.infrastructure.memory.embeddings.sentence_encoder import SentenceEncoder
@@ -64,8 +64,7 @@ def backend_of(index: RunIndexConfig) -> str:
 
 def _asking_server(index: RunIndexConfig, backend: str, model: str, base_url: str, resolve: Resolve | None) -> Embedder:
     # Importing aiohttp takes longer than a search with the embedded one.
-    from agent_fabric.infrastructure.models.embeddings.ollama import OllamaEmbedder  # noqa: PLC0415
-    from agent_fabric.infrastructure.models.embeddings.openai import OpenAIEmbedder  # noqa: PLC0415
+    from agent_fabric.infrastructure.models.embeddings.server import OllamaEmbedder, OpenAIEmbedder  # noqa: PLC0415
     from agent_fabric.infrastructure.models.model_http import ServerAddress, environment_only  # noqa: PLC0415
 
     resolve = resolve or environment_only

@@ -10,16 +10,15 @@ from typing import NamedTuple
 
 from agent_fabric.application.ports.secrets import SecretSource
 from agent_fabric.application.ports.storage import Storage
-from agent_fabric.config.own_secrets import OURS
 from agent_fabric.config.schema.secrets import SecretsConfig
 from agent_fabric.config.secret_references import reference_in
+from agent_fabric.config.variable_names import OURS
 from agent_fabric.domain.audit.acts import Act, Deed
 from agent_fabric.domain.identity.principals import Principal
 from agent_fabric.domain.secrets.references import KnownSecrets
 from agent_fabric.infrastructure.clock import SystemClock
-from agent_fabric.infrastructure.secrets.chain import AllowedSecrets, SecretChain
+from agent_fabric.infrastructure.secrets.chain import AllowedSecrets, EnvironmentSecrets, SecretChain
 from agent_fabric.infrastructure.secrets.encrypted_file import EncryptedFile
-from agent_fabric.infrastructure.secrets.environment import EnvironmentSecrets
 from agent_fabric.infrastructure.secrets.keyring import Keyring, open_keyring
 from agent_fabric.infrastructure.secrets.vault import VaultSecrets
 

@@ -5,9 +5,9 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from agent_fabric.application.observability.check_health import HealthFinding, Level
-from agent_fabric.config.passwords_in_urls import hide_passwords
 from agent_fabric.config.problems import ConfigProblem
 from agent_fabric.config.schema.fabric import FabricConfig
+from agent_fabric.config.secret_references import hide_passwords
 from agent_fabric.domain.errors import FabricError, MissingExtra
 
 FindProblem = Callable[[str], Awaitable[str]]
@@ -89,12 +89,12 @@ async def _finding(
 
 
 def _redis() -> FindProblem:
-    from agent_fabric.infrastructure.identity.limits.redis_check import find_redis_problem  # noqa: PLC0415 - few have one
+    from agent_fabric.infrastructure.identity.limits.redis_limiter import find_redis_problem  # noqa: PLC0415 - few have one
 
     return find_redis_problem
 
 
 def _nats() -> FindProblem:
-    from agent_fabric.infrastructure.cluster.nats.check import find_nats_problem  # noqa: PLC0415 - few have one
+    from agent_fabric.infrastructure.cluster.nats.connection import find_nats_problem  # noqa: PLC0415 - few have one
 
     return find_nats_problem

@@ -7,7 +7,7 @@ from agent_fabric.application.cluster.watch_pending_work import WatchPendingWork
 from agent_fabric.application.ports.events import EventSink
 from agent_fabric.application.ports.wake_ups import WakeUps
 from agent_fabric.config.constants import DEFAULT_CLUSTER
-from agent_fabric.config.schema.services import NatsConfig
+from agent_fabric.config.schema.cluster import NatsConfig
 from agent_fabric.domain.errors import MissingExtra
 from agent_fabric.infrastructure.cluster.wake_ups.delta_pokes import DeltaPokes
 from agent_fabric.infrastructure.cluster.wake_ups.hinted_pause import HintedPause

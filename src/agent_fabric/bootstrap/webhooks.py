@@ -15,9 +15,9 @@ from agent_fabric.bootstrap.limits import Limits
 from agent_fabric.bootstrap.local import LocalFabric
 from agent_fabric.bootstrap.triggered_tasks import TriggeredTasks
 from agent_fabric.bootstrap.workflows import open_workflows
+from agent_fabric.config.schema.automation import WebhookConfig
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.config.schema.limits import how_often
-from agent_fabric.config.schema.webhooks import WebhookConfig
 from agent_fabric.domain.automation.webhooks import Scheme, Signing
 from agent_fabric.domain.errors import FabricError
 from agent_fabric.domain.ids import RunId

@@ -16,7 +16,7 @@ from agent_fabric.application.ports.bus import DurableBus
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.bootstrap.plugins import open_sensor
 from agent_fabric.bootstrap.workflows import Workflows
-from agent_fabric.config.schema.sensors import SensorConfig
+from agent_fabric.config.schema.automation import SensorConfig
 from agent_fabric.domain.approvals.answers import OnDoubt
 from agent_fabric.domain.automation.schedule import FILE_PREFIX, Rule, Schedule, TargetKind
 from agent_fabric.domain.errors import ConfigError, FabricError, NameTaken

@@ -8,7 +8,7 @@ from agent_fabric.application.ports.secrets import Resolve
 from agent_fabric.application.ports.workspace_archive import ObjectStore
 from agent_fabric.bootstrap.secrets import open_secrets
 from agent_fabric.config.schema.fabric import FabricConfig
-from agent_fabric.config.schema.workspaces import WorkspacesConfig
+from agent_fabric.config.schema.runs import WorkspacesConfig
 from agent_fabric.infrastructure.runs.log.layout import Layout
 from agent_fabric.infrastructure.runs.workspaces.folder_objects import FolderObjects
 from agent_fabric.infrastructure.runs.workspaces.saved_folders import SavedFolders

@@ -5,11 +5,10 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from agent_fabric.config.loader import Loaded
-from agent_fabric.config.passwords_in_urls import HIDDEN, hide_passwords
 from agent_fabric.config.plain import dotted_path
 from agent_fabric.config.schema.fabric import FabricConfig
-from agent_fabric.config.schema.mcp import MCPServerConfig
-from agent_fabric.config.secret_references import reference_in
+from agent_fabric.config.schema.tools import MCPServerConfig
+from agent_fabric.config.secret_references import HIDDEN, hide_passwords, reference_in
 from agent_fabric.config.store_address import without_password
 
 _SECRET_NAME: Final = re.compile(r"auth|token|secret|key|cookie|passw|credential|session|signature", re.IGNORECASE)

@@ -13,9 +13,8 @@ from typing import Any, Final, NamedTuple
 
 from agent_fabric.config.dotenv import read_dotenv
 from agent_fabric.config.files import MAX_FILE_BYTES, parse_settings, user_folder
-from agent_fabric.config.passwords_in_urls import HIDDEN
 from agent_fabric.config.problems import ConfigProblem
-from agent_fabric.config.secret_references import NAME
+from agent_fabric.config.secret_references import HIDDEN, NAME
 from agent_fabric.config.variable_names import CONFIG_PATH, PREFIX
 
 DEFAULT_POOL: Final = 8

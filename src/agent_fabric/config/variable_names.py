@@ -1,8 +1,23 @@
-"""Names of environment variables that are ours."""
+"""Names of environment variables that are ours. Those that hold secrets are hidden from programs we start."""
 
+from collections.abc import Mapping
 from typing import Final
 
-from agent_fabric.config.own_secrets import CREDENTIALS
+OURS: Final = frozenset(
+    (
+        *("AUDIT_KEY", "ENCRYPTION_KEY", "JWT_SECRET", "API_KEY_PEPPER", "VAULT_TOKEN"),
+        *("FABRIC_STORE", "FABRIC_STORE__URL", "FABRIC_NATS", "FABRIC_NATS__URL", "FABRIC_REDIS", "FABRIC_REDIS__URL"),
+    )
+)
+"""What opens agent-fabric itself, or other secrets."""
+CREDENTIALS: Final = frozenset(("FABRIC_TOKEN", "FABRIC_API_KEY"))
+"""What the command line shows to a server."""
+
+
+def without_own_secrets(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return an environment for a program of the user's own choice, which has no business with ours."""
+    return {name: value for name, value in environ.items() if name not in OURS | CREDENTIALS}
+
 
 PREFIX: Final = "FABRIC_"
 CONFIG_PATH: Final = "FABRIC_CONFIG_PATH"

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from agent_fabric.config.layers import Offer
 from agent_fabric.config.loader import read_config
-from agent_fabric.config.packages import Offer
 from agent_fabric.testing.scripted_model import Call, Finish, ScriptedModel
 from e2e.fabric_process import Fabric, read_lines, settings
 from installed_packages import importable

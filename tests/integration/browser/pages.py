@@ -9,7 +9,7 @@ from typing import Any
 
 from aiohttp import web
 
-from agent_fabric.config.schema.browser import BrowserConfig
+from agent_fabric.config.schema.tools import BrowserConfig
 from agent_fabric.infrastructure.sandbox.egress.limits import EgressRefusal
 from agent_fabric.infrastructure.sandbox.egress.policy import browser_policy
 from agent_fabric.infrastructure.sandbox.egress.proxy import EgressProxy

@@ -12,7 +12,7 @@ import pytest
 from aiohttp import web
 
 from agent_fabric.application.ports.web import WebError
-from agent_fabric.config.schema.browser import BrowserConfig
+from agent_fabric.config.schema.tools import BrowserConfig
 from agent_fabric.domain.ids import CallId, RunId
 from agent_fabric.domain.tools.specs import ToolContext
 from agent_fabric.infrastructure.packs.browser_pack import BrowserParts

@@ -7,7 +7,7 @@ import urllib.request
 
 import pytest
 
-from agent_fabric.config.schema.browser import BrowserConfig
+from agent_fabric.config.schema.tools import BrowserConfig
 from agent_fabric.domain.tools.allowlists import Allowlists
 from agent_fabric.infrastructure.sandbox.egress.limits import EgressLimits, HostUse
 from agent_fabric.infrastructure.sandbox.egress.policy import EgressPolicy, browser_policy

@@ -3,7 +3,7 @@
 import asyncio
 from pathlib import Path
 
-from agent_fabric.config.schema.egress import EgressConfig
+from agent_fabric.config.schema.sandbox import EgressConfig
 from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.sandbox.egress.limits import EgressRefusal
 from agent_fabric.infrastructure.sandbox.egress.run_proxies import RunProxies

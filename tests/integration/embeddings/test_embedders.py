@@ -10,7 +10,7 @@ import pytest
 from agent_fabric.application.ports.embeddings import Embedder
 from agent_fabric.bootstrap.recall import backend_of, embedder_for
 from agent_fabric.config.loader import read_config
-from agent_fabric.config.schema.run_index import RunIndexConfig
+from agent_fabric.config.schema.runs import RunIndexConfig
 from agent_fabric.domain.errors import (
     ConfigError,
     MissingExtra,
@@ -21,8 +21,7 @@ from agent_fabric.domain.errors import (
     ModelUnreachable,
 )
 from agent_fabric.infrastructure.memory.embeddings.sentence_encoder import SentenceEncoder
-from agent_fabric.infrastructure.models.embeddings.ollama import OllamaEmbedder
-from agent_fabric.infrastructure.models.embeddings.openai import OpenAIEmbedder
+from agent_fabric.infrastructure.models.embeddings.server import OllamaEmbedder, OpenAIEmbedder
 from agent_fabric.infrastructure.models.model_http import ServerAddress
 from contract.embedder_contract import EmbedderContract, cosine
 from integration.embeddings.embedding_server import MODEL, EmbeddingStandIn, embedding_server

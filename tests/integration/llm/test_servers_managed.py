@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from agent_fabric.config.schema.managed_llama import ManagedLlamaConfig
+from agent_fabric.config.schema.models import ManagedLlamaConfig
 from agent_fabric.domain.errors import ConfigError, ModelBusy, ModelError
 from agent_fabric.infrastructure.models.servers.llama_servers import LlamaServers
 from agent_fabric.infrastructure.models.servers.managed_llama import ManagedLlama
@@ -28,7 +28,7 @@ PROGRAM = (sys.executable, str(Path(__file__).with_name("stand_in_llama_server.p
 OWNER = """
 import asyncio, sys
 from pathlib import Path
-from agent_fabric.config.schema.managed_llama import ManagedLlamaConfig
+from agent_fabric.config.schema.models import ManagedLlamaConfig
 from agent_fabric.infrastructure.models.servers.managed_llama import ManagedLlama
 
 async def main():

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from agent_fabric.application.ports.mcp import ServerTools
-from agent_fabric.config.schema.mcp import MCPServerConfig
+from agent_fabric.config.schema.tools import MCPServerConfig
 from agent_fabric.domain.ids import CallId, RunId
 from agent_fabric.domain.tools.specs import ToolContext
 from agent_fabric.infrastructure.tools.mcp.lazy_servers import LazyToolServers

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from agent_fabric.application.ports.mcp import ServerProcess
-from agent_fabric.config.schema.mcp import MCPServerConfig
+from agent_fabric.config.schema.tools import MCPServerConfig
 from agent_fabric.domain.errors import ToolServerUnavailable
 from agent_fabric.infrastructure.tools.mcp.confinement import BubblewrapServers
 from agent_fabric.infrastructure.tools.mcp.lazy_servers import LazyToolServers

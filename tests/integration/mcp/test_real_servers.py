@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agent_fabric.config.schema.mcp import MCPServerConfig
+from agent_fabric.config.schema.tools import MCPServerConfig
 from integration.mcp.real_servers import node_server, python_server
 from integration.mcp.servers_for_tests import ask, context, server, tool_servers, workspace_in
 from services import need_program

@@ -14,7 +14,7 @@ import uvicorn
 from fastapi import APIRouter, FastAPI, Response
 from fastapi.responses import StreamingResponse
 
-from agent_fabric.config.schema.log import LogConfig
+from agent_fabric.config.schema.observability import LogConfig
 from agent_fabric.infrastructure.observability.operations_log import (
     bind,
     close_operations_log,

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from agent_fabric.config.schema.log import LogConfig
+from agent_fabric.config.schema.observability import LogConfig
 from agent_fabric.infrastructure.observability.line_output import MAX_WAITING, FileTarget, LineOutput
 from agent_fabric.infrastructure.observability.operations_log import (
     close_operations_log,
@@ -199,7 +199,7 @@ def test_a_pipe_that_others_made_non_blocking_loses_nothing() -> None:
 CHATTY = """
 import sys
 from pathlib import Path
-from agent_fabric.config.schema.log import LogConfig
+from agent_fabric.config.schema.observability import LogConfig
 from agent_fabric.infrastructure.observability.operations_log import configure_operations_log, operations_log
 file = Path(sys.argv[1]) if len(sys.argv) > 1 else None
 configure_operations_log(LogConfig(file=file), (), sys.stderr)

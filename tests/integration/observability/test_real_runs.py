@@ -11,7 +11,7 @@ import pytest
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from agent_fabric.config.schema.log import LogConfig
+from agent_fabric.config.schema.observability import LogConfig
 from agent_fabric.domain.ids import CallId
 from agent_fabric.domain.models.messages import LLMResponse, Message, Role, ToolCallRequest, Usage
 from agent_fabric.domain.runs.task import RunStatus, TaskForceMode

@@ -17,7 +17,7 @@ import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
-from agent_fabric.config.schema.telemetry import TelemetryConfig
+from agent_fabric.config.schema.observability import TelemetryConfig
 from agent_fabric.infrastructure.observability.fan_out import FanOut
 from agent_fabric.infrastructure.observability.tracing import Tracing, build_tracing
 from agent_fabric.testing.fakes import ListSink
@@ -206,7 +206,7 @@ async def test_an_outage_is_told_once_and_its_end_once(
 PROGRAM = """
 import asyncio, sys
 sys.path.insert(0, sys.argv[1])
-from agent_fabric.config.schema.telemetry import TelemetryConfig
+from agent_fabric.config.schema.observability import TelemetryConfig
 from agent_fabric.infrastructure.observability.tracing import build_tracing
 from unit.infrastructure.runs.log.every_kind import RUN, rich_run
 tracing = build_tracing(TelemetryConfig(enabled=True, exporter=sys.argv[2], otlp_endpoint=sys.argv[3]))

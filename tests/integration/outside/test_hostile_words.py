@@ -10,7 +10,7 @@ from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.policy.outside import outside_call
 from agent_fabric.domain.policy.outside_plan import CannotRunOutside, Outside
 from agent_fabric.domain.tools.specs import ToolResult
-from agent_fabric.infrastructure.policy.outside import carried
+from agent_fabric.infrastructure.policy.outside import commands
 from agent_fabric.infrastructure.policy.outside.commands import UsersCommands
 
 pytestmark = pytest.mark.proves("DU-1")
@@ -153,7 +153,7 @@ async def test_what_lies_behind_a_link_is_not_brought_in(at: Path) -> None:
 
 
 async def test_a_huge_file_is_not_read_into_memory(at: Path) -> None:
-    size = 100 * carried.MAX_BYTES
+    size = 100 * commands.MAX_BYTES
     program(at.parent / "programs" / "curl", f"with open('x', 'wb') as f: f.truncate({size})")
     result = await ran(at, "curl -O https://x.example/x")
     assert "MiB" in result.output["not_kept"]

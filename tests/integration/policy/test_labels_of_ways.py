@@ -15,8 +15,8 @@ from agent_fabric.application.tools.result_labels import origin_of, private_sour
 from agent_fabric.bootstrap.memory import open_memory
 from agent_fabric.bootstrap.triggered_tasks import TriggeredTasks
 from agent_fabric.bootstrap.workflows import open_workflows
-from agent_fabric.config.schema.mcp import MCPServerConfig
-from agent_fabric.config.schema.webhooks import WebhookConfig
+from agent_fabric.config.schema.automation import WebhookConfig
+from agent_fabric.config.schema.tools import MCPServerConfig
 from agent_fabric.domain.events import Event
 from agent_fabric.domain.identity.ownership import LOCAL_OWNER
 from agent_fabric.domain.ids import LaneId, RunId

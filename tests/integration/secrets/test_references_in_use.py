@@ -15,7 +15,7 @@ from agent_fabric.application.runs.new_task import task_from
 from agent_fabric.bootstrap.records import open_records, owner_here
 from agent_fabric.bootstrap.secrets import Secrets, drop_old_keys, open_secrets, rotate
 from agent_fabric.config.loader import read_config
-from agent_fabric.config.schema.log import LogConfig
+from agent_fabric.config.schema.observability import LogConfig
 from agent_fabric.config.schema.secrets import SecretsConfig
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.runs.task import RunStatus
@@ -25,7 +25,7 @@ from agent_fabric.infrastructure.observability.operations_log import (
     configure_operations_log,
     operations_log,
 )
-from agent_fabric.infrastructure.secrets.key_files import SETTLE_S
+from agent_fabric.infrastructure.secrets.keyring import SETTLE_S
 from agent_fabric.testing.scripted_model import Call, Finish, ScriptedModel, Status
 from e2e.fabric_process import local_fabric, settings
 from integration.secrets.test_vault import TOKEN, standing_in

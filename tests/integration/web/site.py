@@ -10,7 +10,7 @@ from typing import Any
 from aiohttp import web
 
 from agent_fabric.application.ports.web import Page
-from agent_fabric.config.schema.web import WebConfig
+from agent_fabric.config.schema.tools import WebConfig
 from agent_fabric.infrastructure.sandbox.egress.addresses import AddressGuard, system_lookup
 from agent_fabric.infrastructure.web.fetch import HttpPageFetcher
 

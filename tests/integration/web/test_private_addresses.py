@@ -13,7 +13,7 @@ import pytest
 from aiohttp import web
 
 from agent_fabric.application.ports.web import WebError
-from agent_fabric.config.schema.web import WebConfig
+from agent_fabric.config.schema.tools import WebConfig
 from agent_fabric.infrastructure.sandbox.egress.addresses import AddressGuard
 from agent_fabric.infrastructure.web.fetch import HttpPageFetcher
 from integration.web.site import OTTERS, Site, reader, site

@@ -15,7 +15,7 @@ import pytest
 from aiohttp import web
 
 from agent_fabric.application.ports.http import HttpError
-from agent_fabric.config.schema.web import WebConfig
+from agent_fabric.config.schema.tools import WebConfig
 from agent_fabric.domain.ids import CallId, RunId
 from agent_fabric.domain.tools.allowlists import Allowlists
 from agent_fabric.domain.tools.json_schema import problems_with

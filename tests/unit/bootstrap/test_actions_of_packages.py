@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agent_fabric.bootstrap.plugins import ActionOffer, installed_actions
-from agent_fabric.config.schema.web import WebConfig
+from agent_fabric.config.schema.tools import WebConfig
 from agent_fabric.domain.ids import CallId, RunId
 from agent_fabric.domain.tools.specs import Effect, ToolContext
 from agent_fabric.infrastructure.packs.base import BaseSpecialistPack

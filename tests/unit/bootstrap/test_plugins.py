@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agent_fabric.bootstrap.plugins import installed_packs
-from agent_fabric.config.packages import Offer
+from agent_fabric.config.layers import Offer
 from installed_packages import laid_out
 
 Install = Callable[..., None]

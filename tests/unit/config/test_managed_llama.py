@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from agent_fabric.config.loader import read_config
 from agent_fabric.config.problems import ConfigProblem
-from agent_fabric.config.schema.managed_llama import ManagedLlamaConfig
+from agent_fabric.config.schema.models import ManagedLlamaConfig
 
 
 def config(**settings: Any) -> ManagedLlamaConfig:

@@ -6,7 +6,7 @@ import pytest
 
 from agent_fabric.config.loader import read_config
 from agent_fabric.config.problems import ConfigProblem
-from agent_fabric.config.schema.mcp import MCPServerConfig
+from agent_fabric.config.schema.tools import MCPServerConfig
 from agent_fabric.config.show import show_server
 
 

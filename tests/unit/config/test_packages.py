@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from agent_fabric.config.layers import Offer
 from agent_fabric.config.loader import Loaded, load_config, read_config
-from agent_fabric.config.packages import Offer
 from agent_fabric.config.problems import ConfigProblem
 
 ANALYST: Mapping[str, Any] = {

@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from agent_fabric.config.loader import read_config
-from agent_fabric.config.passwords_in_urls import hide_passwords, passwords_in
 from agent_fabric.config.problems import ConfigProblem
-from agent_fabric.config.secret_references import secrets_named_in
+from agent_fabric.config.secret_references import hide_passwords, passwords_in, secrets_named_in
 from agent_fabric.config.show import show_config, show_origins
 
 pytestmark = pytest.mark.proves("SC-1")

@@ -8,7 +8,8 @@ import pytest
 
 from agent_fabric.config.loader import Loaded, read_config
 from agent_fabric.config.problems import ConfigProblem
-from agent_fabric.config.schema.web import AllowedHost, WebConfig, allowed_host
+from agent_fabric.config.schema.sandbox import AllowedHost, allowed_host
+from agent_fabric.config.schema.tools import WebConfig
 
 
 def test_without_settings_nothing_private_may_be_read() -> None:

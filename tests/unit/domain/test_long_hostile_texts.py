@@ -5,7 +5,7 @@ There is no clock here: a pattern that grows with the square takes minutes for t
 
 import pytest
 
-from agent_fabric.config.passwords_in_urls import hide_passwords
+from agent_fabric.config.secret_references import hide_passwords
 from agent_fabric.domain.evidence.asked_for import asked_for
 from agent_fabric.domain.evidence.claims import Deeds, false_claims
 from agent_fabric.domain.evidence.events import WorkspaceCompared

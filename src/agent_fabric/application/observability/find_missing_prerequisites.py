@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from agent_fabric.application.observability.check_health import HealthFinding, Level
 from agent_fabric.application.ports.secrets import Resolve
 from agent_fabric.application.ports.workflows import WorkflowCatalogue
-from agent_fabric.config.schema.alerts import AlertConfig
-from agent_fabric.config.schema.webhooks import WebhookConfig
+from agent_fabric.config.schema.automation import WebhookConfig
+from agent_fabric.config.schema.observability import AlertConfig
 from agent_fabric.config.secret_references import reference_in
 from agent_fabric.domain.errors import ConfigError, FabricError
 

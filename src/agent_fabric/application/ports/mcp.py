@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from agent_fabric.application.ports.sandbox import Sandbox
-from agent_fabric.config.schema.mcp import MCPServerConfig
+from agent_fabric.config.schema.tools import MCPServerConfig
 from agent_fabric.domain.tools.specs import ToolContext, ToolResult, ToolSpec
 
 

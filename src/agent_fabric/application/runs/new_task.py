@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import assert_never
 
 from agent_fabric.application.packs.recruit import parse_pack_names
-from agent_fabric.config.schema.encryption import Encryption
 from agent_fabric.config.schema.fabric import FabricConfig
+from agent_fabric.config.schema.secrets import Encryption
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.runs.task import Budget, Priority, Profile, Task, TaskForceMode
 

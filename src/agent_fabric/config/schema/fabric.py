@@ -7,45 +7,36 @@ from pydantic import Field, ValidationError, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from agent_fabric.config.schema.agents import AgentsConfig
-from agent_fabric.config.schema.alerts import Alerts
 from agent_fabric.config.schema.approvals import ApprovalsConfig
 from agent_fabric.config.schema.audit import AuditConfig
-from agent_fabric.config.schema.automation import AutomationConfig
-from agent_fabric.config.schema.browser import BrowserConfig
-from agent_fabric.config.schema.budget import BudgetConfig
-from agent_fabric.config.schema.cache import CacheConfig
+from agent_fabric.config.schema.automation import AutomationConfig, SensorConfig, WebhookConfig
 from agent_fabric.config.schema.channels import ChannelsConfig
 from agent_fabric.config.schema.chat import ChatConfig
-from agent_fabric.config.schema.cli import CliConfig
-from agent_fabric.config.schema.cloud_fallback import CloudFallbackConfig
-from agent_fabric.config.schema.cluster import ClusterConfig
-from agent_fabric.config.schema.egress import EgressConfig
-from agent_fabric.config.schema.embedded import EmbeddedConfig
-from agent_fabric.config.schema.encryption import DEFAULT as ENCRYPTION
-from agent_fabric.config.schema.encryption import Encryption
+from agent_fabric.config.schema.cluster import ClusterConfig, NatsConfig, RedisConfig
 from agent_fabric.config.schema.identity import IdentityConfig
 from agent_fabric.config.schema.limits import LimitsConfig
-from agent_fabric.config.schema.log import LogConfig
-from agent_fabric.config.schema.managed_llama import ManagedLlamaConfig
 from agent_fabric.config.schema.memory import MemoryConfig
-from agent_fabric.config.schema.models import ModelConfig
+from agent_fabric.config.schema.models import CloudFallbackConfig, EmbeddedConfig, ManagedLlamaConfig, ModelConfig
+from agent_fabric.config.schema.observability import Alerts, LogConfig, TelemetryConfig
 from agent_fabric.config.schema.policy import PolicyConfig
-from agent_fabric.config.schema.retention import RetentionConfig
-from agent_fabric.config.schema.run_index import RunIndexConfig
-from agent_fabric.config.schema.sandbox import SandboxConfig
-from agent_fabric.config.schema.secrets import SecretsConfig
-from agent_fabric.config.schema.sensors import SensorConfig
+from agent_fabric.config.schema.runs import BudgetConfig, CacheConfig, RetentionConfig, RunIndexConfig, WorkspacesConfig
+from agent_fabric.config.schema.sandbox import EgressConfig, SandboxConfig
+from agent_fabric.config.schema.secrets import DEFAULT as ENCRYPTION
+from agent_fabric.config.schema.secrets import Encryption, SecretsConfig
 from agent_fabric.config.schema.server import ServerConfig
-from agent_fabric.config.schema.services import NatsConfig, RedisConfig
-from agent_fabric.config.schema.shell import ShellConfig
 from agent_fabric.config.schema.specialists import SpecialistConfig
 from agent_fabric.config.schema.store import StoreConfig
-from agent_fabric.config.schema.telemetry import TelemetryConfig
+from agent_fabric.config.schema.tools import BrowserConfig, ShellConfig, WebConfig
 from agent_fabric.config.schema.values import SECTION, EntryKey, Settings, Text, Texts
-from agent_fabric.config.schema.web import WebConfig
-from agent_fabric.config.schema.webhooks import WebhookConfig
 from agent_fabric.config.schema.workflows import WorkflowsConfig
-from agent_fabric.config.schema.workspaces import WorkspacesConfig
+
+
+class CliConfig(Settings):
+    """How the command line works."""
+
+    server: Literal["auto"] | None = None
+    """`auto`: commands use the server that runs for this folder, if one does. Not set: they work in this process, and
+    mention the server. `--server` and `FABRIC_URL` count more."""
 
 
 class FabricConfig(Settings):

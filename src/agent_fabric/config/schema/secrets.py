@@ -1,12 +1,24 @@
-"""Where secrets are kept."""
+"""Where secrets are kept, and what is encrypted."""
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Final, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, Field, Strict, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, Strict, model_validator
 
 from agent_fabric.config.problems import ConfigProblem
 from agent_fabric.config.schema.values import AbsolutePath, BaseAddress, HeaderValue, SecretReference, Settings, Texts
+
+
+def _said_plainly(value: object) -> object:
+    """Take YAML's `off`, which arrives as false, for the word."""
+    return "off" if value is False else value
+
+
+Encryption = Annotated[Literal["sessions", "all", "off"], BeforeValidator(_said_plainly)]
+"""Which runs are encrypted without being asked to."""
+
+DEFAULT: Final[Encryption] = "sessions"
+
 
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 

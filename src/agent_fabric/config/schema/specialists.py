@@ -6,7 +6,7 @@ from typing import Annotated, Self
 from pydantic import AfterValidator, Field, Strict, model_validator
 
 from agent_fabric.config.problems import ConfigProblem
-from agent_fabric.config.schema.mcp import MCPServerConfig
+from agent_fabric.config.schema.tools import MCPServerConfig
 from agent_fabric.config.schema.values import Builder, Settings, Text, Texts
 
 _TOOL_REFERENCE = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*|[A-Za-z0-9][\w.-]*", re.ASCII)

@@ -11,8 +11,7 @@ from agent_fabric.domain.agents.definition import AgentDefinition, agent_from
 from agent_fabric.domain.definitions.problems import AgentInvalid, Problem, did_you_mean
 from agent_fabric.domain.errors import DefinitionNotFound
 from agent_fabric.infrastructure.definitions.files import DefinitionFile, DefinitionFiles, parse_text, read_file
-from agent_fabric.infrastructure.definitions.positions import Parsed, parse_with_spots
-from agent_fabric.infrastructure.definitions.spots import Spot, Spots
+from agent_fabric.infrastructure.definitions.positions import Parsed, Spot, Spots, parse_with_spots
 
 SUFFIXES: Final = (".json", ".yaml", ".yml", ".md")
 _NOT_AGENTS: Final = frozenset({"README.MD", "AGENTS.MD"})

@@ -5,7 +5,7 @@ from typing import Final
 
 from agent_fabric.application.ports.http import HttpError, HttpRequest
 from agent_fabric.application.ports.subscriptions import SendOutcome
-from agent_fabric.config.schema.web import WebConfig
+from agent_fabric.config.schema.tools import WebConfig
 from agent_fabric.domain.errors import FabricError
 from agent_fabric.infrastructure.sandbox.egress.addresses import AddressGuard
 from agent_fabric.infrastructure.web.requests import HttpRequests

@@ -13,9 +13,19 @@ from typing import Any, Final, NamedTuple
 
 from agent_fabric.config.formats.syntax import SyntaxProblem
 from agent_fabric.domain.definitions.problems import Problem, locate
-from agent_fabric.infrastructure.definitions.links import LEADS_OUT, WHAT_TO_DO, leads_out
-from agent_fabric.infrastructure.definitions.positions import Parsed, hint_for, parse_with_spots
-from agent_fabric.infrastructure.definitions.spots import Spot, Spots
+from agent_fabric.infrastructure.definitions.positions import Parsed, Spot, Spots, hint_for, parse_with_spots
+
+LEADS_OUT: Final = "this is a link that leads out of its folder, so it is not read"
+WHAT_TO_DO: Final = "Put the file itself here, or name its folder in the configuration."
+
+
+def leads_out(path: Path) -> bool:
+    """Tell whether a file or a folder is a link to a place that is not below the folder it stands in."""
+    if not path.is_symlink():
+        return False
+    home, target = os.path.realpath(path.parent), os.path.realpath(path)
+    return os.path.commonpath([home, target]) != home
+
 
 MAX_BYTES: Final = 2 * 1024 * 1024
 MAX_FILES: Final = 1_000

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from agent_fabric.application.ports.llm import ChatOptions, Notice, ProgressText
-from agent_fabric.config.schema.managed_llama import ManagedLlamaConfig
+from agent_fabric.config.schema.models import ManagedLlamaConfig
 from agent_fabric.domain.errors import ConfigError, ModelUnreachable
 from agent_fabric.domain.models.found_models import ModelCard
 from agent_fabric.domain.models.messages import LLMResponse, Message, ModelSettings

@@ -12,7 +12,7 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from agent_fabric.config.folders import base_folder, temporary_folder
-from agent_fabric.config.schema.managed_llama import ManagedLlamaConfig
+from agent_fabric.config.schema.models import ManagedLlamaConfig
 
 _LOG: Final = logging.getLogger("agent_fabric.models")
 _ONLY_CONFIGURED: Final = frozenset({"command", "extra_args"})

@@ -10,7 +10,7 @@ import orjson
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.http import HttpRequest
 from agent_fabric.application.ports.secrets import Resolve
-from agent_fabric.config.schema.web import WebConfig
+from agent_fabric.config.schema.tools import WebConfig
 from agent_fabric.infrastructure.sandbox.egress.addresses import AddressGuard
 from agent_fabric.infrastructure.web.requests import HttpRequests
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TextIO
 
 from agent_fabric.application.ports.operations import OperationsLog
-from agent_fabric.config.schema.log import LogConfig
+from agent_fabric.config.schema.observability import LogConfig
 from agent_fabric.infrastructure.observability.line_output import FileTarget, LineOutput, StreamTarget
 from agent_fabric.infrastructure.secrets.redaction import Redactor
 

@@ -54,7 +54,39 @@ from agent_fabric.domain.ids import LaneId, RunId
 from agent_fabric.domain.models.messages import Usage
 from agent_fabric.domain.runs.task import root_of
 from agent_fabric.domain.workflows.events import ChildFinished, StepFinished, StepRetried, StepStarted, StepStatus
-from agent_fabric.infrastructure.observability import genai_names as names
+
+OPERATION: Final = "gen_ai.operation.name"
+AGENT_NAME: Final = "gen_ai.agent.name"
+REQUEST_MODEL: Final = "gen_ai.request.model"
+RESPONSE_MODEL: Final = "gen_ai.response.model"
+FINISH_REASONS: Final = "gen_ai.response.finish_reasons"
+INPUT_TOKENS: Final = "gen_ai.usage.input_tokens"
+OUTPUT_TOKENS: Final = "gen_ai.usage.output_tokens"
+TOOL_NAME: Final = "gen_ai.tool.name"
+TOOL_CALL_ID: Final = "gen_ai.tool.call.id"
+ERROR_TYPE: Final = "error.type"
+
+INVOKE_AGENT: Final = "invoke_agent"
+CHAT: Final = "chat"
+EXECUTE_TOOL: Final = "execute_tool"
+
+RUN_ID: Final = "fabric.run_id"
+LANE: Final = "fabric.lane"
+STEP: Final = "fabric.step"
+STEP_ID: Final = "fabric.step_id"
+ACTION: Final = "fabric.action"
+ATTEMPT: Final = "fabric.attempt"
+SPECIALIST_IDS: Final = "fabric.specialist_ids"
+MODEL_KEY: Final = "fabric.model_key"
+SANDBOX: Final = "fabric.sandbox"
+RESUMED_BY: Final = "fabric.resumed_by"
+PURPOSE: Final = "fabric.purpose"
+DELAY_S: Final = "fabric.delay_s"
+USAGE_ESTIMATED: Final = "fabric.usage_estimated"
+REPEATED: Final = "fabric.repeated"
+OUTCOME: Final = "fabric.outcome"
+EVENT_TYPE: Final = "fabric.event_type"
+
 
 MAX_LIVE_RUNS: Final = 5_000
 """Runs whose end is awaited. Beyond it those go of which nothing was heard for the longest time."""
@@ -118,18 +150,18 @@ class RunSpans(EventsOnly):
     def _take(self, run_id: RunId, event: Event) -> None:  # noqa: C901 - one branch for each kind
         body = event.body
         if isinstance(body, RunCreated):
-            about = {names.MODEL_KEY: body.model_key, names.SANDBOX: body.sandbox}
+            about = {MODEL_KEY: body.model_key, SANDBOX: body.sandbox}
             self._begin(run_id, root_of(body.parent), event.ts, about)
         elif isinstance(body, RunResumed):
-            self._begin(run_id, body.root, event.ts, {names.RESUMED_BY: body.by})
+            self._begin(run_id, body.root, event.ts, {RESUMED_BY: body.by})
         run = self._runs.pop(run_id, None)
         if run is None:
             return  # let go of, since there were too many
         self._runs[run_id] = run
         match body:
             case SpecialistsRecruited():
-                run.span.set_attribute(names.SPECIALIST_IDS, body.specialist_ids)
-                run.span.set_attribute(names.AGENT_NAME, body.specialist_id)
+                run.span.set_attribute(SPECIALIST_IDS, body.specialist_ids)
+                run.span.set_attribute(AGENT_NAME, body.specialist_id)
             case ModelCalled():
                 run.begin_call(event, _MODEL, "fabric.llm_call", _of_question(body), SpanKind.CLIENT)
             case ModelAnswered():
@@ -141,7 +173,7 @@ class RunSpans(EventsOnly):
             case ToolCalled():
                 run.begin_call(event, body.call_id, "fabric.tool_call", _of_call(body.tool, body.call_id, body.attempt))
             case ToolReturned():
-                run.end_call(event, body.call_id, {names.REPEATED: True} if body.repeated else {})
+                run.end_call(event, body.call_id, {REPEATED: True} if body.repeated else {})
             case ToolErred():
                 if (event.lane, body.call_id) not in run.calls:  # in doubt: its beginning was seen by another driver
                     run.begin_call(event, body.call_id, "fabric.tool_call", _of_call(body.tool, body.call_id))
@@ -149,7 +181,7 @@ class RunSpans(EventsOnly):
             case StepStarted() | ChildFinished() | StepRetried() | StepFinished():
                 run.take_step(event, body)
             case SecurityViolated():
-                told = {names.EVENT_TYPE: body.event_type, names.TOOL_NAME: body.tool}
+                told = {EVENT_TYPE: body.event_type, TOOL_NAME: body.tool}
                 run.span.add_event("fabric.security_event", told, _ns(event.ts))
             case RunFailed():
                 self._end(run_id, event.ts, "failed", error=body.code)
@@ -187,7 +219,7 @@ class _LiveRun:
         self._ids = ids
         self._run_id = run_id
         self._began_at = ts
-        about = {names.OPERATION: names.INVOKE_AGENT, names.RUN_ID: run_id}
+        about = {OPERATION: INVOKE_AGENT, RUN_ID: run_id}
         above = Context() if root is None else _in_step(root, run_id)
         self.span = tracer.start_span(
             "fabric.execute_task", above, attributes={**about, **attributes}, start_time=_ns(ts)
@@ -202,15 +234,13 @@ class _LiveRun:
         self, event: Event, call: str, name: str, attributes: Attributes, kind: SpanKind = SpanKind.INTERNAL
     ) -> None:
         """Open the span of a call of the event's lane."""
-        self.end_call(event, call, {names.OUTCOME: "abandoned"})
-        place = (
-            {names.RUN_ID: self._run_id} if event.lane is None else {names.RUN_ID: self._run_id, names.LANE: event.lane}
-        )
+        self.end_call(event, call, {OUTCOME: "abandoned"})
+        place = {RUN_ID: self._run_id} if event.lane is None else {RUN_ID: self._run_id, LANE: event.lane}
         self.calls[event.lane, call] = self._tracer.start_span(
             name, self._above(event.lane, call), kind, {**attributes, **place}, start_time=_ns(event.ts)
         )
         if len(self.calls) > MAX_LIVE_CALLS:
-            _end(self.calls.pop(next(iter(self.calls))), event.ts, {names.OUTCOME: "abandoned"})
+            _end(self.calls.pop(next(iter(self.calls))), event.ts, {OUTCOME: "abandoned"})
 
     def take_step(self, event: Event, body: StepStarted | ChildFinished | StepRetried | StepFinished) -> None:
         """Open or close the span of the step of the event's lane."""
@@ -221,16 +251,16 @@ class _LiveRun:
                 if (event.lane, _STEP) not in self.calls:  # its beginning was seen by another driver
                     self._begin_step(event._replace(ts=self._began_at), body.step_id, body.child_run_id, {})
             case StepRetried():
-                self.end_call(event, _STEP, {names.OUTCOME: "retried"}, error=body.error_type or "StepFailed")
+                self.end_call(event, _STEP, {OUTCOME: "retried"}, error=body.error_type or "StepFailed")
             case StepFinished():
                 error = "" if body.status is not StepStatus.FAILED else body.error_type or "StepFailed"
-                self.end_call(event, _STEP, {names.OUTCOME: body.status.value}, error=error)
+                self.end_call(event, _STEP, {OUTCOME: body.status.value}, error=error)
             case unknown:
                 assert_never(unknown)
 
     def _begin_step(self, event: Event, step_id: str, child: RunId | None, attributes: Attributes) -> None:
         self._ids.span_id = 0 if child is None else _step_span_id(child)
-        self.begin_call(event, _STEP, "fabric.workflow_step", {names.STEP_ID: step_id, **attributes})
+        self.begin_call(event, _STEP, "fabric.workflow_step", {STEP_ID: step_id, **attributes})
         if child is not None:
             self._awaited.add(event.lane)
 
@@ -260,8 +290,8 @@ class _LiveRun:
         """Close everything."""
         for (lane, call), span in self.calls.items():
             if call != _STEP or lane not in self._awaited:  # the driver that sees the child's end makes that span
-                _end(span, ts, {names.OUTCOME: outcome})
-        _end(self.span, ts, {names.OUTCOME: outcome, **_of_usage(self._usage)}, error)
+                _end(span, ts, {OUTCOME: outcome})
+        _end(self.span, ts, {OUTCOME: outcome, **_of_usage(self._usage)}, error)
 
 
 class _TraceIds(RandomIdGenerator):
@@ -304,41 +334,41 @@ def _resource() -> Resource:
 
 def _of_question(body: ModelCalled) -> Attributes:
     told: dict[str, Any] = {
-        names.OPERATION: names.CHAT,
-        names.REQUEST_MODEL: body.model,
-        names.ATTEMPT: body.attempt,
-        names.STEP: body.step,
+        OPERATION: CHAT,
+        REQUEST_MODEL: body.model,
+        ATTEMPT: body.attempt,
+        STEP: body.step,
     }
     # Each attribute costs about as much as the event itself, so what is usual is left out.
     if body.purpose != "turn":
-        told[names.PURPOSE] = body.purpose
+        told[PURPOSE] = body.purpose
     if body.delay_s:
-        told[names.DELAY_S] = body.delay_s
+        told[DELAY_S] = body.delay_s
     return told
 
 
 def _of_answer(body: ModelAnswered) -> Attributes:
-    told: dict[str, Any] = {names.RESPONSE_MODEL: body.model, names.FINISH_REASONS: (body.finish_reason,)}
+    told: dict[str, Any] = {RESPONSE_MODEL: body.model, FINISH_REASONS: (body.finish_reason,)}
     if body.usage_estimated:
-        told[names.USAGE_ESTIMATED] = True
+        told[USAGE_ESTIMATED] = True
     return told
 
 
 def _of_step(body: StepStarted) -> Attributes:
-    return {names.ACTION: body.action, names.ATTEMPT: body.attempt}
+    return {ACTION: body.action, ATTEMPT: body.attempt}
 
 
 def _of_usage(usage: Usage) -> Attributes:
-    return {names.INPUT_TOKENS: usage.prompt_tokens, names.OUTPUT_TOKENS: usage.completion_tokens}
+    return {INPUT_TOKENS: usage.prompt_tokens, OUTPUT_TOKENS: usage.completion_tokens}
 
 
 def _of_call(tool: str, call_id: str, attempt: int | None = None) -> Attributes:
-    told = {names.OPERATION: names.EXECUTE_TOOL, names.TOOL_NAME: tool, names.TOOL_CALL_ID: call_id}
-    return told if attempt is None else {**told, names.ATTEMPT: attempt}
+    told = {OPERATION: EXECUTE_TOOL, TOOL_NAME: tool, TOOL_CALL_ID: call_id}
+    return told if attempt is None else {**told, ATTEMPT: attempt}
 
 
 def _end(span: Span, ts: float, attributes: Attributes, error: str = "") -> None:
-    span.set_attributes({**attributes, names.ERROR_TYPE: error} if error else attributes)
+    span.set_attributes({**attributes, ERROR_TYPE: error} if error else attributes)
     if error:
         span.set_status(StatusCode.ERROR, error)
     span.end(_ns(ts))

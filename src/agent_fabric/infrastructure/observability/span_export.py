@@ -8,7 +8,7 @@ from typing import Final
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, ConsoleSpanExporter, SpanExporter, SpanExportResult
 
-from agent_fabric.config.schema.telemetry import TelemetryConfig
+from agent_fabric.config.schema.observability import TelemetryConfig
 from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.infrastructure.observability.run_spans import CLOSE_TIMEOUT_S, RunSpans
 

@@ -5,7 +5,7 @@ from functools import cache
 from typing import Final, Protocol
 
 from agent_fabric.application.ports.events import EventSink
-from agent_fabric.config.schema.telemetry import TelemetryConfig
+from agent_fabric.config.schema.observability import TelemetryConfig
 from agent_fabric.domain.errors import MissingExtra
 
 _LOG: Final = logging.getLogger("agent_fabric.tracing")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from agent_fabric.application.ports.browser import PageView
 from agent_fabric.application.ports.packs import SpecialistPack
 from agent_fabric.application.ports.sandbox import Sandbox
-from agent_fabric.config.schema.browser import BROWSER, BrowserConfig
+from agent_fabric.config.schema.tools import BROWSER, BrowserConfig
 from agent_fabric.domain.errors import MissingExtra, RecruitError
 from agent_fabric.domain.ids import RunId, SpecialistId
 from agent_fabric.domain.tools.allowlists import Allowlists

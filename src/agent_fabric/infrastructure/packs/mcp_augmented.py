@@ -8,7 +8,7 @@ from typing import Any
 from agent_fabric.application.ports.mcp import ServerReport, ServerTools, ToolServers
 from agent_fabric.application.ports.packs import SpecialistPack
 from agent_fabric.application.ports.sandbox import Sandbox
-from agent_fabric.config.schema.mcp import MCPServerConfig
+from agent_fabric.config.schema.tools import MCPServerConfig
 from agent_fabric.domain.errors import FabricError, RecruitError
 from agent_fabric.domain.tools.specs import ToolContext, ToolResult
 from agent_fabric.infrastructure.packs.wrapped_pack import WrappedPack

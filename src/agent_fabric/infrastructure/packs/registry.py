@@ -14,9 +14,8 @@ from agent_fabric.application.ports.runs import RunCatalogue
 from agent_fabric.application.ports.sandbox import Sandbox
 from agent_fabric.application.ports.sources import Snapshots
 from agent_fabric.application.ports.web import PageFetcher, WebSearch
-from agent_fabric.config.schema.browser import BROWSER, BrowserConfig
-from agent_fabric.config.schema.mcp import MCPServerConfig
 from agent_fabric.config.schema.specialists import SpecialistConfig
+from agent_fabric.config.schema.tools import BROWSER, BrowserConfig, MCPServerConfig
 from agent_fabric.domain.errors import ConfigError, PackBroken, RecruitError
 from agent_fabric.domain.ids import RunId, SpecialistId
 from agent_fabric.domain.packs.contents import STEPS

@@ -15,8 +15,7 @@ from pathlib import Path
 from agent_fabric.config.files import user_folder
 from agent_fabric.config.problems import ConfigProblem
 from agent_fabric.config.schema.policy import AllowlistConfig, PolicyConfig
-from agent_fabric.config.schema.shell import ShellConfig
-from agent_fabric.config.schema.web import WebConfig
+from agent_fabric.config.schema.tools import ShellConfig, WebConfig
 from agent_fabric.domain.policy.engine import RulePolicy
 from agent_fabric.domain.policy.outgoing_limits import OutgoingLimits
 from agent_fabric.domain.policy.profiles import Profile

@@ -5,6 +5,7 @@ import errno
 import logging
 import os
 import secrets
+import stat
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, suppress
 from functools import cached_property
@@ -32,12 +33,46 @@ from agent_fabric.infrastructure.sandbox.limits import LOOK_EVERY_S, Watch
 from agent_fabric.infrastructure.sandbox.limits_cgroup import ControlGroup, make_control_group, remove_left_groups
 from agent_fabric.infrastructure.sandbox.marked import entry, kill_marked
 from agent_fabric.infrastructure.sandbox.mounts_protected import ProtectedPaths
-from agent_fabric.infrastructure.sandbox.mounts_sockets import Known, sockets_in
 from agent_fabric.infrastructure.sandbox.own_program import covers_of, own_program
 from agent_fabric.infrastructure.sandbox.uncancelled import finish
 from agent_fabric.infrastructure.sandbox.worker_link import Ending, WorkerLink
 from agent_fabric.infrastructure.sandbox.workspace_files import WorkspaceFiles
 from agent_fabric.infrastructure.sandbox.workspaces import require_workspace
+
+_LISTED = Path("/proc/net/unix")
+_PATH_AT = 7
+_NEVER = ("@", "/run/", "/var/run/")
+"""How sockets begin that have no path, or lie where no project is."""
+
+Known = frozenset[tuple[Path, int]]
+"""Sockets by their path and the number of their file: one that was made anew is another one."""
+
+
+def sockets_in(workspace: Path, listed: Path = _LISTED) -> Known:
+    """Return the sockets of programs outside that lie in this folder, a real path.
+
+    The kernel knows a socket by the path that its program gave: a relative one is taken as from the workspace, where
+    the programs of a project are started.
+    """
+    found = set[tuple[Path, int]]()
+    around = str(workspace)
+    with suppress(OSError):
+        for line in listed.read_text(encoding="utf-8", errors="surrogateescape").splitlines()[1:]:
+            words = line.split(None, _PATH_AT)
+            if len(words) > _PATH_AT and not words[_PATH_AT].startswith(_NEVER):
+                found |= _if_within(around, os.path.join(around, words[_PATH_AT]))  # noqa: PTH118 - as below
+    return frozenset(found)
+
+
+def _if_within(workspace: str, path: str) -> Known:
+    with suppress(OSError, ValueError):
+        status = os.lstat(path)  # for each command, so without path objects
+        folder, _, name = path.rpartition("/")
+        place = f"{os.path.realpath(folder)}/{name}"
+        if stat.S_ISSOCK(status.st_mode) and place.startswith(f"{workspace}/"):
+            return frozenset({(Path(place), status.st_ino)})
+    return frozenset()
+
 
 _log = logging.getLogger(__name__)
 

@@ -1,4 +1,4 @@
-"""All places for secrets as one: names go through them in order, references say where to look."""
+"""All places for secrets as one, the environment among them: names go through them in order, references say where."""
 
 from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
@@ -84,3 +84,16 @@ def _no_such_source(reference: str, found: SecretReference | None) -> ConfigErro
     return ConfigError(
         f"{reference[:100]!r} refers to no secret", hint="Write env:NAME, file:NAME or vault:path#field."
     )
+
+
+class EnvironmentSecrets:
+    """SecretSource over the environment: a secret is the variable of its name."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._environ = environ
+
+    async def get(self, name: str) -> str | None:
+        return self._environ.get(name) or None
+
+    def how_to_set(self, name: str) -> str:
+        return f"Set the environment variable {name} where fabric is started, and run the step again."

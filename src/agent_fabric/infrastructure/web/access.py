@@ -6,7 +6,7 @@ Importing this is cheap. Building it imports aiohttp, which takes a third of a s
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from agent_fabric.config.schema.web import WebConfig
+from agent_fabric.config.schema.tools import WebConfig
 
 if TYPE_CHECKING:
     from agent_fabric.infrastructure.tools.ddgs_search import DdgsSearch

@@ -11,7 +11,7 @@ import aiohttp
 from yarl import URL
 
 from agent_fabric.application.ports.web import Page, WebError
-from agent_fabric.config.schema.web import WebConfig
+from agent_fabric.config.schema.tools import WebConfig
 from agent_fabric.domain.tools.allowlists import Allowlists
 from agent_fabric.infrastructure.sandbox.egress.addresses import AddressGuard
 from agent_fabric.infrastructure.threads import on_own_thread

@@ -16,7 +16,7 @@ from yarl import URL
 
 from agent_fabric.application.ports.http import HttpAnswer, HttpError, HttpRequest
 from agent_fabric.application.ports.web import WebError
-from agent_fabric.config.schema.web import WebConfig
+from agent_fabric.config.schema.tools import WebConfig
 from agent_fabric.infrastructure.sandbox.egress.addresses import AddressGuard
 from agent_fabric.infrastructure.web.connection_failures import reason_of, tls_failure
 from agent_fabric.infrastructure.web.connections import REDIRECTS, checked, guarded_session, require_listed, web_address

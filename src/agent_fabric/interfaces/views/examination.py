@@ -16,8 +16,8 @@ from agent_fabric.application.observability.check_health import (
 )
 from agent_fabric.bootstrap.sealed import LOST, SealedContents, sealed_contents
 from agent_fabric.bootstrap.secrets import stored_secrets
-from agent_fabric.config.schema.browser import BROWSER
 from agent_fabric.config.schema.fabric import FabricConfig
+from agent_fabric.config.schema.tools import BROWSER
 from agent_fabric.domain.errors import FabricError
 from agent_fabric.domain.policy.engine import RulePolicy
 from agent_fabric.infrastructure.machine import ThisMachine

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from agent_fabric.config.schema.fabric import FabricConfig
-from agent_fabric.config.schema.mcp import MCPServerConfig
+from agent_fabric.config.schema.tools import MCPServerConfig
 from agent_fabric.config.show import show_server
 from agent_fabric.domain.errors import ConfigError, DefinitionNotFound
 from agent_fabric.infrastructure.tools.mcp.lazy_servers import LazyToolServers

@@ -9,7 +9,7 @@ import pytest
 
 from agent_fabric.application.observability.raise_alert import EVERY_S, RETRIES_S, RaiseAlerts
 from agent_fabric.bootstrap.alerting import alert_rules
-from agent_fabric.config.schema.alerts import AlertConfig
+from agent_fabric.config.schema.observability import AlertConfig
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.events import Event, RunCompleted, RunFailed, SecurityViolated
 from agent_fabric.domain.ids import CallId, RunId

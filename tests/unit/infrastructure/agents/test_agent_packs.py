@@ -12,8 +12,8 @@ from agent_fabric.application.ports.mcp import ServerReport
 from agent_fabric.application.ports.memory import RunMemory
 from agent_fabric.application.ports.packs import SpecialistPack
 from agent_fabric.application.ports.sandbox import Sandbox
-from agent_fabric.config.schema.mcp import MCPServerConfig
 from agent_fabric.config.schema.specialists import SpecialistConfig
+from agent_fabric.config.schema.tools import MCPServerConfig
 from agent_fabric.domain.errors import PackBroken
 from agent_fabric.domain.ids import RunId, SpecialistId
 from agent_fabric.domain.runs.agent_brief import AgentBrief

@@ -4,7 +4,7 @@ import io
 import json
 from collections.abc import Sequence
 
-from agent_fabric.config.schema.log import LogConfig
+from agent_fabric.config.schema.observability import LogConfig
 from agent_fabric.domain.events import Event
 from agent_fabric.domain.ids import LaneId, RunId
 from agent_fabric.infrastructure.observability.fan_out import FanOut

@@ -16,7 +16,7 @@ import structlog
 from agent_fabric.application.ports.operations import OperationsLog
 from agent_fabric.config.loader import read_config
 from agent_fabric.config.problems import ConfigProblem
-from agent_fabric.config.schema.log import LogConfig
+from agent_fabric.config.schema.observability import LogConfig
 from agent_fabric.infrastructure.observability.operations_log import (
     bind,
     close_operations_log,

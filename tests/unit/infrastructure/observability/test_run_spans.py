@@ -13,7 +13,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode
 
-from agent_fabric.config.schema.telemetry import TelemetryConfig
+from agent_fabric.config.schema.observability import TelemetryConfig
 from agent_fabric.domain.events import (
     Body,
     Event,

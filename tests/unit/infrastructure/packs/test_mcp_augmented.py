@@ -12,7 +12,7 @@ import pytest
 
 from agent_fabric.application.ports.mcp import ServerReport
 from agent_fabric.application.ports.sandbox import Sandbox
-from agent_fabric.config.schema.mcp import MCPServerConfig
+from agent_fabric.config.schema.tools import MCPServerConfig
 from agent_fabric.domain.errors import ToolServerUnavailable
 from agent_fabric.domain.ids import CallId, RunId
 from agent_fabric.domain.tools.specs import Effect, ToolContext, ToolResult, ToolSpec
@@ -151,7 +151,7 @@ def test_without_the_sdk_a_pack_with_servers_says_how_to_install_it(tmp_path: Pa
 import asyncio, sys
 sys.modules["mcp"] = None
 from pathlib import Path
-from agent_fabric.config.schema.mcp import MCPServerConfig
+from agent_fabric.config.schema.tools import MCPServerConfig
 from agent_fabric.domain.errors import PackBroken
 from agent_fabric.infrastructure.tools.mcp.lazy_servers import LazyToolServers
 servers = LazyToolServers(folder=Path({str(tmp_path)!r}), environ={{}})

@@ -7,7 +7,7 @@ import pytest
 from agent_fabric.bootstrap.lazy_web import LazyWeb
 from agent_fabric.bootstrap.steps import LazySteps
 from agent_fabric.config.schema.specialists import SpecialistConfig
-from agent_fabric.config.schema.web import WebConfig
+from agent_fabric.config.schema.tools import WebConfig
 from agent_fabric.domain.errors import RecruitError
 from agent_fabric.domain.ids import CallId, RunId
 from agent_fabric.domain.packs.contents import STEPS

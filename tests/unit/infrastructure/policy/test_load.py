@@ -6,8 +6,7 @@ import pytest
 
 from agent_fabric.config.problems import ConfigProblem
 from agent_fabric.config.schema.policy import PolicyConfig
-from agent_fabric.config.schema.shell import ShellConfig
-from agent_fabric.config.schema.web import WebConfig
+from agent_fabric.config.schema.tools import ShellConfig, WebConfig
 from agent_fabric.domain.policy.calls import ProposedCall
 from agent_fabric.domain.policy.engine import RulePolicy
 from agent_fabric.domain.policy.verdicts import Ruling, Verdict

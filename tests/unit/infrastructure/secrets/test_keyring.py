@@ -12,8 +12,7 @@ import pytest
 from cryptography.fernet import Fernet
 
 from agent_fabric.domain.errors import ConfigError, FabricError, StoreUnavailable
-from agent_fabric.infrastructure.secrets.key_files import FILE_NAME, SETTLE_S
-from agent_fabric.infrastructure.secrets.keyring import open_keyring
+from agent_fabric.infrastructure.secrets.keyring import FILE_NAME, SETTLE_S, open_keyring
 
 A, B = Fernet.generate_key().decode(), Fernet.generate_key().decode()
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agent_fabric.application.ports.browser import PageView
-from agent_fabric.config.schema.browser import BrowserConfig
+from agent_fabric.config.schema.tools import BrowserConfig
 from agent_fabric.domain.errors import MissingExtra, RecruitError
 from agent_fabric.domain.evidence.research_tables import SCREENING_COLUMNS
 from agent_fabric.domain.ids import CallId, RunId, SpecialistId

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from agent_fabric.config.schema.web import WebConfig
+from agent_fabric.config.schema.tools import WebConfig
 from agent_fabric.infrastructure.tools.ddgs_search import DdgsSearch
 from agent_fabric.infrastructure.tools.searxng import SearxngSearch
 from agent_fabric.infrastructure.web.access import build_web
@@ -37,7 +37,7 @@ def test_importing_web_access_imports_none_of_its_libraries() -> None:
 
 def test_building_web_access_leaves_the_readers_of_pages_for_later() -> None:
     script = (
-        "import json, sys; from agent_fabric.config.schema.web import WebConfig;"
+        "import json, sys; from agent_fabric.config.schema.tools import WebConfig;"
         "from agent_fabric.infrastructure.web.access import build_web; build_web(WebConfig());"
         "print(json.dumps(sorted(sys.modules)))"
     )

@@ -1,4 +1,4 @@
-"""A connection to NATS that is made again whenever it is lost."""
+"""A connection to NATS that is made again whenever it is lost, and a check whether NATS can be used."""
 
 import asyncio
 import logging
@@ -9,8 +9,9 @@ from typing import Final, TypeVar
 
 from nats.aio.client import Client
 from nats.errors import ConnectionClosedError, Error
+from nats.js.errors import APIError
 
-from agent_fabric.config.passwords_in_urls import hide_passwords
+from agent_fabric.config.secret_references import hide_passwords
 
 CONNECT_TIMEOUT_S: Final = 2
 RETRY_S: Final = 1.0
@@ -153,3 +154,25 @@ async def _close(client: Client) -> None:
     with suppress(Error, OSError, TimeoutError):
         async with asyncio.timeout(CLOSE_TIMEOUT_S):
             await client.close()
+
+
+async def find_nats_problem(url: str) -> str:
+    """Return why NATS, or its JetStream, cannot be used; empty: both can."""
+    client = Client()
+    try:
+        async with asyncio.timeout(2 * CONNECT_TIMEOUT_S):
+            await client.connect(
+                url.split(","),
+                allow_reconnect=False,
+                max_reconnect_attempts=1,
+                reconnect_time_wait=0,
+                connect_timeout=CONNECT_TIMEOUT_S,
+                error_cb=_ignore,
+            )
+            await client.jetstream().account_info()
+    except (Error, APIError, OSError, TimeoutError) as problem:
+        return hide_passwords(str(problem)) or type(problem).__name__
+    finally:
+        with suppress(Error, OSError):
+            await client.close()
+    return ""

@@ -10,7 +10,7 @@ from typing import Final
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
-from agent_fabric.config.passwords_in_urls import hide_passwords
+from agent_fabric.config.secret_references import hide_passwords
 from agent_fabric.domain.ids import RunId
 
 KEPT_S: Final = 30 * 24 * 3600

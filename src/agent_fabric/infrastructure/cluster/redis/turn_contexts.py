@@ -23,7 +23,7 @@ from redis.exceptions import ConnectionError as ConnectionFailed
 from redis.exceptions import RedisError
 
 from agent_fabric.application.ports.encryption import Cipher
-from agent_fabric.config.passwords_in_urls import hide_passwords
+from agent_fabric.config.secret_references import hide_passwords
 from agent_fabric.domain.chat.turn_context import TurnContext
 from agent_fabric.domain.deserialize import reader_of
 from agent_fabric.domain.errors import FabricError, RunKeyMissing

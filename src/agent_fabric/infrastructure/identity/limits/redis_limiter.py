@@ -22,7 +22,24 @@ from redis.exceptions import RedisError
 
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.limits import QuotaState, Rate
-from agent_fabric.config.passwords_in_urls import hide_passwords
+from agent_fabric.config.secret_references import hide_passwords
+
+CHECK_TIMEOUT_S = 2.0
+
+
+async def find_redis_problem(url: str) -> str:
+    """Return why Redis cannot be used; empty: it can."""
+    redis: Redis = Redis.from_url(
+        url, socket_timeout=CHECK_TIMEOUT_S, socket_connect_timeout=CHECK_TIMEOUT_S, retry=Retry(NoBackoff(), 0)
+    )
+    try:
+        await redis.eval("return redis.call('PTTL', KEYS[1])", 1, "rate_limit:doctor")
+    except (RedisError, OSError) as problem:
+        return hide_passwords(str(problem)) or type(problem).__name__
+    finally:
+        await redis.aclose()
+    return ""
+
 
 MAX_KEYS: Final = 20_000
 """Keys whose counts are remembered here, for when Redis is gone. When there are more, the oldest is forgotten."""

@@ -1,6 +1,7 @@
-"""What embedders that ask a server have in common: one question with many texts, an answer with as many vectors."""
+"""Embedders that ask a server, Ollama or one that speaks OpenAI's format: many texts in, as many vectors out."""
 
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 
 import aiohttp
@@ -8,7 +9,7 @@ import orjson
 
 from agent_fabric.application.ports.embeddings import Vector
 from agent_fabric.application.ports.secrets import Resolve
-from agent_fabric.domain.errors import ModelAnswerUnusable
+from agent_fabric.domain.errors import ModelAnswerUnusable, ModelRefused
 from agent_fabric.infrastructure.models.embeddings.vectors import BYTES_EACH, packed
 from agent_fabric.infrastructure.models.model_http import ModelHttp, ServerAddress, environment_only, whole_body
 
@@ -74,3 +75,63 @@ class EmbeddingServer:
 def sent(texts: Sequence[str]) -> list[str]:
     """Return the texts as servers take them: cut, UTF-8, and never empty."""
     return [text[:MAX_CHARS].encode("utf-8", "replace").decode().strip() or "-" for text in texts]
+
+
+class OllamaEmbedder(EmbeddingServer):
+    """Asks `/api/embed`, and servers from before 2024, which lack it, one text at a time."""
+
+    def __init__(self, address: ServerAddress, model: str, resolve: Resolve = environment_only) -> None:
+        super().__init__(address, model, resolve)
+        self._is_old = False
+        self.name = f"ollama/{model if ':' in model else f'{model}:latest'}"
+
+    async def embed(self, texts: Sequence[str]) -> Sequence[Vector]:
+        if not texts:
+            return []
+        try:
+            return self.vectors(await self._rows(sent(texts)), texts)
+        except ModelRefused as problem:
+            if _says_missing(problem):
+                raise ModelRefused(
+                    f"Ollama at {self.base_url} has no model {self.model!r}",
+                    hint=f"Get it with: ollama pull {self.model}",
+                ) from problem
+            raise
+
+    async def _rows(self, texts: list[str]) -> object:
+        if not self._is_old:
+            try:
+                answer = await self.ask("/api/embed", {"model": self.model, "input": texts, "truncate": True})
+            except ModelRefused as problem:
+                if _says_missing(problem) or "answered 404" not in problem.message:
+                    raise
+                self._is_old = True
+            else:
+                return answer.get("embeddings") if isinstance(answer, dict) else None
+        answers = [await self.ask("/api/embeddings", {"model": self.model, "prompt": text}) for text in texts]
+        return [answer.get("embedding") if isinstance(answer, dict) else None for answer in answers]
+
+
+def _says_missing(problem: ModelRefused) -> bool:
+    """Tell whether it is the model that Ollama does not know, and not the route."""
+    return "answered 404" in problem.message and "model" in problem.message.partition("answered 404")[2]
+
+
+class OpenAIEmbedder(EmbeddingServer):
+    """Asks `/embeddings` under the base address, which usually ends in `/v1`."""
+
+    def __init__(self, address: ServerAddress, model: str, resolve: Resolve = environment_only) -> None:
+        super().__init__(address, model, resolve)
+        # The address belongs to it: two servers may call different models by one name.
+        self.name = f"openai/{model}@{address.base_url}"
+
+    async def embed(self, texts: Sequence[str]) -> Sequence[Vector]:
+        if not texts:
+            return []
+        body = {"model": self.model, "input": sent(texts), "encoding_format": "float"}
+        answer = await self.ask("/embeddings", body)
+        try:
+            rows = [row["embedding"] for row in sorted(answer["data"], key=itemgetter("index"))]
+        except (TypeError, KeyError):
+            raise self.unusable("it lacks `data` with `index` and `embedding`") from None
+        return self.vectors(rows, texts)

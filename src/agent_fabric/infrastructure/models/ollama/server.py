@@ -1,14 +1,15 @@
 """An Ollama server, asked about itself and its models over its own API."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
 import aiohttp
 import orjson
 
-from agent_fabric.application.ports.llm import Notice
+from agent_fabric.application.ports.llm import Notice, ProgressText
 from agent_fabric.application.ports.secrets import Resolve
 from agent_fabric.domain.errors import ModelAnswerUnusable, ModelError, ModelRefused, ModelUnreachable
 from agent_fabric.domain.models.addresses import is_local_url
@@ -23,6 +24,7 @@ from agent_fabric.infrastructure.models.model_http import (
 from agent_fabric.infrastructure.models.ollama.model_wire import (
     ListedModel,
     PullFailed,
+    PullStep,
     card_of,
     read_pull,
     read_running,
@@ -30,7 +32,33 @@ from agent_fabric.infrastructure.models.ollama.model_wire import (
     read_tags,
     read_version,
 )
-from agent_fabric.infrastructure.models.ollama.pull_notices import PullNotices
+from agent_fabric.infrastructure.models.weights.progress import amount
+
+_PAUSE_S = 0.25
+"""Time between two texts about the same part."""
+
+
+class PullNotices:
+    """Tells a person how far a pull is."""
+
+    def __init__(self, name: str, notice: Notice, *, now: Callable[[], float] = time.monotonic) -> None:
+        self._name = name
+        self._notice = notice
+        self._now = now
+        self._said_at = float("-inf")
+        self._status = ""
+
+    def show(self, step: PullStep) -> None:
+        """Show a step, unless one of the same part was shown a moment ago."""
+        now = self._now()
+        begun = step.status != self._status
+        complete = 0 < step.total <= step.completed
+        if not (begun or complete) and now - self._said_at < _PAUSE_S:
+            return
+        self._said_at, self._status = now, step.status
+        text = amount(min(step.completed, step.total), step.total) if step.total else step.status
+        self._notice(ProgressText(f"Pulling {self._name}: {text}"))
+
 
 _QUICK_S = 5.0
 """For what a living server knows by heart."""

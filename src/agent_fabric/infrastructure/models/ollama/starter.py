@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from agent_fabric.application.ports.llm import Notice, ProgressText
 from agent_fabric.config.folders import base_folder, temporary_folder
-from agent_fabric.config.own_secrets import without_own_secrets
+from agent_fabric.config.variable_names import without_own_secrets
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.infrastructure.models.ollama.server import OllamaServer
 from agent_fabric.infrastructure.models.servers.folder import prepare_folder

@@ -10,14 +10,13 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from agent_fabric.application.ports.llm import Notice, ProgressText
-from agent_fabric.config.own_secrets import without_own_secrets
-from agent_fabric.config.schema.managed_llama import ManagedLlamaConfig
+from agent_fabric.config.schema.models import ManagedLlamaConfig
+from agent_fabric.config.variable_names import without_own_secrets
 from agent_fabric.domain.errors import ConfigError, FabricError, ModelBusy, ModelError
 from agent_fabric.domain.plural import counted
 from agent_fabric.infrastructure.models.servers.failures import Failures
 from agent_fabric.infrastructure.models.servers.folder import prepare_folder, servers_folder
 from agent_fabric.infrastructure.models.servers.leases import Leases
-from agent_fabric.infrastructure.models.servers.llama_arguments import llama_arguments
 from agent_fabric.infrastructure.models.servers.llama_server import Launch, LlamaServer
 from agent_fabric.infrastructure.models.servers.locks import FileLock
 from agent_fabric.infrastructure.models.servers.loopback import answers_health, slots_of
@@ -25,6 +24,27 @@ from agent_fabric.infrastructure.models.servers.processes import memory_of
 from agent_fabric.infrastructure.models.servers.server_files import MANAGED, Endpoint, ServerFiles
 from agent_fabric.infrastructure.models.servers.spec import quiet
 from agent_fabric.infrastructure.threads import on_own_thread
+
+
+def llama_arguments(config: ManagedLlamaConfig) -> list[str]:
+    """Return the arguments of llama-server, without its address and its key, which each start chooses anew."""
+    return [
+        *("--model", str(config.model)),
+        *("--parallel", str(config.parallel)),
+        *("--ctx-size", str(config.context_window * config.parallel)),  # llama.cpp divides it among the conversations
+        *("--flash-attn", config.flash_attention),
+        *("--cache-type-k", config.cache_type_k, "--cache-type-v", config.cache_type_v),
+        *_gpu_layers(config.gpu_layers),
+        *(("--threads", str(config.threads)) if config.threads else ()),
+        *("--slots", "--jinja", "--no-webui"),
+        *config.extra_args,
+    ]
+
+
+def _gpu_layers(layers: int | str) -> tuple[str, ...]:
+    # Left out when llama.cpp shall decide: older ones know numbers only, and decide anyway.
+    return () if layers == "auto" else ("--n-gpu-layers", "999" if layers == "all" else str(layers))
+
 
 _SUPERVISOR = (sys.executable, "-P", "-m", "agent_fabric.infrastructure.models.servers.supervisor")
 _FOREVER = float("inf")

@@ -8,7 +8,7 @@ import socket
 from collections.abc import Mapping
 from pathlib import Path
 
-from agent_fabric.config.own_secrets import OURS
+from agent_fabric.config.variable_names import OURS
 from agent_fabric.domain.policy.outside_plan import CannotRunOutside
 from agent_fabric.infrastructure.own_path import own_path
 

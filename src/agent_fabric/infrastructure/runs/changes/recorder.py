@@ -1,6 +1,7 @@
 """Records a snapshot of the project folder before and after each drive of a run, also across a kill -9."""
 
 import errno
+import fcntl
 import hashlib
 import os
 import re
@@ -9,14 +10,15 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from types import TracebackType
+from typing import Self
 
 from agent_fabric.application.ports.changes import RecordedDrive
-from agent_fabric.domain.errors import ConfigError, FolderLinked, StoreFull, StoreUnavailable
+from agent_fabric.domain.errors import ConfigError, FolderHeld, FolderLinked, StoreFull, StoreUnavailable
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.changes import REBUILDABLE, Entry, FolderSnapshot
 from agent_fabric.infrastructure.atomic_files import write_atomically
 from agent_fabric.infrastructure.runs.changes.exposed_files import ExposedFiles
-from agent_fabric.infrastructure.runs.changes.folder_locks import FolderHold, FolderLocks
 from agent_fabric.infrastructure.runs.changes.folder_snapshots import (
     MAX_ENTRIES,
     MAX_FILE_BYTES,
@@ -31,6 +33,83 @@ from agent_fabric.infrastructure.runs.changes.nested_repositories import Orders,
 from agent_fabric.infrastructure.runs.changes.objects import Objects
 from agent_fabric.infrastructure.runs.log.layout import Layout
 from agent_fabric.infrastructure.runs.log.links import require_workspace_unlinked
+
+_MAX_NAME_BYTES = 200
+
+
+class FolderHold:
+    """A folder that is locked until it is released."""
+
+    def __init__(self, descriptors: list[int]) -> None:
+        self._descriptors = descriptors
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.release()
+
+    def release(self) -> None:
+        """Let others in."""
+        descriptors, self._descriptors = self._descriptors, []
+        for descriptor in descriptors:
+            os.close(descriptor)
+
+
+class FolderLocks:
+    """The locks of one fabric folder."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    def hold(self, folder: Path, who: str) -> FolderHold:
+        """Take a folder for a run; `who` is told to those who come too late.
+
+        Raises:
+            FolderHeld: a living process works there; the message names it.
+            StoreUnavailable: the lock cannot be made.
+        """
+        descriptors: list[int] = []
+        try:
+            self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
+            for above in reversed(folder.parents):
+                descriptors.append(self._lock(above, fcntl.LOCK_SH, folder))  # noqa: PERF401 - closed below, one by one
+            descriptors.append(self._lock(folder, fcntl.LOCK_EX, folder))
+            for descriptor in descriptors:
+                os.ftruncate(descriptor, 0)
+                os.pwrite(descriptor, who.encode(errors="replace")[:_MAX_NAME_BYTES], 0)
+        except BaseException as problem:
+            for descriptor in descriptors:
+                os.close(descriptor)
+            if isinstance(problem, OSError):
+                raise StoreUnavailable(
+                    f"The lock of {folder} cannot be made: {problem.strerror or problem}",
+                    hint="Check that there is space, and that you may write there.",
+                ) from None
+            raise
+        return FolderHold(descriptors)
+
+    def _lock(self, folder: Path, how: int, wanted: Path) -> int:
+        name = hashlib.sha256(os.fsencode(folder)).hexdigest()[:32]
+        descriptor = os.open(self._root / name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        try:
+            fcntl.flock(descriptor, how | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = b""
+            with suppress(OSError):
+                holder = os.pread(descriptor, _MAX_NAME_BYTES, 0)
+            os.close(descriptor)
+            held = FolderHeld(
+                f"{holder.decode(errors='replace') or 'another run'} works in {wanted}, or in a folder around it",
+                hint="Wait until it has ended, or end it with `fabric cancel`. One run at a time works in a project.",
+            )
+            held.holder = holder.decode(errors="replace").removeprefix("Run ")
+            raise held from None
+        except OSError:
+            os.close(descriptor)
+            raise
+        return descriptor
+
 
 _START = "start.z"
 _MAX_NAMED = 3

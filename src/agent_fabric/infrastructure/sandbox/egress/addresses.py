@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import Final
 
-from agent_fabric.config.schema.web import AllowedHost, allowed_host
+from agent_fabric.config.schema.sandbox import AllowedHost, allowed_host
 
 Address = IPv4Address | IPv6Address
 Lookup = Callable[[str, int], Awaitable[Sequence[str]]]

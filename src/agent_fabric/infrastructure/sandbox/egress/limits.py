@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Final
 
-from agent_fabric.config.schema.egress import EgressConfig
+from agent_fabric.config.schema.sandbox import EgressConfig
 from agent_fabric.infrastructure.sandbox.egress.hosts import Endpoint
 
 _MAX_HOSTS: Final = 1_000

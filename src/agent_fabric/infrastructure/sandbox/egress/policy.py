@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from agent_fabric.config.schema.browser import BrowserConfig
-from agent_fabric.config.schema.egress import EgressConfig
+from agent_fabric.config.schema.sandbox import EgressConfig
+from agent_fabric.config.schema.tools import BrowserConfig
 from agent_fabric.domain.policy.allowlists import refuse_domain
 from agent_fabric.domain.tools.allowlists import Allowlists
 from agent_fabric.infrastructure.sandbox.egress.addresses import AddressGuard, Lookup, system_lookup

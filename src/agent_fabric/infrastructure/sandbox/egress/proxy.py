@@ -10,16 +10,15 @@ import asyncio
 import contextlib
 import hmac
 import os
+import re
 import secrets
 import socket
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
-from typing import Final, Self
+from typing import Final, NamedTuple, Self
 
-from agent_fabric.infrastructure.sandbox.egress.addresses import Lookup, system_lookup
-from agent_fabric.infrastructure.sandbox.egress.bodies import PIECE_BYTES, body_of
-from agent_fabric.infrastructure.sandbox.egress.dialer import Connect, Streams, connect, dial
-from agent_fabric.infrastructure.sandbox.egress.hosts import Malformed
+from agent_fabric.infrastructure.sandbox.egress.addresses import AddressGuard, Lookup, system_lookup
+from agent_fabric.infrastructure.sandbox.egress.hosts import Endpoint, Malformed
 from agent_fabric.infrastructure.sandbox.egress.limits import (
     EgressLimits,
     EgressRecord,
@@ -30,6 +29,85 @@ from agent_fabric.infrastructure.sandbox.egress.limits import (
 from agent_fabric.infrastructure.sandbox.egress.policy import EgressPolicy
 from agent_fabric.infrastructure.sandbox.egress.private_folder import PrivateFolder
 from agent_fabric.infrastructure.sandbox.egress.request_head import ProxyRequest, answer_head, read_head
+
+PIECE_BYTES: Final = 64 * 1024
+_CHUNK: Final = re.compile(rb"([0-9A-Fa-f]{1,8})[ \t]*(?:;[\t\x20-\x7e\x80-\xff]*)?\r\n")
+_MAX_TRAILERS: Final = 20
+
+
+async def body_of(reader: asyncio.StreamReader, length: int | None) -> AsyncIterator[bytes]:
+    """Yield a body piece by piece, as the server gets it; None: in chunks, which are written anew.
+
+    Raises:
+        Malformed: the chunks are not written as HTTP/1.1 has them.
+        asyncio.IncompleteReadError: the client left in the middle.
+    """
+    if length is not None:
+        async for piece in _exactly(reader, length):
+            yield piece
+        return
+    while size := await _chunk_size(reader):
+        yield f"{size:x}\r\n".encode()
+        async for piece in _exactly(reader, size):
+            yield piece
+        if await reader.readexactly(2) != b"\r\n":
+            raise Malformed("a chunk is longer than it says")
+        yield b"\r\n"
+    for _ in range(_MAX_TRAILERS):
+        if await reader.readuntil(b"\r\n") == b"\r\n":
+            break
+    else:
+        raise Malformed("there are too many lines after the last chunk")
+    yield b"0\r\n\r\n"
+
+
+async def _exactly(reader: asyncio.StreamReader, length: int) -> AsyncIterator[bytes]:
+    while length:
+        piece = await reader.read(min(length, PIECE_BYTES))
+        if not piece:
+            raise asyncio.IncompleteReadError(b"", length)
+        length -= len(piece)
+        yield piece
+
+
+async def _chunk_size(reader: asyncio.StreamReader) -> int:
+    found = _CHUNK.fullmatch(await reader.readuntil(b"\r\n"))
+    if found is None:
+        raise Malformed("the size of a chunk is no number")
+    return int(found[1], 16)
+
+
+class Streams(NamedTuple):
+    """The two ends of a connection."""
+
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+
+
+Connect = Callable[[str, int], Awaitable[tuple[asyncio.StreamReader, asyncio.StreamWriter]]]
+"""Connects to an IP address, which is never looked up, and a port."""
+
+
+async def connect(address: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """Connect as the system does."""
+    return await asyncio.open_connection(address, port)
+
+
+async def dial(endpoint: Endpoint, guard: AddressGuard, connect: Connect = connect) -> Streams:
+    """Connect to a host at an address that the guard has just checked.
+
+    Raises:
+        PermissionError: the host may not be reached.
+        OSError: nobody answers, or the host has no address.
+    """
+    problem: OSError | None = None
+    for address in await guard.resolve(*endpoint):
+        try:
+            return Streams(*await connect(str(address), endpoint.port))
+        except OSError as failed:
+            problem = failed
+    raise problem or OSError("it has no address")
+
 
 USER: Final = "fabric"
 _BACKLOG: Final = 128

@@ -4,13 +4,12 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
-from agent_fabric.config.schema.egress import EgressConfig
+from agent_fabric.config.schema.sandbox import EgressConfig
 from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.sandbox.egress.addresses import Lookup, system_lookup
-from agent_fabric.infrastructure.sandbox.egress.dialer import Connect, connect
 from agent_fabric.infrastructure.sandbox.egress.limits import EgressRecord, EgressRefusal, shell_limits
 from agent_fabric.infrastructure.sandbox.egress.policy import shell_policy
-from agent_fabric.infrastructure.sandbox.egress.proxy import EgressProxy
+from agent_fabric.infrastructure.sandbox.egress.proxy import Connect, EgressProxy, connect
 
 _MAX_NAMED = 5
 

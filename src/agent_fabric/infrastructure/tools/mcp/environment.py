@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from agent_fabric.application.ports.secrets import Resolve
-from agent_fabric.config.schema.mcp import MCPServerConfig
+from agent_fabric.config.schema.tools import MCPServerConfig
 from agent_fabric.config.secret_references import SecretReference, reference_in
 from agent_fabric.domain.errors import ConfigError
 

@@ -3,7 +3,7 @@
 import hashlib
 import json
 
-from agent_fabric.config.schema.mcp import MCPServerConfig
+from agent_fabric.config.schema.tools import MCPServerConfig
 
 
 def content_hash(server: MCPServerConfig) -> str:

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any
 from agent_fabric.application.ports.mcp import ServerConfinement, ServerTools
 from agent_fabric.application.ports.sandbox import Sandbox
 from agent_fabric.application.ports.secrets import Resolve
-from agent_fabric.config.schema.mcp import MCPServerConfig
+from agent_fabric.config.schema.tools import MCPServerConfig
 from agent_fabric.domain.errors import MissingExtra, PackBroken, ToolServerUnavailable
 from agent_fabric.infrastructure.threads import on_own_thread
-from agent_fabric.infrastructure.tools.mcp.approvals import ProjectServers
 from agent_fabric.infrastructure.tools.mcp.confinement import BubblewrapServers
-from agent_fabric.infrastructure.tools.mcp.pins import Pins
+from agent_fabric.infrastructure.tools.mcp.pins import Pins, ProjectServers
 
 if TYPE_CHECKING:
     from agent_fabric.infrastructure.tools.mcp.servers import Inspected, PooledToolServers

@@ -1,17 +1,106 @@
-"""Remembers what each server said about its tools, so that a later change is noticed before a model reads it."""
+"""Remembers which servers a person has agreed to, and what each said about its tools.
+
+A later change is noticed before a model reads it. Both are small JSON files that several processes read and change.
+"""
 
 import difflib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from agent_fabric.config.schema.mcp import MCPServerConfig
-from agent_fabric.infrastructure.tools.mcp.identity import identity
-from agent_fabric.infrastructure.tools.mcp.shared_json_file import SharedJsonFile
+from agent_fabric.config.schema.tools import MCPServerConfig
+from agent_fabric.domain.errors import StoreUnavailable, ToolServerUnavailable
+from agent_fabric.infrastructure.private_files import PrivateFile
+from agent_fabric.infrastructure.tools.mcp.identity import content_hash, identity
 from agent_fabric.infrastructure.tools.mcp.tool_conversion import ListedTool
+
+
+class SharedJsonFile:
+    """A JSON object on disk with mode 0600; changes are atomic and made under a lock."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file = PrivateFile(path)
+
+    def read(self) -> dict[str, Any]:
+        """Return what it holds; nothing if there is no file yet.
+
+        Raises:
+            ToolServerUnavailable: it cannot be read. Going on as if it were empty would trust whatever comes.
+        """
+        try:
+            data = self._file.read()
+            found = {} if data is None else json.loads(data)
+        except (StoreUnavailable, ValueError, RecursionError) as problem:
+            raise self._unreadable(problem) from None
+        if not isinstance(found, dict):
+            raise self._unreadable("it is not what we wrote")
+        return found
+
+    @contextmanager
+    def changing(self) -> Iterator[dict[str, Any]]:
+        """Hold the file while its content is changed in place; it is written if that does not fail.
+
+        Raises:
+            ToolServerUnavailable: it cannot be read or written.
+        """
+        try:
+            with self._file.held():
+                content = self.read()
+                before = json.dumps(content, sort_keys=True)
+                yield content
+                if json.dumps(content, sort_keys=True) != before:
+                    self._file.replace(json.dumps(content, indent=1, sort_keys=True).encode())
+        except StoreUnavailable as problem:
+            raise self._unreadable(problem) from None
+
+    def _unreadable(self, reason: object) -> ToolServerUnavailable:
+        return ToolServerUnavailable(
+            f"what is known about tool servers cannot be read or written: {self.path}: {reason}",
+            hint="Repair the file or its folder; removing the file means trusting every tool server again.",
+        )
+
+
+class ProjectServers:
+    """The servers that a project's file asks for, and what a person said about them."""
+
+    def __init__(self, folder: Path, asked_by: Mapping[str, str]) -> None:
+        """Take the folder for what is remembered and, by `content_hash`, the project file that asks for a server."""
+        self._file = SharedJsonFile(folder / "project-servers.json")
+        self._asked_by = asked_by
+
+    def file_of(self, server: MCPServerConfig) -> str:
+        """Return the project's file that asks for a server; empty: the user's own configuration does."""
+        return self._asked_by.get(content_hash(server), "")
+
+    def agreed(self, server: MCPServerConfig) -> bool:
+        """Tell whether it may be started or reached."""
+        file = self.file_of(server)
+        return not file or content_hash(server) in self._file.read().get(file, {})
+
+    def agree(self, server: MCPServerConfig) -> None:
+        """Remember that a person agreed to exactly this entry of exactly this file."""
+        file = self.file_of(server)
+        if file:
+            with self._file.changing() as content:
+                content.setdefault(file, {})[content_hash(server)] = server.name
+
+    def require_agreed(self, server: MCPServerConfig) -> None:
+        """Make sure that nothing is started because of a file that came with a project.
+
+        Raises:
+            ToolServerUnavailable: nobody has agreed to it.
+        """
+        if not self.agreed(server):
+            raise ToolServerUnavailable(
+                f"the project's file {self.file_of(server)} asks for it, and you have not trusted it yet",
+                hint=f"Look at the entry; if you want it: fabric mcp trust {server.name}",
+            )
+
 
 _MAX_KEPT_CHARS = 20_000
 

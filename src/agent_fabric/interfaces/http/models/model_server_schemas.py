@@ -6,7 +6,7 @@ from pydantic import Field, StringConstraints, model_validator
 from pydantic.json_schema import SkipJsonSchema
 from pydantic_core import PydanticCustomError
 
-from agent_fabric.config.schema.managed_llama import CacheType
+from agent_fabric.config.schema.models import CacheType
 from agent_fabric.infrastructure.models.servers.managed_llama import ManagedStatus
 from agent_fabric.interfaces.http.bodies import WHOLE, RequestBody
 from agent_fabric.wire.shape import Shape

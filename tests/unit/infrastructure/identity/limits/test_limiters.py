@@ -7,8 +7,7 @@ import apsw
 import pytest
 
 from agent_fabric.application.ports.limits import Rate
-from agent_fabric.infrastructure.identity.limits.memory_counters import MemoryCounters
-from agent_fabric.infrastructure.identity.limits.window_limiter import CounterStorage, WindowLimiter
+from agent_fabric.infrastructure.identity.limits.window_limiter import CounterStorage, MemoryCounters, WindowLimiter
 from agent_fabric.infrastructure.persistence.identity.rate_limits import SHARED_EVERY_S, SqlCounters
 from agent_fabric.infrastructure.persistence.store import Store
 from agent_fabric.testing.fakes import FrozenClock

@@ -24,7 +24,7 @@ from agent_fabric.infrastructure.models.ollama.model_wire import (
     read_tags,
     read_version,
 )
-from agent_fabric.infrastructure.models.ollama.pull_notices import PullNotices
+from agent_fabric.infrastructure.models.ollama.server import PullNotices
 from standins.ollama_wire import StandInModel
 
 

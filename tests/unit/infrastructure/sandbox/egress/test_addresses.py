@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from agent_fabric.application.ports.web import WebError
-from agent_fabric.config.schema.web import WebConfig
+from agent_fabric.config.schema.tools import WebConfig
 from agent_fabric.infrastructure.sandbox.egress.addresses import AddressGuard, is_own, is_public, spelled_address
 from agent_fabric.infrastructure.web.fetch import HttpPageFetcher
 from effort import examples

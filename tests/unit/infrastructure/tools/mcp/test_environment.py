@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from agent_fabric.config.schema.mcp import MCPServerConfig
+from agent_fabric.config.schema.tools import MCPServerConfig
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.infrastructure.tools.mcp.environment import (
     hidden_values,

@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 
-from agent_fabric.config.schema.mcp import MCPServerConfig
+from agent_fabric.config.schema.tools import MCPServerConfig
 from agent_fabric.domain.errors import ToolServerUnavailable
-from agent_fabric.infrastructure.tools.mcp.approvals import ProjectServers
 from agent_fabric.infrastructure.tools.mcp.identity import content_hash
-from agent_fabric.infrastructure.tools.mcp.pins import Pins, PinState
+from agent_fabric.infrastructure.tools.mcp.pins import Pins, PinState, ProjectServers
 from agent_fabric.infrastructure.tools.mcp.tool_conversion import ListedTool
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_fabric.config.schema.mcp import MCPServerConfig
+from agent_fabric.config.schema.tools import MCPServerConfig
 from agent_fabric.domain.tools.json_schema import problems_with
 from agent_fabric.domain.tools.specs import Effect, Trust
 from agent_fabric.infrastructure.tools.mcp.tool_conversion import ListedTool, clean_schema, tool_name, tool_spec

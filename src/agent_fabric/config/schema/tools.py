@@ -1,13 +1,16 @@
-"""Tool servers that speak the Model Context Protocol."""
+"""What tools may do: the shell, the web, the browser, and tool servers."""
 
 from collections.abc import Mapping
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import Field, Strict, model_validator
+from pydantic import BeforeValidator, Field, Strict, model_validator
 
+from agent_fabric.config.constants import SHELL_DEFAULT_TIMEOUT_S
 from agent_fabric.config.problems import ConfigProblem
+from agent_fabric.config.schema.sandbox import AllowedHosts, Domains
 from agent_fabric.config.schema.values import (
     AbsolutePath,
+    BaseAddress,
     HeaderName,
     HeaderValue,
     ServerName,
@@ -18,6 +21,47 @@ from agent_fabric.config.schema.values import (
     VariableValue,
     WebAddress,
 )
+
+BROWSER: Final = "browser"
+"""The name under `tools` in a specialist's configuration that stands for the browser tools."""
+
+
+class BrowserConfig(Settings):
+    """A browser without a window, for pages that need one."""
+
+    enabled: bool = False
+    """Whether research packs, and specialists with `browser` among their `tools`, get the browser tools. They need the
+    extra `browser` and an installed Chromium."""
+    executable: AbsolutePath | None = None
+    """The browser to start; not set: Chromium or Chrome, where it is usually installed."""
+    own_sandbox: bool = True
+    """Whether Chromium holds its pages in its own sandbox. Only where it cannot make one, such as in some containers,
+    set this to false: a hostile page then has less in its way."""
+    allow_domains: Domains = ()
+    """The only hosts that pages may come from, each as under `egress.allow_domains`; empty: all that are public. What
+    is private is refused unless `web.allow_hosts` names it."""
+    timeout_s: float = Field(default=30.0, gt=0, le=600)
+    """How long one page may take to load, and one click to be done."""
+    max_bytes: int = Field(default=500_000_000, ge=1_000)
+    """How much the pages of one run may send and receive, together."""
+
+
+def _off(value: Any) -> Any:
+    return "off" if value is False else value  # what YAML makes of the word `off`
+
+
+class ShellConfig(Settings):
+    """What the shell tool allows."""
+
+    allowed_commands: Texts | None = None
+    """The programs that commands may start; not set: the built-in list."""
+    extra_commands: Texts = ()
+    """Programs allowed in addition to that list."""
+    timeout_s: float = Field(default=SHELL_DEFAULT_TIMEOUT_S, gt=0, le=86_400)
+    """How long one command may run."""
+    network: Annotated[Literal["off", "allowlist"], BeforeValidator(_off)] = "off"
+    """Whether commands may use the network: `off`, not at all; `allowlist`, only to reach the hosts under `egress`."""
+
 
 ToolEffect = Literal["reads", "idempotent", "changes_workspace", "leaves_sandbox"]
 """What a call of a tool does to the world."""
@@ -92,4 +136,40 @@ class MCPServerConfig(Settings):
         both = sorted({*self.read_only_tools} & self.effects.keys())
         if both:
             raise ConfigProblem(f"names {', '.join(map(repr, both))} in 'read_only_tools' and in 'effects'")
+        return self
+
+
+class WebConfig(Settings):
+    """How pages are found and read."""
+
+    search_provider: Literal["auto", "searxng", "ddgs"] = "auto"
+    """Who is asked: `searxng`, the server at `search_url`; `ddgs`, public search engines without an account (install
+    the extra `search`); `auto`, the first if `search_url` is set, else the second."""
+    search_url: BaseAddress | None = None
+    """Address of a SearXNG server whose settings allow the format `json`; `/search` is added to it."""
+    allow_hosts: AllowedHosts = ()
+    """Hosts that may be read although they are on this machine or a private network: `wiki.corp`, `localhost:8080`,
+    `10.1.2.3` or a network such as `10.0.0.0/8`. All other private addresses are refused."""
+    exposed_fetches: int = Field(default=20, ge=0, le=1_000)
+    """How many addresses that it found on pages and in search results a run may open without a question, once it has
+    read both untrusted text and private data. Addresses in the task count for `exposed_task_calls`."""
+    exposed_task_calls: int = Field(default=40, ge=0, le=1_000)
+    """How many calls such a run may make without a question with addresses and arguments that stand in the task."""
+    exposed_searches: int = Field(default=20, ge=0, le=1_000)
+    """How many searches such a run may make without a question."""
+    exposed_query_chars: int = Field(default=200, ge=0, le=1_000)
+    """How long each of these searches may be."""
+    max_bytes: int = Field(default=5_000_000, ge=1_000, le=100_000_000)
+    """How much of a page is read, in bytes after decompression; the rest is left out."""
+    timeout_s: float = Field(default=20.0, gt=0, le=3_600)
+    """How long one page or one search may take, redirects and all."""
+    max_redirects: int = Field(default=5, ge=0, le=20)
+    """How often a page may send us on to another address."""
+    user_agent: HeaderValue = Field(default="Mozilla/5.0 (compatible; agent-fabric)", min_length=1)
+    """How we introduce ourselves to web servers."""
+
+    @model_validator(mode="after")
+    def _knows_whom_to_ask(self) -> Self:
+        if self.search_provider == "searxng" and self.search_url is None:
+            raise ConfigProblem("needs 'search_url' because its search_provider is 'searxng'")
         return self

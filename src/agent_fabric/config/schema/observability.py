@@ -1,11 +1,31 @@
-"""Alerts: when they are raised, and where they are sent."""
+"""Logs, traces and alerts."""
 
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, Strict, model_validator
 
 from agent_fabric.config.problems import ConfigProblem
-from agent_fabric.config.schema.values import EntryKey, SecretReference, Settings, Text, Texts
+from agent_fabric.config.schema.values import (
+    AbsolutePath,
+    BaseAddress,
+    EntryKey,
+    SecretReference,
+    Settings,
+    Text,
+    Texts,
+)
+
+
+class LogConfig(Settings):
+    """The operations log of the program. What runs do is in their own logs."""
+
+    level: Literal["debug", "info", "warning", "error"] = "info"
+    """The least important lines that are written."""
+    format: Literal["auto", "pretty", "json"] = "auto"
+    """`json`: one object a line, for programs; `pretty`: for people; `auto`: pretty on a terminal, JSON elsewhere."""
+    file: AbsolutePath | None = None
+    """File to append to; opened anew when it was rotated. Not set: `fabric serve` writes to standard error, and
+    commands that a person waits for write no log."""
 
 
 class AlertConfig(Settings):
@@ -38,3 +58,20 @@ class AlertConfig(Settings):
 
 Alerts = Annotated[tuple[AlertConfig, ...], Strict(strict=False)]
 """Rules, in a list."""
+
+
+class TelemetryConfig(Settings):
+    """Where OpenTelemetry traces go. They need the extra: `pip install "agent-fabric[telemetry]"`."""
+
+    enabled: bool = False
+    """Whether traces are made at all."""
+    exporter: Literal["console", "otlp"] = "otlp"
+    """`otlp` sends them to a collector over HTTP, `console` prints them to standard error."""
+    otlp_endpoint: BaseAddress | None = None
+    """Address of the collector, such as `http://localhost:4318`; `/v1/traces` is added to it."""
+
+    @model_validator(mode="after")
+    def _knows_where_to_send(self) -> Self:
+        if self.enabled and self.exporter == "otlp" and self.otlp_endpoint is None:
+            raise ConfigProblem("needs 'otlp_endpoint' because its exporter is 'otlp'")
+        return self
