@@ -14,8 +14,7 @@ import pytest
 from aiohttp import web
 
 from agent_fabric.application.ports.web import SearchHit, WebError
-from agent_fabric.infrastructure.tools.ddgs_search import DdgsSearch
-from agent_fabric.infrastructure.tools.searxng import SearxngSearch
+from agent_fabric.infrastructure.tools.search_engines import DdgsSearch, SearxngSearch
 from integration.web.site import Handler, Site, answering, raw, site
 
 RESULTS: dict[str, Any] = {

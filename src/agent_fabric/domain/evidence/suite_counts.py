@@ -137,29 +137,36 @@ def _go(text: str) -> TestCount | None:
     return _count(sum(found[1] == "ok" for found in executed), sum(found[1] == "FAIL" for found in executed))
 
 
-_CARGO: Final = re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed;", re.MULTILINE)
 _NODE_PASS: Final = re.compile(r"^(?:#|ℹ) pass (\d+)$", re.MULTILINE)
 _NODE_FAIL: Final = re.compile(r"^(?:#|ℹ) fail (\d+)$", re.MULTILINE)
 _JEST: Final = re.compile(r"^[ \t]*Tests:?\s+((?:\d+ \w+(?:, | \| )?)+)", re.MULTILINE)
-_MAVEN: Final = re.compile(
-    r"^(?:\[\w+\] )?Tests run: (\d+), Failures: (\d+), Errors: (\d+), Skipped: (\d+)\s*$", re.MULTILINE
-)
-_GRADLE: Final = re.compile(r"^(\d+) tests? completed(?:, (\d+) failed)?", re.MULTILINE)
+_GRADLE: Final = r"^(?P<ran>\d+) tests? completed(?:, (?P<failed>\d+) failed)?"
 _GRADLE_TASK: Final = re.compile(
     r"^> Task :(?:[\w:-]*:)?\w*[tT]est(?: (FAILED|UP-TO-DATE|NO-SOURCE|FROM-CACHE))?$", re.MULTILINE
 )
-_CTEST: Final = re.compile(r"^\d+% tests passed, (\d+) tests? failed out of (\d+)", re.MULTILINE)
-_CTEST_NONE: Final = re.compile(r"^No tests were found!!!", re.MULTILINE)
-_RSPEC: Final = re.compile(r"^(\d+) examples?, (\d+) failures?(?:, (\d+) pending)?", re.MULTILINE)
 _PHPUNIT_OK: Final = re.compile(r"^OK \((\d+) tests?, \d+ assertions?\)", re.MULTILINE)
 _PHPUNIT: Final = re.compile(r"^Tests: (\d+), Assertions: \d+(.*)$", re.MULTILINE)
 _PHPUNIT_NONE: Final = re.compile(r"^No tests executed!", re.MULTILINE)
 _MOCHA_PASS: Final = re.compile(r"^[ \t]*(\d+) passing \(", re.MULTILINE)
 _MOCHA_FAIL: Final = re.compile(r"^[ \t]*(\d+) failing$", re.MULTILINE)
-_DOTNET: Final = re.compile(r"Failed:\s+(\d+), Passed:\s+(\d+), Skipped:\s+\d+, Total:\s+\d+")
-_DENO: Final = re.compile(r"^(?:ok|FAILED) \| (\d+) passed(?: \([^)]*\))? \| (\d+) failed", re.MULTILINE)
 _BUN_PASS: Final = re.compile(r"^[ \t]*(\d+) pass$", re.MULTILINE)
 _BUN_FAIL: Final = re.compile(r"^[ \t]*(\d+) fail$", re.MULTILINE)
+
+
+def _summary(pattern: str, *, none: str = "") -> Callable[[str], TestCount | None]:
+    """Return a reader for runners that tell all numbers in one line; `none` is what they say if there are no tests."""
+    line = re.compile(pattern, re.MULTILINE)
+
+    def counted(found: re.Match[str]) -> TestCount:
+        told = {name: int(number or 0) for name, number in found.groupdict().items()}
+        failed = told.get("failed", 0) + told.get("errors", 0)
+        passed = told["passed"] if "passed" in told else told["ran"] - failed - told.get("skipped", 0)
+        return _count(passed, failed)
+
+    def read(text: str) -> TestCount | None:
+        return _summed(map(counted, line.finditer(text))) or (_count(0, 0) if none and none in text else None)
+
+    return read
 
 
 def _two(passed: re.Pattern[str], failed: re.Pattern[str]) -> Callable[[str], TestCount | None]:
@@ -172,10 +179,6 @@ def _two(passed: re.Pattern[str], failed: re.Pattern[str]) -> Callable[[str], Te
     return read
 
 
-def _cargo(text: str) -> TestCount | None:
-    return _summed(_count(int(found[1]), int(found[2])) for found in _CARGO.finditer(text))
-
-
 def _jest(text: str) -> TestCount | None:
     def counted() -> Iterator[TestCount]:
         for found in _JEST.finditer(text):
@@ -186,39 +189,14 @@ def _jest(text: str) -> TestCount | None:
     return _summed(counted())
 
 
-def _maven(text: str) -> TestCount | None:
-    def counted() -> Iterator[TestCount]:
-        for found in _MAVEN.finditer(text):
-            ran, failures, errors, skipped = map(int, found.groups())
-            yield _count(ran - failures - errors - skipped, failures + errors)
-
-    return _summed(counted())
-
-
 def _gradle(text: str) -> TestCount | None:
-    if found := _GRADLE.search(text):
-        failed = int(found[2] or 0)
-        return _count(int(found[1]) - failed, failed)
+    if (told := _summary(_GRADLE)(text)) is not None:
+        return told
     tasks = [found[1] for found in _GRADLE_TASK.finditer(text)]
     if not tasks:
         return None
     # It counts only failures; a task of tests with sources has at least one.
     return _count(sum(task is None for task in tasks), tasks.count("FAILED"))
-
-
-def _ctest(text: str) -> TestCount | None:
-    if found := _CTEST.search(text):
-        return _count(int(found[2]) - int(found[1]), int(found[1]))
-    return _count(0, 0) if _CTEST_NONE.search(text) else None
-
-
-def _rspec(text: str) -> TestCount | None:
-    def counted() -> Iterator[TestCount]:
-        for found in _RSPEC.finditer(text):
-            ran = int(found[1]) - int(found[3] or 0)
-            yield _count(ran - int(found[2]), int(found[2]))
-
-    return _summed(counted())
 
 
 def _phpunit(text: str) -> TestCount | None:
@@ -231,15 +209,18 @@ def _phpunit(text: str) -> TestCount | None:
     return _count(0, 0) if _PHPUNIT_NONE.search(text) else None
 
 
-def _dotnet(text: str) -> TestCount | None:
-    return _summed(_count(int(found[2]), int(found[1])) for found in _DOTNET.finditer(text))
-
-
-def _deno(text: str) -> TestCount | None:
-    return _summed(_count(int(found[1]), int(found[2])) for found in _DENO.finditer(text))
-
-
 _READERS: Final[tuple[Callable[[str], TestCount | None], ...]] = (
-    *(_pytest, _unittest, _go, _cargo, _jest, _maven, _gradle, _ctest, _rspec, _phpunit, _dotnet, _deno),
+    *(_pytest, _unittest, _go, _jest, _gradle, _phpunit),
     *(_two(_NODE_PASS, _NODE_FAIL), _two(_MOCHA_PASS, _MOCHA_FAIL), _two(_BUN_PASS, _BUN_FAIL)),
+    _summary(r"^test result: \w+\. (?P<passed>\d+) passed; (?P<failed>\d+) failed;"),  # cargo
+    _summary(  # Maven
+        r"^(?:\[\w+\] )?Tests run: (?P<ran>\d+), Failures: (?P<failed>\d+), Errors: (?P<errors>\d+), "
+        r"Skipped: (?P<skipped>\d+)\s*$"
+    ),
+    _summary(  # CTest
+        r"^\d+% tests passed, (?P<failed>\d+) tests? failed out of (?P<ran>\d+)", none="No tests were found!!!"
+    ),
+    _summary(r"^(?P<ran>\d+) examples?, (?P<failed>\d+) failures?(?:, (?P<skipped>\d+) pending)?"),  # RSpec
+    _summary(r"Failed:\s+(?P<failed>\d+), Passed:\s+(?P<passed>\d+), Skipped:\s+\d+, Total:\s+\d+"),  # dotnet
+    _summary(r"^(?:ok|FAILED) \| (?P<passed>\d+) passed(?: \([^)]*\))? \| (?P<failed>\d+) failed"),  # Deno
 )

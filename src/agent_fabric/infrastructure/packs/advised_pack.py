@@ -8,9 +8,8 @@ from agent_fabric.application.ports.packs import SpecialistPack
 from agent_fabric.application.ports.sandbox import Sandbox
 from agent_fabric.domain.tools.specs import ToolContext, ToolResult
 from agent_fabric.infrastructure.packs.wrapped_pack import WrappedPack
-from agent_fabric.infrastructure.tools.advice import CommandAdvice
+from agent_fabric.infrastructure.tools.advice import CommandAdvice, broken_files
 from agent_fabric.infrastructure.tools.shell import SHELL
-from agent_fabric.infrastructure.tools.syntax import broken_files
 
 
 class AdvisedPack(WrappedPack):

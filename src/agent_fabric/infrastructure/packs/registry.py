@@ -215,8 +215,7 @@ class _PackBuild:
         """Return the tools that look up documents and facts, and that propose facts; none where nothing is kept."""
         if self.parts.memory is None:
             return ()
-        from agent_fabric.infrastructure.tools.memory_search import MEMORY_SEARCH, MemorySearch  # noqa: PLC0415 - see above
-        from agent_fabric.infrastructure.tools.remember import REMEMBER, Remember  # noqa: PLC0415 - see above
+        from agent_fabric.infrastructure.tools.memory_search import MEMORY_SEARCH, REMEMBER, MemorySearch, Remember  # noqa: PLC0415 - see above  # noqa: PLC0415 - see above
 
         snapshots = self.parts.snapshots_for(self.run_id)
         search = MemorySearch(self.parts.memory, self.parts.catalogue, snapshots, self.parts.clock)

@@ -3,15 +3,23 @@
 import asyncio
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from posixpath import basename, normpath
 from typing import Any
 from weakref import WeakValueDictionary
 
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.sources import Snapshots
 from agent_fabric.application.ports.web import PageFetcher, WebError, WebSearch
-from agent_fabric.domain.evidence.citations import SHORTEST_QUOTE, ReadPages, address_of
-from agent_fabric.domain.evidence.research_tables import moment, with_evidence, with_failure, with_hits, with_page
+from agent_fabric.domain.evidence.citations import SHORTEST_QUOTE, ReadPages, address_of, urls_in_file
+from agent_fabric.domain.evidence.research_tables import (
+    KEPT_BY_TOOLS,
+    moment,
+    with_evidence,
+    with_failure,
+    with_hits,
+    with_page,
+)
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.policy.allowlists import refuse_domain
 from agent_fabric.domain.policy.hosts import host_of
@@ -25,7 +33,7 @@ from agent_fabric.domain.tools.specs import (
     Trust,
     object_schema,
 )
-from agent_fabric.infrastructure.tools.files import text_argument
+from agent_fabric.infrastructure.tools.files import WriteFile, text_argument
 from agent_fabric.infrastructure.tools.tables import WorkspaceTable
 from agent_fabric.infrastructure.web.url_syntax import MAX_URL_CHARS, problem_with
 
@@ -229,3 +237,28 @@ def _fitting(text: str, *, last: bool) -> str:
         text, last = text[: len(text) * 9 // 10], False
     end = max(text.rfind(" "), text.rfind("\n")) + 1
     return text if last or end < len(text) // 2 else text[:end]
+
+
+@dataclass(frozen=True, slots=True)
+class WriteReport:
+    """Tool: write a text file whose addresses are held to the same rule as the result's."""
+
+    write: WriteFile
+
+    async def __call__(self, args: Mapping[str, Any], context: ToolContext) -> ToolResult:
+        """Write `content` to `path`.
+
+        Raises:
+            ValueError: the file is one that the tools keep, or an argument is wrong.
+            OSError: as `write_file`.
+        """
+        path = text_argument(args, "path")
+        name = basename(path)
+        if name.casefold() in KEPT_BY_TOOLS:
+            raise ValueError(
+                f"{name} is kept by the tools: web_search, fetch_url and record_evidence write it. Choose another name."
+            )
+        result = await self.write(args, context)
+        # On a thread: a file may have megabytes.
+        urls = await asyncio.to_thread(urls_in_file, path, text_argument(args, "content"))
+        return replace(result, cites={normpath(path): urls})

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from agent_fabric.config.schema.tools import WebConfig
 
 if TYPE_CHECKING:
-    from agent_fabric.infrastructure.tools.ddgs_search import DdgsSearch
-    from agent_fabric.infrastructure.tools.searxng import SearxngSearch
+    from agent_fabric.infrastructure.tools.search_engines import DdgsSearch, SearxngSearch
     from agent_fabric.infrastructure.web.fetch import HttpPageFetcher
     from agent_fabric.infrastructure.web.requests import HttpRequests
 
@@ -32,8 +31,7 @@ class WebAccess:
 
 def build_web(config: WebConfig) -> WebAccess:
     """Return web access with the search that the configuration chooses."""
-    from agent_fabric.infrastructure.tools.ddgs_search import DdgsSearch  # noqa: PLC0415 - see the module's docstring
-    from agent_fabric.infrastructure.tools.searxng import SearxngSearch  # noqa: PLC0415 - the same
+    from agent_fabric.infrastructure.tools.search_engines import DdgsSearch, SearxngSearch  # noqa: PLC0415 - the same
     from agent_fabric.infrastructure.web.fetch import HttpPageFetcher  # noqa: PLC0415 - the same
     from agent_fabric.infrastructure.web.requests import HttpRequests  # noqa: PLC0415 - the same
 

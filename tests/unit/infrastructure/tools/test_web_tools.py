@@ -20,7 +20,6 @@ from agent_fabric.infrastructure.runs.log.snapshots import SnapshotFolder
 from agent_fabric.infrastructure.sandbox.unconfined import UnconfinedSandbox
 from agent_fabric.infrastructure.tools.cross_run_search import CROSS_RUN_SEARCH, CrossRunSearch
 from agent_fabric.infrastructure.tools.files import WriteFile
-from agent_fabric.infrastructure.tools.reports import WriteReport
 from agent_fabric.infrastructure.tools.tables import WorkspaceTable
 from agent_fabric.infrastructure.tools.web import (
     FETCH_URL,
@@ -30,6 +29,7 @@ from agent_fabric.infrastructure.tools.web import (
     FetchUrl,
     RecordEvidence,
     SearchWeb,
+    WriteReport,
 )
 from agent_fabric.testing.fakes import FrozenClock
 from standins.research import DictionaryWeb, ListCatalogue

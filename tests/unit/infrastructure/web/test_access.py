@@ -7,8 +7,7 @@ import sys
 import pytest
 
 from agent_fabric.config.schema.tools import WebConfig
-from agent_fabric.infrastructure.tools.ddgs_search import DdgsSearch
-from agent_fabric.infrastructure.tools.searxng import SearxngSearch
+from agent_fabric.infrastructure.tools.search_engines import DdgsSearch, SearxngSearch
 from agent_fabric.infrastructure.web.access import build_web
 
 SERVER = "http://localhost:8888"

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent_fabric.application.ports.web import SearchHit, WebError
-from agent_fabric.infrastructure.tools.search_results import MAX_QUERY_CHARS, hits_from, query_from
+from agent_fabric.infrastructure.tools.search_engines import MAX_QUERY_CHARS, hits_from, query_from
 
 unhurried = settings(deadline=None)
 
