@@ -23,7 +23,7 @@ _ADVICE: Final = {
 
 
 class SearxngSearch:
-    """WebSearch by one SearXNG server. A person chose it, so its address may be on this machine or a private network."""
+    """WebSearch by one SearXNG server. A person chose it: it may be on this machine or a private network."""
 
     def __init__(self, search_url: str, *, user_agent: str, timeout_s: float) -> None:
         self._base_url = search_url.rstrip("/")
