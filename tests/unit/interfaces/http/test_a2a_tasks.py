@@ -10,12 +10,13 @@ from agent_fabric.domain.evidence.proofs import NO_PROOF
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.models.messages import Usage
 from agent_fabric.domain.runs.task import RunError, RunResult, RunStatus
-from agent_fabric.interfaces.http.a2a.calls import Method, Version, body_in, call_in, id_in
+from agent_fabric.interfaces.http.a2a.calls import Method, body_in, call_in, id_in
 from agent_fabric.interfaces.http.a2a.card import card
 from agent_fabric.interfaces.http.a2a.error_shape import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
     INVALID_REQUEST,
+    METHOD_NOT_FOUND,
     REFUSED,
     TASK_NOT_FOUND,
     VERSION_NOT_SUPPORTED,
@@ -27,10 +28,8 @@ from agent_fabric.interfaces.http.a2a.error_shape import (
 from agent_fabric.interfaces.http.a2a.objects import (
     Shown,
     artifact_update,
-    event_in,
     status_update,
     statuses_in,
-    task_in,
     task_object,
 )
 from agent_fabric.interfaces.http.a2a.params import Sending, checked_text, whole_numbers
@@ -63,36 +62,29 @@ def told(status: RunStatus, text: str = "", **more: Any) -> Told:
 
 
 @pytest.mark.parametrize(
-    ("status", "state", "older"),
+    ("status", "state"),
     [
-        (RunStatus.RUNNING, "TASK_STATE_WORKING", "working"),
-        (RunStatus.WAITING, "TASK_STATE_INPUT_REQUIRED", "input-required"),
-        (RunStatus.INTERRUPTED, "TASK_STATE_INPUT_REQUIRED", "input-required"),
-        (RunStatus.COMPLETED, "TASK_STATE_COMPLETED", "completed"),
-        (RunStatus.FAILED, "TASK_STATE_FAILED", "failed"),
-        (RunStatus.CANCELLED, "TASK_STATE_CANCELED", "canceled"),
+        (RunStatus.RUNNING, "TASK_STATE_WORKING"),
+        (RunStatus.WAITING, "TASK_STATE_INPUT_REQUIRED"),
+        (RunStatus.INTERRUPTED, "TASK_STATE_INPUT_REQUIRED"),
+        (RunStatus.COMPLETED, "TASK_STATE_COMPLETED"),
+        (RunStatus.FAILED, "TASK_STATE_FAILED"),
+        (RunStatus.CANCELLED, "TASK_STATE_CANCELED"),
     ],
 )
-def test_where_a_run_stands_is_a_state_in_either_version(status: RunStatus, state: str, older: str) -> None:
+def test_where_a_run_stands_is_a_state(status: RunStatus, state: str) -> None:
     event = status_update(told_as(RUNNING, told(status), at=1.5))
     shown = event["statusUpdate"]["status"]
     assert (shown["state"], shown["timestamp"]) == (state, "1970-01-01T00:00:01.500Z")
-    assert event_in(Version.V1, event) == event
-    said = event_in(Version.V03, event)
-    assert (said["kind"], said["status"]["state"], said["final"]) == (
-        "status-update",
-        older,
-        status is not RunStatus.RUNNING,
-    )
-    for name in (state, older):
-        statuses = statuses_in(name)
-        assert statuses is not None
-        assert status in statuses
+    statuses = statuses_in(state)
+    assert statuses is not None
+    assert status in statuses
 
 
 def test_there_are_states_that_no_run_is_in_and_words_that_are_none() -> None:
-    assert statuses_in("TASK_STATE_REJECTED") == statuses_in("auth-required") == ()
+    assert statuses_in("TASK_STATE_REJECTED") == statuses_in("TASK_STATE_AUTH_REQUIRED") == ()
     assert statuses_in("sleepy") is None
+    assert statuses_in("working") is None
 
 
 def test_what_came_of_a_run_is_an_artifact_of_words_and_data() -> None:
@@ -102,10 +94,7 @@ def test_what_came_of_a_run_is_an_artifact_of_words_and_data() -> None:
     (artifact,) = task["artifacts"]
     assert [part.get("text", part.get("data")) for part in artifact["parts"]] == ["Done.", {"summary": "Done.", "n": 3}]
     assert artifact_update(ended)["artifactUpdate"]["artifact"] == artifact
-    older = task_in(Version.V03, task)
-    assert older["kind"] == "task"
-    assert [part["kind"] for part in older["artifacts"][0]["parts"]] == ["text", "data"]
-    assert (older["history"][0]["role"], older["history"][0]["kind"]) == ("user", "message")
+    assert task["history"][0]["role"] == "ROLE_USER"
     assert "history" not in task_object(ended, history=0)
     assert "artifacts" not in task_object(ended, artifacts=False)
 
@@ -163,13 +152,19 @@ def test_an_interrupted_run_goes_on_only_when_told_so() -> None:
     assert not says_go_on("do not resume")
 
 
-def test_a_call_tells_by_its_method_which_version_is_spoken() -> None:
-    for name, version in (("SendMessage", Version.V1), ("message/send", Version.V03)):
-        call = call_in({"jsonrpc": "2.0", "id": "x", "method": name})
-        assert call == ("x", Method.SEND, version, {})
+@pytest.mark.parametrize("version", ["0.3", "2.0", "x"])
+def test_another_version_of_the_protocol_is_refused(version: str) -> None:
+    assert call_in({"jsonrpc": "2.0", "id": "x", "method": "SendMessage"}, "1.0") == ("x", Method.SEND, {})
     with pytest.raises(RpcError) as refused:
-        call_in({"jsonrpc": "2.0", "id": 1, "method": "SendMessage"}, "2.0")
+        call_in({"jsonrpc": "2.0", "id": 1, "method": "SendMessage"}, version)
     assert refused.value.code == VERSION_NOT_SUPPORTED
+
+
+def test_a_call_of_version_0_3_is_told_what_there_is() -> None:
+    with pytest.raises(RpcError) as refused:
+        call_in({"jsonrpc": "2.0", "id": 1, "method": "message/send"})
+    assert refused.value.code == METHOD_NOT_FOUND
+    assert refused.value.hint.startswith("A2A 1.0 has: SendMessage, ")
 
 
 def test_only_an_id_that_can_be_repeated_is() -> None:
@@ -182,19 +177,18 @@ def test_only_an_id_that_can_be_repeated_is() -> None:
 
 
 def test_text_and_data_of_a_message_are_one_task() -> None:
-    parts = [{"kind": "text", "text": "Look:"}, {"kind": "data", "data": {"n": 3.0, "x": [1.5, 2.0]}}]
-    sending = Sending.model_validate({"message": {"role": "user", "parts": parts}, "metadata": {"pack": "research"}})
+    parts = [{"text": "Look:"}, {"data": {"n": 3.0, "x": [1.5, 2.0]}}]
+    sending = Sending.model_validate(
+        {"message": {"role": "ROLE_USER", "parts": parts}, "metadata": {"pack": "research"}}
+    )
     assert checked_text(sending.message) == 'Look:\n{"n": 3, "x": [1.5, 2]}'
     assert (sending.skill, sending.options.waits) == ("pack/research", True)
     assert whole_numbers(1e300) == 1e300
 
 
-@pytest.mark.parametrize(
-    ("configuration", "waits"), [({"blocking": False}, False), ({"returnImmediately": True}, False)]
-)
-def test_a_caller_may_say_in_either_version_that_it_does_not_wait(configuration: Any, waits: bool) -> None:
-    wish = {"message": {"parts": [{"text": "x"}]}, "configuration": configuration}
-    assert Sending.model_validate(wish).options.waits is waits
+def test_a_caller_may_say_that_it_does_not_wait() -> None:
+    wish = {"message": {"parts": [{"text": "x"}]}, "configuration": {"returnImmediately": True}}
+    assert not Sending.model_validate(wish).options.waits
 
 
 @pytest.mark.parametrize(
@@ -220,14 +214,18 @@ def test_each_problem_has_a_number_and_only_circumstances_have_a_status(
     assert error["data"][0]["metadata"] == {"code": code, "hint": "Ask."}
 
 
-def test_the_card_can_be_read_in_both_versions() -> None:
+def test_the_card_names_the_address_and_the_skills() -> None:
     shown = card("https://h:1", [Offered("fabric", "Chooses."), Offered("workflow/w", "")])
-    assert [each["protocolVersion"] for each in shown["supportedInterfaces"]] == ["1.0", "0.3"]
-    assert shown["url"] == "https://h:1/a2a"
+    assert [(each["protocolVersion"], each["url"]) for each in shown["supportedInterfaces"]] == [
+        ("1.0", "https://h:1/a2a")
+    ]
     assert [(each["id"], each["name"], each["tags"]) for each in shown["skills"]] == [
         ("fabric", "fabric", ["recruitment"]),
         ("workflow/w", "w", ["workflow"]),
     ]
     assert shown["skills"][1]["description"] == "The workflow w."
-    assert {scheme["type"] for scheme in shown["securitySchemes"].values()} == {"http", "apiKey"}
+    assert [name for scheme in shown["securitySchemes"].values() for name in scheme] == [
+        "httpAuthSecurityScheme",
+        "apiKeySecurityScheme",
+    ]
     assert json.loads(json.dumps(shown)) == shown

@@ -1,4 +1,4 @@
-"""Calls: what a body asks for, in which version of the protocol. Pure."""
+"""Calls: what a body asks for. Pure."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -16,16 +16,11 @@ from agent_fabric.interfaces.http.a2a.error_shape import (
     RpcId,
 )
 
+VERSION = "1.0"
+"""Of the protocol."""
 VERSION_HEADER = "a2a-version"
 MAX_ID_CHARS = 1_000
 _LARGEST_ID = 2**53
-
-
-class Version(StrEnum):
-    """A version of the protocol. A call's method shows which one the caller speaks."""
-
-    V1 = "1.0"
-    V03 = "0.3"
 
 
 class Method(StrEnum):
@@ -42,23 +37,12 @@ class Method(StrEnum):
     CARD = "GetExtendedAgentCard"
 
 
-METHODS: Mapping[str, tuple[Method, Version]] = {
-    **{method.value: (method, Version.V1) for method in Method if method is not Method.PUSH},
-    "CreateTaskPushNotificationConfig": (Method.PUSH, Version.V1),
-    "GetTaskPushNotificationConfig": (Method.PUSH, Version.V1),
-    "ListTaskPushNotificationConfigs": (Method.PUSH, Version.V1),
-    "DeleteTaskPushNotificationConfig": (Method.PUSH, Version.V1),
-    "message/send": (Method.SEND, Version.V03),
-    "message/stream": (Method.STREAM, Version.V03),
-    "tasks/get": (Method.GET, Version.V03),
-    "tasks/list": (Method.LIST, Version.V03),
-    "tasks/cancel": (Method.CANCEL, Version.V03),
-    "tasks/resubscribe": (Method.SUBSCRIBE, Version.V03),
-    "tasks/pushNotificationConfig/set": (Method.PUSH, Version.V03),
-    "tasks/pushNotificationConfig/get": (Method.PUSH, Version.V03),
-    "tasks/pushNotificationConfig/list": (Method.PUSH, Version.V03),
-    "tasks/pushNotificationConfig/delete": (Method.PUSH, Version.V03),
-    "agent/getAuthenticatedExtendedCard": (Method.CARD, Version.V03),
+METHODS: Mapping[str, Method] = {
+    **{method.value: method for method in Method if method is not Method.PUSH},
+    "CreateTaskPushNotificationConfig": Method.PUSH,
+    "GetTaskPushNotificationConfig": Method.PUSH,
+    "ListTaskPushNotificationConfigs": Method.PUSH,
+    "DeleteTaskPushNotificationConfig": Method.PUSH,
 }
 
 
@@ -67,7 +51,6 @@ class Call(NamedTuple):
 
     id: RpcId
     method: Method
-    version: Version
     params: Mapping[str, Any]
 
 
@@ -95,7 +78,7 @@ def call_in(body: Any, version: str = "") -> Call:
     """Return the call that a body is; `version` is what the caller says to speak, if anything.
 
     Raises:
-        RpcError: it is none, or nobody here knows the method.
+        RpcError: it is none, or there is no such method.
     """
     if isinstance(body, list):
         raise RpcError(INVALID_REQUEST, "Several calls in one request are not supported", hint="Send each alone.")
@@ -108,11 +91,13 @@ def call_in(body: Any, version: str = "") -> Call:
         raise RpcError(INVALID_REQUEST, "The id of the call cannot be used, or is missing", hint=hint)
     if not isinstance(name, str):
         raise RpcError(INVALID_REQUEST, "The method of the call is missing, or no text")
-    if version.strip() and version.strip().partition(".")[0] not in ("0", "1"):
+    if version.strip() and version.strip().partition(".")[0] != "1":
         shown = version.strip()[:20]
-        raise RpcError(VERSION_NOT_SUPPORTED, f"Version {shown!r} of A2A is not supported", hint="1.0 and 0.3 are.")
+        raise RpcError(VERSION_NOT_SUPPORTED, f"Version {shown!r} of A2A is not supported", hint=f"{VERSION} is.")
     if name not in METHODS:
-        raise RpcError(METHOD_NOT_FOUND, f"There is no method {name[:100]!r}", hint=f"There are: {', '.join(METHODS)}.")
+        raise RpcError(
+            METHOD_NOT_FOUND, f"There is no method {name[:100]!r}", hint=f"A2A {VERSION} has: {', '.join(METHODS)}."
+        )
     if not isinstance(params, dict):
         raise RpcError(INVALID_PARAMS, "params must be an object")
-    return Call(rpc_id, *METHODS[name], params)
+    return Call(rpc_id, METHODS[name], params)

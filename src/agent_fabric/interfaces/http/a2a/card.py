@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from agent_fabric import __version__
-from agent_fabric.interfaces.http.a2a.calls import Version
+from agent_fabric.interfaces.http.a2a.calls import VERSION
 from agent_fabric.interfaces.http.a2a.error_shape import PATH
 from agent_fabric.interfaces.http.openai.models import AGENT, CHOOSES, PACK, WORKFLOW, Offered
 
@@ -12,43 +12,24 @@ CARD_PATH = "/.well-known/agent-card.json"
 _TEXT, _JSON = "text/plain", "application/json"
 _KINDS: Mapping[str, str] = {PACK: "pack", AGENT: "agent", WORKFLOW: "workflow"}
 _SCHEMES: Mapping[str, Any] = {
-    # Each in the words of both versions: readers leave aside what they do not know.
-    "bearer": {
-        "httpAuthSecurityScheme": {"scheme": "Bearer", "description": "A token, or an API key."},
-        "type": "http",
-        "scheme": "bearer",
-    },
-    "key": {
-        "apiKeySecurityScheme": {"location": "header", "name": "X-API-Key", "description": "An API key."},
-        "type": "apiKey",
-        "in": "header",
-        "name": "X-API-Key",
-    },
+    "bearer": {"httpAuthSecurityScheme": {"scheme": "Bearer", "description": "A token, or an API key."}},
+    "key": {"apiKeySecurityScheme": {"location": "header", "name": "X-API-Key", "description": "An API key."}},
 }
 
 
 def card(base_url: str, offered: Iterable[Offered]) -> dict[str, Any]:
     """Return the card of a server that is called at a URL, with a skill for each who does tasks."""
-    url = f"{base_url}{PATH}"
     return {
         "name": "agent-fabric",
         "description": "Specialists, agents and workflows that do tasks: durably, with tools, and with proof.",
         "version": __version__,
-        "supportedInterfaces": [
-            {"url": url, "protocolBinding": "JSONRPC", "protocolVersion": version.value} for version in Version
-        ],
+        "supportedInterfaces": [{"url": f"{base_url}{PATH}", "protocolBinding": "JSONRPC", "protocolVersion": VERSION}],
         "capabilities": {"streaming": True, "pushNotifications": False, "extendedAgentCard": False},
         "defaultInputModes": [_TEXT, _JSON],
         "defaultOutputModes": [_TEXT, _JSON],
         "securitySchemes": {name: dict(scheme) for name, scheme in _SCHEMES.items()},
         "securityRequirements": [{"schemes": {name: {"list": []}}} for name in _SCHEMES],
         "skills": [skill(each) for each in offered],
-        # What readers of version 0.3 look for.
-        "protocolVersion": "0.3.0",
-        "url": url,
-        "preferredTransport": "JSONRPC",
-        "security": [{name: []} for name in _SCHEMES],
-        "supportsAuthenticatedExtendedCard": False,
     }
 
 

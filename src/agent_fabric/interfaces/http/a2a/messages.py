@@ -58,7 +58,7 @@ class Messages:
         """
         if sending.options.push is not None:
             raise no_push()
-        if sending.message.role in ("agent", "ROLE_AGENT"):
+        if sending.message.role == "ROLE_AGENT":
             raise RpcError(INVALID_PARAMS, "message.role: a message to an agent is of the role ROLE_USER")
         text = checked_text(sending.message)
         if sending.message.task_id:

@@ -1,4 +1,4 @@
-"""Runs as tasks, in the shape of A2A 1.0, and the same in the words of 0.3. Pure."""
+"""Runs as tasks, in the shape of A2A 1.0. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 from agent_fabric.domain.runs.task import RunStatus
-from agent_fabric.interfaces.http.a2a.calls import Version
 
 _STATES: Mapping[RunStatus, str] = {
     RunStatus.RUNNING: "TASK_STATE_WORKING",
@@ -20,8 +19,6 @@ _STATES: Mapping[RunStatus, str] = {
 _OTHER_STATES = frozenset(
     {"TASK_STATE_UNSPECIFIED", "TASK_STATE_SUBMITTED", "TASK_STATE_REJECTED", "TASK_STATE_AUTH_REQUIRED"}
 )
-_PREFIX = "TASK_STATE_"
-_OLDER_ROLES: Mapping[str, str] = {"ROLE_AGENT": "agent", "ROLE_USER": "user"}
 ANSWER = "answer"
 """The id of a task's one artifact."""
 
@@ -102,32 +99,13 @@ def artifact_update(shown: Shown) -> dict[str, Any]:
     return {"artifactUpdate": {**place, "artifact": artifact_object(shown), "append": False, "lastChunk": True}}
 
 
-def task_in(version: Version, task: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a task as a caller of a version knows it."""
-    return dict(task) if version is Version.V1 else _older_task(task)
-
-
-def event_in(version: Version, event: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an event, or the answer to a message, as a caller of a version knows it."""
-    if version is Version.V1:
-        return dict(event)
-    ((kind, value),) = event.items()
-    if kind == "task":
-        return _older_task(value)
-    if kind == "statusUpdate":
-        final = value["status"]["state"] != _STATES[RunStatus.RUNNING]
-        return {**value, "kind": "status-update", "status": _older_status(value["status"]), "final": final}
-    return {**value, "kind": "artifact-update", "artifact": _older_parts(value["artifact"])}
-
-
 def statuses_in(state: str) -> tuple[RunStatus, ...] | None:
-    """Return where runs stand whose tasks are in a state, in the words of either version; None: there is no such state.
+    """Return where runs stand whose tasks are in a state; None: there is no such state.
 
     Nothing at all: no task of ours ever is in it.
     """
-    name = f"{_PREFIX}{state.removeprefix(_PREFIX).replace('-', '_').upper()}"
-    found = tuple(status for status, each in _STATES.items() if each == name)
-    return found if found or name in _OTHER_STATES else None
+    found = tuple(status for status, each in _STATES.items() if each == state)
+    return found if found or state in _OTHER_STATES else None
 
 
 def _message(shown: Shown, role: str, name: str, parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -142,31 +120,3 @@ def _message(shown: Shown, role: str, name: str, parts: Sequence[Mapping[str, An
 
 def _time(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-def _older_task(task: Mapping[str, Any]) -> dict[str, Any]:
-    older = {**task, "kind": "task", "status": _older_status(task["status"])}
-    if "artifacts" in task:
-        older["artifacts"] = [_older_parts(each) for each in task["artifacts"]]
-    if "history" in task:
-        older["history"] = [_older_message(each) for each in task["history"]]
-    return older
-
-
-def _older_status(status: Mapping[str, Any]) -> dict[str, Any]:
-    older = {**status, "state": status["state"].removeprefix(_PREFIX).lower().replace("_", "-")}
-    if "message" in status:
-        older["message"] = _older_message(status["message"])
-    return older
-
-
-def _older_message(message: Mapping[str, Any]) -> dict[str, Any]:
-    return {**_older_parts(message), "kind": "message", "role": _OLDER_ROLES[message["role"]]}
-
-
-def _older_parts(whole: Mapping[str, Any]) -> dict[str, Any]:
-    return {**whole, "parts": [_older_part(each) for each in whole["parts"]]}
-
-
-def _older_part(part: Mapping[str, Any]) -> dict[str, Any]:
-    return {"kind": "text", "text": part["text"]} if "text" in part else {"kind": "data", "data": part["data"]}

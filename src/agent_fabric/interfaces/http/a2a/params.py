@@ -1,10 +1,10 @@
-"""The shapes of what is asked, in both versions of the protocol. What is not known is left aside."""
+"""The shapes of what is asked. What is not known is left aside."""
 
 import json
 import re
 from typing import Annotated, Any, Literal
 
-from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError
 
 from agent_fabric.config.constants import MAX_PROMPT_CHARS
 from agent_fabric.domain.identity.ownership import Visibility
@@ -46,14 +46,12 @@ class Part(_Params):
     data: Annotated[Any, BeforeValidator(whole_numbers)] = None
     raw: Any = None
     url: Any = None
-    file: Any = None
-    """Version 0.3's word for `raw` and `url`."""
 
 
 class Message(_Params):
     """What somebody says."""
 
-    role: Literal["user", "agent", "ROLE_USER", "ROLE_AGENT", "ROLE_UNSPECIFIED"] = "ROLE_USER"
+    role: Literal["ROLE_USER", "ROLE_AGENT", "ROLE_UNSPECIFIED"] = "ROLE_USER"
     parts: Annotated[list[Part], Field(min_length=1, max_length=1_000)]
     context_id: Annotated[Name, Field(alias="contextId")] = ""
     task_id: Annotated[Name, Field(alias="taskId")] = ""
@@ -75,19 +73,14 @@ class Message(_Params):
 class Configuration(_Params):
     """How a message is to be answered."""
 
-    blocking: bool | None = None
-    """Version 0.3: whether to wait for the result."""
     return_immediately: Annotated[bool | None, Field(alias="returnImmediately")] = None
     history_length: Annotated[int | None, Field(alias="historyLength", ge=0)] = None
-    push: Annotated[
-        Any,
-        Field(validation_alias=AliasChoices("taskPushNotificationConfig", "pushNotificationConfig")),
-    ] = None
+    push: Annotated[Any, Field(alias="taskPushNotificationConfig")] = None
 
     @property
     def waits(self) -> bool:
         """Whether the caller waits for the result."""
-        return not self.return_immediately and self.blocking is not False
+        return not self.return_immediately
 
 
 class Sending(_Params):
@@ -160,7 +153,7 @@ def checked_text(message: Message) -> str:
     Raises:
         RpcError: it says nothing, too much, or something else than text.
     """
-    if any(each.raw is not None or each.url is not None or each.file is not None for each in message.parts):
+    if any(each.raw is not None or each.url is not None for each in message.parts):
         raise RpcError(CONTENT_TYPE_NOT_SUPPORTED, "Only text and data are supported, not files")
     text = message.text
     if not re.search(SAYS_SOMETHING, text):

@@ -24,7 +24,7 @@ from agent_fabric.interfaces.http.a2a.error_shape import (
     status_for,
 )
 from agent_fabric.interfaces.http.a2a.messages import Messages, no_push
-from agent_fabric.interfaces.http.a2a.objects import event_in, task_in, task_object
+from agent_fabric.interfaces.http.a2a.objects import task_object
 from agent_fabric.interfaces.http.a2a.params import Listing, OneTask, Sending, wrong_params
 from agent_fabric.interfaces.http.a2a.standing import opening, standing
 from agent_fabric.interfaces.http.a2a.stream import TaskVoice
@@ -94,13 +94,13 @@ class _Answers:
                 wish = _checked(OneTask, call)
                 view = await self._tasks.find(wish.id, by=who_asks(request))
                 shown = await standing(self._fabric, view.result.run_id)
-                return _result(call, task_in(call.version, task_object(shown, history=wish.history_length)))
+                return _result(call, task_object(shown, history=wish.history_length))
             case Method.CANCEL:
                 shown = await self._tasks.cancel(request, _checked(OneTask, call).id)
-                return _result(call, task_in(call.version, task_object(shown)))
+                return _result(call, task_object(shown))
             case Method.LIST:
                 page = await self._tasks.page(_checked(Listing, call), by=who_asks(request))
-                return _result(call, {**page, "tasks": [task_in(call.version, task) for task in page["tasks"]]})
+                return _result(call, page)
             case Method.PUSH:
                 raise no_push()
             case Method.CARD:
@@ -112,7 +112,7 @@ class _Answers:
         result = await job.result() if sending.options.waits else None
         shown = await standing(self._fabric, job.run_id, result)
         task = task_object(shown, history=sending.options.history_length)
-        return _result(call, event_in(call.version, {"task": task}))
+        return _result(call, {"task": task})
 
     async def _stream(self, call: Call, job: Job, history: int | None) -> Response:
         shown = opening(await look_at(self._fabric, job.run_id))

@@ -8,7 +8,7 @@ from typing import Any
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.interfaces.http.a2a.calls import Call
 from agent_fabric.interfaces.http.a2a.error_shape import problem_answer, sentences
-from agent_fabric.interfaces.http.a2a.objects import Shown, artifact_update, event_in, status_update, task_object
+from agent_fabric.interfaces.http.a2a.objects import Shown, artifact_update, status_update, task_object
 from agent_fabric.interfaces.http.a2a.standing import told_as
 from agent_fabric.interfaces.http.openai.answers import Told
 from agent_fabric.interfaces.http.sse import PING
@@ -45,7 +45,7 @@ class TaskVoice:
         return replace(self._shown, at=time.time())
 
     def _event(self, event: Mapping[str, Any]) -> bytes:
-        return _data({"jsonrpc": "2.0", "id": self._call.id, "result": event_in(self._call.version, event)})
+        return _data({"jsonrpc": "2.0", "id": self._call.id, "result": event})
 
 
 def _data(value: Mapping[str, Any]) -> bytes:
