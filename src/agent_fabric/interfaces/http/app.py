@@ -40,9 +40,7 @@ from agent_fabric.interfaces.http.limiting import FailureLimit, Limiting
 from agent_fabric.interfaces.http.memory.memory import LazyMemory, add_memory
 from agent_fabric.interfaces.http.models.model_server import add_model_server
 from agent_fabric.interfaces.http.models.models import add_models
-from agent_fabric.interfaces.http.observability.doctor import add_doctor
-from agent_fabric.interfaces.http.observability.health import add_health
-from agent_fabric.interfaces.http.observability.operations import add_operations
+from agent_fabric.interfaces.http.observability.operations import add_doctor, add_health, add_operations
 from agent_fabric.interfaces.http.observability.settings import add_settings
 from agent_fabric.interfaces.http.openai.routes import add_openai
 from agent_fabric.interfaces.http.openapi import describe
@@ -52,12 +50,11 @@ from agent_fabric.interfaces.http.page.sockets import Sockets
 from agent_fabric.interfaces.http.policy.policy import add_policy
 from agent_fabric.interfaces.http.reading_page import add_documentation
 from agent_fabric.interfaces.http.routing import Routes
-from agent_fabric.interfaces.http.runs.changes import add_changes
+from agent_fabric.interfaces.http.runs.changes import add_changes, add_verification
 from agent_fabric.interfaces.http.runs.files import add_files
 from agent_fabric.interfaces.http.runs.live import LiveRuns
 from agent_fabric.interfaces.http.runs.runs import add_runs
 from agent_fabric.interfaces.http.runs.search import add_search
-from agent_fabric.interfaces.http.runs.verification import add_verification
 from agent_fabric.interfaces.http.runs.watch import watch
 from agent_fabric.interfaces.http.secrets.secrets import add_secrets
 from agent_fabric.interfaces.http.tools.mcp import McpDoor, add_mcp

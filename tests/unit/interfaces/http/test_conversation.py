@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from agent_fabric.domain.chat.conversation import MAX_BACKGROUND_CHARS, Asked, Turn, asked_in, transcript, turns_of
 from agent_fabric.domain.definitions.parameter import Parameter
 from agent_fabric.domain.errors import InvalidInputs
-from agent_fabric.interfaces.http.openai.conversation import inputs_in
+from agent_fabric.interfaces.http.openai.models import inputs_in
 
 TEXT = Parameter(type="string", required=True)
 NUMBER = Parameter(type="integer", required=True)

@@ -8,8 +8,7 @@ from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.answer import NOTHING_SAID, answer_in
 from agent_fabric.interfaces.http.openai.answers import marked_answer, waiting_text
 from agent_fabric.interfaces.http.openai.error_shape import error_object
-from agent_fabric.interfaces.http.openai.progress import progress_in
-from agent_fabric.interfaces.http.openai.stream import pieces
+from agent_fabric.interfaces.http.openai.stream import pieces, progress_in
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent_fabric.interfaces.http.page.bundles import join_modules, modules_of
+from agent_fabric.interfaces.http.page.assets import join_modules, modules_of
 
 FILES = {
     "main.js": b'import { App } from "./view/app.js";\nApp();\n',

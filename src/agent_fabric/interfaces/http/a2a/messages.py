@@ -1,6 +1,8 @@
 """What becomes of a message: a new run, or the answer to what a run has asked."""
 
+import asyncio
 import uuid
+from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -12,8 +14,8 @@ from agent_fabric.domain.approvals.answers import Decision, short_hash
 from agent_fabric.domain.chat.conversation import Asked, Turn, turns_of
 from agent_fabric.domain.errors import FabricError, RunNotFound
 from agent_fabric.domain.identity.principals import Principal, Scope
+from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunStatus
-from agent_fabric.interfaces.http.a2a.contexts import Contexts
 from agent_fabric.interfaces.http.a2a.error_shape import (
     INVALID_PARAMS,
     PUSH_NOT_SUPPORTED,
@@ -32,6 +34,54 @@ from agent_fabric.interfaces.http.openai.quotes import with_quotes
 from agent_fabric.interfaces.http.runs.starting import begun, resumed
 from agent_fabric.interfaces.http.views import RunView, look_at
 from agent_fabric.interfaces.views.approvals import filled_in
+
+REMEMBERED = 10_000
+"""Conversations."""
+LOOKED_AT = 2_000
+"""Runs of servers before us; conversations that have none among them begin anew."""
+
+
+class Contexts:
+    """Knows the conversations that callers lead. Each run says which one it belongs to; this is only where to look."""
+
+    def __init__(self, fabric: ServerFabric) -> None:
+        self._fabric = fabric
+        self._newest: OrderedDict[str, RunId] = OrderedDict()
+        self._lock = asyncio.Lock()
+        self._has_looked = False
+
+    def remember(self, context_id: str, run_id: RunId) -> None:
+        """Note that a conversation continues in a run."""
+        self._newest[context_id] = run_id
+        self._newest.move_to_end(context_id)
+        if len(self._newest) > REMEMBERED:
+            self._newest.popitem(last=False)
+
+    async def newest(self, context_id: str, *, by: Principal) -> RunId | None:
+        """Return the run that a conversation continues from, if there is any.
+
+        A run that belongs to none is one by itself, of the same id.
+        """
+        if context_id not in self._newest:
+            await self._look()
+        found = self._newest.get(context_id)
+        if found is not None:
+            return found
+        try:
+            run_id = await self._fabric.find(context_id, by=by)
+        except RunNotFound:
+            return None
+        return run_id if run_id == context_id else None
+
+    async def _look(self) -> None:
+        """Learn from the runs themselves, once."""
+        async with self._lock:
+            if self._has_looked:
+                return
+            for record in await self._fabric.catalogue.recent(limit=LOOKED_AT):  # the newest first
+                if record.conversation:
+                    self._newest.setdefault(record.conversation, record.run_id)
+            self._has_looked = True
 
 
 def no_push() -> RpcError:

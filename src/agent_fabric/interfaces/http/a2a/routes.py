@@ -1,7 +1,9 @@
 """The doors that other agents know: a card that says what we can do, and one address for all calls (A2A, JSON-RPC)."""
 
 import logging
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from fastapi import Request
@@ -11,9 +13,9 @@ from starlette.responses import Response
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.errors import FabricError
 from agent_fabric.domain.identity.principals import Scope
+from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.interfaces.http.a2a.calls import VERSION_HEADER, Call, Method, body_in, call_in, id_in
 from agent_fabric.interfaces.http.a2a.card import CARD_PATH, card
-from agent_fabric.interfaces.http.a2a.contexts import Contexts
 from agent_fabric.interfaces.http.a2a.error_shape import (
     NO_EXTENDED_CARD,
     PATH,
@@ -21,23 +23,26 @@ from agent_fabric.interfaces.http.a2a.error_shape import (
     RpcId,
     problem_answer,
     refused_call,
+    sentences,
     status_for,
 )
-from agent_fabric.interfaces.http.a2a.messages import Messages, no_push
-from agent_fabric.interfaces.http.a2a.objects import task_object
+from agent_fabric.interfaces.http.a2a.messages import Contexts, Messages, no_push
+from agent_fabric.interfaces.http.a2a.objects import Shown, artifact_update, status_update, task_object
 from agent_fabric.interfaces.http.a2a.params import Listing, OneTask, Sending, wrong_params
-from agent_fabric.interfaces.http.a2a.standing import opening, standing
-from agent_fabric.interfaces.http.a2a.stream import TaskVoice
+from agent_fabric.interfaces.http.a2a.standing import opening, standing, told_as
 from agent_fabric.interfaces.http.a2a.tasks import Tasks
 from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.errors import AboutRun, InternalError, problem
 from agent_fabric.interfaces.http.locks import who_asks
+from agent_fabric.interfaces.http.openai.answers import Told
 from agent_fabric.interfaces.http.openai.job import Job
 from agent_fabric.interfaces.http.openai.models import Models
 from agent_fabric.interfaces.http.openai.stream import AnswerStream
 from agent_fabric.interfaces.http.routing import HIDDEN, Routes
 from agent_fabric.interfaces.http.runs.live import LiveRuns
+from agent_fabric.interfaces.http.sse import PING
 from agent_fabric.interfaces.http.views import look_at
+from agent_fabric.wire.json_codec import dump_json
 
 Params = TypeVar("Params", bound=BaseModel)
 _log = logging.getLogger(__name__)
@@ -142,3 +147,40 @@ def _base_url(request: Request) -> str:
     """Return where the caller found us. Behind a proxy that speaks TLS for us, it is not we who know the scheme."""
     secure = request.headers.get("x-forwarded-proto", "").strip().lower() == "https"
     return f"{'https' if secure else request.url.scheme}://{request.headers['host']}"
+
+
+class TaskVoice:
+    """Voice of A2A: the task, what it does, and what came of it."""
+
+    def __init__(self, call: Call, shown: Shown, *, history: int | None) -> None:
+        self._call, self._shown, self._history = call, shown, history
+
+    def opening(self) -> Iterator[bytes]:
+        yield self._event({"task": task_object(self._shown, history=self._history)})
+
+    def progress(self, line: str) -> bytes:
+        return self._event(status_update(self._now(), line)) if line else PING
+
+    def ending(self, told: Told) -> Iterator[bytes]:
+        ended = told_as(self._shown, told, at=time.time())
+        if ended.status is RunStatus.COMPLETED:
+            yield self._event(artifact_update(ended))
+        yield self._event(status_update(ended))
+
+    def failure(self, problem: Mapping[str, Any]) -> Iterator[bytes]:
+        status = problem.get("run_status")
+        if status is None:  # not the run failed, but we
+            yield _data(problem_answer(problem, self._call.id))
+            return
+        said = sentences(problem["detail"], problem["hint"])
+        yield self._event(status_update(replace(self._now(), status=RunStatus(status), said=said)))
+
+    def _now(self) -> Shown:
+        return replace(self._shown, at=time.time())
+
+    def _event(self, event: Mapping[str, Any]) -> bytes:
+        return _data({"jsonrpc": "2.0", "id": self._call.id, "result": event})
+
+
+def _data(value: Mapping[str, Any]) -> bytes:
+    return b"data: %s\n\n" % dump_json(value).strip()

@@ -3,9 +3,10 @@
 import asyncio
 from dataclasses import replace
 from pathlib import Path as FilePath
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import Path, Query, Request
+from pydantic import ConfigDict, RootModel, StringConstraints
 from starlette.responses import Response
 
 from agent_fabric.application.agents.agent_task import task_for_agent
@@ -16,8 +17,8 @@ from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.identity.principals import Scope
 from agent_fabric.domain.runs.task import RunResult, RunStatus
 from agent_fabric.infrastructure.threads import on_own_thread
-from agent_fabric.interfaces.http.agents.agent_schemas import AgentInputs, AgentToCheck
 from agent_fabric.interfaces.http.answers import json_answer
+from agent_fabric.interfaces.http.bodies import RequestBody
 from agent_fabric.interfaces.http.locks import who_asks
 from agent_fabric.interfaces.http.openapi import gives
 from agent_fabric.interfaces.http.routing import Routes
@@ -26,6 +27,29 @@ from agent_fabric.interfaces.http.runs.starting import begun
 from agent_fabric.interfaces.views.agents import AGENT, AGENTS, CHECKED_AGENTS, AgentList, checked_object
 from agent_fabric.wire.results import RESULT
 from agent_fabric.wire.runs import STATUS
+
+
+class AgentInputs(RootModel[dict[str, Any]]):
+    """The inputs of an agent by name, as it declares them."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"name": "Ada"}]})
+
+
+class AgentToCheck(
+    RequestBody,
+    json_schema_extra={
+        "examples": [{"file": "greeter.yaml", "text": "name: greeter\nprompts: {system: You greet people.}"}]
+    },
+):
+    """A file that is meant to be an agent; without a text, all files that the server has are checked."""
+
+    text: Annotated[str, StringConstraints(max_length=256 * 1024)] | None = None
+    """What stands in it."""
+    file: Annotated[str, StringConstraints(max_length=4096, pattern=r"^[^\x00]*[^\x00/.]\.(json|yaml|yml|md)$")] = (
+        "agent.yaml"
+    )
+    """What it is called; nothing of this name is read."""
+
 
 NamePath = Annotated[str, Path(description="The name of an agent.")]
 Wait = Annotated[Flag, Query(description="Whether to wait for its result.")]

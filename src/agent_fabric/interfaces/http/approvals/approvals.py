@@ -1,21 +1,45 @@
 """Approvals: see what runs ask, and answer it."""
 
 from collections.abc import Iterable
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
 from fastapi import Path, Query, Request
+from pydantic import BaseModel, ConfigDict, StringConstraints
 
 from agent_fabric.application.ports.approvals import Answer, ApprovalCard
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.approvals.answers import Decision, Reach
 from agent_fabric.domain.identity.ownership import Viewer
 from agent_fabric.domain.identity.principals import Principal, Scope
-from agent_fabric.interfaces.http.approvals.approval_schemas import ApprovalAnswer
 from agent_fabric.interfaces.http.locks import who_answers, who_asks
 from agent_fabric.interfaces.http.routing import Routes
 from agent_fabric.interfaces.views.approvals import filled_in
 from agent_fabric.wire.approval_reach import ASKED, AskedApproval, asked_approval
 from agent_fabric.wire.approvals import APPROVAL, APPROVALS
+
+
+class ApprovalAnswer(BaseModel):
+    """What a person says."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        use_attribute_docstrings=True,
+        hide_input_in_errors=True,
+        json_schema_extra={"examples": [{"decision": "deny", "reason": "push to a branch, not to main"}]},
+    )
+
+    decision: Literal["approve", "deny", "done"]
+    """`done` only where a crash left open whether a call has happened."""
+    reason: Annotated[str, StringConstraints(max_length=10_000)] = ""
+    """For the log; the model is told when it is denied."""
+    scope: Literal["once", "run"] = "once"
+    """`run`: every call of this kind until the run ends; see `for_run`."""
+    binding: Annotated[str, StringConstraints(pattern="^([0-9a-f]{8,64})?$")] = ""
+    """`binding` of the question as the person was shown it, or how it begins. An answer to another call is refused."""
+    args: dict[str, Any] | None = None
+    """Run it with these arguments instead; all of them, not only the changed ones. Where a workflow asks, what is
+    filled into its form: `args.form` of the question."""
+
 
 ApprovalId = Annotated[str, Path(description="The approval, or the beginning of its id if only one begins so.")]
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Annotated
 
 from fastapi import Query, Request
+from pydantic import Field
 
 from agent_fabric.application.audit.collect_garbage import Collected
 from agent_fabric.application.audit.verify_chain import VerifyChain
@@ -12,11 +13,24 @@ from agent_fabric.bootstrap.audit import collect_garbage
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.audit.acts import Act
 from agent_fabric.domain.identity.principals import Scope
-from agent_fabric.interfaces.http.audit.audit_schemas import GarbageRequest
+from agent_fabric.interfaces.http.bodies import WHOLE, RequestBody
 from agent_fabric.interfaces.http.locks import who_asks
 from agent_fabric.interfaces.http.routing import Routes
 from agent_fabric.interfaces.http.runs.runs import Flag
 from agent_fabric.wire.audit import ACTS, CHAIN, COLLECTED
+
+
+class GarbageRequest(
+    RequestBody, json_schema_extra={"examples": [{"older_than_s": 2_592_000, "keep": 10, "dry_run": True}]}
+):
+    """Which runs are to go."""
+
+    older_than_s: Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)] = 30 * 86_400.0
+    """Those that settled longer ago than this."""
+    keep: Annotated[int, Field(ge=0, le=1_000_000_000), WHOLE] = 0
+    """Of these, the newest ones stay."""
+    dry_run: bool = False
+    """Only report what would be removed."""
 
 
 def add_audit(routes: Routes, fabric: ServerFabric) -> None:

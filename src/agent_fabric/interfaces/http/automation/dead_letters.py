@@ -10,7 +10,7 @@ from agent_fabric.application.ports.automation import DeadLetter
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.identity.principals import Scope
 from agent_fabric.interfaces.http.answers import json_answer
-from agent_fabric.interfaces.http.automation.schedule_schemas import ReplayRequest
+from agent_fabric.interfaces.http.automation.schedules import ReplayRequest
 from agent_fabric.interfaces.http.locks import who_asks
 from agent_fabric.interfaces.http.routing import Routes
 from agent_fabric.interfaces.http.runs.runs import Flag

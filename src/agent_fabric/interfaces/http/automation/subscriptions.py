@@ -13,7 +13,7 @@ from agent_fabric.domain.automation.outgoing import Subscription
 from agent_fabric.domain.errors import ScheduleNotFound
 from agent_fabric.domain.identity.principals import Scope
 from agent_fabric.interfaces.http.answers import json_answer
-from agent_fabric.interfaces.http.automation.schedule_schemas import RotateRequest, SubscriptionRequest
+from agent_fabric.interfaces.http.automation.schedules import RotateRequest, SubscriptionRequest
 from agent_fabric.interfaces.http.locks import who_asks
 from agent_fabric.interfaces.http.routing import Routes
 from agent_fabric.wire.automation import SEND_OUTCOME, SUBSCRIPTION, SUBSCRIPTIONS

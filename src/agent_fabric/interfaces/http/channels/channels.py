@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Annotated, Any
 
 from fastapi import Query, Request
+from pydantic import Field, StringConstraints
 from starlette.responses import PlainTextResponse, Response
 
 from agent_fabric.application.channels.manage_deliveries import ManageDeliveries
@@ -16,16 +17,64 @@ from agent_fabric.domain.channels.notices import NotifyPreference
 from agent_fabric.domain.channels.pairing import Person
 from agent_fabric.domain.identity.principals import Scope
 from agent_fabric.interfaces.http.answers import json_answer
-from agent_fabric.interfaces.http.channels.channel_schemas import (
-    NotifyRequest,
-    PairRequest,
-    ResendRequest,
-    TestMessageRequest,
-    UnpairRequest,
-)
+from agent_fabric.interfaces.http.bodies import RequestBody
 from agent_fabric.interfaces.http.locks import who_asks
 from agent_fabric.interfaces.http.routing import Open, Routes
 from agent_fabric.wire.channels import CHANNEL, CHANNELS, DELIVERIES, DELIVERY, NOTIFY, PEOPLE, PERSON
+
+Name = Annotated[str, StringConstraints(min_length=1, max_length=200)]
+ChannelNames = Annotated[list[Name], Field(min_length=1, max_length=10)]
+
+
+class PairRequest(RequestBody, json_schema_extra={"examples": [{"code": "ABCD2345", "user": "ann"}]}):
+    """A sender who becomes a user."""
+
+    code: Annotated[str, StringConstraints(min_length=1, max_length=40)]
+    """What the bot has shown them."""
+    user: Name
+    """Who they are."""
+
+
+class UnpairRequest(RequestBody, json_schema_extra={"examples": [{"user": "ann", "channel": "telegram"}]}):
+    """A user who becomes a stranger."""
+
+    user: Name
+    """Who they are."""
+    channel: Name | None = None
+    """Where; null: everywhere."""
+
+
+class NotifyRequest(
+    RequestBody,
+    json_schema_extra={"examples": [{"user": "ann", "approvals": ["telegram"], "quiet_hours": "22:00-07:00"}]},
+):
+    """Where a user wants to be told; what is left out stays as it is."""
+
+    user: Name
+    """Whose preference it is."""
+    approvals: ChannelNames | None = None
+    """Where approvals go: `page`, `channel` (all of them), the name of a channel, or `webhook:NAME`."""
+    alerts: ChannelNames | None = None
+    """The same for alerts that are sent to the user."""
+    quiet_hours: Annotated[str, StringConstraints(max_length=40)] | None = None
+    """Such as `22:00-07:00`; empty: none."""
+    timezone: Name | None = None
+    """An IANA name such as `Europe/Berlin`."""
+
+
+class ResendRequest(RequestBody, json_schema_extra={"examples": [{"id": "run:1:0:telegram/42/7"}]}):
+    """A delivery that goes again."""
+
+    id: Annotated[str, StringConstraints(min_length=1, max_length=1_000)]
+    """The delivery."""
+
+
+class TestMessageRequest(RequestBody, json_schema_extra={"examples": [{"user": "ann"}]}):
+    """A test message."""
+
+    user: Name
+    """Whom it is sent to."""
+
 
 BASE = "/api/v1/channels"
 WHATSAPP = f"{BASE}/whatsapp"

@@ -13,8 +13,7 @@ from agent_fabric.domain.identity.principals import Scope
 from agent_fabric.domain.runs.as_of import run_as_of
 from agent_fabric.domain.runs.timeline import Timeline, timeline_of
 from agent_fabric.interfaces.http.answers import json_answer
-from agent_fabric.interfaces.http.chat.chat_schemas import TakeBackRequest
-from agent_fabric.interfaces.http.chat.sessions import ONE, MessagePath, SessionPath
+from agent_fabric.interfaces.http.chat.sessions import ONE, MessagePath, SessionPath, TakeBackRequest
 from agent_fabric.interfaces.http.locks import who_answers, who_asks
 from agent_fabric.interfaces.http.routing import Routes
 from agent_fabric.interfaces.http.runs.runs import LAST, RunIdPath

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
 from fastapi import Path, Query, Request
+from pydantic import Field, FiniteFloat, StringConstraints
 from starlette.responses import Response
 
 from agent_fabric.application.ports.evals import EvalRecord
@@ -12,19 +13,70 @@ from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.errors import Forbidden
 from agent_fabric.domain.evals.check import EvalInvalid, problems_in_eval
 from agent_fabric.domain.evals.comparison import Comparison
-from agent_fabric.domain.evals.definition import EvalDefinition, definition_from
+from agent_fabric.domain.evals.definition import (
+    MAX_AT_ONCE,
+    MAX_CASES,
+    MAX_CHECK_TIMEOUT_S,
+    MAX_REPEATS,
+    EvalDefinition,
+    definition_from,
+)
 from agent_fabric.domain.evals.summary import Eval, compare_evals
 from agent_fabric.domain.identity.ownership import Viewer, Visibility, owner_of
 from agent_fabric.domain.identity.principals import Principal, Scope
 from agent_fabric.interfaces.http.answers import json_answer
-from agent_fabric.interfaces.http.evals.eval_schemas import EvalRequest, EvalResumeRequest
+from agent_fabric.interfaces.http.bodies import WHOLE, RequestBody
 from agent_fabric.interfaces.http.locks import who_answers, who_asks
 from agent_fabric.interfaces.http.routing import Routes
-from agent_fabric.interfaces.http.runs.run_filters import OwnerFilter
 from agent_fabric.interfaces.http.runs.runs import Flag
+from agent_fabric.interfaces.http.runs.search import OwnerFilter
 from agent_fabric.interfaces.http.schemas import CancelRequest
 from agent_fabric.interfaces.views.evals import markdown_report
 from agent_fabric.wire.evals import EVAL, EVAL_LIST, eval_object
+
+Name = Annotated[str, StringConstraints(min_length=1, max_length=1_000)]
+
+_EXAMPLE = {
+    "name": "small",
+    "cases": [
+        {"id": "note", "prompt": "Create note.txt with the text: Buy milk", "check": "grep -qx 'Buy milk' note.txt"}
+    ],
+}
+
+
+class EvalRequest(RequestBody, json_schema_extra={"examples": [_EXAMPLE]}):
+    """An evaluation, as an eval file has it."""
+
+    cases: Annotated[list[dict[str, Any]], Field(min_length=1, max_length=MAX_CASES)]
+    """Each has `id`, `prompt` and `check`, and may have `files` and `check_files`; see `fabric schema eval`."""
+    name: Annotated[str, StringConstraints(min_length=1, max_length=200)] | None = None
+    """What it is called."""
+    description: Annotated[str, StringConstraints(max_length=100_000)] | None = None
+    """What it is for, for people."""
+    models: list[Name] | None = None
+    """Keys of configured models; not set: `default_model_key`."""
+    packs: list[Name] | None = None
+    """Packs to try, each by itself; not set: they are chosen."""
+    k: Annotated[int, Field(ge=1, le=MAX_REPEATS), WHOLE] | None = None
+    """How often each case is tried; not set: once."""
+    at_once: Annotated[int, Field(ge=1, le=MAX_AT_ONCE), WHOLE] | None = None
+    """Trials under way at the same time; not set: one."""
+    max_steps: Annotated[int, Field(ge=1, le=1_000), WHOLE] | None = None
+    """Most model answers of a trial; not set: `budget.max_steps`."""
+    check_timeout_s: Annotated[FiniteFloat, Field(gt=0, le=MAX_CHECK_TIMEOUT_S)] | None = None
+    """How long a check may take."""
+    network: bool | None = None
+    """Whether the tools of trials may use the network."""
+    visibility: Literal["private", "team"] | None = None
+    """Who sees it and its runs beside its owner; not set: as `identity.visibility` says."""
+
+
+class EvalResumeRequest(RequestBody, json_schema_extra={"examples": [{"retry_failed": True}]}):
+    """How to go on."""
+
+    retry_failed: bool = False
+    """Whether what could not be tried is tried again, with new runs."""
+
 
 BASE = "/api/v1/evals"
 EvalPath = Annotated[

@@ -5,9 +5,10 @@ import binascii
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Annotated, Final, assert_never
+from typing import Annotated, Final, Literal, assert_never
 
 from fastapi import Path, Query, Request
+from pydantic import Field, StringConstraints
 from starlette.responses import Response
 
 from agent_fabric.application.memory.find_missing_vectors import FindMissingVectors
@@ -27,14 +28,8 @@ from agent_fabric.domain.memory.passages import Passage
 from agent_fabric.domain.runs.task import RunResult, Task
 from agent_fabric.infrastructure.observability.operations_log import operations_log
 from agent_fabric.interfaces.http.answers import json_answer
+from agent_fabric.interfaces.http.bodies import RequestBody
 from agent_fabric.interfaces.http.locks import who_answers, who_asks
-from agent_fabric.interfaces.http.memory.memory_schemas import (
-    DocumentRequest,
-    FactChange,
-    FactRequest,
-    FactReview,
-    FactsImport,
-)
 from agent_fabric.interfaces.http.models.vector_runs import VectorRuns
 from agent_fabric.interfaces.http.openapi import gives
 from agent_fabric.interfaces.http.outcomes import awaited
@@ -62,6 +57,68 @@ from agent_fabric.wire.memory import (
     imported_facts,
 )
 from agent_fabric.wire.runs import STATUS
+
+Label = Annotated[str, StringConstraints(min_length=1, max_length=40)]
+Sentence = Annotated[str, StringConstraints(min_length=1, max_length=2_000)]
+FactPrefix = Annotated[str, StringConstraints(min_length=1, max_length=12)]
+
+
+class DocumentRequest(RequestBody, json_schema_extra={"examples": [{"source": "handbook.md", "text": "# Handbook"}]}):
+    """A document to add: its text, its bytes, or its address."""
+
+    source: Annotated[str, StringConstraints(min_length=1, max_length=1_000)] | None = None
+    """Its name, path or address: adding something else from the same source replaces it. Not with `url`."""
+    url: Annotated[str, StringConstraints(min_length=1, max_length=2_000)] | None = None
+    """A page that a run fetches and adds, as far as the policy lets it; instead of the others."""
+    text: str | None = None
+    """What stands in it."""
+    content: str | None = None
+    """Its bytes in Base64, instead of `text`."""
+    media_type: Annotated[str, StringConstraints(max_length=200)] | None = None
+    """Such as `text/html`; not set: its name and its bytes tell."""
+    labels: Annotated[list[Label], Field(max_length=20)] | None = None
+    """By which a search can be narrowed."""
+    visibility: Literal["private", "team"] | None = None
+    """Who finds it beside its owner; not set: nobody."""
+
+
+class FactRequest(RequestBody, json_schema_extra={"examples": [{"text": "The pool opens at 9"}]}):
+    """A fact to remember."""
+
+    text: Sentence
+    kind: Literal["fact", "preference"] | None = None
+    """Preferences do not expire; not set: `fact`."""
+    pinned: bool = False
+    """Whether agents are told it without looking it up."""
+
+
+class FactChange(RequestBody, json_schema_extra={"examples": [{"text": "The pool opens at 10"}]}):
+    """What is to be different."""
+
+    text: Sentence | None = None
+    """A new fact, which replaces the old one."""
+    pinned: bool | None = None
+
+
+class FactsImport(RequestBody, json_schema_extra={"examples": [{"text": "# Memory\n", "source": "facts.md"}]}):
+    """Facts that were exported."""
+
+    text: str
+    """What the export has written."""
+    source: Annotated[str, StringConstraints(min_length=1, max_length=200)] | None = None
+    """The name of the file, which cards show; not set: `an import`."""
+    accept: bool = False
+    """Whether to use facts that were in use, instead of reviewing them again: who asks vouches for the file."""
+
+
+class FactReview(RequestBody, json_schema_extra={"examples": [{"decision": "accept"}]}):
+    """What a person thinks of a fact."""
+
+    decision: Literal["accept", "reject", "confirm"]
+    """`confirm` says of a fact in use that it still holds."""
+    replaces: FactPrefix | None = None
+    """The fact that an accepted one replaces."""
+
 
 DOCUMENTS_BASE = "/api/v1/documents"
 FACTS_BASE = "/api/v1/memory/facts"

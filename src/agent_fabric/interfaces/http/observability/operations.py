@@ -1,12 +1,20 @@
 """For those who run the server: whether it is ready, what it counts, alerts, the store and its backups."""
 
+import asyncio
+import os
 from collections.abc import Iterable
 
 from fastapi import Request
 from starlette.responses import Response
 
+from agent_fabric import __version__
+from agent_fabric.application.observability.check_health import HealthFinding, Level, can_run
 from agent_fabric.application.ports.vitals import StoreStatus
+from agent_fabric.bootstrap.local import policy_of
 from agent_fabric.bootstrap.server import ServerFabric
+from agent_fabric.bootstrap.services import service_findings
+from agent_fabric.bootstrap.store_place import configured_address
+from agent_fabric.domain.errors import ConfigError, StoreUnavailable
 from agent_fabric.domain.identity.principals import Scope
 from agent_fabric.infrastructure.observability.metrics import CONTENT_TYPE
 from agent_fabric.interfaces.http.answers import json_answer
@@ -16,7 +24,38 @@ from agent_fabric.interfaces.http.openapi import gives
 from agent_fabric.interfaces.http.routing import Open, Routes
 from agent_fabric.interfaces.http.runs.live import LiveRuns
 from agent_fabric.interfaces.http.schemas import BackupRequest
-from agent_fabric.wire.operations import ALERTS, BACKUP, READINESS, STORE, AlertStatus, BackupMade
+from agent_fabric.wire.operations import (
+    ALERTS,
+    BACKUP,
+    DIAGNOSIS,
+    HEALTH,
+    READINESS,
+    STORE,
+    AlertStatus,
+    BackupMade,
+    Diagnosis,
+)
+
+
+def add_health(routes: Routes, fabric: ServerFabric) -> None:
+    """Add the route that must always answer at once."""
+    dispatch = fabric.dispatch
+    facts = f'"version":"{__version__}","sandbox":"{fabric.sandbox_level}","policy_profile":"{fabric.policy_profile}"'
+    head = f',{facts},"runs":{{"running":'
+
+    failing = gives(HEALTH, status=503, text="The store was deleted: restart the server.")
+
+    @routes.get("/health", Open.PUBLIC, "Check that the server works", HEALTH, also=failing, head=True)
+    async def health() -> Response:
+        """`ok` is false when runs could not be kept: the store was deleted or replaced."""
+        ok, status = "true", 200
+        try:
+            fabric.require_store()
+        except StoreUnavailable:
+            ok, status = "false", 503
+        text = f'{{"ok":{ok}{head}{dispatch.running},"queued":{dispatch.queued}}}}}'
+        return Response(text, status, media_type="application/json")
+
 
 _METRICS = {"content": {"text/plain": {"schema": {"type": "string"}}}, "description": "Metrics"}
 
@@ -99,3 +138,31 @@ def _add_store(routes: Routes, fabric: ServerFabric) -> None:
         made = await fabric.operations.back_up(by=who_asks(request), workspaces=asked.workspaces)
         seconds = round(made.seconds, 3)
         return BackupMade(str(made.path), made.size_bytes, made.files, made.workspaces, len(made.changed), seconds)
+
+
+def add_doctor(routes: Routes, fabric: ServerFabric) -> None:
+    """Add the route. It is for administrators: it tells about the machine."""
+
+    @routes.get("/api/v1/doctor", Scope.ADMIN, "Check whether a task could run", DIAGNOSIS)
+    async def doctor() -> Diagnosis:
+        """The same as `fabric doctor --json` at the server's own terminal. Looks only."""
+        from agent_fabric.bootstrap.database import store_findings  # noqa: PLC0415 - few servers are ever asked
+        from agent_fabric.bootstrap.models_here import listing  # noqa: PLC0415 - as above
+        from agent_fabric.interfaces.views import examination as look  # noqa: PLC0415 - as above
+
+        root, config = fabric.records.layout.root, fabric.config
+        findings = [
+            await asyncio.to_thread(look.python_finding),
+            HealthFinding(about="configuration", level=Level.OK, text="valid; as it was when the server started"),
+            *look.policy_findings(policy_of(fabric.records, config)),
+            *await asyncio.to_thread(store_findings, root, configured_address(config.store, os.environ)),
+            await asyncio.to_thread(look.encryption_finding, root, config),
+            *await fabric.find_missing_prerequisites(),
+            *await fabric.find_answering_keys(),
+            *await service_findings(config, root),
+        ]
+        try:
+            findings += await look.model_findings(root, config, listing(config, fabric.models.stack))
+        except ConfigError as problem:
+            findings.append(HealthFinding(about="models", level=Level.FAIL, text=problem.message, fix=problem.hint))
+        return Diagnosis(can_run(findings), findings)

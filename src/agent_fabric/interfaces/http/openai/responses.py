@@ -22,8 +22,14 @@ from agent_fabric.interfaces.http.openai.error_shape import RUN_ID_HEADER, error
 from agent_fabric.interfaces.http.openai.job import Job, Jobs, with_visibility
 from agent_fabric.interfaces.http.openai.models import Models, model_of, right_for
 from agent_fabric.interfaces.http.openai.quotes import with_quotes
-from agent_fabric.interfaces.http.openai.response_objects import PREFIX, ResponseState, message_object, response_object
-from agent_fabric.interfaces.http.openai.response_schemas import ResponseObject, ResponseRequest
+from agent_fabric.interfaces.http.openai.response_objects import (
+    PREFIX,
+    ResponseObject,
+    ResponseRequest,
+    ResponseState,
+    message_object,
+    response_object,
+)
 from agent_fabric.interfaces.http.openai.schemas import StreamOptions
 from agent_fabric.interfaces.http.openai.stream import AnswerStream, pieces
 from agent_fabric.interfaces.http.outcomes import about

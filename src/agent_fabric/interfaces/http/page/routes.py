@@ -1,8 +1,11 @@
 """The page in the browser: its files, and how one logs in to it."""
 
 import logging
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, NamedTuple
 
 from fastapi import Request
+from pydantic import Field, SecretStr, StringConstraints
 from starlette.responses import Response
 from starlette.routing import WebSocketRoute
 from starlette.websockets import WebSocket
@@ -11,26 +14,72 @@ from agent_fabric import __version__
 from agent_fabric.application.identity.page_logins import CODE_LIFETIME_S, PageLogin
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.errors import Unauthenticated
+from agent_fabric.domain.identity.accounts import LONGEST_PASSWORD
 from agent_fabric.domain.identity.principals import Kind, Principal, Scope
 from agent_fabric.interfaces.http.addresses import Addresses
 from agent_fabric.interfaces.http.answers import json_answer
+from agent_fabric.interfaces.http.bodies import RequestBody
 from agent_fabric.interfaces.http.errors import refusal
 from agent_fabric.interfaces.http.gate import MISSING, PAGE_HEADER, PAGE_LOGIN, PAGE_SOCKET, page_cookies
 from agent_fabric.interfaces.http.locks import who_answers, who_asks
 from agent_fabric.interfaces.http.page.assets import HEADERS, Asset, Assets, load_assets
-from agent_fabric.interfaces.http.page.page_schemas import (
-    LOGIN_CODE,
-    PAGE_OPENED,
-    PAGE_START,
-    LoginCode,
-    PageLoginRequest,
-    PageOpened,
-    PageStart,
-)
 from agent_fabric.interfaces.http.page.socket import PageDoor
 from agent_fabric.interfaces.http.page.sockets import Sockets
 from agent_fabric.interfaces.http.routing import HIDDEN, Open, Routes
 from agent_fabric.interfaces.http.runs.live import LiveRuns
+from agent_fabric.wire.shape import Shape
+
+
+class PageLoginRequest(RequestBody, strict=False, json_schema_extra={"examples": [{"code": "Zl5o0m1vC2n3b4V5c6X7zQ"}]}):
+    """A code of `fabric web`, or a name and a password."""
+
+    code: Annotated[str, StringConstraints(max_length=128)] = ""
+    username: Annotated[str, StringConstraints(max_length=255)] = ""
+    password: Annotated[SecretStr, Field(max_length=LONGEST_PASSWORD)] = SecretStr("")
+
+
+class PageOpened(NamedTuple):
+    """A login of the page. The cookie comes beside it."""
+
+    page_token: str
+    """Sent with every request as `X-Fabric-Page`; without the cookie it opens nothing."""
+    name: str
+    scopes: Sequence[str]
+    expires_at: float
+
+
+class LoginCode(NamedTuple):
+    """A code that opens the page once."""
+
+    code: str
+    """Append it to the address of the page: `/#login=CODE`."""
+    expires_in: int
+    """Seconds."""
+
+
+class PageStart(NamedTuple):
+    """What the page shows first."""
+
+    name: str
+    kind: str
+    scopes: Sequence[str]
+    expires_at: float | None
+    version: str
+    build: str
+    """Which version of the page this server has; a page of another one offers to reload."""
+    sandbox: str
+    policy_profile: str
+    default_model_key: str
+    model_keys: Sequence[str]
+    packs: Sequence[str]
+    features: Mapping[str, Any]
+    """What this server can do that not every server can."""
+
+
+PAGE_OPENED = Shape(PageOpened)
+LOGIN_CODE = Shape(LoginCode)
+PAGE_START = Shape(PageStart)
+
 
 SECURE_COOKIE = "__Host-fabric"
 """Under TLS; otherwise the name has the port in it, because cookies ignore ports."""

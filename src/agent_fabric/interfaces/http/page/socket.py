@@ -11,10 +11,12 @@ from typing import Any
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
 from agent_fabric import __version__
+from agent_fabric.application.ports.runs import RunReader
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.errors import FabricError, Unauthenticated
 from agent_fabric.domain.identity.ownership import Viewer
 from agent_fabric.domain.identity.principals import Principal, Scope
+from agent_fabric.domain.ids import RunId
 from agent_fabric.interfaces.http.page.messages import (
     MISUSED,
     TOO_MANY,
@@ -26,10 +28,13 @@ from agent_fabric.interfaces.http.page.messages import (
     Unfollow,
     read_message,
     say,
+    say_event,
+    say_notice,
+    say_piece,
 )
-from agent_fabric.interfaces.http.page.run_feed import RunFeed
 from agent_fabric.interfaces.http.page.sockets import OpenSocket, Sockets, TooManySockets
-from agent_fabric.interfaces.http.runs.live import LiveRuns
+from agent_fabric.interfaces.http.runs.live import Feed, LiveRuns, Waiter
+from agent_fabric.interfaces.http.runs.partial_answers import Heard
 from agent_fabric.wire.chat import SESSION
 
 HELLO_TIMEOUT_S = 5.0
@@ -267,3 +272,49 @@ async def _end(websocket: WebSocket, code: int, reason: str) -> None:
         if websocket.application_state is WebSocketState.CONNECTED:
             await websocket.send_text(say("bye", code=code, reason=reason))
         await websocket.close(code, reason)
+
+
+CHUNK_BYTES = 16 * 1024
+Send = Callable[[str], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class RunFeed:
+    """Sends a run to a page. It holds no queue: a page that does not read holds up nobody."""
+
+    live: LiveRuns
+    reader: RunReader
+    send: Send
+
+    async def follow(self, run_id: RunId, after: int) -> None:
+        """Send everything behind a sequence number, in order, nothing twice, until the run has ended.
+
+        Raises:
+            RunNotFound, StoreUnavailable: it cannot be read.
+        """
+        with self.live.reading(run_id, deltas=True) as feed:
+            if feed.tip < 0:
+                feed.begin(await self.reader.newest(run_id))
+            place = min(after, feed.tip)
+            waiter, heard, notice = Waiter(), Heard(), b""
+            while not self.live.closing:
+                if place < feed.tip:
+                    async with self.live.turns:
+                        frames = await self._frames(feed, place)
+                    for frame in frames:
+                        await self.send(say_event(frame))
+                    place += len(frames)
+                elif feed.answers.has_news(heard):
+                    for piece in feed.answers.news(heard):
+                        await self.send(say_piece(run_id, piece))
+                elif notice != feed.notice:
+                    notice = feed.notice
+                    await self.send(say_notice(notice))
+                elif feed.settled:
+                    return
+                else:
+                    await feed.news(waiter)
+
+    async def _frames(self, feed: Feed, place: int) -> list[bytes]:
+        frames = feed.after(place, most_bytes=CHUNK_BYTES)
+        return await self.live.stored(self.reader, feed.run_id, place) if frames is None else frames

@@ -3,8 +3,10 @@
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Annotated, Literal
 
 from fastapi import Request
+from pydantic import Field, StringConstraints
 
 from agent_fabric.application.policy.simulate_policy import SimulatePolicy, Simulation
 from agent_fabric.bootstrap.lazy_outside import may_leave_box
@@ -17,11 +19,42 @@ from agent_fabric.domain.identity.principals import Scope
 from agent_fabric.domain.policy.engine import RulePolicy
 from agent_fabric.infrastructure.policy.rule_files import rules_from
 from agent_fabric.infrastructure.threads import on_own_thread
+from agent_fabric.interfaces.http.bodies import RequestBody
+from agent_fabric.interfaces.http.identity.identity_schemas import ScopeName
 from agent_fabric.interfaces.http.locks import who_asks
-from agent_fabric.interfaces.http.policy.policy_schemas import CommandToCheck, RulesToTry
 from agent_fabric.interfaces.http.routing import Routes
 from agent_fabric.interfaces.views.policy import check_command, with_added
 from agent_fabric.wire.policy import CHECKED_COMMAND, POLICY, SIMULATION, CheckedCommand
+
+
+class CommandToCheck(RequestBody, json_schema_extra={"examples": [{"command": "make test && git push"}]}):
+    """A command line, as an agent would send it."""
+
+    command: Annotated[str, StringConstraints(max_length=100_000)]
+    agent: Annotated[str, StringConstraints(max_length=200)] = ""
+    """The specialist or agent who sends it."""
+    level: Literal["A", "A+", "B", "C"] = "A"
+    """Level of the box that it runs in."""
+    scopes: list[ScopeName] = Field(default=[])
+    """Scopes of the user behind the run; none: not limited."""
+
+
+class RulesToTry(
+    RequestBody,
+    json_schema_extra={
+        "examples": [{"text": "rules: [{id: no-push, verdict: block, commands: [git push]}]", "since_s": 86_400}]
+    },
+):
+    """A policy file to be held against past calls."""
+
+    text: Annotated[str, StringConstraints(max_length=256 * 1024)]
+    """What stands in it."""
+    file: Annotated[str, StringConstraints(max_length=4096, pattern=r"^[^\x00]*[^\x00/.]\.(yaml|yml|json)$")] = (
+        "policy.yaml"
+    )
+    """What it is called; nothing of this name is read."""
+    since_s: Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)] = 30 * 86_400.0
+    """How far to look back."""
 
 
 def add_policy(routes: Routes, fabric: ServerFabric) -> None:

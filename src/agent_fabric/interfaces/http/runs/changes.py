@@ -4,11 +4,13 @@ import asyncio
 from dataclasses import replace
 from typing import Annotated, Any
 
-from fastapi import Path, Query, Request
+from fastapi import Query, Request
 from starlette.responses import Response
 
 from agent_fabric.application.chat.send_message import require_owner
 from agent_fabric.application.runs.diff_run import DiffRun, RunDiff
+from agent_fabric.application.runs.verify_run import Verification
+from agent_fabric.bootstrap.audit import verify_run
 from agent_fabric.bootstrap.changes import diff_run, undo_run
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.events import RunCreated
@@ -20,16 +22,16 @@ from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.locks import who_asks
 from agent_fabric.interfaces.http.outcomes import about
 from agent_fabric.interfaces.http.routing import Routes
+from agent_fabric.interfaces.http.runs.runs import RunIdPath
 from agent_fabric.interfaces.http.schemas import UndoRequest
 from agent_fabric.wire.changes import DIFF, UNDONE, diff_object, undo_object
+from agent_fabric.wire.runs import VERIFICATION
 
 MAX_DIFF_BYTES = 4_000_000
 """Of all diffs in one answer; the rest is only named."""
 
 EXACT = "Whether bytes that are no text, and everything else that is known about files, are kept as they are."
 LAST = 2**31 - 1
-
-RunIdPath = Annotated[str, Path(description="The run, or the beginning of its id if only one run begins so.")]
 
 
 def add_changes(routes: Routes, fabric: ServerFabric) -> None:
@@ -95,3 +97,16 @@ def _described(look: DiffRun, found: RunDiff, contents: bool, exact: bool) -> di
         return one
 
     return diff_object(found, compared if contents else None, exact=exact)
+
+
+def add_verification(routes: Routes, fabric: ServerFabric) -> None:
+    """Add the route."""
+    verify = verify_run(fabric.records)
+
+    @routes.get(
+        "/runs/{run_id}/verify", Scope.RUNS_READ, "Check again what a run claims", VERIFICATION, fails=[404, 503]
+    )
+    async def verification(request: Request, run_id: RunIdPath) -> Verification:
+        """Offline: its log, citations, quotes, files, pages and proof, from what was recorded alone."""
+        found = await fabric.find(run_id, by=who_asks(request))
+        return await verify(found)

@@ -23,7 +23,7 @@ from agent_fabric.interfaces.http.openapi import STREAM, gives
 from agent_fabric.interfaces.http.outcomes import about, awaited
 from agent_fabric.interfaces.http.routing import Routes
 from agent_fabric.interfaces.http.runs.live import LiveRuns, event_line, whole_line
-from agent_fabric.interfaces.http.runs.run_filters import (
+from agent_fabric.interfaces.http.runs.search import (
     OwnerFilter,
     SinceFilter,
     StatusFilter,

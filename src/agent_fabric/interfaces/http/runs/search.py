@@ -1,25 +1,40 @@
 """Runs by meaning."""
 
+from datetime import UTC, datetime
 from functools import cached_property
 from typing import Annotated
 
 from fastapi import Query, Request
+from pydantic import Field, FiniteFloat
+from pydantic.json_schema import SkipJsonSchema
 
 from agent_fabric.application.ports.runs import RunQuery
 from agent_fabric.application.runs.search_runs import SearchRuns
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.identity.ownership import Viewer
 from agent_fabric.domain.identity.principals import Scope
+from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.interfaces.http.locks import who_asks
 from agent_fabric.interfaces.http.routing import Routes
-from agent_fabric.interfaces.http.runs.run_filters import (
-    OwnerFilter,
-    SinceFilter,
-    StatusFilter,
-    UntilFilter,
-    seconds_of,
-)
 from agent_fabric.wire.runs import FOUND_RUNS, MATCHING_RUNS, FoundRuns, RunList
+
+Time = Annotated[FiniteFloat | datetime, Field(union_mode="left_to_right")]
+StatusFilter = Annotated[RunStatus | SkipJsonSchema[None], Query(description="Only runs with this status.")]
+SinceFilter = Annotated[Time | SkipJsonSchema[None], Query(description="Only runs created then or later.")]
+UntilFilter = Annotated[Time | SkipJsonSchema[None], Query(description="Only runs created before.")]
+OwnerFilter = Annotated[
+    str, Query(max_length=300, description="Only runs of this owner: `user:ada`, `key:ci`, `local`, or a name.")
+]
+TrialFilter = Annotated[bool, Query(description="Whether trials of evaluations are listed, too.")]
+TrialOfFilter = Annotated[str, Query(max_length=100, description="Only the trials of this evaluation.")]
+
+
+def seconds_of(time: float | datetime | None) -> float | None:
+    """Return a moment as seconds since 1970; one without a zone is UTC."""
+    if not isinstance(time, datetime):
+        return time
+    return (time if time.tzinfo is not None else time.replace(tzinfo=UTC)).timestamp()
+
 
 MAX_READ = 200
 """Runs read for one request; the rest is left to the next one, so that nobody waits for minutes."""

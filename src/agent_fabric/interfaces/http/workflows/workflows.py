@@ -8,6 +8,7 @@ from pathlib import Path as FilePath
 from typing import Annotated, Any, TypeVar
 
 from fastapi import Path, Query, Request
+from pydantic import ConfigDict, Field, RootModel, StringConstraints
 from starlette.responses import Response
 
 from agent_fabric.application.runs.dispatch_runs import Drive
@@ -21,25 +22,66 @@ from agent_fabric.domain.runs.task import RunResult, RunStatus, Task
 from agent_fabric.domain.tools.json_schema import too_deep
 from agent_fabric.infrastructure.workflows.definition_files import WorkflowFile
 from agent_fabric.interfaces.http.answers import json_answer
+from agent_fabric.interfaces.http.bodies import RequestBody
 from agent_fabric.interfaces.http.locks import who_asks
 from agent_fabric.interfaces.http.openapi import gives
 from agent_fabric.interfaces.http.outcomes import about, awaited
 from agent_fabric.interfaces.http.routing import Routes
 from agent_fabric.interfaces.http.runs.runs import Flag, Pool, RunIdPath, SeenBy
 from agent_fabric.interfaces.http.runs.starting import begun, resumed
-from agent_fabric.interfaces.http.schemas import CancelRequest
+from agent_fabric.interfaces.http.schemas import SAYS_SOMETHING, CancelRequest
 from agent_fabric.interfaces.http.views import standing_of, state_of, status_of
-from agent_fabric.interfaces.http.workflows.workflow_schemas import (
-    SignalRequest,
-    WorkflowInputs,
-    WorkflowResumeRequest,
-    WorkflowToCheck,
-)
 from agent_fabric.interfaces.views.workflows.result import settled_object, workflow_object
 from agent_fabric.interfaces.views.workflows.views import CHECKED_WORKFLOWS, WORKFLOW, WORKFLOWS, checked_object
 from agent_fabric.interfaces.views.workflows.views import workflow_object as definition_object
 from agent_fabric.wire.runs import STATUS
 from agent_fabric.wire.workflows import WORKFLOW_RESULT
+
+
+class WorkflowInputs(RootModel[dict[str, Any]]):
+    """The inputs that a workflow declares, by name."""
+
+    model_config = ConfigDict(hide_input_in_errors=True, json_schema_extra={"examples": [{"since": "v1.0"}]})
+
+
+class SignalRequest(RequestBody, json_schema_extra={"examples": [{"name": "deployed", "data": {"version": "1.2"}}]}):
+    """Something that has happened."""
+
+    name: Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=SAYS_SOMETHING)]
+    """As the step that waits for it calls it."""
+    data: dict[str, Any] = Field(default={})
+    """Data for the step."""
+
+
+class WorkflowResumeRequest(RequestBody, json_schema_extra={"examples": [{"from": "publish"}]}):
+    """Where to continue."""
+
+    from_step: Annotated[str, StringConstraints(min_length=1, max_length=200)] | None = Field(
+        default=None, alias="from", description="Repeat this step and all after it, in a new run."
+    )
+    current: bool = Field(
+        default=False, description="Take the file as it is now; steps that have changed are done again, in a new run."
+    )
+    inputs: dict[str, Any] = Field(default={}, description="With `current`: inputs that the file has since.")
+
+
+class WorkflowToCheck(
+    RequestBody,
+    json_schema_extra={
+        "examples": [{"file": "small.yaml", "text": "name: small\nversion: 1.0.0\nsteps: [{id: a, action: wait}]"}]
+    },
+):
+    """A text that is meant to be a workflow, or the name of one; without either, all that the server has."""
+
+    text: Annotated[str, StringConstraints(max_length=2 * 1024 * 1024)] | None = None
+    """What stands in the file; counts more than a name."""
+    file: Annotated[str, StringConstraints(max_length=4096, pattern=r"^[^\x00]*[^\x00/.]\.(json|yaml|yml)$")] = (
+        "workflow.yaml"
+    )
+    """What it is called; nothing of this name is read."""
+    name: Annotated[str, StringConstraints(max_length=200)] | None = None
+    """A workflow that the server has."""
+
 
 T = TypeVar("T")
 BASE = "/api/v1/workflows"
