@@ -40,7 +40,7 @@ FLOORS = {
         words("migrations postgres"),
         words("""
             database dialects group_commits open_postgres row_batches schema sql storage store
-            text_search vector_search writer
+            table text_search vector_search writer
         """),
     ),
     "interfaces": (words("cli http mcp views web"), words("")),

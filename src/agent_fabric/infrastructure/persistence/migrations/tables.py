@@ -1,311 +1,118 @@
 """The tables as SQLAlchemy describes them, for migrations only: the product never imports this.
 
-What makes the tables is the SQL in `steps`. This description lets alembic say what a database differs in,
-and a test compares both, column by column.
+They are read from an empty store that the `steps` have made in memory, so that alembic can say what a database differs
+in. Only what PostgreSQL has in its own way is described here.
 """
 
+import re
 from collections.abc import Collection
+from typing import Any, Final
 
-from pgvector.sqlalchemy import VECTOR
+import apsw
+from pgvector.sqlalchemy import HALFVEC, VECTOR
 from sqlalchemy import (
+    BigInteger,
     Column,
     Computed,
+    Double,
     ForeignKeyConstraint,
+    Identity,
     Index,
+    LargeBinary,
     MetaData,
     PrimaryKeyConstraint,
     Table,
+    Text,
     UniqueConstraint,
     text,
 )
 from sqlalchemy.dialects.postgresql import TSVECTOR
 
-from agent_fabric.infrastructure.persistence.migrations import (  # noqa: F401 - they join METADATA
-    automation_tables,
-    channel_tables,
-    fleet_tables,
-    memory_tables,
-)
-from agent_fabric.infrastructure.persistence.migrations.columns import METADATA, counter, number, octets, real, words
-from agent_fabric.infrastructure.persistence.migrations.memory_tables import PASSAGE_EMBEDDINGS
+from agent_fabric.infrastructure.persistence.schema import read_steps
 
-RUNS = Table(
-    "runs",
-    METADATA,
-    counter("number"),
-    words("run_id", unique=True),
-    words("status"),
-    real("created_at"),
-    real("wake_at", null=True),
-    number("parent", null=True),
-    words("owner", default="''"),
-    words("visibility", default="'team'"),
-    number("continues", null=True),
-    words("trial_of", default="''"),
-    words("driver", default="''"),
-    number("epoch", default="0"),
-    words("home", default="''"),
-    words("session_id", default="''"),
-    words("pool", default="'default'"),
-)
-Index("runs_to_wake", RUNS.c.wake_at, postgresql_where=text("status = 'waiting'"))
-Index("runs_below", RUNS.c.parent, postgresql_where=text("parent IS NOT NULL"))
-Index("runs_continuing", RUNS.c.continues, postgresql_where=text("continues IS NOT NULL"))
-Index("runs_of_trials", RUNS.c.trial_of, postgresql_where=text("trial_of <> ''"))
-Index("runs_of_session", RUNS.c.session_id, RUNS.c.number, postgresql_where=text("session_id <> ''"))
-Index("runs_in_work", RUNS.c.number, postgresql_where=text("status = 'running'"))
-
-EVENTS = Table(
-    "events",
-    METADATA,
-    counter("position"),
-    number("run"),
-    number("seq"),
-    real("ts"),
-    words("kind"),
-    number("version"),
-    words("lane", null=True),
-    words("step"),
-    octets("payload"),
-    octets("hash"),
-)
-EVENTS.append_constraint(UniqueConstraint("run", "seq"))
-Table("blobs", METADATA, octets("hash", key=True), octets("data"))
-INBOX = Table("inbox", METADATA, counter("id"), number("run"), words("kind"), octets("payload"), real("created_at"))
-Index("inbox_of_run", INBOX.c.run)
-Table("drivers", METADATA, number("run", key=True), words("holder"), real("since"))
-Table("run_keys", METADATA, number("run", key=True), octets("key"))
-
-APPROVALS = Table(
-    "pending_approvals",
-    METADATA,
-    words("id", key=True),
-    number("run"),
-    words("execution_id"),
-    words("agent_id", null=True),
-    words("tool_name"),
-    octets("arguments"),
-    words("status"),
-    words("session_id", null=True),
-    real("created_at"),
-    real("expires_at"),
-    octets("card"),
-    words("decided_by", default="''"),
-    real("decided_at", null=True),
-    words("decided_because", default="''"),
-)
-Index("approvals_pending", APPROVALS.c.expires_at, postgresql_where=text("status = 'pending'"))
-Index("approvals_of_run", APPROVALS.c.run)
-
-
-def _sealed() -> "tuple[Column[float], Column[str], Column[int], Column[str], Column[int], Column[bytes]]":
-    return real("at"), words("kind"), number("run"), words("run_id"), number("events"), octets("head")
-
-
-CHAIN = Table("audit_chain", METADATA, counter("position"), *_sealed(), words("note"), words("key"), octets("hash"))
-Index("audit_chain_hash", CHAIN.c.hash)
-Table(
-    "audit_strands",
-    METADATA,
-    words("strand", key=True),
-    number("number", key=True),
-    *_sealed(),
-    words("note"),
-    words("key"),
-    octets("hash"),
-)
-Table("open_strands", METADATA, words("strand", key=True), number("tied"))
-
-Table(
-    "users",
-    METADATA,
-    words("name", key=True),
-    words("password", default="''"),
-    words("role"),
-    words("scopes", default="'[]'"),
-    number("disabled", default="0"),
-    real("tokens_after", default="0"),
-    real("created_at"),
-)
-Table(
-    "api_keys",
-    METADATA,
-    words("id", key=True),
-    words("name"),
-    octets("hash", unique=True),
-    words("scopes"),
-    words("created_by"),
-    real("created_at"),
-    real("expires_at", null=True),
-    real("revoked_at", null=True),
-    real("last_used_at", null=True),
-)
-Table("ended_logins", METADATA, words("id", key=True), real("until"))
-IDEMPOTENCY = Table(
-    "idempotency",
-    METADATA,
-    words("principal", key=True),
-    words("key", key=True),
-    octets("request"),
-    words("run_id"),
-    number("status", null=True),
-    octets("headers", null=True),
-    octets("body", null=True),
-    real("created_at"),
-)
-Index("idempotency_age", IDEMPOTENCY.c.created_at)
-Table("rate_limits", METADATA, words("key", key=True), number("hits"), real("expires_at"))
-Table("deliveries", METADATA, words("source", key=True), words("delivery", key=True), real("received_at"))
-
-Table(
-    "evals",
-    METADATA,
-    counter("number"),
-    words("eval_id", unique=True),
-    words("name"),
-    words("status"),
-    words("owner"),
-    words("visibility"),
-    real("created_at"),
-    real("updated_at"),
-    number("total"),
-    octets("asked"),
-    octets("definition"),
-)
-Table(
-    "eval_trials",
-    METADATA,
-    number("eval", key=True),
-    words("case_id", key=True),
-    words("model", key=True),
-    words("pack", key=True),
-    number("attempt", key=True),
-    number("retry"),
-    words("run_id"),
-    words("grade"),
-    octets("outcome"),
-)
-
-Table(
-    "workers",
-    METADATA,
-    words("id", key=True),
-    words("name"),
-    words("role"),
-    words("state"),
-    words("home"),
-    number("slots"),
-    words("version"),
-    real("started_at"),
-    real("lease_until"),
-    words("pools", default="',default,'"),
-)
-Table(
-    "refusals",
-    METADATA,
-    number("run"),
-    words("worker"),
-    words("reason"),
-    real("refused_at"),
-    PrimaryKeyConstraint("run", "worker"),
-)
-Table("key_fingerprints", METADATA, words("name", key=True), words("fingerprint"), real("since"))
-Table("named_locks", METADATA, words("name", key=True), words("holder"))
-Table("outbox", METADATA, number("run", key=True), number("from_seq"), number("upto_seq"), real("noted_at"))
-Table("outbox_messages", METADATA, words("id", key=True), words("subject"), octets("payload"), real("put_at"))
-
-Table(
-    "run_vectors",
-    METADATA,
-    number("run"),
-    words("embedder"),
-    octets("vector"),
-    PrimaryKeyConstraint("embedder", "run"),
-)
-EMBEDDINGS = Table(
-    "embeddings",
-    METADATA,
-    number("run"),
-    words("embedder"),
-    Column("embedding", VECTOR, nullable=False),
-    PrimaryKeyConstraint("embedder", "run"),
-    ForeignKeyConstraint(["embedder", "run"], ["run_vectors.embedder", "run_vectors.run"], ondelete="CASCADE"),
-)
+OF_EXTENSION: Final = ("embeddings", "passage_embeddings")
 """There only where the extension is."""
-OF_EXTENSION = (EMBEDDINGS.name, PASSAGE_EMBEDDINGS.name)
-WORDS = Table(
-    "run_words",
-    METADATA,
-    number("rowid", key=True),
-    words("text"),
-    Column("words", TSVECTOR, Computed("to_tsvector('english'::regconfig, text)", persisted=True)),
-)
-Index("run_words_words", WORDS.c.words, postgresql_using="gin")
-TEXTS = Table("run_text", METADATA, number("rowid", key=True), words("text"), Column("grams", TSVECTOR, nullable=False))
-Index("run_text_grams", TEXTS.c.grams, postgresql_using="gin")
-Table("run_text_progress", METADATA, number("position"))
-ACTIVITY = Table("run_activity", METADATA, number("rowid", key=True), Column("text", TSVECTOR, nullable=False))
-Index("run_activity_text", ACTIVITY.c.text, postgresql_using="gin")
-Table("run_activity_progress", METADATA, number("position"))
-
-CHAT_SESSIONS = Table(
-    "chat_sessions",
-    METADATA,
-    words("id", key=True),
-    words("title"),
-    number("has_unread", default="0"),
-    real("created_at"),
-    real("updated_at"),
-    words("owner"),
-    words("visibility", default="'private'"),
-    words("model_key", default="''"),
-    words("pack", default="''"),
-    words("node", default="''"),
-    words("parent_session", null=True),
-    words("parent_message", null=True),
-    real("archived_at", null=True),
-    words("project", default="''"),
-    words("turn", null=True),
-    words("last_run", null=True),
-    octets("key", null=True),
-)
-Index("chat_sessions_newest", CHAT_SESSIONS.c.updated_at)
-Index("chat_sessions_of_owner", CHAT_SESSIONS.c.owner, CHAT_SESSIONS.c.updated_at)
-CHAT_MESSAGES = Table(
-    "chat_messages",
-    METADATA,
-    counter("number"),
-    words("id", unique=True),
-    words("session_id"),
-    words("role"),
-    words("content"),
-    words("metadata_json"),
-    real("created_at"),
-)
-Index("chat_messages_of_session", CHAT_MESSAGES.c.session_id, CHAT_MESSAGES.c.number)
-CHAT_WORDS = Table("chat_words", METADATA, octets("word"), number("message"), PrimaryKeyConstraint("word", "message"))
-Index("chat_words_of_message", CHAT_WORDS.c.message)
-CHAT_QUEUE = Table(
-    "chat_queue",
-    METADATA,
-    counter("number"),
-    words("id", unique=True),
-    words("session_id"),
-    words("run_id", unique=True),
-    words("content"),
-    words("asked"),
-    real("created_at"),
-    words("problem", default="''"),
-)
-Index("chat_queue_of_session", CHAT_QUEUE.c.session_id, CHAT_QUEUE.c.number)
-
-Table("fabric_format", METADATA, number("version"), number("min_writer", default="0"))
+_TYPES: Final = {"INTEGER": BigInteger, "TEXT": Text, "REAL": Double, "BLOB": LargeBinary}
 
 
 def described(*, left_out: Collection[str] = ()) -> MetaData:
     """Return all tables but those that a database without the extension, or with an old one, does not have."""
-    found = MetaData()
-    for name, table in METADATA.tables.items():
-        if name not in left_out:
-            table.to_metadata(found)
-    return found
+    metadata = MetaData()
+    store = apsw.Connection(":memory:")
+    for step in read_steps():
+        store.execute(step)
+    names = "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'table' AND name NOT LIKE 'sqlite_%'"
+    for (name,) in store.execute(names).fetchall():
+        _describe(metadata, store, str(name))
+    _describe_own(metadata)
+    for name in left_out:
+        metadata.remove(metadata.tables[name])
+    return metadata
+
+
+def _describe(metadata: MetaData, store: apsw.Connection, name: str) -> None:
+    """Describe a table that both databases have."""
+    (made,) = store.execute("SELECT sql FROM sqlite_master WHERE name = ?", (name,)).fetchall()
+    rows: list[Any] = store.execute(f"PRAGMA table_info({name})").fetchall()
+    keys = [column for _, column, *_, place in sorted(rows, key=lambda row: row[-1]) if place]
+    columns = []
+    for _, column, kind, required, default, place in rows:
+        counted = [Identity(always=False)] if place and "AUTOINCREMENT" in str(made) else []
+        given = None if default is None else text(default)
+        is_null = not required and not place
+        columns.append(Column(column, _TYPES[kind], *counted, nullable=is_null, server_default=given))
+    found = Table(name, metadata, *columns, *([PrimaryKeyConstraint(*keys)] if keys else []))
+    for _, index, is_unique, origin, _ in store.execute(f"PRAGMA index_list({name})").fetchall():
+        over = [str(row[2]) for row in store.execute(f"PRAGMA index_info({index})")]
+        if origin == "u":
+            found.append_constraint(UniqueConstraint(*over))
+        elif origin == "c":
+            (sql,) = store.execute("SELECT sql FROM sqlite_master WHERE name = ?", (index,)).fetchall()
+            where = re.search(r"\sWHERE\s(.*)", str(sql[0]), re.DOTALL)
+            condition = None if where is None else text(where[1])
+            Index(str(index), *(found.c[each] for each in over), unique=bool(is_unique), postgresql_where=condition)
+
+
+def _describe_own(metadata: MetaData) -> None:
+    """Describe what only PostgreSQL has: how it finds words and vectors, and where it keeps its format."""
+
+    def number(name: str, **more: Any) -> "Column[int]":
+        return Column(name, BigInteger, autoincrement=False, **more)
+
+    Table(
+        "fabric_format",
+        metadata,
+        number("version", nullable=False),
+        number("min_writer", nullable=False, server_default=text("0")),
+    )
+    words = Computed("to_tsvector('english'::regconfig, text)", persisted=True)
+    indexed = {
+        "run_words": [Column("text", Text, nullable=False), Column("words", TSVECTOR, words)],
+        "run_text": [Column("text", Text, nullable=False), Column("grams", TSVECTOR, nullable=False)],
+        "run_activity": [Column("text", TSVECTOR, nullable=False)],
+        "passage_words": [Column("terms", TSVECTOR, nullable=False)],
+    }
+    for name, columns in indexed.items():
+        table = Table(name, metadata, number("rowid", primary_key=True), *columns)
+        found = columns[-1].name
+        Index(f"{name}_{found}", table.c[found], postgresql_using="gin")
+    Table(
+        "embeddings",
+        metadata,
+        number("run", nullable=False),
+        Column("embedder", Text, nullable=False),
+        Column("embedding", VECTOR, nullable=False),
+        PrimaryKeyConstraint("embedder", "run"),
+        ForeignKeyConstraint(["embedder", "run"], ["run_vectors.embedder", "run_vectors.run"], ondelete="CASCADE"),
+    )
+    passages = Table(
+        "passage_embeddings",
+        metadata,
+        number("passage", nullable=False),
+        Column("embedder", Text, nullable=False),
+        number("document", nullable=False),
+        Column("embedding", HALFVEC, nullable=False),
+        PrimaryKeyConstraint("passage", "embedder"),
+        ForeignKeyConstraint(["passage"], ["passages.number"], ondelete="CASCADE"),
+    )
+    Index("passage_embeddings_of_document", passages.c.document)
