@@ -17,7 +17,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -27,11 +27,12 @@ from aiohttp import web
 
 from agent_fabric.application.channels.deliver_parts import DeliverParts
 from agent_fabric.application.channels.replies import plain_part
+from agent_fabric.application.ports.channels import ChannelStore
 from agent_fabric.domain.channels.addresses import Place
 from agent_fabric.domain.channels.deliveries import DeliveryStatus
 from agent_fabric.infrastructure.channels.telegram import TelegramChannel
-from agent_fabric.infrastructure.clock import SystemClock
-from agent_fabric.testing.channels import MemoryChannelOutbox
+from agent_fabric.infrastructure.clock import RandomIds, SystemClock
+from agent_fabric.infrastructure.persistence.storage import open_storage
 from agent_fabric.testing.telegram_standin import BOT_ID, TOKEN, TelegramStandIn
 from bench_http import free_port
 
@@ -127,8 +128,19 @@ async def pace(messages: int, chats: int) -> tuple[float, float]:
     async def token() -> str:
         return TOKEN
 
+    with tempfile.TemporaryDirectory() as folder:
+        storage = open_storage(Path(folder), clock=SystemClock(), ids=RandomIds(), run_dir=str)
+        try:
+            return await _deliver(storage.channels, messages, chats, token)
+        finally:
+            storage.close()
+
+
+async def _deliver(
+    store: ChannelStore, messages: int, chats: int, token: Callable[[], Awaitable[str]]
+) -> tuple[float, float]:
     async with TelegramStandIn() as telegram:
-        clock, outbox = SystemClock(), MemoryChannelOutbox()
+        clock, outbox = SystemClock(), store.outbox
         channel = TelegramChannel(token, clock, api_base=telegram.api_base)
         channel.status.account = str(BOT_ID)
         now = clock.now()
@@ -138,9 +150,9 @@ async def pace(messages: int, chats: int) -> tuple[float, float]:
                 for number in range(messages)
             ]
         )
-        deliver_parts = DeliverParts(channel, outbox, outbox, clock)
+        deliver_parts = DeliverParts(channel, outbox, store.deliveries, clock)
         began = time.monotonic()
-        while any(each.status is not DeliveryStatus.SENT for each in outbox.parts.values()):
+        while await store.deliveries.list(statuses=(DeliveryStatus.QUEUED, DeliveryStatus.SENDING), limit=1):
             while await deliver_parts():
                 pass
             await asyncio.sleep(min(deliver_parts.free_in_s or 0.5, 0.5))

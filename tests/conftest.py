@@ -66,3 +66,11 @@ def data_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
             # A version manager's script looks for the interpreter anew each time: 150 ms of processor time.
             patch.setenv("PATH", str(Path(sys.executable).resolve().parent), prepend=os.pathsep)
         yield
+
+
+@pytest.fixture(autouse=True)
+def stores_in_memory() -> Iterator[None]:
+    """Close the stores that a test has opened in memory."""
+    yield
+    if "memory_storage" in sys.modules:
+        sys.modules["memory_storage"].close_stores()

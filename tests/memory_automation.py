@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from agent_fabric.application.ports.automation import (
     EVERY_SCHEDULE,
+    AutomationStore,
     DeadLetter,
     DueLook,
     DueSchedule,
@@ -449,20 +450,29 @@ class MemorySubscriptions:
             self.messages[message.id] = replace(message, attempts=message.attempts + 1, next_at=next_at)
 
 
-class MemoryAutomation:
-    """AutomationStore that forgets."""
+@dataclass(frozen=True, kw_only=True)
+class MemoryAutomation(AutomationStore):
+    """AutomationStore that forgets, so that simulated servers live through years in seconds."""
 
-    def __init__(self, runs: MemoryRuns) -> None:
-        self.tables = _Tables(runs)
-        self.schedules = MemorySchedules(self.tables)
-        self.queue = MemoryFiringQueue(self.tables)
-        self.history = MemoryHistory(self.tables)
-        self.overview = MemoryOverview(self.tables)
-        self.backlog = MemoryBacklog(self.tables)
-        self.heartbeats = MemoryHeartbeats(self.tables)
-        self.sensors = MemorySensors(self.tables)
-        self.subscriptions = self.outgoing = MemorySubscriptions()
-        self.letters = MemoryLetters(self.tables)
+    tables: _Tables
+
+    @classmethod
+    def over(cls, runs: MemoryRuns) -> "MemoryAutomation":
+        """Return one that creates its runs there."""
+        tables, subscriptions = _Tables(runs), MemorySubscriptions()
+        return cls(
+            tables=tables,
+            schedules=MemorySchedules(tables),
+            queue=MemoryFiringQueue(tables),
+            history=MemoryHistory(tables),
+            overview=MemoryOverview(tables),
+            backlog=MemoryBacklog(tables),
+            heartbeats=MemoryHeartbeats(tables),
+            sensors=MemorySensors(tables),
+            subscriptions=subscriptions,
+            outgoing=subscriptions,
+            letters=MemoryLetters(tables),
+        )
 
     def end(self, run_id: RunId, status: RunStatus) -> None:
         """Let a run end."""

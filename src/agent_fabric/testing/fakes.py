@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agent_fabric.application.ports.llm import ChosenModel, Notice, OnDelta
+from agent_fabric.application.ports.memory import Briefing, BriefingWish
 from agent_fabric.application.ports.packs import SpecialistPack
 from agent_fabric.application.ports.runs import CANCEL, CHILD, HeldLog, InboxRow, NewRun
 from agent_fabric.domain.errors import DriverConflict, RecruitError, RunHeld, RunNotFound
@@ -340,3 +341,8 @@ class ListSink:
 
     def notice(self, run_id: RunId, text: str) -> None:  # noqa: ARG002 - the port's
         self.notices.append(text)
+
+
+async def nothing_known(_: BriefingWish) -> Briefing:
+    """ContextSource of runs that are told nothing."""
+    return Briefing()

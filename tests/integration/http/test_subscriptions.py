@@ -41,7 +41,7 @@ class Receiver:
 
 
 def sending(receiver: Receiver, clock: FrozenClock) -> tuple[SendMessages, MemoryAutomation]:
-    store = MemoryAutomation(MemoryRuns())
+    store = MemoryAutomation.over(MemoryRuns())
 
     async def resolve(reference: str) -> str:
         return {"env:ONE": SECRET, "env:TWO": "another secret"}[reference]

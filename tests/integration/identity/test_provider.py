@@ -28,7 +28,7 @@ from agent_fabric.infrastructure.identity.jwt_tokens import JwtTokens
 from agent_fabric.infrastructure.identity.key_set_source import MAX_BYTES, key_set_source
 from agent_fabric.infrastructure.identity.own_secrets import PepperedHash
 from agent_fabric.testing.fakes import FrozenClock
-from agent_fabric.testing.identity import MemoryEndedLogins, MemoryKeys, MemoryUsers
+from memory_storage import MemoryEndedLogins, MemoryKeys, MemoryUsers
 
 RSA_KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)
 OTHER_RSA_KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)

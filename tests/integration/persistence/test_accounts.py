@@ -11,8 +11,7 @@ from agent_fabric.domain.audit.key import UNKEYED
 from agent_fabric.domain.errors import NameTaken
 from agent_fabric.domain.identity.accounts import UserChange
 from agent_fabric.infrastructure.persistence.audit.chain_writer import ChainWriter
-from agent_fabric.infrastructure.persistence.identity.api_keys import SqlApiKeyRepository
-from agent_fabric.infrastructure.persistence.identity.users import SqlUserRepository
+from agent_fabric.infrastructure.persistence.identity.accounts import SqlApiKeyRepository, SqlUserRepository
 from agent_fabric.infrastructure.persistence.store import Store
 from contract.identity_contract import ADA, KEY
 

@@ -17,8 +17,7 @@ from agent_fabric.infrastructure.audit.audit_head_file import AuditHeadFile
 from agent_fabric.infrastructure.persistence.audit.act_log import SqlActLog
 from agent_fabric.infrastructure.persistence.audit.audit_chain import SqlAuditChain
 from agent_fabric.infrastructure.persistence.audit.chain_writer import ChainWriter
-from agent_fabric.infrastructure.persistence.identity.api_keys import SqlApiKeyRepository
-from agent_fabric.infrastructure.persistence.identity.users import SqlUserRepository
+from agent_fabric.infrastructure.persistence.identity.accounts import SqlApiKeyRepository, SqlUserRepository
 from agent_fabric.infrastructure.persistence.store import Store
 from contract.identity_contract import ADA, BOB
 from contract.identity_contract import KEY as CI

@@ -11,7 +11,7 @@ from agent_fabric.bootstrap.local import LocalFabric
 from agent_fabric.domain.fleet.commands import CommandStatus, NodeCommand
 from agent_fabric.domain.fleet.nodes import Node, NodeId, NodeStatus
 from agent_fabric.domain.policy.profiles import Profile
-from agent_fabric.testing.fleet import MemoryCommands, MemoryNodes, MemoryPlans
+from memory_storage import MemoryCommands, MemoryNodes, MemoryPlans
 
 
 class AnsweredCommands(MemoryCommands):

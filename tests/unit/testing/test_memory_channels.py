@@ -2,11 +2,12 @@
 
 import pytest
 
-from agent_fabric.testing.channels import MemoryChannels
+from agent_fabric.application.ports.channels import ChannelStore
 from contract.channel_contract import ChannelContract
+from memory_storage import MemoryChannels
 
 
 class TestMemoryChannels(ChannelContract):
     @pytest.fixture
-    def channels(self) -> MemoryChannels:
+    def channels(self) -> ChannelStore:
         return MemoryChannels()

@@ -288,55 +288,27 @@ class DeadLetters(Protocol):
         ...
 
 
-class AutomationStore(Protocol):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AutomationStore:
     """Everything that automation stores."""
 
-    @property
-    def schedules(self) -> ScheduleRepository:
-        """Schedules."""
-        ...
-
-    @property
-    def queue(self) -> FiringQueue:
-        """What is due."""
-        ...
-
-    @property
-    def history(self) -> FiringHistory:
-        """What was fired, skipped, and who was alive."""
-        ...
-
-    @property
-    def overview(self) -> FiringOverview:
-        """What became of many schedules."""
-        ...
-
-    @property
-    def backlog(self) -> Backlog:
-        """What is to be made up for."""
-        ...
-
-    @property
-    def heartbeats(self) -> Heartbeats:
-        """Who is alive."""
-        ...
-
-    @property
-    def sensors(self) -> SensorStore:
-        """What sensors have seen."""
-        ...
-
-    @property
-    def subscriptions(self) -> SubscriptionStore:
-        """Receivers of messages."""
-        ...
-
-    @property
-    def outgoing(self) -> OutgoingQueue:
-        """Messages that they have not had yet."""
-        ...
-
-    @property
-    def letters(self) -> DeadLetters:
-        """Dead letters."""
-        ...
+    schedules: ScheduleRepository
+    """Schedules."""
+    queue: FiringQueue
+    """What is due."""
+    history: FiringHistory
+    """What was fired, skipped, and who was alive."""
+    overview: FiringOverview
+    """What became of many schedules."""
+    backlog: Backlog
+    """What is to be made up for."""
+    heartbeats: Heartbeats
+    """Who is alive."""
+    sensors: SensorStore
+    """What sensors have seen."""
+    subscriptions: SubscriptionStore
+    """Receivers of messages."""
+    outgoing: OutgoingQueue
+    """Messages that they have not had yet."""
+    letters: DeadLetters
+    """Dead letters."""

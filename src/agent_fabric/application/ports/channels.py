@@ -333,49 +333,25 @@ class NotifyStore(Protocol):
         ...
 
 
-class ChannelStore(Protocol):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChannelStore:
     """Everything that channels store."""
 
-    @property
-    def people(self) -> PeopleStore:
-        """Who is who."""
-        ...
-
-    @property
-    def inbound(self) -> InboundLog:
-        """What came."""
-        ...
-
-    @property
-    def conversations(self) -> ConversationStore:
-        """Which session is held where."""
-        ...
-
-    @property
-    def turns(self) -> TurnStore:
-        """Whose answers are owed."""
-        ...
-
-    @property
-    def outbox(self) -> ChannelOutbox:
-        """What goes out."""
-        ...
-
-    @property
-    def deliveries(self) -> DeliveryHistory:
-        """What went out."""
-        ...
-
-    @property
-    def notify(self) -> NotifyStore:
-        """Where users want to be told."""
-        ...
-
-    @property
-    def files(self) -> InboundFiles:
-        """Files that came and are not in a workspace yet."""
-        ...
-
-    async def prune(self, before: float) -> int:
-        """Delete what was handled or settled and is older than a moment; return how much that was."""
-        ...
+    people: PeopleStore
+    """Who is who."""
+    inbound: InboundLog
+    """What came."""
+    conversations: ConversationStore
+    """Which session is held where."""
+    turns: TurnStore
+    """Whose answers are owed."""
+    outbox: ChannelOutbox
+    """What goes out."""
+    deliveries: DeliveryHistory
+    """What went out."""
+    notify: NotifyStore
+    """Where users want to be told."""
+    files: InboundFiles
+    """Files that came and are not in a workspace yet."""
+    prune: Callable[[float], Awaitable[int]]
+    """Deletes what was handled or settled and is older than a moment; returns how much that was."""

@@ -240,28 +240,18 @@ class MemoryUses(Protocol):
         ...
 
 
-class MemoryStore(Protocol):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryStore:
     """Everything that memory stores."""
 
-    @property
-    def documents(self) -> DocumentRepository:
-        """Documents."""
-        ...
-
-    @property
-    def passages(self) -> PassageIndex:
-        """What stands in them."""
-        ...
-
-    @property
-    def facts(self) -> FactRepository:
-        """Facts."""
-        ...
-
-    @property
-    def uses(self) -> MemoryUses:
-        """Which runs were told what."""
-        ...
+    documents: DocumentRepository
+    """Documents."""
+    passages: PassageIndex
+    """What stands in them."""
+    facts: FactRepository
+    """Facts."""
+    uses: MemoryUses
+    """Which runs were told what."""
 
 
 class FoundPassage(NamedTuple):

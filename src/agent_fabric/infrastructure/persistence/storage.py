@@ -28,16 +28,17 @@ from agent_fabric.infrastructure.persistence.sql import Database, LogDatabase
 from agent_fabric.infrastructure.persistence.store import Store
 
 if TYPE_CHECKING:  # a run needs none of these
+    from agent_fabric.application.ports.automation import AutomationStore
     from agent_fabric.application.ports.backup import StoreCopies
+    from agent_fabric.application.ports.channels import ChannelStore
     from agent_fabric.application.ports.cluster import Cluster, Introduction
     from agent_fabric.application.ports.database import DatabaseUpkeep
+    from agent_fabric.application.ports.memory import MemoryStore
     from agent_fabric.application.ports.vitals import StoreGauge
     from agent_fabric.infrastructure.persistence.audit.act_log import SqlActLog
     from agent_fabric.infrastructure.persistence.audit.audit_chain import SqlAuditChain
     from agent_fabric.infrastructure.persistence.automation.deliveries import SqlDeliveryStore
     from agent_fabric.infrastructure.persistence.automation.outbox import SqlOutbox
-    from agent_fabric.infrastructure.persistence.automation.tables import SqlAutomation
-    from agent_fabric.infrastructure.persistence.channels.tables import SqlChannels
     from agent_fabric.infrastructure.persistence.chat.messages import SqlSessionMessages
     from agent_fabric.infrastructure.persistence.chat.queue import SqlMessageQueue
     from agent_fabric.infrastructure.persistence.chat.rows import SessionKeys
@@ -47,14 +48,18 @@ if TYPE_CHECKING:  # a run needs none of these
     from agent_fabric.infrastructure.persistence.fleet.fleet_plans import SqlPlanRepository
     from agent_fabric.infrastructure.persistence.fleet.node_calls import SqlCallRelay, SqlNodeWork
     from agent_fabric.infrastructure.persistence.fleet.node_commands import SqlCommandRepository
-    from agent_fabric.infrastructure.persistence.fleet.node_presence import SqlNodePresence
-    from agent_fabric.infrastructure.persistence.fleet.nodes import SqlInviteRepository, SqlNodeRepository
-    from agent_fabric.infrastructure.persistence.identity.api_keys import SqlApiKeyRepository
-    from agent_fabric.infrastructure.persistence.identity.ended_logins import SqlEndedLogins
+    from agent_fabric.infrastructure.persistence.fleet.nodes import (
+        SqlInviteRepository,
+        SqlNodePresence,
+        SqlNodeRepository,
+    )
+    from agent_fabric.infrastructure.persistence.identity.accounts import (
+        SqlApiKeyRepository,
+        SqlEndedLogins,
+        SqlUserRepository,
+    )
     from agent_fabric.infrastructure.persistence.identity.key_fingerprints import SqlKeyFingerprints
     from agent_fabric.infrastructure.persistence.identity.rate_limits import SqlCounters
-    from agent_fabric.infrastructure.persistence.identity.users import SqlUserRepository
-    from agent_fabric.infrastructure.persistence.memory.tables import SqlMemory
     from agent_fabric.infrastructure.persistence.observability.snapshot import SqliteCopies
     from agent_fabric.infrastructure.persistence.observability.store_gauge import SqliteStoreGauge
     from agent_fabric.infrastructure.persistence.runs.idempotency import SqlIdempotencyStore
@@ -109,7 +114,7 @@ def open_storage(  # noqa: PLR0913 - what a process joins a store with
         own = postgres_parts()(address, folder, keys, chain, introduction)
     else:
         own = _SqliteParts(folder, keys, chain)
-    return _SqlStorage(own, own.shared_clock(clock), ids, run_dir, chain, followers)
+    return SqlStorage(own, own.shared_clock(clock), ids, run_dir, chain, followers)
 
 
 def open_upkeep(
@@ -207,28 +212,28 @@ class _SqliteParts:
         self.database.close()
 
 
-class _SqlStorage:
+class SqlStorage:
     """Storage in tables, whichever database has them."""
 
     queue: "SqlRunQueue" = _lazy("runs.run_queue.SqlRunQueue", "_store _clock")
     vectors: "SqlRunVectors" = _lazy("runs.run_vectors.SqlRunVectors", "_store catalogue")
-    users: "SqlUserRepository" = _lazy("identity.users.SqlUserRepository", "_store _chain")
-    ended_logins: "SqlEndedLogins" = _lazy("identity.ended_logins.SqlEndedLogins", "_store _clock")
-    api_keys: "SqlApiKeyRepository" = _lazy("identity.api_keys.SqlApiKeyRepository", "_store _chain")
+    users: "SqlUserRepository" = _lazy("identity.accounts.SqlUserRepository", "_store _chain")
+    ended_logins: "SqlEndedLogins" = _lazy("identity.accounts.SqlEndedLogins", "_store _clock")
+    api_keys: "SqlApiKeyRepository" = _lazy("identity.accounts.SqlApiKeyRepository", "_store _chain")
     idempotency: "SqlIdempotencyStore" = _lazy("runs.idempotency.SqlIdempotencyStore", "_store _clock _ids")
     deliveries: "SqlDeliveryStore" = _lazy("automation.deliveries.SqlDeliveryStore", "_store _clock runs")
     outbox: "SqlOutbox" = _lazy("automation.outbox.SqlOutbox", "_store _clock")
-    automation: "SqlAutomation" = _lazy("automation.tables.SqlAutomation", "_store runs")
-    memory: "SqlMemory" = _lazy("memory.tables.SqlMemory", "_store")
+    automation: "AutomationStore" = _lazy("automation.tables.open_automation", "_store runs")
+    memory: "MemoryStore" = _lazy("memory.tables.open_memory", "_store")
     responses: "SqlResponses" = _lazy("runs.responses.SqlResponses", "_store _clock")
     nodes: "SqlNodeRepository" = _lazy("fleet.nodes.SqlNodeRepository", "_store _chain")
     node_invites: "SqlInviteRepository" = _lazy("fleet.nodes.SqlInviteRepository", "_store _chain")
     fleet_plans: "SqlPlanRepository" = _lazy("fleet.fleet_plans.SqlPlanRepository", "_store")
     node_calls: "SqlCallRelay" = _lazy("fleet.node_calls.SqlCallRelay", "_store")
-    node_presence: "SqlNodePresence" = _lazy("fleet.node_presence.SqlNodePresence", "_store")
+    node_presence: "SqlNodePresence" = _lazy("fleet.nodes.SqlNodePresence", "_store")
     node_work: "SqlNodeWork" = _lazy("fleet.node_calls.SqlNodeWork", "_store")
     node_commands: "SqlCommandRepository" = _lazy("fleet.node_commands.SqlCommandRepository", "_store")
-    channels: "SqlChannels" = _lazy("channels.tables.SqlChannels", "_store _chain")
+    channels: "ChannelStore" = _lazy("channels.outbox.open_channels", "_store _chain")
     evals: "SqlEvalRepository" = _lazy("evals.evaluations.SqlEvalRepository", "_store _clock")
     _session_keys: "SessionKeys" = _lazy("chat.rows.SessionKeys", "_store.keys")
     sessions: "SqlSessionRepository" = _lazy("chat.sessions.SqlSessionRepository", "_store _session_keys")

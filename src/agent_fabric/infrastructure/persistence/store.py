@@ -34,8 +34,15 @@ class Store:
 
     dialect = SQLITE
 
-    def __init__(self, path: Path, keys: RunKeys = NO_KEYS, chain: ChainWriter | None = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        keys: RunKeys = NO_KEYS,
+        chain: ChainWriter | None = None,
+        connect: Callable[[Path], apsw.Connection] = connect,
+    ) -> None:
         self.path = path
+        self._open = connect
         self._chain = chain
         self.keys = keys
         """Of the runs that are encrypted."""
@@ -51,7 +58,7 @@ class Store:
     @cached_property
     def writer(self) -> Writer:
         """The one writer of this process."""
-        return Writer(self.path, self._chain)
+        return Writer(self.path, self._chain, self._open)
 
     def write(self, write: Callable[[apsw.Connection], T]) -> "asyncio.Future[T]":
         """Run `write` in a transaction; see `Writer.write`."""
@@ -66,7 +73,7 @@ class Store:
 
         def truncate() -> bool:
             with explained(self.path):
-                connection = connect(self.path)
+                connection = self._open(self.path)
                 try:
                     connection.set_busy_timeout(LOG_PATIENCE_MS)
                     return not connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()[0][0]
@@ -109,7 +116,7 @@ class Store:
             return self._idle.pop() if self._idle else None
 
     def _connect(self) -> apsw.Connection:
-        connection = connect(self.path)
+        connection = self._open(self.path)
         self._files.require_in_place()
         self._was_opened = True
         return connection

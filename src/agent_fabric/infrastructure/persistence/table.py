@@ -11,8 +11,8 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
-from agent_fabric.infrastructure.json_codec import dump_json, load_json
 from agent_fabric.infrastructure.persistence.sql import Condition, Database, SqlConnection, marks, storable
+from agent_fabric.wire.json_codec import dump_json, load_json
 
 T = TypeVar("T")
 _LAST_CHARACTER: Final = "\U0010ffff"
@@ -115,17 +115,31 @@ class Table(Generic[T]):
         """Return rows; `rest` follows the name of the table."""
         return [*map(self.load, connection.execute(f"{self.select} {rest}", [*map(plain, values)]).fetchall())]
 
+    def insert(self, connection: SqlConnection, item: T, **more: Any) -> None:
+        """Insert a row.
+
+        Raises:
+            UniqueViolation: there is one with its key.
+        """
+        values = self.values(item, **more)
+        connection.execute(self._insert((*values,), ""), [*values.values()])
+
     def add(self, connection: SqlConnection, item: T, **more: Any) -> bool:
         """Insert a row; False: there is one with its key."""
         values = self.values(item, **more)
-        query = self._insert((*values,), "DO NOTHING RETURNING 1")
+        query = self._insert((*values,), " ON CONFLICT DO NOTHING RETURNING 1")
         return bool(connection.execute(query, [*values.values()]).fetchall())
+
+    def statement(self, item: T) -> tuple[str, list[Any]]:
+        """Return the statement that inserts a row, unless there is one with its key, and its values."""
+        values = self.values(item)
+        return self._insert((*values,), " ON CONFLICT DO NOTHING"), [*values.values()]
 
     def add_all(self, connection: SqlConnection, items: Iterable[T], **more: Any) -> None:
         """Insert rows; one whose key is there already stays as it is."""
         rows = [self.values(item, **more) for item in items]
         if rows:
-            query = self._insert((*rows[0],), "DO NOTHING")
+            query = self._insert((*rows[0],), " ON CONFLICT DO NOTHING")
             connection.executemany(query, [[*row.values()] for row in rows])
 
     def put(self, connection: SqlConnection, item: T, *, changes: Sequence[str] = (), **more: Any) -> None:
@@ -133,15 +147,19 @@ class Table(Generic[T]):
         values = self.values(item, **more)
         names = changes or [name for name in values if name not in self.key]
         over = ", ".join(f"{name} = excluded.{name}" for name in names)
-        query = self._insert((*values,), f"({', '.join(self.key)}) DO UPDATE SET {over}")
+        query = self._insert((*values,), f" ON CONFLICT ({', '.join(self.key)}) DO UPDATE SET {over}")
         connection.execute(query, [*values.values()]).fetchall()
 
     def update(self, connection: SqlConnection, changes: Mapping[str, Any], where: str, *values: Any) -> int:
         """Change columns of the rows under a condition; return how many there were."""
+        return len(connection.execute(*self.updating(changes, where, *values)).fetchall())
+
+    def updating(self, changes: Mapping[str, Any], where: str, *values: Any) -> tuple[str, list[Any]]:
+        """Return the statement that changes columns and returns the rows, and its values."""
         encoded = self.encode(changes)
         assigned = ", ".join(f"{name} = ?" for name in encoded)
-        query = f"UPDATE {self.name} SET {assigned} WHERE {where} RETURNING 1"  # noqa: S608
-        return len(connection.execute(query, [*encoded.values(), *map(plain, values)]).fetchall())
+        query = f"UPDATE {self.name} SET {assigned} WHERE {where} RETURNING {self.names}"  # noqa: S608
+        return query, [*encoded.values(), *map(plain, values)]
 
     def delete(self, connection: SqlConnection, where: str, *values: Any) -> int:
         """Delete the rows under a condition; return how many there were."""
@@ -153,7 +171,7 @@ class Table(Generic[T]):
         return StoredTable(database, self)
 
     def _inserting(self, names: tuple[str, ...], conflict: str) -> str:
-        return f"INSERT INTO {self.name} ({', '.join(names)}) VALUES ({marks(names)}) ON CONFLICT {conflict}"  # noqa: S608
+        return f"INSERT INTO {self.name} ({', '.join(names)}) VALUES ({marks(names)}){conflict}"  # noqa: S608
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,3 +220,14 @@ def plain(value: Any) -> Any:
 def begins_with(column: str, prefix: str) -> Condition:
     """Return the condition that a text begins so, as an index finds it."""
     return Condition(f"{column} >= ? AND {column} < ?", (storable(prefix), storable(prefix) + _LAST_CHARACTER))
+
+
+def matching(**wanted: Any) -> Condition:
+    """Return the condition that columns have the wanted values, or one of them; what is empty may be any."""
+    parts, values = ["1 = 1"], list[Any]()
+    for column, value in wanted.items():
+        several = value if isinstance(value, (tuple, list, set, frozenset)) else (value,) if value else ()
+        if several:
+            parts.append(f"{column} = ?" if len(several) == 1 else f"{column} IN ({marks([*several])})")
+            values += several
+    return Condition(" AND ".join(parts), (*map(plain, values),))

@@ -26,7 +26,12 @@ T = TypeVar("T")
 class Writer:
     """GroupWriter of a SQLite file."""
 
-    def __init__(self, path: Path, chain: ChainWriter | None = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        chain: ChainWriter | None = None,
+        connect: Callable[[Path], apsw.Connection] = connect,
+    ) -> None:
         self._path = path
         self._chain = ChainWriter() if chain is None else chain
         self._connection = connect(path)

@@ -1,7 +1,6 @@
 """A card that was changed in its table is not what runs, so it cannot be answered."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -31,9 +30,9 @@ async def test_a_changed_card_is_refused_and_the_true_one_is_answered(changed: M
     storage = MemoryStorage(FrozenClock(START))
     await waiting(storage, asks=ID)
     decide = DecideApproval(storage.approvals, storage.runs, no_policy)
-    true = storage.approvals.cards[ID]
-    storage.approvals.cards[ID] = replace(true, **changed)
+    true = await storage.approvals.find(ID)
+    storage.change_card(ID, **changed)
     with pytest.raises(ApprovalRefused, match="not what the log"):
         await decide(ID, APPROVE, by=owner_here())
-    storage.approvals.cards[ID] = true
+    storage.change_card(ID, **{name: getattr(true, name) for name in changed})
     assert (await decide(ID, APPROVE, by=owner_here())).approval_id == ID

@@ -57,10 +57,14 @@ class World:
     alerts: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.store = MemoryAutomation(self.runs)
+        self.store = MemoryAutomation.over(self.runs)
         self.log, self.bus = SilentLog(), InProcessBus()
         self.chance = random.Random(self.seed)
         self._ends: list[tuple[float, RunId]] = []
+
+    def replace_queue(self, queue: object) -> None:
+        """Put something in the place of the queue, for all servers."""
+        object.__setattr__(self.store, "queue", queue)
 
     def server(self, name: str = "one", clock: FrozenClock | None = None) -> FireSchedules:
         return FireSchedules(

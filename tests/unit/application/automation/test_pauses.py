@@ -37,7 +37,7 @@ class CountedQueue:
 async def live(world: World, seconds: float, *, server: FireSchedules | None = None) -> Sequence[float]:
     """Let a server live for a time that passes only while it sleeps; return when it looked."""
     counted = CountedQueue(world.store.queue)
-    world.store.queue = counted  # type: ignore[assignment]
+    world.replace_queue(counted)
     server, end = server or world.server(), world.clock.time + seconds
 
     async def pause(pause_s: float) -> None:
@@ -49,7 +49,7 @@ async def live(world: World, seconds: float, *, server: FireSchedules | None = N
     server.pause = pause
     with pytest.raises(asyncio.CancelledError):
         await server()
-    world.store.queue = counted.inner
+    world.replace_queue(counted.inner)
     return counted.looks
 
 
@@ -94,7 +94,7 @@ async def test_a_store_that_is_gone_is_tried_again_and_a_schedule_that_breaks_st
 
     server.make_task = breaks
     counted = CountedQueue(world.store.queue, fails_until=START + 10)
-    world.store.queue = counted  # type: ignore[assignment]
+    world.replace_queue(counted)
     await live(world, 125, server=server)
     assert sum(look < START + 10 for look in counted.looks) >= 15
     history = world.store.history

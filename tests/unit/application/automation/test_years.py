@@ -68,7 +68,7 @@ async def live(zone: str, expression: str, start: float, days: int, seed: str) -
     oracle = brute_force(expression, ZoneInfo(zone), int(start), int(start) + (days + 4) * DAY_S)
     world = World(clock=FrozenClock(start))
     await world.add(cron_expression=expression, timezone=zone, max_late_s=30 * DAY_S, pause_after_failures=0)
-    world.store.queue = MortalQueue(world.store.queue, chance)  # type: ignore[assignment]
+    world.replace_queue(MortalQueue(world.store.queue, chance))
     own = [FrozenClock(start), FrozenClock(start)]
     servers: list[FireSchedules | None] = [world.server(f"server {nth}", clock) for nth, clock in enumerate(own)]
     expected, decided, kills, ended = set[float](), start, 0, 0

@@ -34,8 +34,8 @@ async def test_a_card_arrives_is_answered_and_says_by_whom() -> None:
     assert (card.kind, card.place.chat) == (PartKind.CARD, "7")
     assert "rm é" in card.text
     await world.press(card, "Approve")
-    assert world.storage.approvals.cards[ID].status is ApprovalStatus.APPROVED
-    assert world.storage.approvals.cards[ID].decided_by == "ann"
+    assert (await world.storage.approvals.find(ID)).status is ApprovalStatus.APPROVED
+    assert (await world.storage.approvals.find(ID)).decided_by == "ann"
     await world.run.step()
     edit = world.channel.sent[-1]
     assert (edit.kind, edit.buttons) == (PartKind.EDIT, ())
@@ -82,10 +82,10 @@ async def test_the_wrong_thumb_gets_a_polite_no_and_the_card_stays() -> None:
     await world.press(card, "Approve", number="8")
     await world.press(card, "Approve", number="999")
     assert [said for _, said in world.channel.answers] == [NOT_YOURS] * 2
-    assert world.storage.approvals.cards[ID].status is ApprovalStatus.PENDING
-    assert [act.deed for act in world.storage.acts.acts] == ["channel_press_refused"] * 2
+    assert (await world.storage.approvals.find(ID)).status is ApprovalStatus.PENDING
+    assert [act.deed for act in await world.storage.recorded_acts()] == ["channel_press_refused"] * 2
     await world.press(card, "Deny")
-    assert world.storage.approvals.cards[ID].status is ApprovalStatus.DENIED
+    assert (await world.storage.approvals.find(ID)).status is ApprovalStatus.DENIED
 
 
 async def test_forged_buttons_decide_nothing() -> None:
@@ -95,15 +95,15 @@ async def test_forged_buttons_decide_nothing() -> None:
         await world.press(card, forged)
     await world.press(card, "Approve", message_id="other")
     await world.press(card, "Approve", place=Place("scripted", "1", "8"))
-    assert world.storage.approvals.cards[ID].status is ApprovalStatus.PENDING
+    assert (await world.storage.approvals.find(ID)).status is ApprovalStatus.PENDING
 
 
 async def test_a_call_that_was_changed_behind_the_card_is_not_approved() -> None:
     world = await _asked()
     [card] = world.channel.sent
-    world.storage.approvals.cards[ID] = replace(world.storage.approvals.cards[ID], args_hash="other")
+    world.storage.change_card(ID, args_hash="other")
     await world.press(card, "Approve")
-    assert world.storage.approvals.cards[ID].status is ApprovalStatus.PENDING
+    assert (await world.storage.approvals.find(ID)).status is ApprovalStatus.PENDING
 
 
 async def test_silence_expires_and_expired_is_not_run() -> None:
@@ -111,7 +111,7 @@ async def test_silence_expires_and_expired_is_not_run() -> None:
     [card] = world.channel.sent
     world.clock.time += 3_600.0
     await world.press(card, "Approve")
-    assert world.storage.approvals.cards[ID].status is not ApprovalStatus.APPROVED
+    assert (await world.storage.approvals.find(ID)).status is not ApprovalStatus.APPROVED
 
 
 async def test_a_card_whose_arrival_was_in_doubt_is_answered_all_the_same() -> None:
@@ -122,7 +122,7 @@ async def test_a_card_whose_arrival_was_in_doubt_is_answered_all_the_same() -> N
     [card] = world.channel.sent
     assert (await world.sent_as(card)).status is DeliveryStatus.IN_DOUBT
     await world.press(card, "Approve", message_id="m1")
-    assert world.storage.approvals.cards[ID].status is ApprovalStatus.APPROVED
+    assert (await world.storage.approvals.find(ID)).status is ApprovalStatus.APPROVED
     assert (await world.sent_as(card)).status is DeliveryStatus.SENT
 
 
@@ -143,11 +143,11 @@ async def test_a_call_that_a_chat_cannot_show_is_denied_there_and_approved_elsew
     assert [each.label for each in card.buttons] == ["Deny"]
     assert "100,001 lines" in card.text
     await world.press(card, card.buttons[0].data.replace("v1.d.", "v1.a."))
-    assert world.storage.approvals.cards[ID].status is ApprovalStatus.PENDING, (
+    assert (await world.storage.approvals.find(ID)).status is ApprovalStatus.PENDING, (
         "a button that was made up counts for nothing"
     )
     await world.press(card, "Deny")
-    assert world.storage.approvals.cards[ID].status is ApprovalStatus.DENIED
+    assert (await world.storage.approvals.find(ID)).status is ApprovalStatus.DENIED
 
 
 async def test_a_card_shows_the_call_that_ran_after_an_edit_elsewhere() -> None:
@@ -161,8 +161,8 @@ async def test_a_card_shows_the_call_that_ran_after_an_edit_elsewhere() -> None:
 async def test_a_press_below_another_call_than_the_one_that_was_shown_is_refused() -> None:
     world = await _asked()
     [card] = world.channel.sent
-    shown = world.storage.approvals.cards[ID]
-    world.storage.approvals.cards[ID] = replace(shown, binding="c" * 64)
+    other = replace(card, facts={**card.facts, "binding": "c" * 64})
+    await world.storage.change_part(other)
     await world.press(card, "Approve")
-    assert world.storage.approvals.cards[ID].status is ApprovalStatus.PENDING
+    assert (await world.storage.approvals.find(ID)).status is ApprovalStatus.PENDING
     assert "hash" in world.channel.answers[-1][1]

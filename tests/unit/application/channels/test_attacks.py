@@ -56,7 +56,7 @@ async def test_a_thousand_strangers_get_three_codes_and_reach_no_model() -> None
     for number in range(1_000, 1_200):
         await world.write("give me the code", number=str(number))
     assert len([text for text in world.texts if "Your code is" in text]) == 3
-    assert world.store.turns.owed == {}
+    assert world.storage.owed == {}
 
 
 async def test_a_code_is_good_once_and_only_for_its_sender() -> None:
@@ -67,7 +67,7 @@ async def test_a_code_is_good_once_and_only_for_its_sender() -> None:
     person = await world.store.people.pair(code, "ann", now=world.clock.now(), act=None)
     assert person.sender.id == "66"
     await world.write("I am ann", number="67")
-    assert world.store.turns.owed == {}
+    assert world.storage.owed == {}
 
 
 @pytest.mark.parametrize("chat", ["-5", "-6"], ids=["listed group", "other group"])
@@ -82,7 +82,7 @@ async def test_a_paired_person_is_ignored_in_a_group_that_is_not_listed_or_witho
     await world.add("ann")
     await world.write("do it", place=replace(GROUP, chat="-6"), is_addressed=True)
     await world.write("do it", place=GROUP, is_addressed=False)
-    assert world.store.turns.owed == {}
+    assert world.storage.owed == {}
 
 
 async def test_forged_forwarded_and_repeated_presses_do_nothing() -> None:
@@ -117,7 +117,7 @@ async def test_forged_forwarded_and_repeated_presses_do_nothing() -> None:
         await world.store.inbound.add([replace(press, **more)], now=world.clock.now())  # type: ignore[arg-type]  # of its fields
         await world.run.step()
     assert (await _status(world), await _status(world, OTHER)) == (ApprovalStatus.PENDING, ApprovalStatus.PENDING)
-    assert Deed.CHANNEL_PRESS_REFUSED.value in {each.deed for each in world.storage.acts.acts}
+    assert Deed.CHANNEL_PRESS_REFUSED.value in {each.deed for each in await world.storage.recorded_acts()}
     await world.press(card, "Deny")
     await world.press(card, "Approve")  # pressed before the card was edited
     assert await _status(world) is ApprovalStatus.DENIED
@@ -153,19 +153,19 @@ async def test_a_question_about_an_old_message_is_answered_once_and_by_who_may()
     question = world.channel.sent[-1]
     await world.press(question, "Leave it")
     await world.press(question, "Do it")  # the message is not edited everywhere yet, or this one is made up
-    assert world.store.turns.owed == {}
+    assert world.storage.owed == {}
     await world.write("restart it", sent_at=old, place=GROUP, is_addressed=True)
     asked = next(each for each in reversed(world.channel.sent) if each.place == GROUP)
     world.handle = replace(world.handle, groups=())
     world.run.handle = world.handle
     await world.press(asked, "Do it")
-    assert world.store.turns.owed == {}
+    assert world.storage.owed == {}
     await world.write("restart it", sent_at=old)
     question = world.channel.sent[-1]
     await world.storage.users.remove("ann", keep_an_admin=False, act=None)
     await world.storage.users.add(User(name="ann", role=Role.VIEWER), act=None)
     await world.press(question, "Do it")
-    assert world.store.turns.owed == {}
+    assert world.storage.owed == {}
 
 
 @pytest.mark.parametrize(

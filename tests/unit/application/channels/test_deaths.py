@@ -136,7 +136,7 @@ async def _die_once(fate: Fate) -> bool:
     # Everything was handled, once.
     assert await world.store.inbound.pending("scripted", "1", limit=99) == []
     turns = {run_of_message("scripted", "1", key) for key in ("m1", "m3")}
-    assert set(world.store.turns.owed) == turns
+    assert set(world.storage.owed) == turns
     held = await world.store.conversations.find(Place("scripted", "1", "7"))
     assert held is not None
     queued = await world.storage.message_queue.list(held.session_id)
@@ -146,9 +146,10 @@ async def _die_once(fate: Fate) -> bool:
     # What went out, went out once; or nobody knows, and the person was told.
     ids = [each.id for each in world.channel.sent if each.kind is not PartKind.EDIT]  # the same text again is the same
     assert len(ids) == len(set(ids))
-    for part in world.store.outbox.parts.values():
+    parts = await world.store.deliveries.list(limit=999)
+    for part in parts:
         assert part.status in (DeliveryStatus.SENT, DeliveryStatus.IN_DOUBT)
-    doubts = [each for each in world.store.outbox.parts.values() if each.status is DeliveryStatus.IN_DOUBT]
+    doubts = [each for each in parts if each.status is DeliveryStatus.IN_DOUBT]
     about = [each for each in doubts if not each.source.startswith(("doubt:", "approval:"))]
     assert bool(about) <= (DOUBT_NOTE in world.texts)
     assert len([text for text in world.texts if "under way" in text]) + len(about) >= 1

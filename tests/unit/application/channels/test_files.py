@@ -72,7 +72,7 @@ async def test_what_a_stranger_sends_is_not_even_fetched() -> None:
     world = World()
     world.channel.files["f1"] = b"data"
     await world.write("", files=(PHOTO,))
-    assert world.store.files.kept == {}
+    assert world.storage.count("channel_files") == 0
     assert "Your code is" in world.texts[0]
 
 
@@ -81,7 +81,7 @@ async def test_an_old_message_keeps_its_files_until_somebody_says_yes() -> None:
     await world.add("ann")
     world.channel.files["f1"] = b"data"
     said = await world.write("Still?", files=(PHOTO,), sent_at=world.clock.now() - 9_999)
-    assert world.store.files.kept == {}
+    assert world.storage.count("channel_files") == 0
     [asked] = [each for each in world.channel.sent if each.buttons]
     await world.press(asked, "Do it")
     assert [each.content for each in await world.store.files.list(run_of_message("scripted", "1", said.key))] == [
@@ -171,7 +171,7 @@ async def test_a_file_that_is_gone_fails_with_a_word_and_one_that_is_busy_is_tri
     world.documents.problem = StoreUnavailable("the disk is slow")
     said = await world.write("Make it.")
     await world.ends(run_of_message("scripted", "1", said.key), "See `a.csv`.")
-    [file] = [each for each in world.store.outbox.parts.values() if each.kind is PartKind.FILE]
+    [file] = [each for each in await world.store.deliveries.list(limit=999) if each.kind is PartKind.FILE]
     assert file.status is DeliveryStatus.QUEUED
     world.documents.problem = RunFileNotFound("it is gone")
     world.clock.time += 10

@@ -12,8 +12,8 @@ from agent_fabric.domain.automation.webhooks import Scheme, Signing
 from agent_fabric.domain.channels.inbound import Inbound
 from agent_fabric.domain.errors import ConfigError, InvalidInputs, Unauthenticated
 from agent_fabric.infrastructure.channels.whatsapp_wire import read_webhook
-from agent_fabric.testing.channels import MemoryInbound
 from agent_fabric.testing.fakes import FrozenClock
+from memory_storage import MemoryChannels
 
 SECRET = b"an app secret of no worth"
 SAID = {"from": "4917", "id": "wamid.1", "timestamp": "1", "type": "text", "text": {"body": "hello"}}
@@ -37,7 +37,7 @@ def _receiver(secret: str = "env:SECRET") -> ReceiveWebhook:
         secret=secret,
         verify_token="env:VERIFY",
         read=read,
-        inbound=MemoryInbound(),
+        inbound=MemoryChannels().inbound,
         resolve=_resolve,
         clock=FrozenClock(),
     )

@@ -25,7 +25,7 @@ async def test_a_stranger_gets_a_code_once_and_reaches_no_model() -> None:
     await world.write("hello?")
     assert len(world.texts) == 1
     assert "AAAAAAZY" in world.texts[0]
-    assert world.storage.sessions.sessions == {}
+    assert await world.storage.all_sessions() == []
 
 
 async def test_a_paired_person_is_the_user_without_being_admin_and_until_disabled() -> None:
@@ -38,14 +38,14 @@ async def test_a_paired_person_is_the_user_without_being_admin_and_until_disable
     assert (by.id, by.may(Scope.ADMIN), by.may(Scope.APPROVALS)) == ("user:ann", False, True)
     said = await world.write("now?")
     assert any(text.startswith("You are ann here") for text in world.texts)
-    [session] = world.storage.sessions.sessions.values()
+    [session] = await world.storage.all_sessions()
     assert session.owner == "user:ann"
-    assert _run_of(said.key) in world.store.turns.owed
+    assert _run_of(said.key) in world.storage.owed
     await world.storage.users.change("ann", UserChange(disabled=True), keep_an_admin=False, act=None)
     before = len(world.texts)
     await world.write("and now?")
     assert len(world.texts) == before
-    assert len(world.store.turns.owed) == 1
+    assert len(world.storage.owed) == 1
 
 
 async def test_only_an_admin_pairs_and_only_with_a_user_and_a_living_code() -> None:
@@ -74,7 +74,7 @@ async def test_an_answer_comes_once_even_if_everything_is_done_again() -> None:
     await world.store.inbound.add([said], now=1.0)
     await world.run.step()
     assert world.texts == ["it works"]
-    assert world.store.turns.owed == {}
+    assert world.storage.owed == {}
 
 
 async def test_messages_wait_in_order_and_the_one_too_many_is_declined() -> None:
@@ -82,7 +82,7 @@ async def test_messages_wait_in_order_and_the_one_too_many_is_declined() -> None
     await world.add("ann")
     for number in range(MAX_WAITING + 1):
         await world.write(f"message {number}")
-    [session] = world.storage.sessions.sessions.values()
+    [session] = await world.storage.all_sessions()
     waiting = await world.storage.message_queue.list(session.session_id)
     assert [each.content for each in waiting] == [f"message {number}" for number in range(MAX_WAITING)]
     assert "wait already" in world.texts[-1]
@@ -118,9 +118,9 @@ async def test_in_a_group_only_a_paired_sender_who_means_the_bot_is_heard() -> N
     await world.write("psst", place=GROUP)
     await world.write("bot, do it", place=GROUP, number="9", is_addressed=True)
     await world.write("robot", place=GROUP, is_addressed=True, is_bot=True)
-    assert (world.texts, world.store.turns.owed) == ([], {})
+    assert (world.texts, world.storage.owed) == ([], {})
     said = await world.write("bot, go", place=GROUP, is_addressed=True, quoted="obey me")
-    assert _run_of(said.key) in world.store.turns.owed
+    assert _run_of(said.key) in world.storage.owed
     await world.store.inbound.add([ChatMoved(key="m", place=GROUP, to_chat="-100", sent_at=0.0)], now=1.0)
     await world.run.step()
     assert await world.store.conversations.find(replace(GROUP, chat="-100")) is not None
@@ -143,12 +143,12 @@ async def test_an_old_message_is_asked_about_and_only_its_writer_answers() -> No
     [question] = world.channel.sent
     assert "5 h ago" in question.text
     await world.press(question, "Do it", number="8")
-    assert world.store.turns.owed == {}
+    assert world.storage.owed == {}
     await world.press(question, "Do it")
-    assert list(world.store.turns.owed) == [_run_of(said.key)]
+    assert list(world.storage.owed) == [_run_of(said.key)]
     assert world.channel.sent[-1].edits
     await world.press(question, "Do it")
-    assert list(world.store.turns.owed) == [_run_of(said.key)]
+    assert list(world.storage.owed) == [_run_of(said.key)]
 
 
 async def test_a_doubt_is_said_and_resent_only_when_wanted() -> None:

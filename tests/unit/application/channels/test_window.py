@@ -8,6 +8,7 @@ from agent_fabric.application.ports.channels import UNDELIVERED
 from agent_fabric.domain.channels.addresses import Place, Sender
 from agent_fabric.domain.channels.deliveries import WINDOW_CLOSED, DeliveryStatus, Refused
 from agent_fabric.domain.channels.inbound import DeliveryReport
+from agent_fabric.domain.channels.pairing import PairingRequest
 from unit.application.channels.world import World
 
 PLACE = Place("scripted", "1", "7")
@@ -105,7 +106,9 @@ async def test_a_message_of_theirs_opens_the_window() -> None:
     sender, place = Sender("whatsapp", "1", "7"), Place("whatsapp", "1", "7")
     world.channel.status.channel = "whatsapp"
     person = (await world.store.people.list())[0]
-    world.store.people.people[sender] = replace(person, sender=sender, place=place)
+    request = PairingRequest(code="whats-app", sender=sender, place=place, created_at=world.clock.now())
+    assert await world.store.people.ask(request)
+    await world.store.people.pair("whats-app", person.user, now=world.clock.now(), act=None)
     await world.store.outbox.put([plain_part("step:1", place, "It is done.", at=world.clock.now())])
     world.channel.outcomes = [Refused(WINDOW_CLOSED)]
     await world.run.step()

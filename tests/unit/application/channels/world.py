@@ -196,7 +196,7 @@ class World:
 
     async def ends(self, run_id: RunId, answer: str) -> None:
         """Let the turn of a message run, and do what follows from it."""
-        [turn] = [each for each in self.store.turns.owed.values() if each.run_id == run_id]
+        [turn] = [each for each in self.storage.owed.values() if each.run_id == run_id]
         held = await self.store.conversations.find(turn.place)
         assert held is not None
         created = replace(run_created(), session=held.session_id, owner="user:ann")
@@ -207,7 +207,7 @@ class World:
 
     async def asks(self, approval_id: str, *, owner: str = "user:ann", **more: Any) -> None:
         """Let a run of somebody ask a question, and do what follows from it."""
-        run_id = RunId(f"{len(self.storage.runs.logs):08x}-0000-4000-8000-000000000000")
+        run_id = RunId(f"{self.storage.count('runs'):08x}-0000-4000-8000-000000000000")
         created = replace(run_created(), owner=owner)
         await (await self.storage.runs.create(run_id, log(created, replace(asked(approval_id), **more)))).release()
         await self.run.step()

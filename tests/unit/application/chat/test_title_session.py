@@ -9,8 +9,8 @@ from agent_fabric.domain.chat.sessions import ChatMessage, Session, title_from
 from agent_fabric.domain.errors import ModelUnreachable
 from agent_fabric.domain.ids import SessionId
 from agent_fabric.domain.models.messages import LLMResponse, Message, ModelSettings
-from agent_fabric.testing.chat import MemoryMessages, MemorySessions
 from agent_fabric.testing.fakes import FunctionClient, OneModel
+from memory_storage import MemorySessions
 
 ID = SessionId("s1")
 QUESTION = "Why is the disk on web-3 full again, and what could be done about it before tonight?"
@@ -40,7 +40,7 @@ class Titled:
         await self.sessions.create(made, encrypted=False)
         for number, text in enumerate((QUESTION, "Old logs.", *more)):
             role = "assistant" if number % 2 else "user"
-            self.sessions.said[ID].append(
+            self.sessions.say(
                 ChatMessage(message_id=str(number), session_id=ID, role=role, content=text, created_at=number)
             )
 
@@ -51,9 +51,8 @@ class Titled:
 
         client = FunctionClient(answer)
         model = OneModel(SMALL)
-        messages = MemoryMessages(self.sessions, lambda _: [])
-        await TitleSession(self.sessions, messages, model, client, "fast")(ID)
-        return self.sessions.sessions[ID].title
+        await TitleSession(self.sessions, self.sessions.messages, model, client, "fast")(ID)
+        return (await self.sessions.find(ID)).title
 
     async def answer(self) -> LLMResponse:
         return LLMResponse(content=self.said)

@@ -13,10 +13,8 @@ from agent_fabric.application.evals.untouched_checks import UntouchedChecks
 from agent_fabric.domain.errors import EvalHeld, StoreFull
 from agent_fabric.domain.evals.trials import Grade, Trial, TrialOutcome, never_run, trial_run_id
 from agent_fabric.domain.runs.task import RunStatus
-from agent_fabric.testing.evals import MemoryEvals, MemoryTrials
-from agent_fabric.testing.fakes import FrozenClock
 from contract.evals_contract import ONE, started
-from memory_storage import MemoryLocks
+from memory_storage import MemoryStorage
 
 Before = Callable[[int], Awaitable[None]]
 
@@ -55,11 +53,10 @@ class World:
     """The use case on stand-ins."""
 
     trying: TriedTrials
-    trials: MemoryTrials = field(default_factory=MemoryTrials)
-    locks: MemoryLocks = field(default_factory=MemoryLocks)
+    storage: MemoryStorage = field(default_factory=MemoryStorage)
 
     def __post_init__(self) -> None:
-        self.evals = MemoryEvals(self.trials, FrozenClock())
+        self.evals, self.trials, self.locks = self.storage.evals, self.storage.trials, self.storage.agent_locks
 
     def use_case(self) -> RunEval:
         return RunEval(self.evals, self.trials, self.locks, cast("RunTrial", self.trying))
@@ -79,7 +76,7 @@ async def test_everything_is_tried_once_and_never_more_at_once_than_wanted() -> 
     assert (len(seen), len({trial for trial, _ in here.trying.tried}), here.trying.most) == (8, 8, 3)
     assert await here.use_case()(evaluation) is RunStatus.COMPLETED
     assert len(here.trying.tried) == 8
-    assert not here.locks.held
+    assert not await here.locks.is_held(f"eval:{ONE}")
 
 
 async def test_a_second_process_is_refused_and_the_lock_stays_with_the_first() -> None:
@@ -87,7 +84,7 @@ async def test_a_second_process_is_refused_and_the_lock_stays_with_the_first() -
     await here.locks.acquire(f"eval:{ONE}")
     with pytest.raises(EvalHeld):
         await here.use_case()(started())
-    assert here.locks.held
+    assert await here.locks.is_held(f"eval:{ONE}")
     assert here.trying.tried == []
 
 
@@ -117,7 +114,7 @@ async def test_being_stopped_leaves_it_interrupted() -> None:
     with pytest.raises(asyncio.CancelledError):
         await work
     assert await here.evals.status(ONE) is RunStatus.INTERRUPTED
-    assert not here.locks.held
+    assert not await here.locks.is_held(f"eval:{ONE}")
 
 
 async def test_a_cancel_ends_it_and_the_trial_under_way_has_no_outcome() -> None:
@@ -136,8 +133,10 @@ async def test_a_cancel_ends_it_and_the_trial_under_way_has_no_outcome() -> None
 async def test_what_is_tried_again_has_another_run() -> None:
     here = await world()
     await here.use_case()(started())
-    first = next(iter(here.trials.known[ONE]))
-    here.trials.known[ONE][first] = replace(here.trials.known[ONE][first], grade=Grade.FAILED)
+    first = (await here.trials.read(ONE))[0].trial
+    failed = "UPDATE eval_trials SET grade = ? WHERE case_id = ? AND model = ? AND pack = ? AND attempt = ?"
+    values = (Grade.FAILED.value, first.case_id, *first.arm, first.attempt)
+    here.storage.database.write_now(lambda connection: connection.execute(failed, values))
     assert await here.trials.retry_failed(ONE) == 1
     await here.use_case()(started())
     assert here.trying.tried[8:] == [(first, 1)]

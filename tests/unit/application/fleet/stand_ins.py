@@ -8,7 +8,7 @@ from typing import Any, cast
 from agent_fabric.application.fleet.json_rpc import LinkLost, RpcPeer
 from agent_fabric.application.fleet.live_nodes import LiveNodes, NodeLink
 from agent_fabric.domain.fleet.nodes import Node, NodeId, NodeStatus
-from agent_fabric.testing.fleet import MemoryNodes
+from memory_storage import MemoryNodes
 
 WEB = NodeId("0f0e0d0c-0000-4000-8000-000000000001")
 

@@ -18,7 +18,7 @@ from agent_fabric.domain.policy.verdicts import Verdict
 from agent_fabric.domain.tools.specs import Effect, ToolContext
 from agent_fabric.infrastructure.packs.sysadmin import node_tools
 from agent_fabric.testing.fakes import FrozenClock
-from agent_fabric.testing.fleet import MemoryCommands, MemoryPlans
+from memory_storage import MemoryCommands, MemoryPlans
 from unit.application.fleet.stand_ins import WEB, nodes_with
 
 

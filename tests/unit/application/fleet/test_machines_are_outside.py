@@ -28,7 +28,7 @@ from agent_fabric.domain.policy.verdicts import Ruling, Verdict
 from agent_fabric.domain.tools.specs import ToolSpec
 from agent_fabric.infrastructure.packs.sysadmin import node_tools, served_spec
 from agent_fabric.testing.fakes import FrozenClock
-from agent_fabric.testing.fleet import MemoryCalls, MemoryCommands, MemoryInvites, MemoryPlans
+from memory_storage import MemoryCalls, MemoryCommands, MemoryInvites, MemoryPlans
 from unit.application.fleet.stand_ins import WEB, nodes_with
 from unit.application.fleet.test_remote_tools import StubApprovals
 

@@ -19,7 +19,7 @@ from agent_fabric.domain.tools.findings import ProofKind
 from agent_fabric.domain.tools.specs import ToolContext, ToolResult
 from agent_fabric.infrastructure.packs.sysadmin import build_sysadmin_pack
 from agent_fabric.testing.fakes import FrozenClock
-from agent_fabric.testing.fleet import MemoryCommands, MemoryPlans
+from memory_storage import MemoryCommands, MemoryPlans
 from unit.application.fleet.stand_ins import nodes_with
 
 RUN = RunId("run-1")

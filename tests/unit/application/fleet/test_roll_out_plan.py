@@ -25,7 +25,7 @@ from agent_fabric.domain.fleet.plan_signatures import root_from, root_of
 from agent_fabric.domain.fleet.plans import OnOffline, Plan, PlanStatus
 from agent_fabric.domain.ids import RunId
 from agent_fabric.testing.fakes import FrozenClock
-from agent_fabric.testing.fleet import MemoryCommands, MemoryNodes, MemoryPlans
+from memory_storage import MemoryCommands, MemoryNodes, MemoryPlans
 
 
 class AnsweringCommands(MemoryCommands):

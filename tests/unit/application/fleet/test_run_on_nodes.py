@@ -19,7 +19,7 @@ from agent_fabric.domain.policy.calls import ProposedCall
 from agent_fabric.domain.policy.verdicts import Ruling, Verdict
 from agent_fabric.domain.runs.task import Task
 from agent_fabric.testing.fakes import FrozenClock
-from agent_fabric.testing.fleet import MemoryCommands, MemoryNodes
+from memory_storage import MemoryCommands, MemoryNodes
 from unit.application.fleet.stand_ins import StubPeer
 
 OPEN = {"profile": "open"}
@@ -35,7 +35,7 @@ class Fleet:
     def __init__(self, *nodes: Node, names_nodes: bool = False) -> None:
         self.judged = 0
         self.kept = MemoryNodes()
-        self.kept.kept = {node.id: node for node in nodes}
+        self.kept.kept.update({node.id: node for node in nodes})
         self.commands, self.live = MemoryCommands(), LiveNodes()
         self.dispatch = DispatchCommand(
             self.kept, self.commands, self.live, FrozenClock(), self.judge, hub_names_nodes=names_nodes

@@ -25,7 +25,7 @@ from agent_fabric.domain.fleet.protocol import Method, RpcCode
 from agent_fabric.domain.policy.verdicts import Ruling, Verdict
 from agent_fabric.infrastructure.fleet.signing import SigningKey, is_signed
 from agent_fabric.testing.fakes import FrozenClock
-from agent_fabric.testing.fleet import MemoryCalls, MemoryCommands, MemoryInvites, MemoryNodes
+from memory_storage import MemoryCalls, MemoryCommands, MemoryInvites, MemoryNodes
 from unit.application.fleet.stand_ins import WEB, StubPeer
 
 HUB = SigningKey.of(hashlib.sha256(b"hub").digest())
@@ -109,9 +109,17 @@ async def test_a_node_moves_to_another_server_and_the_old_one_does_not_call_it_o
     assert store.nodes.kept[WEB].status is NodeStatus.OFFLINE
 
 
+class UnhurriedClock(FrozenClock):
+    """A clock whose sleep leaves the store time to write."""
+
+    async def sleep(self, seconds: float) -> None:
+        await super().sleep(seconds)
+        await asyncio.sleep(0.02)
+
+
 @pytest.mark.proves("FL-5")
 async def test_a_server_is_asked_whether_its_connection_lives_before_another_takes_over() -> None:
-    store = Store()
+    store = Store(clock=UnhurriedClock())
     one = Server(store)
     first, proven, _ = await one.connect(StubPeer(done))
 
@@ -136,9 +144,7 @@ async def test_two_connections_at_the_same_moment_are_not_both_taken() -> None:
             self.kept[WEB] = Node(id=WEB, name="web-1", public_key=KEY.public, generation=5)
             return found
 
-    racing = Racing()
-    racing.kept = store.nodes.kept
-    store.nodes = racing
+    store.nodes = Racing(store.nodes.database)
     one = Server(store)
     with pytest.raises(RpcFailed, match="same moment"):
         await one.connect(StubPeer(done))

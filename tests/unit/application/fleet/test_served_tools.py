@@ -23,7 +23,7 @@ from agent_fabric.domain.policy.verdicts import Verdict
 from agent_fabric.domain.tools.specs import Effect, ToolContext, ToolResult
 from agent_fabric.infrastructure.packs.sysadmin import MAX_OFFERED, SysadminPack, build_sysadmin_pack
 from agent_fabric.testing.fakes import FrozenClock
-from agent_fabric.testing.fleet import MemoryCommands, MemoryPlans
+from memory_storage import MemoryCommands, MemoryPlans
 from unit.application.fleet.stand_ins import nodes_with
 
 RUN = RunId("run-1")

@@ -17,7 +17,7 @@ from agent_fabric.domain.errors import StoreUnavailable
 from agent_fabric.domain.fleet.commands import CommandStatus
 from agent_fabric.domain.fleet.plans import Plan
 from agent_fabric.testing.fakes import FrozenClock
-from agent_fabric.testing.fleet import MemoryCommands, MemoryPlans
+from memory_storage import MemoryCommands, MemoryPlans
 from unit.application.fleet.stand_ins import WEB, nodes_with
 
 

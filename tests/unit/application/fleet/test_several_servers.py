@@ -15,7 +15,7 @@ from agent_fabric.domain.errors import NodeUnavailable
 from agent_fabric.domain.fleet.nodes import NodeStatus
 from agent_fabric.domain.fleet.protocol import CloseCode, Method
 from agent_fabric.testing.fakes import FrozenClock
-from agent_fabric.testing.fleet import MemoryCalls, MemoryCommands, MemoryPresence
+from memory_storage import MemoryCalls, MemoryCommands, MemoryPresence
 from unit.application.fleet.stand_ins import WEB, StubPeer, connect, nodes_with
 
 

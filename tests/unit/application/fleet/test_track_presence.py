@@ -6,7 +6,7 @@ from agent_fabric.application.fleet.live_nodes import LiveNodes
 from agent_fabric.application.fleet.track_presence import LAST_SEEN_S, TrackPresence
 from agent_fabric.domain.fleet.nodes import NodeStatus
 from agent_fabric.testing.fakes import FrozenClock
-from agent_fabric.testing.fleet import MemoryCommands, MemoryNodes, MemoryPresence
+from memory_storage import MemoryCommands, MemoryNodes, MemoryPresence
 from unit.application.fleet.stand_ins import WEB, StubPeer, connect, nodes_with
 
 MINUTE_LATER = LAST_SEEN_S + 1.0
@@ -44,7 +44,7 @@ async def test_a_server_that_has_got_another_id_says_so_of_its_connections_at_on
     nodes, live, clock = nodes_with(status=NodeStatus.OFFLINE), LiveNodes(), FrozenClock()
     link, _ = connect(live, StubPeer())
     await tracking(nodes, live, clock, holder="w2").note_seen()
-    assert (nodes.holders[WEB], nodes.kept[WEB].status, link.held_by) == ("w2", NodeStatus.ONLINE, "w2")
+    assert (nodes.holder(WEB), nodes.kept[WEB].status, link.held_by) == ("w2", NodeStatus.ONLINE, "w2")
 
 
 @pytest.mark.proves("FL-8")

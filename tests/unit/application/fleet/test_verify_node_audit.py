@@ -13,7 +13,7 @@ from agent_fabric.domain.fleet.chain import EMPTY_HEAD, KEY, ChainEntry, entry_h
 from agent_fabric.domain.fleet.commands import CommandStatus, NodeCommand
 from agent_fabric.domain.fleet.nodes import Node
 from agent_fabric.infrastructure.fleet.signing import SigningKey, is_signed
-from agent_fabric.testing.fleet import MemoryCommands
+from memory_storage import MemoryCommands
 from unit.application.fleet.stand_ins import WEB
 
 OLD, NEW = (SigningKey.of(hashlib.sha256(name).digest()) for name in (b"old", b"new"))

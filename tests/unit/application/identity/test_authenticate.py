@@ -11,7 +11,7 @@ from agent_fabric.domain.errors import Unauthenticated
 from agent_fabric.domain.identity.accounts import User
 from agent_fabric.domain.identity.principals import Kind, Principal, Role, Scope, widen
 from agent_fabric.testing.fakes import FrozenClock
-from agent_fabric.testing.identity import MemoryEndedLogins, MemoryKeys, MemoryUsers
+from memory_storage import MemoryEndedLogins, MemoryKeys, MemoryUsers
 
 OWNER = Principal("owner", Kind.LOCAL, widen((Scope.ADMIN,)))
 TOKEN = "local_" + "x" * 43
@@ -105,9 +105,10 @@ async def test_a_key_opens_what_it_was_made_for_however_it_is_sent() -> None:
     who = Principal("ci", Kind.KEY, frozenset({Scope.RUNS, Scope.RUNS_READ}))
     for is_key in (False, True):
         assert await door.opened(made.secret, is_key=is_key, from_here=False) == who
-    assert door.books.keys[made.key.id].last_used_at == door.clock.time
+    await door.books.written()
+    assert door.books.kept[made.key.id].last_used_at == door.clock.time
     assert made.key.hash == b""
-    assert made.secret not in repr(door.books.keys)
+    assert made.secret not in repr([*door.books.kept.values()])
     assert await door.refusal(made.secret + "x") == INVALID
     assert await door.refusal(made.secret.replace("a33_", "a33_0", 1)) == INVALID
 
@@ -137,7 +138,7 @@ async def test_a_token_opens_what_its_user_may_now_and_never_more() -> None:
     assert await door.refusal(token(Scope.RUNS, sub="bob")) == INVALID
     assert await door.refusal(token(Scope.RUNS, exp=-1)) == EXPIRED
     assert await door.refusal(token(Scope.RUNS), is_key=True) == INVALID, "a token is no key"
-    door.users.users["ada"] = replace(user, disabled=True)
+    door.users.kept["ada"] = replace(user, disabled=True)
     assert await door.refusal(token(Scope.RUNS)) == INVALID
 
 

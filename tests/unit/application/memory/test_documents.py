@@ -9,7 +9,7 @@ from agent_fabric.application.memory.add_document import AddDocument
 from agent_fabric.application.memory.embed_passages import EmbedPassages
 from agent_fabric.application.memory.search_memory import SearchMemory
 from agent_fabric.application.ports.embeddings import Vector
-from agent_fabric.application.ports.memory import DocumentQuery, DocumentText, NewDocument
+from agent_fabric.application.ports.memory import DocumentQuery, DocumentText, MemoryStore, NewDocument
 from agent_fabric.domain.errors import DocumentUnreadable, InvalidInputs, ModelUnreachable
 from agent_fabric.domain.identity.ownership import Viewer, Visibility
 from agent_fabric.domain.ids import FactId
@@ -17,7 +17,7 @@ from agent_fabric.domain.memory.documents import Document, DocumentState
 from agent_fabric.domain.memory.facts import Fact
 from agent_fabric.infrastructure.models.embeddings.vectors import packed
 from agent_fabric.testing.fakes import FrozenClock
-from agent_fabric.testing.memory import MemoryOfDocuments
+from memory_storage import MemoryOfDocuments
 
 ADA = "user:ada"
 OWN = DocumentQuery(viewer=Viewer((ADA,), sees_all=False))
@@ -61,7 +61,7 @@ _TOPICS = (("journey", "train", "refund", "paid back"), ("pool", "swim"), ("tter
 
 @dataclass
 class Bench:
-    memory: MemoryOfDocuments = field(default_factory=MemoryOfDocuments)
+    memory: MemoryStore = field(default_factory=MemoryOfDocuments)
     embedder: TopicEmbedder = field(default_factory=TopicEmbedder)
     clock: FrozenClock = field(default_factory=FrozenClock)
 

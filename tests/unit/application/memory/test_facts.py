@@ -13,10 +13,11 @@ from agent_fabric.application.memory.remains import RemoveRemains
 from agent_fabric.application.memory.review_fact import ReviewFact
 from agent_fabric.application.memory.search_memory import SearchMemory
 from agent_fabric.application.ports.memory import DocumentQuery, FactQuery, Proposal
+from agent_fabric.domain.chat.sessions import Session
 from agent_fabric.domain.errors import FactRefused, FactSettled, MemoryNotFound, RunNotFound
 from agent_fabric.domain.events import Body, RunCompleted, ToolReturned
 from agent_fabric.domain.identity.ownership import Viewer
-from agent_fabric.domain.ids import CallId, DocumentId, FactId, RunId
+from agent_fabric.domain.ids import CallId, DocumentId, FactId, RunId, SessionId
 from agent_fabric.domain.memory.documents import Document
 from agent_fabric.domain.memory.facts import Fact, FactStatus
 from agent_fabric.domain.memory.learning import Learning
@@ -210,10 +211,11 @@ async def test_who_forgets_can_have_their_own_runs_deleted_and_is_told_which_sta
     storage = await storage_with(done)
     turn = replace(run_created("The pool opens at 9, you said."), owner=ADA, session="s1")
     foreign, unfinished = replace(run_created("x"), owner="user:bob"), replace(run_created("y"), owner=ADA)
-    logs: dict[str, list[Body]] = {"turn": [unfinished, done], "bobs": [foreign, done], "open": [unfinished]}
+    said = Session(session_id=SessionId("s1"), title="", created_at=1.0, updated_at=1.0, owner=ADA)
+    await storage.sessions.create(said, encrypted=False)
+    logs: dict[str, list[Body]] = {"turn": [turn, done], "bobs": [foreign, done], "open": [unfinished]}
     for name, bodies in logs.items():
         await (await storage.runs.create(RunId(name), log(*bodies))).release()
-    storage.runs.logs[RunId("turn")] = log(turn, done)  # without its session
     fact = await propose(storage, Learning.AUTO)(proposal())
     for name in ("turn", "bobs", "open", "gone"):
         await storage.memory.uses.note(RunId(name), [fact.id], at=5.0, cited=False)

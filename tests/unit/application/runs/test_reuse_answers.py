@@ -13,9 +13,9 @@ from agent_fabric.domain.ids import LaneId, RunId
 from agent_fabric.domain.models.messages import Message, ModelSettings, Role, Usage
 from agent_fabric.domain.runs.reuse import Asker, reuse_key
 from agent_fabric.domain.tools.specs import FINISH_TASK, Effect, ToolSpec, object_schema
-from agent_fabric.testing.memory import MemoryResponses
 from agent_fabric.testing.workbench import SETTINGS
 from contract.run_repository_contract import run_created
+from memory_storage import MemoryStorage
 
 pytestmark = pytest.mark.proves("A33-074", "ME-15")
 COLD = replace(SETTINGS, temperature=0.0)
@@ -42,7 +42,7 @@ class Logs:
 def opened() -> tuple[ReuseAnswers, Logs]:
     logs = Logs()
     reader: RunReader = logs  # type: ignore[assignment] # it is asked for pages only
-    return ReuseAnswers(MemoryResponses(), reader, b"secret"), logs
+    return ReuseAnswers(MemoryStorage().responses, reader, b"secret"), logs
 
 
 async def keep(reuse: ReuseAnswers, logs: Logs, *, encrypted: bool = False) -> str:

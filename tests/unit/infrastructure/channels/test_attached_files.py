@@ -8,13 +8,13 @@ from agent_fabric.domain.channels.files import StoredFile
 from agent_fabric.domain.errors import RunUndrivable
 from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.channels.attached_files import AttachedFiles
-from agent_fabric.testing.channels import MemoryInboundFiles
+from memory_storage import MemoryChannels
 
 RUN = RunId("r1")
 
 
 async def _attached(*files: StoredFile) -> AttachedFiles:
-    store = MemoryInboundFiles()
+    store = MemoryChannels().files
     await store.put(RUN, files, now=1.0)
     return AttachedFiles(store)
 

@@ -29,8 +29,8 @@ from agent_fabric.infrastructure.channels.telegram import TelegramChannel
 from agent_fabric.infrastructure.channels.whatsapp import WhatsAppChannel
 from agent_fabric.testing import telegram_standin
 from agent_fabric.testing.channel_faults import ChannelFault, FaultScript
-from agent_fabric.testing.channels import MemoryInbound
 from agent_fabric.testing.telegram_standin import TelegramStandIn
+from memory_storage import MemoryStorage
 from standins import discord_standin, slack_standin, whatsapp_standin
 from standins.discord_standin import DiscordStandIn
 from standins.slack_standin import SlackStandIn
@@ -372,7 +372,8 @@ async def test_files_are_fetched_again(platform: str, method: str, faults: Seque
 async def test_what_comes_twice_or_in_another_order_is_there_once() -> None:
     for platform in ("telegram", "slack", "discord"):
         async with PLATFORMS[platform](10.0) as bench, asyncio.timeout(20):
-            taken, log = Taken(), MemoryInbound()
+            taken, storage = Taken(), MemoryStorage()
+            log = storage.channels.inbound
             task = asyncio.create_task(bench.channel.receive(taken))
             while bench.channel.status.state is not ChannelState.CONNECTED:
                 await asyncio.sleep(0.005)
@@ -386,7 +387,7 @@ async def test_what_comes_twice_or_in_another_order_is_there_once() -> None:
             await asyncio.gather(task, return_exceptions=True)
             await log.add(taken.came[::-1], now=1.0)
             assert await log.add(taken.came, now=2.0) == 0
-            assert len(log.kept) == 3
+            assert storage.count("channel_inbox") == 3
 
 
 async def test_what_grows_while_it_is_unpacked_is_stopped() -> None:

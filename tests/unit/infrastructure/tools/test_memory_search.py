@@ -14,7 +14,7 @@ from agent_fabric.domain.tools.specs import ToolContext
 from agent_fabric.infrastructure.memory.document_files import DocumentFiles
 from agent_fabric.infrastructure.runs.log.snapshots import SnapshotFolder
 from agent_fabric.infrastructure.tools.memory_search import MEMORY_SEARCH, MemorySearch
-from agent_fabric.testing.memory import nothing_known
+from agent_fabric.testing.fakes import nothing_known
 from contract.run_repository_contract import RUN, log, run_created
 from memory_storage import MemoryStorage
 

@@ -12,7 +12,7 @@ from agent_fabric.domain.ids import CallId
 from agent_fabric.domain.memory.learning import Learning
 from agent_fabric.domain.tools.specs import ToolContext
 from agent_fabric.infrastructure.tools.memory_search import Remember
-from agent_fabric.testing.memory import nothing_known
+from agent_fabric.testing.fakes import nothing_known
 from contract.run_repository_contract import RUN, log, run_created
 from memory_storage import MemoryStorage
 

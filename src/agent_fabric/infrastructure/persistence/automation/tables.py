@@ -1,7 +1,6 @@
 """The tables of automation, together."""
 
-from functools import cached_property
-
+from agent_fabric.application.ports.automation import AutomationStore
 from agent_fabric.infrastructure.persistence.automation.dead_letters import LetterSeal, SqlDeadLetters
 from agent_fabric.infrastructure.persistence.automation.firing_backlog import SqlBacklog, SqlFiringOverview
 from agent_fabric.infrastructure.persistence.automation.firing_history import SqlFiringHistory, SqlHeartbeats
@@ -13,50 +12,18 @@ from agent_fabric.infrastructure.persistence.runs.event_store import SqlRunRepos
 from agent_fabric.infrastructure.persistence.sql import Database
 
 
-class SqlAutomation:
-    """AutomationStore over the database."""
-
-    def __init__(self, database: Database, runs: SqlRunRepository) -> None:
-        self._database = database
-        self._runs = runs
-        self._seal = LetterSeal(database.keys)
-
-    @cached_property
-    def schedules(self) -> SqlScheduleRepository:
-        return SqlScheduleRepository(self._database)
-
-    @cached_property
-    def queue(self) -> SqlFiringQueue:
-        return SqlFiringQueue(self._database, self._runs, self._seal)
-
-    @cached_property
-    def history(self) -> SqlFiringHistory:
-        return SqlFiringHistory(self._database)
-
-    @cached_property
-    def overview(self) -> SqlFiringOverview:
-        return SqlFiringOverview(self._database)
-
-    @cached_property
-    def backlog(self) -> SqlBacklog:
-        return SqlBacklog(self._database)
-
-    @cached_property
-    def heartbeats(self) -> SqlHeartbeats:
-        return SqlHeartbeats(self._database)
-
-    @cached_property
-    def sensors(self) -> SqlSensors:
-        return SqlSensors(self._database, self._runs, self._seal)
-
-    @cached_property
-    def subscriptions(self) -> SqlSubscriptions:
-        return SqlSubscriptions(self._database)
-
-    @property
-    def outgoing(self) -> SqlSubscriptions:
-        return self.subscriptions
-
-    @cached_property
-    def letters(self) -> SqlDeadLetters:
-        return SqlDeadLetters(self._database, self._seal, self._runs)
+def open_automation(database: Database, runs: SqlRunRepository) -> AutomationStore:
+    """Return the tables of automation."""
+    seal, subscriptions = LetterSeal(database.keys), SqlSubscriptions(database)
+    return AutomationStore(
+        schedules=SqlScheduleRepository(database),
+        queue=SqlFiringQueue(database, runs, seal),
+        history=SqlFiringHistory(database),
+        overview=SqlFiringOverview(database),
+        backlog=SqlBacklog(database),
+        heartbeats=SqlHeartbeats(database),
+        sensors=SqlSensors(database, runs, seal),
+        subscriptions=subscriptions,
+        outgoing=subscriptions,
+        letters=SqlDeadLetters(database, seal, runs),
+    )

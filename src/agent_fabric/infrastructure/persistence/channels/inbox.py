@@ -1,56 +1,99 @@
-"""The tables of what came on channels, and of the sessions that are held there."""
+"""The tables of what came on channels: messages, their files, the sessions held there and the answers owed."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any, Final
 
-from agent_fabric.application.ports.channels import Conversation
+from agent_fabric.application.ports.channels import Conversation, PendingTurn
 from agent_fabric.domain.channels.addresses import Place, Sender
-from agent_fabric.domain.channels.inbound import Inbound
-from agent_fabric.domain.ids import SessionId
+from agent_fabric.domain.channels.files import StoredFile
+from agent_fabric.domain.channels.inbound import (
+    ButtonPress,
+    ChatMoved,
+    DeliveryReport,
+    Inbound,
+    InboundFile,
+    InboundMessage,
+)
+from agent_fabric.domain.ids import RunId, SessionId
 from agent_fabric.infrastructure.persistence.automation.dead_letters import LetterSeal
-from agent_fabric.infrastructure.persistence.channels.rows import inbound_body, inbound_from
 from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection, storable
+from agent_fabric.infrastructure.persistence.table import Table
 
-_CONVERSATION = "channel, account, chat, thread, is_direct, sender, session_id"
+PLACE: Final = "channel = ? AND account = ? AND chat = ? AND thread = ?"
+_KINDS: Final = {"message": InboundMessage, "press": ButtonPress, "moved": ChatMoved, "report": DeliveryReport}
+
+
+def split_place(place: Place) -> dict[str, Any]:
+    """Return the columns of a place."""
+    return asdict(place)
+
+
+def _key(place: Place) -> tuple[str, str, str, str]:
+    return place.channel, place.account, place.chat, place.thread
+
+
+def _conversation(session_id: SessionId, sender: str, is_direct: bool, **place: str) -> Conversation:
+    where = Place(**place, is_direct=bool(is_direct))
+    return Conversation(session_id, where, Sender(where.channel, where.account, sender))
+
+
+def _split_conversation(held: Conversation) -> Mapping[str, Any]:
+    return {**split_place(held.place), "sender": held.sender.id, "session_id": held.session_id}
+
+
+def _turn(run_id: RunId, sender: str, message_id: str, is_direct: bool, **place: str) -> PendingTurn:
+    where = Place(**place, is_direct=bool(is_direct))
+    return PendingTurn(run_id, where, Sender(where.channel, where.account, sender), message_id)
+
+
+def _split_turn(turn: PendingTurn) -> Mapping[str, Any]:
+    rest = {"run_id": turn.run_id, "sender": turn.sender.id, "message_id": turn.message_id}
+    return {**split_place(turn.place), **rest}
+
+
+_CONVERSATIONS: Final = Table(
+    "channel_conversations",
+    _conversation,
+    key="channel account chat thread",
+    columns="channel account chat thread is_direct sender session_id",
+    split=_split_conversation,
+)
+TURNS: Final = Table(
+    "channel_turns",
+    _turn,
+    key="run_id",
+    columns="run_id channel account chat thread is_direct sender message_id",
+    split=_split_turn,
+)
 
 
 class SqlInboundLog:
-    """InboundLog over the database."""
+    """InboundLog over the database. Bodies are sealed with the user's keys: sessions may be encrypted."""
 
     def __init__(self, database: Database, seal: LetterSeal) -> None:
         self._database = database
-        self._seal = seal
+        self._inbox: Table[Inbound] = Table(
+            "channel_inbox",
+            lambda body: _inbound(seal.opened(bytes(body))),
+            key="channel account key",
+            columns="body",
+            split=lambda inbound: _split_inbound(inbound, seal),
+        )
 
     async def add(self, inbound: Sequence[Inbound], *, now: float) -> int:
-        query = (
-            "INSERT INTO channel_inbox (channel, account, key, chat, thread, body, received_at)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (channel, account, key) DO NOTHING RETURNING 1"
+        return await self._database.write(
+            lambda connection: sum(self._inbox.add(connection, each, received_at=now) for each in inbound)
         )
-        rows = [
-            (
-                *(storable(text) for text in (each.place.channel, each.place.account, each.key)),
-                storable(each.place.chat),
-                storable(each.place.thread),
-                inbound_body(each, self._seal),
-                now,
-            )
-            for each in inbound
-        ]
-
-        def write(connection: SqlConnection) -> int:
-            return sum(len(connection.execute(query, row).fetchall()) for row in rows)
-
-        return await self._database.write(write)
 
     async def pending(self, channel: str, account: str, *, limit: int) -> Sequence[Inbound]:
-        query = (
-            "SELECT body FROM channel_inbox AS one WHERE channel = ? AND account = ? AND outcome = '' AND NOT EXISTS"
+        return await self._inbox.within(self._database).rows(
+            "AS one WHERE channel = ? AND account = ? AND outcome = '' AND NOT EXISTS"
             " (SELECT 1 FROM channel_inbox AS earlier WHERE earlier.channel = one.channel"
             " AND earlier.account = one.account AND earlier.chat = one.chat AND earlier.thread = one.thread"
-            " AND earlier.outcome = '' AND earlier.number < one.number) ORDER BY number LIMIT ?"
+            " AND earlier.outcome = '' AND earlier.number < one.number) ORDER BY number LIMIT ?",
+            *(channel, account, limit),
         )
-        values = (storable(channel), storable(account), limit)
-        rows = await self._database.read(lambda connection: connection.execute(query, values).fetchall())
-        return [inbound_from(bytes(row[0]), self._seal) for row in rows]
 
     async def settle(self, handled: Sequence[tuple[Inbound, str]]) -> None:
         # The key stays, so that a repetition is known; what was said is in its session by now.
@@ -65,12 +108,27 @@ class SqlInboundLog:
         await self._database.write(lambda connection: connection.executemany(query, rows))
 
     async def newest(self, place: Place) -> str:
-        query = (
-            "SELECT key FROM channel_inbox WHERE channel = ? AND account = ? AND chat = ? AND thread = ?"
-            " ORDER BY number DESC LIMIT 1"
-        )
-        row = await self._database.read_briefly(lambda connection: connection.execute(query, _key(place)).fetchone())
+        query = f"SELECT key FROM channel_inbox WHERE {PLACE} ORDER BY number DESC LIMIT 1"  # noqa: S608 - ours
+        values = [storable(each) for each in _key(place)]
+        row = await self._database.read_briefly(lambda connection: connection.execute(query, values).fetchone())
         return "" if row is None else str(row[0])
+
+
+def _split_inbound(inbound: Inbound, seal: LetterSeal) -> Mapping[str, Any]:
+    place = split_place(inbound.place)
+    del place["is_direct"]
+    kind = next(name for name, each in _KINDS.items() if isinstance(inbound, each))
+    return {**place, "key": inbound.key, "body": seal.sealed({"kind": kind, **asdict(inbound)})}
+
+
+def _inbound(body: Mapping[str, Any]) -> Inbound:
+    made: dict[str, Any] = {**body, "place": Place(**body["place"])}
+    kind: Callable[..., Inbound] = _KINDS[made.pop("kind")]
+    if "sender" in made:
+        made["sender"] = Sender(**made["sender"])
+    if "files" in made:
+        made["files"] = tuple(InboundFile(**each) for each in made["files"])
+    return kind(**made)
 
 
 class SqlConversations:
@@ -78,32 +136,16 @@ class SqlConversations:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._conversations = _CONVERSATIONS.within(database)
 
     async def find(self, place: Place) -> Conversation | None:
-        query = (
-            f"SELECT {_CONVERSATION} FROM channel_conversations"  # noqa: S608 - ours
-            " WHERE channel = ? AND account = ? AND chat = ? AND thread = ?"
-        )
-        return await self._found(query, _key(place))
+        return await self._conversations.find(PLACE, *_key(place))
 
     async def of_session(self, session_id: SessionId) -> Conversation | None:
-        query = f"SELECT {_CONVERSATION} FROM channel_conversations WHERE session_id = ? LIMIT 1"  # noqa: S608 - ours
-        return await self._found(query, (storable(session_id),))
+        return await self._conversations.find("session_id = ? LIMIT 1", session_id)
 
     async def bind(self, conversation: Conversation) -> None:
-        query = (
-            f"INSERT INTO channel_conversations ({_CONVERSATION}) VALUES (?, ?, ?, ?, ?, ?, ?)"  # noqa: S608 - ours
-            " ON CONFLICT (channel, account, chat, thread) DO UPDATE SET is_direct = excluded.is_direct,"
-            " sender = excluded.sender, session_id = excluded.session_id"
-        )
-        place = conversation.place
-        values = (
-            *_key(place),
-            int(place.is_direct),
-            storable(conversation.sender.id),
-            storable(conversation.session_id),
-        )
-        await self._database.write(lambda connection: connection.execute(query, values).fetchall())
+        await self._conversations.put(conversation)
 
     async def move(self, place: Place, to_chat: str) -> None:
         old = (storable(place.channel), storable(place.account), storable(place.chat))
@@ -130,14 +172,46 @@ class SqlConversations:
 
         await self._database.write(write)
 
-    async def _found(self, query: str, values: tuple[str, ...]) -> Conversation | None:
-        row = await self._database.read_briefly(lambda connection: connection.execute(query, values).fetchone())
-        if row is None:
-            return None
-        channel, account, chat, thread, is_direct, sender, session_id = row
-        place = Place(channel, account, chat, thread, is_direct=bool(is_direct))
-        return Conversation(SessionId(session_id), place, Sender(channel, account, sender))
+
+class SqlChannelTurns:
+    """TurnStore over the database."""
+
+    def __init__(self, database: Database) -> None:
+        self._turns = TURNS.within(database)
+
+    async def add(self, turn: PendingTurn) -> None:
+        await self._turns.add(turn)
+
+    async def open(self, channel: str, account: str, *, limit: int) -> Sequence[PendingTurn]:
+        return await self._turns.rows(
+            "WHERE channel = ? AND account = ? ORDER BY number LIMIT ?", channel, account, limit
+        )
+
+    async def find(self, run_id: RunId) -> PendingTurn | None:
+        return await self._turns.find("run_id = ?", run_id)
+
+    async def close(self, run_id: RunId) -> None:
+        await self._turns.delete("run_id = ?", run_id)
 
 
-def _key(place: Place) -> tuple[str, str, str, str]:
-    return storable(place.channel), storable(place.account), storable(place.chat), storable(place.thread)
+class SqlInboundFiles:
+    """InboundFiles over the database: whichever server begins the turn finds them."""
+
+    def __init__(self, database: Database, seal: LetterSeal) -> None:
+        self._files: Table[StoredFile] = Table(
+            "channel_files",
+            lambda path, body: StoredFile(path, seal.opened_file(bytes(body))),
+            key="run_id path",
+            columns="path body",
+            split=lambda file: {"path": file.path, "body": seal.sealed_file(file.content)},
+        )
+        self._stored = self._files.within(database)
+
+    async def put(self, run_id: RunId, files: Sequence[StoredFile], *, now: float) -> None:
+        await self._stored.add_all(files, run_id=run_id, created_at=now)
+
+    async def list(self, run_id: RunId) -> Sequence[StoredFile]:
+        return await self._stored.rows("WHERE run_id = ? ORDER BY path", run_id)
+
+    async def discard(self, run_id: RunId) -> None:
+        await self._stored.delete("run_id = ?", run_id)

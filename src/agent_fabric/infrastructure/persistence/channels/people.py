@@ -1,18 +1,60 @@
-"""The tables of people on channels and of the codes that senders were shown."""
+"""The tables of people on channels, of the codes that senders were shown, and of where users want to be notified."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from agent_fabric.domain.audit.acts import Act
 from agent_fabric.domain.channels.addresses import Place, Sender
+from agent_fabric.domain.channels.notices import NotifyPreference
 from agent_fabric.domain.channels.pairing import CODE_LASTS_S, PairingRequest, Person, ShowCode, pairing_step
 from agent_fabric.domain.errors import PairingNotFound
 from agent_fabric.infrastructure.persistence.audit.act_log import add_act
 from agent_fabric.infrastructure.persistence.audit.chain_writer import ChainWriter
-from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection, storable
+from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection
+from agent_fabric.infrastructure.persistence.table import Codec, Table
 
-_PEOPLE = "channel, account, sender, user_name, chat, paired_at, paired_by"
-_PAIRINGS = "code, channel, account, sender, chat, created_at"
+
+def _person(channel: str, account: str, sender: str, user_name: str, chat: str, **rest: Any) -> Person:
+    return Person(sender=Sender(channel, account, sender), user=user_name, place=Place(channel, account, chat), **rest)
+
+
+def _request(channel: str, account: str, sender: str, chat: str, **rest: Any) -> PairingRequest:
+    return PairingRequest(sender=Sender(channel, account, sender), place=Place(channel, account, chat), **rest)
+
+
+def _sender(sender: Sender) -> dict[str, str]:
+    return {"channel": sender.channel, "account": sender.account, "sender": sender.id}
+
+
+def _split_person(person: Person) -> Mapping[str, Any]:
+    rest = {"user_name": person.user, "chat": person.place.chat, "paired_by": person.paired_by}
+    return {**_sender(person.sender), **rest, "paired_at": person.paired_at}
+
+
+def _split_request(request: PairingRequest) -> Mapping[str, Any]:
+    rest = {"code": request.code, "chat": request.place.chat, "created_at": request.created_at}
+    return {**_sender(request.sender), **rest}
+
+
+_SENDER: Final = "channel = ? AND account = ? AND sender = ?"
+_PEOPLE: Final = Table(
+    "channel_people",
+    _person,
+    key="channel account sender",
+    columns="channel account sender user_name chat paired_at paired_by",
+    split=_split_person,
+)
+_PAIRINGS: Final = Table(
+    "channel_pairings",
+    _request,
+    key="code",
+    columns="code channel account sender chat created_at",
+    split=_split_request,
+)
+_WORDS: Final = Codec(lambda stored: tuple(stored.split()), " ".join)
+_PREFERENCES: Final = Table(
+    "channel_notify", NotifyPreference, key="user_name", renamed={"user": "user_name"}, approvals=_WORDS, alerts=_WORDS
+)
 
 
 class SqlChannelPeople:
@@ -21,64 +63,39 @@ class SqlChannelPeople:
     def __init__(self, database: Database, chain: ChainWriter) -> None:
         self._database = database
         self._chain = chain
+        self._people = _PEOPLE.within(database)
 
     async def find(self, sender: Sender) -> Person | None:
-        query = f"SELECT {_PEOPLE} FROM channel_people WHERE channel = ? AND account = ? AND sender = ?"  # noqa: S608 - ours
-        row = await self._database.read_briefly(lambda connection: connection.execute(query, _key(sender)).fetchone())
-        return None if row is None else _person(row)
+        return await self._people.find(_SENDER, *_sender(sender).values())
 
     async def list(self) -> Sequence[Person]:
-        query = f"SELECT {_PEOPLE} FROM channel_people ORDER BY user_name, channel, account, sender"  # noqa: S608 - ours
-        rows = await self._database.read(lambda connection: connection.execute(query).fetchall())
-        return [_person(row) for row in rows]
+        return await self._people.rows("ORDER BY user_name, channel, account, sender")
 
     async def ask(self, request: PairingRequest) -> bool:
-        dead = "DELETE FROM channel_pairings WHERE created_at <= ?"
-        waiting = f"SELECT {_PAIRINGS} FROM channel_pairings WHERE channel = ? AND account = ?"  # noqa: S608 - ours
-        keep = (
-            f"INSERT INTO channel_pairings ({_PAIRINGS}) VALUES (?, ?, ?, ?, ?, ?)"  # noqa: S608 - ours
-            " ON CONFLICT (code) DO NOTHING RETURNING 1"
-        )
         sender, now = request.sender, request.created_at
-        values = (request.code, *_key(sender), storable(request.place.chat), now)
 
         def shows_code(connection: SqlConnection) -> bool:
-            rows = connection.execute(waiting, _key(sender)[:2]).fetchall()
-            return isinstance(pairing_step(sender, [_request(row) for row in rows], now=now), ShowCode)
+            waiting = _PAIRINGS.rows(connection, "WHERE channel = ? AND account = ?", sender.channel, sender.account)
+            return isinstance(pairing_step(sender, waiting, now=now), ShowCode)
 
         if not await self._database.read_briefly(shows_code):
-            return False  # a thousand strangers cost no transaction each
+            return False  # a thousand unknown senders cost no transaction each
 
         def write(connection: SqlConnection) -> bool:
-            connection.execute(dead, (now - CODE_LASTS_S,))
-            if not shows_code(connection):
-                return False
-            return bool(connection.execute(keep, values).fetchall())
+            _PAIRINGS.delete(connection, "created_at <= ?", now - CODE_LASTS_S)
+            return shows_code(connection) and _PAIRINGS.add(connection, request)
 
         return await self._database.write(write)
 
     async def pair(self, code: str, user: str, *, now: float, act: Act | None) -> Person:
-        take = f"DELETE FROM channel_pairings WHERE code = ? RETURNING {_PAIRINGS}"  # noqa: S608 - ours
-        keep = (
-            f"INSERT INTO channel_people ({_PEOPLE}) VALUES (?, ?, ?, ?, ?, ?, ?)"  # noqa: S608 - ours
-            " ON CONFLICT (channel, account, sender) DO UPDATE SET user_name = excluded.user_name,"
-            " chat = excluded.chat, paired_at = excluded.paired_at, paired_by = excluded.paired_by"
-        )
-
         def write(connection: SqlConnection) -> Person | None:
-            row = connection.execute(take, (storable(code),)).fetchone()
-            if row is None or _request(row).expires_at <= now:
+            found = _PAIRINGS.find(connection, "code = ?", code)
+            _PAIRINGS.delete(connection, "code = ?", code)
+            if found is None or found.expires_at <= now:
                 return None
-            found = _request(row)
-            person = Person(
-                sender=found.sender,
-                user=user,
-                place=found.place,
-                paired_at=now,
-                paired_by=act.by if act is not None else "",
-            )
-            values = (*_key(found.sender), storable(user), found.place.chat, now, storable(person.paired_by))
-            connection.execute(keep, values)
+            by = act.by if act is not None else ""
+            person = Person(sender=found.sender, user=user, place=found.place, paired_at=now, paired_by=by)
+            _PEOPLE.put(connection, person)
             add_act(connection, self._chain, act)
             return person
 
@@ -91,10 +108,8 @@ class SqlChannelPeople:
         return person
 
     async def unpair(self, sender: Sender, *, act: Act | None) -> bool:
-        query = "DELETE FROM channel_people WHERE channel = ? AND account = ? AND sender = ? RETURNING 1"
-
         def write(connection: SqlConnection) -> bool:
-            done = bool(connection.execute(query, _key(sender)).fetchall())
+            done = bool(_PEOPLE.delete(connection, _SENDER, *_sender(sender).values()))
             if done:
                 add_act(connection, self._chain, act)
             return done
@@ -102,26 +117,23 @@ class SqlChannelPeople:
         return await self._database.write(write)
 
 
-def _key(sender: Sender) -> tuple[str, str, str]:
-    return storable(sender.channel), storable(sender.account), storable(sender.id)
+class SqlNotifyPreferences:
+    """NotifyStore over the database."""
 
+    def __init__(self, database: Database, chain: ChainWriter) -> None:
+        self._database = database
+        self._chain = chain
+        self._preferences = _PREFERENCES.within(database)
 
-def _person(row: Sequence[Any]) -> Person:
-    channel, account, sender, user, chat, paired_at, paired_by = row
-    return Person(
-        sender=Sender(channel, account, sender),
-        user=user,
-        place=Place(channel, account, chat),
-        paired_at=float(paired_at),
-        paired_by=paired_by,
-    )
+    async def find(self, user: str) -> NotifyPreference:
+        return await self._preferences.find("user_name = ?", user) or NotifyPreference(user=user)
 
+    async def list(self) -> Sequence[NotifyPreference]:
+        return await self._preferences.rows("ORDER BY user_name")
 
-def _request(row: Sequence[Any]) -> PairingRequest:
-    code, channel, account, sender, chat, created_at = row
-    return PairingRequest(
-        code=code,
-        sender=Sender(channel, account, sender),
-        place=Place(channel, account, chat),
-        created_at=float(created_at),
-    )
+    async def save(self, preference: NotifyPreference, *, act: Act | None) -> None:
+        def write(connection: SqlConnection) -> None:
+            _PREFERENCES.put(connection, preference)
+            add_act(connection, self._chain, act)
+
+        await self._database.write(write)

@@ -7,6 +7,7 @@ from agent_fabric.domain.fleet.nodes import NodeId
 from agent_fabric.domain.fleet.relayed_calls import RelayedCall
 from agent_fabric.infrastructure.persistence.runs.log_writes import OneStatement
 from agent_fabric.infrastructure.persistence.sql import Database, storable
+from agent_fabric.infrastructure.persistence.table import Table, json_text
 from agent_fabric.wire.json_codec import dump_json, load_json
 
 ENDED_S: Final = 150.0
@@ -18,29 +19,22 @@ _WORK: Final = (
 )
 
 
+CALLS: Final = Table("node_calls", RelayedCall, key="id", renamed={"node_id": "agent_id"}, params=json_text())
+
+
 class SqlCallRelay:
     """CallRelay over the store."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._calls = CALLS.within(database)
 
     async def ask(self, call: RelayedCall) -> None:
-        query = (
-            "INSERT INTO node_calls (id, agent_id, method, params, created_at, expires_at) VALUES (?, ?, ?, ?, ?, ?)"
-            " ON CONFLICT (id) DO NOTHING"
-        )
-        params = storable(dump_json(dict(call.params)).decode())
-        values = (call.id, call.node_id, call.method, params, call.created_at, call.expires_at)
-        await self._database.write(OneStatement(query, values))
+        await self._database.write(OneStatement(*CALLS.statement(call)))
 
     async def waiting(self, node_id: NodeId, *, at: float) -> Sequence[RelayedCall]:
-        query = (
-            "SELECT id, agent_id, method, params, created_at, expires_at FROM node_calls"
-            " WHERE agent_id = ? AND answer IS NULL AND expires_at > ? ORDER BY created_at, id"
-        )
-        return await self._database.read(
-            lambda connection: [_call(row) for row in connection.execute(query, (node_id, at))]
-        )
+        rest = "WHERE agent_id = ? AND answer IS NULL AND expires_at > ? ORDER BY created_at, id"
+        return await self._calls.rows(rest, node_id, at)
 
     async def answer(self, call_id: str, answer: Mapping[str, Any]) -> None:
         query = "UPDATE node_calls SET answer = ? WHERE id = ? AND answer IS NULL"
@@ -73,15 +67,3 @@ class SqlNodeWork:
             lambda connection: connection.execute(_WORK, (at, at - ENDED_S)).fetchall()
         )
         return [NodeId(node_id) for (node_id,) in rows]
-
-
-def _call(row: Sequence[Any]) -> RelayedCall:
-    call_id, node_id, method, params, created_at, expires_at = row
-    return RelayedCall(
-        id=call_id,
-        node_id=NodeId(node_id),
-        method=method,
-        params=load_json(params.encode()),
-        created_at=created_at,
-        expires_at=expires_at,
-    )

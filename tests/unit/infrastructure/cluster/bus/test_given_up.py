@@ -17,7 +17,7 @@ ADA = Principal("ada", Kind.LOCAL, frozenset())
 
 @pytest.mark.proves("AU-11")
 async def test_a_message_that_a_subscriber_never_takes_becomes_a_dead_letter() -> None:
-    bus, store = InProcessDurableBus(), MemoryAutomation(MemoryRuns())
+    bus, store = InProcessDurableBus(), MemoryAutomation.over(MemoryRuns())
     letters = BusLetters(store.letters, bus.deliver_to, FrozenClock())
     bus.give_up = letters.keep
     taken: list[BusMessage] = []
