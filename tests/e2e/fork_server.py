@@ -77,7 +77,7 @@ _IMPORTED_LATE = (
     "agent_fabric.infrastructure.persistence.identity.accounts",
     "agent_fabric.infrastructure.sandbox.bubblewrap",
     "agent_fabric.infrastructure.sandbox.landlock",
-    "agent_fabric.infrastructure.sandbox.limits_cgroup",
+    "agent_fabric.infrastructure.sandbox.limits",
     "agent_fabric.infrastructure.sandbox.probe",
     "agent_fabric.infrastructure.sandbox.worker_link",
     "agent_fabric.infrastructure.tools.shell",

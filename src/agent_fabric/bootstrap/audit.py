@@ -67,6 +67,6 @@ def retention_of(records: Records) -> RetentionStore:
     """Return what deletes runs, with what was saved of them elsewhere."""
     if records.archive is None:
         return records.storage.retention
-    from agent_fabric.infrastructure.runs.workspaces.saved_retention import SavedRetention  # noqa: PLC0415 - few have one
+    from agent_fabric.infrastructure.runs.workspaces.saved_folders import SavedRetention  # noqa: PLC0415 - few have one
 
     return SavedRetention(records.storage.retention, records.archive.objects)

@@ -24,9 +24,8 @@ from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.config.schema.identity import IdentityConfig, ProviderConfig
 from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.infrastructure.identity.argon2_passwords import Argon2Passwords
-from agent_fabric.infrastructure.identity.jwks import ProviderTokens
+from agent_fabric.infrastructure.identity.jwks import ProviderTokens, key_set_source
 from agent_fabric.infrastructure.identity.jwt_tokens import JwtTokens
-from agent_fabric.infrastructure.identity.key_set_source import key_set_source
 from agent_fabric.infrastructure.identity.local_token import LocalToken
 from agent_fabric.infrastructure.identity.own_secrets import PepperedHash, jwt_secret, key_pepper, long_enough
 

@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     from agent_fabric.application.runs.reuse_answers import ReuseAnswers
     from agent_fabric.application.workflows.perform_step import PerformStep
     from agent_fabric.domain.runs.state import RunState
-    from agent_fabric.infrastructure.sandbox.egress.limits import EgressRefusal
+    from agent_fabric.infrastructure.sandbox.egress.policy import EgressRefusal
     from agent_fabric.infrastructure.sandbox.egress.run_proxies import RunProxies
     from agent_fabric.infrastructure.tools.mcp.lazy_servers import LazyToolServers
 

@@ -9,8 +9,8 @@ from agent_fabric.config.files import user_file
 from agent_fabric.config.folders import base_folder, temporary_folder
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.config.variable_names import CONFIG_PATH
-from agent_fabric.infrastructure.tools.mcp.identity import content_hash
 from agent_fabric.infrastructure.tools.mcp.lazy_servers import LazyToolServers
+from agent_fabric.infrastructure.tools.mcp.pins import content_hash
 
 
 def open_tool_servers(

@@ -9,17 +9,15 @@ from agent_fabric.application.ports.secrets import Resolve
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.infrastructure.models.cards import CardFile, cards_file
-from agent_fabric.infrastructure.models.chooser import ConfiguredModels, settings_as_configured
-from agent_fabric.infrastructure.models.clients import Backend, BackendClients
+from agent_fabric.infrastructure.models.chooser import ConfiguredModels, RecentChoices, settings_as_configured
+from agent_fabric.infrastructure.models.clients import Backend, BackendClients, OfflineChatClients
 from agent_fabric.infrastructure.models.custom import CustomBackend
-from agent_fabric.infrastructure.models.egress import OfflineChatClients
 from agent_fabric.infrastructure.models.embedded import EmbeddedBackend
 from agent_fabric.infrastructure.models.fallback import FallbackChatClients
 from agent_fabric.infrastructure.models.managed import ManagedBackend
 from agent_fabric.infrastructure.models.ollama.backend import OllamaBackend
 from agent_fabric.infrastructure.models.openai_compatible import HttpSession, OpenAICompatibleBackend
 from agent_fabric.infrastructure.models.queue import Queues
-from agent_fabric.infrastructure.models.recent_choices import RecentChoices
 from agent_fabric.infrastructure.models.servers.managed_llama import ManagedLlama
 from agent_fabric.infrastructure.models.switched_model import SwitchedModel
 

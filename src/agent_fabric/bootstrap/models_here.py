@@ -14,11 +14,10 @@ from agent_fabric.bootstrap.model_stack import ModelStack, build_model_stack
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.infrastructure.models.chooser import OLLAMA_URL, backend_of
-from agent_fabric.infrastructure.models.facts import ServerFacts
 from agent_fabric.infrastructure.models.model_http import ServerAddress, environment_only
 from agent_fabric.infrastructure.models.named import pulled_by
 from agent_fabric.infrastructure.models.servers.llama_servers import LlamaServers
-from agent_fabric.infrastructure.models.survey import LoopbackServers, MachineSurvey
+from agent_fabric.infrastructure.models.survey import LoopbackServers, MachineSurvey, ServerFacts
 from agent_fabric.infrastructure.models.weights.catalogue import CatalogueModel
 from agent_fabric.infrastructure.models.weights.download import Weights
 

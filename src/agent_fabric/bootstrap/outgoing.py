@@ -16,8 +16,7 @@ from agent_fabric.domain.events import Event
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.announcements import is_announced
 from agent_fabric.infrastructure.clock import RandomIds, SystemClock
-from agent_fabric.infrastructure.cluster.bus.in_process import InProcessBus, InProcessDurableBus
-from agent_fabric.infrastructure.cluster.bus.outbox_bus import OutboxBus
+from agent_fabric.infrastructure.cluster.bus.in_process import InProcessBus, InProcessDurableBus, OutboxBus
 from agent_fabric.infrastructure.cluster.wake_ups.in_process import InProcessWakeUps
 
 _NOTED = "outbox"

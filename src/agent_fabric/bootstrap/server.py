@@ -69,8 +69,8 @@ from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import Priority, RunResult, Task, TaskForceMode
 from agent_fabric.infrastructure.agents.agent_files import AgentFolder
 from agent_fabric.infrastructure.clock import SystemClock
-from agent_fabric.infrastructure.cluster.wake_ups.delta_pokes import DeltaPokes
 from agent_fabric.infrastructure.cluster.wake_ups.hinted_pause import HintedPause
+from agent_fabric.infrastructure.cluster.wake_ups.pokes import DeltaPokes
 from agent_fabric.infrastructure.identity.local_token import local_token
 from agent_fabric.infrastructure.models import openai_compatible  # noqa: F401 - now, not during the first request
 from agent_fabric.infrastructure.observability.operations_log import operations_log

@@ -9,10 +9,9 @@ from agent_fabric.application.ports.wake_ups import WakeUps
 from agent_fabric.config.constants import DEFAULT_CLUSTER
 from agent_fabric.config.schema.cluster import NatsConfig
 from agent_fabric.domain.errors import MissingExtra
-from agent_fabric.infrastructure.cluster.wake_ups.delta_pokes import DeltaPokes
 from agent_fabric.infrastructure.cluster.wake_ups.hinted_pause import HintedPause
 from agent_fabric.infrastructure.cluster.wake_ups.in_process import InProcessWakeUps
-from agent_fabric.infrastructure.cluster.wake_ups.log_pokes import LogPokes
+from agent_fabric.infrastructure.cluster.wake_ups.pokes import DeltaPokes, LogPokes
 
 SELDOM_S: Final = 60.0
 """How often is looked for work that somebody else looks for."""

@@ -10,8 +10,7 @@ from typing import Any
 from aiohttp import web
 
 from agent_fabric.config.schema.tools import BrowserConfig
-from agent_fabric.infrastructure.sandbox.egress.limits import EgressRefusal
-from agent_fabric.infrastructure.sandbox.egress.policy import browser_policy
+from agent_fabric.infrastructure.sandbox.egress.policy import EgressRefusal, browser_policy
 from agent_fabric.infrastructure.sandbox.egress.proxy import EgressProxy
 from agent_fabric.infrastructure.tools.browser.session import ChromiumBrowser
 from integration.egress.wire import Net

@@ -17,8 +17,7 @@ from agent_fabric.domain.ids import CallId, RunId
 from agent_fabric.domain.tools.specs import ToolContext
 from agent_fabric.infrastructure.packs.browser_pack import BrowserParts
 from agent_fabric.infrastructure.packs.engineering import build_engineering_pack
-from agent_fabric.infrastructure.sandbox.egress.limits import EgressRefusal
-from agent_fabric.infrastructure.sandbox.egress.policy import browser_policy
+from agent_fabric.infrastructure.sandbox.egress.policy import EgressRefusal, browser_policy
 from agent_fabric.infrastructure.sandbox.egress.proxy import EgressProxy
 from agent_fabric.infrastructure.sandbox.unconfined import UnconfinedSandbox
 from agent_fabric.infrastructure.tools.browser.chromium import ChromiumLaunch, find_chromium

@@ -9,8 +9,7 @@ import pytest
 
 from agent_fabric.config.schema.tools import BrowserConfig
 from agent_fabric.domain.tools.allowlists import Allowlists
-from agent_fabric.infrastructure.sandbox.egress.limits import EgressLimits, HostUse
-from agent_fabric.infrastructure.sandbox.egress.policy import EgressPolicy, browser_policy
+from agent_fabric.infrastructure.sandbox.egress.policy import EgressLimits, EgressPolicy, HostUse, browser_policy
 from agent_fabric.infrastructure.sandbox.egress.proxy import USER, EgressProxy
 from integration.egress.wire import OK, PUBLIC, Net, bench, echo, listening, status
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from agent_fabric.config.schema.sandbox import EgressConfig
 from agent_fabric.domain.ids import RunId
-from agent_fabric.infrastructure.sandbox.egress.limits import EgressRefusal
+from agent_fabric.infrastructure.sandbox.egress.policy import EgressRefusal
 from agent_fabric.infrastructure.sandbox.egress.run_proxies import RunProxies
 from integration.egress.wire import PUBLIC, Net, listening, status
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agent_fabric.infrastructure.sandbox.egress.hosts import Endpoint
-from agent_fabric.infrastructure.sandbox.egress.limits import EgressRefusal
-from agent_fabric.infrastructure.sandbox.egress.policy import EgressPolicy
+from agent_fabric.infrastructure.sandbox.egress.policy import EgressPolicy, EgressRefusal
 from agent_fabric.infrastructure.sandbox.egress.proxy import EgressProxy
 
 PUBLIC = "93.184.216.34"

@@ -23,9 +23,15 @@ from agent_fabric.application.identity.authenticate import Authenticate
 from agent_fabric.config.schema.identity import ProviderConfig
 from agent_fabric.domain.errors import Unauthenticated
 from agent_fabric.domain.identity.principals import AnyScope, Kind, Principal, Scope
-from agent_fabric.infrastructure.identity.jwks import FRESH_S, REFETCH_S, STALE_S, ProviderTokens
+from agent_fabric.infrastructure.identity.jwks import (
+    FRESH_S,
+    MAX_BYTES,
+    REFETCH_S,
+    STALE_S,
+    ProviderTokens,
+    key_set_source,
+)
 from agent_fabric.infrastructure.identity.jwt_tokens import JwtTokens
-from agent_fabric.infrastructure.identity.key_set_source import MAX_BYTES, key_set_source
 from agent_fabric.infrastructure.identity.own_secrets import PepperedHash
 from agent_fabric.testing.fakes import FrozenClock
 from memory_storage import MemoryEndedLogins, MemoryKeys, MemoryUsers

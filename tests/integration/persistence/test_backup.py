@@ -20,8 +20,8 @@ import pytest
 
 from agent_fabric.domain.audit.key import AuditKey
 from agent_fabric.domain.errors import ConfigError, FabricError, RunHeld, StoreFull, StoreUnavailable
+from agent_fabric.infrastructure.backup.archive import Manifest
 from agent_fabric.infrastructure.backup.make import make_backup
-from agent_fabric.infrastructure.backup.manifest import Manifest
 from agent_fabric.infrastructure.backup.restore import restore_backup
 from agent_fabric.infrastructure.persistence.database import APPLICATION_ID, connect
 from agent_fabric.infrastructure.persistence.observability.snapshot import check_copy, copy_store

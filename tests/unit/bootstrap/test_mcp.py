@@ -8,7 +8,7 @@ import pytest
 
 from agent_fabric.bootstrap.mcp import asked_by_project, mcp_folder
 from agent_fabric.config.loader import read_config
-from agent_fabric.infrastructure.tools.mcp.identity import content_hash
+from agent_fabric.infrastructure.tools.mcp.pins import content_hash
 
 
 def settings(*names: str) -> dict[str, Any]:

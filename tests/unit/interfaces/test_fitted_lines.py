@@ -8,7 +8,7 @@ import pytest
 from agent_fabric.domain.events import Event, RunCreated, ToolCalled, ToolErred, ToolReturned
 from agent_fabric.domain.ids import CallId, LaneId, RunId
 from agent_fabric.domain.plural import counted
-from agent_fabric.infrastructure.web.connection_failures import reason_of
+from agent_fabric.infrastructure.web.sessions import reason_of
 from agent_fabric.interfaces.cli.approvals.approval_card import card_line
 from agent_fabric.interfaces.cli.output import fitted, folded, laid_out
 from agent_fabric.interfaces.cli.runs.view import LiveView

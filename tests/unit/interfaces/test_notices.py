@@ -9,7 +9,7 @@ from agent_fabric.client.following import Notice
 from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.models.ollama.model_wire import PullStep
 from agent_fabric.infrastructure.models.ollama.server import PullNotices
-from agent_fabric.infrastructure.models.weights.progress import Progress
+from agent_fabric.infrastructure.models.weights.mirrors import Progress
 from agent_fabric.interfaces.cli.notices import Notices
 from agent_fabric.interfaces.cli.runs.view import LiveView
 

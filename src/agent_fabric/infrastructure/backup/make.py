@@ -13,9 +13,8 @@ from agent_fabric.application.ports.backup import StoreCopies
 from agent_fabric.domain.audit.key import AuditKey
 from agent_fabric.domain.errors import ConfigError, StoreFull
 from agent_fabric.infrastructure.atomic_files import sync_folder
-from agent_fabric.infrastructure.backup.archive import ArchiveWriter, read_archive
+from agent_fabric.infrastructure.backup.archive import ArchiveWriter, Manifest, read_archive
 from agent_fabric.infrastructure.backup.contents import DATABASE, kept_files
-from agent_fabric.infrastructure.backup.manifest import Manifest
 from agent_fabric.infrastructure.backup.staging import remove_leftovers, staged, working_name
 
 SUFFIX = ".tar.gz"

@@ -16,10 +16,9 @@ from typing import BinaryIO
 from agent_fabric.application.ports.backup import StoreCopies
 from agent_fabric.domain.audit.key import AuditKey
 from agent_fabric.domain.errors import ConfigError, StoreFull, StoreUnavailable
-from agent_fabric.infrastructure.backup.archive import harmful, read_archive
+from agent_fabric.infrastructure.backup.archive import Manifest, harmful, read_archive
 from agent_fabric.infrastructure.backup.contents import DATABASE
 from agent_fabric.infrastructure.backup.make import Tell
-from agent_fabric.infrastructure.backup.manifest import Manifest
 from agent_fabric.infrastructure.backup.staging import remove_leftovers, staged, working_name
 from agent_fabric.infrastructure.runs.log.folder_trust import mark
 

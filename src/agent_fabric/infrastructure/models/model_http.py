@@ -28,7 +28,7 @@ from agent_fabric.domain.errors import (
 from agent_fabric.domain.models.addresses import is_loopback
 from agent_fabric.domain.models.messages import ModelSettings
 from agent_fabric.infrastructure.models.openai_wire import error_text
-from agent_fabric.infrastructure.web.connection_failures import reason_of, tls_failure
+from agent_fabric.infrastructure.web.sessions import reason_of, tls_failure
 
 MAX_ANSWER_BYTES = 64 * 1024 * 1024
 MAX_REFUSAL_BYTES = 65_536

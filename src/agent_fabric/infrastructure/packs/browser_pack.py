@@ -14,8 +14,7 @@ from agent_fabric.domain.ids import RunId, SpecialistId
 from agent_fabric.domain.tools.allowlists import Allowlists
 from agent_fabric.domain.tools.specs import ToolContext, ToolResult, ToolSpec
 from agent_fabric.infrastructure.packs.wrapped_pack import WrappedPack
-from agent_fabric.infrastructure.sandbox.egress.limits import EgressLimits, EgressRefusal
-from agent_fabric.infrastructure.sandbox.egress.policy import browser_policy
+from agent_fabric.infrastructure.sandbox.egress.policy import EgressLimits, EgressRefusal, browser_policy
 from agent_fabric.infrastructure.sandbox.egress.proxy import EgressProxy
 from agent_fabric.infrastructure.tools.browser_tools import BROWSER_TOOLS, PageRecord, browser_tools
 

@@ -29,15 +29,19 @@ from agent_fabric.infrastructure.sandbox.dropping import (
     needs_mapping,
     owner_for,
 )
-from agent_fabric.infrastructure.sandbox.limits import LOOK_EVERY_S, Watch
-from agent_fabric.infrastructure.sandbox.limits_cgroup import ControlGroup, make_control_group, remove_left_groups
+from agent_fabric.infrastructure.sandbox.limits import (
+    LOOK_EVERY_S,
+    ControlGroup,
+    Watch,
+    make_control_group,
+    remove_left_groups,
+)
 from agent_fabric.infrastructure.sandbox.marked import entry, kill_marked
 from agent_fabric.infrastructure.sandbox.mounts_protected import ProtectedPaths
 from agent_fabric.infrastructure.sandbox.own_program import covers_of, own_program
 from agent_fabric.infrastructure.sandbox.uncancelled import finish
 from agent_fabric.infrastructure.sandbox.worker_link import Ending, WorkerLink
-from agent_fabric.infrastructure.sandbox.workspace_files import WorkspaceFiles
-from agent_fabric.infrastructure.sandbox.workspaces import require_workspace
+from agent_fabric.infrastructure.sandbox.workspaces import WorkspaceFiles, require_workspace
 
 _LISTED = Path("/proc/net/unix")
 _PATH_AT = 7

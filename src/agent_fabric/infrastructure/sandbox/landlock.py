@@ -50,8 +50,7 @@ from agent_fabric.infrastructure.sandbox.marked import RUN, entry, kill_marked
 from agent_fabric.infrastructure.sandbox.mounts_protected import ProtectedPaths
 from agent_fabric.infrastructure.sandbox.mounts_toolchains import toolchains
 from agent_fabric.infrastructure.sandbox.uncancelled import finish
-from agent_fabric.infrastructure.sandbox.workspace_files import WorkspaceFiles
-from agent_fabric.infrastructure.sandbox.workspaces import require_workspace
+from agent_fabric.infrastructure.sandbox.workspaces import WorkspaceFiles, require_workspace
 from agent_fabric.infrastructure.tree_walk import remove_tree
 
 READABLE = (

@@ -22,8 +22,7 @@ from agent_fabric.infrastructure.sandbox.git_identity import git_identity
 from agent_fabric.infrastructure.sandbox.landlock_watch import Watch, remarks
 from agent_fabric.infrastructure.sandbox.mounts_protected import ProtectedPaths
 from agent_fabric.infrastructure.sandbox.podman_engine import LABEL, Engine, remove_containers
-from agent_fabric.infrastructure.sandbox.workspace_files import WorkspaceFiles
-from agent_fabric.infrastructure.sandbox.workspaces import require_workspace
+from agent_fabric.infrastructure.sandbox.workspaces import WorkspaceFiles, require_workspace
 
 WORKSPACE = "/workspace"
 """Where a container sees the workspace."""

@@ -26,7 +26,7 @@ from agent_fabric.infrastructure.sandbox.environment import allowed
 from agent_fabric.infrastructure.sandbox.marked import RUN, entry, kill_marked
 from agent_fabric.infrastructure.sandbox.process_environments import lowest_pid_of
 from agent_fabric.infrastructure.sandbox.run_processes import SHELL_MARK
-from agent_fabric.infrastructure.sandbox.workspace_files import WorkspaceFiles
+from agent_fabric.infrastructure.sandbox.workspaces import WorkspaceFiles
 
 _COMMAND = "FABRIC_COMMAND_ID"
 

@@ -12,8 +12,7 @@ import aiohttp
 from agent_fabric.config.schema.secrets import VaultConfig
 from agent_fabric.domain.errors import ConfigError, StoreUnavailable
 from agent_fabric.domain.models.addresses import is_local_url
-from agent_fabric.infrastructure.web.connection_failures import reason_of, tls_failure
-from agent_fabric.infrastructure.web.sessions import read_up_to
+from agent_fabric.infrastructure.web.sessions import read_up_to, reason_of, tls_failure
 
 TRIES: Final = 3
 MAX_BYTES: Final = 2 * 2**20

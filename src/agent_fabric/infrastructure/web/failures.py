@@ -10,9 +10,8 @@ from yarl import URL
 
 from agent_fabric.application.ports.web import WebError
 from agent_fabric.infrastructure.threads import on_own_thread
-from agent_fabric.infrastructure.web.connection_failures import reason_of, tls_failure
 from agent_fabric.infrastructure.web.extract import ContentKind, kind_of, read, settle_type
-from agent_fabric.infrastructure.web.sessions import read_up_to
+from agent_fabric.infrastructure.web.sessions import read_up_to, reason_of, tls_failure
 
 _ERROR_BYTES: Final = 64 * 1024
 _QUOTED_CHARS: Final = 300

@@ -18,11 +18,10 @@ from agent_fabric.application.ports.http import HttpAnswer, HttpError, HttpReque
 from agent_fabric.application.ports.web import WebError
 from agent_fabric.config.schema.tools import WebConfig
 from agent_fabric.infrastructure.sandbox.egress.addresses import AddressGuard
-from agent_fabric.infrastructure.web.connection_failures import reason_of, tls_failure
 from agent_fabric.infrastructure.web.connections import REDIRECTS, checked, guarded_session, require_listed, web_address
 from agent_fabric.infrastructure.web.extract import ContentKind, kind_of, settle_type
 from agent_fabric.infrastructure.web.failures import shortened
-from agent_fabric.infrastructure.web.sessions import Sessions, read_up_to
+from agent_fabric.infrastructure.web.sessions import Sessions, read_up_to, reason_of, tls_failure
 
 _TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _NOT_IN_VALUES: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f\ud800-\udfff]")

@@ -1,6 +1,10 @@
-"""One aiohttp session for each event loop: a session may not leave the loop that opened it."""
+"""One aiohttp session for each event loop, which may not leave it; why a connection failed, in plain words."""
 
 import asyncio
+import errno
+import os
+import socket
+import ssl
 from collections.abc import Callable
 from weakref import WeakKeyDictionary
 
@@ -40,3 +44,48 @@ async def read_up_to(response: aiohttp.ClientResponse, max_bytes: int) -> tuple[
         if len(data) > max_bytes:
             return bytes(data[:max_bytes]), True
     return bytes(data), False
+
+
+_MAX_CHARS = 200
+_NOT_TLS = frozenset({"WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "UNKNOWN_PROTOCOL", "HTTP_REQUEST"})
+"""What OpenSSL says when the first bytes of the other side are no TLS."""
+
+
+def reason_of(problem: BaseException) -> str:
+    """Return what went wrong with a connection, in a few words. A proxy that failed is named."""
+    if isinstance(problem, aiohttp.ClientProxyConnectionError):
+        return f"the proxy {problem.host}:{problem.port}: {_words(problem)}"
+    return _words(problem)
+
+
+def tls_failure(problem: aiohttp.ClientConnectorSSLError, address: str) -> str:
+    """Return a sentence about a TLS connection that failed before any certificate was looked at."""
+    reason = _words(problem)
+    return f"{reason[:1].upper()}{reason[1:]}: {address}"
+
+
+def _words(problem: BaseException) -> str:
+    cause = problem.os_error if isinstance(problem, aiohttp.ClientConnectorError) else problem
+    match cause:
+        case ssl.SSLCertVerificationError() if cause.verify_message:
+            return cause.verify_message
+        case ssl.SSLError() if cause.reason in _NOT_TLS:
+            return "this port does not speak TLS"
+        case ssl.SSLError():
+            return f"the TLS handshake failed ({(cause.reason or 'no reason given').replace('_', ' ').lower()})"
+        case socket.gaierror():
+            return "there is no host of this name"
+        case aiohttp.SocketTimeoutError():
+            return "nothing came for too long"
+        case TimeoutError():
+            return "no connection in time"
+        case aiohttp.ServerDisconnectedError() | ConnectionResetError(errno=None):
+            return "the connection was closed"
+        case aiohttp.ClientPayloadError():
+            return "the answer was cut off"
+        case OSError(errno=int(number)) if number > 0:
+            return os.strerror(number)
+        case OSError() if isinstance(problem, aiohttp.ClientConnectorError):
+            return os.strerror(errno.ECONNREFUSED)  # several addresses were tried, and each refused
+    text = str(problem).strip()
+    return text.splitlines()[0][:_MAX_CHARS] if text else type(problem).__name__

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 from agent_fabric.application.ports.llm import ChosenModel, Notice
-from agent_fabric.infrastructure.models.recent_choices import RecentChoices
+from agent_fabric.infrastructure.models.chooser import RecentChoices
 from agent_fabric.testing.fakes import FrozenClock, quiet
 from agent_fabric.testing.workbench import SETTINGS
 

@@ -1,10 +1,11 @@
-"""A bus within one process."""
+"""The bus within one process, and the one that keeps what is published until other systems have it."""
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final
 
-from agent_fabric.application.ports.bus import BusMessage, Handler, Subscriber
+from agent_fabric.application.ports.bus import Bus, BusMessage, Handler, Outbox, Subscriber
+from agent_fabric.application.ports.clock import IdSource
 from agent_fabric.domain.errors import ConfigError
 
 MAX_TRIES: Final = 5
@@ -106,3 +107,28 @@ def fits(pattern: tuple[str, ...], parts: tuple[str, ...]) -> bool:
     if pattern[-1:] == (">",):
         return len(parts) >= len(pattern) and fits(pattern[:-1], parts[: len(pattern) - 1])
     return len(pattern) == len(parts) and all(want in ("*", part) for want, part in zip(pattern, parts, strict=True))
+
+
+class OutboxBus:
+    """Bus that puts messages into the outbox, too; those who listen in this process hear them at once."""
+
+    def __init__(self, here: Bus, ids: IdSource, hint: Callable[[], None]) -> None:
+        self._here = here
+        self._ids = ids
+        self._hint = hint
+        self.outbox: Outbox | None = None
+        """Known once the store is open."""
+
+    def publish(self, subject: str, message: Mapping[str, Any]) -> None:
+        self._here.publish(subject, message)
+        if self.outbox is not None:
+            self.outbox.put(BusMessage(self._ids.new_run_id(), subject, message))
+            self._hint()
+
+    def tell(self, message: BusMessage) -> None:
+        """Tell of a message that is in the outbox already."""
+        self._here.publish(message.subject, message.payload)
+        self._hint()
+
+    def subscribe(self, pattern: str, handler: Handler) -> Callable[[], None]:
+        return self._here.subscribe(pattern, handler)

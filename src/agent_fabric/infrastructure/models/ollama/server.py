@@ -32,7 +32,7 @@ from agent_fabric.infrastructure.models.ollama.model_wire import (
     read_tags,
     read_version,
 )
-from agent_fabric.infrastructure.models.weights.progress import amount
+from agent_fabric.infrastructure.models.weights.mirrors import amount
 
 _PAUSE_S = 0.25
 """Time between two texts about the same part."""

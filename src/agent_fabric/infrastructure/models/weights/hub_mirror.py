@@ -14,10 +14,9 @@ import aiohttp
 from yarl import URL
 
 from agent_fabric.infrastructure.models.weights.catalogue import HubFile
-from agent_fabric.infrastructure.models.weights.mirrors import MirrorFailed
+from agent_fabric.infrastructure.models.weights.mirrors import MirrorFailed, Progress
 from agent_fabric.infrastructure.models.weights.part_file import CHUNK_BYTES, PartFile, until_cancelled
-from agent_fabric.infrastructure.models.weights.progress import Progress
-from agent_fabric.infrastructure.web.connection_failures import reason_of
+from agent_fabric.infrastructure.web.sessions import reason_of
 
 _MAGIC: Final = b"GGUF"
 _CONTENT_RANGE: Final = re.compile(r"bytes (\d{1,20})-\d{1,20}/(\d{1,20}|\*)")

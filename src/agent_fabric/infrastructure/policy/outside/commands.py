@@ -20,8 +20,7 @@ from agent_fabric.domain.policy.outside import OutsideCall
 from agent_fabric.domain.policy.outside_plan import CannotRunOutside, Outside
 from agent_fabric.domain.policy.outside_words import local_words, suffixes_taken_along
 from agent_fabric.domain.tools.specs import ToolResult
-from agent_fabric.infrastructure.policy.outside.push import Push
-from agent_fabric.infrastructure.policy.outside.push_words import push_words
+from agent_fabric.infrastructure.policy.outside.push import Push, push_words
 from agent_fabric.infrastructure.policy.outside.repository import read_repository
 from agent_fabric.infrastructure.policy.outside.surroundings import account, find_program, users_environment
 from agent_fabric.infrastructure.sandbox.unconfined import UnconfinedSandbox

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any, Final, NamedTuple
 
+from agent_fabric.application.ports.audit import RetentionStore
 from agent_fabric.application.ports.workspace_archive import ObjectStore, SavedWorkspace
 from agent_fabric.domain.errors import FabricError, StoreUnavailable
 from agent_fabric.domain.ids import RunId
@@ -243,3 +244,28 @@ def _write(path: Path, item: _Item, data: bytes) -> None:
     with os.fdopen(file, "wb") as target:
         target.write(data)
         os.fchmod(target.fileno(), item.mode)
+
+
+@dataclass(frozen=True, slots=True)
+class SavedRetention:
+    """RetentionStore that deletes what was saved for other machines, too."""
+
+    inner: RetentionStore
+    objects: ObjectStore
+
+    async def settled_before(self, at: float) -> list[RunId]:
+        return await self.inner.settled_before(at)
+
+    async def remove(self, run_id: RunId, *, by: str, reason: str) -> int:
+        freed = await self.inner.remove(run_id, by=by, reason=reason)
+        try:
+            await self.objects.remove(f"{run_id}/")
+        except StoreUnavailable as problem:
+            raise StoreUnavailable(
+                f"Run {run_id} is deleted, but not its saved files: {problem.message}",
+                hint=f"Delete what begins with {run_id}/ there.",
+            ) from None
+        return freed
+
+    async def sweep(self) -> int:
+        return await self.inner.sweep()

@@ -19,14 +19,14 @@ from typing import Final, NamedTuple, Self
 
 from agent_fabric.infrastructure.sandbox.egress.addresses import AddressGuard, Lookup, system_lookup
 from agent_fabric.infrastructure.sandbox.egress.hosts import Endpoint, Malformed
-from agent_fabric.infrastructure.sandbox.egress.limits import (
+from agent_fabric.infrastructure.sandbox.egress.policy import (
     EgressLimits,
+    EgressPolicy,
     EgressRecord,
     EgressRefusal,
     HostUse,
     LimitReached,
 )
-from agent_fabric.infrastructure.sandbox.egress.policy import EgressPolicy
 from agent_fabric.infrastructure.sandbox.egress.private_folder import PrivateFolder
 from agent_fabric.infrastructure.sandbox.egress.request_head import ProxyRequest, answer_head, read_head
 

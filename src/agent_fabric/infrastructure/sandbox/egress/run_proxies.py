@@ -7,8 +7,7 @@ from pathlib import Path
 from agent_fabric.config.schema.sandbox import EgressConfig
 from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.sandbox.egress.addresses import Lookup, system_lookup
-from agent_fabric.infrastructure.sandbox.egress.limits import EgressRecord, EgressRefusal, shell_limits
-from agent_fabric.infrastructure.sandbox.egress.policy import shell_policy
+from agent_fabric.infrastructure.sandbox.egress.policy import EgressRecord, EgressRefusal, shell_limits, shell_policy
 from agent_fabric.infrastructure.sandbox.egress.proxy import Connect, EgressProxy, connect
 
 _MAX_NAMED = 5

@@ -4,6 +4,7 @@ A later change is noticed before a model reads it. Both are small JSON files tha
 """
 
 import difflib
+import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,8 +16,21 @@ from typing import Any
 from agent_fabric.config.schema.tools import MCPServerConfig
 from agent_fabric.domain.errors import StoreUnavailable, ToolServerUnavailable
 from agent_fabric.infrastructure.private_files import PrivateFile
-from agent_fabric.infrastructure.tools.mcp.identity import content_hash, identity
 from agent_fabric.infrastructure.tools.mcp.tool_conversion import ListedTool
+
+
+def content_hash(server: MCPServerConfig) -> str:
+    """Identify everything that the configuration says about a server; references to secrets stay references."""
+    return _hash(server.model_dump(mode="json"))
+
+
+def identity(server: MCPServerConfig) -> str:
+    """Identify the program or address behind a server's name, whatever else is configured for it."""
+    return _hash({"transport": server.transport, "command": server.command, "url": server.url})
+
+
+def _hash(value: object) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 
 class SharedJsonFile:

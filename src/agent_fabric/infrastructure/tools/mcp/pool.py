@@ -27,7 +27,7 @@ from agent_fabric.infrastructure.tools.mcp.environment import (
     secrets_for,
     server_environment,
 )
-from agent_fabric.infrastructure.tools.mcp.identity import content_hash, identity
+from agent_fabric.infrastructure.tools.mcp.pins import content_hash, identity
 from agent_fabric.infrastructure.tools.mcp.stdio import MAX_MESSAGE_BYTES, ProgramTransport, Window
 
 _CONNECT_TIMEOUT_S: Final = 15.0

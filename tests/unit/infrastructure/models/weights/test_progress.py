@@ -1,6 +1,6 @@
 """What a person sees while weights arrive."""
 
-from agent_fabric.infrastructure.models.weights.progress import Progress
+from agent_fabric.infrastructure.models.weights.mirrors import Progress
 
 
 class Watch:

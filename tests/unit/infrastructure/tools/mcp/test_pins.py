@@ -8,8 +8,7 @@ import pytest
 
 from agent_fabric.config.schema.tools import MCPServerConfig
 from agent_fabric.domain.errors import ToolServerUnavailable
-from agent_fabric.infrastructure.tools.mcp.identity import content_hash
-from agent_fabric.infrastructure.tools.mcp.pins import Pins, PinState, ProjectServers
+from agent_fabric.infrastructure.tools.mcp.pins import Pins, PinState, ProjectServers, content_hash
 from agent_fabric.infrastructure.tools.mcp.tool_conversion import ListedTool
 
 

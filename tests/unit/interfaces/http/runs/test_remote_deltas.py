@@ -10,8 +10,8 @@ from agent_fabric.application.ports.llm import ProgressText
 from agent_fabric.application.ports.wake_ups import delta_topic
 from agent_fabric.domain.events import Event, RunCancelled
 from agent_fabric.domain.ids import LaneId, RunId
-from agent_fabric.infrastructure.cluster.wake_ups.delta_pokes import DeltaPokes
 from agent_fabric.infrastructure.cluster.wake_ups.in_process import InProcessWakeUps
+from agent_fabric.infrastructure.cluster.wake_ups.pokes import DeltaPokes
 from agent_fabric.interfaces.http.runs.live import Feed, LiveRuns
 from agent_fabric.interfaces.http.runs.remote_deltas import RemoteDeltas
 
@@ -111,7 +111,7 @@ async def test_nothing_of_an_encrypted_run_is_sent() -> None:
 
 
 async def test_a_reader_that_is_not_heard_of_any_more_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agent_fabric.infrastructure.cluster.wake_ups.delta_pokes.FOLLOWED_FOR_S", -1.0)
+    monkeypatch.setattr("agent_fabric.infrastructure.cluster.wake_ups.pokes.FOLLOWED_FOR_S", -1.0)
     two = Two()
     with two.read():
         assert not two.driver.wants_deltas

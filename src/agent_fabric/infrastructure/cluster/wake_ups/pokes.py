@@ -1,12 +1,13 @@
-"""Sends answers, while they are being written, to servers where somebody follows a run that is driven here."""
+"""Tells processes that follow a run elsewhere that its log has grown, and sends them answers while they are written."""
 
 import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any, Final
 
+from agent_fabric.application.ports.events import EventsOnly
 from agent_fabric.application.ports.llm import ProgressText
-from agent_fabric.application.ports.wake_ups import FOLLOW, FOLLOWED_FOR_S, WakeUps, delta_topic
+from agent_fabric.application.ports.wake_ups import FOLLOW, FOLLOWED_FOR_S, WakeUps, delta_topic, log_topic
 from agent_fabric.domain.events import Event
 from agent_fabric.domain.ids import LaneId, RunId
 
@@ -73,3 +74,14 @@ class DeltaPokes:
         now = asyncio.get_running_loop().time()
         self._followed = {run_id: until for run_id, until in self._followed.items() if until >= now}
         self._followed[RunId(str(hint.get("run", "")))] = now + FOLLOWED_FOR_S
+
+
+class LogPokes(EventsOnly):
+    """EventSink that pokes after each append; the events themselves are read from the store."""
+
+    def __init__(self, wake_ups: WakeUps) -> None:
+        self._wake_ups = wake_ups
+
+    def publish(self, run_id: RunId, events: Sequence[Event]) -> None:
+        if events:
+            self._wake_ups.poke(log_topic(run_id), {"seq": events[-1].seq})
