@@ -1,4 +1,4 @@
-"""How much a box's commands may use: each process by the kernel's limits, all together by looking or a control group."""
+"""How much the commands of a box may use: each by the kernel, all together by looking or by a control group."""
 
 import os
 import platform
