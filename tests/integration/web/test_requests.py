@@ -21,7 +21,7 @@ from agent_fabric.domain.tools.allowlists import Allowlists
 from agent_fabric.domain.tools.json_schema import problems_with
 from agent_fabric.domain.tools.specs import ToolContext
 from agent_fabric.infrastructure.sandbox.egress.addresses import AddressGuard, system_lookup
-from agent_fabric.infrastructure.tools.http import HTTP_REQUEST, LONGEST_S, MakeRequest, NetworkDisabled
+from agent_fabric.infrastructure.tools.http import HTTP_REQUEST, MAX_TIMEOUT_S, MakeRequest, NetworkDisabled
 from agent_fabric.infrastructure.web.requests import HttpRequests
 from integration.web.site import Site, answering, raw, site
 
@@ -303,7 +303,7 @@ async def test_a_step_that_says_nothing_waits_a_minute_and_one_that_does_as_long
 
     async with site({"/": mirror}) as running:
         sender = Heard(WebConfig(allow_hosts=("127.0.0.1",)))
-        for args, time in (({}, LONGEST_S), ({}, 7_200), ({"timeout": 300}, LONGEST_S), ({"timeout": 300}, 20)):
+        for args, time in (({}, MAX_TIMEOUT_S), ({}, 7_200), ({"timeout": 300}, MAX_TIMEOUT_S), ({"timeout": 300}, 20)):
             await MakeRequest(sender)({"url": running.url(), **args}, context(time))
         await sender.aclose()
     assert heard == [60, 7_200, 300, 20]

@@ -42,7 +42,7 @@ class CallSite:
     outside_allowed: bool = True
     """Whether a command that a person agrees to may run outside the box."""
     unattended: bool = False
-    """Nobody can be asked: what needs a person is refused."""
+    """No person can be asked: what needs one is refused."""
     by_itself: bool = False
     """A model makes the call in a run that a schedule or a trigger has started."""
     scopes: frozenset[str]

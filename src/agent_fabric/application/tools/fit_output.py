@@ -30,7 +30,7 @@ def plain(output: Mapping[str, Any]) -> tuple[Mapping[str, Any], str]:
 
 
 def words_in(output: Any) -> str:
-    """Return all texts of an output, one after the other, as somebody would read them."""
+    """Return all texts of an output, one after the other, as a person would read them."""
     found: list[str] = []
     waiting = [output]
     while waiting:

@@ -102,11 +102,11 @@ class InvokeTool:
         spec = tools.get(call.tool) or _hidden(pack, call.tool)
         if spec is None:
             known = ", ".join(tools)
-            return _refused(call, {}, "UnknownTool", f"there is no tool {call.tool!r}; the tools are: {known}")
+            return _refuse(call, {}, "UnknownTool", f"there is no tool {call.tool!r}; the tools are: {known}")
         try:
             args = named_call(spec, arguments_from(call.arguments), site.node)
         except BadArguments as problem:
-            return _refused(call, {"unparsed": call.arguments}, "BadArguments", f"{problem}; send a JSON object")
+            return _refuse(call, {"unparsed": call.arguments}, "BadArguments", f"{problem}; send a JSON object")
         if site.asked is not None and site.asked.expires_at <= self.clock.now():
             site = replace(site, decided=None)  # agreed to in time, and about to run too late
         agreed = _agreed_to(site)
@@ -114,20 +114,20 @@ class InvokeTool:
         args = args if agreed is None else agreed
         problems = problems_with(args, spec.parameters)
         if problems:
-            return _refused(call, args, "BadArguments", f"{'; '.join(problems)}")
+            return _refuse(call, args, "BadArguments", f"{'; '.join(problems)}")
         if spec.effect is Effect.CHANGES_WORKSPACE and (held := placeholder_in(call.arguments)):
-            return _refused(call, args, "BadArguments", f"{held} stands for a secret that you cannot see; {_LEAVE_IT}")
+            return _refuse(call, args, "BadArguments", f"{held} stands for a secret that you cannot see; {_LEAVE_IT}")
         sandbox = pack.sandbox_level or self.sandbox_level  # a container pack brings its own box
         reach = self.commands_reach if context.network_allowed else ""
-        judged = self._proposed(spec, args, site, sandbox, reach)
+        judged = self._propose(spec, args, site, sandbox, reach)
         ruling = self.policy.judge(judged)
         if ruling.verdict is Verdict.BLOCK:
-            return _blocked(call, args, ruling)
+            return _block(call, args, ruling)
         try:
             asks = ruling.verdict is Verdict.ASK and self.outside is not None and not reach
             leaving = command_that_leaves(judged, site) if asks else None
         except CannotRunOutside as problem:
-            return _refused(call, args, "CannotRunOutside", str(problem), proposal=problem.proposal)
+            return _refuse(call, args, "CannotRunOutside", str(problem), proposal=problem.proposal)
         site = site if leaving is None else as_shown(site)
         agreement: Agreement | None = None
         if ruling.verdict is Verdict.ASK or site.decided is not None:
@@ -176,15 +176,15 @@ class InvokeTool:
         except NothingToPush as nothing:
             return _not_run(call, asking.args, ruling, str(nothing))
         except CannotRunOutside as problem:
-            return _refused(call, asking.args, "CannotRunOutside", str(problem), proposal=problem.proposal).bodies
+            return _refuse(call, asking.args, "CannotRunOutside", str(problem), proposal=problem.proposal).bodies
         except Exception as problem:  # noqa: BLE001 - whatever the machine does, the model is told
-            return _refused(call, asking.args, type(problem).__name__, f"it could not be prepared: {problem}").bodies
+            return _refuse(call, asking.args, type(problem).__name__, f"it could not be prepared: {problem}").bodies
         site = replace(site, asked=None, decided=None, outside=planned)
         asked = self._seek(call, asking.args, site, ruling, asking.sandbox, Question.MAY_IT_RUN, asking.destination)
-        assert isinstance(asked, ApprovalRequested)  # nobody has agreed to this yet
+        assert isinstance(asked, ApprovalRequested)  # no one has agreed to this yet
         return (replace(asked, alike=""),)
 
-    def _proposed(
+    def _propose(
         self, spec: ToolSpec, args: Mapping[str, Any], site: CallSite, sandbox: str, commands_reach: str
     ) -> ProposedCall:
         call = proposed(spec, args, site, sandbox, commands_reach=commands_reach)
@@ -235,7 +235,7 @@ class InvokeTool:
         outside = site.asked.outside if site.asked is not None else None
         site = replace(site, asked=None, decided=None, grants=(), outside=outside)
         sought = self._seek(call, site.began_with, site, ruling, self.sandbox_level, Question.DID_IT_HAPPEN)
-        assert isinstance(sought, ApprovalRequested)  # nobody has agreed to anything yet
+        assert isinstance(sought, ApprovalRequested)  # no one has agreed to anything yet
         return sought
 
     def _seek(
@@ -291,9 +291,7 @@ class InvokeTool:
 
         try:
             noted = await note_files(self.files, spec, judged, site)
-            given, context = (
-                (args, context) if not secrets else await self._revealed(spec, args, context, secrets, shown)
-            )
+            given, context = (args, context) if not secrets else await self._reveal(spec, args, context, secrets, shown)
             async with asyncio.timeout(context.timeout_s + GRACE_S):
                 if run_outside is not None:
                     result = await run_outside()
@@ -324,10 +322,10 @@ class InvokeTool:
             if problem.args == (call.tool,):
                 return (erred("UnknownTool", f"the tool {call.tool!r} is no longer there"),)
             return (erred("KeyError", shown.text(str(problem))),)
-        except Exception as problem:  # noqa: BLE001 - a tool is anybody's code: whatever it raises is news for the model
+        except Exception as problem:  # noqa: BLE001 - a tool is third-party code: what it raises is told to the model
             return (erred(type(problem).__name__, shown.text(str(problem))[:limit_chars] or "no message"),)
 
-    async def _revealed(
+    async def _reveal(
         self, spec: ToolSpec, args: Mapping[str, Any], context: ToolContext, allowed: frozenset[str], shown: "_Shown"
     ) -> tuple[Mapping[str, Any], ToolContext]:
         """Return a call with the values of its secrets, which `shown` keeps to itself from now on.
@@ -352,7 +350,7 @@ class InvokeTool:
         return revealed.args, revealed.context
 
     async def _signs_in(self, text: str) -> tuple[str, ...]:
-        """Look through a text; a long one on a thread, since it would hold up everybody else."""
+        """Look through a text; a long one on a thread, since it would block the event loop."""
         if not text:
             return ()
         if len(text) <= QUICKLY_READ_CHARS:
@@ -447,7 +445,7 @@ def _executes(kind: type) -> bool:
     return issubclass(kind, ToolExecutor)
 
 
-def _refused(
+def _refuse(
     call: ToolCallRequest, args: Mapping[str, Any], error_type: str, message: str, *, proposal: str = ""
 ) -> Prepared:
     called = ToolCalled(tool=call.tool, args=args, call_id=call.call_id)
@@ -465,7 +463,7 @@ def _not_run(call: ToolCallRequest, args: Mapping[str, Any], ruling: Ruling, why
     return called, ToolReturned(tool=call.tool, result={"not_run": why}, call_id=call.call_id)
 
 
-def _blocked(call: ToolCallRequest, args: Mapping[str, Any], ruling: Ruling) -> Prepared:
+def _block(call: ToolCallRequest, args: Mapping[str, Any], ruling: Ruling) -> Prepared:
     called = ToolCalled(
         tool=call.tool, args=args, call_id=call.call_id, rule=ruling.rule, args_hash=argument_hash(args)
     )

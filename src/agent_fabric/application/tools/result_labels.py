@@ -6,7 +6,7 @@ from agent_fabric.domain.tools.specs import ToolSpec, Trust
 
 
 def origin_of(spec: ToolSpec, judged: ProposedCall, exposes: str, origin: str = "") -> str:
-    """Say where text came from that nobody vouches for; empty: the owner or the workspace wrote it."""
+    """Say where text came from that is not vouched for; empty: the owner or the workspace wrote it."""
     if spec.trust is Trust.NODE and judged.server:
         return judged.server
     return exposes if spec.trust.vouched_for else f"{spec.trust.value}: {spec.server or origin or spec.name}"

@@ -35,7 +35,7 @@ _ALIKE = {
     **dict.fromkeys("\u2014\u2015", " - "),
     **dict.fromkeys("\u00ad\u200b\u200c\u200d\u2060\ufeff", ""),
 }
-"""Characters that a page and its quote may write differently: quotation marks, dashes, and what nobody sees."""
+"""Characters that a page and its quote may write differently: quotation marks, dashes, and invisible characters."""
 _LONG_DASH = re.compile(r"-{2,}")
 _LINE_MARK = re.compile(r"^[ \t]*(?:(?:[-*+\u2022\u00b7]|#{1,6}|>(?![ \t]*[\d.]))[ \t]+)+", re.MULTILINE)
 """What begins a line of a list, a heading or a quotation."""
@@ -186,7 +186,7 @@ def address_of(url: str) -> str:
     place = f"[{host}]" if ":" in host else host
     if port is not None and port != _DEFAULT_PORTS.get(scheme):
         place += f":{port}"
-    return urlunsplit((scheme, user + place, _escaped(parts.path).rstrip("/"), _escaped(parts.query), ""))
+    return urlunsplit((scheme, user + place, _escape(parts.path).rstrip("/"), _escape(parts.query), ""))
 
 
 def same_address(one: str, other: str) -> bool:
@@ -278,7 +278,7 @@ def _ascii(host: str) -> str:
         return host.lower().rstrip(".")
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     """Escape what must be, and nothing else."""
 
     def plain(found: re.Match[str]) -> str:

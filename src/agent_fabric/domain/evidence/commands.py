@@ -35,7 +35,7 @@ class Assessment:
     kind: ProofKind = ProofKind.NONE
     """What its success proves, as far as the command line tells."""
     test_file: str = ""
-    """A file of tests that is run as a program: nobody may call its tests."""
+    """A file of tests that is run as a program: its tests may not be called."""
     inline: bool = False
     """It runs code of its own in which no test runner is named."""
     quotes: bool = False
@@ -105,7 +105,7 @@ def may_write_behind(line: str, proof: str) -> bool:
         invocations = parse_command(line)
     except UnparsableCommand:
         return False
-    at = next((at for at, each in enumerate(invocations) if proof in _joined(each)), None)
+    at = next((at for at, each in enumerate(invocations) if proof in _joined_words(each)), None)
     if at is None or any(_changes(earlier) or _runs(earlier) for earlier in invocations[:at]):
         return False
     return any(map(_runs, invocations[at + 1 :]))
@@ -115,7 +115,7 @@ def _runs(invocation: Invocation) -> bool:
     return any(_is_proof(inner) for inner in unwrap(invocation) if inner.words)
 
 
-def _joined(invocation: Invocation) -> tuple[str, ...]:
+def _joined_words(invocation: Invocation) -> tuple[str, ...]:
     return tuple(shlex.join(inner.words) for inner in unwrap(invocation))
 
 

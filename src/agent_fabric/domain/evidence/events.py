@@ -48,7 +48,7 @@ class WorkspaceCompared:
     touched_at: float = 0.0
     """When a changed program or test was last written, in seconds since 1970; 0: not known."""
     known: bool = True
-    """False: nobody knows how the workspace was before, so nothing can be said about changes."""
+    """False: it is not known how the workspace was before, so nothing can be said about changes."""
 
     @property
     def paths(self) -> tuple[str, ...]:

@@ -33,7 +33,7 @@ _SETTINGS = frozenset({"version", "name"})
 _SETTING = re.compile(
     r"\s*[\"']?(?P<what>[a-z]+)[\"']?\s*[=:]\s*[\"']?(?P<value>[^\"'\n,;]{1,80}?)[\"']?\s*[,;]?\s*", re.IGNORECASE
 )
-"""A line of settings; whoever asks for just its value does not want the line."""
+"""A line of settings; a task that asks for just its value does not want the line."""
 _NUMBERS = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?(?![\w.])")
 _ONE_NUMBER = re.compile(r"\s*[-+$€]?\s*\d[\d.,]*\s*[%€]?\s*")
 _EMPTY = re.compile(
@@ -42,18 +42,18 @@ _EMPTY = re.compile(
     re.IGNORECASE,
 )
 """Names of files that are to be empty; another one, with something in it, may follow."""
-_LONGEST = 2_000
+_MAX_CHARS = 2_000
 
 
 def paths_in(text: str) -> Iterator[str]:
     """Yield whatever looks like the name of a file in a text."""
-    for match in re.finditer(_PATH, text[:_LONGEST]):
+    for match in re.finditer(_PATH, text[:_MAX_CHARS]):
         yield normpath(match[0].strip("`'\"").rstrip("."))
 
 
 def files_to_change(prompt: str) -> Sequence[str]:
     """Return the files that a task names as those to be made, changed or deleted; only where it leaves no doubt."""
-    found = (path for each in _SENTENCE_END.split(prompt[:_LONGEST]) if not _MAYBE.search(each) for path in _in(each))
+    found = (path for each in _SENTENCE_END.split(prompt[:_MAX_CHARS]) if not _MAYBE.search(each) for path in _in(each))
     return tuple(dict.fromkeys(found))
 
 
@@ -65,7 +65,7 @@ def _in(sentence: str) -> Iterator[str]:
 
 def not_as_asked(prompt: str, file: str, content: str) -> str:
     """Say which form a task wants the content of a file to have, if it has another one; empty: none, or that."""
-    for match in _ONLY.finditer(prompt[:_LONGEST]):
+    for match in _ONLY.finditer(prompt[:_MAX_CHARS]):
         what = match["what"].casefold()
         if normpath(match["file"].strip("`'\"").rstrip(".")) == normpath(file):
             if what in _SETTINGS:
@@ -76,14 +76,14 @@ def not_as_asked(prompt: str, file: str, content: str) -> str:
 
 def wants_empty(prompt: str, file: str) -> bool:
     """Tell whether a task asks for an empty file of this name."""
-    named = (word.strip("`'\".,") for match in _EMPTY.finditer(prompt[:_LONGEST]) for word in match["names"].split())
+    named = (word.strip("`'\".,") for match in _EMPTY.finditer(prompt[:_MAX_CHARS]) for word in match["names"].split())
     return normpath(file) in {normpath(word) for word in named if word}
 
 
 def asked_part(what: str, content: str) -> str:
     """Return the part of a file's content that a task wants alone; empty: it cannot be told for certain."""
     if what in _SETTINGS:
-        setting = _SETTING.fullmatch(content[:_LONGEST])
+        setting = _SETTING.fullmatch(content[:_MAX_CHARS])
         return setting["value"].strip() if setting and setting["what"].casefold() == what else ""
-    numbers = set(_NUMBERS.findall(content[:_LONGEST])) if what != "path" else set()
+    numbers = set(_NUMBERS.findall(content[:_MAX_CHARS])) if what != "path" else set()
     return numbers.pop() if len(numbers) == 1 else ""

@@ -89,7 +89,7 @@ def bears_on(line: str, command: str, compared: WorkspaceCompared) -> bool:
         return True
     used = [path for path in changed if can_be_run(path)]
     if not used:
-        return True  # settings and data: whoever runs may read them
+        return True  # settings and data: any program may read them
     if _ONLY_NAMED & {basename(word) for word in words[:3]}:
         return False
     return bool(_families(named) & _families(used))

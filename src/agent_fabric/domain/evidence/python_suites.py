@@ -223,7 +223,7 @@ def inert_in_module(body: Sequence[ast.stmt]) -> frozenset[str]:
     }
     inert -= imported.keys()
     inert |= {name for name, module in imported.items() if module in _INERT_MODULES}
-    return _grown(body, frozenset(inert), imported.keys() - inert)
+    return _grow_inert(body, frozenset(inert), imported.keys() - inert)
 
 
 def inert_in_function(function: ast.AST, inert: frozenset[str]) -> frozenset[str]:
@@ -232,7 +232,7 @@ def inert_in_function(function: ast.AST, inert: frozenset[str]) -> frozenset[str
         return inert
     given = {each.arg for each in ast.walk(function.args) if isinstance(each, ast.arg)}
     body: Sequence[ast.AST] = [function.body] if isinstance(function, ast.Lambda) else function.body
-    return _grown(body, inert - given, given)
+    return _grow_inert(body, inert - given, given)
 
 
 def is_inert(value: ast.AST, inert: frozenset[str]) -> bool:
@@ -241,10 +241,10 @@ def is_inert(value: ast.AST, inert: frozenset[str]) -> bool:
     return all(name in inert or name in bound for name in _names(value))
 
 
-def _grown(body: Iterable[ast.AST], inert: frozenset[str], live: Iterable[str]) -> frozenset[str]:
+def _grow_inert(body: Iterable[ast.AST], inert: frozenset[str], live: Iterable[str]) -> frozenset[str]:
     """Add the names that are only ever made of inert ones, and that no program is given."""
     nodes = [node for each in body for node in _walk(each)]
-    values = list(_assigned(nodes))
+    values = list(_assignments(nodes))
     made = {each.name: each for each in nodes if isinstance(each, _MAKING_NAMES)}
     own = frozenset(name for name, _ in values) | made.keys()
     found, living = inert | own, frozenset(live)
@@ -269,7 +269,7 @@ def _is_inert_definition(made: ast.FunctionDef | ast.AsyncFunctionDef | ast.Clas
     return not imports and all(name in inert or name in bound for name in _names(made))
 
 
-def _assigned(nodes: Iterable[ast.AST]) -> Iterator[tuple[str, ast.AST]]:
+def _assignments(nodes: Iterable[ast.AST]) -> Iterator[tuple[str, ast.AST]]:
     for node in nodes:
         match node:
             case ast.Assign(targets=targets, value=value):

@@ -1,7 +1,7 @@
 """How many tests a test runner says that it has executed.
 
 Exit status 0 alone does not say that a test was executed: a runner that finds none may end well, and a file of tests
-that nobody calls does. So the runner's own words are read.
+that no runner calls does. So the runner's own words are read.
 """
 
 import re
@@ -75,7 +75,7 @@ def _count(passed: int, failed: int) -> TestCount:
     return TestCount(ran=passed + failed, passed=passed, failed=failed)
 
 
-def _summed(counts: Iterator[TestCount]) -> TestCount | None:
+def _sum_counts(counts: Iterator[TestCount]) -> TestCount | None:
     total: TestCount | None = None
     for each in counts:
         total = each if total is None else total + each
@@ -96,7 +96,7 @@ def _pytest(text: str) -> TestCount | None:
             good = told.get("passed", 0) + told.get("xpassed", 0)  # one that may fail shows nothing
             yield _count(good, told.get("failed", 0) + told.get("error", 0))
 
-    return _summed(counted()) or (_count(0, 0) if _PYTEST_NONE.search(text) else None)
+    return _sum_counts(counted()) or (_count(0, 0) if _PYTEST_NONE.search(text) else None)
 
 
 def _pairs(summary: str) -> Iterator[tuple[str, str]]:
@@ -118,7 +118,7 @@ def _unittest(text: str) -> TestCount | None:
             ran = max(0, int(found[1]) - sum(int(notes.get(each, 0)) for each in ("skipped", "expected failures")))
             yield _count(max(0, ran - failed), min(ran, failed))
 
-    return _summed(counted())
+    return _sum_counts(counted())
 
 
 _GO: Final = re.compile(r"^(ok|FAIL|\?)\s+(?:\t)?[\w./~-]+(?:\s+[\d.]+s|\s+\(cached\))?(.*)$", re.MULTILINE)
@@ -164,7 +164,7 @@ def _summary(pattern: str, *, none: str = "") -> Callable[[str], TestCount | Non
         return _count(passed, failed)
 
     def read(text: str) -> TestCount | None:
-        return _summed(map(counted, line.finditer(text))) or (_count(0, 0) if none and none in text else None)
+        return _sum_counts(map(counted, line.finditer(text))) or (_count(0, 0) if none and none in text else None)
 
     return read
 
@@ -186,7 +186,7 @@ def _jest(text: str) -> TestCount | None:
             if {"passed", "failed", "skipped", "total", "todo"} & told.keys():
                 yield _count(told.get("passed", 0), told.get("failed", 0))
 
-    return _summed(counted())
+    return _sum_counts(counted())
 
 
 def _gradle(text: str) -> TestCount | None:

@@ -23,7 +23,7 @@ CLEAR_RATIO = 2
 ENOUGH_FOR_FORCE = 2
 """Words that must speak for each specialist before keywords alone send several."""
 MAX_SPECIALISTS = 4
-"""Largest task force that is put together without anybody naming it."""
+"""Largest task force that is put together by itself, unnamed."""
 
 _FOR_CODE = SpecialistId("engineering")
 _FOR_ALL_ELSE = SpecialistId("research")
@@ -62,7 +62,7 @@ class RoutingMethod(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Specialist:
-    """Somebody who can be chosen."""
+    """A specialist that can be chosen."""
 
     specialist_id: SpecialistId
     description: str
@@ -88,9 +88,9 @@ class Evidence:
     """What the words of a task say about who should do it."""
 
     specialists: Sequence[Specialist]
-    """Everybody who could be chosen, in the order of the configuration."""
+    """All candidates, in the order of the configuration."""
     matched: Mapping[SpecialistId, tuple[str, ...]]
-    """Keywords found for each, in the order of the configuration; nobody without one."""
+    """Keywords found for each, in the order of the configuration; only candidates with one."""
     mentions: Mapping[SpecialistId, int]
     """Where the first of them stands in the task."""
     asked_by: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -110,7 +110,7 @@ class Evidence:
         return tuple(self.asked_by)
 
     def score(self, specialist_id: SpecialistId) -> int:
-        """Count the words that speak for somebody; a phrase counts as many times as it has words."""
+        """Count the words that speak for a candidate; a phrase counts as many times as it has words."""
         return sum(len(keyword.split()) for keyword in self.matched.get(specialist_id, ()))
 
 
@@ -215,7 +215,7 @@ def preferred_for_project(evidence: Evidence) -> SpecialistId | None:
 
 def by_keywords(evidence: Evidence) -> Recruitment | None:
     """Choose from keywords alone; None when they are not clear."""
-    ranked = _ranked(evidence)
+    ranked = _rank(evidence)
     if not ranked:
         code = _find(evidence, _FOR_CODE) if evidence.code_like else None
         return None if code is None else _choice(evidence, (code,), RoutingMethod.KEYWORDS, ("the task shows code",))
@@ -231,7 +231,7 @@ def by_keywords(evidence: Evidence) -> Recruitment | None:
 
 
 def by_model(evidence: Evidence, answer: Iterable[str]) -> Recruitment | None:
-    """Take a routing model's answer; None when it names nobody we know."""
+    """Take a routing model's answer; None when it names no candidate."""
     known = {each.specialist_id for each in evidence.specialists}
     chosen = tuple(dict.fromkeys(SpecialistId(name) for name in answer if name in known))[:MAX_SPECIALISTS]
     why = "the words of the task are not clear, so the routing model chose"
@@ -239,7 +239,7 @@ def by_model(evidence: Evidence, answer: Iterable[str]) -> Recruitment | None:
 
 
 def by_conversation(evidence: Evidence, *, nodes: bool) -> Recruitment | None:
-    """Choose for a turn of a session whose words are not clear; None: nobody is there for that.
+    """Choose for a turn of a session whose words are not clear; None: there is no candidate for that.
 
     Who looks after machines, where there are `nodes`, else the assistant.
     """
@@ -252,11 +252,11 @@ def by_conversation(evidence: Evidence, *, nodes: bool) -> Recruitment | None:
 
 
 def by_fallback(evidence: Evidence, why: str) -> Recruitment | None:
-    """Choose when nothing else did; None from nobody.
+    """Choose when nothing else did; None without candidates.
 
     Who works on the project folder, else the best keywords, else engineering for code, else research.
     """
-    ranked = _ranked(evidence)
+    ranked = _rank(evidence)
     home = preferred_for_project(evidence)
     preferred = _find(evidence, _FOR_CODE if evidence.code_like else _FOR_ALL_ELSE)
     if home is not None:
@@ -292,7 +292,7 @@ def _words_found(evidence: Evidence) -> tuple[str, ...]:
 
 
 def _unmet(evidence: Evidence, chosen: Collection[SpecialistId]) -> tuple[str, ...]:
-    """Say why nobody was chosen who has a capability that words of the task ask for."""
+    """Say why no candidate was chosen that has a capability that words of the task ask for."""
     able = {name for each in evidence.specialists if each.specialist_id in chosen for name in each.capabilities}
     known = {name for each in evidence.specialists for name in each.capabilities}
     return tuple(
@@ -304,7 +304,7 @@ def _unmet(evidence: Evidence, chosen: Collection[SpecialistId]) -> tuple[str, .
     )
 
 
-def _ranked(evidence: Evidence) -> list[SpecialistId]:
+def _rank(evidence: Evidence) -> list[SpecialistId]:
     """Return those with any keyword, best first; the configuration's order decides between equals."""
     return sorted(evidence.matched, key=evidence.score, reverse=True)
 
@@ -320,7 +320,7 @@ def _cover(evidence: Evidence) -> tuple[SpecialistId, ...]:
         )
         gained = missing & set(best.capabilities)
         if not gained:
-            break  # nobody can do the rest
+            break  # no candidate can do the rest
         missing -= gained
         chosen.append(best.specialist_id)
     return tuple(sorted(chosen, key=lambda who: evidence.mentions.get(who, _LOOKED_AT)))

@@ -38,7 +38,7 @@ _TYPE_CHECKS: Mapping[str, Callable[[Any], bool]] = {
 def problems_with(value: object, schema: Mapping[str, Any]) -> list[str]:
     """Say in plain words what is wrong with `value`; an empty list means that it fits.
 
-    A schema may be anybody's: of a tool server, or out of data. One that makes no sense fits nothing.
+    A schema may be third-party: of a tool server, or out of data. One that makes no sense fits nothing.
     """
     found = _Found(_MAX_CHECKS)
     try:
@@ -89,7 +89,7 @@ class _Found(list[str]):
 
 
 def _fits(value: Any, schema: Mapping[str, Any], found: _Found) -> bool:
-    """Tell whether a value fits a part of the schema; what is wrong with it is nobody's business."""
+    """Tell whether a value fits a part of the schema; what is wrong with it is not told."""
     tried = _Found(found.left)
     try:
         _check(value, schema, "", tried)

@@ -130,7 +130,7 @@ class ToolResult:
     private: str = ""
     """Where it read what the world must not have, apart from the workspace; empty: nowhere."""
     vouched_for: bool = False
-    """An admin has said that whoever wrote it gives no orders, though its tool brings the text of others."""
+    """An admin has said that its authors give no orders, though its tool brings the text of others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

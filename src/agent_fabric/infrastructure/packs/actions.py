@@ -19,7 +19,7 @@ TAKEN: Final = frozenset(
     {*BuiltIn, "shell", "http_request", "read_file", "write_file", "memory_search", "remember", FINISH_TASK}
 )
 """Names that no package's action can have."""
-LONGEST_S: Final = 24 * 3600.0
+MAX_TIMEOUT_S: Final = 24 * 3600.0
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}")
 _ANYTHING: Final[Mapping[str, Any]] = {"type": "object"}
 
@@ -84,7 +84,7 @@ def action(
     schema = _sound_schema(name, parameters)
     if url_argument and url_argument not in schema.get("properties", {}):
         raise TypeError(f"the action {name!r}: url_argument names {url_argument!r}, which is not among the parameters")
-    if not 0 < timeout_s <= LONGEST_S:
+    if not 0 < timeout_s <= MAX_TIMEOUT_S:
         raise TypeError(f"the action {name!r}: timeout_s must be greater than 0 and at most a day")
 
     def made(function: ActionFunction) -> Action:
@@ -122,4 +122,4 @@ def _require_two_parameters(name: str, function: Any) -> None:
     except TypeError:
         raise TypeError(f"the action {name!r} must take two arguments: the inputs and the context") from None
     except ValueError:
-        pass  # a function of C whose arguments nobody knows
+        pass  # a function of C whose arguments are not known

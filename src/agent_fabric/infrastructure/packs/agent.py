@@ -130,6 +130,6 @@ class AgentOnPack(WrappedPack):
 
 
 def _with_ending(prompt: str, finish: Mapping[str, Any]) -> str:
-    """Add how the work ends: whoever wrote the agent need not know."""
+    """Add how the work ends: the author of the agent need not know."""
     outputs = ", ".join(finish.get("properties", {}))
     return f"{prompt}\n\nEnd by calling {FINISH_TASK} with your result: {outputs}." if outputs else prompt

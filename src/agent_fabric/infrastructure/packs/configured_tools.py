@@ -26,7 +26,7 @@ def with_tools(
     Raises:
         RecruitError: a tool cannot be had, or its name is taken.
     """
-    tools = [_found(reference, specialist_id).within(sandbox) for reference in references]
+    tools = [_find(reference, specialist_id).within(sandbox) for reference in references]
     return PackWithTools(pack, specialist_id, tools)
 
 
@@ -73,13 +73,13 @@ class PackWithTools(WrappedPack):
             )
 
 
-def _found(reference: str, specialist_id: SpecialistId) -> SandboxedTool:
+def _find(reference: str, specialist_id: SpecialistId) -> SandboxedTool:
     try:
         found = imported(reference) if ":" in reference else _entry_point(reference).load()
         return as_tool(found)
     except (Exception, SystemExit) as problem:
         raise RecruitError(
-            f"The tool {reference!r} of pack {specialist_id!r} cannot be used: {_said(problem)}",
+            f"The tool {reference!r} of pack {specialist_id!r} cannot be used: {_describe(problem)}",
             hint='Tools are named as "module:function", or as an installed package names them.',
         ) from problem
 
@@ -112,5 +112,5 @@ def as_tool(found: Any) -> SandboxedTool:
     raise TypeError(f"{type(found).__name__} is neither a function nor a tool")
 
 
-def _said(problem: BaseException) -> str:
+def _describe(problem: BaseException) -> str:
     return str(problem) if isinstance(problem, LookupError) else f"{type(problem).__name__}: {problem}"

@@ -58,24 +58,24 @@ class FunctionTool(Generic[P, R]):
 
     def within(self, sandbox: Sandbox) -> tuple[ToolSpec, ToolFunction]:
         """Return the tool as packs take it, at work in the run's sandbox."""
-        run = self._awaited if inspect.iscoroutinefunction(self.function) else self._on_a_thread
+        run = self._await_value if inspect.iscoroutinefunction(self.function) else self._on_a_thread
 
         async def call(args: Mapping[str, Any], context: ToolContext) -> ToolResult:
             return await run(self._as_declared(args), context, sandbox)
 
         return self.spec, call
 
-    async def _awaited(self, args: Mapping[str, Any], context: ToolContext, sandbox: Sandbox) -> ToolResult:
+    async def _await_value(self, args: Mapping[str, Any], context: ToolContext, sandbox: Sandbox) -> ToolResult:
         function: Callable[..., Any] = self.function
-        return self._result(await function(**args, **self._given(sandbox, context)))
+        return self._result(await function(**args, **self._arguments(sandbox, context)))
 
     async def _on_a_thread(self, args: Mapping[str, Any], context: ToolContext, sandbox: Sandbox) -> ToolResult:
         function: Callable[..., Any] = self.function
         async with BlockingSandbox(sandbox) as blocking:
-            given = self._given(blocking, context)
+            given = self._arguments(blocking, context)
             return await tool_from(lambda: self._result(function(**args, **given)))({}, context)
 
-    def _given(self, sandbox: Sandbox | BlockingSandbox, context: ToolContext) -> dict[str, Any]:
+    def _arguments(self, sandbox: Sandbox | BlockingSandbox, context: ToolContext) -> dict[str, Any]:
         values = {"sandbox": sandbox, "context": context}
         return {name: values[name] for name in self.given}
 
@@ -195,7 +195,7 @@ def parameters_schema(function: Callable[..., Any], *, hidden: frozenset[str]) -
             raise TypeError(f"the parameter {each} cannot be given by name, as a model does")
         if each.annotation is each.empty:
             raise TypeError(f"the parameter {each.name!r} has no type hint: write what it takes, as in `path: str`")
-    hints = _evaluated(function, {each.name: each.annotation for each in parameters})
+    hints = _evaluate_hints(function, {each.name: each.annotation for each in parameters})
     return {
         "type": "object",
         "properties": {each.name: _property(each, hints[each.name]) for each in parameters},
@@ -204,7 +204,7 @@ def parameters_schema(function: Callable[..., Any], *, hidden: frozenset[str]) -
     }
 
 
-def _evaluated(function: Callable[..., Any], annotations: Mapping[str, Any]) -> dict[str, Any]:
+def _evaluate_hints(function: Callable[..., Any], annotations: Mapping[str, Any]) -> dict[str, Any]:
     """Evaluate the hints that were written as text; the hidden ones need not be importable when the program runs."""
     scope = getattr(inspect.unwrap(function), "__globals__", {})
     try:

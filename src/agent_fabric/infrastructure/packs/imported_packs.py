@@ -45,9 +45,9 @@ def build_imported(
         PackBroken: it cannot be imported, is not declared as a builder, fails, or returns something else than a pack.
     """
     try:
-        build = _declared(imported(builder))
+        build = _declared_name(imported(builder))
         offered = {"sandbox": sandbox, "run_id": run_id}
-        return _checked(build(workspace, network_allowed, **{name: offered[name] for name in _asked_for(build)}))
+        return _check_pack(build(workspace, network_allowed, **{name: offered[name] for name in _asked_for(build)}))
     except (Exception, SystemExit) as problem:
         raise PackBroken(
             f"The builder {builder!r} of pack {specialist_id!r} failed: {type(problem).__name__}: {problem}",
@@ -55,7 +55,7 @@ def build_imported(
         ) from problem
 
 
-def _declared(build: Any) -> Callable[..., Any]:
+def _declared_name(build: Any) -> Callable[..., Any]:
     """Return what is named as a builder if its signature says that it is one; nothing else is ever called.
 
     Raises:
@@ -83,7 +83,7 @@ def _says_that_it_builds(build: Callable[..., Any]) -> bool:
 
 @lru_cache
 def _asked_for(build: Callable[..., Any]) -> tuple[str, ...]:
-    """Return what a builder wants to know beside what everybody is told; asked for every run, and slow to find out."""
+    """Return what a builder wants to know beside what every builder is told. Slow, and asked for in every run."""
     return tuple(name for name in list(inspect.signature(build).parameters)[2:] if name in {"sandbox", "run_id"})
 
 
@@ -95,7 +95,7 @@ def repeated_names(tools: Iterable[ToolSpec]) -> list[str]:
     return [name for name, times in Counter(names).items() if times > 1]
 
 
-def _checked(pack: Any) -> SpecialistPack:
+def _check_pack(pack: Any) -> SpecialistPack:
     missing = [name for name in _PACK_HAS if not hasattr(pack, name)]
     if missing:
         raise TypeError(f"{type(pack).__name__} is not a pack: it has no {', '.join(missing)}")

@@ -62,7 +62,7 @@ class McpAugmentedPack(WrappedPack):
         return None if prompt is None else self._with_servers(prompt)
 
     async def aopen(self) -> None:
-        """Open the pack and all servers at once; a server that fails keeps nobody waiting or out.
+        """Open the pack and all servers at once; a server that fails delays no other.
 
         Raises:
             PackBroken: what talks to servers is not installed.
@@ -88,7 +88,7 @@ class McpAugmentedPack(WrappedPack):
         """Let the owner of a tool run it.
 
         Raises:
-            KeyError: nobody has a tool of this name.
+            KeyError: there is no tool of this name.
         """
         owner = self._owners.get(name)
         if owner is None:
@@ -107,7 +107,7 @@ class McpAugmentedPack(WrappedPack):
         except FabricError as problem:
             reason = problem.message.removeprefix(f"the tool server {server.name!r}: ")
             return ServerReport(server=server.name, problem=reason, hint=problem.hint)
-        except Exception as problem:  # noqa: BLE001 - a server is anybody's; the others' tools must not suffer
+        except Exception as problem:  # noqa: BLE001 - servers are third-party code; the others' tools must not suffer
             return ServerReport(server=server.name, problem=f"{type(problem).__name__}: {problem}")
         self._connected.append(connected)
         for spec in connected.tools:

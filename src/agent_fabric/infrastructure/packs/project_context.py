@@ -57,11 +57,11 @@ class PackWithContext(WrappedPack):
         except (OSError, ValueError) as problem:
             self._problem = f"{FILE} was not read: {getattr(problem, 'strerror', None) or problem}"
         else:
-            self._context = _framed(data, size)
+            self._context = _frame(data, size)
         await super().aopen()
 
 
-def _framed(data: bytes, size: int) -> str:
+def _frame(data: bytes, size: int) -> str:
     # What is cut may end within a character.
     text = data.decode("utf-8-sig", "replace" if size <= len(data) else "ignore").replace("</project-context>", "")
     if not text.strip():

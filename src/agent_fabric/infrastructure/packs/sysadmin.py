@@ -132,7 +132,7 @@ def _node_list(door: FleetDoor) -> tuple[ToolSpec, ToolFunction]:
             nodes = await door.tools.nodes()
             served = {each.node: [tool.name for tool in each.tools] for each in await door.tools.served("sysadmin")}
         except FabricError as problem:
-            return ToolResult(success=False, error=_said(problem))
+            return ToolResult(success=False, error=_describe(problem))
         listed = [
             {
                 "name": node.name,
@@ -143,7 +143,7 @@ def _node_list(door: FleetDoor) -> tuple[ToolSpec, ToolFunction]:
             }
             for node in nodes
         ]
-        # What servers on machines call their tools, nobody here has written.
+        # Names of tools on machines are third-party text.
         said = "names of tools on machines" if any("tools" in each for each in listed) else ""
         return ToolResult(output={"nodes": listed}, exposes=said, private=MACHINES)
 
@@ -161,7 +161,7 @@ def _node_tool(door: FleetDoor, spec: ToolSpec) -> tuple[ToolSpec, ToolFunction]
     )
 
     async def call(args: Mapping[str, Any], context: ToolContext) -> ToolResult:
-        if not args.get(NODE_ARGUMENT):  # nobody has judged a call that names none
+        if not args.get(NODE_ARGUMENT):  # a call that names none was not judged
             return ToolResult(success=False, error="Name the machine in `node`; node_list tells which there are.")
         arguments = {key: value for key, value in args.items() if key != NODE_ARGUMENT}
         return await _execute(door, str(args["node"]), spec.name, arguments, context)
@@ -179,13 +179,13 @@ async def _execute(
             node, tool_name, arguments, run_id=context.run_id, call_id=context.call_id, by=context.agent or "run"
         )
     except FabricError as problem:
-        return ToolResult(success=False, error=_said(problem))
+        return ToolResult(success=False, error=_describe(problem))
     result = replace(_result(command, node), vouched_for=tools.vouches_for(node))
     return _with_proof(result, command, node, left, await tools.not_read_back(context.run_id))
 
 
 def served_spec(tool: ServedTool) -> ToolSpec:
-    """Return a tool of a server as it is offered. What the server says about it is nobody's we know."""
+    """Return a tool of a server as it is offered. What the server says about it is third-party text."""
     return ToolSpec(
         name=tool.name,
         description=clean_text(tool.description, MAX_DESCRIPTION_CHARS) or f"The tool {tool.tool!r} of {tool.server}.",
@@ -253,7 +253,7 @@ def node_command_tool(door: FleetDoor) -> tuple[ToolSpec, ToolFunction]:
                 str(args["execution_id"]), dict(args["arguments"]), run_id=context.run_id
             )
         except FabricError as problem:
-            return ToolResult(success=False, error=_said(problem))
+            return ToolResult(success=False, error=_describe(problem))
         return _result(command, str(args["node"]))
 
     return spec, call
@@ -285,9 +285,9 @@ def node_run_tool(door: FleetDoor) -> tuple[ToolSpec, ToolFunction]:
                 by=context.agent or "run",
             )
         except FabricError as problem:
-            return ToolResult(success=False, error=_said(problem))
+            return ToolResult(success=False, error=_describe(problem))
         result = replace(_result(command, str(args["node"])), vouched_for=door.tools.vouches_for(str(args["node"])))
-        if result.success and result.output.get("exit_code"):  # nobody reads on: the step has failed
+        if result.success and result.output.get("exit_code"):  # no step follows: this one has failed
             said = str(result.output.get("stderr") or result.output.get("stdout") or "").strip()[-_SAID_CHARS:]
             error = f"The command ended with exit code {result.output['exit_code']}: {said}"
             return replace(result, success=False, error=error)
@@ -320,7 +320,7 @@ def fleet_plan_tool(door: FleetDoor) -> tuple[ToolSpec, ToolFunction]:
         try:
             plan = await door.tools.begin_plan(args, run_id=context.run_id)
         except FabricError as problem:
-            return ToolResult(success=False, error=_said(problem))
+            return ToolResult(success=False, error=_describe(problem))
         return ToolResult(output={"plan_id": plan.id, "status": plan.status.value})
 
     return spec, call
@@ -337,5 +337,5 @@ def _result(command: NodeCommand, node: str) -> ToolResult:
     return ToolResult(success=False, error=f"{command.status.value}: {output.get('error', '')}", origin=origin)
 
 
-def _said(problem: FabricError) -> str:
+def _describe(problem: FabricError) -> str:
     return f"{problem.message}. {problem.hint}".strip() if problem.hint else problem.message

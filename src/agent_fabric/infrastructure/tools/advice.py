@@ -52,7 +52,7 @@ class CommandAdvice:
         stdout, stderr = str(output.get("stdout") or ""), str(output.get("stderr") or "")
         if output.get("failures") and (program := await self._failing_program(f"{stdout}\n{stderr}")):
             found["failing_program"] = program
-            if lines := await self._numbered(program):
+            if lines := await self._number_program(program):
                 found["its_lines"] = lines
         hint = await _table_hint(self.sandbox, self.invocations, stdout, wrote)
         if not hint and self.before is not None and (after := await file_heads(self.sandbox)) is not None:
@@ -63,7 +63,7 @@ class CommandAdvice:
             found["hint"] = hint
         return found
 
-    async def _numbered(self, path: str) -> str:
+    async def _number_program(self, path: str) -> str:
         """Return a short program with the numbers of its lines, so that the wrong one can be named."""
         try:
             data, size = await self.sandbox.read_file(path, max_bytes=_MAX_NUMBERED_BYTES)
@@ -204,7 +204,7 @@ async def _table_hint(sandbox: Sandbox, invocations: Sequence[Invocation], print
 
     `printed` is what the command has printed, `wrote` the files that it has written: what was counted stands in one.
     """
-    if any(map(_counts, invocations)):
+    if any(map(_is_count, invocations)):
         for path in dict.fromkeys(name for each in invocations for name in _tables_of(each)):
             if off := await _one_too_many(sandbox, path, printed, wrote):
                 return off
@@ -213,7 +213,7 @@ async def _table_hint(sandbox: Sandbox, invocations: Sequence[Invocation], print
             return wrong
     hints = []
     for each in invocations:
-        counts, divides = _counts(each), _needs_separator(each)
+        counts, divides = _is_count(each), _needs_separator(each)
         for path in _tables_of(each) if counts or divides else ():
             table = await read_table(sandbox, path)
             if table is None:
@@ -267,7 +267,7 @@ async def _column_without_numbers(sandbox: Sandbox, invocation: Invocation) -> s
     return f"{wrong} Column {named} has. Unless the task wants another one, run: {shlex.join(words)}{target}"
 
 
-def _counts(invocation: Invocation) -> bool:
+def _is_count(invocation: Invocation) -> bool:
     """Tell whether a command counts lines."""
     options = [word for word in invocation.words[1:] if word.startswith("-")]
     return invocation.name == "wc" or (invocation.name in {"grep", "egrep"} and any("c" in word for word in options))
@@ -323,14 +323,14 @@ async def _problem_with(sandbox: Sandbox, path: str) -> str:
             said = looked.stdout.decode(errors="replace").strip()
             return f"not {said}" if looked.exit_code == 0 and said else ""
         case "json":
-            return await _refused(sandbox, path, json.loads, "JSON")
+            return await _parse_problem(sandbox, path, json.loads, "JSON")
         case "toml":
-            return await _refused(sandbox, path, tomllib.loads, "TOML")
+            return await _parse_problem(sandbox, path, tomllib.loads, "TOML")
         case _:
             return ""
 
 
-async def _refused(sandbox: Sandbox, path: str, read: object, kind: str) -> str:
+async def _parse_problem(sandbox: Sandbox, path: str, read: object, kind: str) -> str:
     assert callable(read)
     try:
         data, size = await sandbox.read_file(path, max_bytes=MAX_CHECKED_BYTES)
@@ -339,7 +339,7 @@ async def _refused(sandbox: Sandbox, path: str, read: object, kind: str) -> str:
     except OSError:
         return ""  # gone again
     except RecursionError:
-        return ""  # nested more deeply than anybody would have to mend
+        return ""  # nested too deeply to be a mistake of the model
     except ValueError as problem:
         several = ": it must be one value; put several into one list, [ … , … ]" if "Extra data" in str(problem) else ""
         return f"not valid {kind}, {problem}{several}"

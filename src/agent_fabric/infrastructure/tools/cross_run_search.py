@@ -53,14 +53,14 @@ class CrossRunSearch:
         at = self.clock.now()
         sources = [await self.snapshots.keep(_page(record), fetched_at=at) for record in records]
         return ToolResult(
-            output={"query": query, "runs": [_shown(each) for each in records]},
+            output={"query": query, "runs": [_render(each) for each in records]},
             sources=tuple(sources),
             exposes=OTHER_RUNS if records else "",
             private=OTHER_RUNS if records else "",
         )
 
 
-def _shown(record: RunRecord) -> dict[str, Any]:
+def _render(record: RunRecord) -> dict[str, Any]:
     return {
         "run_id": record.run_id,
         "url": _address(record),

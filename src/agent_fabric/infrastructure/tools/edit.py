@@ -54,7 +54,7 @@ class EditFile:
         data, size = await self.sandbox.read_file(path, max_bytes=self.max_bytes)
         if size > len(data):
             raise ValueError(f"{path!r} has {size} bytes; files of up to {self.max_bytes} can be edited")
-        edited, lines, now = await asyncio.to_thread(_replaced, data, old, new, bool(args.get("replace_all")))
+        edited, lines, now = await asyncio.to_thread(_replace, data, old, new, bool(args.get("replace_all")))
         if len(edited) > MAX_WRITE_BYTES:
             raise ValueError(f"the file would have {len(edited)} bytes; one call may write {MAX_WRITE_BYTES}")
         await self.sandbox.write_file(path, edited)
@@ -68,7 +68,7 @@ class EditFile:
         return ToolResult(output=output, changed=True, wrote=(path,))
 
 
-def _replaced(data: bytes, old: str, new: str, every: bool) -> tuple[bytes, list[int], str]:
+def _replace(data: bytes, old: str, new: str, every: bool) -> tuple[bytes, list[int], str]:
     """Return the data with the text replaced, the lines at which it was, and how the first of them look now."""
     if not old:
         raise ValueError("'old_text' is empty; say what to replace, or use write_file for a new file")
@@ -85,7 +85,9 @@ def _replaced(data: bytes, old: str, new: str, every: bool) -> tuple[bytes, list
         old, new = _with_returns(old), _with_returns(new)
     count = text.count(old)
     if old == new:
-        raise ValueError(f"'old_text' and 'new_text' are the same: nothing would change. {_as_it_is(text, old, count)}")
+        raise ValueError(
+            f"'old_text' and 'new_text' are the same: nothing would change. {_lines_now(text, old, count)}"
+        )
     if not count:
         raise ValueError(f"'old_text' does not occur in the file. {_nearest(text, old)}")
     lines = _lines_of(text, old, count if every else _MAX_PLACES)
@@ -114,7 +116,7 @@ def _lines_of(text: str, old: str, most: int) -> list[int]:
     return lines
 
 
-def _as_it_is(text: str, old: str, count: int) -> str:
+def _lines_now(text: str, old: str, count: int) -> str:
     """Return the lines that were meant, so that the model can say what shall be there instead."""
     if not count:
         return f"Nor does it occur in the file. {_nearest(text, old)}"

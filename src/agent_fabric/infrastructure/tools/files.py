@@ -109,7 +109,7 @@ class WriteFile:
         output: dict[str, Any] = {"path": path, "bytes": len(data), "created": created}
         shown = _text(before, whole=True) if before and len(before) <= SHOWN_BEFORE else ""
         if not created and shown and shown.strip() != content.strip():
-            # Whoever has not looked before sees what was there; of a program, what was mended and what was not.
+            # A model that has not looked before sees what was there; of a program, what was mended and what was not.
             mended = changed_lines(shown, content) if can_be_run(path) else ""
             output |= {"changed_lines": mended} if mended else {"replaced": shown}
             if gone := [name for name in _DEFINED.findall(shown) if name not in content]:
@@ -133,7 +133,7 @@ def _same_program(path: str, before: bytes, after: bytes) -> bool:
 
 
 _DEFINED = re.compile(r"^(?:async def|def|class) (\w+)", re.MULTILINE)
-"""Functions and classes of Python; whoever adds one likes to forget the others."""
+"""Functions and classes of Python; small models that add one tend to drop the others."""
 _WRITTEN_BACK = "The file has this text already: nothing has changed."
 
 

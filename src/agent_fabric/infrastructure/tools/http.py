@@ -16,14 +16,14 @@ from agent_fabric.infrastructure.web.charsets import decode
 from agent_fabric.infrastructure.web.url_syntax import MAX_URL_CHARS
 
 USUAL_TIMEOUT_S: Final = 60.0
-LONGEST_S: Final = 24 * 3600.0
+MAX_TIMEOUT_S: Final = 24 * 3600.0
 USUAL_BYTES: Final = 5_000_000
 MAX_BYTES: Final = 100_000_000
 METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 _QUOTED_CHARS: Final = 500
 """How much of a refusal is told."""
 _QUICK_BYTES: Final = 100_000
-"""More is read on a thread: it would hold up everybody else."""
+"""More is read on a thread: it would block the event loop."""
 _CLASS: Final = re.compile(r"([1-5])xx", re.IGNORECASE)
 _PLAIN: Final = ["string", "number", "boolean", "null"]
 _PAIRS: Final = {"type": "object", "additionalProperties": {"anyOf": [{"type": _PLAIN}, {"type": "array"}]}}
@@ -40,7 +40,7 @@ HTTP_REQUEST = ToolSpec(
             "json": {"description": "Sent as JSON"},
             "body": {"type": "string", "description": "Sent as text"},
             "form": {**_PAIRS, "description": "Sent as a form"},
-            "timeout": {"type": "number", "minimum": 0.001, "maximum": LONGEST_S, "description": "In seconds"},
+            "timeout": {"type": "number", "minimum": 0.001, "maximum": MAX_TIMEOUT_S, "description": "In seconds"},
             "accept_status": {
                 "anyOf": [{"type": ["integer", "string"]}, {"type": "array", "items": {"type": ["integer", "string"]}}],
                 "description": "Statuses that are no error, and redirects that are not followed: 404, or '4xx'",
@@ -50,7 +50,7 @@ HTTP_REQUEST = ToolSpec(
         ["url"],
     ),
     effect=Effect.LEAVES_SANDBOX,
-    timeout_s=LONGEST_S,
+    timeout_s=MAX_TIMEOUT_S,
     url_argument="url",
     method_argument="method",
     trust=Trust.WEB,
@@ -181,7 +181,7 @@ def _time(args: Mapping[str, Any], context: ToolContext) -> float:
     given = args.get("timeout")
     if given is None:
         # As long as the step may take, if that was said.
-        return context.timeout_s if context.timeout_s < LONGEST_S else USUAL_TIMEOUT_S
+        return context.timeout_s if context.timeout_s < MAX_TIMEOUT_S else USUAL_TIMEOUT_S
     return min(float(given), context.timeout_s)
 
 
@@ -204,7 +204,7 @@ def _output(answer: HttpAnswer, text: str) -> dict[str, Any]:
         try:
             value = json.loads(text)
         except (ValueError, RecursionError):
-            return output  # whoever needs `json` is told that it is not there
+            return output  # an expression that needs `json` fails and says so
         if not too_deep(value, text):
             output["json"] = value
     return output

@@ -18,7 +18,7 @@ from agent_fabric.infrastructure.memory.document_parser import PDF, WORD
 from agent_fabric.infrastructure.memory.local_documents import read_local_document
 from agent_fabric.infrastructure.tools.files import text_argument
 
-_LONGEST_S: Final = 24 * 3600.0
+_MAX_TIMEOUT_S: Final = 24 * 3600.0
 _COMMON: Final[Mapping[str, Any]] = {
     "labels": {"type": "array", "items": {"type": "string"}},
     "team": {"type": "boolean"},
@@ -44,7 +44,7 @@ EMBED_SPEC: Final = ToolSpec(
     description="Make the vectors of all passages that have none.",
     parameters=object_schema({}),
     effect=Effect.IDEMPOTENT,
-    timeout_s=_LONGEST_S,
+    timeout_s=_MAX_TIMEOUT_S,
 )
 
 
@@ -104,7 +104,7 @@ class AddDocuments:
             document = await add(new)
         except (DocumentUnreadable, MissingExtra) as problem:
             return ToolResult(output={"source": source, "problem": problem.message}, origin=origin)
-        return ToolResult(output=_shown(document), origin=origin)
+        return ToolResult(output=_render(document), origin=origin)
 
 
 def ingest_tools(parts: AddDocuments) -> tuple[tuple[ToolSpec, Any], ...]:
@@ -112,7 +112,7 @@ def ingest_tools(parts: AddDocuments) -> tuple[tuple[ToolSpec, Any], ...]:
     return (FILE_SPEC, parts.add_file), (PAGE_SPEC, parts.add_page), (EMBED_SPEC, parts.embed)
 
 
-def _shown(document: Document) -> dict[str, Any]:
+def _render(document: Document) -> dict[str, Any]:
     return {
         "source": document.source,
         "id": document.document_id,

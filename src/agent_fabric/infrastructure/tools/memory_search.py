@@ -90,7 +90,7 @@ class MemorySearch:
 
 
 def _untrusted(answer: MemoryAnswer) -> str:
-    """Name the text in an answer that nobody vouches for: all documents, and facts that rest on such text."""
+    """Name the text in an answer that is not vouched for: all documents, and facts that rest on such text."""
     documents = dict.fromkeys(each.document.exposes for each in answer.passages)
     facts = [f"fact {each.fact.id}" for each in answer.facts if each.fact.untrusted]
     return ", ".join([*documents, *facts])

@@ -153,12 +153,12 @@ def _matches(name: str, data: bytes, find: Finder, room: int) -> list[str]:
         counted = at
         start, end = data.rfind(b"\n", 0, at) + 1, data.find(b"\n", at)
         end = len(data) if end < 0 else end
-        found.append(f"{name}:{line}: {_shown(data[start:end], at - start)}")
+        found.append(f"{name}:{line}: {_render(data[start:end], at - start)}")
         at = end + 1
     return found
 
 
-def _shown(line: bytes, at: int) -> str:
+def _render(line: bytes, at: int) -> str:
     """Return a line as text; of a long one, what is around the match."""
     first = max(0, at - _SHOWN_CHARS // 2) if len(line) > _SHOWN_CHARS else 0
     text = line[first : first + _SHOWN_CHARS].decode(errors="replace").rstrip("\r")

@@ -47,7 +47,7 @@ class RunShell:
             ValueError: an argument is wrong, or the command would empty a file before it reads it.
         """
         command = text_argument(args, "command")
-        await self._keep_input(_parsed(command))
+        await self._keep_input(_parse(command))
         assessment = assess(command)
         writes = assessment.changes or bool(assessment.proves) or ">" in command  # a program may write files, too
         before = await file_heads(self.sandbox) if writes else None
@@ -78,7 +78,7 @@ class RunShell:
         )
 
     async def _keep_input(self, invocations: Sequence[Invocation]) -> None:
-        """Refuse a command such as `sort a > a`, which nobody wants: the file would be empty.
+        """Refuse a command such as `sort a > a`, which empties the file.
 
         Raises:
             ValueError: it is one.
@@ -121,7 +121,7 @@ class RunShell:
         return f"{said}: running {file} does not call its tests. Run them with: {how}"
 
 
-def _parsed(command: str) -> Sequence[Invocation]:
+def _parse(command: str) -> Sequence[Invocation]:
     try:
         return parse_command(command)
     except UnparsableCommand:
@@ -130,8 +130,8 @@ def _parsed(command: str) -> Sequence[Invocation]:
 
 def command_output(outcome: CommandOutcome, timeout_s: float, secrets: Sequence[bytes] = ()) -> dict[str, Any]:
     """Return how a command ended, as the model is told."""
-    stdout = _shown(outcome.stdout, outcome.stdout_dropped, secrets)
-    stderr = _shown(outcome.stderr, outcome.stderr_dropped, secrets)
+    stdout = _render(outcome.stdout, outcome.stdout_dropped, secrets)
+    stderr = _render(outcome.stderr, outcome.stderr_dropped, secrets)
     output: dict[str, Any] = {"exit_code": outcome.exit_code}
     if outcome.exit_code and (failures := failures_in(f"{stdout}\n{stderr}")):
         output["failures"] = failures
@@ -145,13 +145,13 @@ def command_output(outcome: CommandOutcome, timeout_s: float, secrets: Sequence[
     return output
 
 
-def _shown(kept: bytes, dropped: int, secrets: Sequence[bytes]) -> str:
+def _render(kept: bytes, dropped: int, secrets: Sequence[bytes]) -> str:
     """Return output as text; a note stands where the middle was dropped, and no part of a secret beside it."""
     if not dropped:
         return kept.decode(errors="replace")
     middle = len(kept) // 2
     head, tail = kept[:middle], kept[middle:]
-    for secret in secrets:  # which nobody would recognise any more
+    for secret in secrets:  # a part of one would not be recognised
         head = head[: len(head) - next((size for size in _sizes(secret) if head.endswith(secret[:size])), 0)]
         tail = tail[next((size for size in _sizes(secret) if tail.startswith(secret[-size:])), 0) :]
     first, last = (part.decode(errors="replace") for part in (head, tail))

@@ -182,8 +182,8 @@ class FixLine:
             ending = "\r\n" if returns else "\n"
             # Not splitlines: what else that splits at would become the end of a line.
             lines = text.removesuffix(ending).split(ending) if text else []
-            number = _meant(lines, number, new) or number
-            edited = _replaced(lines, number, new, path)
+            number = _intended_line(lines, number, new) or number
+            edited = _replace_line(lines, number, new, path)
             written = (ending.join(edited) + (ending if text.endswith(ending) else "")).encode()
         except UnicodeDecodeError:
             raise ValueError(f"{path} is not UTF-8 text") from None
@@ -200,7 +200,7 @@ def numbered(lines: Sequence[str], first: int = 1) -> str:
     return "\n".join([*shown, "…"] if len(lines) > _MAX_SHOWN else shown)
 
 
-def _replaced(lines: Sequence[str], number: int, text: str, path: str) -> list[str]:
+def _replace_line(lines: Sequence[str], number: int, text: str, path: str) -> list[str]:
     if not 1 <= number <= len(lines):
         raise ValueError(f"{path} has {len(lines)} lines:\n{numbered(lines)}")
     old = lines[number - 1]
@@ -215,7 +215,7 @@ def _replaced(lines: Sequence[str], number: int, text: str, path: str) -> list[s
     return [*lines[: number - 1], *new, *lines[number:]]
 
 
-def _meant(lines: Sequence[str], number: int, text: str) -> int:
+def _intended_line(lines: Sequence[str], number: int, text: str) -> int:
     """Return the line that a text is surely meant for, if it is not the one named; 0: the one named.
 
     Small models write the right text, and miscount; told the right number, they name the wrong one again.

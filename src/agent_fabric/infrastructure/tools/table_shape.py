@@ -1,4 +1,4 @@
-"""Recognises tables in text files: whoever adds up must know which line names the columns, and what divides them."""
+"""Recognises tables in text files: which line names the columns, and what divides them."""
 
 import csv
 import re

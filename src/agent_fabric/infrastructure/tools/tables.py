@@ -12,7 +12,7 @@ from agent_fabric.domain.ids import RunId
 MAX_TABLE_BYTES = 20_000_000
 
 _locks: WeakValueDictionary[tuple[RunId, str], asyncio.Lock] = WeakValueDictionary()
-"""One for each table of each run. One process drives a run with all its lanes, so nobody else writes."""
+"""One for each table of each run. One process drives a run with all its lanes, so there is no other writer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class WorkspaceTable:
             return len(after)
 
     async def _rows(self) -> list[Row] | None:
-        """Return the rows; None if there is no table yet. What somebody else put in its place is moved aside."""
+        """Return the rows; None if there is no table yet. Another file in its place is moved aside."""
         try:
             data, size = await self.sandbox.read_file(self.name, max_bytes=MAX_TABLE_BYTES)
         except FileNotFoundError:

@@ -18,7 +18,7 @@ LOST_BYTES = 1_000
 FOLDER = b"(folder)"
 
 _LEFT_BEHIND = re.compile(r"(?:^|/)(?:__pycache__|\.pytest_cache|\.mypy_cache|\.ruff_cache)/")
-"""What programs keep for themselves: nobody asked for it, and nobody reads it."""
+"""Caches of programs, which are no result of a command."""
 
 FileHeads = Mapping[str, bytes]
 """Files and how they begin."""
