@@ -21,8 +21,8 @@ class RequestBody(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, use_attribute_docstrings=True, hide_input_in_errors=True)
 
 
-async def read_body(request: Request, model: type[Body], *, absent: Body | None = None) -> Body:
-    """Return the body of a request; `absent` stands for one that is empty.
+async def read_body(request: Request, model: type[Body], *, required: bool = True) -> Body:
+    """Return the body of a request; an empty one is an empty object, unless it is required.
 
     FastAPI's own way takes twice as long, and answers 400 to what is no UTF-8.
 
@@ -30,10 +30,8 @@ async def read_body(request: Request, model: type[Body], *, absent: Body | None 
         RequestValidationError: something is wrong with it.
     """
     data = await request.body()
-    if absent is not None and not data:
-        return absent
     try:
-        return model.model_validate_json(data)
+        return model.model_validate_json(data if data or required else b"{}")
     except ValidationError as problem:
         raise refused(problem) from None
 

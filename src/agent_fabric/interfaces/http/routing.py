@@ -1,7 +1,7 @@
 """The table of routes: method, path, scope, body, answer and function, each written once.
 
 Dispatch, the check of scopes, reading of bodies, writing of answers and `/openapi.json` follow from it. A type checker
-compares the function with the body and the answer of its row. FastAPI checks parameters of paths and queries, and
+compares what the function returns with the answer of its row. FastAPI checks parameters of paths and queries, and
 describes them.
 """
 
@@ -10,12 +10,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from inspect import Parameter, Signature, signature
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
+from typing import Annotated, Any, NamedTuple, ParamSpec, Protocol, TypeVar, get_args, get_origin, overload
 
 from fastapi import Request
 from fastapi.routing import APIRoute
 from pydantic import BaseModel
-from starlette._utils import get_route_path
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Match, compile_path
@@ -35,6 +34,9 @@ P = ParamSpec("P")
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
+_MAY_BE_ABSENT = "may be absent"
+OptionalBody = Annotated[B, _MAY_BE_ABSENT]
+"""A body that stands for an empty object if it is absent."""
 HIDDEN = ""
 """The summary of a route that the API's description leaves out."""
 
@@ -71,15 +73,12 @@ class Route(BaseRoute):
     path: str
     access: Right | Open
     handler: Callable[..., Awaitable[Any]]
-    """Takes the body, if the row has one, then by name the request and the parameters that it declares."""
+    """What it declares says what it gets: a model is the body, `Request` the request; FastAPI finds the others."""
     tag: str = ""
     summary: str = ""
     """Empty: `HIDDEN`."""
     answer: Described | None = None
     """None: the function returns a response, or None for an answer without content."""
-    body: type[BaseModel] | None = None
-    absent: BaseModel | None = None
-    """Stands for an empty body; None: there must be a body."""
     status: int = 200
     fails: Sequence[int] = ()
     also: Responses | None = None
@@ -99,7 +98,7 @@ class Route(BaseRoute):
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         if scope["type"] != "http":
             return Match.NONE, {}
-        path = get_route_path(scope)
+        path = scope["path"].removeprefix(scope.get("root_path", ""))
         if not path.startswith(self._begins):
             return Match.NONE, {}
         regex, _, convertors = self._pattern
@@ -116,19 +115,19 @@ class Route(BaseRoute):
             if self.access is Right.ADMIN and scope["method"] not in _SAFE:
                 await narrow_to_run(scope)
             must_be_allowed(scope["state"]["user"], self.access)
-        if self._declared:
+        if self._takes.others:
             await self.described.app(scope, receive, send)
         else:  # FastAPI's search for parameters costs more than most answers
             await (await self._respond(Request(scope, receive), {}))(scope, receive, send)
 
     async def _respond(self, request: Request, values: dict[str, Any]) -> ASGIApp:
         """Call the function, and write what it returns."""
-        if self._request_name:
-            values[self._request_name] = request
-        if self.body is None:
-            value = await self.handler(**values)
-        else:
-            value = await self.handler(await read_body(request, self.body, absent=self.absent), **values)
+        takes = self._takes
+        if takes.request:
+            values[takes.request] = request
+        if takes.body is not None:
+            values[takes.body_name] = await read_body(request, takes.body, required=takes.required)
+        value = await self.handler(**values)
         if value is None:
             return Response(status_code=self.status)
         if isinstance(value, Response) or not isinstance(self.answer, Shape | Listing):
@@ -137,19 +136,8 @@ class Route(BaseRoute):
         return json_answer(self.answer.dump(value), self.status)
 
     @cached_property
-    def _parameters(self) -> Sequence[Parameter]:
-        """The parameters of the function behind the body."""
-        found = tuple(signature(self.handler).parameters.values())
-        return found if self.body is None else found[1:]
-
-    @cached_property
-    def _request_name(self) -> str:
-        return next((each.name for each in self._parameters if each.annotation is Request), "")
-
-    @cached_property
-    def _declared(self) -> Sequence[Parameter]:
-        """What comes from path, query and headers."""
-        return [each for each in self._parameters if each.annotation is not Request]
+    def _takes(self) -> "_Taken":
+        return _taken_by(self.handler)
 
     @cached_property
     def described(self) -> APIRoute:
@@ -158,7 +146,7 @@ class Route(BaseRoute):
         async def endpoint(request: Request, **values: Any) -> ASGIApp:
             return await self._respond(request, values)
 
-        named = [each.replace(kind=Parameter.KEYWORD_ONLY) for each in self._declared]
+        named = [each.replace(kind=Parameter.KEYWORD_ONLY) for each in self._takes.others]
         request = Parameter("request", Parameter.KEYWORD_ONLY, annotation=Request)
         endpoint.__signature__ = Signature([request, *named])  # type: ignore[attr-defined] # `inspect` reads it
         endpoint.__name__, endpoint.__doc__ = self.handler.__name__, self.handler.__doc__
@@ -175,7 +163,7 @@ class Route(BaseRoute):
             responses=self._responses(),
             include_in_schema=bool(self.summary),
             openapi_extra={
-                **({} if self.body is None else takes(self.body, required=self.absent is None)),
+                **({} if self._takes.body is None else takes(self._takes.body, required=self._takes.required)),
                 **({} if self.content is None else {"requestBody": {"content": self.content}}),
                 "x-scope": str(self.access),
                 "security": [] if is_open else [{"bearer": []}, {"key": []}],
@@ -188,8 +176,35 @@ class Route(BaseRoute):
         if self.status in also and usual:  # the same status, with content of another type
             content = {**usual[self.status]["content"], **also[self.status]["content"]}
             usual[self.status] = {**also[self.status], "content": content}
-        failures = (*self.fails, *(() if self.body is None else UNREADABLE))
+        failures = (*self.fails, *(() if self._takes.body is None else UNREADABLE))
         return {**problems(*EVERYWHERE), **also, **usual, **problems(*(each for each in failures if each not in also))}
+
+
+class _Taken(NamedTuple):
+    """What a function declares."""
+
+    request: str
+    """The parameter that is the request; empty: none."""
+    body_name: str
+    body: type[BaseModel] | None
+    required: bool
+    """Whether there must be a body."""
+    others: Sequence[Parameter]
+    """What comes from path, query and headers."""
+
+
+def _taken_by(handler: Callable[..., object]) -> _Taken:
+    request, body_name, body, required = "", "", None, True
+    others = []
+    for each in signature(handler).parameters.values():
+        kind, *notes = get_args(each.annotation) if get_origin(each.annotation) is Annotated else [each.annotation]
+        if kind is Request:
+            request = each.name
+        elif isinstance(kind, type) and issubclass(kind, BaseModel):
+            body_name, body, required = each.name, kind, _MAY_BE_ABSENT not in notes
+        else:
+            others.append(each)
+    return _Taken(request, body_name, body, required, others)
 
 
 class Verb:
@@ -197,36 +212,6 @@ class Verb:
 
     def __init__(self, method: str, tag: str, rows: list[BaseRoute]) -> None:
         self._method, self._tag, self._rows = method, tag, rows
-
-    @overload
-    def __call__(
-        self,
-        path: str,
-        access: Right | Open,
-        summary: str,
-        answer: Answer[A],
-        *,
-        body: type[B],
-        absent: B | None = None,
-        status: int = 200,
-        fails: Sequence[int] = (),
-        also: Responses | None = None,
-    ) -> Callable[[Callable[Concatenate[B, P], Awaitable[A | Response]]], object]: ...
-
-    @overload
-    def __call__(
-        self,
-        path: str,
-        access: Right | Open,
-        summary: str,
-        answer: type[BaseModel] | None = None,
-        *,
-        body: type[B],
-        absent: B | None = None,
-        status: int = 200,
-        fails: Sequence[int] = (),
-        also: Responses | None = None,
-    ) -> Callable[[Callable[Concatenate[B, P], Awaitable[Response | None]]], object]: ...
 
     @overload
     def __call__(
@@ -263,8 +248,8 @@ class Verb:
     ) -> Callable[[Any], object]:
         """Return what adds a function as a route.
 
-        `also` describes answers with another status or type than the usual one, `fails` lists statuses of problems.
-        `body` is read before the function is called; `absent` stands for an empty one.
+        `also` describes answers with another status or type than the usual one, `fails` lists statuses of problems;
+        `content` describes a body that the function reads by itself.
         """
 
         def add(handler: Callable[..., Awaitable[Any]]) -> object:

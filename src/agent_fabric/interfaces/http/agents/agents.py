@@ -21,7 +21,7 @@ from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.bodies import RequestBody
 from agent_fabric.interfaces.http.locks import who_asks
 from agent_fabric.interfaces.http.openapi import gives
-from agent_fabric.interfaces.http.routing import Routes
+from agent_fabric.interfaces.http.routing import OptionalBody, Routes
 from agent_fabric.interfaces.http.runs.runs import Flag, Pool, SeenBy, outcome_of
 from agent_fabric.interfaces.http.runs.starting import begun
 from agent_fabric.interfaces.views.agents import AGENT, AGENTS, CHECKED_AGENTS, AgentList, checked_object
@@ -67,15 +67,8 @@ def add_agents(routes: Routes, fabric: ServerFabric) -> None:
         found = await on_own_thread(fabric.agents.all)
         return AgentList(found, fabric.agents.folders)
 
-    @routes.post(
-        "/api/v1/agents/validate",
-        Scope.RUNS_READ,
-        "Check files of agents",
-        CHECKED_AGENTS,
-        body=AgentToCheck,
-        absent=AgentToCheck(),
-    )
-    async def validate(wish: AgentToCheck) -> Response:
+    @routes.post("/api/v1/agents/validate", Scope.RUNS_READ, "Check files of agents", CHECKED_AGENTS)
+    async def validate(wish: OptionalBody[AgentToCheck]) -> Response:
         """The same as `fabric agents validate --json`: every problem with its line. Nothing is run or kept."""
         if wish.text is None:
             found = await on_own_thread(fabric.agents.all)
@@ -94,8 +87,6 @@ def add_agents(routes: Routes, fabric: ServerFabric) -> None:
         Scope.WORKFLOWS,
         "Run an agent and wait for its result",
         RESULT,
-        body=AgentInputs,
-        absent=AgentInputs({}),
         fails=[404, 503, 507],
         also=gives(
             RESULT,
@@ -105,7 +96,7 @@ def add_agents(routes: Routes, fabric: ServerFabric) -> None:
         ),
     )
     async def run(  # noqa: PLR0913, PLR0917 - as `POST /run` takes them
-        inputs: AgentInputs,
+        inputs: OptionalBody[AgentInputs],
         request: Request,
         name: NamePath,
         wait: Wait = True,

@@ -73,14 +73,7 @@ def add_approvals(routes: Routes, fabric: ServerFabric) -> None:
         card = await find(approval_id, by)
         return asked_approval(card, await book.agreed_before(card, viewer=Viewer.of(by)))
 
-    @routes.post(
-        "/approvals/{approval_id}",
-        Scope.APPROVALS,
-        "Answer one",
-        APPROVAL,
-        body=ApprovalAnswer,
-        fails=[404, 409, 503, 507],
-    )
+    @routes.post("/approvals/{approval_id}", Scope.APPROVALS, "Answer one", APPROVAL, fails=[404, 409, 503, 507])
     async def answer(wish: ApprovalAnswer, approval_id: ApprovalId, request: Request) -> ApprovalCard:
         """The first answer counts; a second one gets 409. The run continues within a second."""
         by = await who_answers(request)

@@ -15,7 +15,7 @@ from agent_fabric.domain.audit.acts import Act
 from agent_fabric.domain.identity.principals import Scope
 from agent_fabric.interfaces.http.bodies import WHOLE, RequestBody
 from agent_fabric.interfaces.http.locks import who_asks
-from agent_fabric.interfaces.http.routing import Routes
+from agent_fabric.interfaces.http.routing import OptionalBody, Routes
 from agent_fabric.interfaces.http.runs.runs import Flag
 from agent_fabric.wire.audit import ACTS, CHAIN, COLLECTED
 
@@ -54,16 +54,8 @@ def add_audit(routes: Routes, fabric: ServerFabric) -> None:
         """Users, keys, tokens, secrets (by name), backups: who changed what, and when. The check covers it."""
         return await records.storage.acts.recent(limit=limit)
 
-    @routes.post(
-        "/api/v1/gc",
-        Scope.ADMIN,
-        "Take old runs away",
-        COLLECTED,
-        body=GarbageRequest,
-        absent=GarbageRequest(),
-        fails=[503, 507],
-    )
-    async def gc(wish: GarbageRequest, request: Request) -> Collected:
+    @routes.post("/api/v1/gc", Scope.ADMIN, "Take old runs away", COLLECTED, fails=[503, 507])
+    async def gc(wish: OptionalBody[GarbageRequest], request: Request) -> Collected:
         """Remove runs that settled long ago, with their files. Each leaves a tombstone for the check above."""
         return await collect_garbage(records)(
             older_than_s=wish.older_than_s, by=who_asks(request).name, keep=wish.keep, dry_run=wish.dry_run

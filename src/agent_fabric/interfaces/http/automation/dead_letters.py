@@ -12,7 +12,7 @@ from agent_fabric.domain.identity.principals import Scope
 from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.automation.schedules import ReplayRequest
 from agent_fabric.interfaces.http.locks import who_asks
-from agent_fabric.interfaces.http.routing import Routes
+from agent_fabric.interfaces.http.routing import OptionalBody, Routes
 from agent_fabric.interfaces.http.runs.runs import Flag
 from agent_fabric.wire.automation import LETTER, LETTERS
 
@@ -38,15 +38,9 @@ def add_dead_letters(routes: Routes, fabric: ServerFabric) -> None:
         return json_answer(letter_object(await letters.find(letter_id)))
 
     @routes.post(
-        f"{BASE}/{{letter_id}}/replay",
-        Scope.ADMIN,
-        "Carry a dead letter out",
-        LETTER,
-        body=ReplayRequest,
-        absent=ReplayRequest(),
-        fails=[404, 409, 503, 507],
+        f"{BASE}/{{letter_id}}/replay", Scope.ADMIN, "Carry a dead letter out", LETTER, fails=[404, 409, 503, 507]
     )
-    async def replay(wish: ReplayRequest, letter_id: LetterPath, request: Request) -> Response:
+    async def replay(wish: OptionalBody[ReplayRequest], letter_id: LetterPath, request: Request) -> Response:
         """Under the id that it had, so that it happens once; with `again` as something new."""
         found = await letters.find(letter_id)
         return json_answer(letter_object(await settle.replay(found, by=who_asks(request), again=wish.again)))

@@ -200,7 +200,7 @@ def _add_reading(routes: Routes, fabric: ServerFabric) -> None:
         shown = await schedule_objects(found[:limit], store.overview)
         return json_answer({"schedules": shown, "next": found[limit - 1].name if len(found) > limit else None})
 
-    @routes.post(f"{BASE}/preview", Scope.RUNS_READ, "Show when a rule would be due", PLAN, body=ScheduleChange)
+    @routes.post(f"{BASE}/preview", Scope.RUNS_READ, "Show when a rule would be due", PLAN)
     async def preview(
         wish: ScheduleChange, count: Count = 5, start: From = None, to: To = None
     ) -> Iterable[PlannedFiring]:
@@ -247,18 +247,14 @@ def _add_reading(routes: Routes, fabric: ServerFabric) -> None:
 def _add_changing(routes: Routes, fabric: ServerFabric) -> None:
     manage, store = fabric.automation.manage, fabric.automation.store
 
-    @routes.post(
-        BASE, Scope.RUNS, "Add a schedule", SCHEDULE, status=201, body=ScheduleRequest, fails=[404, 409, 503, 507]
-    )
+    @routes.post(BASE, Scope.RUNS, "Add a schedule", SCHEDULE, status=201, fails=[404, 409, 503, 507])
     async def add(wish: ScheduleRequest, request: Request) -> Response:
         """It fires from now on. Its runs belong to the caller, with the rights that the caller has now."""
         fabric.require_store()
         made = await manage.add(wish.model_dump(exclude_unset=True), by=await who_answers(request))
         return json_answer(await schedule_object(made, store.overview), 201, {"location": f"{BASE}/{made.id}"})
 
-    @routes.post(
-        f"{BASE}/import", Scope.RUNS, "Take over a crontab", CRONTAB, status=201, body=CrontabRequest, fails=[503, 507]
-    )
+    @routes.post(f"{BASE}/import", Scope.RUNS, "Take over a crontab", CRONTAB, status=201, fails=[503, 507])
     async def import_crontab(wish: CrontabRequest, request: Request) -> CrontabImport:
         """Each line becomes a schedule, or is listed with the reason why not. Commands need an admin."""
         fabric.require_store()
@@ -276,7 +272,7 @@ def _add_changing(routes: Routes, fabric: ServerFabric) -> None:
         changed = await manage.change(found, wish, by=who)
         return json_answer(await schedule_object(changed, store.overview))
 
-    @routes.patch(ONE, Scope.RUNS, "Change a schedule", SCHEDULE, body=ScheduleChange, fails=[404, 409, 503, 507])
+    @routes.patch(ONE, Scope.RUNS, "Change a schedule", SCHEDULE, fails=[404, 409, 503, 507])
     async def set_(wish: ScheduleChange, name: NamePath, request: Request) -> Response:
         """The next instant is computed from now; what was missed before is not made up for."""
         return await change(request, name, wish.model_dump(exclude_unset=True))
@@ -310,15 +306,7 @@ def _add_firing(routes: Routes, fabric: ServerFabric) -> None:
         run_id = await fabric.automation.manage.fire(found, by=who)
         return json_answer({"run_id": run_id, "status": "running"}, 202, {"location": f"/runs/{run_id}"})
 
-    @routes.post(
-        f"{ONE}/backfill",
-        Scope.RUNS,
-        "Make up for a period",
-        BACKFILL,
-        status=202,
-        body=BackfillRequest,
-        fails=[404, 503, 507],
-    )
+    @routes.post(f"{ONE}/backfill", Scope.RUNS, "Make up for a period", BACKFILL, status=202, fails=[404, 503, 507])
     async def backfill(wish: BackfillRequest, name: NamePath, request: Request) -> Backfilled:
         """Queue every instant of the period that was not fired; they are started one after another."""
         who = await who_answers(request)

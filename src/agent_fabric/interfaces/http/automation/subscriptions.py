@@ -31,15 +31,7 @@ def add_subscriptions(routes: Routes, fabric: ServerFabric) -> None:
         """Secrets are references; they are not shown."""
         return await messages.store.list()
 
-    @routes.post(
-        BASE,
-        Scope.ADMIN,
-        "Subscribe an address to messages",
-        SUBSCRIPTION,
-        status=201,
-        body=SubscriptionRequest,
-        fails=[409, 503, 507],
-    )
+    @routes.post(BASE, Scope.ADMIN, "Subscribe an address to messages", SUBSCRIPTION, status=201, fails=[409, 503, 507])
     async def subscribe(wish: SubscriptionRequest, request: Request) -> Response:
         """From now on it is sent every message whose subject fits, signed, until it has it."""
         who = who_asks(request)
@@ -63,12 +55,7 @@ def add_subscriptions(routes: Routes, fabric: ServerFabric) -> None:
         return await messages.test(name)
 
     @routes.post(
-        f"{BASE}/{{name}}/rotate",
-        Scope.ADMIN,
-        "Sign with another secret",
-        SUBSCRIPTION,
-        body=RotateRequest,
-        fails=[404, 503, 507],
+        f"{BASE}/{{name}}/rotate", Scope.ADMIN, "Sign with another secret", SUBSCRIPTION, fails=[404, 503, 507]
     )
     async def rotate(wish: RotateRequest, name: NamePath, request: Request) -> Subscription:
         """For 24 hours messages are signed with both. A subscription that was disabled is active again."""

@@ -104,16 +104,12 @@ def add_channels(routes: Routes, fabric: ServerFabric) -> None:
         """Ids only: anyone can change their name there."""
         return await people.list()
 
-    @routes.post(
-        f"{BASE}/pair", Scope.ADMIN, "Pair a sender with a user", PERSON, body=PairRequest, fails=[404, 503, 507]
-    )
+    @routes.post(f"{BASE}/pair", Scope.ADMIN, "Pair a sender with a user", PERSON, fails=[404, 503, 507])
     async def pair(wish: PairRequest, request: Request) -> Person:
         """From now on the sender who was shown the code is that user, with their scopes but `admin`."""
         return await people.pair(wish.code, wish.user, by=who_asks(request))
 
-    @routes.post(
-        f"{BASE}/unpair", Scope.ADMIN, "Part a user from channels", PEOPLE, body=UnpairRequest, fails=[404, 503, 507]
-    )
+    @routes.post(f"{BASE}/unpair", Scope.ADMIN, "Part a user from channels", PEOPLE, fails=[404, 503, 507])
     async def unpair(wish: UnpairRequest, request: Request) -> Iterable[Person]:
         """Their next message is a stranger's."""
         return await people.unpair(wish.user, channel=wish.channel or "", by=who_asks(request))
@@ -124,14 +120,7 @@ def add_channels(routes: Routes, fabric: ServerFabric) -> None:
         by = who_asks(request)
         return await notify.find(user or by.name, by=by)
 
-    @routes.post(
-        f"{BASE}/notify",
-        Scope.RUNS_READ,
-        "Set where a user is told",
-        NOTIFY,
-        body=NotifyRequest,
-        fails=[403, 404, 503, 507],
-    )
+    @routes.post(f"{BASE}/notify", Scope.RUNS_READ, "Set where a user is told", NOTIFY, fails=[403, 404, 503, 507])
     async def set_notify(wish: NotifyRequest, request: Request) -> NotifyPreference:
         """One's own, or as an admin anyone's. What is left out stays as it is."""
         return await notify.save(
@@ -149,21 +138,12 @@ def add_channels(routes: Routes, fabric: ServerFabric) -> None:
         statuses = [] if status is None else [status]
         return await deliveries.list(statuses=statuses, limit=limit)
 
-    @routes.post(
-        f"{BASE}/deliveries/resend",
-        Scope.ADMIN,
-        "Send a delivery again",
-        DELIVERY,
-        body=ResendRequest,
-        fails=[404, 503, 507],
-    )
+    @routes.post(f"{BASE}/deliveries/resend", Scope.ADMIN, "Send a delivery again", DELIVERY, fails=[404, 503, 507])
     async def resend(wish: ResendRequest, request: Request) -> Part:
         """If it had arrived after all, it arrives twice."""
         return await deliveries.resend(wish.id, by=who_asks(request))
 
-    @routes.post(
-        f"{BASE}/test", Scope.ADMIN, "Send a test message", DELIVERIES, body=TestMessageRequest, fails=[404, 503, 507]
-    )
+    @routes.post(f"{BASE}/test", Scope.ADMIN, "Send a test message", DELIVERIES, fails=[404, 503, 507])
     async def send_test(wish: TestMessageRequest, request: Request) -> Iterable[Part]:
         """It goes to everywhere that the user is paired; see the deliveries for what became of it."""
         return await deliveries.send_test(wish.user, by=who_asks(request))

@@ -19,7 +19,7 @@ from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.bodies import RequestBody
 from agent_fabric.interfaces.http.errors import problem
 from agent_fabric.interfaces.http.locks import who_answers, who_asks
-from agent_fabric.interfaces.http.routing import Routes
+from agent_fabric.interfaces.http.routing import OptionalBody, Routes
 from agent_fabric.interfaces.http.runs.runs import Flag
 from agent_fabric.interfaces.views.chat import json_export, markdown_export
 from agent_fabric.wire.chat import (
@@ -154,17 +154,8 @@ def _add_listing(routes: Routes, fabric: ServerFabric) -> None:
         wanted = SessionQuery(viewer=viewer, owner=owner, archived=archived, before=before, limit=limit)
         return [listed_for(each, viewer) for each in await chat.sessions.list(wanted)]
 
-    @routes.post(
-        BASE,
-        Scope.RUNS,
-        "Start a session",
-        SESSION,
-        status=201,
-        body=SessionRequest,
-        absent=SessionRequest(),
-        fails=_CHANGES,
-    )
-    async def create(wish: SessionRequest, request: Request) -> Response:
+    @routes.post(BASE, Scope.RUNS, "Start a session", SESSION, status=201, fails=_CHANGES)
+    async def create(wish: OptionalBody[SessionRequest], request: Request) -> Response:
         """Nothing is said in it yet."""
         fabric.require_store()
         made = await chat.manage.create(
@@ -212,7 +203,7 @@ def _add_session(routes: Routes, fabric: ServerFabric) -> None:
             return json_answer(json_export(whole), 200, name)
         return Response(markdown_export(whole), headers=name, media_type="text/markdown")
 
-    @routes.patch(ONE, Scope.RUNS, "Change a session", SESSION, body=SessionChange, fails=_CHANGES)
+    @routes.patch(ONE, Scope.RUNS, "Change a session", SESSION, fails=_CHANGES)
     async def change(wish: SessionChange, session_id: SessionPath, request: Request) -> Session:
         """Its visibility is that of its runs, from now on and for all of them."""
         by = await who_answers(request)
@@ -229,32 +220,17 @@ def _add_session(routes: Routes, fabric: ServerFabric) -> None:
         await chat.manage.delete(await chat.find(session_id, by=by), by=by)
 
     @routes.post(
-        f"{ONE}/fork",
-        Scope.RUNS,
-        "Fork a session at a message",
-        FORKED,
-        status=201,
-        body=ForkRequest,
-        absent=ForkRequest(),
-        fails=[403, 404, 503, 507],
+        f"{ONE}/fork", Scope.RUNS, "Fork a session at a message", FORKED, status=201, fails=[403, 404, 503, 507]
     )
-    async def fork(wish: ForkRequest, session_id: SessionPath, request: Request) -> Response:
+    async def fork(wish: OptionalBody[ForkRequest], session_id: SessionPath, request: Request) -> Response:
         """The fork is the caller's own. Its first turn begins with a copy of the session's files."""
         by = await who_answers(request)
         found = await chat.find(session_id, by=by)
         made, draft = await chat.manage.fork(found, wish.message_id, by=by, session_id=_reserved(request))
         return json_answer(FORKED.dump(ForkedSession(made, draft)), 201, {"location": f"{BASE}/{made.session_id}"})
 
-    @routes.post(
-        f"{ONE}/read",
-        Scope.RUNS_READ,
-        "Mark a session as read",
-        SESSION,
-        body=ReadRequest,
-        absent=ReadRequest(),
-        fails=[404, 503, 507],
-    )
-    async def read(_: ReadRequest, session_id: SessionPath, request: Request) -> Session:
+    @routes.post(f"{ONE}/read", Scope.RUNS_READ, "Mark a session as read", SESSION, fails=[404, 503, 507])
+    async def read(_: OptionalBody[ReadRequest], session_id: SessionPath, request: Request) -> Session:
         """By its owner; others leave no trace."""
         by = who_asks(request)
         return await chat.manage.mark_read(await chat.find(session_id, by=by), by=by)
@@ -277,15 +253,7 @@ def _add_messages(routes: Routes, fabric: ServerFabric) -> None:
         shown = {each.message_id: each for each in (*page.messages, *waiting)}  # one may have begun in between
         return MessageList([*shown.values()], page.has_older, session)
 
-    @routes.post(
-        f"{ONE}/messages",
-        Scope.RUNS,
-        "Say something in a session",
-        SENT,
-        status=202,
-        body=MessageRequest,
-        fails=[*_CHANGES, 429],
-    )
+    @routes.post(f"{ONE}/messages", Scope.RUNS, "Say something in a session", SENT, status=202, fails=[*_CHANGES, 429])
     async def say(wish: MessageRequest, session_id: SessionPath, request: Request) -> Response:
         """It is durable, and its turn begins as soon as those before it have ended.
 
@@ -310,14 +278,7 @@ def _add_messages(routes: Routes, fabric: ServerFabric) -> None:
         answer = SentMessage(sent.run_id, sent.message_id, queued)
         return json_answer(SENT.dump(answer), 202, {"location": f"/runs/{sent.run_id}"})
 
-    @routes.patch(
-        f"{ONE}/messages/{{message_id}}",
-        Scope.RUNS,
-        "Change a message that waits",
-        MESSAGE,
-        body=MessageChange,
-        fails=_CHANGES,
-    )
+    @routes.patch(f"{ONE}/messages/{{message_id}}", Scope.RUNS, "Change a message that waits", MESSAGE, fails=_CHANGES)
     async def change(
         wish: MessageChange, session_id: SessionPath, message_id: MessagePath, request: Request
     ) -> Response:
@@ -340,10 +301,8 @@ def _add_messages(routes: Routes, fabric: ServerFabric) -> None:
 def _add_stopping(routes: Routes, fabric: ServerFabric) -> None:
     chat = fabric.chat.chat
 
-    @routes.post(
-        f"{ONE}/stop", Scope.RUNS, "Stop the answer", SESSION, body=StopRequest, absent=StopRequest(), fails=_CHANGES
-    )
-    async def stop(wish: StopRequest, session_id: SessionPath, request: Request) -> Session:
+    @routes.post(f"{ONE}/stop", Scope.RUNS, "Stop the answer", SESSION, fails=_CHANGES)
+    async def stop(wish: OptionalBody[StopRequest], session_id: SessionPath, request: Request) -> Session:
         """What was said of it is kept, and marked. Without an answer under way, nothing happens."""
         by = await who_answers(request)
         session = await chat.find(session_id, by=by)

@@ -15,7 +15,7 @@ from agent_fabric.domain.runs.timeline import Timeline, timeline_of
 from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.chat.sessions import ONE, MessagePath, SessionPath, TakeBackRequest
 from agent_fabric.interfaces.http.locks import who_answers, who_asks
-from agent_fabric.interfaces.http.routing import Routes
+from agent_fabric.interfaces.http.routing import OptionalBody, Routes
 from agent_fabric.interfaces.http.runs.runs import LAST, RunIdPath
 from agent_fabric.interfaces.http.views import status_of
 from agent_fabric.wire.changes import diff_object
@@ -60,12 +60,10 @@ def _add_taking_back(routes: Routes, fabric: ServerFabric) -> None:
         Scope.RUNS,
         "Take the files of a session back to a message",
         TAKEN_BACK,
-        body=TakeBackRequest,
-        absent=TakeBackRequest(),
         fails=[403, 404, 409, 503, 507],
     )
     async def undo(
-        wish: TakeBackRequest, session_id: SessionPath, message_id: MessagePath, request: Request
+        wish: OptionalBody[TakeBackRequest], session_id: SessionPath, message_id: MessagePath, request: Request
     ) -> Response:
         """Undo the later turns, the newest first. A file that was edited since stays, and `refused` names it."""
         by = await who_answers(request)

@@ -27,7 +27,7 @@ from agent_fabric.domain.identity.principals import Principal, Scope
 from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.bodies import WHOLE, RequestBody
 from agent_fabric.interfaces.http.locks import who_answers, who_asks
-from agent_fabric.interfaces.http.routing import Routes
+from agent_fabric.interfaces.http.routing import OptionalBody, Routes
 from agent_fabric.interfaces.http.runs.runs import Flag
 from agent_fabric.interfaces.http.runs.search import OwnerFilter
 from agent_fabric.interfaces.http.schemas import CancelRequest
@@ -94,7 +94,7 @@ def add_evals(routes: Routes, fabric: ServerFabric) -> None:
 
 
 def _add_starting(routes: Routes, fabric: ServerFabric) -> None:
-    @routes.post(BASE, Scope.RUNS, "Start an evaluation", EVAL, status=202, body=EvalRequest, fails=[404, 503, 507])
+    @routes.post(BASE, Scope.RUNS, "Start an evaluation", EVAL, status=202, fails=[404, 503, 507])
     async def start(wish: EvalRequest, request: Request) -> Response:
         """It goes on when the client leaves, and when the server is started anew. Nobody is asked during a trial."""
         plain = wish.model_dump(exclude_none=True, exclude={"visibility"})
@@ -173,16 +173,9 @@ def _add_changing(routes: Routes, fabric: ServerFabric) -> None:
     find, jobs = fabric.evals.evals.find, fabric.evals.jobs
 
     @routes.post(
-        f"{BASE}/{{name}}/resume",
-        Scope.RUNS,
-        "Go on with an evaluation",
-        EVAL,
-        status=202,
-        body=EvalResumeRequest,
-        absent=EvalResumeRequest(),
-        fails=[404, 409, 503, 507],
+        f"{BASE}/{{name}}/resume", Scope.RUNS, "Go on with an evaluation", EVAL, status=202, fails=[404, 409, 503, 507]
     )
-    async def resume(wish: EvalResumeRequest, name: EvalPath, request: Request) -> Response:
+    async def resume(wish: OptionalBody[EvalResumeRequest], name: EvalPath, request: Request) -> Response:
         """What has an outcome is not tried again. One that was cancelled stays as it is."""
         by = _person(await who_answers(request))
         found = await find(name, viewer=Viewer.of(by))
@@ -191,16 +184,8 @@ def _add_changing(routes: Routes, fabric: ServerFabric) -> None:
         await jobs.start(found)
         return await _shown(fabric, found, status=202)
 
-    @routes.post(
-        f"{BASE}/{{name}}/cancel",
-        Scope.RUNS,
-        "End an evaluation",
-        EVAL,
-        body=CancelRequest,
-        absent=CancelRequest(),
-        fails=[404, 409, 503, 507],
-    )
-    async def cancel(wish: CancelRequest, name: EvalPath, request: Request) -> Response:
+    @routes.post(f"{BASE}/{{name}}/cancel", Scope.RUNS, "End an evaluation", EVAL, fails=[404, 409, 503, 507])
+    async def cancel(wish: OptionalBody[CancelRequest], name: EvalPath, request: Request) -> Response:
         """End the runs that are under way for it, too. What has an outcome keeps it."""
         by = who_asks(request)
         found = await find(name, viewer=Viewer.of(by))

@@ -34,9 +34,7 @@ def add_node_execution(routes: Routes, fabric: ServerFabric) -> None:
     """Add the routes."""
     run = fabric.fleet.run_on_nodes
 
-    @routes.post(
-        f"{BASE}/execute", Scope.NODES, "Run a tool on many nodes", NODE_OUTCOMES, body=FanOutRequest, fails=_FAILS
-    )
+    @routes.post(f"{BASE}/execute", Scope.NODES, "Run a tool on many nodes", NODE_OUTCOMES, fails=_FAILS)
     async def fan_out(wanted: FanOutRequest, request: Request) -> Iterable[NodeOutcome]:
         """Answers when all machines have, or their time is over. Where a person has to agree, nothing is sent yet."""
         rows, left_bytes = dict[str, NodeOutcome](), MAX_RESULT_BYTES
@@ -55,7 +53,6 @@ def add_node_execution(routes: Routes, fabric: ServerFabric) -> None:
         Scope.NODES,
         "Run a tool on a node",
         COMMAND,
-        body=ExecuteRequest,
         also=gives(ASKED_COMMAND, status=202, text="It waits for a person (`approval_id`), or for the node."),
         fails=_FAILS,
     )

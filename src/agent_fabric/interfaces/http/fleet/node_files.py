@@ -70,7 +70,7 @@ def add_node_files(routes: Routes, fabric: ServerFabric) -> None:
         """The file is the one that a call of `file_get` has opened; if it has changed since, it is refused."""
         return chunk(await ask(request, node, execution_id, Method.FILE_READ, {"offset": offset}))
 
-    @routes.post(f"{COMMAND}/file", Scope.NODES, "Send a part of a file", NODE_UPLOAD, body=ChunkRequest, fails=fails)
+    @routes.post(f"{COMMAND}/file", Scope.NODES, "Send a part of a file", NODE_UPLOAD, fails=fails)
     async def write(wish: ChunkRequest, node: NodePath, execution_id: ExecutionId, request: Request) -> NodeUpload:
         """After the last part the machine checks size and SHA-256, and puts the file in its place in one step."""
         told = await ask(request, node, execution_id, Method.FILE_WRITE, {"offset": wish.offset, "data": wish.data})

@@ -31,7 +31,7 @@ def add_node_signatures(routes: Routes, fabric: ServerFabric) -> None:
     fleet = fabric.fleet
     fails = [404, 409, 503, 507]
 
-    @routes.post(COMMANDS, Scope.NODES, "Prepare a command", COMMAND, body=PrepareRequest, fails=fails)
+    @routes.post(COMMANDS, Scope.NODES, "Prepare a command", COMMAND, fails=fails)
     async def prepare(wish: PrepareRequest, node: NodePath, request: Request) -> NodeCommand:
         """The command that a run asks about is kept, so that approvers can sign it before they approve."""
         machine = await fleet.operate.find(node)
@@ -41,14 +41,7 @@ def add_node_signatures(routes: Routes, fabric: ServerFabric) -> None:
             raise NodeNotFound(f"The approval is not about {machine.name}", hint="See it: fabric approvals show ID")
         return command
 
-    @routes.post(
-        f"{COMMANDS}/{{execution_id}}/signatures",
-        Scope.NODES,
-        "Sign a command",
-        COMMAND,
-        body=SignatureRequest,
-        fails=[404, 409],
-    )
+    @routes.post(f"{COMMANDS}/{{execution_id}}/signatures", Scope.NODES, "Sign a command", COMMAND, fails=[404, 409])
     async def sign_command(
         wish: SignatureRequest, node: NodePath, execution_id: Annotated[str, Path(max_length=64)], request: Request
     ) -> NodeCommand:
@@ -71,9 +64,7 @@ def add_node_signatures(routes: Routes, fabric: ServerFabric) -> None:
         [told] = await ShowCommands(fabric.find)([moved], by=who_asks(request))
         return told
 
-    @routes.tagged("fleet").post(
-        PLAN_SIGNATURES, Scope.NODES, "Sign a plan", PLAN, body=SignatureRequest, fails=[404, 409]
-    )
+    @routes.tagged("fleet").post(PLAN_SIGNATURES, Scope.NODES, "Sign a plan", PLAN, fails=[404, 409])
     async def sign_plan(wish: SignatureRequest, plan_id: Annotated[str, Path(max_length=64)]) -> Plan:
         """One signature is about all calls of the plan; each machine gets a proof that its own is among them."""
         while True:

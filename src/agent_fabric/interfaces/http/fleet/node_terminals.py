@@ -55,7 +55,7 @@ def add_node_terminals(routes: Routes, fabric: ServerFabric) -> None:
             printed = await _ask(fleet, machine, Method.FETCH, asked, 0.0)
         return _told(command, printed or {}, offset)
 
-    @routes.post(TERMINAL, Scope.NODES, "Type into a shell", NODE_TERMINAL, body=TypedRequest, fails=fails)
+    @routes.post(TERMINAL, Scope.NODES, "Type into a shell", NODE_TERMINAL, fails=fails)
     async def write(wish: TypedRequest, request: Request, node: NodePath, execution_id: ExecutionId) -> NodeTerminal:
         """Only who has asked for the shell may type. It ends by itself when nobody has typed for 15 minutes."""
         machine, command = await _shell_of(fleet, request, node, execution_id)

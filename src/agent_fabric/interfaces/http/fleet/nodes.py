@@ -37,7 +37,7 @@ from agent_fabric.interfaces.http.fleet.node_schemas import (
 )
 from agent_fabric.interfaces.http.locks import who_asks
 from agent_fabric.interfaces.http.openapi import gives
-from agent_fabric.interfaces.http.routing import Open, Routes
+from agent_fabric.interfaces.http.routing import Open, OptionalBody, Routes
 from agent_fabric.wire.nodes import (
     CHECKED_NODE_CALL,
     COMMAND,
@@ -87,17 +87,8 @@ def _add_joining(routes: Routes, fleet: Fleet, own_url: str) -> None:
         headers = {"etag": f'"{made.sha256}"', "cache-control": "no-cache"}
         return Response(made.data, media_type="application/zip", headers=headers)
 
-    @routes.post(
-        f"{BASE}/invites",
-        Scope.ADMIN,
-        "Invite machines",
-        CREATED_INVITE,
-        status=201,
-        body=InviteRequest,
-        absent=InviteRequest(),
-        fails=[503, 507],
-    )
-    async def invite(wish: InviteRequest, request: Request) -> Response:
+    @routes.post(f"{BASE}/invites", Scope.ADMIN, "Invite machines", CREATED_INVITE, status=201, fails=[503, 507])
+    async def invite(wish: OptionalBody[InviteRequest], request: Request) -> Response:
         """Answers with a token, this once, and with one line for the machine."""
         made = await fleet.invite(
             by=who_asks(request),
@@ -128,7 +119,6 @@ def _add_joining(routes: Routes, fleet: Fleet, own_url: str) -> None:
         "Join as a machine",
         JOINED,
         status=201,
-        body=JoinRequest,
         also=gives(JOINED, status=202, text="A person has to confirm it first: ask again."),
         fails=[401, 503, 507],
     )
@@ -217,7 +207,6 @@ def _add_looking(routes: Routes, fleet: Fleet, shown: ShowCommands) -> None:
         Scope.RUNS_READ,
         "Explain what would become of a call on a node",
         CHECKED_NODE_CALL,
-        body=CallToCheck,
         fails=[404],
     )
     async def check(wish: CallToCheck, node: NodePath, request: Request) -> CheckedNodeCall:
@@ -265,7 +254,7 @@ async def _command(fleet: Fleet, node: str, execution_id: str) -> NodeCommand:
 def _add_changing(routes: Routes, fleet: Fleet) -> None:
     fails = [404, 409, 503, 507]
 
-    @routes.patch(f"{BASE}/{{node}}", Scope.NODES, "Rename or label a node", NODE, body=NodeUpdate, fails=fails)
+    @routes.patch(f"{BASE}/{{node}}", Scope.NODES, "Rename or label a node", NODE, fails=fails)
     async def change(wish: NodeUpdate, node: NodePath, request: Request) -> Node:
         """Labels select nodes for commands and plans. What a node reports itself is `fact.…`, and stays its own.
 
@@ -279,14 +268,7 @@ def _add_changing(routes: Routes, fleet: Fleet) -> None:
             found = await fleet.operate.rename(found.id, wish.name, by=by)
         return found
 
-    @routes.put(
-        f"{BASE}/{{node}}/policy",
-        Scope.ADMIN,
-        "Set the hub's policy for a node",
-        NODE,
-        body=PolicyDocument,
-        fails=fails,
-    )
+    @routes.put(f"{BASE}/{{node}}/policy", Scope.ADMIN, "Set the hub's policy for a node", NODE, fails=fails)
     async def set_policy(wish: PolicyDocument, node: NodePath, request: Request) -> Node:
         """It is synced at once. It can be stricter than the node's own floor, and never laxer."""
         if too_deep(wish.rules, await request.body()):
@@ -299,14 +281,7 @@ def _add_changing(routes: Routes, fleet: Fleet) -> None:
         """The node makes it, and the old key signs it."""
         return await fleet.operate.rotate(node, by=who_asks(request))
 
-    @routes.post(
-        f"{BASE}/{{node}}/resolve",
-        Scope.ADMIN,
-        "Settle a conflict, or confirm a machine",
-        NODE,
-        body=ResolveRequest,
-        fails=fails,
-    )
+    @routes.post(f"{BASE}/{{node}}/resolve", Scope.ADMIN, "Settle a conflict, or confirm a machine", NODE, fails=fails)
     async def resolve(wish: ResolveRequest, node: NodePath, request: Request) -> Node:
         """`keep` lets the next machine with the key connect; otherwise the node is revoked."""
         return await fleet.operate.resolve(node, keep=wish.keep, by=who_asks(request))

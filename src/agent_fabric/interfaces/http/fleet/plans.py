@@ -60,7 +60,7 @@ def add_fleet_plans(routes: Routes, fabric: ServerFabric) -> None:
     fleet = fabric.fleet
     fails = [404, 409, 503, 507]
 
-    @routes.post(BASE, Scope.NODES, "Freeze a plan", PLAN, status=201, body=PlanRequest, fails=fails)
+    @routes.post(BASE, Scope.NODES, "Freeze a plan", PLAN, status=201, fails=fails)
     async def freeze(wish: PlanRequest, request: Request) -> Plan:
         """Nodes, exact calls, versions and limits are written down; nothing is sent before the plan is applied."""
         if too_deep(wish.arguments, await request.body()):

@@ -29,14 +29,7 @@ def add_identity(routes: Routes, identity: Identity) -> None:
 
 
 def _add_login(routes: Routes, identity: Identity) -> None:
-    @routes.post(
-        "/api/v1/login",
-        Open.PUBLIC,
-        "Log in with a name and a password",
-        LOGIN,
-        body=LoginRequest,
-        fails=[401, 429, 503],
-    )
+    @routes.post("/api/v1/login", Open.PUBLIC, "Log in with a name and a password", LOGIN, fails=[401, 429, 503])
     async def log_in(wish: LoginRequest) -> Response:
         """Answer with a token for `Authorization: Bearer TOKEN`. Whatever is wrong, the answer is the same.
 
@@ -48,14 +41,14 @@ def _add_login(routes: Routes, identity: Identity) -> None:
         answer.headers.update(_NOT_KEPT)
         return answer
 
-    @routes.post(RENEW, Open.PUBLIC, "Renew a login", TOKEN, body=RenewalRequest, fails=[401, 429, 503])
+    @routes.post(RENEW, Open.PUBLIC, "Renew a login", TOKEN, fails=[401, 429, 503])
     async def renew(wish: RenewalRequest) -> Response:
         """Answer with another access token, until the login ends. A new password and a logout everywhere end it."""
         answer = json_answer(TOKEN.dump(await identity.renew(wish.refresh_token.get_secret_value())))
         answer.headers.update(_NOT_KEPT)
         return answer
 
-    @routes.post(END, Open.PUBLIC, "Log out", status=204, body=RenewalRequest, fails=[401, 429, 503])
+    @routes.post(END, Open.PUBLIC, "Log out", status=204, fails=[401, 429, 503])
     async def end(wish: RenewalRequest) -> None:
         """End one login: neither its access tokens nor its refresh token count any more."""
         _log.info("%s has logged out", await identity.renew.end(wish.refresh_token.get_secret_value()))
@@ -65,14 +58,7 @@ def _add_login(routes: Routes, identity: Identity) -> None:
         """Return who the credential belongs to, and its scopes."""
         return who_asks(request)
 
-    @routes.put(
-        "/api/v1/me/password",
-        Scope.RUNS_READ,
-        "Choose a new password",
-        status=204,
-        body=OwnPassword,
-        fails=[401, 429, 503],
-    )
+    @routes.put("/api/v1/me/password", Scope.RUNS_READ, "Choose a new password", status=204, fails=[401, 429, 503])
     async def change_password(wish: OwnPassword, request: Request) -> None:
         """For people who have logged in. All of their tokens count no more: they log in again."""
         user = await identity.users.change_own_password(

@@ -31,15 +31,7 @@ def add_keys(routes: Routes, identity: Identity) -> None:
         now, found = time.time(), await keys.list(also_dead=all)
         return (KeyState.of(key, now=now, usable=keys.is_usable(key)) for key in found)
 
-    @routes.post(
-        "/api/v1/keys",
-        Scope.ADMIN,
-        "Make an API key",
-        CREATED_KEY,
-        status=201,
-        body=NewKeyRequest,
-        fails=[401, 409, 503, 507],
-    )
+    @routes.post("/api/v1/keys", Scope.ADMIN, "Make an API key", CREATED_KEY, status=201, fails=[401, 409, 503, 507])
     async def create(wish: NewKeyRequest, request: Request) -> Response:
         """Answer with the key, this once. No caller can grant a scope that they lack."""
         who = who_asks(request)

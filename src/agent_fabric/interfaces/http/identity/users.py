@@ -13,7 +13,7 @@ from agent_fabric.domain.identity.principals import Scope, scope_from
 from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.identity.identity_schemas import NewPassword, NewUser, TokenRequest, UserUpdate
 from agent_fabric.interfaces.http.locks import who_asks
-from agent_fabric.interfaces.http.routing import Routes
+from agent_fabric.interfaces.http.routing import OptionalBody, Routes
 from agent_fabric.wire.identity import REMOVED_USER, TOKEN, USER, USERS, KeyState, RemovedUser
 
 UserName = Annotated[str, Path(description="The name of a user.")]
@@ -30,9 +30,7 @@ def add_users(routes: Routes, identity: Identity) -> None:
         """Answer with all users, by name."""
         return await users.list()
 
-    @routes.post(
-        "/api/v1/users", Scope.ADMIN, "Add a user", USER, status=201, body=NewUser, fails=[401, 409, 429, 503, 507]
-    )
+    @routes.post("/api/v1/users", Scope.ADMIN, "Add a user", USER, status=201, fails=[401, 409, 429, 503, 507])
     async def add(wish: NewUser, request: Request) -> Response:
         """No caller can grant a scope that they lack."""
         who = who_asks(request)
@@ -46,9 +44,7 @@ def add_users(routes: Routes, identity: Identity) -> None:
         """Return the scopes of a user."""
         return await users.get(name)
 
-    @routes.patch(
-        "/api/v1/users/{name}", Scope.ADMIN, "Change a user", USER, body=UserUpdate, fails=[401, 404, 409, 503, 507]
-    )
+    @routes.patch("/api/v1/users/{name}", Scope.ADMIN, "Change a user", USER, fails=[401, 404, 409, 503, 507])
     async def change(wish: UserUpdate, name: UserName, request: Request) -> User:
         """All of their tokens count no more. The last admin stays one; only the machine itself can change that."""
         who = who_asks(request)
@@ -73,7 +69,6 @@ def add_users(routes: Routes, identity: Identity) -> None:
         Scope.ADMIN,
         "Give a user a new password",
         status=204,
-        body=NewPassword,
         fails=[401, 404, 429, 503, 507],
     )
     async def set_password(wish: NewPassword, name: UserName, request: Request) -> None:
@@ -88,11 +83,9 @@ def add_users(routes: Routes, identity: Identity) -> None:
         "Issue a token for a user's script",
         TOKEN,
         status=201,
-        body=TokenRequest,
-        absent=TokenRequest(),
         fails=[401, 404, 503, 507],
     )
-    async def issue(wish: TokenRequest, name: UserName, request: Request) -> Response:
+    async def issue(wish: OptionalBody[TokenRequest], name: UserName, request: Request) -> Response:
         """It allows all that they may, or less. It is shown this once, and counts until they are changed."""
         who = who_asks(request)
         scopes = None if wish.scopes is None else map(scope_from, wish.scopes)

@@ -205,7 +205,6 @@ def _add_documents(routes: Routes, fabric: ServerFabric, lazy: LazyMemory) -> No
         DOCUMENT,
         status=201,
         also=gives(STATUS, status=202, text="The run that fetches the page waits for an answer."),
-        body=DocumentRequest,
         fails=[501, 502, 503, 504, 507],
     )
     async def add(wish: DocumentRequest, request: Request) -> Document | Response:
@@ -293,13 +292,13 @@ def _add_reading_of_facts(routes: Routes, lazy: LazyMemory) -> None:
 
 
 def _add_changes_of_facts(routes: Routes, lazy: LazyMemory) -> None:
-    @routes.post(FACTS_BASE, Scope.RUNS, "Remember a fact", FACT, status=201, body=FactRequest, fails=[503, 507])
+    @routes.post(FACTS_BASE, Scope.RUNS, "Remember a fact", FACT, status=201, fails=[503, 507])
     async def remember(wish: FactRequest, request: Request) -> Fact:
         """On the word of the person who asks. Runs cannot do this: they propose."""
         owner, kind = await _person(request), FactKind(wish.kind or FactKind.FACT)
         return await lazy.memory.remember(wish.text, by=owner, kind=kind, pinned=wish.pinned)
 
-    @routes.post(f"{FACTS_BASE}/import", Scope.RUNS, "Import facts", IMPORTED, body=FactsImport, fails=[503, 507])
+    @routes.post(f"{FACTS_BASE}/import", Scope.RUNS, "Import facts", IMPORTED, fails=[503, 507])
     async def import_(wish: FactsImport, request: Request) -> ImportedFacts:
         """What was in use waits for a review, unless `accept` vouches for the file. Doing it again changes nothing."""
         made = await lazy.memory.import_facts(
@@ -307,14 +306,7 @@ def _add_changes_of_facts(routes: Routes, lazy: LazyMemory) -> None:
         )
         return imported_facts(made)
 
-    @routes.post(
-        f"{FACTS_BASE}/{{fact_id}}/review",
-        Scope.RUNS,
-        "Review a fact",
-        FACT,
-        body=FactReview,
-        fails=[404, 409, 503, 507],
-    )
+    @routes.post(f"{FACTS_BASE}/{{fact_id}}/review", Scope.RUNS, "Review a fact", FACT, fails=[404, 409, 503, 507])
     async def review(wish: FactReview, fact_id: FactPath, request: Request) -> Fact:
         """Accept or reject what a run proposes, or say that a fact still holds."""
         owner, viewer = await _person(request), _own(request)
@@ -329,9 +321,7 @@ def _add_changes_of_facts(routes: Routes, lazy: LazyMemory) -> None:
                 assert_never(unknown)
         return fact
 
-    @routes.patch(
-        f"{FACTS_BASE}/{{fact_id}}", Scope.RUNS, "Change a fact", FACT, body=FactChange, fails=[404, 409, 503, 507]
-    )
+    @routes.patch(f"{FACTS_BASE}/{{fact_id}}", Scope.RUNS, "Change a fact", FACT, fails=[404, 409, 503, 507])
     async def change(wish: FactChange, fact_id: FactPath, request: Request) -> Fact:
         """A new text makes a new fact, which replaces the old one."""
         return await lazy.memory.review.edit(

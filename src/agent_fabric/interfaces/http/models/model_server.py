@@ -107,14 +107,7 @@ def add_model_server(routes: Routes, fabric: ServerFabric) -> None:
         managed = owned()
         return _none() if managed is None else _shown(managed)
 
-    @routes.put(
-        PATH,
-        Scope.ADMIN,
-        "Switch the model or the options of our llama-server",
-        MODEL_SERVER,
-        body=ModelServerChange,
-        fails=refusals,
-    )
+    @routes.put(PATH, Scope.ADMIN, "Switch the model or the options of our llama-server", MODEL_SERVER, fails=refusals)
     async def switch(change: ModelServerChange) -> Response:
         """Wait for the answers that are being written, start llama-server anew, and return its state.
 

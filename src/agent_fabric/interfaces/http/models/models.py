@@ -11,7 +11,7 @@ from agent_fabric.domain.errors import ConfigError, ServerBusy
 from agent_fabric.domain.identity.principals import Scope
 from agent_fabric.interfaces.http.answers import json_answer, json_bytes
 from agent_fabric.interfaces.http.errors import refusal
-from agent_fabric.interfaces.http.routing import Routes
+from agent_fabric.interfaces.http.routing import OptionalBody, Routes
 from agent_fabric.interfaces.http.schemas import ProbeRequest, PullRequest
 from agent_fabric.wire.json_codec import dump_json
 from agent_fabric.wire.models import MODELS, PROBED_MODEL, PULLED_MODEL
@@ -55,14 +55,7 @@ def add_models(routes: Routes, fabric: ServerFabric) -> None:
 def _add_pull(routes: Routes, fabric: ServerFabric) -> None:
     pulling = asyncio.Lock()
 
-    @routes.post(
-        "/models/pull",
-        Scope.ADMIN,
-        "Download a model",
-        PULLED_MODEL,
-        body=PullRequest,
-        fails=[404, 501, 502, 503, 504, 507],
-    )
+    @routes.post("/models/pull", Scope.ADMIN, "Download a model", PULLED_MODEL, fails=[404, 501, 502, 503, 504, 507])
     async def pull(wish: PullRequest) -> PulledModel | Response:
         """The answer takes its time; `GET /models` tells how much has come. It goes on if the client leaves."""
         if pulling.locked():
@@ -81,15 +74,9 @@ def _add_probe(routes: Routes, fabric: ServerFabric) -> None:
     asking = asyncio.Lock()
 
     @routes.post(
-        "/models/probe",
-        Scope.ADMIN,
-        "Ask a model a few small questions",
-        PROBED_MODEL,
-        body=ProbeRequest,
-        absent=ProbeRequest(),
-        fails=[404, 501, 502, 503, 504],
+        "/models/probe", Scope.ADMIN, "Ask a model a few small questions", PROBED_MODEL, fails=[404, 501, 502, 503, 504]
     )
-    async def probe(wish: ProbeRequest) -> Response:
+    async def probe(wish: OptionalBody[ProbeRequest]) -> Response:
         """How it calls tools, its window, its speed; later runs use what was found. The answer takes its time."""
         if asking.locked():
             raise ServerBusy("A model is being probed already", hint="Ask again when that is done.")

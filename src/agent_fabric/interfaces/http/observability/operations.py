@@ -21,7 +21,7 @@ from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.errors import RETRY_AFTER_S
 from agent_fabric.interfaces.http.locks import who_asks
 from agent_fabric.interfaces.http.openapi import gives
-from agent_fabric.interfaces.http.routing import Open, Routes
+from agent_fabric.interfaces.http.routing import Open, OptionalBody, Routes
 from agent_fabric.interfaces.http.runs.live import LiveRuns
 from agent_fabric.interfaces.http.schemas import BackupRequest
 from agent_fabric.wire.operations import (
@@ -120,17 +120,8 @@ def _add_store(routes: Routes, fabric: ServerFabric) -> None:
         """Return its size and what is in it; with `check`, read the whole file and look for damage."""
         return await fabric.operations.status(check=check)
 
-    @routes.post(
-        "/api/v1/db/backup",
-        Scope.ADMIN,
-        "Make a backup",
-        BACKUP,
-        status=201,
-        body=BackupRequest,
-        absent=BackupRequest(),
-        fails=[503, 507],
-    )
-    async def back_up(asked: BackupRequest, request: Request) -> BackupMade:
+    @routes.post("/api/v1/db/backup", Scope.ADMIN, "Make a backup", BACKUP, status=201, fails=[503, 507])
+    async def back_up(asked: OptionalBody[BackupRequest], request: Request) -> BackupMade:
         """Write a backup into `.fabric/backups` at the server, while runs continue, and return its path.
 
         Keys and the local token are never in it.

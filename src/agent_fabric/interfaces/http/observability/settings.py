@@ -34,7 +34,7 @@ def add_settings(routes: Routes, fabric: ServerFabric) -> None:
         """What counts, where it comes from, and whether it was changed here."""
         return await stored.show()
 
-    @routes.patch("/api/v1/settings", Scope.ADMIN, "Change settings", SETTINGS, body=SettingsChange)
+    @routes.patch("/api/v1/settings", Scope.ADMIN, "Change settings", SETTINGS)
     async def change(wish: SettingsChange, request: Request) -> Iterable[ShownSetting]:
         """They are kept in the fabric folder, over its files and below the environment, and count after a restart."""
         return await stored.change(wish.values, by=await who_answers(request))

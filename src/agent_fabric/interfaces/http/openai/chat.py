@@ -36,7 +36,6 @@ def add_chat(routes: Routes, fabric: ServerFabric, live: LiveRuns, models: Model
         Scope.RUNS_READ,
         "Do a task, as a chat completion",
         ChatCompletion,
-        body=ChatRequest,
         also={200: STREAM_OR_ANSWER, **openai_errors(404, 409, 413, 415, 502, 503, 504, 507)},
     )
     async def complete(wish: ChatRequest, request: Request, x_fabric_progress: Progress = False) -> Response:

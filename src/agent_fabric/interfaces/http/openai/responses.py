@@ -91,7 +91,6 @@ def _add_creating(routes: Routes, fabric: ServerFabric, live: LiveRuns, models: 
         Scope.RUNS_READ,
         "Do a task, as a response",
         ResponseObject,
-        body=ResponseRequest,
         also={200: STREAM_OR_ANSWER, **openai_errors(404, 409, 413, 415, 502, 503, 504, 507)},
     )
     async def create(wish: ResponseRequest, request: Request, x_fabric_progress: Progress = False) -> Response:

@@ -164,9 +164,7 @@ def _add_login(routes: Routes, fabric: ServerFabric, addresses: Addresses, cooki
         access = (await identity.login(wish.username, wish.password.get_secret_value())).access
         return Principal(access.name, Kind.USER, access.scopes)
 
-    @routes.post(
-        PAGE_LOGIN, Open.PUBLIC, "Log in to the page", PAGE_OPENED, body=PageLoginRequest, fails=[401, 429, 503]
-    )
+    @routes.post(PAGE_LOGIN, Open.PUBLIC, "Log in to the page", PAGE_OPENED, fails=[401, 429, 503])
     async def log_in(wish: PageLoginRequest, request: Request) -> Response:
         """Answer with a page token, and with a cookie. Each login has a new id; either half alone opens nothing."""
         principal = await opened(wish)

@@ -69,11 +69,7 @@ def add_policy(routes: Routes, fabric: ServerFabric) -> None:
         return in_force
 
     @routes.post(
-        "/api/v1/policy/check",
-        Scope.RUNS_READ,
-        "Explain what the policy says about a command line",
-        CHECKED_COMMAND,
-        body=CommandToCheck,
+        "/api/v1/policy/check", Scope.RUNS_READ, "Explain what the policy says about a command line", CHECKED_COMMAND
     )
     async def check(wish: CommandToCheck) -> CheckedCommand:
         """The same as `fabric policy check --json`: every part, and each rule that fits it. Nothing is run."""
@@ -82,12 +78,7 @@ def add_policy(routes: Routes, fabric: ServerFabric) -> None:
         )
 
     @routes.post(
-        "/api/v1/policy/simulate",
-        Scope.RUNS_READ,
-        "Judge past calls again, with more rules",
-        SIMULATION,
-        body=RulesToTry,
-        fails=[503],
+        "/api/v1/policy/simulate", Scope.RUNS_READ, "Judge past calls again, with more rules", SIMULATION, fails=[503]
     )
     async def simulate(wish: RulesToTry, request: Request) -> Simulation:
         """The same as `fabric policy simulate --json`: what would change in one's own and the team's runs."""

@@ -21,7 +21,7 @@ from agent_fabric.domain.runs.unified_diff import FileDiff, file_diff
 from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.locks import who_asks
 from agent_fabric.interfaces.http.outcomes import about
-from agent_fabric.interfaces.http.routing import Routes
+from agent_fabric.interfaces.http.routing import OptionalBody, Routes
 from agent_fabric.interfaces.http.runs.runs import RunIdPath
 from agent_fabric.interfaces.http.schemas import UndoRequest
 from agent_fabric.wire.changes import DIFF, UNDONE, diff_object, undo_object
@@ -52,16 +52,13 @@ def add_changes(routes: Routes, fabric: ServerFabric) -> None:
         return json_answer(await asyncio.to_thread(_described, look, rest, contents, exact))
 
     @routes.post(
-        "/runs/{run_id}/undo",
-        Scope.RUNS,
-        "Take back what a run changed",
-        UNDONE,
-        body=UndoRequest,
-        absent=UndoRequest(),
-        fails=[403, 404, 409, 503, 507],
+        "/runs/{run_id}/undo", Scope.RUNS, "Take back what a run changed", UNDONE, fails=[403, 404, 409, 503, 507]
     )
     async def undo(
-        wish: UndoRequest, run_id: RunIdPath, request: Request, exact: Annotated[bool, Query(description=EXACT)] = False
+        wish: OptionalBody[UndoRequest],
+        run_id: RunIdPath,
+        request: Request,
+        exact: Annotated[bool, Query(description=EXACT)] = False,
     ) -> Response:
         """If a file was edited since, nothing is touched, and `refused` names it. Turns: the session's owner only."""
         by = who_asks(request)

@@ -21,7 +21,7 @@ from agent_fabric.interfaces.http.answers import json_answer, json_bytes
 from agent_fabric.interfaces.http.locks import who_asks
 from agent_fabric.interfaces.http.openapi import STREAM, gives
 from agent_fabric.interfaces.http.outcomes import about, awaited
-from agent_fabric.interfaces.http.routing import Routes
+from agent_fabric.interfaces.http.routing import OptionalBody, Routes
 from agent_fabric.interfaces.http.runs.live import LiveRuns, event_line, whole_line
 from agent_fabric.interfaces.http.runs.search import (
     OwnerFilter,
@@ -105,7 +105,6 @@ def _add_starting(routes: Routes, fabric: ServerFabric, live: LiveRuns) -> None:
         Scope.RUNS,
         "Do a task and wait for its result",
         RESULT,
-        body=RunRequest,
         fails=refusals,
         also=gives(RESULT, status=202, text="The run has not ended: it waits for an answer or a signal."),
     )
@@ -117,9 +116,7 @@ def _add_starting(routes: Routes, fabric: ServerFabric, live: LiveRuns) -> None:
         """
         return await outcome_of(fabric, await start(wish, request))
 
-    @routes.post(
-        "/runs", Scope.RUNS, "Start a run and do not wait for it", STATUS, status=202, body=RunRequest, fails=refusals
-    )
+    @routes.post("/runs", Scope.RUNS, "Start a run and do not wait for it", STATUS, status=202, fails=refusals)
     async def start_run(
         wish: RunRequest,
         request: Request,
@@ -132,9 +129,7 @@ def _add_starting(routes: Routes, fabric: ServerFabric, live: LiveRuns) -> None:
         status = asked.status if isinstance(asked, RunResult) else RunStatus.RUNNING  # asked for again, and over
         return json_answer({"run_id": asked.run_id, "status": status}, 202, {"location": f"/runs/{asked.run_id}"})
 
-    @routes.post(
-        "/run/stream", Scope.RUNS, "Do a task and watch it", body=RunRequest, also={200: STREAM}, fails=refusals
-    )
+    @routes.post("/run/stream", Scope.RUNS, "Do a task and watch it", also={200: STREAM}, fails=refusals)
     async def run_stream(
         wish: RunRequest,
         request: Request,
@@ -262,13 +257,11 @@ def _add_changing(routes: Routes, fabric: ServerFabric) -> None:
         Scope.RUNS,
         "Resume a run",
         RESULT,
-        body=ResumeRequest,
-        absent=ResumeRequest(),
         fails=refusals,
         also=gives(STATUS, status=202, text="It is being driven, or waits for its turn."),
     )
     async def resume(
-        _: ResumeRequest,
+        _: OptionalBody[ResumeRequest],
         request: Request,
         run_id: RunIdPath,
         wait: Annotated[Flag, Query(description="Whether to wait for its result.")] = False,
@@ -285,16 +278,8 @@ def _add_changing(routes: Routes, fabric: ServerFabric) -> None:
             return await outcome_of(fabric, drive)
         return json_answer({"run_id": found, "status": RunStatus.RUNNING}, 202, {"location": f"/runs/{found}"})
 
-    @routes.post(
-        "/runs/{run_id}/cancel",
-        Scope.RUNS,
-        "End a run",
-        RESULT,
-        body=CancelRequest,
-        absent=CancelRequest(),
-        fails=refusals,
-    )
-    async def cancel(wish: CancelRequest, request: Request, run_id: RunIdPath) -> Response:
+    @routes.post("/runs/{run_id}/cancel", Scope.RUNS, "End a run", RESULT, fails=refusals)
+    async def cancel(wish: OptionalBody[CancelRequest], request: Request, run_id: RunIdPath) -> Response:
         """End a run from anywhere, also while its model or a tool hangs. One that has ended stays as it is."""
         found = await fabric.find(run_id, by=who_asks(request))
         with about(found):

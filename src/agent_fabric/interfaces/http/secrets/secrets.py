@@ -45,7 +45,6 @@ def add_secrets(routes: Routes, fabric: ServerFabric) -> None:
         Scope.ADMIN,
         "Keep a secret, sealed",
         SECRET,
-        body=SecretValue,
         fails=[503],
         also=gives(SECRET, status=201, text="It is a new one."),
     )

@@ -24,12 +24,7 @@ def add_tool_servers(routes: Routes, fabric: ServerFabric) -> None:
         return json_answer({"servers": []} if servers is None else views.listed_object(fabric.config, servers))
 
     @routes.post(
-        f"{PATH}/inspect",
-        Scope.ADMIN,
-        "See what a tool server offers",
-        INSPECTED_TOOL_SERVER,
-        body=ToolServerToInspect,
-        fails=[404, 501, 502],
+        f"{PATH}/inspect", Scope.ADMIN, "See what a tool server offers", INSPECTED_TOOL_SERVER, fails=[404, 501, 502]
     )
     async def inspect(wish: ToolServerToInspect) -> Response:
         """The same as `fabric mcp inspect --json`: start or reach it, and show its tools. Trusts nothing."""

@@ -26,7 +26,7 @@ from agent_fabric.interfaces.http.bodies import RequestBody
 from agent_fabric.interfaces.http.locks import who_asks
 from agent_fabric.interfaces.http.openapi import gives
 from agent_fabric.interfaces.http.outcomes import about, awaited
-from agent_fabric.interfaces.http.routing import Routes
+from agent_fabric.interfaces.http.routing import OptionalBody, Routes
 from agent_fabric.interfaces.http.runs.runs import Flag, Pool, RunIdPath, SeenBy
 from agent_fabric.interfaces.http.runs.starting import begun, resumed
 from agent_fabric.interfaces.http.schemas import SAYS_SOMETHING, CancelRequest
@@ -119,16 +119,8 @@ def _add_definitions(routes: Routes, files: _Files) -> None:
         found = await files.ask(lambda workflows: workflows.files.list())
         return json_answer(WORKFLOWS.dump(found))
 
-    @routes.post(
-        f"{BASE}/validate",
-        Scope.RUNS_READ,
-        "Check workflows",
-        CHECKED_WORKFLOWS,
-        body=WorkflowToCheck,
-        absent=WorkflowToCheck(),
-        fails=[404],
-    )
-    async def validate(wish: WorkflowToCheck) -> Response:
+    @routes.post(f"{BASE}/validate", Scope.RUNS_READ, "Check workflows", CHECKED_WORKFLOWS, fails=[404])
+    async def validate(wish: OptionalBody[WorkflowToCheck]) -> Response:
         """The same as `fabric workflow validate --json`: everything that is wrong. Nothing is run or kept."""
         return json_answer(checked_object(await files.ask(partial(_checked, wish=wish))))
 
@@ -158,12 +150,10 @@ def _add_starting(routes: Routes, fabric: ServerFabric, files: _Files) -> None:
         "Run a workflow",
         WORKFLOW_RESULT,
         also=_WAITS,
-        body=WorkflowInputs,
-        absent=WorkflowInputs({}),
         fails=[404, 503, 507],
     )
     async def execute(  # noqa: PLR0913, PLR0917 - as `POST /run` takes them
-        wish: WorkflowInputs,
+        wish: OptionalBody[WorkflowInputs],
         name: NamePath,
         request: Request,
         wait: Wait = True,
@@ -213,7 +203,6 @@ def _add_runs(routes: Routes, fabric: ServerFabric) -> None:
         Scope.WORKFLOWS,
         "Send a signal to a workflow",
         STATUS,
-        body=SignalRequest,
         fails=[404, 409, 503, 507],
     )
     async def signal(wish: SignalRequest, run_id: RunIdPath, request: Request) -> Response:
@@ -235,11 +224,11 @@ def _add_changing(routes: Routes, fabric: ServerFabric) -> None:
         "Resume a workflow",
         WORKFLOW_RESULT,
         also=_WAITS,
-        body=WorkflowResumeRequest,
-        absent=WorkflowResumeRequest(),
         fails=refusals,
     )
-    async def resume(wish: WorkflowResumeRequest, run_id: RunIdPath, request: Request, wait: Wait = False) -> Response:
+    async def resume(
+        wish: OptionalBody[WorkflowResumeRequest], run_id: RunIdPath, request: Request, wait: Wait = False
+    ) -> Response:
         """One that has not ended continues where it stands. One that has failed continues in a new run, `run_id`.
 
         The new run keeps what has succeeded; with `from`, that step and everything behind it is done again,
@@ -269,16 +258,8 @@ def _add_changing(routes: Routes, fabric: ServerFabric) -> None:
             return await _standing(fabric, drive.run_id)
         return await _outcome(fabric, drive, task) if wait else await _standing(fabric, drive.run_id, 202)
 
-    @routes.post(
-        f"{BASE}/runs/{{run_id}}/cancel",
-        Scope.WORKFLOWS,
-        "End a workflow",
-        WORKFLOW_RESULT,
-        body=CancelRequest,
-        absent=CancelRequest(),
-        fails=refusals,
-    )
-    async def cancel(wish: CancelRequest, run_id: RunIdPath, request: Request) -> Response:
+    @routes.post(f"{BASE}/runs/{{run_id}}/cancel", Scope.WORKFLOWS, "End a workflow", WORKFLOW_RESULT, fails=refusals)
+    async def cancel(wish: OptionalBody[CancelRequest], run_id: RunIdPath, request: Request) -> Response:
         """End a workflow and the runs that work for it. One that has ended stays as it is."""
         found = await fabric.find(run_id, by=who_asks(request))
         _require_workflow(await state_of(fabric, found))
