@@ -20,9 +20,7 @@ class Audit(Resource):
 
     async def acts(self, *, limit: int = 100) -> list[Json]:
         """Return what people did to the server itself, the newest first: `created_at`, `by`, `act`, `about`."""
-        answer = await self._transport.get("/api/v1/audit/acts", {"limit": limit})
-        found: list[Json] = (await self._transport.understood(json_from("acts"), answer))["acts"]
-        return found
+        return await self._list("acts", "/api/v1/audit/acts", {"limit": limit})
 
     async def collect_garbage(self, *, older_than_s: float, keep: int = 0, dry_run: bool = False) -> Json:
         """Remove runs that settled longer ago than this, but for the newest `keep` of them; tell which."""

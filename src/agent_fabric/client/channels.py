@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from agent_fabric.client.transport import Query, Resource
+from agent_fabric.client.transport import Resource
 from agent_fabric.client.wire import json_from
 from agent_fabric.wire.shape import Json
 
@@ -16,13 +16,11 @@ class ServerChannels(Resource):
 
     async def list(self) -> Sequence[Json]:
         """Return the channels that are configured, and how each stands."""
-        found: Sequence[Json] = (await self._get(json_from("channels"), _BASE))["channels"]
-        return found
+        return await self._list("channels", _BASE)
 
     async def people(self) -> Sequence[Json]:
         """Return everybody who is paired, by user."""
-        found: Sequence[Json] = (await self._get(json_from("people"), f"{_BASE}/people"))["people"]
-        return found
+        return await self._list("people", f"{_BASE}/people")
 
     async def pair(self, code: str, user: str) -> Json:
         """Make the sender who was shown a code a user.
@@ -49,10 +47,7 @@ class ServerChannels(Resource):
 
     async def deliveries(self, *, status: str = "", limit: int = 100) -> Sequence[Json]:
         """Return what went out, the newest first."""
-        query: Query = {"status": status or None, "limit": limit}
-        found = await self._get(json_from("deliveries"), f"{_BASE}/deliveries", query)
-        shown: Sequence[Json] = found["deliveries"]
-        return shown
+        return await self._list("deliveries", f"{_BASE}/deliveries", {"status": status or None, "limit": limit})
 
     async def resend(self, delivery_id: str) -> Json:
         """Send again what is in doubt, failed or expired."""

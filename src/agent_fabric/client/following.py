@@ -2,14 +2,15 @@
 
 import asyncio
 import math
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
+
+import aiohttp
 
 from agent_fabric.client.errors import AnswerUnusable, ServerTimedOut, ServerUnreachable
 from agent_fabric.client.problems import error_from
-from agent_fabric.client.server_sent import Frame, frames
 from agent_fabric.client.transport import Broken, Query, Transport
 from agent_fabric.client.wire import event_from, loaded
 from agent_fabric.domain.errors import FabricError, ServerStopping
@@ -17,6 +18,47 @@ from agent_fabric.domain.events import Event
 from agent_fabric.domain.ids import LaneId
 from agent_fabric.domain.runs.task import RunResult
 from agent_fabric.wire.results import result_from
+
+
+class Frame(NamedTuple):
+    """One event of a stream."""
+
+    name: str
+    """What kind it is; empty: not said."""
+    last_id: str | None
+    data: str
+
+
+async def frames(content: aiohttp.StreamReader) -> AsyncIterator[Frame]:
+    """Yield each whole frame; one that was cut off by the end of the stream is dropped, as the standard has it."""
+    name, last_id, data = "", None, list[str]()
+    begun: list[bytes] = []
+    """Pieces of a line whose end has not come yet."""
+    async for piece in content.iter_any():
+        begun.append(piece)
+        if b"\n" not in piece:
+            continue
+        *lines, rest = b"".join(begun).split(b"\n")
+        begun = [rest]
+        for raw in lines:
+            line = raw.removesuffix(b"\r").decode("utf-8", "replace")
+            if not line:
+                if data:
+                    yield Frame(name, last_id, "\n".join(data))
+                name, last_id, data = "", None, []
+                continue
+            field, _, value = line.partition(":")
+            value = value.removeprefix(" ")
+            match field:
+                case "data":
+                    data.append(value)
+                case "event":
+                    name = value
+                case "id":
+                    last_id = value
+                case _:
+                    pass  # a comment, such as a sign of life
+
 
 PATIENCE_S: Final = 60.0
 """How long a server may be away, for example while it is started anew, before whoever follows a run gives up."""

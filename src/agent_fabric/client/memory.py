@@ -40,14 +40,13 @@ class Memory(Resource):
 
     async def search(self, question: str, *, limit: int = 6, labels: Sequence[str] = ()) -> Sequence[Json]:
         """Return passages and facts that answer a question, the best first; there may be none."""
-        query: Query = {"q": question, "limit": limit, "labels": ",".join(labels) or None}
-        found: Sequence[Json] = (await self._get(json_from("found"), "/api/v1/memory/search", query))["found"]
-        return found
+        return await self._list(
+            "found", "/api/v1/memory/search", {"q": question, "limit": limit, "labels": ",".join(labels) or None}
+        )
 
     async def documents(self) -> Sequence[Json]:
         """Return documents that we may see, the newest first."""
-        found: Sequence[Json] = (await self._get(json_from("documents"), _DOCUMENTS))["documents"]
-        return found
+        return await self._list("documents", _DOCUMENTS)
 
     async def document(self, document_id: str) -> Json:
         """Return a document with its text.
@@ -60,8 +59,7 @@ class Memory(Resource):
     async def passages(self, document_id: str) -> Sequence[Json]:
         """Return the passages of a document, in their order."""
         path = f"{_path(_DOCUMENTS, document_id)}/passages"
-        found: Sequence[Json] = (await self._get(json_from("passages"), path))["passages"]
-        return found
+        return await self._list("passages", path)
 
     async def erase_document(self, document_id: str, *, runs: bool = False) -> Json:
         """Erase a document of ours, with `runs` also our runs that hold it; return what is left of it."""
@@ -70,8 +68,7 @@ class Memory(Resource):
 
     async def facts(self, status: str = "") -> Sequence[Json]:
         """Return our facts, the newest first."""
-        found: Sequence[Json] = (await self._get(json_from("facts"), _FACTS, {"status": status or None}))["facts"]
-        return found
+        return await self._list("facts", _FACTS, {"status": status or None})
 
     async def remember(self, text: str, **more: Any) -> Json:
         """Remember a fact; `more` are `kind` and `pinned`.

@@ -19,9 +19,7 @@ class Nodes(Resource):
 
     async def list(self, selector: str = "all", *, revoked: bool = False) -> list[Json]:
         """Return the machines that a selector means, by name."""
-        query: Query = {"selector": selector, "revoked": revoked}
-        found: list[Json] = (await self._get(json_from("nodes"), BASE, query))["nodes"]
-        return found
+        return await self._list("nodes", BASE, {"selector": selector, "revoked": revoked})
 
     async def show(self, node: str) -> Json:
         """Return what is known about a machine.
@@ -75,9 +73,7 @@ class Nodes(Resource):
 
     async def commands(self, node: str, *, open_only: bool = False, limit: int = 100) -> Sequence[Json]:
         """Return commands of a machine, the newest first."""
-        query: Query = {"open_only": open_only, "limit": limit}
-        found: Sequence[Json] = (await self._get(json_from("commands"), f"{_path(node)}/commands", query))["commands"]
-        return found
+        return await self._list("commands", f"{_path(node)}/commands", {"open_only": open_only, "limit": limit})
 
     async def command(self, node: str, execution_id: str) -> Json:
         """Return one command."""
@@ -164,8 +160,7 @@ class Nodes(Resource):
 
     async def plans(self) -> Sequence[Json]:
         """Return plans, the newest first."""
-        found: Sequence[Json] = (await self._get(json_from("plans"), PLANS))["plans"]
-        return found
+        return await self._list("plans", PLANS)
 
     async def plan(self, plan_id: str) -> Json:
         """Return a plan."""

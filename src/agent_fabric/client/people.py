@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any, Literal
 
-from agent_fabric.client.transport import Query, Resource, segment
+from agent_fabric.client.transport import Resource, segment
 from agent_fabric.client.wire import json_from
 from agent_fabric.domain.errors import AccountNotFound
 from agent_fabric.domain.identity.accounts import key_name, password_for, user_name
@@ -18,8 +18,7 @@ class Users(Resource):
 
     async def list(self) -> list[Json]:
         """Return everybody, by name."""
-        found: list[Json] = (await self._get(json_from("users"), USERS))["users"]
-        return found
+        return await self._list("users", USERS)
 
     async def show(self, name: str) -> Json:
         """Return what somebody may.
@@ -98,9 +97,7 @@ class Keys(Resource):
 
     async def list(self, *, also_dead: bool = False) -> list[Json]:
         """Return keys, the newest first, without the keys themselves; `also_dead`: those that count no more, too."""
-        query: Query = {"all": also_dead}
-        found: list[Json] = (await self._get(json_from("keys"), KEYS, query))["keys"]
-        return found
+        return await self._list("keys", KEYS, {"all": also_dead})
 
     async def create(self, name: str, *, scopes: Iterable[str], lasts_s: float | Literal["never"]) -> Json:
         """Make a key; `key` of the answer is shown this once.

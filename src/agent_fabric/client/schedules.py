@@ -76,9 +76,7 @@ class Schedules(Resource):
 
     async def firings(self, name: str, *, limit: int = 50) -> Sequence[Json]:
         """Return what became of due instants, the newest first."""
-        query: Query = {"limit": limit}
-        found: Sequence[Json] = (await self._get(json_from("firings"), _path(name, "/firings"), query))["firings"]
-        return found
+        return await self._list("firings", _path(name, "/firings"), {"limit": limit})
 
     async def why(self, name: str, at: str) -> Json:
         """Return why a schedule did or did not do something."""
@@ -86,9 +84,7 @@ class Schedules(Resource):
 
     async def simulate(self, name: str, start: float | None, end: float | None) -> Sequence[Json]:
         """Return when a schedule will be due."""
-        query: Query = {"from": start, "to": end}
-        found: Sequence[Json] = (await self._get(json_from("planned"), _path(name, "/simulate"), query))["planned"]
-        return found
+        return await self._list("planned", _path(name, "/simulate"), {"from": start, "to": end})
 
 
 class Sensors(Resource):
@@ -96,8 +92,7 @@ class Sensors(Resource):
 
     async def list(self) -> Sequence[Json]:
         """Return those that are armed, by name."""
-        found: Sequence[Json] = (await self._get(json_from("sensors"), _SENSORS))["sensors"]
-        return found
+        return await self._list("sensors", _SENSORS)
 
     async def look(self, name: str) -> Json:
         """Let a sensor look now.
@@ -117,8 +112,7 @@ class Subscriptions(Resource):
 
     async def list(self) -> Sequence[Json]:
         """Return all of them, by name."""
-        found: Sequence[Json] = (await self._get(json_from("subscriptions"), _SUBSCRIPTIONS))["subscriptions"]
-        return found
+        return await self._list("subscriptions", _SUBSCRIPTIONS)
 
     async def add(self, wish: Mapping[str, Any]) -> Json:
         """Subscribe an address to messages.
@@ -146,9 +140,7 @@ class DeadLetters(Resource):
 
     async def list(self, *, everything: bool = False) -> Sequence[Json]:
         """Return dead letters, the newest first."""
-        query: Query = {"all": everything}
-        found: Sequence[Json] = (await self._get(json_from("dead_letters"), _LETTERS, query))["dead_letters"]
-        return found
+        return await self._list("dead_letters", _LETTERS, {"all": everything})
 
     async def show(self, letter_id: str) -> Json:
         """Return a letter with its payload.

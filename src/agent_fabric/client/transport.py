@@ -20,6 +20,7 @@ from agent_fabric.client.logins import Login, Logins, renewed
 from agent_fabric.client.problems import error_from
 from agent_fabric.domain.errors import ConfigError, FabricError, Unauthenticated
 from agent_fabric.domain.identity.principals import RUN_HEADER
+from agent_fabric.wire.shape import Json
 
 T = TypeVar("T")
 
@@ -335,6 +336,10 @@ class Resource:
     ) -> T:
         """Ask for something, and read the answer."""
         return await self._transport.understood(read, await self._transport.get(path, query, timeout_s=timeout_s))
+
+    async def _list(self, key: str, path: str, query: Query | None = None) -> list[Json]:
+        """Ask for the objects that an answer lists under a key."""
+        return await self._get(lambda answer: list(answer[key]), path, query)
 
     async def _post(
         self,

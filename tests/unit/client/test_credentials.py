@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_fabric.client.credentials import credential_for, proxy_for, server_address
-from agent_fabric.client.listeners import users_listening_at
+from agent_fabric.client.credentials import credential_for, proxy_for, server_address, users_listening_at
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.models.addresses import is_local_url
 

@@ -6,7 +6,7 @@ import aiohttp
 import pytest
 from aiohttp.base_protocol import BaseProtocol
 
-from agent_fabric.client.server_sent import Frame, frames
+from agent_fabric.client.following import Frame, frames
 
 STREAM = (
     b": ping\n\nid: 1\ndata: one\n\nevent: delta\ndata: tw\xc3\xb6\r\n\r\ndata: a\ndata: b\n\n"
