@@ -27,7 +27,7 @@ import yaml
 from agent_fabric.application.runs.new_task import task_from
 from agent_fabric.config.loader import read_config
 from agent_fabric.domain.events import Event, ToolCalled
-from agent_fabric.domain.evidence import asked_for, claims
+from agent_fabric.domain.evidence import asked_for, claims, proof_scope, related_suites
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs import deeds, finish, work_doubts
 from agent_fabric.domain.runs.evolve import fold
@@ -68,7 +68,8 @@ class Verdict(NamedTuple):
     proof: ProofKind
 
 
-Off = tuple[ModuleType, str, object]
+Off = tuple[ModuleType, object, object]
+"""Where a check is used, the check, and what stands for it."""
 
 
 def _none(*_: object) -> tuple[()]:
@@ -84,35 +85,35 @@ def _empty(*_: object) -> str:
 
 
 CHECKS: Mapping[str, Sequence[Off]] = {
-    "nothing changed": [(claims, "_only_boasts", _no)],
-    "words of a change in an unclear task": [(claims, "_SAID_DONE", _NEVER)],
-    "`changed` against the workspace": [(claims, "_about_files", _none)],
-    "`checked` against the commands": [(claims, "_about_commands", _none)],
-    "pushed and committed": [(claims, "_about_repository", _none)],
-    "tests pass": [(claims, "_about_tests", _none)],
-    "a text instead of a program": [(claims, "_about_programs", _none)],
-    "words that turn a claim round": [(claims, "_DENIED", _NEVER)],
-    "tests failed since": [(work_doubts, "failed_tests", lambda _: None)],
-    "failures are told": [(work_doubts, "tells_of_failures", _no)],
-    "tests of the change not run": [(work_doubts, "untested", _none)],
-    "tests weakened": [(work_doubts, "weakened", _none)],
-    "tests rewritten": [(work_doubts, "rewritten", _none)],
-    "tests of the task's program not run": [(work_doubts, "meant_tests_not_run", _none)],
-    "no test uses the change": [(work_doubts, "programs_left_untested", _none)],
-    "hollow tests": [(deeds, "_checks_nothing", _no)],
-    "proof of something else": [(deeds, "bears_on", lambda *_: True)],
-    "runner replaced": [(deeds, "replaced_runners", _none)],
-    "own recipe": [(deeds, "own_recipes", _none)],
-    "own search path": [(deeds, "chooses_programs", _no)],
+    "nothing changed": [(claims, claims._only_boasts, _no)],
+    "words of a change in an unclear task": [(claims, claims._SAID_DONE, _NEVER)],
+    "`changed` against the workspace": [(claims, claims._about_files, _none)],
+    "`checked` against the commands": [(claims, claims._about_commands, _none)],
+    "pushed and committed": [(claims, claims._about_repository, _none)],
+    "tests pass": [(claims, claims._about_tests, _none)],
+    "a text instead of a program": [(claims, claims._about_programs, _none)],
+    "words that turn a claim round": [(claims, claims._DENIED, _NEVER)],
+    "tests failed since": [(work_doubts, claims.failed_tests, lambda _: None)],
+    "failures are told": [(work_doubts, claims.tells_of_failures, _no)],
+    "tests of the change not run": [(work_doubts, claims.untested, _none)],
+    "tests weakened": [(work_doubts, claims.weakened, _none)],
+    "tests rewritten": [(work_doubts, claims.rewritten, _none)],
+    "tests of the task's program not run": [(work_doubts, related_suites.meant_tests_not_run, _none)],
+    "no test uses the change": [(work_doubts, related_suites.programs_left_untested, _none)],
+    "hollow tests": [(deeds, deeds._checks_nothing, _no)],
+    "proof of something else": [(deeds, proof_scope.bears_on, lambda *_: True)],
+    "runner replaced": [(deeds, proof_scope.replaced_runners, _none)],
+    "own recipe": [(deeds, proof_scope.own_recipes, _none)],
+    "own search path": [(deeds, proof_scope.chooses_programs, _no)],
     "what a task asks for": [
-        (module, "asked_for", lambda _: asked_for.AskedFor.UNCLEAR) for module in (claims, work_doubts)
+        (module, asked_for.asked_for, lambda _: asked_for.AskedFor.UNCLEAR) for module in (claims, work_doubts)
     ],
-    "unchanged proves nothing": [(asked_for, "nothing_to_show", _no)],
-    "small: named file left out": [(work_doubts, "left_out", _none)],
-    "small: wrong form": [(work_doubts, "_wrong_form", _empty)],
-    "small: still broken": [(work_doubts, "_still_broken", lambda _: {})],
-    "small: advice not followed": [(work_doubts, "_unheeded", _empty)],
-    "small: only looked": [(work_doubts, "_only_looked", _no)],
+    "unchanged proves nothing": [(asked_for, asked_for.nothing_to_show, _no)],
+    "small: named file left out": [(work_doubts, claims.left_out, _none)],
+    "small: wrong form": [(work_doubts, work_doubts._wrong_form, _empty)],
+    "small: still broken": [(work_doubts, work_doubts._still_broken, lambda _: {})],
+    "small: advice not followed": [(work_doubts, work_doubts._ignored_advice, _empty)],
+    "small: only looked": [(work_doubts, work_doubts._only_looked, _no)],
 }
 """What stands for each check that is switched off."""
 
@@ -193,7 +194,8 @@ def main() -> None:
     print(f"{'check switched off':40} holes alarms chances")
     for name, offs in CHECKS.items():
         with ExitStack() as stack:
-            for module, attribute, instead in offs:
+            for module, check, instead in offs:
+                attribute = next(name for name, value in vars(module).items() if value is check)
                 stack.enter_context(mock.patch.object(module, attribute, instead))
             after = [judge(*each) for each in played]
         rows = [row for row in zip(kinds, before, after, strict=True) if row[1] != row[2]]
