@@ -94,7 +94,6 @@ async def fabric_with(
     from agent_fabric.application.runs.execute_task import ExecuteTask
     from agent_fabric.application.runs.perform import Perform
     from agent_fabric.application.tools.invoke_tool import InvokeTool
-    from agent_fabric.bootstrap.models import LazyModels
     from agent_fabric.bootstrap.records import open_records
     from agent_fabric.config.defaults import default_config
     from agent_fabric.domain.ids import SpecialistId
@@ -104,6 +103,7 @@ async def fabric_with(
     from agent_fabric.domain.runs.task import Budget, Profile, Task
     from agent_fabric.domain.tools.specs import Effect, ToolContext, ToolResult, ToolSpec
     from agent_fabric.infrastructure.clock import RandomIds, SystemClock
+    from agent_fabric.infrastructure.models.lazy_models import LazyModels
     from agent_fabric.infrastructure.models.model_http import environment_only
     from agent_fabric.infrastructure.packs.base import BaseSpecialistPack
     from agent_fabric.testing.fakes import OneModel, PackBuilders, PermissivePolicy

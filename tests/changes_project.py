@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from agent_fabric.application.runs.undo_run import Undone
-from agent_fabric.bootstrap.changes import diff_run, undo_run
 from agent_fabric.bootstrap.records import Records, open_records
+from agent_fabric.bootstrap.runs import diff_run, undo_run
 from agent_fabric.domain.events import Event, RunCancelled, RunCreated
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import Budget, Profile

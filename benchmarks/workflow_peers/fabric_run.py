@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from agent_fabric.bootstrap.local import build_local
-from agent_fabric.config.defaults import default_config
+from agent_fabric.config.loader import read_config
 from agent_fabric.domain.runs.task import Budget, FrozenWorkflow, Profile, RunStatus, Task
 from workflow_peers.jobs import CHAIN, Job, serve
 
@@ -29,7 +29,7 @@ class Fabric:
         install_action(folder / "packages")
         self._action = action
         self._runner = asyncio.Runner()
-        self._fabric = build_local(folder / ".fabric", default_config())
+        self._fabric = build_local(folder / ".fabric", read_config({}))
 
     def do(self, job: Job) -> int:
         return self._runner.run(self._do(job))

@@ -111,7 +111,7 @@ MODULES: dict[str, tuple[WayOut, ...]] = {
     "interfaces/mcp/": (WayOut.REPLY,),
     "client/": (WayOut.REPLY,),
     "infrastructure/machine.py": (),
-    "bootstrap/workflow_triggers.py": (),
+    "bootstrap/automation.py": (),
 }
 """Who may speak to the network, and by which ways; without any, a module only reads names, addresses or pages that
 others have brought. A folder that is new here needs a line, and maybe a way."""

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from agent_fabric.application.ports.events import EventSink
 from agent_fabric.application.runs.new_task import task_from
-from agent_fabric.bootstrap.local import LocalFabric, build_local
+from agent_fabric.bootstrap.local import Driving, LocalFabric, build_local
 from agent_fabric.config.folders import base_folder
 from agent_fabric.config.loader import read_config
 from agent_fabric.config.store_address import URL_VARIABLE
@@ -108,7 +108,7 @@ async def local_fabric(
     folder: Path, configured: Mapping[str, Any], sink: EventSink | None = None
 ) -> AsyncIterator[LocalFabric]:
     """Give the real engine on the real store, and close it."""
-    fabric = build_local(folder / ".fabric", read_config({}, overrides=configured).config, sink=sink)
+    fabric = build_local(folder / ".fabric", read_config({}, overrides=configured), Driving(sink=sink))
     try:
         yield fabric
     finally:

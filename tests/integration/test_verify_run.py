@@ -11,8 +11,8 @@ import pytest
 
 from agent_fabric.application.ports.web import Page
 from agent_fabric.application.runs.verify_run import Verification
-from agent_fabric.bootstrap.audit import verify_run
 from agent_fabric.bootstrap.records import Records, open_records
+from agent_fabric.bootstrap.runs import verify_run
 from agent_fabric.domain.errors import RunNotFound
 from agent_fabric.domain.events import (
     Body,

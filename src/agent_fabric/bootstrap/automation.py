@@ -1,67 +1,70 @@
 """Joins what starts things by itself."""
 
 import asyncio
-import logging
 import shlex
+import socket
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from agent_fabric.application.automation.arm_triggers import ArmTriggers
 from agent_fabric.application.automation.backfill_schedule import BackfillSchedule
 from agent_fabric.application.automation.explain_schedule import ExplainSchedule
 from agent_fabric.application.automation.fire_schedules import LOOK_EVERY_S, FireSchedules
 from agent_fabric.application.automation.import_crontab import ImportCrontab
+from agent_fabric.application.automation.make_tasks import ScheduledTasks, TriggeredTasks
 from agent_fabric.application.automation.manage_schedules import ManageSchedules
 from agent_fabric.application.automation.owner_rights import NarrowToOwner
 from agent_fabric.application.automation.rearm_intervals import RearmIntervals
+from agent_fabric.application.automation.receive_delivery import Commit, DeliverySource, ReceiveDelivery
 from agent_fabric.application.automation.replay_letter import BusLetters, ReplayTrigger, SettleLetters
 from agent_fabric.application.automation.send_messages import SendMessages
 from agent_fabric.application.automation.watch_sensors import WatchSensors
+from agent_fabric.application.channels.notify_user import NotifyUser
 from agent_fabric.application.channels.tell_waiting import TellWaiting
 from agent_fabric.application.cluster.watch_pending_work import WatchPendingWork
+from agent_fabric.application.identity.limits import Limits
 from agent_fabric.application.ports import pending_work
 from agent_fabric.application.ports import wake_ups as wake_ups_port
 from agent_fabric.application.ports.automation import AutomationStore, Begin, LetterKind, Say
-from agent_fabric.application.ports.bus import Bus, DurableBus
+from agent_fabric.application.ports.bus import Bus, BusMessage, DurableBus
+from agent_fabric.application.ports.limits import Rate
 from agent_fabric.application.ports.storage import Storage
 from agent_fabric.application.ports.wake_ups import CLAIM, WakeUps
+from agent_fabric.application.runs.claimed_run import ClaimedRun
 from agent_fabric.application.runs.dispatch_runs import DispatchRuns
-from agent_fabric.application.runs.resume_run import ResumeRun
-from agent_fabric.bootstrap.limits import Limits
+from agent_fabric.application.runs.start_created import StartCreatedRuns
 from agent_fabric.bootstrap.local import LocalFabric
-from agent_fabric.bootstrap.notices import notifying
-from agent_fabric.bootstrap.scheduled_tasks import ScheduledTasks
-from agent_fabric.bootstrap.triggered_tasks import TriggeredTasks
-from agent_fabric.bootstrap.wake_ups import SELDOM_S, watched_pause
-from agent_fabric.bootstrap.workflow_triggers import ArmTriggers
 from agent_fabric.bootstrap.workflows import open_workflows
+from agent_fabric.config.schema.automation import WebhookConfig
 from agent_fabric.config.schema.fabric import FabricConfig
+from agent_fabric.config.schema.limits import how_often
 from agent_fabric.domain.automation.crontab import CrontabJob, script_of
 from agent_fabric.domain.automation.schedule import Schedule
-from agent_fabric.domain.errors import FabricError, FolderHeld, RunHeld, ServerStopping, StoreUnavailable
+from agent_fabric.domain.automation.webhooks import Scheme, Signing
+from agent_fabric.domain.errors import FabricError
 from agent_fabric.domain.identity.ownership import LOCAL_OWNER
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.policy.calls import ProposedCall
 from agent_fabric.domain.policy.verdicts import Verdict
+from agent_fabric.domain.runs.task import RunResult
 from agent_fabric.domain.tools.specs import Effect
 from agent_fabric.infrastructure.automation.cronsim_walls import read_cron
 from agent_fabric.infrastructure.automation.message_sender import GuardedSender
+from agent_fabric.infrastructure.automation.open_sensor import open_sensor
 from agent_fabric.infrastructure.automation.zones import use_own_zones
 from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.infrastructure.cluster.bus.in_process import InProcessBus, InProcessDurableBus, fits
+from agent_fabric.infrastructure.cluster.wake_ups.choose import SELDOM_S, watched_pause
 from agent_fabric.infrastructure.cluster.wake_ups.hinted_pause import HintedPause
 from agent_fabric.infrastructure.cluster.wake_ups.in_process import InProcessWakeUps
 from agent_fabric.infrastructure.observability.operations_log import operations_log
 from agent_fabric.infrastructure.workflows.command_files import CommandFiles
 from agent_fabric.wire.automation import SensorLine
 
-FOLDER_RETRY_S: Final = 1.0
-"""How long a run waits before it tries again to work in a folder that another run has."""
 _MESSAGES: Final = "messages"
-
-_log = logging.getLogger(__name__)
 
 Pause = Callable[[float], Awaitable[None]]
 Hinted = Callable[[float], Awaitable[bool | None]]
@@ -97,7 +100,7 @@ class Automation:
     messages: SendMessages
     durable: DurableBus
     import_crontab: ImportCrontab
-    starts_runs: "RunStarter | None" = None
+    starts_runs: StartCreatedRuns | None = None
     """Drives what was created here; None: other processes claim it."""
     enabled: bool = True
     zones: str = ""
@@ -132,47 +135,6 @@ class Automation:
         ]
 
 
-@dataclass(slots=True)
-class RunStarter:
-    """Takes up runs that triggers have created, one after another, when there is room."""
-
-    dispatch: DispatchRuns
-    resume_run: ResumeRun
-    retry_s: float = FOLDER_RETRY_S
-    _waiting: "asyncio.Queue[tuple[RunId, bool]]" = field(default_factory=asyncio.Queue)
-    """Runs to be taken up, each with whether it is new."""
-
-    def __call__(self, run_ids: Sequence[RunId]) -> None:
-        """Take runs over that were just created; nobody waits for them."""
-        self.dispatch.expect(run_ids)
-        for run_id in run_ids:
-            self._waiting.put_nowait((run_id, True))
-
-    def take_later(self, run_id: RunId, *, new: bool = False) -> None:
-        """Take a run up when its folder may be free: another run works there."""
-        self.dispatch.expect([run_id])
-        asyncio.get_running_loop().call_later(self.retry_s, self._waiting.put_nowait, (run_id, new))
-
-    async def drive(self) -> None:
-        """Drive until cancelled; what is left then is found by the next server."""
-        while True:
-            run_id, new = await self._waiting.get()
-            try:
-                await self.dispatch.when_free(run_id, partial(self.resume_run.take, run_id, by="server", new=new))
-            except ServerStopping:
-                return
-            except RunHeld:
-                continue  # another process was faster
-            except FolderHeld:
-                self.take_later(run_id, new=new)
-            except FabricError as problem:
-                if isinstance(problem, StoreUnavailable) and self.dispatch.on_store_lost is not None:
-                    self.dispatch.on_store_lost(run_id)
-                _log.warning("Run %s was not started: %s", run_id, problem.message)
-            except Exception:  # noqa: BLE001 - one that fails must not keep the others from being started
-                _log.exception("Run %s was not started", run_id)
-
-
 def build_automation(  # noqa: PLR0913 - each is a part that only some callers join
     root: Path,
     config: FabricConfig,
@@ -182,7 +144,7 @@ def build_automation(  # noqa: PLR0913 - each is a part that only some callers j
     bus: Bus | None = None,
     limits: Limits | None = None,
     durable: DurableBus | None = None,
-    starts_runs: RunStarter | None = None,
+    starts_runs: StartCreatedRuns | None = None,
     say: Say | None = None,
     waking: Waking = _ALONE,
     alert: Callable[..., None] = lambda *_: None,
@@ -260,7 +222,7 @@ def build_automation(  # noqa: PLR0913 - each is a part that only some callers j
                 store.overview,
                 local.records.storage.approvals,
                 store.schedules,
-                notifying(local.records.storage),
+                NotifyUser.of(local.records.storage),
                 alert,
             ),
             pause=waking.firing,
@@ -284,8 +246,10 @@ def build_automation(  # noqa: PLR0913 - each is a part that only some callers j
         ),
         watch=watch,
         arm=ArmTriggers(
-            workflows=workflows,
-            home=home,
+            config=config,
+            list_files=workflows.files.list,
+            open_sensor=partial(open_sensor, home),
+            host=socket.gethostname(),
             store=store,
             watch=watch,
             durable=attended,
@@ -327,7 +291,7 @@ def serve_automation(  # noqa: PLR0913 - as above
         alert=alert,
     )
     if local.records.storage.cluster is None:
-        starter = RunStarter(dispatch, local.resume_run)
+        starter = StartCreatedRuns(dispatch, local.resume_run)
         return build(begin=starter, starts_runs=starter)
 
     def hint(run_ids: Sequence[RunId]) -> None:
@@ -379,3 +343,108 @@ def _why_not_by_itself(local: LocalFabric, home: Path, job: CrontabJob) -> str:
 def explain_schedule(storage: Storage) -> ExplainSchedule:
     """Return the use case that explains; it needs no configuration."""
     return ExplainSchedule(storage.automation.history, read_cron, SystemClock(), storage.automation.overview)
+
+
+def build_webhooks(
+    root: Path,
+    config: FabricConfig,
+    local: LocalFabric,
+    dispatch: DispatchRuns,
+    limits: Limits,
+    *,
+    begin: Begin,
+    tell: Callable[[BusMessage], None],
+) -> ReceiveDelivery:
+    """Return the use case that takes deliveries; `begin` gets runs that nobody drives at once."""
+    workflows = open_workflows(root, config)
+    tasks = TriggeredTasks(open_workflows(root, config), root.absolute().parent, limits.caps)
+    reading = asyncio.Lock()
+
+    async def armed(source: str) -> Sequence[str]:
+        async with reading:
+            files = await asyncio.to_thread(workflows.files.list)
+        found = [each for each in files if each.definition is not None]
+        return [each.name for each in found if each.definition and source in each.definition.triggers.webhook]
+
+    return ReceiveDelivery(
+        sources={name: _source(each) for name, each in config.webhooks.items()},
+        resolve=local.secrets.chain.resolve,
+        book=local.records.storage.deliveries,
+        tell=tell,
+        limiter=limits.known,
+        task_for=tasks,
+        first_event=local.execute_task.first_event,
+        start=_StartRuns(local, dispatch, limits, begin),
+        clock=SystemClock(),
+        armed=armed,
+    )
+
+
+def _source(config: WebhookConfig) -> DeliverySource:
+    return DeliverySource(
+        signing=Signing(
+            scheme=Scheme(config.scheme),
+            header=config.header.lower(),
+            timestamp_header=(config.timestamp_header or "").lower(),
+        ),
+        secret=config.secret,
+        workflow=config.workflow or "",
+        events=frozenset(config.events),
+        rate=None if config.rate is None else Rate(*how_often(config.rate)),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _StartRuns:
+    """Starts the runs of deliveries, as far as their sender may have runs: else nothing is written."""
+
+    local: LocalFabric
+    dispatch: DispatchRuns
+    limits: Limits
+    begin: Begin
+
+    async def __call__(self, source: str, runs: Sequence[RunId], commit: Commit) -> bool:
+        """Commit a delivery and drive its runs; False: it had come before.
+
+        Raises:
+            ServerBusy, ServerStopping, TooManyRequests: nothing was written.
+        """
+        if not runs:
+            return await commit() is not None
+        await self.limits.count_start(f"webhook:{source}")
+        committed = _Committed(commit, self.local)
+        try:
+            if self.limits.runs is None:
+                await self.dispatch(committed)
+            else:
+                await self.limits.runs(f"webhook:{source}", lambda: self.dispatch(committed))
+        except _NothingToDrive:
+            return committed.created is not None
+        except FabricError:
+            if committed.created is None:
+                raise
+            # It is durable, which is what the sender wants to know; the run is taken up in its turn.
+            self.begin(committed.created)
+            return True
+        assert committed.created is not None
+        self.begin(committed.created[1:])
+        return True
+
+
+class _NothingToDrive(Exception):
+    """The delivery had come before, or its run is there already."""
+
+
+@dataclass(slots=True)
+class _Committed:
+    """Makes a delivery durable, and takes the first of its runs."""
+
+    commit: Commit
+    local: LocalFabric
+    created: Sequence[RunId] | None = None
+
+    async def __call__(self) -> ClaimedRun | RunResult:
+        self.created = await self.commit()
+        if not self.created:
+            raise _NothingToDrive
+        return await self.local.resume_run.take(self.created[0], by="server", new=True)

@@ -13,6 +13,7 @@ from agent_fabric.application.channels.conversations import Conversations
 from agent_fabric.application.channels.deliver_parts import DeliverParts
 from agent_fabric.application.channels.handle_inbound import HandleInbound
 from agent_fabric.application.channels.manage_people import ManagePeople
+from agent_fabric.application.channels.notify_user import NotifyUser
 from agent_fabric.application.channels.post_approvals import PostApprovals
 from agent_fabric.application.channels.preview_turns import PreviewTurns, Streaming
 from agent_fabric.application.channels.receive_files import ReceiveFiles
@@ -28,12 +29,10 @@ from agent_fabric.application.ports.bus import Bus
 from agent_fabric.application.ports.channels import Alert, Channel, ChannelStatus, ChannelStore
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.pending_work import NOTICES
-from agent_fabric.bootstrap.channel_files import channel_documents
+from agent_fabric.application.runs.fetch_files import FetchDocuments
 from agent_fabric.bootstrap.chat import Chat
 from agent_fabric.bootstrap.local import LocalFabric
-from agent_fabric.bootstrap.notices import notifying
-from agent_fabric.bootstrap.plugins import open_channel
-from agent_fabric.bootstrap.wake_ups import watched_pause
+from agent_fabric.bootstrap.runs import fetch_files
 from agent_fabric.config.schema.channels import DiscordConfig, SlackConfig, TelegramConfig, WhatsAppConfig
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.domain.automation.webhooks import Scheme, Signing
@@ -41,7 +40,9 @@ from agent_fabric.domain.channels.cards import NONCE_BYTES
 from agent_fabric.domain.channels.inbound import Inbound
 from agent_fabric.domain.channels.pairing import CODE_LENGTH, code_from
 from agent_fabric.domain.ids import RunId
+from agent_fabric.infrastructure.cluster.wake_ups.choose import watched_pause
 from agent_fabric.infrastructure.cluster.wake_ups.in_process import InProcessWakeUps
+from agent_fabric.infrastructure.packs.plugins import open_channel
 
 RESTART_AFTER_S = 30.0
 """A channel that ended by a mistake of ours is begun again after this time."""
@@ -131,7 +132,7 @@ def serve_channels(
     for name, packaged in config.channels.packaged.items():
         channel = open_channel(name, packaged.options, local.secrets.chain.resolve, storage.clock)
         running.append(_run(channel, joined, _Habits(packaged.groups, packaged.catch_up_max_age_s, packaged.streaming)))
-    post_approvals = PostApprovals(notifying(storage), storage.approvals, storage.agent_locks)
+    post_approvals = PostApprovals(NotifyUser.of(storage), storage.approvals, storage.agent_locks)
     if watch is not None:
         post_approvals.pause = watched_pause(InProcessWakeUps(), NOTICES, NOTICES, watch)
     return Channels(storage.channels, people, post_approvals, running, webhooks)
@@ -226,7 +227,7 @@ def _run(channel: Channel, joined: _Joined, habits: _Habits) -> RunChannel:
     local, chat, people, bus = joined.local, joined.chat, joined.people, joined.bus
     storage, store = local.records.storage, local.records.storage.channels
     clock = storage.clock
-    documents, page_url = channel_documents(local.records), joined.config.channels.page_url or ""
+    documents, page_url = FetchDocuments(fetch_files(local.records)), joined.config.channels.page_url or ""
     files = SendFiles(documents, clock, page_url)
     undelivered = TellUndelivered(store.outbox, clock, joined.alert)
     deliver = DeliverParts(

@@ -1,5 +1,8 @@
 """Joins what sessions need, for a process of its own and for a server."""
 
+import logging
+import os
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from agent_fabric.application.chat.begin_turn import BeginTurn
@@ -11,20 +14,42 @@ from agent_fabric.application.chat.send_message import SendMessage
 from agent_fabric.application.chat.serve_turns import ServeTurns
 from agent_fabric.application.chat.title_session import TitleSession
 from agent_fabric.application.cluster.watch_pending_work import WatchPendingWork
+from agent_fabric.application.identity.limits import Limits
 from agent_fabric.application.ports.chat import MessageQueue, SessionMessages, SessionRepository
+from agent_fabric.application.ports.encryption import Cipher
 from agent_fabric.application.ports.pending_work import TURNS
 from agent_fabric.application.ports.turn_contexts import TurnContexts
 from agent_fabric.application.runs.dispatch_runs import DispatchRuns
 from agent_fabric.application.runs.new_task import task_from
-from agent_fabric.bootstrap.chat_reading import export_session, find_session, manage_sessions
-from agent_fabric.bootstrap.limits import Limits
 from agent_fabric.bootstrap.local import LocalFabric
-from agent_fabric.bootstrap.wake_ups import SELDOM_S
+from agent_fabric.bootstrap.records import Records, configured_address
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.domain.chat.sessions import Session
+from agent_fabric.domain.chat.turn_context import context_after
+from agent_fabric.domain.errors import MissingExtra
+from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.runs.state import RunState
 from agent_fabric.domain.runs.task import Budget, Profile, Task
+from agent_fabric.infrastructure.audit.audit_key_file import audit_key
 from agent_fabric.infrastructure.channels.attached_files import AttachedFiles
 from agent_fabric.infrastructure.clock import RandomIds, SystemClock
+from agent_fabric.infrastructure.cluster.wake_ups.choose import SELDOM_S
+
+
+def find_session(records: Records) -> FindSession:
+    """Return the use case that finds sessions for callers."""
+    return FindSession(records.storage.sessions, records.storage.acts, SystemClock())
+
+
+def manage_sessions(records: Records, *, encrypts: bool) -> ManageSessions:
+    """Return the use case that changes, forks and deletes sessions."""
+    storage = records.storage
+    return ManageSessions(storage.sessions, storage.messages, storage.retention, SystemClock(), RandomIds(), encrypts)
+
+
+def export_session(records: Records) -> ExportSession:
+    """Return the use case that hands out whole sessions."""
+    return ExportSession(records.storage.messages, records.storage.message_queue, records.runs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,3 +148,41 @@ def serve_chat(
         turns.look_every_s = SELDOM_S
         watch.listen(TURNS, turns.wake)
     return ServedChat(chat, turns, contexts)
+
+
+_log = logging.getLogger(__name__)
+
+
+def open_turn_contexts(config: FabricConfig, cipher_of: Callable[[RunId], Cipher | None]) -> TurnContexts | None:
+    """Return the cache in Redis; None: there is no Redis, no other server, or no key that all of them share.
+
+    `cipher_of` gives the ciphers of encrypted runs; it may block.
+
+    Raises:
+        ConfigProblem: the address is a reference that leads nowhere.
+        MissingExtra: the client of Redis is not installed.
+    """
+    url, key = config.redis.address(os.environ), audit_key(os.environ)
+    if url is None or not configured_address(config.store, os.environ).is_remote or not key.value:
+        return None
+    try:
+        from agent_fabric.infrastructure.cluster.redis.turn_contexts import RedisTurnContexts  # noqa: PLC0415 - half a second
+    except ModuleNotFoundError:
+        raise MissingExtra("cluster", needed_for="`redis.url`") from None
+    return RedisTurnContexts(url, key.value, cipher_of)
+
+
+def keep_context(contexts: TurnContexts | None) -> Callable[[RunState], None] | None:
+    """Return what keeps the end of each turn; None: nothing does."""
+    if contexts is None:
+        return None
+
+    def keep(state: RunState) -> None:
+        if state.task is None or not state.task.session:
+            return
+        try:
+            contexts.put(context_after(state))
+        except Exception:  # noqa: BLE001 - the turn has ended well, and its log has it all
+            _log.exception("The end of a turn could not be cached")
+
+    return keep

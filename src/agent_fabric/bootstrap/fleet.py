@@ -7,7 +7,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from agent_fabric.application.channels.notify_user import NotifyUser
 from agent_fabric.application.channels.tell_plan_owner import TellPlanOwner
+from agent_fabric.application.cluster.require_keys import HUB, fingerprint, require_keys
 from agent_fabric.application.cluster.watch_pending_work import WatchPendingWork
 from agent_fabric.application.fleet.apply_plan import ApplyPlan, FreezePlan
 from agent_fabric.application.fleet.ask_with_run import AskWithRun
@@ -28,10 +30,7 @@ from agent_fabric.application.fleet.verify_node_audit import NodeAudit, VerifyNo
 from agent_fabric.application.ports.fleet import PlanRepository
 from agent_fabric.application.ports.pending_work import COMMANDS, PLANS
 from agent_fabric.application.ports.wake_ups import NODES, WakeUps
-from agent_fabric.bootstrap.cluster_keys import require_hub_key
 from agent_fabric.bootstrap.local import LocalFabric
-from agent_fabric.bootstrap.notices import notifying
-from agent_fabric.bootstrap.wake_ups import SELDOM_S
 from agent_fabric.bootstrap.workflows import open_workflows
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.domain.fleet.explain_policy import ExplainPolicy
@@ -39,10 +38,12 @@ from agent_fabric.domain.fleet.nodes import Node, NodeId
 from agent_fabric.domain.fleet.plans import PlanStatus
 from agent_fabric.domain.policy.engine import RulePolicy
 from agent_fabric.domain.policy.profiles import Profile
+from agent_fabric.infrastructure.cluster.wake_ups.choose import SELDOM_S
 from agent_fabric.infrastructure.fleet.hub_key import hub_key
 from agent_fabric.infrastructure.fleet.node_archive import NodeArchive, node_archive
 from agent_fabric.infrastructure.fleet.signing import SigningKey, is_signed
 from agent_fabric.infrastructure.identity.own_secrets import key_pepper
+from agent_fabric.infrastructure.threads import wait_for
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +151,7 @@ def open_fleet(
 
     key = hub_key(root, pepper=key_pepper(root, os.environ) if shared else None)
     if shared:
-        require_hub_key(storage, key.seed)
+        wait_for(require_keys(storage.fingerprints, {HUB: fingerprint(HUB, key.seed)}))
     review = ReviewLink(storage.nodes, live)
     call = CallNodes(
         live, storage.node_calls, clock, shared, hint, lambda call_id: wake_ups.poke(NODES, {"call": call_id})
@@ -169,7 +170,7 @@ def open_fleet(
     tools = RemoteTools(dispatch, storage.approvals, storage.fleet_plans)
     local.fleet_door.open(tools)
     roll_out, settle = RollOutPlan(dispatch, storage.fleet_plans), SettleCommands(tools)
-    roll_out.tell = TellPlanOwner(notifying(storage))
+    roll_out.tell = TellPlanOwner(NotifyUser.of(storage))
     roll_out.alert = lambda plan: alert(f"plan_{plan.status}", f"{plan.name} ({plan.id}): {plan.note}")
     if watch is not None:
         roll_out.look_every_s = settle.look_every_s = SELDOM_S

@@ -1,33 +1,43 @@
 """Who may use the server: the parts joined."""
 
-import asyncio
 import os
-from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from time import monotonic
+from typing import NamedTuple, assert_never
 
+from agent_fabric.application.cluster import require_keys as keys
 from agent_fabric.application.identity.authenticate import Authenticate
 from agent_fabric.application.identity.issue_token import IssueToken, LogIn, RenewLogin
+from agent_fabric.application.identity.limits import Limits
 from agent_fabric.application.identity.manage_api_keys import ManageApiKeys
 from agent_fabric.application.identity.manage_users import ManageUsers
 from agent_fabric.application.identity.page_logins import LoginCodes, PageLogins
 from agent_fabric.application.observability.find_answering_keys import FindAnsweringKeys
+from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.identity import ForeignTokens, TokenPayload, TokenSigner
+from agent_fabric.application.ports.limits import Counters, Limiter, Rate
 from agent_fabric.application.ports.secrets import Resolve
 from agent_fabric.application.ports.storage import Storage
-from agent_fabric.bootstrap.cluster_keys import require_identity_keys, require_token_key
+from agent_fabric.application.runs.run_quota import RunQuota
 from agent_fabric.bootstrap.records import this_person
+from agent_fabric.config.constants import DEFAULT_CLUSTER
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.config.schema.identity import IdentityConfig, ProviderConfig
+from agent_fabric.config.schema.limits import LimitsConfig, how_often
+from agent_fabric.domain.errors import MissingExtra
+from agent_fabric.domain.runs.limits import RunCaps
+from agent_fabric.infrastructure.audit.audit_key_file import audit_key
 from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.infrastructure.identity.argon2_passwords import Argon2Passwords
 from agent_fabric.infrastructure.identity.jwks import ProviderTokens, key_set_source
 from agent_fabric.infrastructure.identity.jwt_tokens import JwtTokens
+from agent_fabric.infrastructure.identity.limits.window_limiter import CounterStorage, MemoryCounters, WindowLimiter
 from agent_fabric.infrastructure.identity.local_token import LocalToken
-from agent_fabric.infrastructure.identity.own_secrets import PepperedHash, jwt_secret, key_pepper, long_enough
+from agent_fabric.infrastructure.identity.own_secrets import PepperedHash, key_pepper, token_secret
+from agent_fabric.infrastructure.threads import wait_for
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,22 +89,19 @@ def open_identity(
     clock, passwords = storage.clock, Argon2Passwords()
 
     def signer() -> JwtTokens:
-        named = config.jwt_secret
-        if named is None:
-            secret = jwt_secret(root, variables, shared=shared)
-        else:
-            secret = long_enough(_resolved(resolve, named), named)
+        secret = token_secret(root, config.jwt_secret, variables, resolve, shared=shared)
         if shared:
-            require_token_key(storage, secret)
+            wait_for(keys.require_keys(storage.fingerprints, {keys.JWT: keys.fingerprint(keys.JWT, secret)}))
         return JwtTokens(secret, issuer=config.issuer, audience=config.audience)
 
     pepper = key_pepper(root, variables)
     if shared:
-        require_identity_keys(storage, pepper)
+        own = {keys.AUDIT: audit_key(os.environ).name, keys.PEPPER: keys.fingerprint(keys.PEPPER, pepper)}
+        wait_for(keys.require_keys(storage.fingerprints, own))
     tokens = signer() if at_once else _LateTokens(signer)
     hasher = PepperedHash(pepper)
     provider = None if config.provider is None else _provider(config.provider)
-    users, keys = storage.users, storage.api_keys
+    users, api_keys = storage.users, storage.api_keys
     issue = IssueToken(users, tokens, storage.acts, clock, config.token_lifetime_s)
     token, name, ended = LocalToken(root), this_person(), storage.ended_logins
     return Identity(
@@ -103,7 +110,7 @@ def open_identity(
             local_name=name,
             users=users,
             ended_logins=ended,
-            keys=keys,
+            keys=api_keys,
             hasher=hasher,
             tokens=tokens,
             provider=provider,
@@ -113,7 +120,7 @@ def open_identity(
         renew=RenewLogin(users, ended, issue),
         issue=issue,
         users=ManageUsers(users, passwords, clock),
-        keys=ManageApiKeys(keys, hasher, clock),
+        keys=ManageApiKeys(api_keys, hasher, clock),
         page_logins=PageLogins(
             token, name, users, ended, hasher, clock, max(config.login_lifetime_s, config.token_lifetime_s)
         ),
@@ -136,16 +143,6 @@ class _LateTokens:
         return self._make().read(token, renews=renews)
 
 
-def _resolved(resolve: Resolve, reference: str) -> str:
-    """Return what a reference stands for, at once: nothing can be served without it."""
-
-    async def value() -> str:
-        return await resolve(reference)
-
-    with ThreadPoolExecutor(1) as thread:  # the event loop, if there is one here, is not waited for
-        return thread.submit(lambda: asyncio.run(value())).result()
-
-
 def _provider(config: ProviderConfig) -> ProviderTokens:
     return ProviderTokens(config, key_set_source(config.jwks, timeout_s=config.timeout_s), SystemClock())
 
@@ -153,3 +150,96 @@ def _provider(config: ProviderConfig) -> ProviderTokens:
 def answering_keys(config: FabricConfig, resolve: Resolve, storage: Storage) -> FindAnsweringKeys:
     """Return the use case that warns of keys with which a run could answer questions."""
     return FindAnsweringKeys(config.specialists, resolve, storage.api_keys.find, SystemClock().now)
+
+
+class _Opened(NamedTuple):
+    """A limiter, and what closes it."""
+
+    limiter: Limiter
+    close: Callable[[], Awaitable[None]]
+
+
+def build_limits(
+    settings: LimitsConfig,
+    storage: Storage,
+    clock: Clock,
+    *,
+    redis_url: str | None = None,
+    cluster: str = DEFAULT_CLUSTER,
+) -> Limits:
+    """Return the limits that the configuration describes.
+
+    Raises:
+        MissingExtra: the client of Redis is not installed.
+    """
+    known, strangers = (
+        _open_limiter(settings, storage, clock, redis_url, f"{cluster}:{name}") for name in ("caller", "address")
+    )
+    return Limits(
+        settings=settings,
+        known=known.limiter,
+        strangers=strangers.limiter,
+        requests=_rate(settings.requests),
+        starts=_rate(settings.starts),
+        endpoints={endpoint: Rate(*how_often(rate)) for endpoint, rate in settings.endpoints.items()},
+        login=_rate(settings.login),
+        failures=_rate(settings.failures),
+        runs=_run_quota(settings.concurrent_runs, storage),
+        caps=RunCaps(
+            max_steps=settings.run.max_steps,
+            max_tokens=settings.run.max_tokens,
+            max_seconds=settings.run.max_seconds,
+        ),
+        _closers=(known.close, strangers.close),
+    )
+
+
+def _run_quota(most: int | None, storage: Storage) -> RunQuota | None:
+    """Return what counts runs under way: for all servers together, where they share a store."""
+    return None if most is None else RunQuota(most, None if storage.cluster is None else storage.agent_locks)
+
+
+def _open_limiter(settings: LimitsConfig, storage: Storage, clock: Clock, redis_url: str | None, name: str) -> _Opened:
+    match settings.storage:
+        case "memory":
+            counters: Counters = MemoryCounters(clock)
+        case "sqlite":
+            counters = storage.counters()
+        case "redis":
+            assert redis_url is not None, "the configuration was checked"
+            return _open_redis_limiter(redis_url, clock, name)
+        case unknown:
+            assert_never(unknown)
+    return _Opened(WindowLimiter(CounterStorage(counters), clock.now), counters.aclose)
+
+
+def _open_redis_limiter(url: str, clock: Clock, name: str) -> _Opened:
+    try:
+        from agent_fabric.infrastructure.identity.limits.redis_limiter import RedisLimiter  # noqa: PLC0415 - half a second
+    except ModuleNotFoundError:
+        raise MissingExtra("cluster", needed_for="`limits.storage: redis`") from None
+    limiter = RedisLimiter(url, clock, name=name)
+    return _Opened(limiter, limiter.aclose)
+
+
+def _rate(text: str | None) -> Rate | None:
+    return None if text is None else Rate(*how_often(text))
+
+
+PROBLEM = "Everyone with `runs:read` sees all runs, because `identity.visibility` is not set"
+HINT = "Set it to `team` or `private`; in the next release it counts as `private`."
+MARK = "runs-shared-said"
+"""The file in a fabric folder that says that it has been said."""
+
+
+def is_to_be_said(root: Path, config: IdentityConfig) -> bool:
+    """Tell whether it is to be said now, and remember that it was; asked once other people can see runs."""
+    if "visibility" in config.model_fields_set:
+        return False
+    try:
+        (root / MARK).touch(exist_ok=False)
+    except FileExistsError:
+        return False
+    except OSError:
+        return True  # better said twice than never
+    return True

@@ -1,13 +1,14 @@
-"""Joins everything for one process on one machine."""
+"""Joins what drives runs: all that a command needs which carries out one task, and the heart of a server."""
 
 import logging
 import math
 import os
-from collections.abc import Callable, Container, Mapping
+from collections.abc import AsyncIterator, Callable, Container, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from agent_fabric import __version__
 from agent_fabric.application.approvals.decide_approval import DecideApproval
@@ -24,14 +25,8 @@ from agent_fabric.application.runs.new_task import encrypted_by
 from agent_fabric.application.runs.perform import Perform
 from agent_fabric.application.runs.resume_run import ResumeRun
 from agent_fabric.application.tools.invoke_tool import InvokeTool
-from agent_fabric.bootstrap.lazy_memory import lazy_memory
-from agent_fabric.bootstrap.lazy_outside import LazyOutside
-from agent_fabric.bootstrap.lazy_web import LazyWeb
-from agent_fabric.bootstrap.models import LazyModels
-from agent_fabric.bootstrap.records import Records, open_records, owner_here
-from agent_fabric.bootstrap.secrets import Secrets, open_secrets, own_values
-from agent_fabric.bootstrap.steps import LazySteps
-from agent_fabric.bootstrap.store_place import configured_address
+from agent_fabric.bootstrap.records import Records, configured_address, open_records, owner_here
+from agent_fabric.bootstrap.runs import policy_of
 from agent_fabric.config.constants import MAX_TOOL_OUTPUT_CHARS
 from agent_fabric.config.loader import Loaded
 from agent_fabric.config.schema.audit import AuditConfig
@@ -39,7 +34,9 @@ from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.config.schema.specialists import SpecialistConfig
 from agent_fabric.config.secret_references import reference_in, secrets_named_in
 from agent_fabric.config.store_address import StoreAddress
+from agent_fabric.config.variable_names import own_values
 from agent_fabric.domain.cluster.roles import Role
+from agent_fabric.domain.errors import MissingExtra
 from agent_fabric.domain.evidence.events import WorkspaceCompared
 from agent_fabric.domain.identity.ownership import Visibility
 from agent_fabric.domain.ids import RunId, SpecialistId
@@ -48,18 +45,27 @@ from agent_fabric.domain.policy.engine import RulePolicy
 from agent_fabric.domain.policy.labels import WORKSPACE_FILES
 from agent_fabric.domain.secrets.references import KnownSecrets
 from agent_fabric.domain.tools.capabilities import AMBIGUOUS_ON_PROJECTS, CAPABILITY_KEYWORDS
-from agent_fabric.infrastructure.clock import RandomIds, SystemClock
+from agent_fabric.infrastructure.audit.audit_key_file import audit_key
+from agent_fabric.infrastructure.clock import RandomIds
+from agent_fabric.infrastructure.models.lazy_models import LazyModels
+from agent_fabric.infrastructure.observability.observers import build_observers
+from agent_fabric.infrastructure.packs.lazy_steps import LazySteps
 from agent_fabric.infrastructure.packs.project_context import FILE as PROJECT_CONTEXT
 from agent_fabric.infrastructure.packs.registry import PackParts, PackRegistry
-from agent_fabric.infrastructure.policy.load import policy_from
+from agent_fabric.infrastructure.policy.outside.lazy_commands import LazyOutside
 from agent_fabric.infrastructure.runs.changes.exposed_files import ExposedFiles
 from agent_fabric.infrastructure.runs.changes.watched_runs import WatchedRuns
 from agent_fabric.infrastructure.runs.log.layout import Layout
 from agent_fabric.infrastructure.sandbox.levels import choose_level
 from agent_fabric.infrastructure.sandbox.levels_boxes import Surroundings
 from agent_fabric.infrastructure.sandbox.levels_runs import RunSandboxes
+from agent_fabric.infrastructure.secrets.folder_secrets import Secrets, open_secrets
+from agent_fabric.infrastructure.web.lazy_access import LazyWeb
 
 if TYPE_CHECKING:
+    from agent_fabric.application.channels.notify_user import NotifyUser
+    from agent_fabric.application.ports.memory import RunMemory
+    from agent_fabric.application.ports.responses import ResponseIndex
     from agent_fabric.application.ports.wake_ups import WakeUps
     from agent_fabric.application.runs.continue_run import ContinueRun
     from agent_fabric.application.runs.reuse_answers import ReuseAnswers
@@ -69,10 +75,25 @@ if TYPE_CHECKING:
     from agent_fabric.infrastructure.sandbox.egress.run_proxies import RunProxies
     from agent_fabric.infrastructure.tools.mcp.lazy_servers import LazyToolServers
 
+_MAX_NAMED_HOSTS: Final = 10
 _log = logging.getLogger(__name__)
 
 
-_MAX_NAMED_HOSTS = 10
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Driving:
+    """How a process drives runs; for all but the last two see `DriveRun`."""
+
+    sink: EventSink | None = None
+    marks_interruption: bool = True
+    patience_s: float = math.inf
+    asks_here: bool = False
+    on_settled: "Callable[[RunState], None] | None" = None
+    wake_ups: "WakeUps | None" = None
+    """Wakes others of a cluster."""
+    role: Role = Role.PROCESS
+
+
+_ALONE: Final = Driving()
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +128,12 @@ class LocalFabric:
     async def aclose(self) -> None:
         """Close connections and the store."""
         if self.audit.head_to:
-            from agent_fabric.bootstrap.audit_heads import send_head_once  # noqa: PLC0415 - few do
+            from agent_fabric.bootstrap.records import head_sender  # noqa: PLC0415 - few do
 
             chain, root = self.records.storage.chain, self.records.layout.root
-            for sentence in await send_head_once(chain, root, self.audit, self.secrets.chain.resolve):
-                _log.warning("%s", sentence)
+            async with head_sender(chain, root, self.audit, self.secrets.chain.resolve) as send:
+                for sentence in await send():
+                    _log.warning("%s", sentence)
         if self.tool_servers is not None:
             await self.tool_servers.aclose()
         await self.sandboxes.aclose()
@@ -122,31 +144,123 @@ class LocalFabric:
         self.records.close()
 
 
-def build_local(  # noqa: PLR0913 - each is a part that only some callers join
-    root: Path,
-    config: FabricConfig,
-    *,
-    left_out: Mapping[str, str] | None = None,
-    origins: Mapping[str, str] | None = None,
-    sink: EventSink | None = None,
-    marks_interruption: bool = True,
-    patience_s: float = math.inf,
-    asks_here: bool = False,
-    wake_ups: "WakeUps | None" = None,
-    role: Role = Role.PROCESS,
-    on_settled: "Callable[[RunState], None] | None" = None,
-) -> LocalFabric:
-    """Join the parts; for `left_out` and `origins` see `Loaded`, for the next three and `on_settled` `DriveRun`."""
-    address = configured_address(config.store, os.environ)
-    said = _introduction(config, role)
-    records = replace(open_records(root, address, introduction=said), wake_ups=wake_ups)
-    if address.is_remote:
-        from agent_fabric.bootstrap.cluster_keys import require_driver_keys  # noqa: PLC0415 - most stores are files
+@asynccontextmanager
+async def open_local(
+    root: Path, loaded: Loaded, sink: EventSink | None, *, asks_here: bool
+) -> AsyncIterator[LocalFabric]:
+    """Give what drives runs in this process, and close it; the sink is shown what happens."""
+    observers = build_observers(loaded.config, () if sink is None else (sink,), log_to_stderr=False)
+    fabric = build_local(root, loaded, Driving(sink=observers.sink, asks_here=asks_here))
+    observers.redact_runs(fabric.records.storage.encryption.driven)
+    try:
+        await fabric.records.storage.mirrors.catch_up()
+        yield fabric
+    finally:
+        await fabric.aclose()
+        await observers.aclose()
 
-        require_driver_keys(records.storage, records.layout.root)
-    clock = records.storage.clock
-    policy, door = policy_of(records, config), FleetDoor()
-    ways_out = _ways_out(config, sink)
+
+def build_local(root: Path, loaded: Loaded, driving: Driving = _ALONE) -> LocalFabric:
+    """Join the parts.
+
+    Raises:
+        StoreUnavailable: the store cannot be opened.
+        ConfigError: this process has other keys than those that share its store.
+    """
+    parts = _open_parts(root, loaded, driving)
+    config, records, policy = loaded.config, parts.records, parts.policy
+    clock, runs = records.storage.clock, parts.watched_runs
+
+    @cache
+    def steps() -> "PerformStep":
+        from agent_fabric.bootstrap.workflows import performing_steps  # noqa: PLC0415 - few runs need it
+
+        return performing_steps(fabric, config, runs)
+
+    perform = _join_perform(parts, loaded, steps)
+    drive = DriveRun(
+        perform,
+        clock,
+        driving.sink,
+        driving.marks_interruption,
+        parts.sandboxes,
+        parts.known,
+        patience_s=driving.patience_s,
+        asks_here=driving.asks_here,
+        archive=records.archive,
+        on_settled=driving.on_settled,
+    )
+    fabric = LocalFabric(
+        records=records,
+        execute_task=ExecuteTask(
+            runs=runs,
+            workspaces=records.layout,
+            recruit=perform.recruit,
+            drive=drive,
+            clock=clock,
+            ids=RandomIds(),
+            sandbox_level=parts.sandboxes.level,
+            policy_version=policy.version,
+            policy_profile=policy.profile.value,
+            fabric_version=__version__,
+            started_by=owner_here().run,
+            injection_signals=injection_signals,
+            untrusted_files=partial(_untrusted_files, config, parts.files),
+            encrypts=partial(encrypted_by, config.encryption),
+            visibility=Visibility(config.identity.visibility),
+        ),
+        resume_run=ResumeRun(
+            runs=runs,
+            workspaces=records.layout,
+            registry=perform.registry,
+            drive=drive,
+            end_leftovers=parts.sandboxes.end_leftovers,
+            driver=records.storage.leases.driver,
+            archive=records.archive,
+        ),
+        cancel_run=CancelRun(records.runs, clock),
+        decide_approval=DecideApproval(
+            records.approvals, records.runs, lambda: policy, lambda: config.approvals.four_eyes
+        ),
+        sandboxes=parts.sandboxes,
+        models=parts.models,
+        web=parts.web,
+        secrets=parts.secrets,
+        tool_servers=_tool_servers(loaded, parts.secrets),
+        audit=config.audit,
+        model_keys=config.models.keys(),
+        rules=policy,
+        fleet_door=parts.door,
+    )
+    return fabric
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """What the use cases are joined from."""
+
+    records: Records
+    watched_runs: WatchedRuns
+    """The runs, with an eye on the project folders that they work in."""
+    policy: RulePolicy
+    door: FleetDoor
+    ways_out: "RunProxies | None"
+    sandboxes: RunSandboxes
+    known: KnownSecrets
+    secrets: Secrets
+    models: LazyModels
+    web: LazyWeb
+    files: ExposedFiles
+
+
+def _open_parts(root: Path, loaded: Loaded, driving: Driving) -> _Parts:
+    config, sink = loaded.config, driving.sink
+    address = configured_address(config.store, os.environ)
+    opened = open_records(root, address, introduction=_introduction(config, driving.role))
+    records = replace(opened, wake_ups=driving.wake_ups)
+    if address.is_remote:
+        _require_keys(records)
+    policy, ways_out = policy_of(records, config), _ways_out(config, sink)
     sandboxes = RunSandboxes(
         choose_level(config.sandbox),
         config.sandbox,
@@ -154,67 +268,84 @@ def build_local(  # noqa: PLR0913 - each is a part that only some callers join
         containers=any(each.container_image for each in config.specialists.values()),
         ways_out=ways_out,
     )
-    known = _known_secrets(config)
-    # A workflow could make itself a token, or write into the store.
-    own = (
-        reference_in(each or "")
-        for each in (config.identity.jwt_secret, config.store.url, config.nats.url, config.redis.url)
+    known = KnownSecrets(
+        secrets_named_in(config.model_dump(exclude_defaults=True), os.environ) | own_values(os.environ)
     )
-    never = tuple(each.name for each in own if each is not None)
+    # A workflow could make itself a token, or write into the store.
+    urls = (config.identity.jwt_secret, config.store.url, config.nats.url, config.redis.url)
+    never = tuple(each.name for each in (reference_in(url or "") for url in urls) if each is not None)
     secrets = open_secrets(config.secrets, records.layout.root, os.environ, known=known, never=never)
     records = _with_archive(records, config, address, secrets)
-    models, web = LazyModels(config, secrets.chain.resolve, records.layout.root), LazyWeb(config.web)
-    tool_servers = _tool_servers(config, origins or {}, secrets)
+    return _Parts(
+        records=records,
+        watched_runs=WatchedRuns(records.runs, records.layout, *(() if sink is None else (sink.notice,))),
+        policy=policy,
+        door=FleetDoor(),
+        ways_out=ways_out,
+        sandboxes=sandboxes,
+        known=known,
+        secrets=secrets,
+        models=LazyModels(config, secrets.chain.resolve, records.layout.root),
+        web=LazyWeb(config.web),
+        files=ExposedFiles(records.layout.exposed_files),
+    )
 
-    memory = lazy_memory(records, config)
+
+def _join_perform(parts: _Parts, loaded: Loaded, steps: "Callable[[], PerformStep]") -> Perform:
+    """Return what carries out each part of a run."""
+    config, records, door, ways_out = loaded.config, parts.records, parts.door, parts.ways_out
+    policy, clock, model_turn = parts.policy, records.storage.clock, ModelTurn(parts.models, records.storage.clock)
+
+    @cache
+    def memory() -> "RunMemory":
+        from agent_fabric.bootstrap.memory import open_run_memory  # noqa: PLC0415 - many runs need none
+
+        return open_run_memory(records, config)
+
+    def notify() -> "NotifyUser":
+        from agent_fabric.application.channels.notify_user import NotifyUser  # noqa: PLC0415 - few runs need it
+
+        return NotifyUser.of(records.storage)
+
     registry = PackRegistry(
         PackParts(
             specialists=config.specialists,
-            sandbox_for=sandboxes.for_run,
+            sandbox_for=parts.sandboxes.for_run,
             shell_timeout_s=config.shell.timeout_s,
-            fetcher=web,
-            search=web,
+            fetcher=parts.web,
+            search=parts.web,
             snapshots_for=records.snapshots_for,
             # What a run has kept secret must not come to lie in the open log of another one.
             catalogue=records.storage.open_catalogue,
             memory=memory,
             clock=clock,
             locks=records.storage.agent_locks,
-            tool_servers=_tool_servers(config, origins or {}, secrets),
-            container_for=sandboxes.container_for,
+            tool_servers=_tool_servers(loaded, parts.secrets),
+            container_for=parts.sandboxes.container_for,
             browser=config.browser,
             web_allow_hosts=config.web.allow_hosts,
             fleet=door,
-            steps=LazySteps(web, shell_timeout_s=config.shell.timeout_s, fleet=door, storage=records.storage),
+            steps=LazySteps(parts.web, shell_timeout_s=config.shell.timeout_s, fleet=door, notify=notify),
         )
     )
-    model_turn = ModelTurn(models, clock)
-
-    @cache
-    def steps() -> "PerformStep":
-        from agent_fabric.bootstrap.workflows import performing_steps  # noqa: PLC0415 - few runs need it
-
-        return performing_steps(fabric, config, watched)
-
-    files = ExposedFiles(records.layout.exposed_files)
-    perform = Perform(
+    return Perform(
         registry=registry,
-        recruit=replace(recruiting(config, models, model_turn, left_out or {}), has_nodes=door.has_nodes),
-        models=models,
+        recruit=replace(recruiting(config, parts.models, model_turn, loaded.left_out), has_nodes=door.has_nodes),
+        models=parts.models,
         model_turn=model_turn,
         invoke_tool=InvokeTool(
             FleetPolicy(policy, door),
             clock,
             MAX_TOOL_OUTPUT_CHARS,
-            sandboxes.level,
+            parts.sandboxes.level,
             config.policy.approval_timeout_s,
             injection_signals,
             policy.named,
-            secrets.for_workflows,
-            known,
+            parts.secrets.for_workflows,
+            parts.known,
             _commands_reach(config),
             ways_out.hosts_reached if ways_out is not None else lambda _: "",
-            files,
+            parts.files,
             policy.limits_of,
             _altered_programs,
             None if config.policy.outside == "never" else LazyOutside(),
@@ -222,73 +353,32 @@ def build_local(  # noqa: PLR0913 - each is a part that only some callers join
         steps=steps,
         compare_workspace=partial(_compare_workspace, records.layout),
         context=lambda: memory().brief,
-        reuse=_reuse(config, records),
+        reuse=_reuse_answers(config, records),
         context_in_sessions=config.memory.sessions,
     )
-    watched = _watched(records, sink)
-    drive = DriveRun(
-        perform,
-        clock,
-        sink,
-        marks_interruption,
-        sandboxes,
-        known,
-        patience_s=patience_s,
-        asks_here=asks_here,
-        archive=records.archive,
-        on_settled=on_settled,
-    )
-    fabric = LocalFabric(
-        records=records,
-        execute_task=ExecuteTask(
-            runs=watched,
-            workspaces=records.layout,
-            recruit=perform.recruit,
-            drive=drive,
-            clock=clock,
-            ids=RandomIds(),
-            sandbox_level=sandboxes.level,
-            policy_version=policy.version,
-            policy_profile=policy.profile.value,
-            fabric_version=__version__,
-            started_by=owner_here().run,
-            injection_signals=injection_signals,
-            untrusted_files=partial(_untrusted_files, config, files),
-            encrypts=partial(encrypted_by, config.encryption),
-            visibility=Visibility(config.identity.visibility),
-        ),
-        resume_run=ResumeRun(
-            runs=watched,
-            workspaces=records.layout,
-            registry=registry,
-            drive=drive,
-            end_leftovers=sandboxes.end_leftovers,
-            driver=records.storage.leases.driver,
-            archive=records.archive,
-        ),
-        cancel_run=cancel_run(records),
-        decide_approval=DecideApproval(
-            records.approvals, records.runs, lambda: policy, lambda: config.approvals.four_eyes
-        ),
-        sandboxes=sandboxes,
-        models=models,
-        web=web,
-        secrets=secrets,
-        tool_servers=tool_servers,
-        audit=config.audit,
-        model_keys=config.models.keys(),
-        rules=policy,
-        fleet_door=door,
-    )
-    return fabric
 
 
-def _tool_servers(config: FabricConfig, origins: Mapping[str, str], secrets: Secrets) -> "LazyToolServers | None":
-    if not any(each.mcp_servers for each in config.specialists.values()):
+def _require_keys(records: Records) -> None:
+    """Check that this process has the keys of the other processes that drive runs of the same database."""
+    from agent_fabric.application.cluster.require_keys import (  # noqa: PLC0415 - most stores are files
+        AUDIT,
+        ENCRYPTION,
+        require_keys,
+    )
+    from agent_fabric.infrastructure.secrets.keyring import open_keyring  # noqa: PLC0415 - as above
+    from agent_fabric.infrastructure.threads import wait_for  # noqa: PLC0415 - as above
+
+    keyring = open_keyring(os.environ, records.layout.root)
+    own = {AUDIT: audit_key(os.environ).name, ENCRYPTION: keyring.generation}
+    wait_for(require_keys(records.storage.fingerprints, own, keyring.generations()))
+
+
+def _tool_servers(loaded: Loaded, secrets: Secrets) -> "LazyToolServers | None":
+    if not any(each.mcp_servers for each in loaded.config.specialists.values()):
         return None
-    from agent_fabric.bootstrap.mcp import open_tool_servers  # noqa: PLC0415 - few runs need it
+    from agent_fabric.infrastructure.tools.mcp.open_servers import open_tool_servers  # noqa: PLC0415 - few runs need it
 
-    return open_tool_servers(config, origins, os.environ, secrets.chain.resolve)
+    return open_tool_servers(loaded.config, loaded.origins, os.environ, secrets.chain.resolve)
 
 
 def injection_signals(text: str) -> tuple[str, ...]:
@@ -346,13 +436,13 @@ def _introduction(config: FabricConfig, role: Role) -> Introduction:
 def _with_archive(records: Records, config: FabricConfig, address: StoreAddress, secrets: Secrets) -> Records:
     if not config.workspaces.backend or not address.is_remote:
         return records
-    from agent_fabric.bootstrap.workspaces import open_archive  # noqa: PLC0415 - few have one
+    from agent_fabric.infrastructure.runs.workspaces.open_archive import open_archive  # noqa: PLC0415 - few have one
 
     return replace(records, archive=open_archive(config.workspaces, records.layout, secrets.chain.resolve))
 
 
 def _untrusted_files(config: FabricConfig, files: ExposedFiles, run_id: RunId, workspace: str) -> str:
-    """Say why a run in a project folder begins with strangers' text: all its files, or what it tells all agents."""
+    """Say why a run in a project folder begins with untrusted text: all its files, or what it tells all agents."""
     if config.policy.workspace_text == "exposed":
         return WORKSPACE_FILES
     return files.exposing(workspace, (PROJECT_CONTEXT,), reader=run_id)
@@ -363,19 +453,6 @@ async def _compare_workspace(layout: Layout, run_id: RunId, workspace: str, task
     from agent_fabric.infrastructure.runs.changes.recorder import ChangeRecorder  # noqa: PLC0415 - as above
 
     return await CompareWorkspace(ChangeRecorder(layout), layout.workspace)(run_id, workspace, task)
-
-
-def _watched(records: Records, sink: EventSink | None) -> WatchedRuns:
-    """Return the runs, with an eye on the project folders that they work in."""
-    if sink is None:
-        return WatchedRuns(records.runs, records.layout)
-    return WatchedRuns(records.runs, records.layout, sink.notice)
-
-
-def _known_secrets(config: FabricConfig) -> KnownSecrets:
-    """Return the values that the configuration refers to, and what opens agent-fabric itself."""
-    named = secrets_named_in(config.model_dump(exclude_defaults=True), os.environ)
-    return KnownSecrets(named | own_values(os.environ))
 
 
 def recruiting(
@@ -407,34 +484,26 @@ def packs_for_projects(specialists: Mapping[str, SpecialistConfig]) -> frozenset
     return frozenset(software or {name for name, each in specialists.items() if each.builder is not None})
 
 
-def _reuse(config: FabricConfig, records: Records) -> "ReuseAnswers | None":
-    """Return what uses answers of models again, where that is switched on."""
-    if not config.cache.responses:
-        return None
-    from agent_fabric.bootstrap.responses import open_reuse  # noqa: PLC0415 - few switch it on
+def _reuse_answers(config: FabricConfig, records: Records) -> "ReuseAnswers | None":
+    """Return what uses answers of models again; None: it is switched off, or this user has no key for it.
 
-    return open_reuse(config, records.storage)
-
-
-def cancel_run(records: Records) -> CancelRun:
-    """Return the use case that ends runs; it needs no model and no configuration."""
-    return CancelRun(records.runs, SystemClock())
-
-
-def decide_approval(records: Records, loaded: Callable[[], Loaded]) -> DecideApproval:
-    """Return the use case that answers runs; the configuration is read only if that needs it."""
-    return DecideApproval(
-        records.approvals,
-        records.runs,
-        lambda: policy_of(records, loaded().config),
-        lambda: loaded().config.approvals.four_eyes,
-    )
-
-
-def policy_of(records: Records, config: FabricConfig) -> RulePolicy:
-    """Return the policy that the configuration describes.
+    Without a key, questions could be guessed from their hashes.
 
     Raises:
-        ConfigProblem: a file or a rule cannot be used.
+        ConfigProblem: the address of Redis is a reference that leads nowhere.
+        MissingExtra: the client of Redis is not installed.
     """
-    return policy_from(config.policy, config.shell, config.web, folder=records.layout.root)
+    key = audit_key(os.environ)
+    if not config.cache.responses or not key.value:
+        return None
+    from agent_fabric.application.runs.reuse_answers import ReuseAnswers  # noqa: PLC0415 - few switch it on
+
+    index: ResponseIndex = records.storage.responses
+    url = config.redis.address(os.environ)
+    if url is not None and configured_address(config.store, os.environ).is_remote:
+        try:
+            from agent_fabric.infrastructure.cluster.redis.responses import RedisResponses  # noqa: PLC0415 - slow
+        except ModuleNotFoundError:
+            raise MissingExtra("cluster", needed_for="`redis.url`") from None
+        index = RedisResponses(url)
+    return ReuseAnswers(index, records.storage.reader, key.value)

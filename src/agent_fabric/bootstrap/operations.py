@@ -10,6 +10,7 @@ from typing import Any
 from agent_fabric.application.audit.apply_retention import ApplyRetention
 from agent_fabric.application.channels.notify_user import NotifyUser
 from agent_fabric.application.channels.post_alerts import AlertUsers
+from agent_fabric.application.observability.alert_rules import alert_rules, webhooks_of
 from agent_fabric.application.observability.check_readiness import CheckReadiness
 from agent_fabric.application.observability.raise_alert import RaiseAlerts
 from agent_fabric.application.observability.take_vitals import MEANINGS, TakeVitals
@@ -17,11 +18,8 @@ from agent_fabric.application.ports.bus import Bus
 from agent_fabric.application.ports.secrets import Resolve
 from agent_fabric.application.ports.vitals import StoreGauge, StoreStatus
 from agent_fabric.application.runs.dispatch_runs import DispatchRuns
-from agent_fabric.bootstrap.alerting import build_alerts, webhooks_of
-from agent_fabric.bootstrap.audit import collect_garbage
-from agent_fabric.bootstrap.audit_heads import send_heads
-from agent_fabric.bootstrap.backup import back_up_here
-from agent_fabric.bootstrap.records import Records
+from agent_fabric.bootstrap.records import Records, folder_backups, head_sender
+from agent_fabric.bootstrap.runs import collect_garbage
 from agent_fabric.config.schema.audit import AuditConfig
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.config.schema.runs import RetentionConfig
@@ -48,7 +46,9 @@ class Watchers:
         self.metrics = RunMetrics()
         self.post = AlertWebhook(webhooks_of(config.alerts), self.secret, clock)
         self._people = AlertUsers(self.post)
-        self.alerts: RaiseAlerts = build_alerts(config.alerts, bus, self._people, clock, operations_log("alerts"))
+        self.alerts: RaiseAlerts = RaiseAlerts(
+            alert_rules(config.alerts), clock, operations_log("alerts"), bus, self._people
+        )
 
     def learn(self, resolve: Resolve, notify: NotifyUser) -> None:
         """Learn where secrets and people are; that is known only after those who watch."""
@@ -124,7 +124,7 @@ class Operations:
         try:
             root: Path = self.records.layout.root
             kept = self.retention.backups
-            return await asyncio.to_thread(back_up_here, root, by=by, workspaces=workspaces, kept=kept)
+            return await asyncio.to_thread(folder_backups(root).make_inside, by=by, workspaces=workspaces, kept=kept)
         finally:
             self._backing_up = False
 
@@ -141,10 +141,13 @@ class Operations:
             )
             duties.append(retention())
         if self.audit.head_to:
-            chain, root = self.records.storage.chain, self.records.layout.root
-            log = operations_log("audit")
-            duties.append(send_heads(chain, root, self.audit, self.watchers.secret, log))
+            duties.append(self._send_heads())
         return duties
+
+    async def _send_heads(self) -> None:
+        chain, root = self.records.storage.chain, self.records.layout.root
+        async with head_sender(chain, root, self.audit, self.watchers.secret) as send:
+            await send.forever(operations_log("audit"))
 
     async def aclose(self) -> None:
         """Close connections."""

@@ -9,7 +9,6 @@ from agent_fabric.application.ports.bus import Bus, BusMessage, DurableBus
 from agent_fabric.application.ports.events import EventsOnly
 from agent_fabric.application.ports.pending_work import OUTBOX
 from agent_fabric.application.ports.storage import Storage
-from agent_fabric.bootstrap.wake_ups import watched_pause
 from agent_fabric.config.schema.cluster import NatsConfig
 from agent_fabric.domain.errors import MissingExtra
 from agent_fabric.domain.events import Event
@@ -17,6 +16,7 @@ from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.announcements import is_announced
 from agent_fabric.infrastructure.clock import RandomIds, SystemClock
 from agent_fabric.infrastructure.cluster.bus.in_process import InProcessBus, InProcessDurableBus, OutboxBus
+from agent_fabric.infrastructure.cluster.wake_ups.choose import watched_pause
 from agent_fabric.infrastructure.cluster.wake_ups.in_process import InProcessWakeUps
 
 _NOTED = "outbox"

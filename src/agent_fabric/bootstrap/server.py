@@ -6,12 +6,17 @@ import os
 import signal
 from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agent_fabric.application.approvals.decide_approval import DecideApproval
 from agent_fabric.application.automation.receive_delivery import ReceiveDelivery
+from agent_fabric.application.automation.say_in_sessions import SayInSessions
+from agent_fabric.application.channels.notify_user import NotifyUser
 from agent_fabric.application.cluster.watch_pending_work import WatchPendingWork
+from agent_fabric.application.identity.limits import Limits
+from agent_fabric.application.observability.change_settings import StoredSettings
 from agent_fabric.application.observability.find_answering_keys import FindAnsweringKeys
 from agent_fabric.application.observability.find_missing_prerequisites import FindMissingPrerequisites
 from agent_fabric.application.ports.bus import Bus
@@ -36,28 +41,25 @@ from agent_fabric.application.runs.resume_run import ResumeRun
 from agent_fabric.application.runs.resume_unfinished_runs import RecoverRuns, ResumeUnfinishedRuns
 from agent_fabric.application.runs.retry_stopped_runs import RetryStoppedRuns
 from agent_fabric.application.runs.wake_answered_runs import WakeAnsweredRuns
-from agent_fabric.bootstrap.agents import open_agents
-from agent_fabric.bootstrap.automation import Automation, keep_bus_letters, serve_automation
+from agent_fabric.bootstrap.automation import Automation, build_webhooks, keep_bus_letters, serve_automation
 from agent_fabric.bootstrap.channels import Channels, serve_channels
-from agent_fabric.bootstrap.chat import ServedChat, serve_chat
-from agent_fabric.bootstrap.evals import ServedEvals, serve_evals
+from agent_fabric.bootstrap.chat import ServedChat, keep_context, open_turn_contexts, serve_chat
 from agent_fabric.bootstrap.fleet import Fleet, open_fleet
-from agent_fabric.bootstrap.identity import Identity, answering_keys, open_identity
-from agent_fabric.bootstrap.limits import Limits, build_limits
-from agent_fabric.bootstrap.local import LocalFabric, build_local
-from agent_fabric.bootstrap.models import LazyModels
-from agent_fabric.bootstrap.notices import notifying
-from agent_fabric.bootstrap.observers import Observers, build_observers
+from agent_fabric.bootstrap.identity import (
+    HINT,
+    PROBLEM,
+    Identity,
+    answering_keys,
+    build_limits,
+    is_to_be_said,
+    open_identity,
+)
+from agent_fabric.bootstrap.local import Driving, LocalFabric, build_local
 from agent_fabric.bootstrap.operations import Operations, Watchers
 from agent_fabric.bootstrap.outgoing import OutgoingMessages
 from agent_fabric.bootstrap.records import Records
-from agent_fabric.bootstrap.scheduled_channel import ScheduledSaying
-from agent_fabric.bootstrap.secrets import Secrets
-from agent_fabric.bootstrap.shared_runs import HINT, PROBLEM, is_to_be_said
-from agent_fabric.bootstrap.turn_contexts import keep_context, open_turn_contexts
-from agent_fabric.bootstrap.wake_ups import delta_pokes, log_pokes, open_wake_ups, watched_pause
-from agent_fabric.bootstrap.webhooks import build_webhooks
-from agent_fabric.bootstrap.workflows import missing_prerequisites
+from agent_fabric.bootstrap.runs import ServedEvals, serve_evals
+from agent_fabric.bootstrap.workflows import missing_prerequisites, open_agents
 from agent_fabric.config.constants import DEFAULT_POOL
 from agent_fabric.config.loader import Loaded
 from agent_fabric.config.schema.fabric import FabricConfig
@@ -69,12 +71,17 @@ from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import Priority, RunResult, Task, TaskForceMode
 from agent_fabric.infrastructure.agents.agent_files import AgentFolder
 from agent_fabric.infrastructure.clock import SystemClock
+from agent_fabric.infrastructure.cluster.wake_ups.choose import delta_pokes, log_pokes, open_wake_ups, watched_pause
 from agent_fabric.infrastructure.cluster.wake_ups.hinted_pause import HintedPause
 from agent_fabric.infrastructure.cluster.wake_ups.pokes import DeltaPokes
 from agent_fabric.infrastructure.identity.local_token import local_token
 from agent_fabric.infrastructure.models import openai_compatible  # noqa: F401 - now, not during the first request
+from agent_fabric.infrastructure.models.lazy_models import LazyModels
+from agent_fabric.infrastructure.observability.observers import Observers, build_observers
 from agent_fabric.infrastructure.observability.operations_log import operations_log
+from agent_fabric.infrastructure.private_files import write_private
 from agent_fabric.infrastructure.runs.log.server_address import forget_server, record_server
+from agent_fabric.infrastructure.secrets.folder_secrets import Secrets
 
 if TYPE_CHECKING:
     from agent_fabric.infrastructure.tools.mcp.lazy_servers import LazyToolServers
@@ -230,6 +237,12 @@ class ServerFabric:
         return task if task_force_mode is None else replace(task, task_force_mode=TaskForceMode(task_force_mode))
 
     @property
+    def stored_settings(self) -> StoredSettings:
+        """The settings that may be changed on the page."""
+        root, acts = self.records.layout.root, self.records.storage.acts
+        return StoredSettings(root, self.config, acts, self.clock, partial(write_private, replace=True))
+
+    @property
     def find_missing_prerequisites(self) -> FindMissingPrerequisites:
         """Finds what settings refer to that does not exist."""
         return missing_prerequisites(self.records.layout.root, self.config, self.secrets.chain.resolve)
@@ -335,15 +348,15 @@ def build_server(
     contexts = open_turn_contexts(config, cipher_of)
     local = build_local(
         root,
-        config,
-        left_out=loaded.left_out,
-        origins=loaded.origins,
-        sink=observers.sink,
-        marks_interruption=False,
-        patience_s=PATIENCE_S,
-        wake_ups=wake_ups,
-        role=role,
-        on_settled=keep_context(contexts),
+        loaded,
+        Driving(
+            sink=observers.sink,
+            marks_interruption=False,
+            patience_s=PATIENCE_S,
+            on_settled=keep_context(contexts),
+            wake_ups=wake_ups,
+            role=role,
+        ),
     )
     storage = local.records.storage
     watch = None
@@ -376,7 +389,7 @@ def build_server(
     leads = storage.leases.claim_server()  # an answer to a run is enough for it to continue
     if leads:
         forget_server(local.records.layout.root)  # of a server that was killed
-    watchers.learn(local.secrets.chain.resolve, notifying(storage))
+    watchers.learn(local.secrets.chain.resolve, NotifyUser.of(storage))
     redis_url = config.redis.address(os.environ)
     limits = build_limits(config.limits, storage, SystemClock(), redis_url=redis_url, cluster=config.cluster.name)
     chat = serve_chat(local, config, dispatch, limits, watch, contexts)
@@ -390,7 +403,7 @@ def build_server(
         limits=limits,
         wake_ups=wake_ups,
         watch=watch,
-        say=ScheduledSaying(lambda: chat.chat, storage),
+        say=SayInSessions(storage, chat.chat.manage, chat.chat.send),
         alert=watchers.alerts.happened,
     )
     starter = automation.starts_runs

@@ -1,6 +1,6 @@
 """Joins what workflows need: where their files are, who does their steps, and what starts them."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
@@ -16,14 +16,15 @@ from agent_fabric.application.workflows.fork_workflow import ForkWorkflow
 from agent_fabric.application.workflows.perform_step import PerformStep
 from agent_fabric.application.workflows.signal_workflow import SignalWorkflow
 from agent_fabric.application.workflows.step_tasks import StepTasks
-from agent_fabric.bootstrap.agents import definition_folders, open_agents
-from agent_fabric.bootstrap.plugins import installed_actions
 from agent_fabric.config.schema.fabric import FabricConfig
+from agent_fabric.domain.agents.check import KnownToAgents
 from agent_fabric.domain.errors import ConfigError, InvalidInputs
 from agent_fabric.domain.runs.task import FrozenWorkflow, Priority, Task
 from agent_fabric.domain.workflows.checks.known_names import AgentShape, KnownNames
 from agent_fabric.domain.workflows.definition import WorkflowDefinition
 from agent_fabric.infrastructure.agents.agent_files import AgentFolder
+from agent_fabric.infrastructure.packs.plugins import installed_actions
+from agent_fabric.infrastructure.packs.registry import servers_of_all
 from agent_fabric.infrastructure.workflows.definition_files import (
     DefinitionFolder,
     WorkflowFile,
@@ -34,6 +35,30 @@ from agent_fabric.infrastructure.workflows.definition_files import (
 if TYPE_CHECKING:
     from agent_fabric.bootstrap.local import LocalFabric
     from agent_fabric.bootstrap.records import Records
+
+
+def open_agents(root: Path, config: FabricConfig) -> AgentFolder:
+    """Return the agents that can be used with a fabric folder."""
+    return AgentFolder(definition_folders(root, config.agents.definitions), known_to_agents(config))
+
+
+def definition_folders(root: Path, configured: Sequence[str]) -> list[Path]:
+    """Return folders of definitions; one that is not absolute begins beside the fabric folder.
+
+    Whoever stands in a folder below that one, such as an example's, has that folder's definitions too.
+    """
+    home, here = root.absolute().parent, Path.cwd()
+    places = (here, home) if here != home and here.is_relative_to(home) else (home,)
+    return [place / Path(each).expanduser() for each in configured for place in places]
+
+
+def known_to_agents(config: FabricConfig) -> KnownToAgents:
+    """Return what the configuration has for agents."""
+    return KnownToAgents(
+        packs=frozenset(config.specialists),
+        models=frozenset(config.models),
+        servers=frozenset(servers_of_all(config.specialists.values())),
+    )
 
 
 MoreInputs = Callable[[WorkflowDefinition], Mapping[str, Any]]

@@ -1,5 +1,6 @@
 """Names of environment variables that are ours. Those that hold secrets are hidden from programs we start."""
 
+import re
 from collections.abc import Mapping
 from typing import Final
 
@@ -34,3 +35,8 @@ RESERVED: Final = frozenset(
     }
 )
 """Variables with our prefix that mean something else than a setting."""
+
+
+def own_values(environ: Mapping[str, str]) -> frozenset[str]:
+    """Return the values in the environment that open agent-fabric itself, to be kept out of logs."""
+    return frozenset(value for name in OURS for value in re.split(r"[\s,]+", environ.get(name, "")) if value)

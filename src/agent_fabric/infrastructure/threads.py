@@ -5,7 +5,8 @@ import contextvars
 import inspect
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, TypeVar
@@ -74,6 +75,16 @@ async def on_own_thread(work: Callable[[], T]) -> T:
     context = contextvars.copy_context()  # so that what the work logs says whose it is
     threading.Thread(target=context.run, args=(run,), name="fabric-work", daemon=True).start()
     return await future
+
+
+def wait_for(work: Awaitable[T]) -> T:
+    """Return what asynchronous work gives, from code that is not; an event loop of this thread is not used."""
+
+    async def awaited() -> T:
+        return await work
+
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, awaited()).result()
 
 
 async def call_function(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 from agent_fabric.application.ports.sandbox import Sandbox
 from agent_fabric.application.runs.new_task import task_from
 from agent_fabric.bootstrap.local import build_local
-from agent_fabric.bootstrap.plugins import installed_packs
+from agent_fabric.config.installed_packs import installed_packs
 from agent_fabric.config.loader import read_config
 from agent_fabric.domain.ids import CallId, RunId
 from agent_fabric.domain.models.messages import LLMResponse, Message, Role, ToolCallRequest
@@ -60,9 +60,9 @@ async def run_task(folder: Path, prompt: str, settings: Mapping[str, Any], *, pa
 
     Packs of installed packages can be had; no file and no variable of the person who runs the test counts.
     """
-    config = read_config({}, overrides=settings, packages=installed_packs).config
-    fabric = build_local(folder / ".fabric", config)
+    loaded = read_config({}, overrides=settings, packages=installed_packs)
+    fabric = build_local(folder / ".fabric", loaded)
     try:
-        return await fabric.execute_task(task_from(config, prompt, pack=pack))
+        return await fabric.execute_task(task_from(loaded.config, prompt, pack=pack))
     finally:
         await fabric.aclose()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_fabric.bootstrap.changes import diff_run
+from agent_fabric.bootstrap.runs import diff_run
 from agent_fabric.domain.errors import ConfigError, FolderHeld, RunHeld
 from agent_fabric.domain.events import Event, RunCancelled
 from agent_fabric.domain.ids import RunId

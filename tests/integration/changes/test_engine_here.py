@@ -8,9 +8,8 @@ import pytest
 
 from agent_fabric.application.runs.execute_task import ExecuteTask
 from agent_fabric.application.runs.new_task import task_from
-from agent_fabric.bootstrap.audit import collect_garbage
-from agent_fabric.bootstrap.changes import diff_run, undo_run
 from agent_fabric.bootstrap.local import LocalFabric
+from agent_fabric.bootstrap.runs import collect_garbage, diff_run, undo_run
 from agent_fabric.config.loader import read_config
 from agent_fabric.domain.errors import FolderHeld
 from agent_fabric.domain.runs.task import RunStatus

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agent_fabric.application.ports.embeddings import Embedder
-from agent_fabric.bootstrap.recall import backend_of, embedder_for
+from agent_fabric.bootstrap.memory import backend_of, embedder_for
 from agent_fabric.config.loader import read_config
 from agent_fabric.config.schema.runs import RunIndexConfig
 from agent_fabric.domain.errors import (

@@ -14,9 +14,8 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from agent_fabric.application.audit.apply_retention import ApplyRetention
-from agent_fabric.bootstrap.audit import collect_garbage
-from agent_fabric.bootstrap.backup import restore
-from agent_fabric.bootstrap.records import owner_here
+from agent_fabric.bootstrap.records import folder_backups, owner_here
+from agent_fabric.bootstrap.runs import collect_garbage
 from agent_fabric.client import FabricClient
 from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.infrastructure.observability.operations_log import operations_log
@@ -169,7 +168,9 @@ async def test_a_backup_made_by_the_server_while_runs_go_on_can_be_restored(tmp_
         for stream in streams:
             await stream.frames()
 
-        restored = restore(path, tmp_path / "restored", by=owner_here(), force=False, tell=lambda _: None)
+        restored = folder_backups(tmp_path / "restored").restore(
+            path, by=owner_here(), force=False, tell=lambda _: None
+        )
         assert restored.manifest.ours
         assert (tmp_path / "restored" / "fabric.db").exists()
         assert not list((tmp_path / "restored").rglob("token"))

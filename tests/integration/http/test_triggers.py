@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from agent_fabric.bootstrap import plugins
 from agent_fabric.domain.automation.sensing import Happening, Look
 from agent_fabric.infrastructure.automation.file_sensors import FileChangeSensor
+from agent_fabric.infrastructure.packs import plugins
 from integration.http.served import PATIENCE_S, Served, served
 from integration.http.test_schedules import until
 from integration.http.test_webhooks import deliver, signed

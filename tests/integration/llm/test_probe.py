@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agent_fabric.application.models.probe_model import Probed
-from agent_fabric.bootstrap.models_here import open_models
+from agent_fabric.bootstrap.models import open_models
 from agent_fabric.config.loader import read_config
 from agent_fabric.domain.errors import ConfigError, ModelForbidden, ModelTimedOut, ModelUnreachable
 from agent_fabric.domain.models.messages import ToolDialect

@@ -10,11 +10,8 @@ from typing import Any
 import pytest
 
 from agent_fabric.application.ports.web import Page
-from agent_fabric.bootstrap.audit import collect_garbage, verify_run
-from agent_fabric.bootstrap.backup import back_up, back_up_here, backups_here
-from agent_fabric.bootstrap.changes import diff_run, undo_run
-from agent_fabric.bootstrap.records import Records, open_records, owner_here
-from agent_fabric.bootstrap.run_files import fetch_files
+from agent_fabric.bootstrap.records import Records, folder_backups, open_records, owner_here
+from agent_fabric.bootstrap.runs import collect_garbage, diff_run, fetch_files, undo_run, verify_run
 from agent_fabric.domain.errors import FabricError, FolderLinked
 from agent_fabric.domain.events import Event, RunCreated
 from agent_fabric.domain.ids import RunId
@@ -57,7 +54,7 @@ class Place:
         (self.project / "large.txt").write_text("before" * 200_000)
         await self._drive(records, HERE, str(self.project))
         records.close()
-        back_up_here(self.root, by=owner_here(), workspaces=True)
+        folder_backups(self.root).make_inside(by=owner_here(), workspaces=True)
 
     async def _drive(self, records: Records, run_id: RunId, workspace: str) -> None:
         body = RunCreated(
@@ -170,17 +167,17 @@ async def collect(records: Records, place: Place, run_id: RunId) -> object:
 
 
 async def backup(records: Records, place: Place, run_id: RunId) -> object:
-    made = back_up(place.root, place.backups, by=owner_here(), workspaces=True, tell=lambda _: None)
+    made = folder_backups(place.root).make(place.backups, by=owner_here(), workspaces=True, tell=lambda _: None)
     with tarfile.open(made.path) as archive:
         return [archive.extractfile(each).read() for each in archive if each.isreg() and each.name != "fabric.db"]  # type: ignore[union-attr]  # regular
 
 
 async def backup_here(records: Records, place: Place, run_id: RunId) -> object:
-    return back_up_here(place.root, by=owner_here(), workspaces=False, kept=1)
+    return folder_backups(place.root).make_inside(by=owner_here(), workspaces=False, kept=1)
 
 
 async def list_backups(records: Records, place: Place, run_id: RunId) -> object:
-    return backups_here(place.root)
+    return folder_backups(place.root).inside()
 
 
 async def keep_page(records: Records, place: Place, run_id: RunId) -> object:

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from agent_fabric.bootstrap.secrets import stored_secrets
 from agent_fabric.infrastructure.secrets.encrypted_file import EncryptedFile
+from agent_fabric.infrastructure.secrets.folder_secrets import stored_secrets
 from agent_fabric.infrastructure.secrets.keyring import open_keyring
 
 WRITER = """
 import os, sys
 from pathlib import Path
-from agent_fabric.bootstrap.secrets import stored_secrets
+from agent_fabric.infrastructure.secrets.folder_secrets import stored_secrets
 from agent_fabric.infrastructure.secrets.keyring import open_keyring
 
 keyring = open_keyring(os.environ)

@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from agent_fabric.application.runs.new_task import task_from
-from agent_fabric.bootstrap.records import open_records, owner_here
-from agent_fabric.bootstrap.secrets import Secrets, drop_old_keys, open_secrets, rotate
+from agent_fabric.bootstrap.records import open_records, owner_here, resealing
 from agent_fabric.config.loader import read_config
 from agent_fabric.config.schema.observability import LogConfig
 from agent_fabric.config.schema.secrets import SecretsConfig
@@ -25,6 +24,7 @@ from agent_fabric.infrastructure.observability.operations_log import (
     configure_operations_log,
     operations_log,
 )
+from agent_fabric.infrastructure.secrets.folder_secrets import Secrets, open_secrets
 from agent_fabric.infrastructure.secrets.keyring import SETTLE_S
 from agent_fabric.testing.scripted_model import Call, Finish, ScriptedModel, Status
 from e2e.fabric_process import local_fabric, settings
@@ -114,13 +114,13 @@ async def test_encrypted_runs_and_secrets_can_be_read_after_a_rotation_and_witho
             secrets.file.set("LAB_KEY", SECRET)
             task = task_from(read_config({}, overrides=configured).config, "do it in secret", pack="engineering")
             run_id = (await fabric.execute_task(task)).run_id
-            done = await rotate(secrets, fabric.records.storage, by=owner_here())
+            done = await resealing(secrets, fabric.records.storage)(by=owner_here())
             assert (done.new_key, done.secrets, done.runs) == (True, 1, 1)
             with pytest.raises(ConfigError, match="just now"):
-                await drop_old_keys(secrets, fabric.records.storage, by=owner_here())
+                await resealing(secrets, fabric.records.storage).drop_old(by=owner_here())
             keys, long_ago = tmp_path / "data" / "agent-fabric" / "encryption.keys", time.time() - SETTLE_S - 1
             os.utime(keys, (long_ago, long_ago))
-            await drop_old_keys(secrets, fabric.records.storage, by=owner_here())
+            await resealing(secrets, fabric.records.storage).drop_old(by=owner_here())
             assert secrets.keyring().generations() == (done.generation,)
     records = open_records(tmp_path / ".fabric")
     try:
@@ -142,7 +142,7 @@ from agent_fabric.config.loader import read_config
 
 async def main():
     vault = {"secrets": {"vault": {"url": "https://vault.invalid"}}}
-    fabric = build_local(Path(sys.argv[1]), read_config({}, overrides=vault).config)
+    fabric = build_local(Path(sys.argv[1]), read_config({}, overrides=vault))
     assert await fabric.secrets.chain.resolve("env:LAB_TOKEN") == "a value"
     assert await fabric.secrets.for_workflows.get("LAB_TOKEN") == "a value"
     assert fabric.secrets.file.stored() == []

@@ -11,7 +11,7 @@ import pytest
 
 from agent_fabric.application.ports.approvals import Answer
 from agent_fabric.application.ports.workflows import SoundWorkflow
-from agent_fabric.bootstrap.local import LocalFabric, build_local
+from agent_fabric.bootstrap.local import Driving, LocalFabric, build_local
 from agent_fabric.bootstrap.records import owner_here
 from agent_fabric.bootstrap.workflows import Workflows, fork_workflow, open_workflows, signal_workflow
 from agent_fabric.config.loader import read_config
@@ -358,8 +358,9 @@ async def test_a_failed_workflow_goes_on_as_a_new_run_that_keeps_what_succeeded(
 
 async def test_where_a_server_runs_waiting_costs_no_memory_and_the_moment_wakes_the_run(tmp_path: Path) -> None:
     async with ScriptedModel(Script(turns=())) as model:
-        config = read_config({}, overrides=settings(model.base_url)).config
-        fabric = build_local(tmp_path / ".fabric", config, patience_s=0.1)
+        loaded = read_config({}, overrides=settings(model.base_url))
+        config = loaded.config
+        fabric = build_local(tmp_path / ".fabric", loaded, Driving(patience_s=0.1))
         try:
             bench = Bench(fabric, open_workflows(tmp_path / ".fabric", config), tmp_path)
             result = await bench.run({"id": "pause", "action": "wait", "inputs": {"seconds": 1}})

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from agent_fabric.bootstrap.plugins import ActionOffer, installed_actions
 from agent_fabric.config.schema.tools import WebConfig
 from agent_fabric.domain.ids import CallId, RunId
 from agent_fabric.domain.tools.specs import Effect, ToolContext
 from agent_fabric.infrastructure.packs.base import BaseSpecialistPack
+from agent_fabric.infrastructure.packs.plugins import ActionOffer, installed_actions
 from agent_fabric.infrastructure.packs.step_pack import step_pack
 from agent_fabric.infrastructure.sandbox.unconfined import UnconfinedSandbox
 from agent_fabric.infrastructure.web.requests import HttpRequests

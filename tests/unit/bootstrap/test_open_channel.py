@@ -7,9 +7,9 @@ import pytest
 
 from agent_fabric.application.ports.channels import ChannelStatus
 from agent_fabric.application.ports.clock import Clock
-from agent_fabric.bootstrap import plugins
-from agent_fabric.bootstrap.plugins import open_channel
 from agent_fabric.domain.errors import ConfigError
+from agent_fabric.infrastructure.packs import plugins
+from agent_fabric.infrastructure.packs.plugins import open_channel
 from agent_fabric.testing.channels import ScriptedChannel
 from agent_fabric.testing.fakes import FrozenClock
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from agent_fabric.bootstrap import plugins
-from agent_fabric.bootstrap.plugins import open_sensor
 from agent_fabric.domain.automation.sensing import Look
 from agent_fabric.domain.errors import ConfigError
+from agent_fabric.infrastructure.packs import plugins
+from agent_fabric.infrastructure.packs.plugins import open_packaged_sensor
 
 
 class Tide:
@@ -26,9 +26,9 @@ async def test_a_kind_of_sensor_is_an_entry_point(monkeypatch: pytest.MonkeyPatc
     entry = EntryPoint("tide", f"{__name__}:Tide", plugins.SENSORS)
     monkeypatch.setattr(EntryPoint, "load", lambda _: Tide)
     monkeypatch.setattr(plugins, "entry_points", lambda group: [entry] if group == plugins.SENSORS else [])
-    look = await open_sensor("tide", {"harbour": "Kiel"}).look(None)
+    look = await open_packaged_sensor("tide", {"harbour": "Kiel"}).look(None)
     assert look.reason == "no tide in Kiel"
     with pytest.raises(ConfigError, match="cannot be made"):
-        open_sensor("tide", {})
+        open_packaged_sensor("tide", {})
     with pytest.raises(ConfigError, match="no kind of sensor"):
-        open_sensor("weather", {})
+        open_packaged_sensor("weather", {})

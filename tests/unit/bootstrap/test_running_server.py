@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_fabric.bootstrap.running_server import running_server
+from agent_fabric.bootstrap.records import running_server
 from agent_fabric.infrastructure.persistence.runs.run_locks import SERVER, RunLocks
 from agent_fabric.infrastructure.runs.log.server_address import forget_server, record_server
 

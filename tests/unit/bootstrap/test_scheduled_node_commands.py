@@ -2,15 +2,15 @@
 
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
+from agent_fabric.application.automation.make_tasks import ScheduledTasks
 from agent_fabric.application.automation.manage_schedules import require_scope_for_target
 from agent_fabric.application.fleet.remote_tools import execution_id_of_call
-from agent_fabric.bootstrap.scheduled_tasks import ScheduledTasks
-from agent_fabric.bootstrap.workflows import Workflows
+from agent_fabric.bootstrap.workflows import open_workflows
+from agent_fabric.config.defaults import default_config
 from agent_fabric.domain.automation.schedule import Rule, Schedule, TargetKind
 from agent_fabric.domain.errors import ConfigError, Forbidden
 from agent_fabric.domain.identity.principals import Kind, Principal, Scope
@@ -28,35 +28,23 @@ SCHEDULE = Schedule(
 )
 
 
-class Recorded(ScheduledTasks):
-    """Scheduled tasks of a folder without definitions."""
-
-    def _like(self, *_: Any, **__: Any) -> Any:
-        return None
-
-
-def asked_of(schedule: Schedule) -> Any:
+def asked_of(folder: Path, schedule: Schedule) -> Any:
     """Return what the workflow of a schedule is asked for."""
-    asked: list[Any] = []
-
-    def of_workflow(_: Any, inputs: Any, __: Any) -> None:
-        asked.append(inputs)
-
-    workflows = cast("Workflows", SimpleNamespace(tasks=SimpleNamespace(of_workflow=of_workflow)))
-    Recorded(workflows, Path())._task(schedule)
-    return asked[0]
+    task = ScheduledTasks(open_workflows(folder / ".fabric", default_config()), folder)._task(schedule)
+    assert task.workflow is not None
+    return task.workflow.inputs
 
 
-def test_the_instruction_is_the_command_and_inputs_are_its_further_arguments() -> None:
+def test_the_instruction_is_the_command_and_inputs_are_its_further_arguments(tmp_path: Path) -> None:
     call = {"node": "web-1", "tool_name": "run_command"}
-    assert asked_of(SCHEDULE) == {"call": {**call, "arguments": {"command": "df -h"}}}
+    assert asked_of(tmp_path, SCHEDULE) == {"call": {**call, "arguments": {"command": "df -h"}}}
     more = replace(SCHEDULE, inputs={"timeout_s": 5})
-    assert asked_of(more) == {"call": {**call, "arguments": {"command": "df -h", "timeout_s": 5}}}
+    assert asked_of(tmp_path, more) == {"call": {**call, "arguments": {"command": "df -h", "timeout_s": 5}}}
 
 
-def test_a_schedule_without_a_command_is_refused() -> None:
+def test_a_schedule_without_a_command_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no command"):
-        asked_of(replace(SCHEDULE, task_instruction=""))
+        asked_of(tmp_path, replace(SCHEDULE, task_instruction=""))
 
 
 def test_only_those_who_operate_machines_have_schedules_for_them() -> None:

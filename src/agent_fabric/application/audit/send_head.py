@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from agent_fabric.application.ports.audit import AuditChain, HeadPlace
 from agent_fabric.application.ports.clock import Clock
+from agent_fabric.application.ports.operations import OperationsLog
 from agent_fabric.domain.errors import FabricError
 
 EVERY_S = 60.0
@@ -45,3 +46,10 @@ class SendHead:
             except (OSError, ValueError, FabricError) as problem:
                 problems.append(f"The head of the audit chain was not sent to {place.name}: {problem}")
         return problems
+
+    async def forever(self, log: OperationsLog) -> None:
+        """Send each new head until cancelled."""
+        while True:
+            for problem in await self():
+                log.warning("audit_head_not_sent", message=problem)
+            await self.clock.sleep(EVERY_S)

@@ -2,11 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Self
 
 from agent_fabric.application.channels.replies import rendered_parts
 from agent_fabric.application.ports.channels import ChannelStore
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.identity import UserRepository
+from agent_fabric.application.ports.storage import Storage
 from agent_fabric.application.ports.subscriptions import OutgoingQueue
 from agent_fabric.domain.automation.outgoing import OutgoingMessage
 from agent_fabric.domain.channels.deliveries import Part
@@ -29,6 +31,11 @@ class NotifyUser:
     users: UserRepository
     webhooks: OutgoingQueue
     clock: Clock
+
+    @classmethod
+    def of(cls, storage: Storage) -> Self:
+        """Return the use case over a store."""
+        return cls(storage.channels, storage.users, storage.automation.outgoing, storage.clock)
 
     async def __call__(self, user: str, notice: Notice) -> Sequence[Part]:
         """Tell a user; return what goes out on channels.

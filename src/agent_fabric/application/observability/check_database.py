@@ -1,9 +1,10 @@
 """Whether a database server is fit to hold runs."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from agent_fabric.application.observability.check_health import HealthFinding, Level
-from agent_fabric.application.ports.database import DatabaseFacts
+from agent_fabric.application.ports.database import DatabaseFacts, DatabaseUpkeep
+from agent_fabric.domain.errors import FabricError
 from agent_fabric.domain.plural import counted
 
 ABOUT = "store"
@@ -14,6 +15,15 @@ _ACKNOWLEDGED_EARLY = {
     "off": "a commit counts before it is on the disk, so a crash of the server loses the last ones",
     "local": "a commit counts before a standby has it, so a failover loses the last ones",
 }
+
+
+def examine_database(upkeep: Callable[[], DatabaseUpkeep | None], *, pool: int) -> list[HealthFinding]:
+    """Tell whether a database can hold runs; nothing if there is none."""
+    try:
+        database = upkeep()
+        return [] if database is None else check_database(database.examine(), pool=pool)
+    except FabricError as problem:
+        return [HealthFinding(about=ABOUT, level=Level.FAIL, text=problem.message, fix=problem.hint)]
 
 
 def check_database(facts: DatabaseFacts, *, pool: int) -> list[HealthFinding]:

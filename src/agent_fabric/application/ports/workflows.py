@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.domain.workflows.definition import WorkflowDefinition
 
 
@@ -41,4 +42,18 @@ class AgentCatalogue(Protocol):
             DefinitionNotFound: none has this name.
             InvalidDefinition: its file has problems; all are named.
         """
+        ...
+
+
+class DefinitionCatalogue(WorkflowCatalogue, Protocol):
+    """The workflows and agents of a fabric folder, with its configuration."""
+
+    @property
+    def config(self) -> FabricConfig:
+        """What the folder says about models, packs and limits."""
+        ...
+
+    @property
+    def agents(self) -> AgentCatalogue:
+        """The agents."""
         ...

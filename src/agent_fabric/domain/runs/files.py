@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from io import FileIO
+from typing import NamedTuple
 
 from agent_fabric.domain.ids import RunId
 
@@ -29,3 +31,10 @@ class RunFileList:
     files: Sequence[RunFile]
     truncated: bool
     """There is more than one list can hold."""
+
+
+class OpenFile(NamedTuple):
+    """A file to be read; the caller closes it."""
+
+    file: FileIO
+    size: int

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from agent_fabric.application.ports.alerts import AlertPost
+from agent_fabric.application.ports.audit import HeadPlace
 
 _AUTHPRIV_NOTICE: Final = 10 * 8 + 5
 """Facility and severity of a line for the system log, as RFC 5424 counts them."""
@@ -68,3 +69,10 @@ class HeadWebhook:
 
     async def send(self, message: Mapping[str, Any]) -> None:
         await self.post.post(self.name, message)
+
+
+def head_place(name: str, webhook: AlertPost) -> HeadPlace:
+    """Return the place of a name: `syslog`, an address or a file."""
+    if name == "syslog":
+        return Syslog()
+    return HeadWebhook(name, webhook) if "://" in name else HeadLines(Path(name))

@@ -10,10 +10,12 @@ import secrets
 from collections.abc import Mapping
 from pathlib import Path
 
+from agent_fabric.application.ports.secrets import Resolve
 from agent_fabric.config.folders import base_folder
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.secrets.strength import weakness
 from agent_fabric.infrastructure.private_files import NotPrivate, read_private, write_private
+from agent_fabric.infrastructure.threads import wait_for
 
 SHORTEST = 32
 """Bytes of a secret: as many as what HS256 makes of it (RFC 7518, 3.2)."""
@@ -37,6 +39,15 @@ def jwt_secret(root: Path, environ: Mapping[str, str], *, shared: bool = False) 
     # Users of one folder are not those of another, although one file serves both.
     of = "a database" if shared else str(root.resolve())
     return hmac.digest(_kept(root, environ, _JWT_FILE), f"jwt\0{of}".encode(), "sha256")
+
+
+def token_secret(root: Path, named: str | None, environ: Mapping[str, str], resolve: Resolve, *, shared: bool) -> bytes:
+    """Return what signs tokens: the value of the reference `identity.jwt_secret`, or that of `jwt_secret`.
+
+    Raises:
+        ConfigError: it is missing, too short, or cannot be kept.
+    """
+    return jwt_secret(root, environ, shared=shared) if named is None else long_enough(wait_for(resolve(named)), named)
 
 
 def key_pepper(root: Path, environ: Mapping[str, str]) -> bytes:

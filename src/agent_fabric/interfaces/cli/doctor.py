@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING
 
 from agent_fabric import __version__
 from agent_fabric.application.observability.check_health import HealthFinding, Level, can_run
-from agent_fabric.bootstrap.database import store_findings
 from agent_fabric.bootstrap.identity import answering_keys
-from agent_fabric.bootstrap.models_here import open_models
-from agent_fabric.bootstrap.records import open_records
-from agent_fabric.bootstrap.secrets import open_secrets
-from agent_fabric.bootstrap.services import service_findings
-from agent_fabric.bootstrap.store_place import configured_address, has_store
+from agent_fabric.bootstrap.models import open_models
+from agent_fabric.bootstrap.records import (
+    configured_address,
+    has_store,
+    open_records,
+    open_secrets,
+    service_findings,
+    store_findings,
+)
 from agent_fabric.bootstrap.workflows import missing_prerequisites
 from agent_fabric.config.loader import Loaded
 from agent_fabric.config.problems import ConfigProblem

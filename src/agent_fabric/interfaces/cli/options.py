@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from agent_fabric.bootstrap.store_place import has_store
+from agent_fabric.bootstrap.records import has_store
 from agent_fabric.config.constants import POOL_PATTERN
 from agent_fabric.domain.errors import ApprovalRefused, ConfigError, RunNotFound
 from agent_fabric.domain.identity.ownership import Visibility
@@ -135,7 +135,7 @@ def configuration(root: Path, overrides: dict[str, object] | None = None) -> "Lo
         ConfigError: the folder or its configuration came from somewhere else, and was not
             declared trusted.
     """
-    from agent_fabric.bootstrap.plugins import installed_packs  # noqa: PLC0415 - commands that only read need none
+    from agent_fabric.config.installed_packs import installed_packs  # noqa: PLC0415 - commands that only read need none
     from agent_fabric.config.loader import load_config  # noqa: PLC0415 - pydantic takes its time
 
     require_ours(root, audit_key(os.environ))

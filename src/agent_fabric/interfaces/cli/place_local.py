@@ -103,12 +103,12 @@ class LocalRuns:
         return await catalogue.search(words, limit=limit, only=only)
 
     async def cancel(self, run_id: RunId, *, reason: str) -> RunResult:
-        from agent_fabric.bootstrap.local import cancel_run  # noqa: PLC0415 - what drives runs takes its time
+        from agent_fabric.bootstrap.runs import cancel_run  # noqa: PLC0415 - what drives runs takes its time
 
         return await cancel_run(self.records)(run_id, by=this_person(), reason=reason)
 
     async def answer(self, approval_id: str, answer: Answer) -> Answered:
-        from agent_fabric.bootstrap.local import decide_approval  # noqa: PLC0415 - as above
+        from agent_fabric.bootstrap.runs import decide_approval  # noqa: PLC0415 - as above
 
         decide = decide_approval(self.records, lambda: configuration(self.records.layout.root))
         card = await decide(approval_id, answer, by=owner_here())
@@ -116,7 +116,7 @@ class LocalRuns:
         return Answered(await self.records.approvals.find(card.approval_id), top)
 
     async def diff(self, run_id: RunId) -> "tuple[RunDiff, Callable[[FileChange], FileDiff]]":
-        from agent_fabric.bootstrap.changes import diff_run  # noqa: PLC0415 - one command needs it
+        from agent_fabric.bootstrap.runs import diff_run  # noqa: PLC0415 - one command needs it
         from agent_fabric.domain.runs.unified_diff import file_diff  # noqa: PLC0415 - as above
 
         compare = diff_run(self.records)
@@ -124,31 +124,31 @@ class LocalRuns:
         return found, lambda change: file_diff(change, *compare.content(found, change))
 
     async def undo(self, run_id: RunId, *, paths: Sequence[str], redo: bool, dry: bool, force: bool) -> "Undone":
-        from agent_fabric.bootstrap.changes import undo_run  # noqa: PLC0415 - one command needs it
+        from agent_fabric.bootstrap.runs import undo_run  # noqa: PLC0415 - one command needs it
 
         # Files are changed because of what is recorded, so it must not be forged.
         require_made_locally(self.records.layout.root, audit_key(os.environ))
         return await undo_run(self.records)(run_id, by=this_person(), paths=paths, redo=redo, dry=dry, force=force)
 
     async def files(self, run_id: RunId) -> "RunFileList":
-        from agent_fabric.bootstrap.run_files import fetch_files  # noqa: PLC0415 - one command needs it
+        from agent_fabric.bootstrap.runs import fetch_files  # noqa: PLC0415 - one command needs it
 
         return await fetch_files(self.records).list(run_id)
 
     async def content(self, run_id: RunId, path: str) -> AsyncGenerator[bytes, None]:
-        from agent_fabric.bootstrap.run_files import fetch_files  # noqa: PLC0415 - as above
+        from agent_fabric.bootstrap.runs import fetch_files  # noqa: PLC0415 - as above
 
         with (await fetch_files(self.records).open(run_id, path)).file as file:
             while piece := file.read(PIECE_BYTES):
                 yield piece
 
     async def verify(self, run_id: RunId) -> "Verification":
-        from agent_fabric.bootstrap.audit import verify_run  # noqa: PLC0415 - one command needs it
+        from agent_fabric.bootstrap.runs import verify_run  # noqa: PLC0415 - one command needs it
 
         return await verify_run(self.records)(run_id)
 
     async def search_by_meaning(self, question: str, *, limit: int, on_progress: "OnProgress") -> "Sequence[FoundRun]":
-        from agent_fabric.bootstrap.recall import search_runs  # noqa: PLC0415 - nothing else needs what this imports
+        from agent_fabric.bootstrap.memory import search_runs  # noqa: PLC0415 - nothing else needs what this imports
 
         search = search_runs(self.records, configuration(self.records.layout.root).config)
         return (await search(question, limit=limit, on_progress=on_progress)).runs

@@ -14,14 +14,15 @@ from agent_fabric.application.observability.check_health import (
     Need,
     SandboxStatus,
 )
-from agent_fabric.bootstrap.sealed import LOST, SealedContents, sealed_contents
-from agent_fabric.bootstrap.secrets import stored_secrets
+from agent_fabric.bootstrap.records import key_needs
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.config.schema.tools import BROWSER
 from agent_fabric.domain.errors import FabricError
 from agent_fabric.domain.policy.engine import RulePolicy
 from agent_fabric.infrastructure.machine import ThisMachine
 from agent_fabric.infrastructure.sandbox.levels import choose_level
+from agent_fabric.infrastructure.secrets.folder_secrets import stored_secrets
+from agent_fabric.infrastructure.secrets.key_needs import LOST, SealedContents
 from agent_fabric.infrastructure.secrets.keyring import open_keyring
 
 
@@ -38,7 +39,7 @@ def encryption_finding(root: Path, config: FabricConfig) -> HealthFinding:
     try:
         keyring = open_keyring(os.environ)
         keys = keyring.generations()
-        contents = sealed_contents(root, keyring)
+        contents = key_needs().contents(root, keyring)
     except FabricError as problem:
         bad = Level.FAIL if needed else Level.WARN
         return HealthFinding(about=about, level=bad, text=problem.message, fix=problem.hint)

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from agent_fabric.bootstrap.secrets import Rotation
+from agent_fabric.application.secrets.rotate_keys import Rotation
 from agent_fabric.infrastructure.secrets.encrypted_file import StoredSecret
 from agent_fabric.wire.shape import Listing, Shape
 

@@ -4,8 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from agent_fabric.bootstrap.lazy_web import LazyWeb
-from agent_fabric.bootstrap.steps import LazySteps
 from agent_fabric.config.schema.specialists import SpecialistConfig
 from agent_fabric.config.schema.tools import WebConfig
 from agent_fabric.domain.errors import RecruitError
@@ -13,11 +11,13 @@ from agent_fabric.domain.ids import CallId, RunId
 from agent_fabric.domain.packs.contents import STEPS
 from agent_fabric.domain.tools.specs import ToolContext
 from agent_fabric.infrastructure.packs.base import BaseSpecialistPack
+from agent_fabric.infrastructure.packs.lazy_steps import LazySteps
 from agent_fabric.infrastructure.packs.registry import PackParts, PackRegistry
 from agent_fabric.infrastructure.persistence.runs.run_leases import FileLocks
 from agent_fabric.infrastructure.persistence.runs.run_locks import RunLocks
 from agent_fabric.infrastructure.runs.log.snapshots import SnapshotFolder
 from agent_fabric.infrastructure.sandbox.unconfined import UnconfinedSandbox
+from agent_fabric.infrastructure.web.lazy_access import LazyWeb
 from agent_fabric.testing.fakes import FrozenClock
 from standins.research import DictionaryWeb, ListCatalogue
 

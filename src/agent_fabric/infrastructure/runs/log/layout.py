@@ -63,6 +63,12 @@ class Layout:
     def workspace(self, run_id: RunId) -> str:
         return f"{self.root}/runs/{run_id}/workspace"
 
+    def workspace_today(self, run_id: RunId, recorded: Path) -> Path:
+        """Return where a run's files are today: in this folder, which may have been moved, or in a project folder."""
+        inside = len(recorded.parts) > 2  # a run that follows up another one works in that one's workspace
+        own = Path(self.workspace(RunId(recorded.parts[-2]) if inside else run_id))
+        return own if recorded.parts[-3:] == own.parts[-3:] else recorded
+
     def snapshots(self, run_id: RunId) -> Path:
         """The pages that the run has fetched."""
         return self.root / "runs" / run_id / "snapshots"

@@ -11,12 +11,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from io import FileIO
 from pathlib import Path
-from typing import NamedTuple
 
 from agent_fabric.domain.errors import RunFileNotFound, RunFilesWithheld, StoreUnavailable
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.policy.protected import HIDDEN, is_protected
-from agent_fabric.domain.runs.files import MAX_FILES, RunFile
+from agent_fabric.domain.runs.files import MAX_FILES, OpenFile, RunFile
 from agent_fabric.infrastructure.runs.log.layout import Layout
 from agent_fabric.infrastructure.sandbox.beneath import Beneath
 
@@ -24,13 +23,6 @@ _OF_OURS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EIO, errno
 """Errors that say nothing about the file, and may be gone later."""
 _SHOWN_CHARS = 200
 _HIDDEN = frozenset(map(os.fsdecode, HIDDEN))
-
-
-class OpenFile(NamedTuple):
-    """A file to be read; whoever has it closes it."""
-
-    file: FileIO
-    size: int
 
 
 class RunFiles:

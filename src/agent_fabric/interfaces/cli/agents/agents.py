@@ -11,8 +11,8 @@ import typer
 from agent_fabric.application.agents.agent_task import task_for_agent
 from agent_fabric.application.agents.brief_agent import brief_for
 from agent_fabric.application.agents.run_agent import RunAgent, worth_another_attempt
-from agent_fabric.bootstrap.agents import open_agents
 from agent_fabric.bootstrap.local import LocalFabric
+from agent_fabric.bootstrap.workflows import open_agents
 from agent_fabric.config.files import read_text
 from agent_fabric.config.problems import ConfigProblem
 from agent_fabric.domain.agents.check import KnownToAgents

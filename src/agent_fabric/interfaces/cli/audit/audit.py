@@ -10,10 +10,15 @@ import typer
 
 from agent_fabric.application.audit.accept_head import AcceptHead
 from agent_fabric.application.audit.verify_chain import VerifyChain
-from agent_fabric.bootstrap.audit_heads import missing_record, send_head_once
-from agent_fabric.bootstrap.records import Records, open_records, owner_here
-from agent_fabric.bootstrap.secrets import open_secrets
-from agent_fabric.bootstrap.store_place import has_store
+from agent_fabric.bootstrap.records import (
+    Records,
+    has_store,
+    head_sender,
+    missing_record,
+    open_records,
+    open_secrets,
+    owner_here,
+)
 from agent_fabric.domain.audit.acts import Act, Deed
 from agent_fabric.domain.audit.chain import OUTSIDE, AuditEntry, audit_of, tells_audit
 from agent_fabric.domain.errors import FabricError, Forbidden, RunKeyMissing
@@ -175,8 +180,9 @@ async def _send_head(records: Records) -> None:
         return
     if config.audit.head_to:
         resolve = open_secrets(config.secrets, root, os.environ).chain.resolve
-        for sentence in await send_head_once(records.storage.chain, root, config.audit, resolve):
-            print_warning(sentence)
+        async with head_sender(records.storage.chain, root, config.audit, resolve) as send:
+            for sentence in await send():
+                print_warning(sentence)
 
 
 def _print_report(report: Json) -> None:

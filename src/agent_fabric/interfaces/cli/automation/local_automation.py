@@ -7,7 +7,9 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from agent_fabric.application.automation.explain_schedule import simulate
-from agent_fabric.bootstrap.automation import FOLDER_RETRY_S, Automation, build_automation
+from agent_fabric.application.runs.start_created import FOLDER_RETRY_S
+from agent_fabric.bootstrap.automation import Automation, build_automation
+from agent_fabric.bootstrap.local import open_local
 from agent_fabric.bootstrap.records import owner_here
 from agent_fabric.domain.automation.schedule import Rule, interval_from, zone_of
 from agent_fabric.domain.errors import ConfigError, FolderHeld
@@ -16,7 +18,6 @@ from agent_fabric.infrastructure.automation.cronsim_walls import read_cron
 from agent_fabric.infrastructure.automation.zones import use_own_zones
 from agent_fabric.interfaces.cli.options import configuration
 from agent_fabric.interfaces.cli.place import Noun, Place
-from agent_fabric.interfaces.cli.runs.foreground import open_fabric
 from agent_fabric.interfaces.views.automation import end_of_simulation, schedule_object, schedule_objects
 from agent_fabric.wire.automation import BACKFILL, CRONTAB, EXPLANATION, FIRINGS, PLAN, SCHEDULE, WITHDRAWN
 from agent_fabric.wire.shape import Json
@@ -62,7 +63,7 @@ def opens(kind: Callable[[LocalAutomation], T]) -> Callable[[Place], AbstractAsy
     async def opened(at: Place) -> AsyncIterator[T]:
         root = at.root()
         loaded = configuration(root)
-        async with open_fabric(root, loaded, None, asks_here=False) as fabric:
+        async with open_local(root, loaded, None, asks_here=False) as fabric:
             created: list[RunId] = []
             automation = build_automation(root, loaded.config, fabric, begin=created.extend)
             try:

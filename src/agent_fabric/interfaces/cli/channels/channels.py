@@ -9,8 +9,7 @@ from agent_fabric.application.channels.manage_deliveries import ManageDeliveries
 from agent_fabric.application.channels.manage_notify import ManageNotify
 from agent_fabric.application.channels.manage_people import ManagePeople
 from agent_fabric.application.ports.channels import ChannelState, ChannelStatus
-from agent_fabric.bootstrap.records import Records, owner_here
-from agent_fabric.bootstrap.running_server import running_server
+from agent_fabric.bootstrap.records import Records, owner_here, running_server
 from agent_fabric.domain.audit.acts import moment_words
 from agent_fabric.domain.channels.addresses import PLATFORMS
 from agent_fabric.domain.channels.deliveries import DeliveryStatus

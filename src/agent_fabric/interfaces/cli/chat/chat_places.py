@@ -12,7 +12,7 @@ from agent_fabric.application.chat.verify_session import VerifiedSession, Verify
 from agent_fabric.application.ports.approvals import Answer, ApprovalCard
 from agent_fabric.application.ports.chat import SessionQuery
 from agent_fabric.bootstrap.chat import Chat, open_chat
-from agent_fabric.bootstrap.local import LocalFabric
+from agent_fabric.bootstrap.local import LocalFabric, open_local
 from agent_fabric.bootstrap.records import owner_here
 from agent_fabric.config.loader import Loaded
 from agent_fabric.domain.chat.sessions import ChatMessage, Session, question_id
@@ -31,7 +31,7 @@ from agent_fabric.domain.runs.state import result_of
 from agent_fabric.domain.runs.task import RunResult, RunStatus
 from agent_fabric.interfaces.cli.chat.chat_view import ChatView
 from agent_fabric.interfaces.cli.place_local import LocalRuns
-from agent_fabric.interfaces.cli.runs.foreground import LocalForeground, open_fabric
+from agent_fabric.interfaces.cli.runs.foreground import LocalForeground
 from agent_fabric.wire.shape import Json
 
 if TYPE_CHECKING:
@@ -214,7 +214,7 @@ class LocalTalk:
 
     async def take_back(self, session: Session, message_id: str) -> Json:
         """Take the files back to a message; return what was undone, and what cannot be."""
-        from agent_fabric.bootstrap.changes import undo_run  # noqa: PLC0415 - one command needs it
+        from agent_fabric.bootstrap.runs import undo_run  # noqa: PLC0415 - one command needs it
         from agent_fabric.wire.turns import taken_back_object  # noqa: PLC0415 - as above
 
         records = self._fabric.records
@@ -239,7 +239,7 @@ def local_talk(root: Path, loaded: Loaded, view: ChatView, *, asks: bool) -> "Ab
 
     @asynccontextmanager
     async def opened() -> AsyncIterator[LocalTalk]:
-        async with open_fabric(root, loaded, view, asks_here=asks) as fabric:
+        async with open_local(root, loaded, view, asks_here=asks) as fabric:
             talk = LocalTalk(fabric, open_chat(fabric, loaded.config), view)
             try:
                 yield talk

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from agent_fabric.application.chat.manage_sessions import ManageSessions
 from agent_fabric.application.ports.chat import FoundMessage, SessionQuery
-from agent_fabric.bootstrap.chat_reading import export_session, find_session, manage_sessions
+from agent_fabric.bootstrap.chat import export_session, find_session, manage_sessions
 from agent_fabric.bootstrap.records import Records, owner_here
 from agent_fabric.domain.chat.sessions import ChatMessage, Session
 from agent_fabric.domain.errors import SessionNotFound

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agent_fabric.application.ports.cluster import Member
-from agent_fabric.bootstrap.records import Records
-from agent_fabric.bootstrap.store_place import store_address
+from agent_fabric.bootstrap.records import Records, store_address
 from agent_fabric.config.constants import DEFAULT_POOL
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.interfaces.cli.invocation import new_app
@@ -82,7 +81,7 @@ def drill(*, at: Folder) -> int:
     if not store_address(root).is_remote:
         raise ConfigError(NOT_SHARED, hint=HOW_TO_SHARE)
 
-    from agent_fabric.bootstrap.drill import drill as go  # noqa: PLC0415 - what drives runs takes its time
+    from agent_fabric.bootstrap.worker import drill as go  # noqa: PLC0415 - what drives runs takes its time
 
     begun = time.monotonic()
 

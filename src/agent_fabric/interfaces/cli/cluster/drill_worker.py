@@ -6,7 +6,7 @@ import os
 import sys
 from pathlib import Path
 
-from agent_fabric.bootstrap.drill import SLOTS, serve_drill
+from agent_fabric.bootstrap.worker import SLOTS, serve_drill
 from agent_fabric.config.problems import ConfigProblem
 from agent_fabric.domain.errors import FabricError
 from agent_fabric.domain.ids import RunId

@@ -40,7 +40,7 @@ from agent_fabric.interfaces.views.evals import markdown_report
 from agent_fabric.wire.evals import EVAL_LIST, eval_object
 
 if TYPE_CHECKING:
-    from agent_fabric.bootstrap.evals import EvalParts
+    from agent_fabric.bootstrap.runs import EvalParts
     from agent_fabric.client import FabricClient
     from agent_fabric.interfaces.cli.evals.eval_driving import Begin
 

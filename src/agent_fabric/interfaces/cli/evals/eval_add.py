@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from agent_fabric.application.evals.make_case import MadeCase, id_from, require_known, require_task
-from agent_fabric.bootstrap.evals_reading import make_case
+from agent_fabric.bootstrap.runs import make_case
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.evals.definition import CASE_ID, EvalCase, plain_case
 from agent_fabric.domain.plural import counted

@@ -6,14 +6,14 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
 
-from agent_fabric.bootstrap.evals import EvalParts, open_evals
+from agent_fabric.bootstrap.local import open_local
+from agent_fabric.bootstrap.runs import EvalParts, open_evals
 from agent_fabric.config.loader import Loaded
 from agent_fabric.domain.errors import StoreFull
 from agent_fabric.domain.evals.summary import Eval, EvalSummary
 from agent_fabric.domain.plural import counted
 from agent_fabric.interfaces.cli.evals.eval_places import ComparedEval, LocalEvals, Old, compare_with, find_old
 from agent_fabric.interfaces.cli.evals.eval_progress import EvalProgress
-from agent_fabric.interfaces.cli.runs.foreground import open_fabric
 from agent_fabric.interfaces.cli.server.nearby_server import mention_server
 from agent_fabric.interfaces.cli.stopping import StopSignals
 
@@ -29,7 +29,7 @@ def evaluate_here(root: Path, loaded: Loaded, begin: Begin, *, old: Old, quiet: 
     progress = EvalProgress(shown=shown)
 
     async def go() -> ComparedEval:
-        async with open_fabric(root, loaded, progress, asks_here=False) as fabric:
+        async with open_local(root, loaded, progress, asks_here=False) as fabric:
             evals, reading = open_evals(fabric, loaded.config), LocalEvals(fabric.records)
             before = await find_old(reading, old)  # a wrong name is told before hours of work, not after
             evaluation = await begin(evals)

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from agent_fabric.application.ports.evals import EvalRecord
-from agent_fabric.bootstrap.evals_reading import cancel_eval, find_eval
 from agent_fabric.bootstrap.records import Records, this_person
+from agent_fabric.bootstrap.runs import cancel_eval, find_eval
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.evals.comparison import Comparison
 from agent_fabric.domain.evals.summary import EvalSummary, compare_evals

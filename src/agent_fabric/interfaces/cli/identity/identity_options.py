@@ -9,10 +9,8 @@ from typing import Annotated, TypeVar
 
 import typer
 
-from agent_fabric.bootstrap.identity import Identity, open_identity
-from agent_fabric.bootstrap.records import open_records
-from agent_fabric.bootstrap.secrets import open_secrets
-from agent_fabric.bootstrap.shared_runs import HINT, PROBLEM, is_to_be_said
+from agent_fabric.bootstrap.identity import HINT, PROBLEM, Identity, is_to_be_said, open_identity
+from agent_fabric.bootstrap.records import open_records, open_secrets
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.identity.accounts import LONGEST_PASSWORD, password_for
 from agent_fabric.domain.identity.principals import AnyScope, Scope, scope_from

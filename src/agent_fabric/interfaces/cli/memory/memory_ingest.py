@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent_fabric.application.ports.events import EventsOnly
 from agent_fabric.application.ports.memory import DocumentQuery
+from agent_fabric.bootstrap.local import open_local
 from agent_fabric.bootstrap.memory import ingestion_task, open_memory
 from agent_fabric.bootstrap.workflows import open_workflows
 from agent_fabric.domain.errors import ConfigError, DocumentUnreadable
@@ -23,7 +24,6 @@ from agent_fabric.infrastructure.memory.local_documents import read_local_docume
 from agent_fabric.interfaces.cli.options import configuration
 from agent_fabric.interfaces.cli.output import plain
 from agent_fabric.interfaces.cli.place import Place, with_client
-from agent_fabric.interfaces.cli.runs.foreground import open_fabric
 from agent_fabric.wire.memory import DOCUMENT
 from agent_fabric.wire.shape import Json
 
@@ -83,7 +83,7 @@ def ingest(at: Place, sources: Sources) -> Json:
 
     async def go() -> Json:
         progress = _Progress(len(sources.files) + len(sources.pages))
-        async with open_fabric(root, loaded, progress, asks_here=False) as fabric:
+        async with open_local(root, loaded, progress, asks_here=False) as fabric:
             task = ingestion_task(
                 open_workflows(root, loaded.config),
                 files=[str(path) for path in sources.files],

@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 import typer
 
 from agent_fabric.application.ports.llm import Notice
-from agent_fabric.bootstrap.models_here import ModelsHere, open_models
-from agent_fabric.bootstrap.secrets import open_secrets
+from agent_fabric.bootstrap.models import ModelsHere, open_models
+from agent_fabric.bootstrap.records import open_secrets
 from agent_fabric.config.loader import load_config
 from agent_fabric.config.schema.models import ModelConfig
 from agent_fabric.domain.errors import ConfigError, Interrupted, WeightsUnavailable

@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 
 from agent_fabric.application.policy.simulate_policy import SimulatePolicy, Simulation
-from agent_fabric.bootstrap.lazy_outside import may_leave_box
 from agent_fabric.bootstrap.records import open_records
+from agent_fabric.bootstrap.runs import may_leave_box
 from agent_fabric.domain.errors import ConfigError, RunNotFound
 from agent_fabric.domain.identity.principals import AnyScope
 from agent_fabric.domain.plural import counted

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from agent_fabric.application.ports.approvals import Answer, ApprovalCard
 from agent_fabric.application.ports.events import EventSink
-from agent_fabric.bootstrap.local import LocalFabric, build_local
-from agent_fabric.bootstrap.observers import build_observers
+from agent_fabric.bootstrap.local import LocalFabric, open_local
 from agent_fabric.bootstrap.records import owner_here
 from agent_fabric.config.loader import Loaded
 from agent_fabric.domain.errors import StoreUnavailable
@@ -51,33 +50,10 @@ def local_job(root: Path, loaded: Loaded, work: Callable[[LocalFabric, OnCreated
 
     @asynccontextmanager
     async def opened(sink: EventSink | None, asks: bool) -> AsyncIterator[Ready]:
-        async with open_fabric(root, loaded, sink, asks_here=asks) as fabric:
+        async with open_local(root, loaded, sink, asks_here=asks) as fabric:
             yield Ready(LocalForeground(fabric), lambda on_created: work(fabric, on_created))
 
     return opened
-
-
-@asynccontextmanager
-async def open_fabric(
-    root: Path, loaded: Loaded, sink: EventSink | None, *, asks_here: bool
-) -> AsyncIterator[LocalFabric]:
-    """Open what drives runs in this process; the sink is shown what happens."""
-    observers = build_observers(loaded.config, () if sink is None else (sink,), log_to_stderr=False)
-    fabric = build_local(
-        root,
-        loaded.config,
-        sink=observers.sink,
-        left_out=loaded.left_out,
-        origins=loaded.origins,
-        asks_here=asks_here,
-    )
-    observers.redact_runs(fabric.records.storage.encryption.driven)
-    try:
-        await fabric.records.storage.mirrors.catch_up()
-        yield fabric
-    finally:
-        await fabric.aclose()
-        await observers.aclose()
 
 
 class LocalForeground:

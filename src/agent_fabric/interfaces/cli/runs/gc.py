@@ -10,8 +10,8 @@ import typer
 
 from agent_fabric.application.audit.collect_garbage import Collected
 from agent_fabric.application.ports.runs import RunRecord
-from agent_fabric.bootstrap.audit import collect_garbage
 from agent_fabric.bootstrap.records import Records, open_records, this_person
+from agent_fabric.bootstrap.runs import collect_garbage
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.plural import counted
 from agent_fabric.interfaces.cli.durations import seconds_in
@@ -92,7 +92,7 @@ def _collected_here(workspace: str | None, older_than_s: float, *, keep: int, dr
     with open_records(root) as opened:
         records = opened
         if opened.storage.cluster is not None:  # others may have saved files of runs
-            from agent_fabric.bootstrap.workspaces import archive_here  # noqa: PLC0415 - most stores are files
+            from agent_fabric.bootstrap.runs import archive_here  # noqa: PLC0415 - most stores are files
 
             records = replace(opened, archive=archive_here(configuration(root).config, opened.layout))
         return COLLECTED.dump(asyncio.run(collect(records)))

@@ -12,15 +12,16 @@ from typing import Annotated
 
 import typer
 
-from agent_fabric.bootstrap.audit import change_secrets
-from agent_fabric.bootstrap.lost_keys import LostPlace, lost_without_old_keys
-from agent_fabric.bootstrap.records import open_records, owner_here
-from agent_fabric.bootstrap.secrets import Rotation, Secrets, drop_old_keys, open_secrets, rotate
+from agent_fabric.application.secrets.rotate_keys import Rotation
+from agent_fabric.bootstrap.records import folder_backups, key_needs, open_records, open_secrets, owner_here, resealing
+from agent_fabric.bootstrap.runs import change_secrets
 from agent_fabric.config.schema.secrets import SecretsConfig
 from agent_fabric.domain.errors import ConfigError, SecretNotFound
 from agent_fabric.infrastructure.audit.audit_key_file import audit_key
 from agent_fabric.infrastructure.runs.log.folder_trust import require_made_locally
 from agent_fabric.infrastructure.secrets.encrypted_file import MAX_BYTES, require_usable
+from agent_fabric.infrastructure.secrets.folder_secrets import Secrets
+from agent_fabric.infrastructure.secrets.key_needs import LostPlace
 from agent_fabric.infrastructure.secrets.keyring import Keyring
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import FAILED
@@ -143,7 +144,7 @@ def rotate_keys(
     root, secrets = local.root, local.secrets
     lost: list[LostPlace] = []
     if drop_old:
-        lost = lost_without_old_keys(root, secrets.keyring())
+        lost = key_needs().lost_without_old(root, secrets.keyring(), folder_backups(root.absolute()).inside())
         if not at.as_json or not yes:
             _tell_lost(lost, secrets.keyring())
         if not yes and not _agreed():
@@ -173,9 +174,9 @@ def _print_rotated(done: Json, place: str, at: Place) -> int:
 
 
 async def _rotated(root: Path, secrets: Secrets, *, drop_old: bool) -> Rotation:
-    change = drop_old_keys if drop_old else rotate
     with open_records(root) as records:
-        return await change(secrets, records.storage, by=owner_here())
+        rotate = resealing(secrets, records.storage)
+        return await (rotate.drop_old if drop_old else rotate)(by=owner_here())
 
 
 def _typed(name: str) -> str:

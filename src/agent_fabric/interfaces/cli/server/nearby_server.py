@@ -4,7 +4,7 @@ import os
 import sys
 from pathlib import Path
 
-from agent_fabric.bootstrap.running_server import running_server
+from agent_fabric.bootstrap.records import running_server
 from agent_fabric.config.problems import ConfigProblem
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.infrastructure.audit.audit_key_file import audit_key
@@ -28,7 +28,7 @@ def mention_server(root: Path) -> None:
 
 
 def _is_configured(root: Path) -> bool:
-    from agent_fabric.bootstrap.plugins import installed_packs  # noqa: PLC0415 - mostly, no server runs
+    from agent_fabric.config.installed_packs import installed_packs  # noqa: PLC0415 - mostly, no server runs
     from agent_fabric.config.loader import load_config  # noqa: PLC0415 - as above
 
     try:

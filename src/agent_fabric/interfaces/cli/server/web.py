@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from agent_fabric.bootstrap.running_server import running_server
+from agent_fabric.bootstrap.records import running_server
 from agent_fabric.domain.errors import ConfigError, FabricError
 from agent_fabric.infrastructure.identity.local_token import read_local_token
 from agent_fabric.interfaces.cli.invocation import new_app

@@ -8,10 +8,10 @@ from typing import Annotated, Any
 import typer
 
 from agent_fabric.application.ports.vitals import StoreStatus
-from agent_fabric.bootstrap.backup import back_up, keys_apart, restore, store_status
-from agent_fabric.bootstrap.records import owner_here
+from agent_fabric.bootstrap.records import folder_backups, owner_here, store_status
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.plural import counted
+from agent_fabric.infrastructure.backup.folder_backups import keys_apart
 from agent_fabric.interfaces.cli.durations import moment
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
@@ -81,7 +81,8 @@ def backup(
         return _back_up_at(url, target, at, workspaces=workspaces)
     root = at.existing_root()
     with Notices(shown=not at.as_json) as tell:
-        made = back_up(root, _backup_target(target or ""), by=owner_here(), workspaces=workspaces, tell=tell)
+        place = _backup_target(target or "")
+        made = folder_backups(root).make(place, by=owner_here(), workspaces=workspaces, tell=tell)
     apart = keys_apart(root, os.environ)
     if at.as_json:
         return print_json(
@@ -121,7 +122,7 @@ def restore_(
     """
     require_a_person()
     with Notices(shown=not at.as_json) as tell:
-        done = restore(_path(file), at.root(), by=owner_here(), force=force, tell=tell)
+        done = folder_backups(at.root()).restore(_path(file), by=owner_here(), force=force, tell=tell)
     if at.as_json:
         return print_json(
             {

@@ -6,9 +6,7 @@ from typing import Annotated
 
 import typer
 
-from agent_fabric.bootstrap.cluster_keys import key_states
-from agent_fabric.bootstrap.database import copy_store, database_of
-from agent_fabric.bootstrap.records import owner_here
+from agent_fabric.bootstrap.records import copy_store, database_of, key_states, owner_here
 from agent_fabric.domain.plural import counted
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
 from agent_fabric.interfaces.cli.notices import Notices

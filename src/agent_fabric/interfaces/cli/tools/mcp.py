@@ -8,11 +8,11 @@ from typing import Annotated, Any
 
 import typer
 
-from agent_fabric.bootstrap.mcp import open_tool_servers
-from agent_fabric.bootstrap.secrets import open_secrets
+from agent_fabric.bootstrap.records import open_secrets
 from agent_fabric.config.show import show_server
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.plural import counted
+from agent_fabric.infrastructure.tools.mcp.open_servers import open_tool_servers
 from agent_fabric.infrastructure.tools.mcp.pins import PinState
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from agent_fabric.bootstrap.local import LocalFabric, cancel_run
+from agent_fabric.bootstrap.local import LocalFabric
 from agent_fabric.bootstrap.records import Records, open_records, this_person
+from agent_fabric.bootstrap.runs import cancel_run
 from agent_fabric.bootstrap.workflows import fork_workflow, open_workflows, require_by_hand, signal_workflow, sound
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.ids import RunId

@@ -9,7 +9,7 @@ from pydantic import Field
 from agent_fabric.application.audit.collect_garbage import Collected
 from agent_fabric.application.audit.verify_chain import VerifyChain
 from agent_fabric.application.ports.audit import ChainReport
-from agent_fabric.bootstrap.audit import collect_garbage
+from agent_fabric.bootstrap.runs import collect_garbage
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.audit.acts import Act
 from agent_fabric.domain.identity.principals import Scope

@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from agent_fabric.application.chat.undo_turns import LaterChanges, UndoTurns
 from agent_fabric.application.chat.verify_session import VerifiedSession, VerifySession
-from agent_fabric.bootstrap.changes import undo_run
+from agent_fabric.bootstrap.runs import undo_run
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.identity.principals import Scope
 from agent_fabric.domain.runs.as_of import run_as_of

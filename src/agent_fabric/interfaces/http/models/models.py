@@ -32,7 +32,7 @@ class _Look:
     async def __call__(self) -> bytes:
         async with self._lock:
             if time.monotonic() - self._at > FRESH_S:
-                from agent_fabric.bootstrap.models_here import listing  # noqa: PLC0415 - few servers are ever asked
+                from agent_fabric.bootstrap.models import listing  # noqa: PLC0415 - few servers are ever asked
 
                 found = await listing(self._fabric.config, self._fabric.models.stack)()
                 self._answer, self._at = dump_json(MODELS.dump(found)), time.monotonic()
@@ -61,7 +61,7 @@ def _add_pull(routes: Routes, fabric: ServerFabric) -> None:
         if pulling.locked():
             raise ServerBusy("A model is being downloaded already", hint="Ask again when that is done.")
         async with pulling:
-            from agent_fabric.bootstrap.models_here import ModelsHere  # noqa: PLC0415 - few servers are ever asked
+            from agent_fabric.bootstrap.models import ModelsHere  # noqa: PLC0415 - few servers are ever asked
 
             try:
                 pulled = await ModelsHere(fabric.config, fabric.models.stack).pull(wish.name, lambda _: None)
@@ -81,7 +81,7 @@ def _add_probe(routes: Routes, fabric: ServerFabric) -> None:
         if asking.locked():
             raise ServerBusy("A model is being probed already", hint="Ask again when that is done.")
         async with asking:
-            from agent_fabric.bootstrap.models_here import ModelsHere  # noqa: PLC0415 - few servers are ever asked
+            from agent_fabric.bootstrap.models import ModelsHere  # noqa: PLC0415 - few servers are ever asked
 
             key = fabric.config.default_model_key if wish.key is None else wish.key
             probed = await ModelsHere(fabric.config, fabric.models.stack).probe_model(key, lambda _: None)

@@ -10,10 +10,9 @@ from starlette.responses import Response
 from agent_fabric import __version__
 from agent_fabric.application.observability.check_health import HealthFinding, Level, can_run
 from agent_fabric.application.ports.vitals import StoreStatus
-from agent_fabric.bootstrap.local import policy_of
+from agent_fabric.bootstrap.records import configured_address, service_findings
+from agent_fabric.bootstrap.runs import policy_of
 from agent_fabric.bootstrap.server import ServerFabric
-from agent_fabric.bootstrap.services import service_findings
-from agent_fabric.bootstrap.store_place import configured_address
 from agent_fabric.domain.errors import ConfigError, StoreUnavailable
 from agent_fabric.domain.identity.principals import Scope
 from agent_fabric.infrastructure.observability.metrics import CONTENT_TYPE
@@ -137,8 +136,8 @@ def add_doctor(routes: Routes, fabric: ServerFabric) -> None:
     @routes.get("/api/v1/doctor", Scope.ADMIN, "Check whether a task could run", DIAGNOSIS)
     async def doctor() -> Diagnosis:
         """The same as `fabric doctor --json` at the server's own terminal. Looks only."""
-        from agent_fabric.bootstrap.database import store_findings  # noqa: PLC0415 - few servers are ever asked
-        from agent_fabric.bootstrap.models_here import listing  # noqa: PLC0415 - as above
+        from agent_fabric.bootstrap.models import listing  # noqa: PLC0415 - as above
+        from agent_fabric.bootstrap.records import store_findings  # noqa: PLC0415 - few servers are ever asked
         from agent_fabric.interfaces.views import examination as look  # noqa: PLC0415 - as above
 
         root, config = fabric.records.layout.root, fabric.config

@@ -6,8 +6,8 @@ from typing import Any
 from fastapi import Request
 from pydantic import Field
 
+from agent_fabric.application.observability.change_settings import ShownSetting
 from agent_fabric.bootstrap.server import ServerFabric
-from agent_fabric.bootstrap.stored_settings import ShownSetting, StoredSettings
 from agent_fabric.domain.identity.principals import Scope
 from agent_fabric.interfaces.http.bodies import RequestBody
 from agent_fabric.interfaces.http.locks import who_answers
@@ -27,7 +27,7 @@ class SettingsChange(RequestBody, json_schema_extra={"examples": [{"values": {"c
 
 def add_settings(routes: Routes, fabric: ServerFabric) -> None:
     """Add the routes."""
-    stored = StoredSettings(fabric.records.layout.root, fabric.config, fabric.records.storage.acts, fabric.clock)
+    stored = fabric.stored_settings
 
     @routes.get("/api/v1/settings", Scope.ADMIN, "List settings that may be changed", SETTINGS)
     async def list_settings() -> Iterable[ShownSetting]:

@@ -9,8 +9,7 @@ from fastapi import Request
 from pydantic import Field, StringConstraints
 
 from agent_fabric.application.policy.simulate_policy import SimulatePolicy, Simulation
-from agent_fabric.bootstrap.lazy_outside import may_leave_box
-from agent_fabric.bootstrap.local import policy_of
+from agent_fabric.bootstrap.runs import may_leave_box, policy_of
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.config.problems import ConfigProblem
 from agent_fabric.domain.errors import ConfigError

@@ -10,8 +10,7 @@ from starlette.responses import Response
 from agent_fabric.application.chat.send_message import require_owner
 from agent_fabric.application.runs.diff_run import DiffRun, RunDiff
 from agent_fabric.application.runs.verify_run import Verification
-from agent_fabric.bootstrap.audit import verify_run
-from agent_fabric.bootstrap.changes import diff_run, undo_run
+from agent_fabric.bootstrap.runs import diff_run, undo_run, verify_run
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.events import RunCreated
 from agent_fabric.domain.identity.principals import Principal, Scope

@@ -9,11 +9,10 @@ from fastapi import Path, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from agent_fabric.bootstrap.run_files import fetch_files
+from agent_fabric.bootstrap.runs import fetch_files
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.identity.principals import Scope as Right
-from agent_fabric.domain.runs.files import RunFileList
-from agent_fabric.infrastructure.runs.log.run_files import OpenFile
+from agent_fabric.domain.runs.files import OpenFile, RunFileList
 from agent_fabric.interfaces.http.connection import roomy
 from agent_fabric.interfaces.http.locks import who_asks
 from agent_fabric.interfaces.http.routing import Routes

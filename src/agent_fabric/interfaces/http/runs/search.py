@@ -48,7 +48,7 @@ class _LazySearch:
 
     @cached_property
     def search(self) -> SearchRuns:
-        from agent_fabric.bootstrap.recall import search_runs  # noqa: PLC0415 - see above
+        from agent_fabric.bootstrap.memory import search_runs  # noqa: PLC0415 - see above
 
         return search_runs(self._fabric.records, self._fabric.config)
 

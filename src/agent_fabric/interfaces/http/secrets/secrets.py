@@ -7,12 +7,13 @@ from typing import Annotated
 from fastapi import Path, Request
 from starlette.responses import Response
 
-from agent_fabric.bootstrap.audit import change_secrets
-from agent_fabric.bootstrap.secrets import Secrets, rotate
+from agent_fabric.bootstrap.records import resealing
+from agent_fabric.bootstrap.runs import change_secrets
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.config.secret_references import FILE_NAME
 from agent_fabric.domain.errors import SecretNotFound
 from agent_fabric.domain.identity.principals import Scope
+from agent_fabric.infrastructure.secrets.folder_secrets import Secrets
 from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.locks import who_asks
 from agent_fabric.interfaces.http.openapi import gives
@@ -71,7 +72,7 @@ def add_secrets(routes: Routes, fabric: ServerFabric) -> None:
     )
     async def rotated(request: Request) -> Response:
         """Runs keep working. Old keys stay until `fabric secrets rotate --drop-old`, which only a terminal can."""
-        done = await rotate(secrets, fabric.records.storage, by=who_asks(request))
+        done = await resealing(secrets, fabric.records.storage)(by=who_asks(request))
         return json_answer({**ROTATION.dump(done), "keys": list(await asyncio.to_thread(_generations, secrets))})
 
 
