@@ -302,7 +302,7 @@ def serve_automation(  # noqa: PLR0913 - as above
 
 
 def keep_bus_letters(automation: Automation, durable: DurableBus) -> None:
-    """Make dead letters of messages that somebody in this process could not take; NATS keeps its messages itself."""
+    """Make dead letters of messages that this process could not take; NATS keeps its messages itself."""
     if not isinstance(durable, InProcessDurableBus):
         return
     letters = BusLetters(automation.store.letters, durable.deliver_to, SystemClock())
@@ -355,7 +355,7 @@ def build_webhooks(
     begin: Begin,
     tell: Callable[[BusMessage], None],
 ) -> ReceiveDelivery:
-    """Return the use case that takes deliveries; `begin` gets runs that nobody drives at once."""
+    """Return the use case that takes deliveries; `begin` gets runs that are not driven at once."""
     workflows = open_workflows(root, config)
     tasks = TriggeredTasks(open_workflows(root, config), root.absolute().parent, limits.caps)
     reading = asyncio.Lock()

@@ -86,11 +86,11 @@ class ServedChat:
 def open_chat(
     fabric: LocalFabric, config: FabricConfig, *, limits: Limits | None = None, contexts: TurnContexts | None = None
 ) -> Chat:
-    """Join the parts; whoever holds them drives the turns."""
+    """Join the parts; the caller drives the turns."""
     storage, clock, ids = fabric.records.storage, SystemClock(), RandomIds()
 
     def new_task(session: Session, prompt: str) -> Task:
-        usual = "" if session.node else config.chat.pack  # who chooses a machine wants whoever looks after it
+        usual = "" if session.node else config.chat.pack  # a chosen machine wants the pack that looks after machines
         task = task_from(config, prompt, pack=session.pack or usual or None, model_key=session.model_key or None)
         budget = Budget.of(
             Profile.CHAT,

@@ -11,7 +11,7 @@ from typing import Any
 
 Offer = tuple[str, str]
 """A value and its description."""
-_MOST_BYTES = 1024 * 1024
+_MAX_BYTES = 1024 * 1024
 _BUILT_IN = {
     "models": ("fast", "quality"),
     "specialists": ("engineering", "research", "enterprise_research", "sysadmin", "assistant"),
@@ -45,7 +45,7 @@ def works_elsewhere(server: str | None, workspace: str | None, environ: Mapping[
 
 
 def _is_elsewhere(root: str, environ: Mapping[str, str]) -> bool:
-    """Tell whether the store may be in a database, which nobody waits for at a press of a key."""
+    """Tell whether the store may be in a database, which is too slow for a press of a key."""
     if environ.get("FABRIC_STORE__URL") or environ.get("FABRIC_STORE"):
         return True
     return any("postgres" in text or "env:" in text for _, text in _files(root, environ) if "store" in text)
@@ -71,7 +71,7 @@ def _files(root: str, environ: Mapping[str, str]) -> list[tuple[str, str]]:
     for path in [os.path.expanduser(chosen)] if chosen else paths:  # noqa: PTH111 - pathlib takes its time
         if os.path.isfile(path):  # noqa: PTH113 - as above; opening a named pipe would block
             with open(path, encoding="utf-8-sig") as file:  # noqa: PTH123 - as above
-                found.append((os.path.splitext(path)[1], file.read(_MOST_BYTES)))  # noqa: PTH122 - as above
+                found.append((os.path.splitext(path)[1], file.read(_MAX_BYTES)))  # noqa: PTH122 - as above
     return found
 
 
@@ -81,11 +81,11 @@ def _entries(files: Iterable[tuple[str, str]], section: str) -> Iterable[str]:
     for suffix, text in files:
         if suffix in (".yaml", ".yml"):
             yield from _yaml_keys(text, section)
-        elif isinstance(entries := _parsed(suffix, text).get(section), dict):
+        elif isinstance(entries := _parse(suffix, text).get(section), dict):
             yield from entries
 
 
-def _parsed(suffix: str, text: str) -> dict[str, Any]:
+def _parse(suffix: str, text: str) -> dict[str, Any]:
     if suffix == ".toml":
         import tomllib  # noqa: PLC0415 - takes its time
 
@@ -113,7 +113,7 @@ def _definitions(files: Iterable[tuple[str, str]], kind: str, root: str, here: s
     """Return the names of definition files, in the folders that the configuration names."""
     folders: list[str] = [_FOLDERS[kind]]
     for suffix, text in files:
-        section = _parsed(suffix, text).get(kind)
+        section = _parse(suffix, text).get(kind)
         if isinstance(section, dict) and isinstance(section.get("definitions"), list):
             folders = [os.path.expanduser(str(each)) for each in section["definitions"]]  # noqa: PTH111 - see above
     home = os.path.dirname(root)  # noqa: PTH120 - pathlib takes its time

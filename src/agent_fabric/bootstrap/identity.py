@@ -56,7 +56,7 @@ class Identity:
     _passwords: Argon2Passwords
 
     async def has_people(self) -> bool:
-        """Tell whether anybody but the owner of the folder could come in: a user, a live key, another provider."""
+        """Tell whether users other than the folder's owner could log in: a user, a live key, another provider."""
         if self._provider is not None:
             return True
         return any(not user.disabled for user in await self.users.list()) or bool(await self.keys.list())

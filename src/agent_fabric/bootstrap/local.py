@@ -394,11 +394,11 @@ def _ways_out(config: FabricConfig, sink: EventSink | None) -> "RunProxies | Non
         return None
     from agent_fabric.infrastructure.sandbox.egress.run_proxies import RunProxies  # noqa: PLC0415 - few runs need it
 
-    def refused(run_id: RunId, refusal: "EgressRefusal") -> None:
+    def tell_refusal(run_id: RunId, refusal: "EgressRefusal") -> None:
         if sink is not None:
             sink.notice(run_id, f"network refused: {refusal.host}:{refusal.port}: {refusal.reason}")
 
-    return RunProxies(config.egress, on_refused=refused)
+    return RunProxies(config.egress, on_refused=tell_refusal)
 
 
 def _altered_programs(workspace: str) -> frozenset[str]:

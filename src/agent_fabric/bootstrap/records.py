@@ -68,7 +68,7 @@ def store_address(root: Path) -> StoreAddress:
 
     Raises:
         ConfigProblem: the setting is wrong.
-        ConfigError: it stands in a folder that was made elsewhere and is not trusted: it could name anybody's server.
+        ConfigError: it stands in a folder that was made elsewhere and is not trusted: it could name any server.
     """
     found = find_store_address(os.environ, root)
     if found is None:
@@ -99,7 +99,7 @@ class Records:
     runlog: JsonlRunLog
     run_index: RunIndex
     wake_ups: "WakeUps | None" = None
-    """Wakes whoever waits for what is written here; None: others find it when they look."""
+    """Wakes what waits for what is written here; None: others find it when they look."""
     archive: "SavedFolders | None" = None
     """Where files of runs are saved for other machines, if that is configured and known here."""
 

@@ -162,11 +162,11 @@ class ServerFabric:
         return self.config.server
 
     async def authenticate(self, credential: str, *, is_key: bool, from_here: bool) -> Principal:
-        """Find out who is asking. Where nobody can be known any more, that is what is said; see `Authenticator`.
+        """Find out who is asking. A deleted store is reported as such; see `Authenticator`.
 
         Raises:
-            Unauthenticated: nobody we know.
-            StoreUnavailable: the store was deleted, and with it everybody we knew.
+            Unauthenticated: the credential is unknown.
+            StoreUnavailable: the store was deleted, and all users with it.
         """
         try:
             return await self.identity.authenticate(credential, is_key=is_key, from_here=from_here)

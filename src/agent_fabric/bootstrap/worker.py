@@ -36,7 +36,7 @@ class Worker:
     claim_runs: ClaimRuns
 
     async def __call__(self, stop: asyncio.Event, *, on_joined: Callable[[str], None], once: bool = False) -> None:
-        """Work until `stop` is set, or somebody drains this worker; then hand over what is under way.
+        """Work until `stop` is set, or this worker is drained; then hand over what is under way.
 
         With `once`, also stop when there is nothing to drive.
         """
@@ -127,7 +127,7 @@ async def drill(root: Path, loaded: Loaded, tell: Callable[[str], None]) -> Dril
 
 
 async def serve_drill(root: Path, loaded: Loaded, on_started: Callable[[str, RunId], None]) -> None:
-    """Be the worker of a drill: join the others, begin the run, and drive it until somebody kills us.
+    """Be the worker of a drill: join the others, begin the run, and drive it until this process is killed.
 
     No other run is claimed.
     """

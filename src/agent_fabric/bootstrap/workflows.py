@@ -45,7 +45,7 @@ def open_agents(root: Path, config: FabricConfig) -> AgentFolder:
 def definition_folders(root: Path, configured: Sequence[str]) -> list[Path]:
     """Return folders of definitions; one that is not absolute begins beside the fabric folder.
 
-    Whoever stands in a folder below that one, such as an example's, has that folder's definitions too.
+    In a folder below that one, such as an example's, that folder's definitions count too.
     """
     home, here = root.absolute().parent, Path.cwd()
     places = (here, home) if here != home and here.is_relative_to(home) else (home,)

@@ -1,4 +1,4 @@
-"""Blocking work on threads that nobody has to wait for."""
+"""Blocking work on threads that need not be waited for."""
 
 import asyncio
 import contextvars
@@ -53,7 +53,7 @@ async def on_own_thread(work: Callable[[], T]) -> T:
     """Run blocking work on a thread of its own.
 
     Unlike `asyncio.to_thread`, for what may take long or hang: neither the end of the loop nor of the process waits for
-    it, and it takes nobody's place in a pool.
+    it, and it takes no place in a pool.
     """
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()
@@ -65,7 +65,7 @@ async def on_own_thread(work: Callable[[], T]) -> T:
     def run() -> None:
         try:
             value = work()
-        except BaseException as problem:  # noqa: BLE001 - handed to whoever awaits
+        except BaseException as problem:  # noqa: BLE001 - handed to the caller
             told = partial(future.set_exception, problem)
         else:
             told = partial(future.set_result, value)
@@ -80,11 +80,11 @@ async def on_own_thread(work: Callable[[], T]) -> T:
 def wait_for(work: Awaitable[T]) -> T:
     """Return what asynchronous work gives, from code that is not; an event loop of this thread is not used."""
 
-    async def awaited() -> T:
+    async def value() -> T:
         return await work
 
     with ThreadPoolExecutor(1) as thread:
-        return thread.submit(asyncio.run, awaited()).result()
+        return thread.submit(asyncio.run, value()).result()
 
 
 async def call_function(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:

@@ -62,7 +62,7 @@ def build_observers(config: FabricConfig, readers: Sequence[EventSink] = (), *, 
         sinks.append(log)
     if tracing is not None:
         sinks.append(tracing)
-    return Observers(_joined(sinks), tracing, log)
+    return Observers(_join(sinks), tracing, log)
 
 
 def _operations_log(config: FabricConfig) -> "RunLifecycleLog":
@@ -77,7 +77,7 @@ def _operations_log(config: FabricConfig) -> "RunLifecycleLog":
     return RunLifecycleLog(operations_log("runs"))
 
 
-def _joined(sinks: Sequence[EventSink]) -> EventSink | None:
+def _join(sinks: Sequence[EventSink]) -> EventSink | None:
     if len(sinks) < 2:
         return sinks[0] if sinks else None
     from agent_fabric.infrastructure.observability.fan_out import FanOut  # noqa: PLC0415 - see above

@@ -14,7 +14,7 @@ from agent_fabric.infrastructure.cluster.wake_ups.in_process import InProcessWak
 from agent_fabric.infrastructure.cluster.wake_ups.pokes import DeltaPokes, LogPokes
 
 SELDOM_S: Final = 60.0
-"""How often is looked for work that somebody else looks for."""
+"""How often a loop looks for work that `WatchPendingWork` looks for as well."""
 
 
 def open_wake_ups(nats: NatsConfig, cluster: str = DEFAULT_CLUSTER) -> WakeUps:
@@ -35,12 +35,12 @@ def open_wake_ups(nats: NatsConfig, cluster: str = DEFAULT_CLUSTER) -> WakeUps:
 
 
 def log_pokes(nats: NatsConfig, wake_ups: WakeUps) -> tuple[EventSink, ...]:
-    """Return who tells other processes that a log has grown; without NATS there is nobody to tell."""
+    """Return who tells other processes that a log has grown; without NATS no one is told."""
     return () if nats.url is None else (LogPokes(wake_ups),)
 
 
 def delta_pokes(nats: NatsConfig, wake_ups: WakeUps) -> tuple[DeltaPokes, ...]:
-    """Return who sends other processes answers while they are written; without NATS there is nobody to send them to."""
+    """Return who sends other processes answers while they are written; without NATS no one gets them."""
     return () if nats.url is None else (DeltaPokes(wake_ups),)
 
 
