@@ -25,7 +25,6 @@ from agent_fabric.application.automation.watch_sensors import WatchSensors
 from agent_fabric.application.channels.notify_user import NotifyUser
 from agent_fabric.application.channels.tell_waiting import TellWaiting
 from agent_fabric.application.cluster.watch_pending_work import WatchPendingWork
-from agent_fabric.application.identity.limits import Limits
 from agent_fabric.application.ports import pending_work
 from agent_fabric.application.ports import wake_ups as wake_ups_port
 from agent_fabric.application.ports.automation import AutomationStore, Begin, LetterKind, Say
@@ -35,6 +34,7 @@ from agent_fabric.application.ports.storage import Storage
 from agent_fabric.application.ports.wake_ups import CLAIM, WakeUps
 from agent_fabric.application.runs.claimed_run import ClaimedRun
 from agent_fabric.application.runs.dispatch_runs import DispatchRuns
+from agent_fabric.application.runs.limits import Limits
 from agent_fabric.application.runs.start_created import StartCreatedRuns
 from agent_fabric.bootstrap.local import LocalFabric
 from agent_fabric.bootstrap.workflows import open_workflows

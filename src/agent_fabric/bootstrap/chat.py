@@ -14,12 +14,12 @@ from agent_fabric.application.chat.send_message import SendMessage
 from agent_fabric.application.chat.serve_turns import ServeTurns
 from agent_fabric.application.chat.title_session import TitleSession
 from agent_fabric.application.cluster.watch_pending_work import WatchPendingWork
-from agent_fabric.application.identity.limits import Limits
 from agent_fabric.application.ports.chat import MessageQueue, SessionMessages, SessionRepository
 from agent_fabric.application.ports.encryption import Cipher
 from agent_fabric.application.ports.pending_work import TURNS
 from agent_fabric.application.ports.turn_contexts import TurnContexts
 from agent_fabric.application.runs.dispatch_runs import DispatchRuns
+from agent_fabric.application.runs.limits import Limits
 from agent_fabric.application.runs.new_task import task_from
 from agent_fabric.bootstrap.local import LocalFabric
 from agent_fabric.bootstrap.records import Records, configured_address

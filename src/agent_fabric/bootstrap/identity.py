@@ -11,7 +11,6 @@ from typing import NamedTuple, assert_never
 from agent_fabric.application.cluster import require_keys as keys
 from agent_fabric.application.identity.authenticate import Authenticate
 from agent_fabric.application.identity.issue_token import IssueToken, LogIn, RenewLogin
-from agent_fabric.application.identity.limits import Limits
 from agent_fabric.application.identity.manage_api_keys import ManageApiKeys
 from agent_fabric.application.identity.manage_users import ManageUsers
 from agent_fabric.application.identity.page_logins import LoginCodes, PageLogins
@@ -21,6 +20,7 @@ from agent_fabric.application.ports.identity import ForeignTokens, TokenPayload,
 from agent_fabric.application.ports.limits import Counters, Limiter, Rate
 from agent_fabric.application.ports.secrets import Resolve
 from agent_fabric.application.ports.storage import Storage
+from agent_fabric.application.runs.limits import Limits
 from agent_fabric.application.runs.run_quota import RunQuota
 from agent_fabric.bootstrap.records import this_person
 from agent_fabric.config.constants import DEFAULT_CLUSTER

@@ -25,7 +25,7 @@ from agent_fabric.application.runs.new_task import encrypted_by
 from agent_fabric.application.runs.perform import Perform
 from agent_fabric.application.runs.resume_run import ResumeRun
 from agent_fabric.application.tools.invoke_tool import InvokeTool
-from agent_fabric.bootstrap.records import Records, configured_address, open_records, owner_here
+from agent_fabric.bootstrap.records import Records, configured_address, open_records, open_secrets, owner_here
 from agent_fabric.bootstrap.runs import policy_of
 from agent_fabric.config.constants import MAX_TOOL_OUTPUT_CHARS
 from agent_fabric.config.loader import Loaded
@@ -59,7 +59,7 @@ from agent_fabric.infrastructure.runs.log.layout import Layout
 from agent_fabric.infrastructure.sandbox.levels import choose_level
 from agent_fabric.infrastructure.sandbox.levels_boxes import Surroundings
 from agent_fabric.infrastructure.sandbox.levels_runs import RunSandboxes
-from agent_fabric.infrastructure.secrets.folder_secrets import Secrets, open_secrets
+from agent_fabric.infrastructure.secrets.folder_secrets import Secrets
 from agent_fabric.infrastructure.web.lazy_access import LazyWeb
 
 if TYPE_CHECKING:
@@ -362,9 +362,9 @@ def _require_keys(records: Records) -> None:
     """Check that this process has the keys of the other processes that drive runs of the same database."""
     from agent_fabric.application.cluster.require_keys import (  # noqa: PLC0415 - most stores are files
         AUDIT,
-        ENCRYPTION,
         require_keys,
     )
+    from agent_fabric.application.ports.key_fingerprints import ENCRYPTION  # noqa: PLC0415 - as below
     from agent_fabric.infrastructure.secrets.keyring import open_keyring  # noqa: PLC0415 - as above
     from agent_fabric.infrastructure.threads import wait_for  # noqa: PLC0415 - as above
 

@@ -5,7 +5,7 @@ Commands that only read import nothing else of `bootstrap`: nothing that drives 
 
 import getpass
 import os
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from agent_fabric.config.schema.fabric import FabricConfig
     from agent_fabric.config.schema.secrets import SecretsConfig
     from agent_fabric.config.schema.store import StoreConfig
+    from agent_fabric.domain.secrets.references import KnownSecrets
     from agent_fabric.infrastructure.backup.folder_backups import FolderBackups
     from agent_fabric.infrastructure.runs.log.snapshots import SnapshotFolder
     from agent_fabric.infrastructure.runs.workspaces.saved_folders import SavedFolders
@@ -233,11 +234,25 @@ def running_server(root: Path) -> str | None:
     return url if storage.leases.is_served() else None
 
 
-def open_secrets(config: "SecretsConfig", root: Path, environ: Mapping[str, str]) -> "Secrets":
-    """Return the secrets of a fabric folder."""
+def open_secrets(
+    config: "SecretsConfig",
+    root: Path,
+    environ: Mapping[str, str],
+    *,
+    known: "KnownSecrets | None" = None,
+    never: Iterable[str] = (),
+) -> "Secrets":
+    """Return the secrets of a fabric folder; `known` learns those that are used, `never` are for no workflow."""
     from agent_fabric.infrastructure.secrets import folder_secrets  # noqa: PLC0415 - lists need none
 
-    return folder_secrets.open_secrets(config, root, environ)
+    def learn(values: Mapping[str, str]) -> None:
+        from agent_fabric.infrastructure.observability.operations_log import keep_out  # noqa: PLC0415 - as above
+
+        keep_out(values.values())
+        if known is not None:
+            known.learn(values)
+
+    return folder_secrets.open_secrets(config, root, environ, learn=learn, never=never)
 
 
 def resealing(secrets: "Secrets", storage: Storage) -> "RotateKeys":
@@ -377,6 +392,7 @@ def key_states(root: Path, config: "FabricConfig", *, accept: bool = False) -> "
         FabricError: a key cannot be had, or the store not be used.
     """
     from agent_fabric.application.cluster import require_keys as keys  # noqa: PLC0415 - one command needs it
+    from agent_fabric.application.ports.key_fingerprints import ENCRYPTION  # noqa: PLC0415 - as above
     from agent_fabric.infrastructure.fleet.hub_key import hub_key  # noqa: PLC0415 - it loads ciphers
     from agent_fabric.infrastructure.identity.own_secrets import key_pepper, token_secret  # noqa: PLC0415 - as above
     from agent_fabric.infrastructure.threads import wait_for  # noqa: PLC0415 - as above
@@ -385,7 +401,7 @@ def key_states(root: Path, config: "FabricConfig", *, accept: bool = False) -> "
     signing = token_secret(root, config.identity.jwt_secret, os.environ, resolve, shared=bool(config.store.url))
     own = {
         keys.AUDIT: audit_key(os.environ).name,
-        keys.ENCRYPTION: _keyring(root).generation,
+        ENCRYPTION: _keyring(root).generation,
         keys.JWT: keys.fingerprint(keys.JWT, signing),
         keys.HUB: keys.fingerprint(keys.HUB, hub_key(root, pepper=pepper).seed),
         keys.PEPPER: keys.fingerprint(keys.PEPPER, pepper),

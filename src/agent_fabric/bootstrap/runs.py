@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from agent_fabric.application.evals.run_eval import RunEval
     from agent_fabric.application.evals.run_evals import RunEvals
     from agent_fabric.application.evals.start_eval import StartEval
-    from agent_fabric.application.identity.limits import Limits
     from agent_fabric.application.ports.audit import RetentionStore
     from agent_fabric.application.runs.cancel_run import CancelRun
     from agent_fabric.application.runs.diff_run import DiffRun
     from agent_fabric.application.runs.dispatch_runs import DispatchRuns
     from agent_fabric.application.runs.fetch_files import FetchFiles
+    from agent_fabric.application.runs.limits import Limits
     from agent_fabric.application.runs.undo_run import UndoRun
     from agent_fabric.application.runs.verify_run import VerifyRun
     from agent_fabric.application.secrets.change_secrets import ChangeSecrets

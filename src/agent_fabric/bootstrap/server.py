@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from agent_fabric.application.approvals.decide_approval import DecideApproval
 from agent_fabric.application.automation.receive_delivery import ReceiveDelivery
-from agent_fabric.application.automation.say_in_sessions import SayInSessions
 from agent_fabric.application.channels.notify_user import NotifyUser
+from agent_fabric.application.channels.say_in_sessions import SayInSessions
 from agent_fabric.application.cluster.watch_pending_work import WatchPendingWork
-from agent_fabric.application.identity.limits import Limits
 from agent_fabric.application.observability.change_settings import StoredSettings
 from agent_fabric.application.observability.find_answering_keys import FindAnsweringKeys
 from agent_fabric.application.observability.find_missing_prerequisites import FindMissingPrerequisites
@@ -36,6 +35,7 @@ from agent_fabric.application.runs.dispatch_runs import DispatchRuns
 from agent_fabric.application.runs.execute_task import ExecuteTask
 from agent_fabric.application.runs.find_run import FindRun
 from agent_fabric.application.runs.follow_run import FollowRun
+from agent_fabric.application.runs.limits import Limits
 from agent_fabric.application.runs.new_task import task_from
 from agent_fabric.application.runs.resume_run import ResumeRun
 from agent_fabric.application.runs.resume_unfinished_runs import RecoverRuns, ResumeUnfinishedRuns

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from agent_fabric.application.runs.new_task import task_from
-from agent_fabric.bootstrap.records import open_records, owner_here, resealing
+from agent_fabric.bootstrap.records import open_records, open_secrets, owner_here, resealing
 from agent_fabric.config.loader import read_config
 from agent_fabric.config.schema.observability import LogConfig
 from agent_fabric.config.schema.secrets import SecretsConfig
@@ -24,7 +24,7 @@ from agent_fabric.infrastructure.observability.operations_log import (
     configure_operations_log,
     operations_log,
 )
-from agent_fabric.infrastructure.secrets.folder_secrets import Secrets, open_secrets
+from agent_fabric.infrastructure.secrets.folder_secrets import Secrets
 from agent_fabric.infrastructure.secrets.keyring import SETTLE_S
 from agent_fabric.testing.scripted_model import Call, Finish, ScriptedModel, Status
 from e2e.fabric_process import local_fabric, settings

@@ -2,16 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from agent_fabric.application.channels.notify_user import NotifyUser
 from agent_fabric.application.ports.alerts import AlertPost
 from agent_fabric.domain.channels.notices import Notice, NoticeKind
 from agent_fabric.domain.errors import AccountNotFound, FabricError
-from agent_fabric.domain.observability.alerts import Severity
-
-USER: Final = "user:"
-"""Begins the address of a user."""
+from agent_fabric.domain.observability.alerts import USER, Severity
 
 
 @dataclass(slots=True)

@@ -8,11 +8,10 @@ import hmac
 from collections.abc import Container, Mapping
 from typing import Final, NamedTuple
 
-from agent_fabric.application.ports.key_fingerprints import KeyFingerprints
+from agent_fabric.application.ports.key_fingerprints import ENCRYPTION, KeyFingerprints
 from agent_fabric.domain.errors import ConfigError
 
 AUDIT: Final = "audit"
-ENCRYPTION: Final = "encryption"
 HUB: Final = "hub"
 JWT: Final = "jwt"
 PEPPER: Final = "pepper"

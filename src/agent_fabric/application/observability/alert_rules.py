@@ -2,11 +2,10 @@
 
 from collections.abc import Sequence
 
-from agent_fabric.application.channels.post_alerts import USER
 from agent_fabric.application.observability import raise_alert, take_vitals
 from agent_fabric.config.schema.observability import AlertConfig
 from agent_fabric.domain.errors import ConfigError
-from agent_fabric.domain.observability.alerts import BUILT_IN, AlertRule, Severity, Threshold, condition_of
+from agent_fabric.domain.observability.alerts import BUILT_IN, USER, AlertRule, Severity, Threshold, condition_of
 
 WATCHED = frozenset(take_vitals.MEANINGS) | frozenset(raise_alert.MEANINGS)
 """The names of all values that rules can be about."""

@@ -1,7 +1,10 @@
 """Which keys the processes of one store work with, without the keys themselves."""
 
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Final, Protocol
+
+ENCRYPTION: Final = "encryption"
+"""Name of the key that seals runs and secrets."""
 
 
 class KeyFingerprints(Protocol):

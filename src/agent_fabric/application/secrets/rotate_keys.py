@@ -4,8 +4,8 @@ import asyncio
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from agent_fabric.application.cluster.require_keys import ENCRYPTION
 from agent_fabric.application.ports.encryption import KeySealer
+from agent_fabric.application.ports.key_fingerprints import ENCRYPTION
 from agent_fabric.application.ports.storage import Storage
 from agent_fabric.domain.audit.acts import Act, Deed
 from agent_fabric.domain.identity.principals import Principal

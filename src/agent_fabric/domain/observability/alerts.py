@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final, NamedTuple
 
+USER: Final = "user:"
+"""Begins the address of a user who is told of alerts."""
 SHORTEST_CLEAR_S: Final = 60.0
 """A value must be good for at least so long before an alert is over: one that flutters is told once."""
 SILENCE_S: Final = 300.0

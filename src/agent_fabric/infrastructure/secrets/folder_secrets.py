@@ -9,7 +9,6 @@ from agent_fabric.application.ports.secrets import SecretSource
 from agent_fabric.config.schema.secrets import SecretsConfig
 from agent_fabric.config.secret_references import reference_in
 from agent_fabric.config.variable_names import OURS
-from agent_fabric.domain.secrets.references import KnownSecrets
 from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.infrastructure.secrets.chain import AllowedSecrets, EnvironmentSecrets, SecretChain
 from agent_fabric.infrastructure.secrets.encrypted_file import EncryptedFile
@@ -40,10 +39,10 @@ def open_secrets(
     root: Path,
     environ: Mapping[str, str],
     *,
-    known: KnownSecrets | None = None,
+    learn: Callable[[Mapping[str, str]], None],
     never: Iterable[str] = (),
 ) -> Secrets:
-    """Return the secrets of a fabric folder; `known` learns those that are used, `never` are for no workflow."""
+    """Return the secrets of a fabric folder; `learn` hears of those that are used, `never` are for no workflow."""
 
     @cache
     def keyring() -> Keyring:
@@ -51,7 +50,7 @@ def open_secrets(
 
     file = stored_secrets(root, keyring)
     sources: dict[str, SecretSource] = {"env": EnvironmentSecrets(environ), "file": file}
-    chain = SecretChain(sources, config.sources, _keeping_out_of_logs(known))
+    chain = SecretChain(sources, config.sources, learn)
     own = set(OURS).union(never)
     if config.vault is not None:
         sources["vault"] = VaultSecrets(config.vault, chain.resolve, SystemClock())
@@ -63,15 +62,3 @@ def open_secrets(
 def stored_secrets(root: Path, keyring: Callable[[], Keyring]) -> EncryptedFile:
     """Return the secrets that a fabric folder keeps itself."""
     return EncryptedFile(root.absolute() / FILE_NAME, keyring, SystemClock())
-
-
-def _keeping_out_of_logs(known: KnownSecrets | None) -> Callable[[Mapping[str, str]], None]:
-    def learn(values: Mapping[str, str]) -> None:
-        # Only who uses secrets needs it, and then the log may not even be open.
-        from agent_fabric.infrastructure.observability.operations_log import keep_out  # noqa: PLC0415
-
-        keep_out(values.values())
-        if known is not None:
-            known.learn(values)
-
-    return learn

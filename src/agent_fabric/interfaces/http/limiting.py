@@ -12,8 +12,8 @@ from typing import Final, NamedTuple
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from agent_fabric.application.identity.limits import Limits
 from agent_fabric.application.ports.limits import QuotaState, Rate
+from agent_fabric.application.runs.limits import Limits
 from agent_fabric.domain.errors import TooManyRequests
 from agent_fabric.domain.identity.principals import Principal
 from agent_fabric.domain.plural import counted
