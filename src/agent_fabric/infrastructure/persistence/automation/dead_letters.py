@@ -11,10 +11,8 @@ from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.persistence.runs.event_store import SqlRunRepository
 from agent_fabric.infrastructure.persistence.secrets.sealing import RunKeys
 from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection, storable
+from agent_fabric.infrastructure.persistence.table import Codec, Table, begins_with
 from agent_fabric.wire.json_codec import dump_json, load_json
-
-_COLUMNS = "id, kind, source, reason, payload, created_at, status, settled_by, settled_at, outcome"
-_LAST_CHARACTER = "\U0010ffff"
 
 
 class LetterSeal:
@@ -48,22 +46,15 @@ class LetterSeal:
         return self._keys.keyring.unseal(stored)
 
 
+def letters_of(seal: LetterSeal) -> Table[DeadLetter]:
+    """Return the table, with payloads that are sealed so."""
+    sealed = Codec(lambda stored: seal.opened(bytes(stored)), lambda payload: seal.sealed(dict(payload)))
+    return Table("dead_letters", DeadLetter, key="id", kind=Codec(LetterKind), payload=sealed)
+
+
 def add_letter(connection: SqlConnection, letter: DeadLetter, seal: LetterSeal) -> None:
     """Keep a letter, in the caller's transaction."""
-    values = (
-        storable(letter.id),
-        letter.kind,
-        storable(letter.source),
-        storable(letter.reason),
-        seal.sealed(dict(letter.payload)),
-        letter.created_at,
-        letter.status,
-    )
-    connection.execute(
-        "INSERT INTO dead_letters (id, kind, source, reason, payload, created_at, status)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING",
-        values,
-    )
+    letters_of(seal).add(connection, letter)
 
 
 class SqlDeadLetters:
@@ -71,41 +62,34 @@ class SqlDeadLetters:
 
     def __init__(self, database: Database, seal: LetterSeal, runs: SqlRunRepository) -> None:
         self._database = database
-        self._seal = seal
+        self._letters = letters_of(seal)
+        self._stored = self._letters.within(database)
         self._runs = runs
 
     async def add(self, letter: DeadLetter) -> None:
-        await self._database.write(lambda connection: add_letter(connection, letter, self._seal))
+        await self._stored.add(letter)
 
     async def list(self, *, limit: int, everything: bool = False) -> Sequence[DeadLetter]:
-        where = "" if everything else " WHERE status = 'dead'"
-        query = f"SELECT {_COLUMNS} FROM dead_letters{where} ORDER BY created_at DESC, id LIMIT ?"  # noqa: S608 - ours
-        return await self._database.read(
-            lambda connection: [self._letter(row) for row in connection.execute(query, (limit,)).fetchall()]
-        )
+        where = "" if everything else "WHERE status = 'dead' "
+        return await self._stored.rows(f"{where}ORDER BY created_at DESC, id LIMIT ?", limit)
 
     async def find(self, letter_id: str) -> DeadLetter:
-        prefix = storable(letter_id)
-        query = f"SELECT {_COLUMNS} FROM dead_letters WHERE id >= ? AND id < ? ORDER BY id LIMIT 2"  # noqa: S608 - ours
-        rows = await self._database.read(
-            lambda connection: connection.execute(query, (prefix, prefix + _LAST_CHARACTER)).fetchall()
-        )
-        if not prefix or not rows or (len(rows) > 1 and rows[0][0] != prefix):
+        begins = begins_with("id", letter_id)
+        found = await self._stored.rows(f"WHERE {begins.sql} ORDER BY id LIMIT 2", *begins.values)
+        if not letter_id or not found or (len(found) > 1 and found[0].id != letter_id):
             raise DeadLetterNotFound(
                 f"There is no dead letter {letter_id!r}, or more than one begins so",
                 hint="See them with `fabric dead list`.",
             )
-        return self._letter(rows[0])
+        return found[0]
 
     async def start(self, letter: DeadLetter, run_id: RunId, created: Event, *, by: str, now: float) -> bool:
-        settled = (
-            "UPDATE dead_letters SET status = 'replayed', settled_by = ?, settled_at = ?, outcome = ? WHERE id = ?"
-        )
+        settled = {"status": "replayed", "settled_by": by, "settled_at": now, "outcome": run_id}
         noticed = "UPDATE happenings SET run_id = ?, reason = '' WHERE sensor = ? AND key = ? AND run_id IS NULL"
         happening = (letter.payload.get("sensor"), letter.payload.get("key"))
 
         def write(connection: SqlConnection) -> bool:
-            connection.execute(settled, (storable(by), now, run_id, storable(letter.id)))
+            self._letters.update(connection, settled, "id = ?", letter.id)
             try:
                 self._runs.create_undriven(connection, run_id, created)
             except DriverConflict:
@@ -117,24 +101,5 @@ class SqlDeadLetters:
         return await self._database.write(write)
 
     async def settle(self, letter: DeadLetter, *, status: str, by: str, outcome: str, now: float) -> bool:
-        query = (
-            "UPDATE dead_letters SET status = ?, settled_by = ?, settled_at = ?, outcome = ?"
-            " WHERE id = ? AND status = ? RETURNING 1"
-        )
-        values = (status, storable(by), now, storable(outcome), storable(letter.id), letter.status)
-        return await self._database.write(lambda connection: bool(connection.execute(query, values).fetchall()))
-
-    def _letter(self, row: Sequence[Any]) -> DeadLetter:
-        letter_id, kind, source, reason, payload, created_at, status, settled_by, settled_at, outcome = row
-        return DeadLetter(
-            id=str(letter_id),
-            kind=LetterKind(kind),
-            source=str(source),
-            reason=str(reason),
-            payload=self._seal.opened(bytes(payload)),
-            created_at=float(created_at),
-            status=str(status),
-            settled_by=str(settled_by),
-            settled_at=None if settled_at is None else float(settled_at),
-            outcome=str(outcome),
-        )
+        changes = {"status": status, "settled_by": by, "settled_at": now, "outcome": outcome}
+        return bool(await self._stored.update(changes, "id = ? AND status = ?", letter.id, letter.status))

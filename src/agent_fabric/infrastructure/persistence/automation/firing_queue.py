@@ -12,16 +12,10 @@ from agent_fabric.domain.events import Event
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.infrastructure.persistence.automation.dead_letters import LetterSeal, add_letter
-from agent_fabric.infrastructure.persistence.automation.firing_backlog import chunks, count_queued
-from agent_fabric.infrastructure.persistence.automation.firing_rows import (
-    FIRING_COLUMNS,
-    add_firing,
-    firing_from,
-    make_room,
-)
-from agent_fabric.infrastructure.persistence.automation.schedules import COLUMNS, add_version, schedule_from, version_of
+from agent_fabric.infrastructure.persistence.automation.firings import chunks, count_queued, make_room
+from agent_fabric.infrastructure.persistence.automation.schedules import FIRINGS, SCHEDULES, add_version, version_of
 from agent_fabric.infrastructure.persistence.runs.event_store import SqlRunRepository
-from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection, marks, storable
+from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection, marks
 
 
 class SqlFiringQueue:
@@ -38,7 +32,7 @@ class SqlFiringQueue:
             " EXISTS (SELECT 1 FROM firings WHERE status = 'queued')"
         )
         query = (
-            f"SELECT {COLUMNS}, failures FROM schedules WHERE look_at <= ?"  # noqa: S608 - ours
+            f"SELECT {SCHEDULES.names}, failures FROM schedules WHERE look_at <= ?"  # noqa: S608 - ours
             " ORDER BY look_at, id LIMIT ?"
         )
 
@@ -47,7 +41,7 @@ class SqlFiringQueue:
             if next_at is None or next_at > now:
                 return DueLook((), next_at, bool(has_queued))
             rows = connection.execute(query, (now, limit)).fetchall()
-            found = [(schedule_from(row[:-1]), int(row[-1])) for row in rows]
+            found = [(SCHEDULES.load(row[:-1]), int(row[-1])) for row in rows]
             names = [schedule.name for schedule, _ in found]
             # What is made up for waits for runs of today, and not they for it.
             running, queued = _open_runs(connection, names), count_queued(connection, names, without=Reason.BACKFILL)
@@ -80,22 +74,16 @@ class SqlFiringQueue:
     def _write_turn(self, connection: SqlConnection, turn: Turn) -> bool:
         schedule = turn.schedule
         paused = bool(turn.paused_by)
-        values = (
-            turn.next_at,
-            turn.look_at,
-            turn.failures,
-            int(not paused and schedule.is_active),
-            storable(turn.paused_by),
-            schedule.revision + paused,
-            schedule.id,
-            schedule.revision,
-            schedule.next_at,
-        )
-        query = (
-            "UPDATE schedules SET next_at = ?, look_at = ?, failures = ?, is_active = ?, paused_by = ?, revision = ?"
-            " WHERE id = ? AND revision = ? AND next_at = ? RETURNING 1"
-        )
-        if not connection.execute(query, values).fetchall():
+        changes = {
+            "next_at": turn.next_at,
+            "look_at": turn.look_at,
+            "failures": turn.failures,
+            "is_active": not paused and schedule.is_active,
+            "paused_by": turn.paused_by,
+            "revision": schedule.revision + paused,
+        }
+        unchanged = (schedule.id, schedule.revision, schedule.next_at)
+        if not SCHEDULES.update(connection, changes, "id = ? AND revision = ? AND next_at = ?", *unchanged):
             return False
         _close(connection, schedule.name, turn.over)
         for new in turn.firings:
@@ -109,7 +97,7 @@ class SqlFiringQueue:
         return True
 
     def _write_firing(self, connection: SqlConnection, new: NewFiring) -> bool:
-        if not add_firing(connection, new.firing):
+        if not FIRINGS.add(connection, new.firing):
             return False  # fired before, by a schedule of the same name or by hand
         if new.created is not None and new.firing.run_id is not None:
             self._create(connection, new.firing.run_id, new.created)
@@ -121,37 +109,25 @@ class SqlFiringQueue:
             self._runs.create_undriven(connection, run_id, created)
 
     async def waiting(self, *, limit: int) -> Sequence[tuple[Firing, Sequence[OpenRun]]]:
-        query = (
-            f"SELECT {FIRING_COLUMNS} FROM firings WHERE status = 'queued' AND (trigger_name, due_at) IN"  # noqa: S608 - ours
+        rest = (
+            "WHERE status = 'queued' AND (trigger_name, due_at) IN"
             " (SELECT trigger_name, min(due_at) FROM firings WHERE status = 'queued' GROUP BY trigger_name)"
             " ORDER BY due_at LIMIT ?"
         )
 
         def read(connection: SqlConnection) -> list[tuple[Firing, Sequence[OpenRun]]]:
-            found = [firing_from(row) for row in connection.execute(query, (limit,)).fetchall()]
+            found = FIRINGS.rows(connection, rest, limit)
             running = _open_runs(connection, [firing.trigger for firing in found])
             return [(firing, running[firing.trigger]) for firing in found]
 
         return await self._database.read_briefly(read)
 
     async def start(self, fired: Firing, created: Event | None, over: Sequence[OpenRun] = ()) -> bool:
-        query = (
-            "UPDATE firings SET status = ?, reason = ?, fired_at = ?, run_id = ?, server = ?, about = ?"
-            " WHERE trigger_name = ? AND due_at = ? AND status = 'queued' RETURNING 1"
-        )
-        values = (
-            fired.status,
-            fired.reason,
-            fired.fired_at,
-            fired.run_id,
-            storable(fired.server),
-            storable(fired.about),
-            storable(fired.trigger),
-            fired.due_at,
-        )
+        changes = {name: getattr(fired, name) for name in ("status", "reason", "fired_at", "run_id", "server", "about")}
+        where = "trigger_name = ? AND due_at = ? AND status = 'queued'"
 
         def write(connection: SqlConnection) -> bool:
-            if not connection.execute(query, values).fetchall():
+            if not FIRINGS.update(connection, changes, where, fired.trigger, fired.due_at):
                 return False
             _close(connection, fired.trigger, over)
             if fired.status is FiringStatus.FIRED and fired.run_id is not None and created is not None:
@@ -188,5 +164,4 @@ def _close(connection: SqlConnection, trigger: str, over: Sequence[OpenRun]) -> 
     """Note how runs ended."""
     for run in over:
         outcome = "deleted" if run.status is None else run.status.value
-        query = "UPDATE firings SET outcome = ? WHERE trigger_name = ? AND due_at = ?"
-        connection.execute(query, (outcome, storable(trigger), run.due_at))
+        FIRINGS.update(connection, {"outcome": outcome}, "trigger_name = ? AND due_at = ?", trigger, run.due_at)

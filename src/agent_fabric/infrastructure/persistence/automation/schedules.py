@@ -1,23 +1,66 @@
 """The tables of schedules and of the rules that they had."""
 
-import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
-from typing import Any
+from typing import Any, Final
 
 from agent_fabric.application.ports.automation import EVERY_SCHEDULE, ScheduleQuery
 from agent_fabric.domain.approvals.answers import OnDoubt
 from agent_fabric.domain.automation.firing import Firing, FiringStatus, Reason, jitter
 from agent_fabric.domain.automation.schedule import Misfire, Overlap, Rule, RuleVersion, Schedule, TargetKind
 from agent_fabric.domain.errors import NameTaken, ScheduleNotFound
-from agent_fabric.infrastructure.persistence.automation.firing_rows import add_firing
 from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection, marks, storable
+from agent_fabric.infrastructure.persistence.table import FLAG, Codec, Table, json_bytes, json_text
 from agent_fabric.wire.json_codec import dump_json, load_json
 
-_RULE = tuple(field.name for field in fields(Rule))
-_OWN = tuple(field.name for field in fields(Schedule) if field.name != "rule")
-_COLUMN_NAMES = (*_OWN, *_RULE, "look_at")
-COLUMNS = ", ".join(_COLUMN_NAMES)
+_RULE: Final = tuple(field.name for field in fields(Rule))
+_OWN: Final = tuple(field.name for field in fields(Schedule) if field.name != "rule")
+
+
+def _schedule(**stored: Any) -> Schedule:
+    return Schedule(rule=Rule(**{name: stored.pop(name) for name in _RULE}), **stored)
+
+
+def _split(schedule: Schedule) -> Mapping[str, Any]:
+    due = schedule.next_at
+    own = {name: getattr(schedule, name) for name in _OWN} | {name: getattr(schedule.rule, name) for name in _RULE}
+    # It is looked at when it is due, and a little later with jitter.
+    return own | {"look_at": None if due is None else due + jitter(schedule.name, due, schedule.jitter_s)}
+
+
+SCHEDULES: Final = Table(
+    "schedules",
+    _schedule,
+    key="id",
+    columns=" ".join((*_OWN, *_RULE)),
+    split=_split,
+    target_kind=Codec(TargetKind),
+    misfire=Codec(Misfire),
+    overlap=Codec(Overlap),
+    on_doubt=Codec(OnDoubt),
+    inputs=json_bytes(),
+    user_scopes=json_text(tuple, list),
+    is_active=FLAG,
+    use_persistent_chat=FLAG,
+)
+FIRINGS: Final = Table(
+    "firings",
+    Firing,
+    key="trigger_name due_at",
+    renamed={"trigger": "trigger_name"},
+    status=Codec(FiringStatus),
+    reason=Codec(Reason),
+)
+_VERSIONS: Final = Table(
+    "schedule_versions",
+    RuleVersion,
+    key="name since revision",
+    rule=Codec(
+        lambda stored: Rule(**load_json(stored)), lambda rule: dump_json({key: getattr(rule, key) for key in _RULE})
+    ),
+    is_active=FLAG,
+    removed=FLAG,
+)
 _LITERAL = str.maketrans({each: f"!{each}" for each in "!%_"})
 """What means itself in a pattern."""
 
@@ -27,19 +70,14 @@ class SqlScheduleRepository:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._schedules = SCHEDULES.within(database)
 
     async def add(self, schedule: Schedule, *, by: str) -> None:
-        values = _values(schedule)
-        query = (
-            f"INSERT INTO schedules ({COLUMNS}) VALUES ({', '.join('?' * len(values))})"  # noqa: S608 - ours
-            " ON CONFLICT (name) DO NOTHING RETURNING 1"
-        )
-
         def write(connection: SqlConnection) -> bool:
-            added = connection.execute(query, values).fetchall()
+            added = SCHEDULES.add(connection, schedule)
             if added:
                 add_version(connection, schedule.name, version_of(schedule, schedule.created_at, by))
-            return bool(added)
+            return added
 
         if not await self._database.write(write):
             raise NameTaken(
@@ -47,32 +85,21 @@ class SqlScheduleRepository:
             )
 
     async def find(self, name: str) -> Schedule:
-        query = f"SELECT {COLUMNS} FROM schedules WHERE name = ? OR id = ?"  # noqa: S608 - ours
-        row = await self._database.read(
-            lambda connection: connection.execute(query, (storable(name), storable(name))).fetchone()
-        )
-        if row is None:
+        found = await self._schedules.find("name = ? OR id = ?", name, name)
+        if found is None:
             raise ScheduleNotFound(f"There is no schedule {name!r}", hint="See them with `fabric schedules list`.")
-        return schedule_from(row)
+        return found
 
     async def list(self, wanted: ScheduleQuery = EVERY_SCHEDULE) -> Sequence[Schedule]:
         where, values = _conditions(wanted)
-        query = f"SELECT {COLUMNS} FROM schedules{where} ORDER BY name"  # noqa: S608 - ours
-        if wanted.limit is not None:
-            query, values = f"{query} LIMIT ?", [*values, wanted.limit]
-        rows = await self._database.read(lambda connection: connection.execute(query, values).fetchall())
-        return [schedule_from(row) for row in rows]
+        limit = "" if wanted.limit is None else f" LIMIT {int(wanted.limit)}"
+        return await self._schedules.rows(f"{where} ORDER BY name{limit}", *values)
 
     async def change(self, old: Schedule, new: Schedule, *, by: str, now: float) -> bool:
-        values = _values(new)
-        query = (
-            f"UPDATE schedules SET {', '.join(f'{name} = ?' for name in _COLUMN_NAMES)}, failures = 0"  # noqa: S608 - ours
-            " WHERE id = ? AND revision = ? RETURNING 1"
-        )
-
         def write(connection: SqlConnection) -> bool:
             pending = _pending(connection, old, now)
-            if not connection.execute(query, (*values, old.id, old.revision)).fetchall():
+            changes = {**_split(new), "failures": 0}
+            if not SCHEDULES.update(connection, changes, "id = ? AND revision = ?", old.id, old.revision):
                 return False
             _skip_pending(connection, old, pending, new, by=by, now=now)
             add_version(connection, new.name, version_of(new, now, by))
@@ -142,7 +169,7 @@ def _skip_pending(
         about=by,
         revision=old.revision,
     )
-    add_firing(connection, skipped)
+    FIRINGS.add(connection, skipped)
 
 
 def version_of(schedule: Schedule, since: float, by: str) -> RuleVersion:
@@ -158,75 +185,9 @@ def version_of(schedule: Schedule, since: float, by: str) -> RuleVersion:
 
 def add_version(connection: SqlConnection, name: str, version: RuleVersion) -> None:
     """Keep a rule, in the caller's transaction."""
-    rule = dump_json({key: getattr(version.rule, key) for key in _RULE})
-    connection.execute(
-        "INSERT INTO schedule_versions (name, revision, since, rule, is_active, changed_by, removed)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
-        (
-            storable(name),
-            version.revision,
-            version.since,
-            rule,
-            int(version.is_active),
-            storable(version.changed_by),
-            int(version.removed),
-        ),
-    )
+    _VERSIONS.add(connection, version, name=name)
 
 
 def versions_of(connection: SqlConnection, name: str) -> list[RuleVersion]:
     """Return the rules of a schedule, oldest first."""
-    query = (
-        "SELECT since, revision, rule, is_active, changed_by, removed FROM schedule_versions"
-        " WHERE name = ? ORDER BY since, revision"
-    )
-    return [
-        RuleVersion(
-            since=float(since),
-            revision=int(revision),
-            rule=Rule(**load_json(rule)),
-            is_active=bool(active),
-            changed_by=str(by),
-            removed=bool(removed),
-        )
-        for since, revision, rule, active, by, removed in connection.execute(query, (storable(name),))
-    ]
-
-
-def look_at(schedule: Schedule) -> float | None:
-    """Return when a schedule is looked at: when it is due, and a little later with jitter."""
-    due = schedule.next_at
-    return None if due is None else due + jitter(schedule.name, due, schedule.jitter_s)
-
-
-def _values(schedule: Schedule) -> tuple[Any, ...]:
-    stored = {name: getattr(schedule, name) for name in _OWN} | {name: getattr(schedule.rule, name) for name in _RULE}
-    stored |= {
-        "inputs": dump_json(dict(schedule.inputs)),
-        "user_scopes": json.dumps(list(schedule.user_scopes)),
-        "look_at": look_at(schedule),
-    }
-    return tuple(_plain(stored[name]) for name in _COLUMN_NAMES)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, bool):
-        return int(value)
-    return storable(str(value)) if isinstance(value, str) else value
-
-
-def schedule_from(row: Sequence[Any]) -> Schedule:
-    """Return the schedule of a row with `COLUMNS`."""
-    stored = dict(zip(_COLUMN_NAMES, row, strict=True))
-    own: dict[str, Any] = {name: stored[name] for name in _OWN}
-    own |= {
-        "target_kind": TargetKind(own["target_kind"]),
-        "misfire": Misfire(own["misfire"]),
-        "overlap": Overlap(own["overlap"]),
-        "on_doubt": OnDoubt(own["on_doubt"]),
-        "inputs": load_json(own["inputs"]),
-        "user_scopes": tuple(json.loads(own["user_scopes"])),
-        "is_active": bool(own["is_active"]),
-        "use_persistent_chat": bool(own["use_persistent_chat"]),
-    }
-    return Schedule(rule=Rule(**{name: stored[name] for name in _RULE}), **own)
+    return _VERSIONS.rows(connection, "WHERE name = ? ORDER BY since, revision", name)

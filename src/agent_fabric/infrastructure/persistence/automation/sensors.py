@@ -1,7 +1,7 @@
 """The tables of sensors and of what they have noticed."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from agent_fabric.application.ports.sensors import NewNoticed, Noticed, SensorState
 from agent_fabric.domain.automation.sensing import Look
@@ -9,7 +9,10 @@ from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.persistence.automation.dead_letters import LetterSeal, add_letter
 from agent_fabric.infrastructure.persistence.runs.event_store import SqlRunRepository
 from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection, storable
+from agent_fabric.infrastructure.persistence.table import Table
 from agent_fabric.wire.json_codec import dump_json, load_json
+
+_NOTICED: Final = Table("happenings", Noticed, key="sensor key")
 
 
 class SqlSensors:
@@ -51,19 +54,7 @@ class SqlSensors:
 
     def _record(self, connection: SqlConnection, new: NewNoticed) -> RunId | None:
         noticed = new.noticed
-        query = (
-            "INSERT INTO happenings (sensor, key, at, run_id, reason, depth) VALUES (?, ?, ?, ?, ?, ?)"
-            " ON CONFLICT (sensor, key) DO NOTHING RETURNING 1"
-        )
-        values = (
-            storable(noticed.sensor),
-            storable(noticed.key),
-            noticed.at,
-            noticed.run_id,
-            storable(noticed.reason),
-            noticed.depth,
-        )
-        if not connection.execute(query, values).fetchall():
+        if not _NOTICED.add(connection, noticed):
             return None
         if new.letter is not None:
             add_letter(connection, new.letter, self._seal)
@@ -73,24 +64,8 @@ class SqlSensors:
         return noticed.run_id
 
     async def noticed(self, sensor: str, *, limit: int) -> Sequence[Noticed]:
-        query = (
-            "SELECT sensor, key, at, run_id, reason, depth FROM happenings WHERE sensor = ?"
-            " ORDER BY at DESC, key LIMIT ?"
-        )
-        rows = await self._database.read(
-            lambda connection: connection.execute(query, (storable(sensor), limit)).fetchall()
-        )
-        return [
-            Noticed(
-                sensor=str(name),
-                key=str(key),
-                at=float(at),
-                run_id=None if run_id is None else RunId(str(run_id)),
-                reason=str(reason),
-                depth=int(depth),
-            )
-            for name, key, at, run_id, reason, depth in rows
-        ]
+        rest = "WHERE sensor = ? ORDER BY at DESC, key LIMIT ?"
+        return await _NOTICED.within(self._database).rows(rest, sensor, limit)
 
     async def depth_of(self, run_id: RunId) -> int:
         query = "SELECT max(depth) FROM happenings WHERE run_id = ?"

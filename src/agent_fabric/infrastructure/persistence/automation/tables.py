@@ -2,9 +2,13 @@
 
 from agent_fabric.application.ports.automation import AutomationStore
 from agent_fabric.infrastructure.persistence.automation.dead_letters import LetterSeal, SqlDeadLetters
-from agent_fabric.infrastructure.persistence.automation.firing_backlog import SqlBacklog, SqlFiringOverview
-from agent_fabric.infrastructure.persistence.automation.firing_history import SqlFiringHistory, SqlHeartbeats
 from agent_fabric.infrastructure.persistence.automation.firing_queue import SqlFiringQueue
+from agent_fabric.infrastructure.persistence.automation.firings import (
+    SqlBacklog,
+    SqlFiringHistory,
+    SqlFiringOverview,
+    SqlHeartbeats,
+)
 from agent_fabric.infrastructure.persistence.automation.schedules import SqlScheduleRepository
 from agent_fabric.infrastructure.persistence.automation.sensors import SqlSensors
 from agent_fabric.infrastructure.persistence.automation.subscriptions import SqlSubscriptions
