@@ -1,6 +1,6 @@
 """The ports of one store, together. Adapters offer one factory that returns this."""
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from agent_fabric.application.ports.approvals import ApprovalRepository
@@ -38,232 +38,105 @@ if TYPE_CHECKING:
     from agent_fabric.application.ports.webhooks import DeliveryStore
 
 
-class Storage(Protocol):
-    """Everything that one fabric folder stores. A part is opened when it is first used."""
+class Storage:
+    """Everything that one fabric folder stores. A part is made when it is first used."""
 
-    @property
-    def clock(self) -> "Clock":
-        """The time that all who share the store go by: timers and deadlines are compared with it."""
-        ...
+    clock: "Clock"
+    """The time that all who share the store go by: timers and deadlines are compared with it."""
+    runs: "RunRepository"
+    """Runs and their logs."""
 
-    @property
-    def runs(self) -> "RunRepository":
-        """Runs and their logs."""
-        ...
+    mirrors: "LogMirrors"
+    """Copies of the logs for people and scripts."""
+    reader: "RunReader"
+    """Status and events of single runs."""
+    catalogue: "RunListing"
+    """Lists and searches."""
+    open_catalogue: "RunCatalogue"
+    """Lists and searches that leave encrypted runs out."""
+    queue: "RunQueue"
+    """The runs that a server takes up."""
+    leases: "RunLeases"
+    """Which processes drive runs."""
+    pending_work: "PendingWork"
+    """What there is to do, in one look."""
+    cluster: "Cluster | None"
+    """The processes that share the store; None: it is a file of one machine."""
+    agent_locks: "NamedLocks"
+    """Locks of agents that run one at a time."""
+    encryption: "RunEncryption"
+    """The keys of encrypted runs."""
+    vectors: "RunVectors"
+    """Embeddings of settled runs."""
+    approvals: "ApprovalRepository"
+    """What runs have asked people."""
+    users: "UserRepository"
+    """People who can log in."""
+    responses: "ResponseIndex"
+    """Which runs have answers that may be used again."""
+    ended_logins: "EndedLogins"
+    """Logins that were ended before their time."""
+    api_keys: "ApiKeyRepository"
+    """API keys."""
+    idempotency: "IdempotencyStore"
+    """Requests that may come more than once."""
+    deliveries: "DeliveryStore"
+    """Webhook deliveries."""
+    outbox: "Outbox"
+    """What the bus has not been told of yet."""
+    automation: "AutomationStore"
+    """Schedules, their firings and dead letters."""
+    memory: "MemoryStore"
+    """Documents and facts that agents look up."""
+    nodes: "NodeRepository"
+    """Machines of the fleet."""
+    node_invites: "InviteRepository"
+    """Invitations for machines."""
+    fleet_plans: "PlanRepository"
+    """Plans for many machines."""
+    node_presence: "NodePresence"
+    """Which machines are there."""
+    node_work: "NodeWork"
+    """Which machines there is something to do for."""
+    node_calls: "CallRelay"
+    """Calls of machines between servers."""
+    node_commands: "CommandRepository"
+    """Commands for machines."""
+    channels: "ChannelStore"
+    """People on channels, what they wrote, and what is sent to them."""
+    evals: "EvalRepository"
+    """Evaluations."""
+    sessions: "SessionRepository"
+    """Conversations with people."""
+    messages: "SessionMessages"
+    """What was said in them."""
+    message_queue: "MessageQueue"
+    """What waits to be said in them."""
+    trials: "TrialOutcomes"
+    """What came of their trials."""
+    acts: "ActLog"
+    """Administrative acts."""
+    chain: "AuditChain"
+    """The audit chain over all runs."""
+    logs: "LogInspector"
+    """Recomputes the hashes of logs."""
+    retention: "RetentionStore"
+    """Deletes old runs."""
+    fingerprints: "KeyFingerprints"
+    """Which keys all processes share."""
+    gauge: "StoreGauge"
+    """Measures the store."""
+    copies: "StoreCopies"
+    """Copies for backups."""
 
     def look_into_inboxes(self) -> None:
         """Look for new rows in the inboxes of the runs that are driven here, and not at the next poll."""
-        ...
-
-    @property
-    def mirrors(self) -> "LogMirrors":
-        """Copies of the logs for people and scripts."""
-        ...
-
-    @property
-    def reader(self) -> "RunReader":
-        """Status and events of single runs."""
-        ...
-
-    @property
-    def catalogue(self) -> "RunListing":
-        """Lists and searches."""
-        ...
-
-    @property
-    def open_catalogue(self) -> "RunCatalogue":
-        """Lists and searches that leave encrypted runs out."""
-        ...
-
-    @property
-    def queue(self) -> "RunQueue":
-        """The runs that a server takes up."""
-        ...
-
-    @property
-    def leases(self) -> "RunLeases":
-        """Which processes drive runs."""
-        ...
-
-    @property
-    def pending_work(self) -> "PendingWork":
-        """What there is to do, in one look."""
-        ...
-
-    @property
-    def cluster(self) -> "Cluster | None":
-        """The processes that share the store; None: it is a file of one machine."""
-        ...
-
-    @property
-    def agent_locks(self) -> "NamedLocks":
-        """Locks of agents that run one at a time."""
-        ...
-
-    @property
-    def encryption(self) -> "RunEncryption":
-        """The keys of encrypted runs."""
-        ...
-
-    @property
-    def vectors(self) -> "RunVectors":
-        """Embeddings of settled runs."""
-        ...
-
-    @property
-    def approvals(self) -> "ApprovalRepository":
-        """What runs have asked people."""
-        ...
-
-    @property
-    def users(self) -> "UserRepository":
-        """People who can log in."""
-        ...
-
-    @property
-    def responses(self) -> "ResponseIndex":
-        """Which runs have answers that may be used again."""
-        ...
-
-    @property
-    def ended_logins(self) -> "EndedLogins":
-        """Logins that were ended before their time."""
-        ...
-
-    @property
-    def api_keys(self) -> "ApiKeyRepository":
-        """API keys."""
-        ...
-
-    @property
-    def idempotency(self) -> "IdempotencyStore":
-        """Requests that may come more than once."""
-        ...
-
-    @property
-    def deliveries(self) -> "DeliveryStore":
-        """Webhook deliveries."""
-        ...
-
-    @property
-    def outbox(self) -> "Outbox":
-        """What the bus has not been told of yet."""
-        ...
-
-    @property
-    def automation(self) -> "AutomationStore":
-        """Schedules, their firings and dead letters."""
-        ...
-
-    @property
-    def memory(self) -> "MemoryStore":
-        """Documents and facts that agents look up."""
-        ...
-
-    @property
-    def nodes(self) -> "NodeRepository":
-        """Machines of the fleet."""
-        ...
-
-    @property
-    def node_invites(self) -> "InviteRepository":
-        """Invitations for machines."""
-        ...
-
-    @property
-    def fleet_plans(self) -> "PlanRepository":
-        """Plans for many machines."""
-        ...
-
-    @property
-    def node_presence(self) -> "NodePresence":
-        """Which machines are there."""
-        ...
-
-    @property
-    def node_work(self) -> "NodeWork":
-        """Which machines there is something to do for."""
-        ...
-
-    @property
-    def node_calls(self) -> "CallRelay":
-        """Calls of machines between servers."""
-        ...
-
-    @property
-    def node_commands(self) -> "CommandRepository":
-        """Commands for machines."""
-        ...
-
-    @property
-    def channels(self) -> "ChannelStore":
-        """People on channels, what they wrote, and what is sent to them."""
-        ...
-
-    @property
-    def evals(self) -> "EvalRepository":
-        """Evaluations."""
-        ...
-
-    @property
-    def sessions(self) -> "SessionRepository":
-        """Conversations with people."""
-        ...
-
-    @property
-    def messages(self) -> "SessionMessages":
-        """What was said in them."""
-        ...
-
-    @property
-    def message_queue(self) -> "MessageQueue":
-        """What waits to be said in them."""
-        ...
-
-    @property
-    def trials(self) -> "TrialOutcomes":
-        """What came of their trials."""
-        ...
+        raise NotImplementedError
 
     def counters(self) -> "Counters":
         """Return new counters for rate limits; what they count is shared by all processes."""
-        ...
-
-    @property
-    def acts(self) -> "ActLog":
-        """Administrative acts."""
-        ...
-
-    @property
-    def chain(self) -> "AuditChain":
-        """The audit chain over all runs."""
-        ...
-
-    @property
-    def logs(self) -> "LogInspector":
-        """Recomputes the hashes of logs."""
-        ...
-
-    @property
-    def retention(self) -> "RetentionStore":
-        """Deletes old runs."""
-        ...
-
-    @property
-    def fingerprints(self) -> "KeyFingerprints":
-        """Which keys all processes share."""
-        ...
-
-    @property
-    def gauge(self) -> "StoreGauge":
-        """Measures the store."""
-        ...
-
-    @property
-    def copies(self) -> "StoreCopies":
-        """Copies for backups."""
-        ...
+        raise NotImplementedError
 
     def close(self) -> None:
         """Finish every write and close all connections."""
-        ...
+        raise NotImplementedError

@@ -144,6 +144,11 @@ def _lazy(path: str, arguments: str) -> Any:
     return cached_property(make)
 
 
+def _lazy_part(path: str) -> Any:
+    """Return a property that is a part of another one."""
+    return cached_property(attrgetter(path))
+
+
 class _OwnParts(Protocol):
     """What each database does in its own way."""
 
@@ -212,8 +217,21 @@ class _SqliteParts:
         self.database.close()
 
 
-class SqlStorage:
+class SqlStorage(Storage):
     """Storage in tables, whichever database has them."""
+
+    runs: "SqlRunRepository" = _lazy("runs.event_store.SqlRunRepository", "_store _clock _followers _chain")
+    mirrors: "SqlRunRepository" = _lazy_part("runs")
+    reader: "SqlRunReader" = _lazy("runs.run_reader.SqlRunReader", "_store")
+    catalogue: "SqlRunCatalogue" = _lazy("runs.run_catalogue.SqlRunCatalogue", "_store")
+    open_catalogue: "SqlRunCatalogue" = _lazy("runs.run_catalogue.open_runs_only", "_store")
+    leases: "RunLeases" = _lazy_part("_own.leases")
+    cluster: "Cluster | None" = _lazy_part("_own.cluster")
+    agent_locks: "NamedLocks" = _lazy_part("_own.agent_locks")
+    gauge: "StoreGauge" = _lazy_part("_own.gauge")
+    copies: "StoreCopies" = _lazy_part("_own.copies")
+    encryption: "_SqlRunEncryption" = _lazy("storage._SqlRunEncryption", "_store runs.encrypted")
+    approvals: "SqlApprovalRepository" = _lazy("approvals.questions.SqlApprovalRepository", "_store _clock")
 
     queue: "SqlRunQueue" = _lazy("runs.run_queue.SqlRunQueue", "_store _clock")
     vectors: "SqlRunVectors" = _lazy("runs.run_vectors.SqlRunVectors", "_store catalogue")
@@ -264,56 +282,8 @@ class SqlStorage:
         self._chain = chain
         self._followers = followers
 
-    @cached_property
-    def runs(self) -> SqlRunRepository:
-        return SqlRunRepository(self._store, self._clock, self._followers, self._chain)
-
     def look_into_inboxes(self) -> None:
         self.runs.look_into_inboxes()
-
-    @property
-    def mirrors(self) -> SqlRunRepository:
-        return self.runs
-
-    @cached_property
-    def reader(self) -> SqlRunReader:
-        return SqlRunReader(self._store)
-
-    @cached_property
-    def catalogue(self) -> SqlRunCatalogue:
-        return SqlRunCatalogue(self._store)
-
-    @cached_property
-    def open_catalogue(self) -> SqlRunCatalogue:
-        return SqlRunCatalogue(self._store, encrypted=False)
-
-    @property
-    def leases(self) -> RunLeases:
-        return self._own.leases
-
-    @property
-    def cluster(self) -> "Cluster | None":
-        return self._own.cluster
-
-    @property
-    def agent_locks(self) -> NamedLocks:
-        return self._own.agent_locks
-
-    @property
-    def gauge(self) -> "StoreGauge":
-        return self._own.gauge
-
-    @property
-    def copies(self) -> "StoreCopies":
-        return self._own.copies
-
-    @cached_property
-    def encryption(self) -> "_SqlRunEncryption":
-        return _SqlRunEncryption(self._store, self.runs.encrypted)
-
-    @cached_property
-    def approvals(self) -> SqlApprovalRepository:
-        return SqlApprovalRepository(self._store, self._clock)
 
     def counters(self) -> "SqlCounters":
         from agent_fabric.infrastructure.persistence.identity.rate_limits import SqlCounters  # noqa: PLC0415 - see above

@@ -1,7 +1,7 @@
 """The table of evaluations."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.evals import EvalRecord
@@ -13,12 +13,49 @@ from agent_fabric.domain.identity.ownership import EVERYTHING, Viewer, is_owner,
 from agent_fabric.domain.ids import EvalId
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.infrastructure.persistence.runs.run_visibility import visible_to
-from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection, storable
+from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection
+from agent_fabric.infrastructure.persistence.table import Codec, Table, begins_with, json_bytes
 from agent_fabric.wire.json_codec import dump_json, load_json
 
-_COLUMNS = "eval_id, status, created_at, updated_at, owner, visibility, asked, definition"
-_LAST_CHARACTER = "\U0010ffff"
 _SEE_ALL = "See all evaluations with `fabric eval list`."
+
+
+def _status(value: object) -> RunStatus:
+    try:
+        return RunStatus(str(value))
+    except ValueError:
+        return RunStatus.WAITING  # a newer program's
+
+
+def _eval(asked: Mapping[str, Any], **stored: Any) -> Eval:
+    return Eval(scopes=tuple(asked["scopes"]), requested_by=asked["by"], **stored)
+
+
+def _split(evaluation: Eval) -> Mapping[str, Any]:
+    return {
+        "name": evaluation.definition.name,
+        "total": len(trials_of(evaluation.definition)),
+        "asked": {"by": evaluation.requested_by, "scopes": list(evaluation.scopes)},
+        **{name: getattr(evaluation, name) for name in _EVALS.columns if name != "asked"},
+    }
+
+
+_STATUS: Final = Codec(_status)
+_VISIBILITY: Final = Codec(visibility_from)
+_EVALS: Final = Table(
+    "evals",
+    _eval,
+    key="eval_id",
+    columns="eval_id status created_at updated_at owner visibility asked definition",
+    split=_split,
+    status=_STATUS,
+    visibility=_VISIBILITY,
+    asked=json_bytes(),
+    definition=Codec(
+        lambda stored: definition_from(load_json(stored)), lambda definition: dump_json(plain_definition(definition))
+    ),
+)
+_RECORDS: Final = Table("evals", EvalRecord, key="eval_id", status=_STATUS, visibility=_VISIBILITY)
 
 
 class SqlEvalRepository:
@@ -29,48 +66,24 @@ class SqlEvalRepository:
         self._clock = clock
 
     async def create(self, evaluation: Eval) -> None:
-        values = (
-            evaluation.eval_id,
-            storable(evaluation.definition.name),
-            evaluation.status,
-            storable(evaluation.owner),
-            evaluation.visibility,
-            evaluation.created_at,
-            evaluation.updated_at,
-            len(trials_of(evaluation.definition)),
-            dump_json({"by": evaluation.requested_by, "scopes": list(evaluation.scopes)}),
-            dump_json(plain_definition(evaluation.definition)),
-        )
-        query = (
-            "INSERT INTO evals (eval_id, name, status, owner, visibility, created_at, updated_at, total, asked,"
-            " definition) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-        )
-        await self._database.write(lambda connection: connection.execute(query, values).fetchall())
+        await self._database.write(lambda connection: _EVALS.insert(connection, evaluation))
 
     async def find(self, name: str, *, viewer: Viewer = EVERYTHING) -> Eval:
-        wanted = storable(name)
-        if not wanted:
+        if not name:
             raise EvalNotFound("No evaluation was named", hint=_SEE_ALL)
-        visible = visible_to(viewer, "evals")
+        visible, begins = visible_to(viewer, "evals"), begins_with("eval_id", name.lower())
 
-        def read(connection: SqlConnection) -> tuple[list[str], list[Any]]:
-            prefix = wanted.lower()
-            begins = f"eval_id >= ? AND eval_id < ? AND {visible.sql}"
-            query = f"SELECT eval_id FROM evals WHERE {begins} ORDER BY eval_id LIMIT 6"  # noqa: S608 - ours
-            ids = [
-                str(found)
-                for (found,) in connection.execute(query, (prefix, prefix + _LAST_CHARACTER, *visible.values))
-            ]
-            if len(ids) == 1 or (ids and ids[0] == prefix):
-                where, values = "eval_id = ?", (ids[0],)
-            else:
-                where, values = f"name = ? AND {visible.sql}", (wanted, *visible.values)
-            query = f"SELECT {_COLUMNS} FROM evals WHERE {where} ORDER BY number DESC LIMIT 1"  # noqa: S608 - ours
-            return ids, connection.execute(query, values).fetchall()
+        def read(connection: SqlConnection) -> tuple[list[str], Eval | None]:
+            query = f"SELECT eval_id FROM evals WHERE {begins.sql} AND {visible.sql} ORDER BY eval_id LIMIT 6"  # noqa: S608 - ours
+            ids = [str(found) for (found,) in connection.execute(query, (*begins.values, *visible.values))]
+            if len(ids) == 1 or (ids and ids[0] == name.lower()):
+                return ids, _EVALS.find(connection, "eval_id = ?", ids[0])
+            named = f"name = ? AND {visible.sql} ORDER BY number DESC LIMIT 1"
+            return ids, _EVALS.find(connection, named, name, *visible.values)
 
-        ids, rows = await self._database.read(read)
-        if rows:
-            return _eval(rows[0])
+        ids, found = await self._database.read(read)
+        if found is not None:
+            return found
         if ids:
             raise EvalNotFound(f"Several evaluations begin with {name!r}", hint=f"Give more: {', '.join(ids)}.")
         raise EvalNotFound(f"There is no evaluation {name!r}", hint=_SEE_ALL)
@@ -85,7 +98,7 @@ class SqlEvalRepository:
         )
 
         def read(connection: SqlConnection) -> Sequence[EvalRecord]:
-            records = (_record(row) for row in connection.execute(query, visible.values).fetchall())
+            records = (_RECORDS.load(row) for row in connection.execute(query, visible.values).fetchall())
             found = [each for each in records if not owner or is_owner(owner, each.owner)]
             return found if limit < 0 else found[:limit]
 
@@ -102,42 +115,3 @@ class SqlEvalRepository:
         query = "UPDATE evals SET status = ?, updated_at = ? WHERE eval_id = ? AND status <> ? RETURNING number"
         values = (status, self._clock.now(), eval_id, RunStatus.CANCELLED)
         return await self._database.write(lambda connection: connection.execute(query, values).fetchone() is not None)
-
-
-def _status(value: object) -> RunStatus:
-    try:
-        return RunStatus(str(value))
-    except ValueError:
-        return RunStatus.WAITING  # a newer program's
-
-
-def _eval(row: Sequence[Any]) -> Eval:
-    eval_id, status, created_at, updated_at, owner, visibility, asked, definition = row
-    who = load_json(asked)
-    return Eval(
-        eval_id=EvalId(eval_id),
-        definition=definition_from(load_json(definition)),
-        status=_status(status),
-        created_at=created_at,
-        updated_at=updated_at,
-        owner=owner,
-        visibility=visibility_from(visibility),
-        scopes=tuple(who["scopes"]),
-        requested_by=who["by"],
-    )
-
-
-def _record(row: Sequence[Any]) -> EvalRecord:
-    eval_id, name, status, created_at, updated_at, owner, visibility, total, done, right = row
-    return EvalRecord(
-        eval_id=EvalId(eval_id),
-        name=name,
-        status=_status(status),
-        created_at=created_at,
-        updated_at=updated_at,
-        owner=owner,
-        visibility=visibility_from(visibility),
-        total=total,
-        done=done,
-        right=right,
-    )

@@ -12,6 +12,7 @@ from agent_fabric.domain.memory.facts import Fact, FactStatus
 from agent_fabric.domain.memory.markdown import fact_from, fact_values
 from agent_fabric.infrastructure.persistence.chat.rows import SessionKeys, seal, unseal
 from agent_fabric.infrastructure.persistence.sql import Condition, Database, SqlConnection, marks, storable
+from agent_fabric.infrastructure.persistence.table import Table, begins_with, matching
 from agent_fabric.wire.json_codec import dump_json, load_json
 
 _NAMES: Final = (
@@ -19,7 +20,6 @@ _NAMES: Final = (
     *("untrusted", "status", "valid_from", "valid_to", "created_at", "expires_at", "reviewed_by", "supersedes"),
     "pinned",
 )
-_COLUMNS: Final = ", ".join((*_NAMES, "key"))
 _SEALED: Final = ("text", "source_quote", "said_by", "untrusted")
 """Columns that tell what a sealed fact says."""
 _CHANGE: Final = (
@@ -31,7 +31,6 @@ _NOTE: Final = (
     " ON CONFLICT (item, run_id) DO UPDATE SET"
     " cited = CASE WHEN excluded.cited = 1 THEN 1 ELSE memory_uses.cited END"
 )
-_LAST_CHARACTER: Final = "\U0010ffff"
 _SEE_ALL: Final = "See all facts with `fabric memory list`."
 
 
@@ -41,6 +40,7 @@ class SqlFactRepository:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._keys = SessionKeys(database.keys)
+        self._facts: Table[Fact] = Table("facts", self._fact, key="id", columns=f"{' '.join(_NAMES)} key")
 
     async def add(self, fact: Fact, *, check: Check | None = None) -> None:
         new = self._database.keys.new(RunId(fact.id)) if fact.sealed else None
@@ -48,31 +48,34 @@ class SqlFactRepository:
 
         def write(connection: SqlConnection) -> None:
             if check is not None:
-                query = f"SELECT {_COLUMNS} FROM facts WHERE owner = ? AND scope = ? AND subject = ?"  # noqa: S608 - ours
-                beside = (storable(fact.owner), fact.scope.value, storable(fact.subject))
-                check([self._fact(row) for row in connection.execute(query, beside).fetchall()])
-            query = f"INSERT INTO facts ({_COLUMNS}) VALUES ({marks(values)}) ON CONFLICT (id) DO NOTHING RETURNING id"  # noqa: S608 - ours
+                beside = "WHERE owner = ? AND scope = ? AND subject = ?"
+                check(self._facts.rows(connection, beside, fact.owner, fact.scope, fact.subject))
+            query = (
+                f"INSERT INTO facts ({self._facts.names}) VALUES ({marks(values)})"  # noqa: S608 - ours
+                " ON CONFLICT (id) DO NOTHING RETURNING id"
+            )
             if connection.execute(query, values).fetchone() is None:
                 raise FactRefused(f"There is a fact {fact.id} already", hint=f"See `fabric memory show {fact.id}`.")
 
         await self._database.write(write)
 
     async def find(self, prefix: str, *, viewer: Viewer = EVERYTHING) -> Fact:
-        wanted, owned = storable(prefix), _owned_by(viewer)
-        query = f"SELECT {_COLUMNS} FROM facts WHERE id >= ? AND id < ? AND {owned.sql} ORDER BY id LIMIT 2"  # noqa: S608 - ours
-        values = (wanted, wanted + _LAST_CHARACTER, *owned.values)
-        rows = await self._database.read(lambda connection: connection.execute(query, values).fetchall())
-        if not wanted or not rows:
+        begins, owned = begins_with("id", prefix), _owned_by(viewer)
+        rest = f"WHERE {begins.sql} AND {owned.sql} ORDER BY id LIMIT 2"
+        found = await self._facts.within(self._database).rows(rest, *begins.values, *owned.values)
+        if not prefix or not found:
             raise MemoryNotFound(f"There is no fact {prefix!r}", hint=_SEE_ALL)
-        if len(rows) > 1:
+        if len(found) > 1:
             raise MemoryNotFound(f"Several facts begin with {prefix!r}", hint="Give more characters of the id.")
-        return self._fact(rows[0])
+        return found[0]
 
     async def list(self, wanted: FactQuery) -> Sequence[Fact]:
-        condition = _wanted(wanted)
-        query = f"SELECT {_COLUMNS} FROM facts WHERE {condition.sql} ORDER BY created_at DESC, id LIMIT ?"  # noqa: S608 - ours
-        values = (*condition.values, wanted.limit)
-        return await self._database.read(lambda connection: list(map(self._fact, connection.execute(query, values))))
+        owned = _owned_by(wanted.viewer)
+        same = matching(owner=wanted.owner, status=wanted.statuses, scope=wanted.scope)
+        about, subject = ("", ()) if wanted.subject is None else (" AND subject = ?", (wanted.subject,))
+        rest = f"WHERE {owned.sql} AND {same.sql}{about} ORDER BY created_at DESC, id LIMIT ?"
+        values = (*owned.values, *same.values, *subject, wanted.limit)
+        return await self._facts.within(self._database).rows(rest, *values)
 
     async def change(self, fact: Fact, *, was: FactStatus) -> None:
         def write(connection: SqlConnection) -> object:
@@ -101,9 +104,7 @@ class SqlFactRepository:
         await self._database.write(write)
         await self._database.truncate_log()
 
-    def _fact(self, row: Sequence[Any]) -> Fact:
-        *stored, key = row
-        values = dict(zip(_NAMES, stored, strict=True))
+    def _fact(self, *, key: bytes | None, **values: Any) -> Fact:
         try:
             cipher = self._keys.cipher(values["id"], key)
             values |= {name: unseal(cipher, _place(name), values[name]) for name in _SEALED}
@@ -140,24 +141,6 @@ def _owned_by(viewer: Viewer) -> Condition:
     if not viewer.owners:
         return Condition("1 = 0", ())
     return Condition(f"facts.owner IN ({marks(viewer.owners)})", viewer.owners)
-
-
-def _wanted(wanted: FactQuery) -> Condition:
-    owned = _owned_by(wanted.viewer)
-    parts, values = [owned.sql], [*owned.values]
-    if wanted.owner:
-        parts.append("owner = ?")
-        values.append(wanted.owner)
-    if wanted.statuses:
-        parts.append(f"status IN ({marks(wanted.statuses)})")
-        values += [status.value for status in wanted.statuses]
-    if wanted.scope is not None:
-        parts.append("scope = ?")
-        values.append(wanted.scope.value)
-    if wanted.subject is not None:
-        parts.append("subject = ?")
-        values.append(wanted.subject)
-    return Condition(" AND ".join(parts), tuple(values))
 
 
 def _place(column: str) -> str:

@@ -244,6 +244,11 @@ class SqlRunCatalogue:
         return replace(record, visibility=visibility_from(visibility))
 
 
+def open_runs_only(database: Database) -> SqlRunCatalogue:
+    """Return the catalogue without encrypted runs."""
+    return SqlRunCatalogue(database, encrypted=False)
+
+
 def _with_passages(
     connection: SqlConnection, search: TextSearch, found: Sequence[RunRecord], terms: Sequence[str]
 ) -> list[RunRecord]:
