@@ -26,7 +26,7 @@ from agent_fabric.infrastructure.automation.file_sensors import FileChangeSensor
 from agent_fabric.infrastructure.clock import RandomIds, SystemClock
 from agent_fabric.infrastructure.cluster.bus.in_process import InProcessBus
 from agent_fabric.infrastructure.observability.operations_log import operations_log
-from agent_fabric.infrastructure.persistence.automation.firing_rows import FIRING_COLUMNS
+from agent_fabric.infrastructure.persistence.automation.schedules import FIRINGS
 from agent_fabric.infrastructure.persistence.storage import open_storage
 
 MANY = 10_000
@@ -148,7 +148,7 @@ async def ask_why(storage: Any) -> None:
         instants = [rule.anchor + nth * 60 for nth in range(start, min(start + 50_000, ROWS))]
         rows = [(name, at, at, 1, "fired", "", at, f"run-{at:.0f}", "bench", "", 1) for at in instants]
         marks = ", ".join("?" * 11)
-        query = f"INSERT INTO firings ({FIRING_COLUMNS}) VALUES ({marks})"
+        query = f"INSERT INTO firings ({FIRINGS.names}) VALUES ({marks})"
         await tables.write(lambda connection, query=query, rows=rows: connection.executemany(query, rows))
         lives = [(f"life-{at:.0f}", "tick", at, at) for at in instants[::2]]
         query = "INSERT INTO firing_processes (id, server, since, until_at) VALUES (?, ?, ?, ?)"
