@@ -33,7 +33,7 @@ FLOORS = {
     "infrastructure": (
         words("backup definitions persistence web"),
         words("""
-            atomic_files clock installation long_text machine own_path private_files threads tree_walk
+            atomic_files clock installation machine own_path private_files threads tree_walk
         """),
     ),
     "infrastructure/persistence": (

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from agent_fabric.application.observability.find_missing_prerequisites import FindMissingPrerequisites
 from agent_fabric.application.ports.runs import RunRepository
 from agent_fabric.application.ports.secrets import Resolve
-from agent_fabric.application.ports.workflows import SoundWorkflow
+from agent_fabric.application.ports.workflows import SoundWorkflow, WorkflowFile
 from agent_fabric.application.runs.new_task import task_from
 from agent_fabric.application.workflows.child_runs import ChildRuns
 from agent_fabric.application.workflows.fork_workflow import ForkWorkflow
@@ -27,7 +27,6 @@ from agent_fabric.infrastructure.packs.plugins import installed_actions
 from agent_fabric.infrastructure.packs.registry import servers_of_all
 from agent_fabric.infrastructure.workflows.definition_files import (
     DefinitionFolder,
-    WorkflowFile,
     check_definition,
     read_definition,
 )

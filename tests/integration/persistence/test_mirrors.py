@@ -18,7 +18,7 @@ from agent_fabric.domain.events import (
     ToolReturned,
 )
 from agent_fabric.domain.ids import CallId, LaneId, RunId, SpecialistId
-from agent_fabric.infrastructure.runs.log.lines import line_of
+from agent_fabric.wire.event_lines import line_of
 from contract.run_repository_contract import CREATED, NEXT, OTHER, RUN, completed, log, run_created
 from integration.persistence.opened_store import store_of
 

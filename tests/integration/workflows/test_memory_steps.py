@@ -14,7 +14,7 @@ from agent_fabric.domain.memory.ingestion import INGESTION
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.domain.workflows.definition import definition_from
 from agent_fabric.infrastructure.memory.embeddings.sentence_encoder import SentenceEncoder
-from agent_fabric.infrastructure.memory.folder_files import files_in
+from agent_fabric.infrastructure.memory.local_documents import files_in
 from integration.workflows.test_driving import Bench, bench
 
 __all__ = ["bench"]

@@ -2,12 +2,24 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from agent_fabric.application.ports.sandbox import Sandbox
 from agent_fabric.config.schema.tools import MCPServerConfig
 from agent_fabric.domain.tools.specs import ToolContext, ToolResult, ToolSpec
+
+
+class PinState(StrEnum):
+    """What is known about a tool."""
+
+    PINNED = "pinned"
+    """It is as it was when it was trusted."""
+    NEW = "new"
+    """The server did not have it when it was trusted."""
+    CHANGED = "changed"
+    """Its description or its arguments are not what they were."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

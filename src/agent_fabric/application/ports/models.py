@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol, TypeAlias
 
 from agent_fabric.domain.models.found_models import ModelCard
 from agent_fabric.domain.models.messages import ModelSettings, ToolDialect
@@ -157,3 +157,29 @@ class PulledModel(NamedTuple):
     size_bytes: int | None
     by: str
     """Who keeps it: `agent-fabric`, or the address of a server."""
+
+
+Stage: TypeAlias = Literal["stopped", "starting", "ready", "draining", "switching", "failed"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManagedStatus:
+    """How the server is; asking for it never waits."""
+
+    stage: Stage
+    """`stopped`: the next request starts it. `draining`: a switch waits for answers that are being written."""
+    model: str
+    running: int
+    """Requests that are being answered."""
+    waiting: int
+    """Requests that wait for a slot, a start or a switch."""
+    pid: int | None
+    """None: it does not run."""
+    slots: int
+    """How many requests it answers at once, as it says itself when it runs."""
+    context_window: int
+    """Tokens that fit into each, as it says itself when it runs."""
+    memory_bytes: int | None
+    """Memory it occupies now, its model included; not set when it does not run or the system does not tell."""
+    problem: str
+    """Why the last start or switch failed; empty when all is well."""

@@ -1,10 +1,55 @@
 """Secrets, seen from the calls that need them."""
 
+import re
 from collections.abc import Awaitable, Callable
-from typing import Protocol
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from agent_fabric.config.secret_references import FILE_NAME
+from agent_fabric.domain.errors import ConfigError
+from agent_fabric.domain.secrets.references import SHORTEST_NAMED
 
 Resolve = Callable[[str], Awaitable[str]]
 """Returns what a reference such as `file:NAME` stands for; raises ConfigError if that cannot be had."""
+MAX_SECRET_BYTES: Final = 65_536
+"""Of one secret."""
+_NAME: Final = re.compile(FILE_NAME)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredSecret:
+    """What may be known about a secret without its value."""
+
+    name: str
+    created_at: float
+    updated_at: float
+
+
+def require_usable(name: str, value: str) -> None:
+    """Check that something can be kept.
+
+    Raises:
+        ConfigError: the name or the value cannot be used.
+    """
+    if not _NAME.fullmatch(name):
+        raise ConfigError(
+            f"{name[:100]!r} is no usable name for a secret",
+            hint="Use at most 128 letters, digits, _ and -, and start with a letter or _, as in GITHUB_TOKEN.",
+        )
+    if len(value.strip()) < SHORTEST_NAMED:
+        raise ConfigError(
+            f"the value of {name} is too short to be kept out of logs",
+            hint=f"A secret has at least {SHORTEST_NAMED} characters.",
+        )
+    try:
+        size = len(value.encode())
+    except UnicodeEncodeError:
+        raise ConfigError(f"the value of {name} is not text", hint="Encode it, for example in base64.") from None
+    if size > MAX_SECRET_BYTES or "\0" in value:
+        raise ConfigError(
+            f"the value of {name} is longer than {MAX_SECRET_BYTES} bytes, or has a null character in it",
+            hint="Keep large or binary things in a file of their own, and a key for it here.",
+        )
 
 
 class SecretSource(Protocol):

@@ -7,6 +7,9 @@ from enum import StrEnum
 from fnmatch import fnmatchcase
 from typing import Final, NewType, Self
 
+UNKNOWN_RUN: Final = "unknown"
+"""A run whose id is not known."""
+
 
 class Scope(StrEnum):
     """A permission on the server. What is not granted is forbidden."""

@@ -15,6 +15,8 @@ from typing import Any, Final, NamedTuple, TypeVar, cast
 HIDDEN = "[secret]"
 SHORTEST = 6
 """Shorter values of the configuration are no secrets: hiding them would spoil every other text."""
+REDACTED: Final = "[redacted]"
+"""Stands where a secret stood."""
 SHORTEST_NAMED: Final = 4
 """Shorter values that are used by name could not be hidden, so they are not used."""
 SECRET: Final = re.compile(r"\$\{secret:([A-Za-z0-9_][A-Za-z0-9_.-]{0,127})\}")

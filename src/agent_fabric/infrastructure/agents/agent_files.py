@@ -1,10 +1,11 @@
 """Reads agents from files: JSON, YAML, or Markdown whose front matter is YAML and whose text is the system prompt."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
+from agent_fabric.application.ports.workflows import FoundAgent
 from agent_fabric.config.formats.syntax import SyntaxProblem
 from agent_fabric.domain.agents.check import KnownToAgents, problems_in_agent
 from agent_fabric.domain.agents.definition import AgentDefinition, agent_from
@@ -16,31 +17,6 @@ from agent_fabric.infrastructure.definitions.positions import Parsed, Spot, Spot
 SUFFIXES: Final = (".json", ".yaml", ".yml", ".md")
 _NOT_AGENTS: Final = frozenset({"README.MD", "AGENTS.MD"})
 _FENCE: Final = "---"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FoundAgent:
-    """A file that is meant to be an agent."""
-
-    path: Path
-    name: str
-    """As the file says, or after the file if it says nothing that can be used."""
-    definition: AgentDefinition | None
-    """None: it cannot be used; `problems` say why."""
-    plain: Mapping[str, Any] = field(default_factory=dict)
-    """What the file says, if it can be used."""
-    problems: tuple[Problem, ...] = ()
-    """Why it cannot be used; empty if it can."""
-
-    @property
-    def is_usable(self) -> bool:
-        """Whether it can be run."""
-        return self.definition is not None
-
-    @property
-    def description(self) -> str:
-        """What it is for."""
-        return "" if self.definition is None else self.definition.description
 
 
 class AgentFolder:

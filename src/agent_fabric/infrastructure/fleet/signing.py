@@ -36,6 +36,11 @@ class SigningKey:
             return cls(seed, ed25519.public_key(seed).hex())
         return cls(seed, _private(seed).public_key().public_bytes_raw().hex())
 
+    @property
+    def fingerprint(self) -> str:
+        """What people compare: the fingerprint of the public key."""
+        return fingerprint(self.public)
+
     def sign(self, message: bytes) -> str:
         """Return a signature, in hexadecimal."""
         if Ed25519PrivateKey is None:

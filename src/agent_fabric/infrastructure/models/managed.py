@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from agent_fabric.application.ports.llm import ChatOptions, Notice, ProgressText
+from agent_fabric.application.ports.models import ManagedStatus
 from agent_fabric.config.schema.models import ManagedLlamaConfig
 from agent_fabric.domain.errors import ConfigError, ModelUnreachable
 from agent_fabric.domain.models.found_models import ModelCard
@@ -17,7 +18,7 @@ from agent_fabric.infrastructure.models.chooser import MANAGED_URL
 from agent_fabric.infrastructure.models.endpoint_clients import EndpointClients
 from agent_fabric.infrastructure.models.openai_compatible import HttpSession
 from agent_fabric.infrastructure.models.queue import Queues, ServerQueue
-from agent_fabric.infrastructure.models.servers.managed_llama import ManagedLlama, ManagedStatus
+from agent_fabric.infrastructure.models.servers.managed_llama import ManagedLlama
 from agent_fabric.infrastructure.models.servers.spec import quiet
 from agent_fabric.infrastructure.models.switched_model import SwitchedModel
 from agent_fabric.infrastructure.models.weights.gguf import card_of_file

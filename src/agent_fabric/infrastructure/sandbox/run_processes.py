@@ -13,14 +13,13 @@ from ipaddress import IPv6Address, ip_address
 from pathlib import Path
 from typing import Final
 
+from agent_fabric.domain.identity.principals import UNKNOWN_RUN
 from agent_fabric.infrastructure.sandbox.marked import RUN
 
 MARK: Final = 1_000_003
 """The hard limit of a run's processes; a process can only lower it further."""
 SHELL_MARK: Final = f"ulimit -x {MARK} 2>/dev/null || ulimit -w {MARK} 2>/dev/null || :".encode()
 """Sets the limit in a shell: bash calls it `-x`, dash `-w`."""
-UNKNOWN: Final = "unknown"
-"""A run whose id is not known."""
 _RLIMIT_LOCKS: Final = 10
 _LINUX: Final = sys.platform == "linux"
 _MAX_ANCESTORS: Final = 100
@@ -49,7 +48,7 @@ def acting_run(environ: Mapping[str, str] | None = None) -> str:
     named = (os.environ if environ is None else environ).get(RUN, "")
     if not _LINUX:
         return named
-    return (named or UNKNOWN) if works_for_run(os.getpid()) else ""
+    return (named or UNKNOWN_RUN) if works_for_run(os.getpid()) else ""
 
 
 def works_for_run(pid: int) -> bool:

@@ -2,35 +2,20 @@
 
 import asyncio
 import json
-import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from agent_fabric.application.ports.clock import Clock
-from agent_fabric.config.secret_references import FILE_NAME
+from agent_fabric.application.ports.secrets import StoredSecret, require_usable
 from agent_fabric.domain.errors import ConfigError, StoreUnavailable
-from agent_fabric.domain.secrets.references import SHORTEST_NAMED
 from agent_fabric.infrastructure.private_files import PrivateFile
 from agent_fabric.infrastructure.secrets.keyring import Keyring
 
-MAX_BYTES: Final = 65_536
-"""Of one secret."""
 MOST: Final = 1_000
 """Secrets in one file."""
 
-_NAME: Final = re.compile(FILE_NAME)
 _FORMAT: Final = 1
-
-
-@dataclass(frozen=True, slots=True)
-class StoredSecret:
-    """What may be known about a secret without its value."""
-
-    name: str
-    created_at: float
-    updated_at: float
 
 
 class EncryptedFile:
@@ -178,30 +163,3 @@ def _entry(entry: Any) -> dict[str, Any]:
         "created_at": float(entry["created_at"]),
         "updated_at": float(entry["updated_at"]),
     }
-
-
-def require_usable(name: str, value: str) -> None:
-    """Check that something can be kept.
-
-    Raises:
-        ConfigError: the name or the value cannot be used.
-    """
-    if not _NAME.fullmatch(name):
-        raise ConfigError(
-            f"{name[:100]!r} is no usable name for a secret",
-            hint="Use at most 128 letters, digits, _ and -, and start with a letter or _, as in GITHUB_TOKEN.",
-        )
-    if len(value.strip()) < SHORTEST_NAMED:
-        raise ConfigError(
-            f"the value of {name} is too short to be kept out of logs",
-            hint=f"A secret has at least {SHORTEST_NAMED} characters.",
-        )
-    try:
-        size = len(value.encode())
-    except UnicodeEncodeError:
-        raise ConfigError(f"the value of {name} is not text", hint="Encode it, for example in base64.") from None
-    if size > MAX_BYTES or "\0" in value:
-        raise ConfigError(
-            f"the value of {name} is longer than {MAX_BYTES} bytes, or has a null character in it",
-            hint="Keep large or binary things in a file of their own, and a key for it here.",
-        )

@@ -7,9 +7,9 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote, quote_plus
 
+from agent_fabric.domain.secrets.references import REDACTED
 from agent_fabric.domain.secrets.shapes import PRIVATE_KEY, TOKEN
 
-REDACTED: Final = "[redacted]"
 SHORTEST_SECRET: Final = 4
 """Known values shorter than this are no secrets: hiding them would hide half of every line."""
 MAX_CHARS: Final = 8_000

@@ -6,11 +6,11 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from agent_fabric.application.ports.workflows import WorkflowFile
 from agent_fabric.domain.automation.crontab import CrontabJob, script_of
 from agent_fabric.domain.definitions.problems import WorkflowInvalid
 from agent_fabric.domain.errors import NameTaken, StoreUnavailable
 from agent_fabric.infrastructure.atomic_files import write_new
-from agent_fabric.infrastructure.workflows.definition_files import WorkflowFile
 
 LONGEST_COMMAND_S = 86_400
 

@@ -4,15 +4,16 @@ A broken file is listed with its problems and hides no other.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
-from agent_fabric.domain.definitions.problems import Problem, WorkflowInvalid, did_you_mean
+from agent_fabric.application.ports.workflows import WORKFLOW_SUFFIXES, WorkflowFile
+from agent_fabric.domain.definitions.problems import Problem, did_you_mean
 from agent_fabric.domain.errors import DefinitionNotFound
 from agent_fabric.domain.workflows.checks.check import NOTHING_KNOWN, problems_in
 from agent_fabric.domain.workflows.checks.known_names import KnownNames
-from agent_fabric.domain.workflows.definition import Trigger, WorkflowDefinition, definition_from
+from agent_fabric.domain.workflows.definition import definition_from
 from agent_fabric.infrastructure.definitions.files import (
     DefinitionFile,
     DefinitionFiles,
@@ -21,58 +22,6 @@ from agent_fabric.infrastructure.definitions.files import (
     read_file,
     unreadable,
 )
-
-SUFFIXES: Final = (".yaml", ".yml", ".json")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkflowFile:
-    """A workflow's file: what it says, or why it cannot be used."""
-
-    path: Path
-    plain: Any = None
-    """The definition as plain data, as a run keeps it; None: it could not be read."""
-    definition: WorkflowDefinition | None = None
-    """None: there are problems."""
-    problems: tuple[Problem, ...] = ()
-    notes: tuple[str, ...] = ()
-    """What is right but may surprise."""
-
-    @property
-    def name(self) -> str:
-        """The workflow's name; of a file that tells none, the file's."""
-        name = self.plain.get("name") if isinstance(self.plain, dict) else None
-        return name if isinstance(name, str) and name else self.path.stem
-
-    @property
-    def is_usable(self) -> bool:
-        """Whether it can be run."""
-        return self.definition is not None
-
-    @property
-    def description(self) -> str:
-        """What it is for."""
-        return "" if self.definition is None else self.definition.description
-
-    @property
-    def step_count(self) -> int | None:
-        """How many steps it has, however deep; None: the file is wrong."""
-        return None if self.definition is None else sum(1 for _ in self.definition.all_steps())
-
-    @property
-    def triggers(self) -> Sequence[Trigger]:
-        """What starts it."""
-        return () if self.definition is None else self.definition.triggers.listed()
-
-    def usable(self) -> WorkflowDefinition:
-        """Return the workflow.
-
-        Raises:
-            WorkflowInvalid: there are problems.
-        """
-        if self.definition is None:
-            raise WorkflowInvalid(self.problems, what=str(self.path))
-        return self.definition
 
 
 def read_definition(path: Path, known: KnownNames = NOTHING_KNOWN) -> WorkflowFile:
@@ -96,7 +45,9 @@ class DefinitionFolder:
 
     def __init__(self, folders: Sequence[Path], known: Callable[[], KnownNames] = KnownNames) -> None:
         """`known` is asked at each lookup: agents and actions may have changed too."""
-        self._files = DefinitionFiles(folders, lambda name: name.endswith(SUFFIXES) and not name.startswith("."))
+        self._files = DefinitionFiles(
+            folders, lambda name: name.endswith(WORKFLOW_SUFFIXES) and not name.startswith(".")
+        )
         self._known = known
         self._checks: dict[Path, tuple[DefinitionFile, KnownNames, WorkflowFile]] = {}
 
@@ -137,7 +88,7 @@ class DefinitionFolder:
 
 
 def _unknown_format(path: Path) -> DefinitionFile | None:
-    if path.name.endswith(SUFFIXES):
+    if path.name.endswith(WORKFLOW_SUFFIXES):
         return None
     return unreadable(path, "the name does not show the format", "Use a name that ends in .yaml or .json.")
 

@@ -1,19 +1,16 @@
 """`fabric config`: the configuration in force."""
 
 import json
-import os
 import sys
 from typing import Annotated
 
 import typer
 
+from agent_fabric.bootstrap.this_machine import trust_folder
 from agent_fabric.config.dotenv import NAME, read_dotenv
 from agent_fabric.config.files import project_file, read_settings
 from agent_fabric.config.show import show_config, show_origins
 from agent_fabric.domain.errors import ConfigError
-from agent_fabric.infrastructure.audit.audit_key_file import audit_key
-from agent_fabric.infrastructure.runs.log.folder_trust import mark
-from agent_fabric.infrastructure.runs.log.layout import Layout
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED
 from agent_fabric.interfaces.cli.options import configuration, require_a_person
@@ -38,10 +35,8 @@ def trust(*, at: Folder) -> int:
         raise ConfigError(f"There is no folder {root}", hint="Change to the project whose .fabric you mean.")
     file = project_file(root)
     settings = {} if file is None else read_settings(file)
-    if not root.is_dir():
-        Layout(root).make()
     try:
-        mark(root, audit_key(os.environ))
+        trust_folder(root)
     except OSError as problem:
         raise ConfigError(
             f"{root} cannot be marked: {problem.strerror}", hint="You must be able to write there."

@@ -1,6 +1,5 @@
 """Options that several commands have, and what they mean."""
 
-import os
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -8,12 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agent_fabric.bootstrap.records import has_store
+from agent_fabric.bootstrap.this_machine import find_root, require_made_here, require_ours
 from agent_fabric.config.constants import POOL_PATTERN
 from agent_fabric.domain.errors import ApprovalRefused, ConfigError, RunNotFound
 from agent_fabric.domain.identity.ownership import Visibility
-from agent_fabric.infrastructure.audit.audit_key_file import audit_key
-from agent_fabric.infrastructure.runs.log.folder_trust import require_made_locally, require_ours
-from agent_fabric.infrastructure.runs.log.layout import find_root
 from agent_fabric.interfaces.cli.output import print_warning
 
 if TYPE_CHECKING:
@@ -80,7 +77,7 @@ def require_a_person() -> None:
     Raises:
         ApprovalRefused: it does.
     """
-    from agent_fabric.infrastructure.sandbox.run_processes import acting_run  # noqa: PLC0415 - most commands need it not
+    from agent_fabric.bootstrap.this_machine import acting_run  # noqa: PLC0415 - most commands need it not
 
     if acting_run():
         raise ApprovalRefused(
@@ -123,7 +120,7 @@ def own_root(workspace: str | None) -> Path:
         ConfigError: it was made elsewhere and is not trusted.
     """
     root = existing_root(workspace)
-    require_made_locally(root, audit_key(os.environ))
+    require_made_here(root)
     return root
 
 
@@ -138,7 +135,7 @@ def configuration(root: Path, overrides: dict[str, object] | None = None) -> "Lo
     from agent_fabric.config.installed_packs import installed_packs  # noqa: PLC0415 - commands that only read need none
     from agent_fabric.config.loader import load_config  # noqa: PLC0415 - pydantic takes its time
 
-    require_ours(root, audit_key(os.environ))
+    require_ours(root)
     loaded = load_config(overrides, fabric_folder=root, packages=installed_packs)
     for sentence in loaded.left_out.values():
         print_warning(sentence)

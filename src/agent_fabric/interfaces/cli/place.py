@@ -250,8 +250,8 @@ def at_place(at: Place, work: Work[T], *, without: T | None = None) -> T:
 
 def with_client(url: str, work: "Callable[[FabricClient], Coroutine[Any, Any, T]]", *, token: str | None = None) -> T:
     """Ask a server for something that is not about runs; by default as who we are there."""
+    from agent_fabric.bootstrap.this_machine import acting_run  # noqa: PLC0415 - as above
     from agent_fabric.client import FabricClient  # noqa: PLC0415 - aiohttp takes its time
-    from agent_fabric.infrastructure.sandbox.run_processes import acting_run  # noqa: PLC0415 - as above
 
     async def go() -> T:
         async with FabricClient(url, token=token, run=acting_run()) as client:

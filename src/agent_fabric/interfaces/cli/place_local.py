@@ -1,7 +1,6 @@
 """The runs of a folder on this machine, as commands work on them."""
 
 import asyncio
-import os
 import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -13,13 +12,12 @@ from typing import TYPE_CHECKING
 from agent_fabric.application.ports.approvals import Answer
 from agent_fabric.application.ports.runs import RunQuery, RunRecord
 from agent_fabric.bootstrap.records import Records, open_records, owner_here, this_person
+from agent_fabric.bootstrap.this_machine import require_made_here
 from agent_fabric.domain.events import Event, RunCreated
 from agent_fabric.domain.identity.ownership import LOCAL_OWNER
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.consequences import consequences
 from agent_fabric.domain.runs.task import RunResult, RunStatus
-from agent_fabric.infrastructure.audit.audit_key_file import audit_key
-from agent_fabric.infrastructure.runs.log.folder_trust import require_made_locally
 from agent_fabric.interfaces.cli.options import configuration, existing_root
 from agent_fabric.interfaces.cli.place import Answered
 
@@ -127,7 +125,7 @@ class LocalRuns:
         from agent_fabric.bootstrap.runs import undo_run  # noqa: PLC0415 - one command needs it
 
         # Files are changed because of what is recorded, so it must not be forged.
-        require_made_locally(self.records.layout.root, audit_key(os.environ))
+        require_made_here(self.records.layout.root)
         return await undo_run(self.records)(run_id, by=this_person(), paths=paths, redo=redo, dry=dry, force=force)
 
     async def files(self, run_id: RunId) -> "RunFileList":

@@ -11,6 +11,7 @@ from agent_fabric.application.ports.embeddings import FoundRun
 from agent_fabric.application.ports.runs import RunRecord
 from agent_fabric.application.runs.diff_run import RunDiff
 from agent_fabric.application.runs.search_runs import OnProgress
+from agent_fabric.bootstrap.this_machine import acting_run
 from agent_fabric.client import FabricClient
 from agent_fabric.domain.events import Event
 from agent_fabric.domain.ids import RunId
@@ -18,7 +19,6 @@ from agent_fabric.domain.runs.changes import FileChange
 from agent_fabric.domain.runs.task import RunResult, RunStatus
 from agent_fabric.domain.runs.unified_diff import FileDiff
 from agent_fabric.infrastructure.runs.log.layout import Layout
-from agent_fabric.infrastructure.sandbox.run_processes import acting_run
 from agent_fabric.interfaces.cli.place import Answered
 
 EXPORTS = "fabric-export"

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from agent_fabric.application.ports.operations import OperationsLog
+from agent_fabric.domain.secrets.references import REDACTED
 from agent_fabric.infrastructure.observability.operations_log import bind, operations_log, unbind
-from agent_fabric.infrastructure.secrets.redaction import REDACTED
 
 Message = MutableMapping[str, Any]
 Scope = MutableMapping[str, Any]

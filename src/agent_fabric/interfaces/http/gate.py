@@ -16,9 +16,8 @@ from agent_fabric.application.ports.identity import Authenticator, PageAuthentic
 from agent_fabric.domain.errors import FabricError, RunNotFound, ServerBusy, ServerStopping, Unauthenticated
 from agent_fabric.domain.fleet.protocol import ARCHIVE_PATH, JOIN_PATH
 from agent_fabric.domain.fleet.protocol import SOCKET_PATH as NODE_SOCKET
-from agent_fabric.domain.identity.principals import RUN_HEADER, Principal
+from agent_fabric.domain.identity.principals import RUN_HEADER, UNKNOWN_RUN, Principal
 from agent_fabric.domain.ids import RunId
-from agent_fabric.infrastructure.sandbox.run_processes import UNKNOWN
 from agent_fabric.interfaces.http.addresses import Addresses
 from agent_fabric.interfaces.http.errors import problem as answer
 from agent_fabric.interfaces.http.errors import refusal, shaped
@@ -311,7 +310,7 @@ class _Asked:
             elif name == b"x-api-key":
                 self.keys.append(value)
             elif name == _RUN_HEADER:
-                self.run = value.decode("latin-1")[:MAX_RUN_CHARS].strip() or UNKNOWN
+                self.run = value.decode("latin-1")[:MAX_RUN_CHARS].strip() or UNKNOWN_RUN
             elif name == b"cookie":
                 self.cookies.append(value)
             elif name == _PAGE_HEADER:

@@ -6,10 +6,10 @@ from typing import assert_never
 from fastapi import Request
 from starlette.types import Scope
 
+from agent_fabric.bootstrap.this_machine import is_called_by_run
 from agent_fabric.domain.errors import Forbidden
-from agent_fabric.domain.identity.principals import Kind, Principal
+from agent_fabric.domain.identity.principals import UNKNOWN_RUN, Kind, Principal
 from agent_fabric.domain.identity.principals import Scope as Right
-from agent_fabric.infrastructure.sandbox.run_processes import UNKNOWN, run_at_other_end
 
 
 def who_asks(request: Request) -> Principal:
@@ -25,17 +25,17 @@ async def who_answers(request: Request) -> Principal:
     A caller on this machine is looked up: a program that a run has started acts for the run, whatever it shows.
     """
     principal = who_asks(request)
-    return principal.acting_for(UNKNOWN) if not principal.run and await _is_run(request.scope) else principal
+    return principal.acting_for(UNKNOWN_RUN) if not principal.run and await _is_run(request.scope) else principal
 
 
 async def narrow_to_run(scope: Scope) -> None:
     """Let a request of a program that a run has started act for the run, whatever it shows."""
     if await _is_run(scope):
-        scope["state"]["user"] = scope["state"]["user"].acting_for(UNKNOWN)
+        scope["state"]["user"] = scope["state"]["user"].acting_for(UNKNOWN_RUN)
 
 
 async def _is_run(scope: Scope) -> bool:
-    return await asyncio.to_thread(run_at_other_end, scope.get("client"), scope.get("server"))
+    return await asyncio.to_thread(is_called_by_run, scope.get("client"), scope.get("server"))
 
 
 def must_be_allowed(principal: Principal, right: Right) -> None:

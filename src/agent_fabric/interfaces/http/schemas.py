@@ -4,9 +4,9 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
+from agent_fabric.application.ports.secrets import MAX_SECRET_BYTES
 from agent_fabric.config.constants import MAX_PROMPT_CHARS, POOL_PATTERN
 from agent_fabric.domain.secrets.references import SHORTEST_NAMED
-from agent_fabric.infrastructure.secrets.encrypted_file import MAX_BYTES
 from agent_fabric.interfaces.http.bodies import WHOLE, RequestBody
 
 SAYS_SOMETHING = r"[^\s\x00-\x1f\x7f-\x9f]"
@@ -81,7 +81,9 @@ class BackupRequest(RequestBody):
 class SecretValue(RequestBody):
     """A secret to be kept."""
 
-    value: str = Field(min_length=SHORTEST_NAMED, max_length=MAX_BYTES, pattern=r"^[^\x00]*\S[^\x00]{2,}\S[^\x00]*$")
+    value: str = Field(
+        min_length=SHORTEST_NAMED, max_length=MAX_SECRET_BYTES, pattern=r"^[^\x00]*\S[^\x00]{2,}\S[^\x00]*$"
+    )
     """At least four characters between blanks. No route ever gives it back."""
 
 

@@ -8,10 +8,10 @@ from typing import Any
 from mcp.server.mcpserver import Context
 from mcp.types import INVALID_REQUEST
 
+from agent_fabric.bootstrap.this_machine import LOCAL_PREFIX, is_called_by_run
 from agent_fabric.client.fabric_client import FabricClient
 from agent_fabric.domain.errors import Forbidden, Unauthenticated
-from agent_fabric.infrastructure.identity.local_token import LOCAL_PREFIX
-from agent_fabric.infrastructure.sandbox.run_processes import UNKNOWN, run_at_other_end
+from agent_fabric.domain.identity.principals import UNKNOWN_RUN
 from agent_fabric.interfaces.mcp.tools import announced_run, fabric_tools
 from agent_fabric.wire.json_codec import dump_json, load_json
 
@@ -88,8 +88,8 @@ def run_in(context: "Context[Any, Any]") -> str:
     if announced := announced_run(context):
         return announced
     request = context.request_context.request
-    found = request is not None and run_at_other_end(request.scope.get("client"), request.scope.get("server"))
-    return UNKNOWN if found else ""
+    found = request is not None and is_called_by_run(request.scope.get("client"), request.scope.get("server"))
+    return UNKNOWN_RUN if found else ""
 
 
 def credentials_in(headers: Mapping[str, str]) -> tuple[str, str]:

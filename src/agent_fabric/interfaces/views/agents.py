@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from agent_fabric.application.ports.workflows import FoundAgent
 from agent_fabric.domain.agents.definition import AgentDefinition, Constraints, Dependency
 from agent_fabric.domain.definitions.parameter import Parameter
-from agent_fabric.infrastructure.agents.agent_files import FoundAgent
 from agent_fabric.wire.definitions import AGENT_PROBLEM, CheckedFiles
 from agent_fabric.wire.shape import Shape
 

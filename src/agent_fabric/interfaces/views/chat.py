@@ -9,8 +9,8 @@ from typing import Any
 from agent_fabric.application.chat.export_session import SessionExport
 from agent_fabric.domain.chat.sessions import COMPLETED, ChatMessage
 from agent_fabric.domain.events import Event, ModelAnswered, ToolCalled, ToolErred, ToolReturned
-from agent_fabric.infrastructure.runs.log.lines import line_of
 from agent_fabric.wire.chat import MESSAGE, SESSION
+from agent_fabric.wire.event_lines import line_of
 
 _FENCES = re.compile(r"`{3,}")
 _WHO = {"user": "You", "assistant": "Agent"}

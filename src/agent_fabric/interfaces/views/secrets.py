@@ -2,8 +2,8 @@
 
 from typing import Annotated
 
+from agent_fabric.application.ports.secrets import StoredSecret
 from agent_fabric.application.secrets.rotate_keys import Rotation
-from agent_fabric.infrastructure.secrets.encrypted_file import StoredSecret
 from agent_fabric.wire.shape import Listing, Shape
 
 SECRET = Shape(StoredSecret, name="Secret", about="What may be known about a secret.", fixed={"source": "file"})

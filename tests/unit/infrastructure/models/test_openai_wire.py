@@ -23,11 +23,11 @@ from agent_fabric.infrastructure.models.openai_wire import StreamedAnswer, encod
 from agent_fabric.infrastructure.packs.base import BaseSpecialistPack
 from agent_fabric.infrastructure.packs.tool_defs import make_finish_tool_def, make_tool_def
 from agent_fabric.infrastructure.persistence.runs.codec import decode, encode
-from agent_fabric.infrastructure.runs.log.lines import encoded_line
 from agent_fabric.testing.fakes import MemoryRuns
 from agent_fabric.testing.scripted_answers import Call, Calls, Empty, Finish, Reply, Say
 from agent_fabric.testing.scripted_wire import ChatCompletion
 from agent_fabric.testing.workbench import workbench
+from agent_fabric.wire.event_lines import encoded_line
 from effort import effort
 
 SEEDS = range(10)

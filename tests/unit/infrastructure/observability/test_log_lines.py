@@ -13,8 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agent_fabric.domain.secrets.references import REDACTED
 from agent_fabric.infrastructure.observability.log_lines import FromLogging, Lines
-from agent_fabric.infrastructure.secrets.redaction import REDACTED, Redactor
+from agent_fabric.infrastructure.secrets.redaction import Redactor
 from effort import examples
 
 pytestmark = pytest.mark.proves("AF-149")

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 from cryptography.fernet import Fernet
 
+from agent_fabric.application.ports.secrets import MAX_SECRET_BYTES
 from agent_fabric.domain.errors import ConfigError, StoreUnavailable
-from agent_fabric.infrastructure.secrets.encrypted_file import MAX_BYTES, EncryptedFile
+from agent_fabric.infrastructure.secrets.encrypted_file import EncryptedFile
 from agent_fabric.infrastructure.secrets.keyring import Keyring, open_keyring
 from agent_fabric.testing.fakes import FrozenClock
 
@@ -68,7 +69,7 @@ def test_a_name_that_could_not_be_referred_to_is_refused(tmp_path: Path, name: s
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("value", ["", "abc", "  a  ", "a\0bcd", "x" * (MAX_BYTES + 1), "\ud800abcd"])
+@pytest.mark.parametrize("value", ["", "abc", "  a  ", "a\0bcd", "x" * (MAX_SECRET_BYTES + 1), "\ud800abcd"])
 def test_a_value_that_cannot_be_kept_is_refused_and_not_repeated(tmp_path: Path, value: str) -> None:
     with pytest.raises(ConfigError) as caught:
         secrets_in(tmp_path).set("NAME", value)

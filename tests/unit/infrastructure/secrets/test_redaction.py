@@ -9,9 +9,9 @@ import pytest
 from agent_fabric.config.defaults import default_settings
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.config.secret_references import secrets_named_in
+from agent_fabric.domain.secrets.references import REDACTED
 from agent_fabric.infrastructure.secrets.redaction import (
     MAX_CHARS,
-    REDACTED,
     Redactor,
     names_secret,
 )

@@ -5,11 +5,10 @@ import os
 import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TypeAlias
 
 from agent_fabric.application.ports.llm import Notice, ProgressText
+from agent_fabric.application.ports.models import ManagedStatus, Stage
 from agent_fabric.config.schema.models import ManagedLlamaConfig
 from agent_fabric.config.variable_names import without_own_secrets
 from agent_fabric.domain.errors import ConfigError, FabricError, ModelBusy, ModelError
@@ -53,31 +52,6 @@ _LOOK_S = 0.1
 _SLOTS_TIMEOUT_S = 5.0
 _DYING_S = 5.0
 """How long a server that no longer answers may take to be gone."""
-
-Stage: TypeAlias = Literal["stopped", "starting", "ready", "draining", "switching", "failed"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ManagedStatus:
-    """How the server is; asking for it never waits."""
-
-    stage: Stage
-    """`stopped`: the next request starts it. `draining`: a switch waits for answers that are being written."""
-    model: str
-    running: int
-    """Requests that are being answered."""
-    waiting: int
-    """Requests that wait for a slot, a start or a switch."""
-    pid: int | None
-    """None: it does not run."""
-    slots: int
-    """How many requests it answers at once, as it says itself when it runs."""
-    context_window: int
-    """Tokens that fit into each, as it says itself when it runs."""
-    memory_bytes: int | None
-    """Memory it occupies now, its model included; not set when it does not run or the system does not tell."""
-    problem: str
-    """Why the last start or switch failed; empty when all is well."""
 
 
 class ManagedLlama:

@@ -10,10 +10,10 @@ from typing import Final
 from agent_fabric.application.ports.encryption import Cipher
 from agent_fabric.domain.errors import StoreUnavailable
 from agent_fabric.domain.events import Body, UnknownEvent
-from agent_fabric.infrastructure.long_text import LongText
 from agent_fabric.infrastructure.persistence.runs.codec import Blobs, decode, pack, unpack
 from agent_fabric.infrastructure.persistence.secrets.sealing import event_place, is_sealed, key_missing, unsealed_json
 from agent_fabric.infrastructure.persistence.sql import SqlConnection
+from agent_fabric.wire.event_lines import LongText
 
 ReadBody = Callable[[int, str, int, bytes], Body]
 

@@ -9,7 +9,7 @@ from agent_fabric.domain.errors import FolderLinked
 from agent_fabric.domain.events import Event
 from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.runs.log.layout import Layout
-from agent_fabric.infrastructure.runs.log.lines import encoded_line, is_encrypted, line_of
+from agent_fabric.wire.event_lines import encoded_line, is_encrypted, line_of
 from agent_fabric.wire.json_codec import dump_json, load_json
 
 MAX_HELD_BACK = 64

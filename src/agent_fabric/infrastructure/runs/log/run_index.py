@@ -11,7 +11,7 @@ from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.effect_lines import marked_line
 from agent_fabric.infrastructure.atomic_files import write_atomically
 from agent_fabric.infrastructure.runs.log.layout import Layout
-from agent_fabric.infrastructure.runs.log.lines import is_encrypted
+from agent_fabric.wire.event_lines import is_encrypted
 from agent_fabric.wire.json_codec import dump_json, load_json
 
 

@@ -9,10 +9,10 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from agent_fabric.application.ports.mcp import PinState
 from agent_fabric.config.schema.tools import MCPServerConfig
 from agent_fabric.domain.errors import StoreUnavailable, ToolServerUnavailable
 from agent_fabric.infrastructure.private_files import PrivateFile
@@ -117,17 +117,6 @@ class ProjectServers:
 
 
 _MAX_KEPT_CHARS = 20_000
-
-
-class PinState(StrEnum):
-    """What is known about a tool."""
-
-    PINNED = "pinned"
-    """It is as it was when it was trusted."""
-    NEW = "new"
-    """The server did not have it when it was trusted."""
-    CHANGED = "changed"
-    """Its description or its arguments are not what they were."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from agent_fabric.application.ports.mcp import ServerReport
+from agent_fabric.application.ports.mcp import PinState, ServerReport
 from agent_fabric.application.ports.sandbox import Sandbox
 from agent_fabric.config.schema.tools import MCPServerConfig
 from agent_fabric.domain.errors import ToolServerUnavailable
@@ -15,7 +15,7 @@ from agent_fabric.domain.policy.protected import PROTECTED_AT_TOP
 from agent_fabric.domain.tools.specs import Effect, ToolContext, ToolResult, ToolSpec
 from agent_fabric.infrastructure.sandbox.mounts_protected import ProtectedPaths
 from agent_fabric.infrastructure.tools.mcp.connection import Connection, ConnectionLost
-from agent_fabric.infrastructure.tools.mcp.pins import Checked, Pins, PinState, ProjectServers
+from agent_fabric.infrastructure.tools.mcp.pins import Checked, Pins, ProjectServers
 from agent_fabric.infrastructure.tools.mcp.pool import PooledServer, ServerPool
 from agent_fabric.infrastructure.tools.mcp.results import ServerAnswer, answer_from
 from agent_fabric.infrastructure.tools.mcp.tool_conversion import MAX_TOOLS, ListedTool, tool_name, tool_spec

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from agent_fabric.application.fleet.fleet_policy import FLEET_PLAN, NODE_COMMAND, asked_of_node
 from agent_fabric.application.fleet.remote_tools import execution_id_of_call
+from agent_fabric.bootstrap.this_machine import approval_signer
 from agent_fabric.domain.errors import ApprovalRefused, ConfigError
 from agent_fabric.domain.fleet.binding import BoundCall, approval_message
 from agent_fabric.domain.fleet.plan_signatures import plan_message, root_of
 from agent_fabric.domain.ids import CallId
-from agent_fabric.infrastructure.fleet.approval_keys import approval_signer
 from agent_fabric.interfaces.cli.approvals.approval_card import require_read
 
 if TYPE_CHECKING:

@@ -13,7 +13,6 @@ from agent_fabric.bootstrap.records import Records, owner_here, running_server
 from agent_fabric.domain.audit.acts import moment_words
 from agent_fabric.domain.channels.addresses import PLATFORMS
 from agent_fabric.domain.channels.deliveries import DeliveryStatus
-from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.options import configuration, fabric_root, require_a_person
 from agent_fabric.interfaces.cli.output import plain
@@ -33,7 +32,7 @@ class _LocalChannels:
     """Users of channels and deliveries of a fabric folder; a server that runs there sees changes at once."""
 
     def __init__(self, records: Records) -> None:
-        storage, clock = records.storage, SystemClock()
+        storage, clock = records.storage, records.storage.clock
         self._by = owner_here()
         self._people = ManagePeople(storage.channels.people, storage.users, storage.channels.outbox, clock)
         self._deliveries = ManageDeliveries(storage.channels, storage.approvals, clock)

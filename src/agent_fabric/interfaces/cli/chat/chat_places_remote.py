@@ -7,13 +7,13 @@ from contextlib import aclosing, asynccontextmanager
 from agent_fabric.application.chat.verify_session import VerifiedSession
 from agent_fabric.application.ports.approvals import Answer, ApprovalCard
 from agent_fabric.application.ports.llm import ProgressText
+from agent_fabric.bootstrap.this_machine import acting_run
 from agent_fabric.client import Delta, FabricClient, Notice
 from agent_fabric.domain.chat.sessions import ChatMessage, Session, question_id
 from agent_fabric.domain.errors import MessageNotFound, MessageSent, RunNotFound, SessionNotFound
 from agent_fabric.domain.events import Event, RunWaited
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunResult, RunStatus
-from agent_fabric.infrastructure.sandbox.run_processes import acting_run
 from agent_fabric.interfaces.cli.chat.chat_places import LOOK_EVERY_S, Start, require_waiting
 from agent_fabric.interfaces.cli.chat.chat_view import ChatView
 from agent_fabric.interfaces.cli.place_remote import ServerRuns

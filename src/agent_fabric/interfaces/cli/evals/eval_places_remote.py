@@ -6,12 +6,12 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 
 from agent_fabric.application.ports.evals import EvalRecord
+from agent_fabric.bootstrap.this_machine import acting_run
 from agent_fabric.client import FabricClient
 from agent_fabric.client.errors import ServerTimedOut, ServerUnreachable
 from agent_fabric.domain.evals.summary import EvalSummary
 from agent_fabric.domain.evals.trials import Trial
 from agent_fabric.domain.runs.task import RunStatus
-from agent_fabric.infrastructure.sandbox.run_processes import acting_run
 from agent_fabric.interfaces.cli.evals.eval_driving import tell_beginning
 from agent_fabric.interfaces.cli.evals.eval_places import ComparedEval, Old, compare_with, find_old
 from agent_fabric.interfaces.cli.evals.eval_progress import EvalProgress

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from agent_fabric.bootstrap.this_machine import approval_signer, node_program_hash
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.interfaces.cli.fleet.hub import at_server
 from agent_fabric.interfaces.cli.main import COMPLETED
@@ -23,11 +24,9 @@ def release(
     """Sign the node's program that belongs to this installation, and print the release as JSON."""
     from agent_fabric import __version__  # noqa: PLC0415 - few sign
     from agent_fabric.domain.fleet.releases import RELEASE_NAMESPACE, Release  # noqa: PLC0415 - as above
-    from agent_fabric.infrastructure.fleet.approval_keys import approval_signer  # noqa: PLC0415 - as above
-    from agent_fabric.infrastructure.fleet.node_archive import node_archive  # noqa: PLC0415 - as above
 
     require_a_person()
-    unsigned = Release(version=__version__, sha256=node_archive().sha256, released_at=int(time.time()))
+    unsigned = Release(version=__version__, sha256=node_program_hash(), released_at=int(time.time()))
     signer = approval_signer(Path(sign), RELEASE_NAMESPACE)
     print_json({**unsigned.plain(), "signature": asyncio.run(signer.sign(unsigned.message))})
     return COMPLETED

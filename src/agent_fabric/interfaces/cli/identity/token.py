@@ -1,7 +1,6 @@
 """`fabric token`: the token of this folder, and tokens for people's scripts."""
 
 import asyncio
-import os
 import sys
 import time
 from typing import Annotated
@@ -9,10 +8,8 @@ from typing import Annotated
 import typer
 
 from agent_fabric.bootstrap.records import open_records, owner_here
+from agent_fabric.bootstrap.this_machine import read_local_token, require_ours, rotate_local_token, token_file
 from agent_fabric.domain.audit.acts import Act, Deed
-from agent_fabric.infrastructure.audit.audit_key_file import audit_key
-from agent_fabric.infrastructure.identity.local_token import read_local_token, rotate_local_token, token_file
-from agent_fabric.infrastructure.runs.log.folder_trust import require_ours
 from agent_fabric.interfaces.cli.durations import seconds_in
 from agent_fabric.interfaces.cli.identity.identity_options import Scopes, read_scopes
 from agent_fabric.interfaces.cli.identity.users import USERS
@@ -50,7 +47,7 @@ def rotate(*, at: Folder) -> int:
     """Replace this folder's token; the old one stops working at once."""
     require_a_person()
     root = at.root()
-    require_ours(root, audit_key(os.environ))
+    require_ours(root)
     with open_records(root) as records:
         rotate_local_token(root)
         act = Act.of(owner_here(), Deed.LOCAL_TOKEN_ROTATED, at=time.time())

@@ -10,11 +10,11 @@ from agent_fabric.application.memory.remains import Remains
 from agent_fabric.application.ports.memory import DocumentQuery, FactQuery, NewDocument
 from agent_fabric.bootstrap.memory import Memory, open_memory
 from agent_fabric.bootstrap.records import open_records, this_person
+from agent_fabric.bootstrap.this_machine import acting_run
 from agent_fabric.domain.identity.ownership import LOCAL_OWNER, Viewer, Visibility
 from agent_fabric.domain.memory.documents import UNENCRYPTED
 from agent_fabric.domain.memory.facts import FactKind, FactStatus
 from agent_fabric.domain.memory.markdown import export_facts
-from agent_fabric.infrastructure.sandbox.run_processes import acting_run
 from agent_fabric.interfaces.cli.options import configuration
 from agent_fabric.interfaces.cli.output import print_warning
 from agent_fabric.interfaces.cli.place import Noun, Place

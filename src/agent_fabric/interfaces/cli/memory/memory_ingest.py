@@ -19,8 +19,7 @@ from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.memory.ingested import outcome_of
 from agent_fabric.domain.memory.ingestion import ADD_FILE, ADD_PAGE, MAX_SOURCES
 from agent_fabric.domain.plural import counted
-from agent_fabric.infrastructure.memory.folder_files import files_in
-from agent_fabric.infrastructure.memory.local_documents import read_local_document
+from agent_fabric.infrastructure.memory.local_documents import files_in, read_local_document
 from agent_fabric.interfaces.cli.options import configuration
 from agent_fabric.interfaces.cli.output import plain
 from agent_fabric.interfaces.cli.place import Place, with_client

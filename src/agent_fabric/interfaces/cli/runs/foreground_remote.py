@@ -7,6 +7,7 @@ from contextlib import aclosing, asynccontextmanager, suppress
 
 from agent_fabric.application.ports.events import EventSink
 from agent_fabric.application.ports.llm import ProgressText
+from agent_fabric.bootstrap.this_machine import acting_run
 from agent_fabric.client import Delta, FabricClient, Notice
 from agent_fabric.domain.errors import FabricError, RunNotFound
 from agent_fabric.domain.events import Event, RunWaited
@@ -14,7 +15,6 @@ from agent_fabric.domain.identity.principals import SCOPES_OF, Scope, widen
 from agent_fabric.domain.ids import LaneId, RunId
 from agent_fabric.domain.runs.task import RunResult, RunStatus
 from agent_fabric.domain.workflows.events import ChildFinished, StepFinished, StepStarted
-from agent_fabric.infrastructure.sandbox.run_processes import acting_run
 from agent_fabric.interfaces.cli.place_remote import ServerRuns
 from agent_fabric.interfaces.cli.runs.foreground import Job, OnCreated, Ready
 

@@ -17,7 +17,6 @@ from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.consequences import consequences
 from agent_fabric.domain.runs.task import RunResult, RunStatus
 from agent_fabric.infrastructure.runs.log.jsonl_log import JsonlRunLog
-from agent_fabric.infrastructure.runs.log.lines import line_of
 from agent_fabric.infrastructure.runs.log.run_index import RunIndex
 from agent_fabric.interfaces.cli.durations import moment_in
 from agent_fabric.interfaces.cli.invocation import new_app
@@ -44,6 +43,7 @@ from agent_fabric.interfaces.cli.runs.effect_texts import closing_lines, effect_
 from agent_fabric.interfaces.cli.runs.evidence_lines import evidence_lines
 from agent_fabric.interfaces.cli.runs.run_list import run_lines
 from agent_fabric.interfaces.cli.runs.transcript import INDENT, Transcript
+from agent_fabric.wire.event_lines import line_of
 from agent_fabric.wire.results import PROOF
 
 MANY = 100

@@ -12,14 +12,13 @@ from typing import Annotated
 
 import typer
 
+from agent_fabric.application.ports.secrets import MAX_SECRET_BYTES, require_usable
 from agent_fabric.application.secrets.rotate_keys import Rotation
 from agent_fabric.bootstrap.records import folder_backups, key_needs, open_records, open_secrets, owner_here, resealing
 from agent_fabric.bootstrap.runs import change_secrets
+from agent_fabric.bootstrap.this_machine import require_made_here
 from agent_fabric.config.schema.secrets import SecretsConfig
 from agent_fabric.domain.errors import ConfigError, SecretNotFound
-from agent_fabric.infrastructure.audit.audit_key_file import audit_key
-from agent_fabric.infrastructure.runs.log.folder_trust import require_made_locally
-from agent_fabric.infrastructure.secrets.encrypted_file import MAX_BYTES, require_usable
 from agent_fabric.infrastructure.secrets.folder_secrets import Secrets
 from agent_fabric.infrastructure.secrets.key_needs import LostPlace
 from agent_fabric.infrastructure.secrets.keyring import Keyring
@@ -41,7 +40,7 @@ class _LocalSecrets:
 
     def __init__(self, at: Place) -> None:
         self.root = at.root()
-        require_made_locally(self.root, audit_key(os.environ))
+        require_made_here(self.root)
         self.secrets = open_secrets(SecretsConfig(), self.root, os.environ)
 
     async def set(self, name: str, value: str) -> bool:
@@ -193,7 +192,7 @@ def _typed(name: str) -> str:
 
 
 def _from_stdin() -> str:
-    data = sys.stdin.buffer.read(4 * MAX_BYTES)
+    data = sys.stdin.buffer.read(4 * MAX_SECRET_BYTES)
     try:
         text = data.decode()
     except UnicodeDecodeError:

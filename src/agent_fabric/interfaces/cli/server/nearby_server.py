@@ -1,14 +1,12 @@
 """The server that runs for the current folder: found, used when that is wanted, and otherwise mentioned."""
 
-import os
 import sys
 from pathlib import Path
 
 from agent_fabric.bootstrap.records import running_server
+from agent_fabric.bootstrap.this_machine import require_ours
 from agent_fabric.config.problems import ConfigProblem
 from agent_fabric.domain.errors import ConfigError
-from agent_fabric.infrastructure.audit.audit_key_file import audit_key
-from agent_fabric.infrastructure.runs.log.folder_trust import require_ours
 from agent_fabric.interfaces.cli.options import fabric_root
 
 
@@ -32,7 +30,7 @@ def _is_configured(root: Path) -> bool:
     from agent_fabric.config.loader import load_config  # noqa: PLC0415 - as above
 
     try:
-        require_ours(root, audit_key(os.environ))
+        require_ours(root)
         return load_config(fabric_folder=root, packages=installed_packs).config.cli.server == "auto"
     except (ConfigProblem, ConfigError):
         return False  # the command says what is wrong with the configuration, if it needs one

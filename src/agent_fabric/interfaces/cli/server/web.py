@@ -10,8 +10,8 @@ from typing import Annotated
 import typer
 
 from agent_fabric.bootstrap.records import running_server
+from agent_fabric.bootstrap.this_machine import read_local_token
 from agent_fabric.domain.errors import ConfigError, FabricError
-from agent_fabric.infrastructure.identity.local_token import read_local_token
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED
 from agent_fabric.interfaces.cli.options import configuration, require_a_person

@@ -8,12 +8,12 @@ from typing import Annotated, Any
 
 import typer
 
+from agent_fabric.application.ports.mcp import PinState
 from agent_fabric.bootstrap.records import open_secrets
 from agent_fabric.config.show import show_server
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.plural import counted
 from agent_fabric.infrastructure.tools.mcp.open_servers import open_tool_servers
-from agent_fabric.infrastructure.tools.mcp.pins import PinState
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
 from agent_fabric.interfaces.cli.options import configuration, require_a_person

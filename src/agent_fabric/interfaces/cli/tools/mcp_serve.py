@@ -6,9 +6,9 @@ from typing import Annotated, NamedTuple
 
 import typer
 
+from agent_fabric.bootstrap.this_machine import acting_run
 from agent_fabric.config.loader import Loaded
 from agent_fabric.domain.errors import MissingExtra
-from agent_fabric.infrastructure.sandbox.run_processes import acting_run
 from agent_fabric.interfaces.cli.main import COMPLETED
 from agent_fabric.interfaces.cli.options import configuration
 from agent_fabric.interfaces.cli.place import PlainPlace, refuse_if
@@ -76,7 +76,7 @@ async def _at(url: str, caller: _Caller) -> None:
 
 async def _inside(root: Path, loaded: Loaded, caller: _Caller) -> None:
     """Serve this machine's own runs."""
-    from agent_fabric.infrastructure.identity.local_token import local_token  # noqa: PLC0415 - as below
+    from agent_fabric.bootstrap.this_machine import local_token  # noqa: PLC0415 - as below
     from agent_fabric.interfaces.http.inside import serving_inside  # noqa: PLC0415 - `--help` needs no web framework
 
     async with serving_inside(root, loaded) as url:

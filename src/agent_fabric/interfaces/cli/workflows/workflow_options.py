@@ -8,10 +8,10 @@ from typing import Annotated, Any
 
 import typer
 
+from agent_fabric.application.ports.workflows import WORKFLOW_SUFFIXES, WorkflowFile
 from agent_fabric.bootstrap.workflows import Workflows
 from agent_fabric.domain.errors import InvalidInputs
 from agent_fabric.domain.tools.json_schema import too_deep
-from agent_fabric.infrastructure.workflows.definition_files import SUFFIXES, WorkflowFile
 from agent_fabric.interfaces.cli.workflows.inputs import MAX_BYTES
 
 NameOrFile = Annotated[str, typer.Argument(metavar="NAME|FILE", help="The workflow, or its file.")]
@@ -19,7 +19,7 @@ NameOrFile = Annotated[str, typer.Argument(metavar="NAME|FILE", help="The workfl
 
 def is_file(name: str) -> bool:
     """Return whether a file is meant, and not the name of a workflow."""
-    return name.endswith(SUFFIXES) or "/" in name
+    return name.endswith(WORKFLOW_SUFFIXES) or "/" in name
 
 
 def find(workflows: Workflows, name: str) -> WorkflowFile:

@@ -4,9 +4,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agent_fabric.application.ports.workflows import WorkflowFile
 from agent_fabric.bootstrap.workflows import open_workflows
 from agent_fabric.domain.workflows.definition import definition_from
-from agent_fabric.infrastructure.workflows.definition_files import WorkflowFile, definition_text, read_definition
+from agent_fabric.infrastructure.workflows.definition_files import definition_text, read_definition
 from agent_fabric.interfaces.cli.options import configuration
 from agent_fabric.interfaces.cli.place import Place, with_client
 from agent_fabric.interfaces.cli.workflows.definition_problems import joined

@@ -4,9 +4,9 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import TextIO
 
+from agent_fabric.application.ports.workflows import WorkflowFile
 from agent_fabric.domain.definitions.parameter import Parameter
 from agent_fabric.domain.ids import LaneId, RunId
-from agent_fabric.infrastructure.workflows.definition_files import WorkflowFile
 from agent_fabric.interfaces.cli.output import fitted, plain, plain_lines, styled
 from agent_fabric.interfaces.cli.workflows.workflow_summary import shown_value
 from agent_fabric.interfaces.views.workflows.graph import graph_text

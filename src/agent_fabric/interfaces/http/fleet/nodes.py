@@ -24,7 +24,6 @@ from agent_fabric.domain.fleet.selectors import select_nodes
 from agent_fabric.domain.fleet.served_tools import node_call
 from agent_fabric.domain.identity.principals import Scope
 from agent_fabric.domain.tools.json_schema import too_deep
-from agent_fabric.infrastructure.fleet.signing import fingerprint
 from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.fleet.node_schemas import (
     SELECTOR,
@@ -99,7 +98,7 @@ def _add_joining(routes: Routes, fleet: Fleet, own_url: str) -> None:
             confirm=wish.confirm,
         )
         url = _seen_as(request, own_url)
-        program, key = await fleet.archive(), fingerprint(fleet.key.public)
+        program, key = await fleet.archive(), fleet.key.fingerprint
         line = (
             f"curl -fsSLo fabric-node.pyz {url}{ARCHIVE_PATH} && "
             f"echo '{program.sha256}  fabric-node.pyz' | sha256sum -c - && "

@@ -7,11 +7,11 @@ from pydantic.json_schema import SkipJsonSchema
 from pydantic_core import PydanticCustomError
 from starlette.responses import Response
 
+from agent_fabric.application.ports.models import ManagedStatus
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.config.schema.models import CacheType
 from agent_fabric.domain.identity.principals import Scope
 from agent_fabric.infrastructure.models.managed import ManagedBackend
-from agent_fabric.infrastructure.models.servers.managed_llama import ManagedStatus
 from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.bodies import WHOLE, RequestBody, refused
 from agent_fabric.interfaces.http.errors import refusal

@@ -19,9 +19,9 @@ from agent_fabric.domain.events import Event, RunCancelled, RunCompleted, RunCre
 from agent_fabric.domain.ids import LaneId, RunId
 from agent_fabric.domain.runs.event_versions import version_of
 from agent_fabric.domain.runs.task import Profile, RunResult
-from agent_fabric.infrastructure.runs.log.lines import encoded_line, line_of
 from agent_fabric.interfaces.http.runs.partial_answers import PartialAnswers
 from agent_fabric.interfaces.http.runs.remote_deltas import RemoteDeltas
+from agent_fabric.wire.event_lines import encoded_line, line_of
 from agent_fabric.wire.json_codec import dump_json
 
 RING = 256

@@ -11,6 +11,7 @@ from fastapi import Path, Query, Request
 from pydantic import ConfigDict, Field, RootModel, StringConstraints
 from starlette.responses import Response
 
+from agent_fabric.application.ports.workflows import WorkflowFile
 from agent_fabric.application.runs.dispatch_runs import Drive
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.bootstrap.workflows import Workflows, fork_workflow, open_workflows, signal_workflow
@@ -20,7 +21,6 @@ from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.state import RunState
 from agent_fabric.domain.runs.task import RunResult, RunStatus, Task
 from agent_fabric.domain.tools.json_schema import too_deep
-from agent_fabric.infrastructure.workflows.definition_files import WorkflowFile
 from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.bodies import RequestBody
 from agent_fabric.interfaces.http.locks import who_asks

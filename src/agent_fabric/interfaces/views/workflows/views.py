@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
+from agent_fabric.application.ports.workflows import WorkflowFile
 from agent_fabric.domain.definitions.parameter import Parameter
 from agent_fabric.domain.workflows.definition import Execution, Trigger, WorkflowDefinition, definition_from
-from agent_fabric.infrastructure.workflows.definition_files import WorkflowFile
 from agent_fabric.wire.definitions import WORKFLOW_PROBLEM, CheckedFiles, Noted
 from agent_fabric.wire.shape import Json, Listing, Shape
 

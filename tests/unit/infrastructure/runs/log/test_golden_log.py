@@ -19,7 +19,7 @@ from agent_fabric.domain.runs.event_versions import _CLASSES, body_from, version
 from agent_fabric.domain.runs.evolve import fold
 from agent_fabric.domain.runs.state import RunState, result_of
 from agent_fabric.domain.workflows.result import result_of_workflow
-from agent_fabric.infrastructure.runs.log.lines import line_of
+from agent_fabric.wire.event_lines import line_of
 from agent_fabric.wire.json_codec import dump_json
 from unit.infrastructure.runs.log.every_kind import all_ends
 

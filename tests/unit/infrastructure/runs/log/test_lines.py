@@ -13,7 +13,7 @@ from agent_fabric.domain.events import Event, ModelAnswered, ToolCalled, ToolErr
 from agent_fabric.domain.ids import CallId, LaneId
 from agent_fabric.domain.models.messages import Usage
 from agent_fabric.infrastructure.persistence.runs.codec import encode
-from agent_fabric.infrastructure.runs.log.lines import encoded_line, line_of
+from agent_fabric.wire.event_lines import encoded_line, line_of
 from effort import examples
 from unit.infrastructure.runs.log.every_kind import RUN, all_ends, call
 

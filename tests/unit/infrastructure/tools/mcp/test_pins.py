@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from agent_fabric.application.ports.mcp import PinState
 from agent_fabric.config.schema.tools import MCPServerConfig
 from agent_fabric.domain.errors import ToolServerUnavailable
-from agent_fabric.infrastructure.tools.mcp.pins import Pins, PinState, ProjectServers, content_hash
+from agent_fabric.infrastructure.tools.mcp.pins import Pins, ProjectServers, content_hash
 from agent_fabric.infrastructure.tools.mcp.tool_conversion import ListedTool
 
 

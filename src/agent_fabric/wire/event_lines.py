@@ -8,8 +8,24 @@ from typing import Any
 from agent_fabric.config.constants import MAX_LLM_CONTENT_IN_RUNLOG_CHARS
 from agent_fabric.domain.events import Event, RunCreated, UnknownEvent
 from agent_fabric.domain.ids import RunId
-from agent_fabric.infrastructure.long_text import LongText
 from agent_fabric.wire.json_codec import dump_json, load_json, may_have_long_text, refers_to_blobs
+
+
+class LongText(str):  # noqa: SLOT000 - it is copied with its attributes
+    """A text of which only the beginning is here."""
+
+    chars: int
+    """How long the whole text is."""
+    sha256: str
+    """Of the whole text, in hexadecimal digits."""
+
+    @classmethod
+    def of(cls, beginning: str, chars: int, sha256: str) -> "LongText":
+        """Return the beginning of a text."""
+        made = cls(beginning)
+        made.chars, made.sha256 = chars, sha256
+        return made
+
 
 _LIFTED = ("call_id", "attempt")
 """Fields of a payload that a line shows once more on its own level."""

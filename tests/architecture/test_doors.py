@@ -1,0 +1,70 @@
+"""Doors translate: what they say is decided by use cases, and what they use is joined by `bootstrap`."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from architecture.test_layers import SOURCE
+
+PREFIX = "agent_fabric.infrastructure."
+STILL = {
+    "reads or writes files that the person has named on this machine": {
+        "cli/evals/eval.py": "evals.eval_files",
+        "cli/evals/eval_add.py": "evals.add_case",
+        "cli/exports.py": "atomic_files",
+        "cli/memory/memory.py": "memory.local_documents",
+        "cli/memory/memory_ingest.py": "memory.local_documents",
+        "cli/models/models.py": "models.config_edit models.named models.weights.catalogue",
+        "cli/place_remote.py": "runs.log.layout",
+        "cli/runs/logs.py": "runs.log.jsonl_log runs.log.run_index",
+        "cli/workflows/workflow_places.py": "workflows.definition_files",
+    },
+    "shows or tries rules that are not in force, so no use case has them": {
+        "cli/doctor.py": "policy.load",
+        "cli/policy/policy.py": (
+            "policy.load policy.rule_files runs.changes.exposed_files runs.changes.project_folder runs.log.layout"
+        ),
+        "http/policy/policy.py": "policy.rule_files threads",
+        "views/policy.py": "policy.load policy.rule_files sandbox.altered_programs",
+    },
+    "hands the reader of cron expressions to pure functions of the domain": {
+        "cli/automation/local_automation.py": "automation.cronsim_walls automation.zones",
+        "http/automation/schedules.py": "automation.cronsim_walls",
+        "views/automation.py": "automation.cronsim_walls",
+    },
+    "names the type of an adapter that bootstrap has opened": {
+        "cli/agents/agents.py": "agents.agent_files",
+        "cli/secrets/secrets.py": "secrets.keyring",
+        "http/models/model_server.py": "models.managed",
+        "views/tools.py": "tools.mcp.lazy_servers tools.mcp.servers tools.mcp.tool_conversion",
+    },
+    "looks at the machine itself": {
+        "cli/output.py": "installation",
+        "cli/runs/run.py": "runs.changes.project_folder sandbox.levels",
+        "views/examination.py": "machine sandbox.levels secrets.keyring",
+    },
+    "is part of how the server is run": {
+        "http/access_log.py": "observability.operations_log",
+        "http/agents/agents.py": "threads",
+        "http/memory/memory.py": "observability.operations_log",
+        "http/observability/operations.py": "observability.metrics",
+        "http/openai/models.py": "threads",
+    },
+}
+"""Doors that still use adapters, by why. The list only shrinks: a new door asks `bootstrap`, a use case or a port."""
+
+
+def adapters_of(door: Path) -> set[str]:
+    """Return the adapters that a module imports, at once or later."""
+    nodes = ast.walk(ast.parse(door.read_text(encoding="utf-8")))
+    named = [node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)]
+    return {name.removeprefix(PREFIX) for name in named if name.startswith(PREFIX)}
+
+
+@pytest.mark.proves("RM-6")
+def test_no_door_uses_an_adapter_but_those_that_are_listed() -> None:
+    doors = SOURCE / "interfaces"
+    found = {door.relative_to(doors).as_posix(): adapters_of(door) for door in doors.rglob("*.py")}
+    listed = {door: set(adapters.split()) for group in STILL.values() for door, adapters in group.items()}
+    assert {door: adapters for door, adapters in found.items() if adapters} == listed
