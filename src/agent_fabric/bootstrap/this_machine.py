@@ -7,7 +7,6 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agent_fabric.domain.fleet.binding import APPROVAL_NAMESPACE
 from agent_fabric.infrastructure.audit.audit_key_file import audit_key
 from agent_fabric.infrastructure.identity.local_token import (
     LOCAL_PREFIX,
@@ -82,15 +81,16 @@ def is_called_by_run(client: tuple[str, int] | None, server: tuple[str, int] | N
     return run_processes.run_at_other_end(client, server)
 
 
-def approval_signer(path: Path, namespace: str = APPROVAL_NAMESPACE) -> "ApprovalSigner":
-    """Return what signs with a private key of this person.
+def approval_signer(path: Path, namespace: str = "") -> "ApprovalSigner":
+    """Return what signs with a private key of this person: approvals, unless a namespace says otherwise.
 
     Raises:
         ConfigError: there is none, or others can read it.
     """
+    from agent_fabric.domain.fleet.binding import APPROVAL_NAMESPACE  # noqa: PLC0415 - few sign
     from agent_fabric.infrastructure.fleet import approval_keys  # noqa: PLC0415 - few sign
 
-    return approval_keys.approval_signer(path, namespace)
+    return approval_keys.approval_signer(path, namespace or APPROVAL_NAMESPACE)
 
 
 def node_program_hash() -> str:
