@@ -18,6 +18,7 @@ STILL = {
         "cli/models/models.py": "models.config_edit models.named models.weights.catalogue",
         "cli/place_remote.py": "runs.log.layout",
         "cli/runs/logs.py": "runs.log.jsonl_log runs.log.run_index",
+        "cli/store/db.py": "backup.folder_backups",
         "cli/workflows/workflow_places.py": "workflows.definition_files",
     },
     "shows or tries rules that are not in force, so no use case has them": {
@@ -35,14 +36,18 @@ STILL = {
     },
     "names the type of an adapter that bootstrap has opened": {
         "cli/agents/agents.py": "agents.agent_files",
-        "cli/secrets/secrets.py": "secrets.keyring",
+        "cli/secrets/secrets.py": "secrets.folder_secrets secrets.key_needs secrets.keyring",
         "http/models/model_server.py": "models.managed",
+        "http/secrets/secrets.py": "secrets.folder_secrets",
         "views/tools.py": "tools.mcp.lazy_servers tools.mcp.servers tools.mcp.tool_conversion",
     },
     "looks at the machine itself": {
         "cli/output.py": "installation",
         "cli/runs/run.py": "runs.changes.project_folder sandbox.levels",
-        "views/examination.py": "machine sandbox.levels secrets.keyring",
+        "views/examination.py": "machine sandbox.levels secrets.folder_secrets secrets.key_needs secrets.keyring",
+    },
+    "opens what only this one command uses": {
+        "cli/tools/mcp.py": "tools.mcp.open_servers",
     },
     "is part of how the server is run": {
         "http/access_log.py": "observability.operations_log",
