@@ -46,7 +46,7 @@ class Approvals(Resource):
 
         Raises:
             ApprovalNotFound: there is no such question.
-            ApprovalSettled: somebody has answered already, or time has run out.
+            ApprovalSettled: it was answered already, or time has run out.
             ApprovalRefused: the answer does not fit the question.
         """
         said: dict[str, Any] = {"decision": decision.value, "reason": reason, "scope": reach.value}

@@ -19,14 +19,14 @@ class ServerChannels(Resource):
         return await self._list("channels", _BASE)
 
     async def people(self) -> Sequence[Json]:
-        """Return everybody who is paired, by user."""
+        """Return all people who are paired, by user."""
         return await self._list("people", f"{_BASE}/people")
 
     async def pair(self, code: str, user: str) -> Json:
         """Make the sender who was shown a code a user.
 
         Raises:
-            PairingNotFound: nobody waits with this code.
+            PairingNotFound: no sender waits with this code.
             AccountNotFound: there is no such user.
         """
         return await self._post(_PERSON, f"{_BASE}/pair", {"code": code, "user": user})

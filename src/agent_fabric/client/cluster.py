@@ -8,7 +8,7 @@ class ServerCluster(Resource):
     """The processes that a server shares its store with."""
 
     async def status(self) -> ClusterView:
-        """Tell who is there, what they drive, and what nobody can drive and why.
+        """Tell who is there, what they drive, and what no process can drive and why.
 
         Raises:
             StoreUnavailable: the server's database does not answer.

@@ -1,4 +1,4 @@
-"""Who we are to a server: a token or a key, and where it comes from when nobody says."""
+"""Who we are to a server: a token or a key, and where it comes from by default."""
 
 import os
 import time

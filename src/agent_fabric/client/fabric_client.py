@@ -141,7 +141,7 @@ class FabricClient:
         priority: Priority = Priority.INTERACTIVE,
         continues: str | None = None,
     ) -> RunResult:
-        """Do a task; return when it has ended, or waits for somebody. `continues` is a run to follow up.
+        """Do a task; return when it has ended, or waits for a person. `continues` is a run to follow up.
 
         A run that fails is a result, too: see its `status` and `error`.
         """
@@ -170,7 +170,7 @@ class FabricClient:
     ) -> AsyncGenerator[Happening, None]:
         """Do a task, and yield what happens as it happens; at last the result. See `Runs.follow`.
 
-        The run continues when nobody listens any more; `runs.cancel` ends it.
+        The run continues without a listener; `runs.cancel` ends it.
         """
         wish = TaskRequest(
             prompt=prompt,
@@ -186,7 +186,7 @@ class FabricClient:
                 yield each
 
     async def health(self) -> Health:
-        """Tell how the server is. It says so to everybody."""
+        """Tell how the server is. This needs no credentials."""
         answer = await self._transport.get("/health", also=503)
         return await self._transport.understood(HEALTH.load, answer)
 
@@ -205,7 +205,7 @@ class FabricClient:
         return await self._transport.understood(_principal, await self._transport.get("/api/v1/me"))
 
     async def login(self, username: str, password: str) -> Login:
-        """Return a token for somebody who knows a password; this client itself continues as who it was.
+        """Return a token for a user who knows a password; this client itself continues as who it was.
 
         Raises:
             Unauthenticated: the name or the password is not right, or the user is disabled.
@@ -235,7 +235,7 @@ class FabricClient:
         """Let all tokens of the person who we are count no more, wherever they are.
 
         Raises:
-            Forbidden: we are not somebody who has logged in.
+            Forbidden: we have not logged in as a user.
         """
         await self._transport.post("/api/v1/me/logout")
 

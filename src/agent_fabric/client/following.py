@@ -61,7 +61,7 @@ async def frames(content: aiohttp.StreamReader) -> AsyncIterator[Frame]:
 
 
 PATIENCE_S: Final = 60.0
-"""How long a server may be away, for example while it is started anew, before whoever follows a run gives up."""
+"""How long a server may be away, for example while it is started anew, before a follower of a run gives up."""
 PAUSE_S: Final = 0.2
 LONGEST_PAUSE_S: Final = 3.0
 _QUIET_S: Final = 5.0
@@ -181,6 +181,6 @@ class Follower:
         if told["kind"] not in {_DONE, _ERROR}:
             return event_from(told)
         shown = told["payload"]
-        if shown["_meta"].get("status") is None:  # not how the run ended, but why nobody can say
+        if shown["_meta"].get("status") is None:  # not how the run ended, but why it is not known
             raise error_from(shown["error"])
         return result_from(shown)

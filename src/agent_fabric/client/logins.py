@@ -17,13 +17,13 @@ from agent_fabric.domain.errors import ConfigError
 FILE: Final = "logins.json"
 MAX_BYTES: Final = 1024 * 1024
 LONGEST_S: Final = 10 * 366 * 86_400.0
-"""No server lets somebody in for longer."""
+"""No login lasts longer."""
 _USUAL_PORTS: Final = {"http": 80, "https": 443}
 
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """What a server gave to somebody who knew a password."""
+    """What a server gave to a user who knew a password."""
 
     user: str
     token: str = field(repr=False)
@@ -78,7 +78,7 @@ class Logins:
         return True
 
     def _all(self) -> Mapping[str, Any]:
-        """Return what the file holds; nothing if it cannot be trusted, as if nobody had logged in."""
+        """Return what the file holds; nothing if it cannot be trusted, as if no one had logged in."""
         if self._path is None:
             return {}
         try:
@@ -123,7 +123,7 @@ def exact(address: str) -> str:
 
 
 def login_from(answer: Any, user: str, asked_at: float) -> Login:
-    """Return what a server answered to somebody who logged in.
+    """Return what a server answered to a login.
 
     Raises:
         KeyError, TypeError, ValueError: it is no such answer.

@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def read_own(path: Path, *, most_bytes: int, private: bool = False) -> bytes:
-    """Return what a file of ours says; nothing if it is a link or somebody else's, and so may be any secret.
+    """Return what a file of ours says; nothing if it is a link or another user's, and so may be any secret.
 
     `private`: nor if others may read or change it.
 

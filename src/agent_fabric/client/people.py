@@ -17,11 +17,11 @@ class Users(Resource):
     """People who can log in to a server. What is changed counts at once."""
 
     async def list(self) -> list[Json]:
-        """Return everybody, by name."""
+        """Return all users, by name."""
         return await self._list("users", USERS)
 
     async def show(self, name: str) -> Json:
-        """Return what somebody may.
+        """Return what a user may.
 
         Raises:
             AccountNotFound: there is no such user.
@@ -31,7 +31,7 @@ class Users(Resource):
     async def add(
         self, name: str, *, password: str | None = None, role: str = "viewer", scopes: Iterable[str] = ()
     ) -> Json:
-        """Add somebody; without a password they cannot log in, only use tokens that were issued for them.
+        """Add a user; without a password they cannot log in, only use tokens that were issued for them.
 
         Raises:
             InvalidInputs: the name or the password cannot be used.
@@ -50,18 +50,18 @@ class Users(Resource):
         scopes: Iterable[str] | None = None,
         disabled: bool | None = None,
     ) -> Json:
-        """Change what somebody may; what is not given stays as it is. Their tokens count no more.
+        """Change what a user may; what is not given stays as it is. Their tokens count no more.
 
         Raises:
             AccountNotFound: there is no such user.
-            LastAdmin: nobody would be an admin any more.
+            LastAdmin: there would be no admin any more.
         """
         wish = {"role": role, "scopes": None if scopes is None else list(scopes), "disabled": disabled}
         body = {key: value for key, value in wish.items() if value is not None}
         return await self._post(_USER, _user(name), body, method="PATCH")
 
     async def set_password(self, name: str, password: str) -> None:
-        """Give somebody a new password. Their tokens count no more.
+        """Give a user a new password. Their tokens count no more.
 
         Raises:
             AccountNotFound: there is no such user.
@@ -70,18 +70,18 @@ class Users(Resource):
         await self._transport.post(f"{_user(name)}/password", {"password": password_for(name, password)})
 
     async def remove(self, name: str) -> Json:
-        """Remove somebody. Their tokens count no more; keys that they have made stay, and are returned as `keys`.
+        """Remove a user. Their tokens count no more; keys that they have made stay, and are returned as `keys`.
 
         Raises:
             AccountNotFound: there is no such user.
-            LastAdmin: nobody would be an admin any more.
+            LastAdmin: there would be no admin any more.
         """
         return await self._post(json_from("name", "keys"), _user(name), method="DELETE")
 
     async def issue_token(
         self, name: str, *, scopes: Iterable[str] | None = None, lifetime_s: float | None = None
     ) -> Json:
-        """Return a token for somebody's script, for all that they may or for less: `access_token`, `expires_in`.
+        """Return a token for a user's script, for all that they may or for less: `access_token`, `expires_in`.
 
         Raises:
             AccountNotFound: there is no such user.

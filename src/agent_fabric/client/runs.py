@@ -64,7 +64,7 @@ class Runs(Resource):
         return await self._post(started_run, "/runs", wish.body(), {"deltas": deltas or None})
 
     async def do(self, wish: TaskRequest) -> RunResult:
-        """Start a run and wait until it has ended or waits for somebody."""
+        """Start a run and wait until it has ended or waits for a person."""
         return await self._post(result_from, "/run", wish.body(), timeout_s=math.inf)
 
     async def list(

@@ -57,5 +57,5 @@ def _write(file: FileIO, piece: bytes) -> None:
 
 def _finish(beside: Path, to: Path, overwrite: bool) -> None:
     if not overwrite:
-        os.close(os.open(to, _NEW, 0o600))  # refuses if somebody was quicker
+        os.close(os.open(to, _NEW, 0o600))  # refuses if another process was quicker
     beside.replace(to)

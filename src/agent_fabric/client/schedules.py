@@ -63,7 +63,7 @@ class Schedules(Resource):
         return await self._post(_ONE, _path(name), method="DELETE")
 
     async def fire(self, name: str) -> RunId:
-        """Fire a schedule now, and return the run; nobody waits for it."""
+        """Fire a schedule now, and return the run without waiting for it."""
         return await self._post(started_run, _path(name, "/fire"))
 
     async def backfill(self, name: str, wish: Mapping[str, Any]) -> Json:

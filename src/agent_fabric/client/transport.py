@@ -271,7 +271,7 @@ class Transport:
         asked = {name: _worded(value) for name, value in (query or {}).items() if value is not None}
         data = None if body is None else json.dumps(body, allow_nan=False).encode()
         typed = {**headers, "Content-Type": "application/json"} if data is not None else headers
-        # Not followed: what a server is shown is for nobody else.
+        # Not followed: what a server is shown is for no other.
         return self._session.request(
             method,
             f"{self.address}{path}",

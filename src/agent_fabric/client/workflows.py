@@ -48,7 +48,7 @@ class Workflows(Definitions):
         return await self._validate(text=text, file=file or "workflow.yaml", name=name)
 
     async def execute(self, name: str, inputs: Mapping[str, Any] | None = None) -> Json:
-        """Run a workflow; return its result when it has ended, or waits for somebody: `_meta.status` shows which."""
+        """Run a workflow; return its result when it has ended, or waits for a person: `_meta.status` shows which."""
         path = f"{self._path(name)}/execute"
         return await self._post(json_from(), path, dict(inputs or {}), timeout_s=math.inf)
 

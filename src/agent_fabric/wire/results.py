@@ -50,7 +50,7 @@ _DETAILS_META = Shape(
         "queued": Annotated[bool, "Whether it waits at the server for its turn."],
         "events": Annotated[int, "How many events it has."],
         "owner": Annotated[str, "Whose run it is: `local`, or such as `user:ada`."],
-        "visibility": Annotated[str, "Who else sees it: `team` or `private`, nobody but admins."],
+        "visibility": Annotated[str, "Who else sees it: `team` or `private`, only admins."],
     },
 )
 RESULT = Shape(

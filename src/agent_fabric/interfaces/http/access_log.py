@@ -26,7 +26,7 @@ _TEMPORARY: Final = frozenset({503, 507})
 """Too much to do, stopping, or a full disk: to be known, but no fault of ours."""
 _ACCEPTABLE: Final = re.compile(r"[A-Za-z0-9._:-]{1,64}")
 _QUIET: Final = frozenset({"/health", "/ready", "/metrics", "/api/v1/health", "/api/v1/ready", "/api/v1/metrics"})
-"""Asked every few seconds by whoever watches the server; only worth a line when it goes wrong."""
+"""Asked every few seconds by monitoring; only worth a line when it goes wrong."""
 
 
 class AccessLog:
@@ -74,7 +74,7 @@ class AccessLog:
     def _write(self, scope: Scope, path: str, answer: "_Answer", *, request_id: str, seconds: float) -> None:
         status = answer.status or (500 if answer.failed else _CLIENT_LEFT)
         if self._count is not None:
-            # What nobody serves has no route, and a client could make up as many paths and methods as it likes.
+            # An unknown path has no route, and a client could make up as many paths and methods as it likes.
             route = getattr(scope.get("route"), "path", None)
             method = scope["method"] if route else "-"
             self._count(method, route or "none", status, seconds)
@@ -120,7 +120,7 @@ def _request_id(scope: Scope) -> str:
             if _ACCEPTABLE.fullmatch(given):
                 return given
             break
-    return f"{random.getrandbits(128):032x}"  # nobody gains anything by guessing it
+    return f"{random.getrandbits(128):032x}"  # guessing it gains nothing
 
 
 def _template(path: str, params: Mapping[str, Any]) -> str:

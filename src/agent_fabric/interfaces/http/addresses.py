@@ -17,7 +17,7 @@ class Addresses:
     """Tells who is behind a request, as far as it can be believed.
 
     `X-Forwarded-For` counts only when a proxy of ours has sent the request: its own entry is the last, and entries
-    before it are believed as long as they are of such proxies, too. Anybody else could write there what they like.
+    before it are believed as long as they are of such proxies, too. Other clients could write there what they like.
     """
 
     def __init__(self, trusted_proxies: Iterable[str] = ()) -> None:
@@ -34,7 +34,7 @@ class Addresses:
             return _known(peer)
         address = _address(peer)
         if address is None or not self._trusts(address):
-            return _named(peer)  # somebody else's proxy, or a liar: never this machine's own program
+            return _named(peer)  # an unknown proxy, or a forged header: never this machine's own program
         for entry in reversed(b",".join(forwarded).decode("latin-1").split(",")[-MAX_HOPS:]):
             found = _address(entry.strip())
             if found is None:
@@ -57,7 +57,7 @@ def _known(peer: str) -> str:
 def _named(text: str) -> str:
     address = _address(text)
     if isinstance(address, IPv6Address):
-        # Everybody has at least a network of this size to themselves, and could use a new address for each request.
+        # A client has at least a network of this size to itself, and could use a new address for each request.
         return str(IPv6Network((address, 64), strict=False))
     return text if address is None else str(address)
 

@@ -12,7 +12,7 @@ WHOLE: Final = BeforeValidator(
 )
 """Takes 3.0 for 3, as JSON does."""
 MAX_PROBLEMS = 100
-"""Of a body with more, only their number is told: to name each of a hundred thousand would hold up everybody else."""
+"""Of a body with more, only their number is told: to name each of a hundred thousand would hold up all others."""
 
 
 class RequestBody(BaseModel):

@@ -209,7 +209,7 @@ class Connection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]  # chosen 
             self.flow.resume_reading()
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        # What comes behind a body is no header: whoever stands before us has not looked at it (RFC 9110, 6.5.1).
+        # What comes behind a body is no header: a proxy before us has not looked at it (RFC 9110, 6.5.1).
         if not self._head_is_over:
             super().on_header(name, value)
 

@@ -35,7 +35,7 @@ PUBLIC_PATHS = frozenset(
 )
 """Paths without authentication. A test makes sure that no other route answers without credentials."""
 PUBLIC_PREFIXES = ("/app/", "/s/", "/r/")
-"""The page and its files: they show nothing that is anybody's own."""
+"""The page and its files: they show nothing private."""
 SIGNED_PREFIX = "/api/v1/webhooks/"
 """Signed deliveries: the route checks the signature, and takes any media type."""
 SIGNED_PATHS = frozenset(f"/api/v1/channels/{name}" for name in ("slack", "telegram", "whatsapp"))
@@ -64,7 +64,7 @@ SHOWN_RUN = "shown_run"
 _RUN_HEADER = RUN_HEADER.lower().encode()
 MAX_RUN_CHARS = 64
 _NOT_KEPT = (b"cache-control", b"no-store")
-"""Caches on the way know that `Authorization` makes an answer somebody's own, but not that `X-API-Key` does."""
+"""Caches on the way know that `Authorization` makes an answer private, but not that `X-API-Key` does."""
 MISSING = "Missing authentication credentials"
 PAGE_HEADER = "X-Fabric-Page"
 """Carries the page token: the second half of a login in the browser, beside its cookie."""
@@ -184,7 +184,7 @@ class Gate:
     async def _with_body(
         self, scope: Scope, asked: "_Asked", refused: Response | None, receive: Receive, send: Send
     ) -> Receive | None:
-        """Read the body, and return what gives it once more; None when nobody needs it, and all is said."""
+        """Read the body, and return what gives it once more; None when it was refused."""
         path = scope["path"]
         most = min(self._max_body_bytes, MAX_ANONYMOUS_BODY_BYTES) if path in PUBLIC_PATHS else self._max_body_bytes
         refused, more = refused or _body_refusal(asked, most, any_type=is_signed_path(path)), True
@@ -221,7 +221,7 @@ class Gate:
         return principal.acting_for(asked.run) if asked.run else principal
 
     async def _still_may(self, asked: "_Asked", state: Mapping[str, Any], *, from_here: bool) -> bool:
-        """Tell whether whoever gets a stream is still who they were, and still sees the run that it shows."""
+        """Tell whether the reader of a stream may still have it, and still sees the run that it shows."""
         try:
             if await self._who(asked, from_here=from_here) != state["user"]:
                 return False
@@ -250,7 +250,7 @@ class Gate:
 
 
 class _Answering:
-    """Sends an answer, and ends it as soon as whoever gets it may not have it any more."""
+    """Sends an answer, and ends it as soon as the reader may not have it any more."""
 
     __slots__ = ("_again_at", "_every_s", "_send", "_still_may", "is_over")
 
@@ -281,7 +281,7 @@ class _TooMany(Exception):
 
 
 class _NoLonger(Exception):
-    """Whoever gets an answer may not have more of it."""
+    """The reader of an answer may not have more of it."""
 
 
 class _Asked:

@@ -2,7 +2,7 @@
 
 Who sends a request and gets no answer does not know whether it arrived. With a key, they may send it again, and again:
 it is carried out once. Even if we are killed in between: the run that it starts has an id from the very beginning, so
-that whoever asks again comes to the same run.
+that a repeated request comes to the same run.
 
 Draft of the IETF: draft-ietf-httpapi-idempotency-key-header.
 """
@@ -26,7 +26,7 @@ from agent_fabric.interfaces.http.errors import problem, refusal
 HEADER: Final = b"idempotency-key"
 REPLAYED: Final = (b"idempotency-replayed", b"true")
 MAX_BYTES: Final = 1_000_000
-"""Larger answers are not kept: whoever asks again is answered anew, from the same run."""
+"""Larger answers are not kept: a repeated request is answered anew, from the same run."""
 _CHANGING: Final = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 _KEY: Final = re.compile(rb"[\x21-\x7e]{1,255}")
 _MAY_DIFFER_LATER: Final = frozenset({401, 403, 408, 409, 425, 429})
@@ -55,7 +55,7 @@ class Idempotency:
     """Stands behind the gate. Requests without a key pass at the cost of a look at their headers."""
 
     def __init__(self, app: ASGIApp, *, book: IdempotencyStore, hashed: Callable[[str], bytes]) -> None:
-        """Take the book, and what makes of a digest one from which nobody can guess a request."""
+        """Take the book, and what makes of a digest one from which no request can be guessed."""
         self._app = app
         self._book = book
         self._hashed = hashed
@@ -88,7 +88,7 @@ class Idempotency:
     async def _answered(
         self, place: tuple[str, str], request: bytes, receive: "_Again", scope: Scope, send: Send
     ) -> Response | None:
-        """Return the answer; None if it has been sent already, or nobody waits for it any more."""
+        """Return the answer; None if it has been sent already, or the client has gone."""
         while (first := self._under_way.get(place)) is not None:
             _require_same(same=first.request == request)
             if not await _done(first, receive.later):
@@ -166,7 +166,7 @@ class _Keeper:
         if self._scope["state"].get("is_attached"):
             headers.append(REPLAYED)
         if _header(headers, b"content-type").startswith(b"text/event-stream"):
-            self._let_go()  # whoever sent the same follows the same run
+            self._let_go()  # a repeated request follows the same run
         elif start["status"] < 500 and start["status"] not in _MAY_DIFFER_LATER:
             self._start = start
             return

@@ -55,7 +55,7 @@ class FailureLimit:
             return
         key = f"failures {source}"
         standing = await self._limits.strangers.look(key, rate)
-        # The page has limits of its own: whoever guesses passwords must not lock out the owner, who shows a code.
+        # The page has limits of its own: guessing passwords must not lock out the owner, who shows a code.
         if not standing.allowed and canonical(scope["path"]) != PAGE_LOGIN:
             message = "Too many wrong credentials have come from this address"
             await _refuse(message, "failures", standing, scope, receive, send)

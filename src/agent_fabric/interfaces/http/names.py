@@ -23,7 +23,7 @@ def names_of(host: str, port: int, configured: Iterable[str]) -> frozenset[str]:
     """Return what may stand in the Host header of requests to a server that listens there.
 
     Raises:
-        ConfigError: it listens on every address, and nobody has said how it is called.
+        ConfigError: it listens on every address, and `server.hosts` is not set.
     """
     configured = tuple(configured)
     address = _address(host)

@@ -40,7 +40,7 @@ STREAM: dict[str, Any] = {
 
 
 class Reference(dict[str, Any]):
-    """A reference to the schema of a body, which is derived when somebody asks for the description."""
+    """A reference to the schema of a body, which is derived when the description is asked for."""
 
     def __init__(self, body: Described) -> None:
         super().__init__(reference(body.__name__ if isinstance(body, type) else body.name))

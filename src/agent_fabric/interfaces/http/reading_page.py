@@ -1,7 +1,7 @@
 """`/docs` and `/redoc`: the description of the API for people, in one page that loads nothing from elsewhere.
 
-FastAPI's own pages fetch their programs from the network: they stay empty on a machine without one, and whoever
-answers there could read the token that somebody pastes into them.
+FastAPI's own pages fetch their programs from the network: they stay empty on a machine without one, and what
+answers there could read a token that is pasted into them.
 """
 
 import hashlib

@@ -41,7 +41,7 @@ class RunRequest(
     encrypt: bool = False
     """Whether nothing of the run is kept in the clear; `encryption` may want it anyway."""
     visibility: Literal["private", "team"] | None = None
-    """Who sees the run beside its owner: `team`, everybody with `runs:read`; not set: as `identity.visibility` says."""
+    """Who sees the run beside its owner: `team`, all users with `runs:read`; not set: as `identity.visibility` says."""
     pool: Annotated[str, StringConstraints(pattern=POOL_PATTERN)] | None = None
     """The workers that may drive it, where several share a store; not set: those of the pool `default`."""
     continues: Annotated[str, StringConstraints(min_length=1, max_length=200)] | None = None

@@ -73,7 +73,7 @@ class Reader:
                 self.drive.outcome.remove_done_callback(self._wake)
 
     def leave(self, _: object = None) -> None:
-        """End: nobody is there any more."""
+        """End: the client has gone."""
         self._gone = True
         self._waiter.wake()
 
@@ -100,7 +100,7 @@ class Reader:
             elif beats != self.live.beats:
                 beats = self.live.beats
                 yield PING
-            elif not self._gone:  # whoever left while we looked would not wake us
+            elif not self._gone:  # a client that left while we looked would not wake us
                 await feed.news(self._waiter)
 
     async def _more(self, feed: Feed) -> bytes:
@@ -131,7 +131,7 @@ class Reader:
         if not outcome.done():
             return False
         if not outcome.cancelled() and outcome.exception() is None and outcome.result().status is RunStatus.WAITING:
-            self.drive = None  # whoever continues it may be somebody else
+            self.drive = None  # another process may continue it
             return False
         return True
 
@@ -174,7 +174,7 @@ class Reader:
 
 
 class EventStream(Response):
-    """Sends what a reader gets. A client that has gone is noticed at once; one that does not read holds up nobody."""
+    """Sends what a reader gets. A client that has gone is noticed at once; one that does not read holds up no one."""
 
     media_type = "text/event-stream"
 

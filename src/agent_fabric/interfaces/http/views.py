@@ -37,7 +37,7 @@ class Standing(NamedTuple):
 
 
 async def look_at(fabric: ServerFabric, run_id: RunId) -> RunView:
-    """Sum a run up, whoever drives it.
+    """Sum a run up, whichever process drives it.
 
     Raises:
         RunNotFound: there is no such run.
@@ -49,7 +49,7 @@ async def look_at(fabric: ServerFabric, run_id: RunId) -> RunView:
 
 
 async def state_of(fabric: ServerFabric, run_id: RunId) -> RunState:
-    """Return where a run stands, whoever drives it.
+    """Return where a run stands, whichever process drives it.
 
     Raises:
         RunNotFound: there is no such run.
@@ -69,7 +69,7 @@ async def _fold(fabric: ServerFabric, run_id: RunId) -> tuple[RunState, float, f
 
 
 async def standing_of(fabric: ServerFabric, run_id: RunId) -> Standing:
-    """Return where a run stands and the status that belongs to it, whoever drives it.
+    """Return where a run stands and the status that belongs to it, whichever process drives it.
 
     Raises:
         RunNotFound: there is no such run.

@@ -34,7 +34,7 @@ def card(base_url: str, offered: Iterable[Offered]) -> dict[str, Any]:
 
 
 def skill(offered: Offered) -> dict[str, Any]:
-    """Return somebody who does tasks as a skill."""
+    """Return a pack, an agent or a workflow as a skill."""
     if offered.id == CHOOSES:
         return {"id": CHOOSES, "name": CHOOSES, "description": offered.description, "tags": ["recruitment"]}
     prefix = next(each for each in _KINDS if offered.id.startswith(each))

@@ -79,7 +79,7 @@ def problem_answer(problem: Mapping[str, Any], rpc_id: RpcId = None) -> dict[str
 
 
 def refused_request(problem: Mapping[str, Any], headers: Mapping[str, str] | None) -> Response:
-    """Return why a request did not even reach a method; nobody has looked at its id."""
+    """Return why a request did not even reach a method; its id is not known."""
     # Not orjson: what a client sent comes back here, and may be no valid text.
     return Response(json.dumps(problem_answer(problem)), problem["status"], headers, media_type="application/json")
 
@@ -99,7 +99,7 @@ def code_for(problem: Mapping[str, Any]) -> int:
 def status_for(problem: Mapping[str, Any]) -> int:
     """Return the HTTP status of a call that reached a method.
 
-    What is wrong with the call itself is JSON-RPC's business: 200. Whether somebody may, and may now, is HTTP's, so
+    What is wrong with the call itself is JSON-RPC's business: 200. Whether a caller may, and may now, is HTTP's, so
     that proxies see it, and clients know when to ask again.
     """
     return int(problem["status"]) if code_for(problem) in (REFUSED, INTERNAL_ERROR) else 200

@@ -85,7 +85,7 @@ class Contexts:
 
 
 def no_push() -> RpcError:
-    """Return why nobody is told about tasks who does not ask."""
+    """Return why there are no push notifications."""
     hint = "Follow them with SubscribeToTask, or ask with GetTask."
     return RpcError(PUSH_NOT_SUPPORTED, "Tasks are not announced to other addresses here", hint=hint)
 
@@ -104,7 +104,7 @@ class Messages:
 
         Raises:
             RpcError: the message cannot be taken.
-            FabricError: there is no such task or skill, or whoever asks may not.
+            FabricError: there is no such task or skill, or the caller may not.
         """
         if sending.options.push is not None:
             raise no_push()
@@ -133,7 +133,7 @@ class Messages:
         """Return the run that a conversation continues from.
 
         Raises:
-            RpcError: the conversation is somebody else's.
+            RpcError: the conversation belongs to another user.
         """
         newest = await self.contexts.newest(context, by=principal)
         if newest is None:

@@ -15,7 +15,7 @@ _STATES: Mapping[RunStatus, str] = {
     RunStatus.FAILED: "TASK_STATE_FAILED",
     RunStatus.CANCELLED: "TASK_STATE_CANCELED",
 }
-"""A run that was interrupted continues when somebody says so: until then, asking again and again is no use."""
+"""A run that was interrupted continues when the caller says so: until then, asking again and again is no use."""
 _OTHER_STATES = frozenset(
     {"TASK_STATE_UNSPECIFIED", "TASK_STATE_SUBMITTED", "TASK_STATE_REJECTED", "TASK_STATE_AUTH_REQUIRED"}
 )

@@ -49,7 +49,7 @@ class Part(_Params):
 
 
 class Message(_Params):
-    """What somebody says."""
+    """What a caller says."""
 
     role: Literal["ROLE_USER", "ROLE_AGENT", "ROLE_UNSPECIFIED"] = "ROLE_USER"
     parts: Annotated[list[Part], Field(min_length=1, max_length=1_000)]
@@ -129,7 +129,7 @@ class Sending(_Params):
 
 
 class OneTask(_Params):
-    """The task that somebody asks about."""
+    """The task that a caller asks about."""
 
     id: Annotated[Name, StringConstraints(min_length=1)]
     history_length: Annotated[int | None, Field(alias="historyLength", ge=0)] = None

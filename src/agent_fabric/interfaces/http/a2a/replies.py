@@ -1,4 +1,4 @@
-"""What somebody says to a task that waits: yes, no, or the fields of a form. Pure."""
+"""An answer to a task that waits: yes, no, or the fields of a form. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -58,7 +58,7 @@ def reply_in(text: str, data: Mapping[str, Any] | None) -> Reply:
 
 
 def says_go_on(text: str) -> bool:
-    """Tell whether somebody wants an interrupted run to go on."""
+    """Tell whether a text says that an interrupted run is to go on."""
     return _plain(text) in GO_ON
 
 

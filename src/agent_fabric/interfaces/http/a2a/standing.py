@@ -68,7 +68,7 @@ def told_as(shown: Shown, told: Told, *, at: float, asked: Sequence[Mapping[str,
 
 
 async def standing(fabric: ServerFabric, run_id: RunId, result: RunResult | None = None) -> Shown:
-    """Look at a run; `result` is what has come of it, if somebody knows better than the log.
+    """Look at a run; `result` is what has come of it, if it is known better than from the log.
 
     Raises:
         RunNotFound: there is no such run.

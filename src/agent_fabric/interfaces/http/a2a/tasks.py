@@ -47,7 +47,7 @@ class Tasks:
         return await look_at(self.fabric, run_id)
 
     async def follow(self, request: Request, task_id: str) -> Job:
-        """Return the run of a task that has not ended, for somebody who wants to watch it.
+        """Return the run of a task that has not ended, to watch it.
 
         Raises:
             RunNotFound: there is none.
@@ -64,7 +64,7 @@ class Tasks:
 
         Raises:
             RunNotFound: there is none.
-            Forbidden: whoever asks may not.
+            Forbidden: the caller may not.
             RpcError: it has ended already.
         """
         principal = who_asks(request)

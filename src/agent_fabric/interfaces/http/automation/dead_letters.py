@@ -34,7 +34,7 @@ def add_dead_letters(routes: Routes, fabric: ServerFabric) -> None:
 
     @routes.get(f"{BASE}/{{letter_id}}", Scope.ADMIN, "Show a dead letter", LETTER, fails=[404])
     async def show(letter_id: LetterPath) -> Response:
-        """With what is needed to carry it out. Its text may be somebody else's."""
+        """With what is needed to carry it out. Its text may come from outside."""
         return json_answer(letter_object(await letters.find(letter_id)))
 
     @routes.post(

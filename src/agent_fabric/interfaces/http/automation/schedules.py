@@ -225,7 +225,7 @@ def _add_reading(routes: Routes, fabric: ServerFabric) -> None:
 
     @routes.get(f"{ONE}/why", Scope.RUNS_READ, "Explain what a schedule did at a time", EXPLANATION, fails=[404])
     async def why(name: NamePath, at: At, request: Request) -> Explanation:
-        """Answer from the log: fired, skipped, not due, moved by day-light saving, or nobody was alive."""
+        """Answer from the log: fired, skipped, not due, moved by day-light saving, or no server was alive."""
         who = who_asks(request)
         try:
             trigger = (await _found(fabric, who, name)).name

@@ -150,7 +150,7 @@ def add_channels(routes: Routes, fabric: ServerFabric) -> None:
 
 
 def _add_webhooks(routes: Routes, fabric: ServerFabric) -> None:
-    """Add what platforms call. Nobody else learns anything, not even what is configured."""
+    """Add what platforms call. Other callers learn nothing, not even what is configured."""
 
     def receiver(channel: str) -> ReceiveWebhook:
         found = fabric.channels.webhooks.get(channel)

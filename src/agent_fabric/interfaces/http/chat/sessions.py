@@ -185,7 +185,7 @@ def _add_session(routes: Routes, fabric: ServerFabric) -> None:
 
     @routes.get(ONE, Scope.RUNS_READ, "Show a session", SESSION, fails=[404])
     async def show(session_id: SessionPath, request: Request) -> Session:
-        """Reading a private one of somebody else is recorded."""
+        """Reading a private one of another user is recorded."""
         return await chat.find(session_id, by=who_asks(request))
 
     @routes.get(f"{ONE}/export", Scope.RUNS_READ, "Export a session", also={200: _EXPORT}, fails=[404, 409])

@@ -13,6 +13,6 @@ def add_cluster(routes: Routes, fabric: ServerFabric) -> None:
         "/api/v1/cluster", Scope.ADMIN, "Show the servers and workers that share the store", CLUSTER, fails=[503]
     )
     async def status() -> ClusterView:
-        """Return who is there, what they drive, and what nobody can drive, and why: `fabric cluster status --json`."""
+        """Return who is there, what they drive, what no process can drive, and why: `fabric cluster status --json`."""
         cluster = fabric.records.storage.cluster
         return view_of(None if cluster is None else await cluster.status())

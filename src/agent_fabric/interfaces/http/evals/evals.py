@@ -96,7 +96,7 @@ def add_evals(routes: Routes, fabric: ServerFabric) -> None:
 def _add_starting(routes: Routes, fabric: ServerFabric) -> None:
     @routes.post(BASE, Scope.RUNS, "Start an evaluation", EVAL, status=202, fails=[404, 503, 507])
     async def start(wish: EvalRequest, request: Request) -> Response:
-        """It goes on when the client leaves, and when the server is started anew. Nobody is asked during a trial."""
+        """It goes on when the client leaves, and when the server is started anew. No one is asked during a trial."""
         plain = wish.model_dump(exclude_none=True, exclude={"visibility"})
         if found := problems_in_eval(plain, with_folders=False):
             raise EvalInvalid(found)

@@ -71,7 +71,7 @@ class CallToCheck(
     strict=False,
     json_schema_extra={"examples": [{"tool_name": "run_command", "arguments": {"command": "systemctl restart nginx"}}]},
 ):
-    """A call that somebody thinks of."""
+    """A call to be checked."""
 
     tool_name: Annotated[str, StringConstraints(max_length=100)]
     arguments: dict[str, Any] = Field(default={})

@@ -57,7 +57,7 @@ def add_node_terminals(routes: Routes, fabric: ServerFabric) -> None:
 
     @routes.post(TERMINAL, Scope.NODES, "Type into a shell", NODE_TERMINAL, fails=fails)
     async def write(wish: TypedRequest, request: Request, node: NodePath, execution_id: ExecutionId) -> NodeTerminal:
-        """Only who has asked for the shell may type. It ends by itself when nobody has typed for 15 minutes."""
+        """Only who has asked for the shell may type. It ends by itself after 15 minutes without a key."""
         machine, command = await _shell_of(fleet, request, node, execution_id)
         if command.status is not CommandStatus.SENT:
             raise InvalidInputs(f"The shell is {command.status.value}")

@@ -171,7 +171,7 @@ def _add_looking(routes: Routes, fleet: Fleet, shown: ShowCommands) -> None:
     ) -> Iterable[NodeCommand]:
         """Commands of a machine, the newest first: what waits, what was sent, what came of it.
 
-        Of those that a private run of somebody else asked for, arguments and result are `withheld`.
+        Of those that a private run of another user asked for, arguments and result are `withheld`.
         """
         found = await fleet.operate.find(node)
         kept = await fleet.hub.commands.list(found.id, open_only=open_only, limit=limit)

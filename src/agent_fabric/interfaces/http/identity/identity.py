@@ -1,20 +1,43 @@
 """Log in, and see who one is; people and keys."""
 
 import logging
+import time
+from collections.abc import Iterable
+from typing import Annotated
 
-from fastapi import Request
+from fastapi import Path, Query, Request
 from starlette.responses import Response
 
 from agent_fabric.bootstrap.identity import Identity
-from agent_fabric.domain.identity.principals import Principal, Scope
+from agent_fabric.domain.identity.accounts import User
+from agent_fabric.domain.identity.principals import Principal, Scope, scope_from
 from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.gate import END, RENEW
-from agent_fabric.interfaces.http.identity.identity_schemas import LoginRequest, OwnPassword, RenewalRequest
-from agent_fabric.interfaces.http.identity.keys import add_keys
-from agent_fabric.interfaces.http.identity.users import add_users
+from agent_fabric.interfaces.http.identity.identity_schemas import (
+    LoginRequest,
+    NewKeyRequest,
+    NewPassword,
+    NewUser,
+    OwnPassword,
+    RenewalRequest,
+    TokenRequest,
+    UserUpdate,
+)
 from agent_fabric.interfaces.http.locks import who_asks
-from agent_fabric.interfaces.http.routing import Open, Routes
-from agent_fabric.wire.identity import LOGIN, PRINCIPAL, TOKEN
+from agent_fabric.interfaces.http.routing import Open, OptionalBody, Routes
+from agent_fabric.wire.identity import (
+    CREATED_KEY,
+    KEY,
+    KEYS,
+    LOGIN,
+    PRINCIPAL,
+    REMOVED_USER,
+    TOKEN,
+    USER,
+    USERS,
+    KeyState,
+    RemovedUser,
+)
 
 _NOT_KEPT = {"cache-control": "no-store"}
 
@@ -70,3 +93,115 @@ def _add_login(routes: Routes, identity: Identity) -> None:
     async def log_out(request: Request) -> None:
         """For people who have logged in. All of their tokens count no more, wherever they are."""
         await identity.users.log_out(who_asks(request))
+
+
+UserName = Annotated[str, Path(description="The name of a user.")]
+
+
+def add_users(routes: Routes, identity: Identity) -> None:
+    """Add the routes. What they change counts at once."""
+    users = identity.users
+
+    @routes.get("/api/v1/users", Scope.ADMIN, "List users", USERS, fails=[401])
+    async def list_users() -> Iterable[User]:
+        """Answer with all users, by name."""
+        return await users.list()
+
+    @routes.post("/api/v1/users", Scope.ADMIN, "Add a user", USER, status=201, fails=[401, 409, 429, 503, 507])
+    async def add(wish: NewUser, request: Request) -> Response:
+        """No caller can grant a scope that they lack."""
+        who = who_asks(request)
+        password = None if wish.password is None else wish.password.get_secret_value()
+        user = await users.add(wish.name, password=password, role=wish.role, extra=map(scope_from, wish.scopes), by=who)
+        _log.info("%s has added the user %s as %s", who.name, user.name, user.role.value)
+        return json_answer(USER.dump(user), status=201)
+
+    @routes.get("/api/v1/users/{name}", Scope.ADMIN, "Show a user", USER, fails=[401, 404])
+    async def show(name: UserName) -> User:
+        """Return the scopes of a user."""
+        return await users.get(name)
+
+    @routes.patch("/api/v1/users/{name}", Scope.ADMIN, "Change a user", USER, fails=[401, 404, 409, 503, 507])
+    async def change(wish: UserUpdate, name: UserName, request: Request) -> User:
+        """All of their tokens count no more. The last admin stays one; only the machine itself can change that."""
+        who = who_asks(request)
+        extra = None if wish.scopes is None else map(scope_from, wish.scopes)
+        user = await users.change(name, role=wish.role, extra=extra, disabled=wish.disabled, by=who)
+        _log.info("%s has changed the user %s", who.name, user.name)
+        return user
+
+    @routes.delete("/api/v1/users/{name}", Scope.ADMIN, "Remove a user", REMOVED_USER, fails=[401, 404, 409, 503, 507])
+    async def remove(name: UserName, request: Request) -> RemovedUser:
+        """All of their tokens count no more; keys that they have made stay, and are listed in the answer.
+
+        The last admin cannot be removed so.
+        """
+        who = who_asks(request)
+        await users.remove(name, by=who)
+        _log.info("%s has removed the user %s", who.name, name)
+        return RemovedUser(name, [KeyState(key, "live") for key in await identity.keys.made_by(name)])
+
+    @routes.post(
+        "/api/v1/users/{name}/password",
+        Scope.ADMIN,
+        "Give a user a new password",
+        status=204,
+        fails=[401, 404, 429, 503, 507],
+    )
+    async def set_password(wish: NewPassword, name: UserName, request: Request) -> None:
+        """All of their tokens count no more."""
+        who = who_asks(request)
+        await users.set_password(name, wish.password.get_secret_value(), by=who)
+        _log.info("%s has given the user %s a new password", who.name, name)
+
+    @routes.post(
+        "/api/v1/users/{name}/tokens",
+        Scope.ADMIN,
+        "Issue a token for a user's script",
+        TOKEN,
+        status=201,
+        fails=[401, 404, 503, 507],
+    )
+    async def issue(wish: OptionalBody[TokenRequest], name: UserName, request: Request) -> Response:
+        """It allows all that they may, or less. It is shown this once, and counts until they are changed."""
+        who = who_asks(request)
+        scopes = None if wish.scopes is None else map(scope_from, wish.scopes)
+        issued = await identity.issue(name, by=who, scopes=scopes, lifetime_s=wish.lifetime_s)
+        _log.info("%s has issued a token for the user %s", who.name, issued.name)
+        answer = json_answer(TOKEN.dump(issued), status=201)
+        answer.headers["cache-control"] = "no-store"
+        return answer
+
+
+def add_keys(routes: Routes, identity: Identity) -> None:
+    """Add the routes. What they change counts at once."""
+    keys = identity.keys
+
+    @routes.get("/api/v1/keys", Scope.ADMIN, "List API keys, the newest first", KEYS, fails=[401])
+    async def list_keys(
+        all: Annotated[bool, Query(description="Whether to include those that are no longer valid.")] = False,  # noqa: A002
+    ) -> Iterable[KeyState]:
+        """The keys themselves are not included: they cannot be shown again."""
+        now, found = time.time(), await keys.list(also_dead=all)
+        return (KeyState.of(key, now=now, usable=keys.is_usable(key)) for key in found)
+
+    @routes.post("/api/v1/keys", Scope.ADMIN, "Make an API key", CREATED_KEY, status=201, fails=[401, 409, 503, 507])
+    async def create(wish: NewKeyRequest, request: Request) -> Response:
+        """Answer with the key, this once. No caller can grant a scope that they lack."""
+        who = who_asks(request)
+        lasts_s = None if wish.expires_in_s == "never" else wish.expires_in_s
+        made = await keys.create(wish.name, scopes=map(scope_from, wish.scopes), lasts_s=lasts_s, by=who)
+        _log.info("%s has made the key %s (%s)", who.name, made.key.name, made.key.id)
+        answer = json_answer({**KEY.dump(KeyState(made.key, "live")), "key": made.secret}, status=201)
+        answer.headers["cache-control"] = "no-store"
+        return answer
+
+    @routes.delete("/api/v1/keys/{key_id}", Scope.ADMIN, "Revoke an API key", KEY, fails=[401, 404, 503, 507])
+    async def revoke(
+        key_id: Annotated[str, Path(description="The id of a key, or the name of a live one.")], request: Request
+    ) -> KeyState:
+        """It opens nothing from now on, and stays in the list of all keys."""
+        who = who_asks(request)
+        key = await keys.revoke(key_id, by=who)
+        _log.info("%s has revoked the key %s (%s)", who.name, key.name, key.id)
+        return KeyState.of(key, now=time.time())

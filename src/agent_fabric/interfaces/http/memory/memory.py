@@ -79,7 +79,7 @@ class DocumentRequest(RequestBody, json_schema_extra={"examples": [{"source": "h
     labels: Annotated[list[Label], Field(max_length=20)] | None = None
     """By which a search can be narrowed."""
     visibility: Literal["private", "team"] | None = None
-    """Who finds it beside its owner; not set: nobody."""
+    """Who finds it beside its owner; not set: no one."""
 
 
 class FactRequest(RequestBody, json_schema_extra={"examples": [{"text": "The pool opens at 9"}]}):
@@ -132,13 +132,13 @@ First = Annotated[int, Query(ge=0, le=1_000_000, description="The number of the 
 Last = Annotated[int | None, Query(ge=0, le=1_000_000, description="The number of the last passage.")]
 _EXPORT: Final = {"description": "Facts", "content": {"text/markdown": {"schema": {"type": "string"}}}}
 SERVER: Final = Principal("server", Kind.LOCAL, widen((Scope.RUNS,)))
-"""In whose name vectors are made that nobody has asked for: the log of such a run holds counts, and no texts."""
+"""In whose name vectors are made that no user has asked for: the log of such a run holds counts, and no texts."""
 WithRuns = Annotated[Flag, Query(description="Whether to delete one's own runs whose logs still hold it.")]
 StatusFilter = Annotated[FactStatus | None, Query(description="Only facts of this status.")]
 
 
 class LazyMemory:
-    """The use cases, joined when somebody first asks: the embedder costs memory."""
+    """The use cases, joined with the first request: the embedder costs memory."""
 
     def __init__(self, fabric: ServerFabric) -> None:
         self._fabric = fabric
@@ -159,7 +159,7 @@ class LazyMemory:
         return VectorRuns(self._fabric, task)
 
     def find_missing_vectors(self) -> FindMissingVectors:
-        """Return what has vectors made that nobody is making."""
+        """Return what has missing vectors made."""
         fabric, storage = self._fabric, self._fabric.records.storage
         return FindMissingVectors(
             storage.memory,
@@ -173,7 +173,7 @@ class LazyMemory:
 
 
 def add_memory(routes: Routes, fabric: ServerFabric, lazy: LazyMemory) -> None:
-    """Add the routes. Facts and private documents exist for their owner only, whoever else is an admin."""
+    """Add the routes. Facts and private documents exist for their owner only, not for admins."""
     _add_documents(routes, fabric, lazy)
     _add_reading_of_facts(routes, lazy)
     _add_changes_of_facts(routes, lazy)
@@ -373,7 +373,7 @@ async def _add_page(fabric: ServerFabric, lazy: LazyMemory, request: Request, wi
 
 
 def _with_warning(fabric: ServerFabric, added: Document) -> Document:
-    """Return a document for whoever added it, with a note if they may think that it is encrypted."""
+    """Return a document for the user who added it, with a note if they may think that it is encrypted."""
     return replace(added, notes=(*added.notes, UNENCRYPTED)) if fabric.config.encryption == "all" else added
 
 

@@ -17,7 +17,7 @@ from agent_fabric.wire.json_codec import dump_json
 from agent_fabric.wire.models import MODELS, PROBED_MODEL, PULLED_MODEL
 
 FRESH_S = 1.0
-"""Whoever asks within this time gets the same answer: looking around costs a dozen requests to Ollama."""
+"""Requests within this time get the same answer: looking around costs a dozen requests to Ollama."""
 
 
 class _Look:

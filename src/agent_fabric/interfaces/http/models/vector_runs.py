@@ -1,4 +1,4 @@
-"""Runs that make the vectors of documents which were uploaded: whoever uploads does not wait for them.
+"""Runs that make the vectors of documents which were uploaded: the upload does not wait for them.
 
 A document is found by its words as soon as the request ends. Its vectors take long, so a run makes them, which goes on
 after the server was killed. One such run makes the vectors of all documents that have none, so that a hundred uploads

@@ -3,11 +3,14 @@
 import asyncio
 import os
 from collections.abc import Iterable
+from typing import Any
 
 from fastapi import Request
+from pydantic import Field
 from starlette.responses import Response
 
 from agent_fabric import __version__
+from agent_fabric.application.observability.change_settings import ShownSetting
 from agent_fabric.application.observability.check_health import HealthFinding, Level, can_run
 from agent_fabric.application.ports.vitals import StoreStatus
 from agent_fabric.bootstrap.records import configured_address, service_findings
@@ -17,8 +20,9 @@ from agent_fabric.domain.errors import ConfigError, StoreUnavailable
 from agent_fabric.domain.identity.principals import Scope
 from agent_fabric.infrastructure.observability.metrics import CONTENT_TYPE
 from agent_fabric.interfaces.http.answers import json_answer
+from agent_fabric.interfaces.http.bodies import RequestBody
 from agent_fabric.interfaces.http.errors import RETRY_AFTER_S
-from agent_fabric.interfaces.http.locks import who_asks
+from agent_fabric.interfaces.http.locks import who_answers, who_asks
 from agent_fabric.interfaces.http.openapi import gives
 from agent_fabric.interfaces.http.routing import Open, OptionalBody, Routes
 from agent_fabric.interfaces.http.runs.live import LiveRuns
@@ -34,6 +38,7 @@ from agent_fabric.wire.operations import (
     BackupMade,
     Diagnosis,
 )
+from agent_fabric.wire.shape import Listing, Shape
 
 
 def add_health(routes: Routes, fabric: ServerFabric) -> None:
@@ -156,3 +161,29 @@ def add_doctor(routes: Routes, fabric: ServerFabric) -> None:
         except ConfigError as problem:
             findings.append(HealthFinding(about="models", level=Level.FAIL, text=problem.message, fix=problem.hint))
         return Diagnosis(can_run(findings), findings)
+
+
+SETTINGS = Listing(
+    "settings", Shape(ShownSetting), name="SettingList", about="Settings that may be changed while the server runs."
+)
+
+
+class SettingsChange(RequestBody, json_schema_extra={"examples": [{"values": {"chat.max_turns": 20}}]}):
+    """New values by the dotted name of their settings; null takes a change back."""
+
+    values: dict[str, Any] = Field(default={}, max_length=50)
+
+
+def add_settings(routes: Routes, fabric: ServerFabric) -> None:
+    """Add the routes."""
+    stored = fabric.stored_settings
+
+    @routes.get("/api/v1/settings", Scope.ADMIN, "List settings that may be changed", SETTINGS)
+    async def list_settings() -> Iterable[ShownSetting]:
+        """What counts, where it comes from, and whether it was changed here."""
+        return await stored.show()
+
+    @routes.patch("/api/v1/settings", Scope.ADMIN, "Change settings", SETTINGS)
+    async def change(wish: SettingsChange, request: Request) -> Iterable[ShownSetting]:
+        """They are kept in the fabric folder, over its files and below the environment, and count after a restart."""
+        return await stored.change(wish.values, by=await who_answers(request))

@@ -40,7 +40,7 @@ class Job:
     """The newest run; its result, if the same request began it earlier and it is not driven here."""
     attempt: int = 0
     is_followed: bool = False
-    """Somebody else asked for it: it is not tried again."""
+    """Another request started it: it is not tried again."""
     on_begun: Callable[[RunId], None] = lambda _: None
     """Learns of each attempt."""
     on_told: Callable[[Told], None] = lambda _: None

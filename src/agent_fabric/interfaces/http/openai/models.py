@@ -93,7 +93,7 @@ class Models:
         self._since = int(time.time())
 
     async def all(self) -> list[Offered]:
-        """Return everybody who can be asked; files that are wrong are left out."""
+        """Return all models that can be used; files that are wrong are left out."""
         agents = await on_own_thread(self._fabric.agents.all)
         workflows = await self._ask(lambda workflows: workflows.files.list())
         return [
@@ -108,7 +108,7 @@ class Models:
         ]
 
     def shown(self, offered: Offered) -> dict[str, Any]:
-        """Return somebody as OpenAI's API shows a model."""
+        """Return a model as OpenAI's API shows it."""
         return {
             "id": offered.id,
             "object": "model",
@@ -119,10 +119,10 @@ class Models:
         }
 
     async def find(self, model: str) -> Offered:
-        """Return somebody by id; of a pack, the bare name will do.
+        """Return a model by its id; of a pack, the bare name will do.
 
         Raises:
-            ModelNotFound: there is nobody.
+            ModelNotFound: there is none.
         """
         offered = await self.all()
         for each in offered:
@@ -131,11 +131,11 @@ class Models:
         raise _unknown(model, [each.id for each in offered])
 
     async def task(self, model: str, asked: Asked, principal: Principal) -> Task:
-        """Return the task that somebody is to do.
+        """Return the task for a model.
 
         Raises:
-            ModelNotFound: there is nobody of this name.
-            Forbidden: whoever asks may not.
+            ModelNotFound: there is none of this name.
+            Forbidden: the caller may not.
             InvalidInputs: an agent or a workflow needs other inputs.
             FabricError: its file is wrong.
         """
@@ -158,7 +158,7 @@ class Models:
         return task.asked_by(principal)
 
     async def _packs(self, model: str) -> str | None:
-        """Return the packs that a model's id names; None: somebody is to be chosen."""
+        """Return the packs that a model's id names; None: one is to be chosen."""
         named, known = parse_pack_names(model.removeprefix(PACK)), self._fabric.config.specialists
         if named and all(name in known for name in named):
             return ",".join(named)

@@ -164,7 +164,7 @@ _STATUSES = {
     RunStatus.FAILED: "failed",
     RunStatus.CANCELLED: "cancelled",
 }
-"""Whoever asks again and again stops at `incomplete`: without a person, nothing would change."""
+"""Clients that poll stop at `incomplete`: without a person, nothing would change."""
 _INCOMPLETE = {RunStatus.WAITING: "waiting_for_person", RunStatus.INTERRUPTED: "interrupted"}
 
 

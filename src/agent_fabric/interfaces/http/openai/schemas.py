@@ -130,7 +130,7 @@ class StreamOptions(Taken):
     """Whether to send what the run does as `reasoning_content`, which chat programs show as thinking."""
 
     def with_progress(self, wanted: bool) -> "StreamOptions":
-        """Return the same, with progress if somebody else wants it."""
+        """Return the same, with progress if a header asks for it."""
         return self.model_copy(update={"include_progress": True}) if wanted else self
 
 

@@ -146,7 +146,7 @@ class AnswerStream(Response):
             yield frame
 
     async def _progress(self) -> AsyncGenerator[bytes, None]:
-        """Yield signs of life until there is an answer, or nobody waits for it."""
+        """Yield signs of life until there is an answer, or the client has gone."""
         drive = self._job.drive
         if drive is None:
             return

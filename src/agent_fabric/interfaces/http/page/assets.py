@@ -153,7 +153,7 @@ TEMPLATE: Final = "index.html"
 SHELL: Final = "shell.html"
 """What is shown until the program runs, with a message box that takes keys."""
 LOADING: Final = '<p class="boot">Loading…</p>'
-"""The same for whoever will have to log in first."""
+"""The same for a browser without a login."""
 ENTRY: Final = "main.js"
 BUNDLES: Final = (ENTRY, "view/turn.js")
 """The first load, and what a conversation needs beyond it."""

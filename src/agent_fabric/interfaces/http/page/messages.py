@@ -51,7 +51,7 @@ class Unfollow:
 
 @dataclass(frozen=True, slots=True)
 class Ping:
-    """Check that somebody is there."""
+    """Check that the server is there."""
 
 
 ClientMessage = Hello | Follow | Unfollow | Ping

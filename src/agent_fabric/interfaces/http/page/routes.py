@@ -128,7 +128,7 @@ def add_page(
 
 def _add_files(routes: Routes, assets: Assets, cookie_name: str) -> None:
     async def page(request: Request) -> Response:
-        """Whoever has a cookie is probably logged in, and can write at once; whether it counts is not asked here."""
+        """A browser with a cookie is probably logged in, and can write at once; it is not checked here."""
         known = cookie_name in request.cookies or SECURE_COOKIE in request.cookies
         answer = _sent(request, assets.shell if known else assets.index, cached="no-cache")
         answer.headers["vary"] = "Accept-Encoding, Cookie"
@@ -197,7 +197,7 @@ def _add_login(routes: Routes, fabric: ServerFabric, addresses: Addresses, cooki
         "/api/v1/web/codes", Scope.RUNS_READ, "Get a code that opens the page", LOGIN_CODE, status=201, fails=[401]
     )
     async def issue_code(request: Request) -> Response:
-        """The code counts once, for a minute, and opens the page as whoever asked. Runs and keys get none."""
+        """The code counts once, for a minute, and opens the page as the caller. Runs and keys get none."""
         code = identity.login_codes.issue(await who_answers(request))
         return json_answer(LOGIN_CODE.dump(LoginCode(code, int(CODE_LIFETIME_S))), 201, _NOT_KEPT)
 

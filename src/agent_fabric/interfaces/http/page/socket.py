@@ -280,7 +280,7 @@ Send = Callable[[str], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class RunFeed:
-    """Sends a run to a page. It holds no queue: a page that does not read holds up nobody."""
+    """Sends a run to a page. It holds no queue: a page that does not read holds up no one."""
 
     live: LiveRuns
     reader: RunReader

@@ -90,7 +90,7 @@ class Sockets:
                 self._by_person.pop(principal.id, None)
 
     def wake(self) -> None:
-        """Let everybody look who waits for news."""
+        """Wake all pages that wait for news."""
         waiting, self._waiting = self._waiting, set()
         for each in waiting:
             if not each.done():

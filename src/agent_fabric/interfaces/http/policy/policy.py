@@ -82,7 +82,7 @@ def add_policy(routes: Routes, fabric: ServerFabric) -> None:
     async def simulate(wish: RulesToTry, request: Request) -> Simulation:
         """The same as `fabric policy simulate --json`: what would change in one's own and the team's runs."""
         try:
-            # Not here: whoever may only look must not hold up everybody else with a long text.
+            # Not here: a caller who may only look must not hold up all others with a long text.
             after = await on_own_thread(lambda: with_added(in_force, rules_from(wish.text, Path(wish.file))))
         except ConfigProblem as problem:
             raise ConfigError(problem.message, hint=problem.hint) from None

@@ -74,7 +74,7 @@ async def _require_own_turn(fabric: ServerFabric, run_id: RunId, by: Principal) 
     """Check that files of a session are taken back by its owner, as where a session itself is asked.
 
     Raises:
-        Forbidden: the run is a turn of somebody else's session.
+        Forbidden: the run is a turn of another user's session.
     """
     [created] = await fabric.reader.page(run_id, after=-1, limit=1)
     if isinstance(created.body, RunCreated) and created.body.session:

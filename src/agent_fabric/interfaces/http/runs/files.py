@@ -82,7 +82,7 @@ class FileAnswer(Response):
                 while left and not gone.done():
                     piece = await asyncio.to_thread(self._opened.file.read, min(PIECE_BYTES, left))
                     if not piece:
-                        break  # it was cut; whoever reads it sees that something is missing
+                        break  # it was cut; the client sees that something is missing
                     left -= len(piece)
                     await send({"type": "http.response.body", "body": piece, "more_body": True})
                 await send({"type": "http.response.body", "body": b""})

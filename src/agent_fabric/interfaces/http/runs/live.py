@@ -50,7 +50,7 @@ def event_line(run_id: RunId, event: Event) -> bytes:
 
 def whole_line(run_id: RunId, event: Event) -> bytes:
     """Return the same with nothing cut, and with the version of its kind, so that the event can be made of it again."""
-    newer = isinstance(event.body, UnknownEvent)  # than we are, so perhaps known to whoever asks
+    newer = isinstance(event.body, UnknownEvent)  # than we are, so perhaps known to the client
     line = {**line_of(run_id, event, whole=True), "version": version_of(event.body.kind) + newer}
     return dump_json(line)
 
@@ -82,7 +82,7 @@ class _PageKey(NamedTuple):
 
 
 class LiveRuns:
-    """EventSink that wakes readers. A run that nobody reads costs a look into a dictionary."""
+    """EventSink that wakes readers. A run without readers costs a look into a dictionary."""
 
     def __init__(self) -> None:
         self._feeds: dict[RunId, Feed] = {}
@@ -98,9 +98,9 @@ class LiveRuns:
         self.remote: RemoteDeltas | None = None
         """Where the pieces of answers come from that are written elsewhere."""
         self.on_news: Callable[[], None] | None = None
-        """Called when a run begins, asks a person, or ends; None: nobody wants to know."""
+        """Called when a run begins, asks a person, or ends; None: no one wants to know."""
         self.on_reader: Callable[[], None] | None = None
-        """Called when somebody begins to read a run that nobody read before."""
+        """Called when a run gets its first reader."""
         self._kept: dict[RunId, ExitStack] = {}
 
     @property
@@ -120,7 +120,7 @@ class LiveRuns:
 
     def _keep(self, run_id: RunId, created: RunCreated) -> None:
         if created.profile is Profile.CHAT:
-            # Kept from its first word on: whoever looks at a conversation later sees all of the answer so far.
+            # Kept from its first word on: a page that is opened later shows all of the answer so far.
             kept = self._kept[run_id] = ExitStack()
             kept.enter_context(self.reading(run_id, deltas=True))
 
@@ -141,7 +141,7 @@ class LiveRuns:
 
     @contextmanager
     def reading(self, run_id: RunId, *, deltas: bool) -> "Iterator[Feed]":
-        """Give the feed of a run; there is one as long as anybody reads it."""
+        """Give the feed of a run; there is one as long as it has readers."""
         feed = self._feeds.get(run_id)
         if feed is None:
             feed = self._feeds[run_id] = Feed(run_id)
@@ -166,7 +166,7 @@ class LiveRuns:
     def expect(self, run_id: RunId) -> None:
         """Count a reader who is on the way, and wants to see answers as they are written, as if it were there.
 
-        What a model begins to write before the first reader comes would be shown to nobody.
+        What a model begins to write before the first reader comes would not be shown.
         """
         coming = self.reading(run_id, deltas=True)
         coming.__enter__()
@@ -232,11 +232,11 @@ class Feed:
         self.delta_readers = 0
         """Those of them who see answers while they are written."""
         self.tip = -1
-        """Sequence number of the newest event that anybody here has seen."""
+        """Sequence number of the newest event that was seen here."""
         self.settled = False
         """Whether nothing will follow the newest event."""
         self.stopped = False
-        """Whether nobody drives the run any more, although it has not settled."""
+        """Whether no process drives the run any more, although it has not settled."""
         self.result: asyncio.Task[RunResult] | None = None
         """How the run ended, once a reader has asked: it takes the whole log to tell."""
         self._ring: deque[Event | bytes] = deque(maxlen=RING)
@@ -306,7 +306,7 @@ class Feed:
         self._wake_soon()
 
     def stop(self) -> None:
-        """Learn that nobody drives the run any more."""
+        """Learn that no process drives the run any more."""
         self.stopped = True
         self.wake()
 
@@ -335,7 +335,7 @@ class Feed:
         return [self._deltas[index] for index in range(len(self._deltas) - missing, len(self._deltas))]
 
     async def news(self, waiter: "Waiter") -> None:
-        """Wait until there is something new, or somebody else wakes the waiter."""
+        """Wait until there is something new, or the waiter is woken otherwise."""
         self._waiting.add(waiter)
         try:
             await waiter.sleep()
@@ -343,7 +343,7 @@ class Feed:
             self._waiting.discard(waiter)
 
     def wake(self) -> None:
-        """Wake everybody now."""
+        """Wake all readers now."""
         self._alarm = None
         self._woken_at = asyncio.get_running_loop().time()
         for waiter in self._waiting:

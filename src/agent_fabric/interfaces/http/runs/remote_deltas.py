@@ -28,7 +28,7 @@ class FollowedFeed(Protocol):
 
 
 class RemoteDeltas:
-    """Asks whoever drives a run to send pieces of answers, as long as somebody reads them here.
+    """Asks the process that drives a run for pieces of answers, as long as they are read here.
 
     An answer of which a piece is missing is not shown any further: it comes whole with the next event.
     """
@@ -54,7 +54,7 @@ class RemoteDeltas:
         self._next = {key: value for key, value in self._next.items() if key[0] != run_id}
 
     def ask_again(self) -> None:
-        """Say now and then that somebody still reads."""
+        """Say now and then that there are still readers."""
         now = asyncio.get_running_loop().time()
         if self._followed and now >= self._asked_at + ASK_EVERY_S:
             self._asked_at = now

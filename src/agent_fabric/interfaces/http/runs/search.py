@@ -37,11 +37,11 @@ def seconds_of(time: float | datetime | None) -> float | None:
 
 
 MAX_READ = 200
-"""Runs read for one request; the rest is left to the next one, so that nobody waits for minutes."""
+"""Runs read for one request; the rest is left to the next one, so that no request takes minutes."""
 
 
 class _LazySearch:
-    """The search, made when somebody first asks: its model costs memory."""
+    """The search, made with the first request: its model costs memory."""
 
     def __init__(self, fabric: ServerFabric) -> None:
         self._fabric = fabric

@@ -1,4 +1,4 @@
-"""How every door starts a run: within what somebody may ask for, and once, however often they ask."""
+"""How every door starts a run: within the limits of the caller, and once, however often they ask."""
 
 import uuid
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ async def begun(
     then: Sequence[tuple[LaneId, Body]] = (),
     copy_of: str = "",
 ) -> Drive | RunResult:
-    """Start a run for whoever sent a request, or find the one that the same request has started before.
+    """Start a run for the caller, or find the one that the same request has started before.
 
     Args:
         fabric: The server.
@@ -71,7 +71,7 @@ async def begun(
             return await fabric.dispatch(create)
         return await limits.runs(principal.id, lambda: fabric.dispatch(create))
     except FabricError:
-        # Somebody may have been faster: another server in the same folder.
+        # Another process may have been faster: another server in the same folder.
         found = None if run_id is None else await existing(fabric, run_id)
         if found is None:
             raise
@@ -79,7 +79,7 @@ async def begun(
 
 
 async def resumed(fabric: ServerFabric, request: Request, run_id: RunId) -> Drive | RunResult:
-    """Resume a run for whoever sent a request; one that has settled just tells its result.
+    """Resume a run for the caller; one that has settled just tells its result.
 
     Raises:
         TooManyRequests: they have started too many runs, or have too many under way.

@@ -1,4 +1,4 @@
-"""Keeps readers informed about what nobody tells them: runs that other processes drive, and that time passes."""
+"""Keeps readers informed about what no event tells them: runs that other processes drive, and that time passes."""
 
 import asyncio
 import logging
@@ -31,7 +31,7 @@ async def watch(fabric: ServerFabric, live: LiveRuns) -> None:
     poll_s = POLL_S if fabric.records.storage.cluster is None else SHARED_POLL_S
     beat_at, poll_at = loop.time() + BEAT_S, loop.time() + poll_s
     grown = GrownLogs(fabric.wake_ups)
-    if fabric.config.nats.url is not None:  # else nobody elsewhere gives hints
+    if fabric.config.nats.url is not None:  # else no other process gives hints
         live.on_reader = grown.wake_soon
     remote = live.remote = RemoteDeltas(fabric.wake_ups, fabric.dispatch)
     while True:

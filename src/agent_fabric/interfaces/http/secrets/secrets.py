@@ -54,7 +54,7 @@ def add_secrets(routes: Routes, fabric: ServerFabric) -> None:
         is_new = await change.set(name, wish.value, by=who_asks(request))
         stored = {each.name: each for each in await asyncio.to_thread(file.stored)}
         if name not in stored:
-            raise _missing(name)  # somebody was quick to remove it again
+            raise _missing(name)  # it was removed again at once
         return json_answer(SECRET.dump(stored[name]), 201 if is_new else 200)
 
     @routes.delete("/api/v1/secrets/{name}", Scope.ADMIN, "Forget a secret", status=204, fails=[404, 503])

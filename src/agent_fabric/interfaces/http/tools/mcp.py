@@ -1,4 +1,4 @@
-"""MCP over HTTP: the tools of `interfaces.mcp`, for whoever has credentials."""
+"""MCP over HTTP: the tools of `interfaces.mcp`, for callers with credentials."""
 
 import asyncio
 import importlib
@@ -17,7 +17,7 @@ PATH = "/mcp"
 
 
 class McpDoor:
-    """The tools, made when somebody first asks for them: what they are made of takes a second to import."""
+    """The tools, made with the first request: what they are made of takes a second to import."""
 
     def __init__(self, own_url: str) -> None:
         self._own_url = own_url
