@@ -8,8 +8,8 @@ from agent_fabric.application.ports.packs import SpecialistPack
 from agent_fabric.application.ports.sandbox import Sandbox
 from agent_fabric.domain.tools.specs import ToolContext, ToolResult
 from agent_fabric.infrastructure.packs.wrapped_pack import WrappedPack
-from agent_fabric.infrastructure.tools.advice import CommandAdvice, broken_files
-from agent_fabric.infrastructure.tools.shell import SHELL
+
+_SHELL = "shell"
 
 
 class AdvisedPack(WrappedPack):
@@ -28,12 +28,22 @@ class AdvisedPack(WrappedPack):
         Raises:
             KeyError: it has none of this name.
         """
-        command = args.get("command") if name == SHELL.name else None
-        advice = await CommandAdvice.prepare(self._sandbox, command) if isinstance(command, str) else None
-        result = await super().execute_tool(name, args, context)
-        more: dict[str, Any] = {}
-        if broken := await broken_files(self._sandbox, result.wrote):
-            more["broken"] = broken
-        if advice is not None:
-            more |= await advice.on(result.output, result.wrote)
-        return replace(result, output={**result.output, **more}) if more else result
+        command = args.get("command") if name == _SHELL else None
+        if not isinstance(command, str):
+            result = await super().execute_tool(name, args, context)
+            return await self._with_broken(result) if result.wrote else result
+        from agent_fabric.infrastructure.tools.advice import CommandAdvice  # noqa: PLC0415 - runs may start no command
+
+        advice = await CommandAdvice.prepare(self._sandbox, command)
+        result = await self._with_broken(await super().execute_tool(name, args, context))
+        return _with(result, await advice.on(result.output, result.wrote))
+
+    async def _with_broken(self, result: ToolResult) -> ToolResult:
+        from agent_fabric.infrastructure.tools.advice import broken_files  # noqa: PLC0415 - as above
+
+        broken = await broken_files(self._sandbox, result.wrote)
+        return _with(result, {"broken": broken} if broken else {})
+
+
+def _with(result: ToolResult, more: Mapping[str, Any]) -> ToolResult:
+    return replace(result, output={**result.output, **more}) if more else result
