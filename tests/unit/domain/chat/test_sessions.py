@@ -6,8 +6,8 @@ import pytest
 from pydantic import ValidationError
 
 from agent_fabric.config.schema.chat import ChatConfig
-from agent_fabric.domain.chat.history import MAX_CHARS, history_after
 from agent_fabric.domain.chat.sessions import message_from, title_from
+from agent_fabric.domain.chat.turn_context import MAX_CHARS, history_after
 from agent_fabric.domain.events import ContextCompacted, RunCancelled, RunCompleted, RunCreated, RunFailed, ToolReturned
 from agent_fabric.domain.ids import CallId
 from agent_fabric.domain.models.events import PlainAnswerAccepted

@@ -10,7 +10,7 @@ import pytest
 
 from agent_fabric.domain.policy.calls import ProposedCall
 from agent_fabric.domain.policy.engine import RulePolicy
-from agent_fabric.domain.policy.parameters import apply_form, pieces_of, split_words
+from agent_fabric.domain.policy.followed_line import apply_form, pieces_of, split_words
 from agent_fabric.domain.policy.places import UNKNOWN
 from agent_fabric.domain.policy.profiles import Profile
 from agent_fabric.domain.policy.rules import CommandPattern, Rule

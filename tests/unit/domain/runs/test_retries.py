@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_fabric.domain.runs.retries import LONGEST_RETRY_AFTER_S, delay_before_retry
+from agent_fabric.domain.runs.decide import LONGEST_RETRY_AFTER_S, delay_before_retry
 
 CODES = ["model_unreachable", "model_busy", "model_timed_out", "model_answer_unusable", "context_exceeded", "other"]
 

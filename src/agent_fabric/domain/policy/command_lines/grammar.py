@@ -5,17 +5,114 @@ words are marked. Whatever is unusual enough that bash's reading of it is in dou
 """
 
 import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import partial
 
-from agent_fabric.domain.policy.command_lines.drafts import Draft, Drafts
 from agent_fabric.domain.policy.command_lines.invocation import (
     Connector,
     Invocation,
+    Redirect,
     UnfinishedCommand,
     UnparsableCommand,
 )
-from agent_fabric.domain.policy.command_lines.redirects import STREAM, read_redirect
 from agent_fabric.domain.policy.command_lines.source import CLOSERS, OPENERS, RESERVED, Source
-from agent_fabric.domain.policy.command_lines.words import Word, read_arithmetic, read_word, required_word
+from agent_fabric.domain.policy.command_lines.words import (
+    Word,
+    expands,
+    holds_code,
+    is_pattern,
+    read_arithmetic,
+    read_word,
+    required_word,
+)
+
+
+@dataclass(slots=True)
+class Draft:
+    """An invocation that may still change: a heredoc's body comes long after its redirect."""
+
+    nested: bool
+    words: list[str] = field(default_factory=list)
+    unknown: set[int] = field(default_factory=set)
+    splits: set[int] = field(default_factory=set)
+    assignments: list[tuple[str, str]] = field(default_factory=list)
+    redirects: list[Redirect] = field(default_factory=list)
+    connector: Connector = Connector.END
+    defines: str = ""
+
+    @property
+    def empty(self) -> bool:
+        return not (self.words or self.assignments or self.redirects)
+
+    @property
+    def only_a_name(self) -> bool:
+        """It is one plain word: parentheses behind it make it the name of a function."""
+        return len(self.words) == 1 and not (self.assignments or self.redirects or self.unknown)
+
+    def finished(self) -> Invocation:
+        return Invocation(
+            words=tuple(self.words),
+            unknown=frozenset(self.unknown),
+            splits=frozenset(self.splits),
+            assignments=tuple(self.assignments),
+            redirects=tuple(self.redirects),
+            connector=self.connector,
+            defines=self.defines,
+            nested=self.nested,
+        )
+
+
+_FORGETFUL = frozenset({"unset", "eval", "source", ".", "trap", "alias", "enable", "exec"})
+"""Builtins that can take a function away, or run text that does."""
+
+
+_NAMED = frozenset({"let", "mapfile", "read", "readarray", "unset"})
+_DECLARED = frozenset({"declare", "local", "typeset", "export", "readonly"})
+
+
+def _works_out(draft: Draft) -> bool:
+    words = draft.words
+    if words[0] in {"test", "[", "printf", "wait"}:
+        return bool({"-v", "-p"} & set(words))
+    if words[0] in _DECLARED:
+        return bool(draft.unknown) or any(word.startswith("-") and {"i", "n"} & set(word) for word in words)
+    return words[0] in _NAMED
+
+
+@dataclass(frozen=True, slots=True)
+class Drafts:
+    """All that was read of one text, with what stands in its substitutions and heredocs, in source order."""
+
+    found: list[Draft] = field(default_factory=list)
+    functions: dict[str, int] = field(default_factory=dict)
+    """Every function that is surely defined, and how many drafts were there before it."""
+
+    def work_out_names(self) -> bool:
+        """Tell whether a builtin is given a name or a number to work out that is only known at run time."""
+        return any(draft.words and _works_out(draft) for draft in self.found)
+
+    def read_input(self) -> bool:
+        """Tell whether a builtin puts what it reads into variables."""
+        return any(draft.words[0] in {"read", "mapfile", "readarray"} for draft in self.found if draft.words)
+
+    def finished(self) -> tuple[Invocation, ...]:
+        if self.functions:
+            self._drop_calls_of_functions()
+        return tuple(draft.finished() for draft in self.found)
+
+    def _drop_calls_of_functions(self) -> None:
+        if any(0 in draft.unknown or not _FORGETFUL.isdisjoint(draft.words) for draft in self.found):
+            # A function may be gone by the time it is called.
+            return
+        # A function counts from its definition on: before it, the same name is still a program.
+        known_from = self.functions
+        for place, draft in enumerate(self.found):
+            if draft.words and 0 not in draft.unknown and known_from.get(draft.words[0], place + 1) <= place:
+                draft.words.clear()
+                draft.unknown.clear()
+                draft.splits.clear()
+
 
 MAX_COMMAND_BYTES = 100_000
 """Longer command lines are refused unread."""
@@ -359,3 +456,64 @@ class _CommandReader:
         with source.deeper():
             if not self._compound(source.keyword()):
                 raise UnparsableCommand("the body of a function is missing")
+
+
+# Redirects, and the bodies of heredocs.
+STREAM = re.compile(r"[0-9]+|\{[A-Za-z_][A-Za-z0-9_]*\}")
+"""What a redirect is about: the number of a stream, or the variable that receives one."""
+
+_REDIRECT = re.compile(rf"(?:{STREAM.pattern})?(<<<|<<-|<<|<>|<&|>>|>&|>\||[<>](?!\())|(&>>|&>)")
+_STARTS = frozenset("<>&{0123456789")
+
+
+def read_redirect(source: Source, redirects: list[Redirect]) -> bool:
+    """Read one redirect, if there is one here, and append it; a heredoc's is completed at the end of the line."""
+    source.skip_blanks()
+    if source.sign() not in _STARTS:
+        return False
+    match = source.match(_REDIRECT)
+    if not match:
+        return False
+    operator = match[1] or match[2]
+    source.skip_blanks()
+    target = required_word(source, f"what {operator} refers to")
+    if operator in {"<<", "<<-"}:
+        if target.unknown and not target.quoted and not is_pattern(target.text):
+            raise UnparsableCommand("the end of a heredoc is not a plain word")
+        source.bodies.append(partial(_read_body, source, redirects, len(redirects), target))
+    redirects.append(Redirect(operator, target.text, target.unknown))
+    return True
+
+
+def _read_body(source: Source, redirects: list[Redirect], place: int, delimiter: Word) -> None:
+    """Read a heredoc's body and make it the target of its redirect."""
+    redirect, literal = redirects[place], delimiter.quoted
+    lines: list[str] = []
+    for line in _lines(source, joined=not literal):
+        text = line.lstrip("\t") if redirect.operator == "<<-" else line
+        if text == delimiter.text:
+            break
+        lines.append(text + "\n")
+    else:
+        raise UnparsableCommand("a heredoc has no end")
+    body = "".join(lines)
+    source.seen.body = source.seen.body or (literal and holds_code(body))
+    unknown = not literal and expands(source.inside(body))
+    redirects[place] = replace(redirect, target=body, unknown=unknown)
+
+
+def _lines(source: Source, *, joined: bool) -> Iterator[str]:
+    """Read line by line; `joined` also joins lines that a backslash ends."""
+    parts: list[str] = []
+    while source.at < len(source.text):
+        end = source.text.find("\n", source.at)
+        end = len(source.text) if end < 0 else end
+        part = source.text[source.at : end]
+        source.at = min(end + 1, len(source.text))
+        if joined and (len(part) - len(part.rstrip("\\"))) % 2:
+            parts.append(part[:-1])
+        elif parts:
+            yield "".join([*parts, part])
+            parts.clear()
+        else:
+            yield part

@@ -4,12 +4,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TypedDict
 
-from agent_fabric.domain.policy.command_lines.deferred_code import runs_later
-from agent_fabric.domain.policy.command_lines.feeds import with_feeds
 from agent_fabric.domain.policy.command_lines.grammar import parse_command
 from agent_fabric.domain.policy.command_lines.invocation import MAX_NESTING, Invocation, UnparsableCommand
 from agent_fabric.domain.policy.command_lines.option_programs import OptionProgram, option_programs
-from agent_fabric.domain.policy.command_lines.shell_escapes import shell_lines, with_pipes
+from agent_fabric.domain.policy.command_lines.shell_escapes import runs_later, shell_lines, with_pipes
 from agent_fabric.domain.policy.command_lines.shells import (
     alias_command,
     eval_command,
@@ -18,6 +16,7 @@ from agent_fabric.domain.policy.command_lines.shells import (
     shell,
     sourced_commands,
     trap_command,
+    with_feeds,
 )
 from agent_fabric.domain.policy.command_lines.subcommand_parts import mark_unknown, only_at_run_time, part
 from agent_fabric.domain.policy.command_lines.words import ASSIGNMENT

@@ -12,7 +12,7 @@ import pytest
 
 from agent_fabric.domain.policy.injection.folding import LIMIT
 from agent_fabric.domain.policy.injection.ideas import Idea
-from agent_fabric.domain.policy.injection.rules import RULES
+from agent_fabric.domain.policy.injection.phrases import RULES
 from agent_fabric.domain.policy.injection.scan import SIGNS, signals_in
 from agent_fabric.domain.policy.injection.words_english import WORDS
 
