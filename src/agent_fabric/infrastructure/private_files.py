@@ -33,7 +33,7 @@ def read_private(path: Path) -> bytes | None:
     """Return what a file holds that only its owner can read; None if there is none.
 
     Raises:
-        NotPrivate: others may read or change it, it is somebody else's, or it is no plain file but, say, a link.
+        NotPrivate: others may read or change it, it is someone else's, or it is no plain file but, say, a link.
         ConfigError: it is ours, but cannot be read.
     """
     try:
@@ -61,7 +61,7 @@ def read_private(path: Path) -> bytes | None:
 
 
 def write_private(path: Path, content: bytes, *, replace: bool) -> None:
-    """Write a file that only its owner can read: whole or not at all, whoever else writes at the same time.
+    """Write a file that only its owner can read: whole or not at all, even if another process writes at the same time.
 
     Args:
         path: Where; the folder must exist.
@@ -120,7 +120,7 @@ class PrivateFile:
         return data
 
     def stamp(self) -> tuple[int, int, int] | None:
-        """Return what changes whenever the content does; None if there is no such file, or nobody may look."""
+        """Return what changes whenever the content does; None if there is no such file, or no one may look."""
         try:
             state = self.path.stat()
         except OSError:

@@ -1,4 +1,4 @@
-"""Walks and removes trees of folders that somebody else made: of any depth, and while they change.
+"""Walks and removes trees of folders that someone else made: of any depth, and while they change.
 
 Everything goes by open folders, so no path can be too long and no link is followed. Nothing recurses. Needs nothing but
 the standard library: the programs around a box use it, too.

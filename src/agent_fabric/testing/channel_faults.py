@@ -23,7 +23,7 @@ class ChannelFault(StrEnum):
     CUT_AFTER = "cut_after"
     """The connection ends, and it has happened."""
     SLOW = "slow"
-    """The answer takes longer than anybody waits, and it has happened."""
+    """The answer takes longer than anyone waits, and it has happened."""
     MALFORMED = "malformed"
     """200 with something that is no JSON, and it has happened."""
 

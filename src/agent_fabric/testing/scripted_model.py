@@ -285,7 +285,7 @@ def _announce(model: ScriptedModel, port_file: Path | None) -> None:
     if port_file is not None:
         half = port_file.with_name(f"{port_file.name}.new")
         half.write_text(f"{model.port}\n")
-        half.replace(port_file)  # whoever waits for the file never sees half of it
+        half.replace(port_file)  # a waiter never sees half of the file
     sys.stdout.write(f"{model.base_url}\n")
     sys.stdout.flush()
 

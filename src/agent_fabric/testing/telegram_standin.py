@@ -1,4 +1,4 @@
-"""A stand-in for Telegram: real HTTP on loopback with the documented Bot API, but nobody behind it.
+"""A stand-in for Telegram: real HTTP on loopback with the documented Bot API, but no one behind it.
 
 It has the habits that a client must cope with: updates come again until they are acknowledged by an offset, a second
 poll ends the first one with 409, HTML that is not well-formed is refused, texts are counted after parsing, answers are
@@ -422,7 +422,7 @@ def _problem(code: int, description: str, parameters: Mapping[str, Any] | None =
 
 async def _serve(port: int) -> None:
     async with TelegramStandIn(port=port) as telegram:
-        print(json.dumps({"api_base": telegram.api_base, "token": telegram.token}), flush=True)  # noqa: T201 - for whoever started it
+        print(json.dumps({"api_base": telegram.api_base, "token": telegram.token}), flush=True)  # noqa: T201 - for the parent process
         await asyncio.Event().wait()
 
 

@@ -44,14 +44,14 @@ AS_ASKED = (
 
 @dataclass(frozen=True, slots=True)
 class DecideApproval:
-    """Use case: let a person answer. The run goes on when somebody drives it."""
+    """Use case: let a person answer. The run goes on when someone drives it."""
 
     book: ApprovalRepository
     runs: RunRepository
     policy: Callable[[], Policy]
     """Read only when a person has changed arguments."""
     four_eyes: Callable[[], bool] = lambda: False
-    """Tells whether somebody else than the one whose run asks has to approve."""
+    """Tells whether someone else than the one whose run asks has to approve."""
 
     async def __call__(self, prefix: str, answer: Answer, *, by: Principal) -> ApprovalCard:
         """Settle the question and return it as it was asked.

@@ -1,4 +1,4 @@
-"""Answers what a run would ask where nobody can be asked."""
+"""Answers what a run would ask where no one can be asked."""
 
 from dataclasses import replace
 
@@ -13,7 +13,7 @@ UNATTENDED = "unattended"
 
 
 def refuse_questions(prepared: Prepared) -> Prepared:
-    """Let nobody agree to what is asked, at once: the model is told so and goes on without it."""
+    """Let no one agree to what is asked, at once: the model is told so and goes on without it."""
     bodies: list[Body] = []
     for body in prepared.bodies:
         bodies.append(body)

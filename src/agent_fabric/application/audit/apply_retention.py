@@ -14,7 +14,7 @@ SETTLING_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class ApplyRetention:
-    """Use case: remove what is older than anybody wants to keep, day after day, and say so."""
+    """Use case: remove what is older than anyone wants to keep, day after day, and say so."""
 
     collect_garbage: CollectGarbage
     older_than_days: float

@@ -64,8 +64,8 @@ class BackfillSchedule:
         """Queue the instants, or only tell which they are.
 
         Raises:
-            InvalidInputs: there are more than 100 and nobody confirmed it, or the period is none.
-            Forbidden: it is somebody else's schedule.
+            InvalidInputs: there are more than 100 and no one confirmed it, or the period is none.
+            Forbidden: it is someone else's schedule.
         """
         require_own(schedule, by)
         now = self.clock.now()
@@ -107,7 +107,7 @@ class BackfillSchedule:
         """Take back what waits to be made up for.
 
         Raises:
-            Forbidden: it is somebody else's schedule.
+            Forbidden: it is someone else's schedule.
         """
         require_own(schedule, by)
         count = await self.store.backlog.withdraw(schedule.name, by=by.name, now=self.clock.now())

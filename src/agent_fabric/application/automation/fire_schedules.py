@@ -51,7 +51,7 @@ MIN_PAUSE_S = 0.01
 BATCH = 200
 """Schedules that are decided about in one transaction."""
 OFF_CADENCE = 3
-"""Instants in a row that were not fired, after which somebody is told."""
+"""Instants in a row that were not fired, after which someone is told."""
 OFF_CADENCE_EVENT = "schedule_off_cadence"
 SUBJECT = "agent33.schedule"
 UNLIMITED = 1_000_000
@@ -131,7 +131,7 @@ class FireSchedules:
         self.bus.publish(f"{SUBJECT}.clock_set_back", {"seconds": round(back_s), "server": self.server})
 
     def _is_due(self) -> bool:
-        """Tell whether it is time for a look, although nobody has woken us."""
+        """Tell whether it is time for a look, although no one has woken us."""
         if self._next_at is not None and self.clock.now() >= self._next_at:
             return True
         return self.clock.monotonic() - self._looked_at >= self.look_every_s

@@ -101,7 +101,7 @@ class ManageSchedules:
 
         Raises:
             InvalidInputs, ConfigError: it cannot be carried out so.
-            Forbidden: it is somebody else's.
+            Forbidden: it is someone else's.
         """
         require_own(schedule, by)
         for _ in range(TRIES):
@@ -124,7 +124,7 @@ class ManageSchedules:
         """Delete a schedule; what it has started goes on.
 
         Raises:
-            Forbidden: it is somebody else's.
+            Forbidden: it is someone else's.
         """
         require_own(schedule, by)
         await self.store.schedules.remove(schedule, by=by.name, now=self.clock.now())
@@ -133,7 +133,7 @@ class ManageSchedules:
         """Start a schedule's run now, whatever its rule says; `due_at` is the instant that it is made for.
 
         Raises:
-            Forbidden: it is somebody else's.
+            Forbidden: it is someone else's.
             FabricError: what it starts cannot be started.
         """
         require_own(schedule, by)
@@ -271,7 +271,7 @@ def _require_target(schedule: Schedule) -> None:
 
 
 def _require_sense(schedule: Schedule) -> None:
-    """Refuse numbers that nobody can mean: the command line takes any."""
+    """Refuse numbers that no one can mean: the command line takes any."""
     least = {"max_catch_up": 1, "pause_after_failures": 0, "max_late_s": 0, "jitter_s": 0, "daily_runs": 1}
     for name, lowest in least.items():
         value = getattr(schedule, name)

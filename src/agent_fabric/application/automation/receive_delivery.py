@@ -1,4 +1,4 @@
-"""Takes what others send: checks whose it is, tells whoever listens, and starts what is to be started."""
+"""Takes what others send: checks whose it is, tells listeners, and starts what is to be started."""
 
 import asyncio
 import json
@@ -62,7 +62,7 @@ SHORTEST_SECRET = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliverySource:
-    """Somebody who sends us something."""
+    """Someone who sends us something."""
 
     signing: Signing
     secret: str
@@ -89,7 +89,7 @@ class Received:
 
 @dataclass(frozen=True, slots=True)
 class ReceiveDelivery:
-    """Use case: take a delivery that anybody may have sent."""
+    """Use case: take a delivery that anyone may have sent."""
 
     sources: Mapping[str, DeliverySource]
     resolve: Callable[[str], Awaitable[str]]
@@ -110,10 +110,10 @@ class ReceiveDelivery:
     """One delivery of a source after another; only of sources that there are."""
 
     async def __call__(self, name: str, headers: Mapping[str, str], body: bytes) -> Received:
-        """Take a delivery that somebody sent to `name`. It takes effect once, however often it comes.
+        """Take a delivery that someone sent to `name`. It takes effect once, however often it comes.
 
         Raises:
-            Unauthenticated: there is no such source, or it is not theirs; nobody learns which.
+            Unauthenticated: there is no such source, or it is not theirs; no one learns which.
             InvalidInputs: it cannot be read, or the workflow cannot take it.
             TooManyRequests: the source has sent too many.
             FabricError: it could not be taken now, and should be delivered again.
@@ -170,7 +170,7 @@ class ReceiveDelivery:
         if known is not None:
             return Received(delivery_id=found, run_id=next(iter(known), None), is_repeated=True)
         created, letters = await self._prepare(name, delivery, runs)
-        # Before anything is durable: whoever cannot take it now gets it again.
+        # Before anything is durable: a receiver that cannot take it now gets it again.
         receiver = self.receivers.get(name)
         answer = None if receiver is None else await receiver.receive(name, delivery)
         run_id = next(iter(created), None)
@@ -242,7 +242,7 @@ def _letter(
 
 
 def _payload(media_type: str, body: bytes) -> Any:
-    """Return what a body holds. What stands there is somebody else's: it names no secret of ours.
+    """Return what a body holds. What stands there is someone else's: it names no secret of ours.
 
     Raises:
         InvalidInputs: it is neither JSON nor a form.

@@ -93,7 +93,7 @@ class ReplayTrigger:
 
 @dataclass(frozen=True, slots=True)
 class BusLetters:
-    """Messages of the bus that somebody in this process could not take, however often they came."""
+    """Messages of the bus that someone in this process could not take, however often they came."""
 
     letters: DeadLetters
     deliver_to: Callable[[str, BusMessage], Awaitable[None]]

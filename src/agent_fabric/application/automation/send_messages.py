@@ -50,7 +50,7 @@ class SendMessages:
     _sending: "dict[str, asyncio.Task[None]]" = field(default_factory=dict)
 
     async def take(self, message: BusMessage) -> None:
-        """Keep a message of the bus for everybody who has subscribed to it.
+        """Keep a message of the bus for everyone who has subscribed to it.
 
         Raises:
             StoreUnavailable: it could not be kept, and should come again.

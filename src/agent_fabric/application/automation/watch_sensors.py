@@ -69,7 +69,7 @@ class WatchSensors:
                     await self.look(armed)
                 except StoreUnavailable as problem:
                     _log.warning("Sensor %s could not be kept: %s", armed.name, problem.message)
-                except Exception:  # noqa: BLE001 - a sensor is anybody's code, and others have to look
+                except Exception:  # noqa: BLE001 - a sensor is anyone's code, and others have to look
                     _log.exception("Sensor %s failed", armed.name)
                 took = self.clock.monotonic() - now
                 self._next[armed.name] = self.clock.monotonic() + max(armed.every_s, SLOW_LOOK * took)

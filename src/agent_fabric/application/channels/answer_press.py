@@ -25,7 +25,7 @@ NOT_YOURS = "Sorry, this is not yours to answer. Someone with the right to appro
 class AnswerPress:
     """Use case: sender, right, chat and message, nonce, hash, single use; in this order, and then the answer.
 
-    The card itself is changed by whoever watches approvals, in every chat that it stands in.
+    The card itself is changed by the watcher of approvals, in every chat that it stands in.
     """
 
     people: ManagePeople

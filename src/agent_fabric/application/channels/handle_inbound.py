@@ -63,7 +63,7 @@ MAX_OWED = 1_000
 _log = logging.getLogger(__name__)
 
 Stop = Callable[[RunId, str], Awaitable[object]]
-"""Ends a run because somebody wants it."""
+"""Ends a run because someone wants it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +194,7 @@ class HandleInbound:
 
     async def _offer_code(self, message: InboundMessage) -> str:
         if await self.store.people.find(message.sender) is not None:
-            return "disabled"  # they were somebody; that they are not any more is not theirs to hear
+            return "disabled"  # they were someone; that they are not any more is not theirs to hear
         now = self.clock.now()
         code = self.new_code()
         request = PairingRequest(code=code, sender=message.sender, place=message.place, created_at=now)
@@ -240,7 +240,7 @@ class HandleInbound:
             return "file"
         run_id = run_of_message(place.channel, place.account, key)
         await self.store.turns.add(PendingTurn(run_id, place, sender, message.message_id))
-        handed = said.untrusted  # whoever wrote it, the world must not have it
+        handed = said.untrusted  # no matter who wrote it, the world must not have it
         quotes = Quoted(own_words=said.own_words, untrusted=handed, private=handed) if handed else None
         text = said.text
         if fetched.files:
@@ -395,6 +395,6 @@ def _can_go_again(part: Part) -> bool:
 
 
 def _said_then(asked: Part) -> Said:
-    """Return what a message said about which somebody was asked."""
+    """Return what a message said about which someone was asked."""
     said = asked.facts.get("said") or {"text": asked.facts["text"], "own_words": asked.facts["text"], "untrusted": ()}
     return Said(text=said["text"], own_words=said["own_words"], untrusted=tuple(said["untrusted"]))

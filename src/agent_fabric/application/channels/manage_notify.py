@@ -25,7 +25,7 @@ class ManageNotify:
         """Return where a user wants to be told.
 
         Raises:
-            Forbidden: it is somebody else's.
+            Forbidden: it is someone else's.
             AccountNotFound: there is no such user.
         """
         await self._require(user, by)
@@ -44,7 +44,7 @@ class ManageNotify:
         """Change what is given, and return the whole.
 
         Raises:
-            Forbidden: it is somebody else's, or a run asks.
+            Forbidden: it is someone else's, or a run asks.
             AccountNotFound: there is no such user.
             InvalidInputs, ConfigError: it cannot be so.
         """
@@ -66,7 +66,7 @@ class ManageNotify:
         return changed
 
     async def _require_known(self, routes: Collection[str]) -> None:
-        """Refuse names of channels that are none: nobody would be told, and nobody would notice."""
+        """Refuse names of channels that are none: no one would be told, and no one would notice."""
         named = {
             each for each in routes if each not in (PAGE, ANY_CHANNEL, *PLATFORMS) and not each.startswith(WEBHOOK)
         }

@@ -42,7 +42,7 @@ class ManagePeople:
             Forbidden: the caller is no admin, or a run.
             InvalidInputs: it is no code.
             AccountNotFound: there is no such user, or they are disabled.
-            PairingNotFound: nobody waits with this code.
+            PairingNotFound: no one waits with this code.
         """
         _require_admin(by)
         wanted = read_code(code)
@@ -59,7 +59,7 @@ class ManagePeople:
         return person
 
     async def list(self) -> Sequence[Person]:
-        """Return everybody who is paired."""
+        """Return everyone who is paired."""
         return await self.people.list()
 
     async def unpair(self, user: str, *, channel: str = "", by: Principal) -> Sequence[Person]:

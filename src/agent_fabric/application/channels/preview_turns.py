@@ -62,7 +62,7 @@ class PreviewTurns:
     pacer: Callable[[], Pacer]
     streaming: Streaming = Streaming.OFF
     answer_so_far: Callable[[RunId], str] = lambda _: ""
-    """What the model has written of its answer; empty: nothing, or nobody here knows."""
+    """What the model has written of its answer; empty: nothing, or no one here knows."""
     _shown: dict[RunId, _Shown] = field(default_factory=dict)
 
     async def __call__(self, channel: Channel, turn: PendingTurn) -> None:
@@ -156,7 +156,7 @@ class PreviewTurns:
 def _progress_words(newest: Event, seconds: float) -> str:
     """Return what a turn is doing; a name of a tool at most, since more of a call may be private.
 
-    One that waits for somebody may do so for days: its message is not changed all the time.
+    One that waits for someone may do so for days: its message is not changed all the time.
     """
     match newest.body:
         case ApprovalRequested(tool=tool):

@@ -55,7 +55,7 @@ class ReceiveFiles:
         return task.result()
 
     async def aclose(self) -> None:
-        """End what is under way; it is fetched again by whoever goes on."""
+        """End what is under way; it is fetched again by the next process."""
         tasks = list(self._under_way.values())
         self._under_way.clear()
         for task in tasks:

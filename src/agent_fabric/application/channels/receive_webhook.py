@@ -17,7 +17,7 @@ from agent_fabric.domain.errors import ConfigError, InvalidInputs, Unauthenticat
 from agent_fabric.domain.secrets.strength import weakness
 
 MIN_SECRET_BYTES: Final = 16
-"""A shorter secret, or one that can be guessed, lets nobody in: whoever has it can write as everyone."""
+"""A shorter secret, or one that can be guessed, lets no one in: its holder can write as everyone."""
 MAX_FIELDS: Final = 20
 """Fields of a form that are read; Slack sends one."""
 FORM_FIELD: Final = "payload"
@@ -98,7 +98,7 @@ class ReceiveWebhook:
         return secret
 
     async def _value(self, reference: str) -> str:
-        """Return a secret; one that cannot be had lets nobody in."""
+        """Return a secret; one that cannot be had lets no one in."""
         try:
             return await self.resolve(reference)
         except ConfigError:

@@ -17,7 +17,7 @@ from agent_fabric.domain.runs.task import RunStatus
 _BEFORE_ALL = -1
 """The sequence before the first event of a run."""
 INTERRUPTED = "This answer was interrupted, and someone has to say how it goes on. Write /stop to leave it."
-"""What somebody reads about a turn that is not taken up again by itself."""
+"""What someone reads about a turn that is not taken up again by itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class RelayAnswers:
         return relayed
 
     async def _is_left(self, turn: PendingTurn) -> bool:
-        """Tell whether a turn waits for a person; one that only nobody drives yet is taken up by itself."""
+        """Tell whether a turn waits for a person; one that only no one drives yet is taken up by itself."""
         return isinstance((await self.reader.newest(turn.run_id)).body, RunInterrupted)
 
     async def _relay(self, channel: Channel, turn: PendingTurn) -> None:

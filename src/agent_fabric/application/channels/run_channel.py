@@ -102,7 +102,7 @@ class RunChannel:
         recovered = False
         while True:
             try:
-                if self.channel.status.account:  # before that, nobody knows whose parts these are
+                if self.channel.status.account:  # before that, no one knows whose parts these are
                     if not recovered:
                         await self.deliver.recover()
                         recovered = True

@@ -1,4 +1,4 @@
-"""Brings approvals to the people who may answer them, and tells them when somebody has."""
+"""Brings approvals to the people who may answer them, and tells them when someone has."""
 
 import shlex
 from collections.abc import Callable, Sequence
@@ -39,7 +39,7 @@ class _Places(NamedTuple):
 
     now: Sequence[Place]
     later: bool = False
-    """Whether somebody sleeps who is told when they wake up."""
+    """Whether someone sleeps who is told when they wake up."""
 
 
 @dataclass(slots=True)
@@ -54,7 +54,7 @@ class SendCards:
     machine: FindMachine = unknown_machine
     """Finds machines. On one that wants signatures, a question is answered there, and here only shown."""
     page_url: str = ""
-    """Where people reach the page; empty: nobody said, so cards name a command."""
+    """Where people reach the page; empty: no one said, so cards name a command."""
     _sent: set[str] = field(default_factory=set)
     """Questions whose cards are in the outbox."""
     _open: set[str] | None = None
@@ -82,7 +82,7 @@ class SendCards:
         return {str(each.facts.get("approval_id", "")) for each in cards} - {""}
 
     async def _send(self, channel: Channel, asked: ApprovalCard) -> bool:
-        """Put the cards of a question into the outbox; False: somebody is told later."""
+        """Put the cards of a question into the outbox; False: someone is told later."""
         machines = [await self.machine(each) for each in named_machines(asked)]
         only_notifies = any(each.is_signed for each in machines)
         there = {each.place.key for each in await self.store.deliveries.of_source(card_source(asked.approval_id))}

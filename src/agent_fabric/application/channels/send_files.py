@@ -30,7 +30,7 @@ class SendFiles:
     documents: RunDocuments
     clock: Clock
     page_url: str = ""
-    """Where people reach the page; empty: nobody said."""
+    """Where people reach the page; empty: no one said."""
 
     async def named_in(self, answer: str, turn: PendingTurn, *, since: float, seq: int) -> list[Part]:
         """Return the files that an answer names and its turn has made or changed."""

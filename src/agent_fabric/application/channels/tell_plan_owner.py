@@ -1,4 +1,4 @@
-"""Tells whoever made a plan that it was halted, or that it has left machines out."""
+"""Tells the author of a plan that it was halted, or that it has left machines out."""
 
 from dataclasses import dataclass
 

@@ -13,7 +13,7 @@ KNOCK = "There is a message for you. Write something to get it."
 
 @dataclass(frozen=True, slots=True)
 class TellUndelivered:
-    """Use case: knock where only a template is let through, and raise an alert where nobody can be told.
+    """Use case: knock where only a template is let through, and raise an alert where no one can be told.
 
     A knock goes to a chat once a day. What waits behind it goes out by itself when the person writes.
     """

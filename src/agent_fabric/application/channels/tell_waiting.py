@@ -18,7 +18,7 @@ WAITS_EVENT = "schedule_waits"
 class TellWaiting:
     """Use case: say once of each run that a crash has cut off that its schedule waits for a person.
 
-    What a run asks in the course of its work needs no more than its card. This is a question that nobody expects.
+    What a run asks in the course of its work needs no more than its card. This is a question that no one expects.
     """
 
     overview: FiringOverview

@@ -17,7 +17,7 @@ class ChooseNode:
     """Where machines are found; by default there are none."""
 
     async def __call__(self, which: str, scopes: Collection[str], *, now: bool = False) -> str:
-        """Return the name of a machine, for somebody with these scopes; none was chosen: an empty one.
+        """Return the name of a machine, for someone with these scopes; none was chosen: an empty one.
 
         `now`: a turn about it is to begin, so it must be online.
 

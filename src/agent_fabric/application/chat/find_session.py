@@ -39,10 +39,10 @@ class FindSession:
 
 
 def is_others(session: Session, viewer: Viewer) -> bool:
-    """Tell whether a session is a private one of somebody else."""
+    """Tell whether a session is a private one of someone else."""
     return session.visibility is Visibility.PRIVATE and not viewer.owns(session.owner)
 
 
 def listed_for(session: Session, viewer: Viewer) -> Session:
-    """Return a session as a list shows it: of a private one of somebody else, only that there is one."""
+    """Return a session as a list shows it: of a private one of someone else, only that there is one."""
     return replace(session, title=HIDDEN_TITLE) if is_others(session, viewer) else session

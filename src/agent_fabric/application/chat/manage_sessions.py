@@ -45,7 +45,7 @@ class ManageSessions:
     choose_node: ChooseNode = field(default_factory=ChooseNode)
     """Finds the machine that a session is about."""
     forget: Callable[[SessionId], object] = lambda _: None
-    """Told of a session that is gone, for whoever has kept something of it."""
+    """Told of a session that is gone, for those that have kept something of it."""
 
     async def create(
         self,
@@ -59,7 +59,7 @@ class ManageSessions:
         project: str = "",
         session_id: SessionId | None = None,
     ) -> Session:
-        """Make a session; `session_id` is an id that was chosen before, so that whoever asks again finds this one.
+        """Make a session; `session_id` is an id that was chosen before, so that a repeated request finds this one.
 
         Raises:
             Forbidden: a run wants one.
@@ -88,7 +88,7 @@ class ManageSessions:
         """Set what is given of title, visibility, model_key, pack, node and archived_at.
 
         Raises:
-            Forbidden: it is somebody else's, or they may not operate machines.
+            Forbidden: it is someone else's, or they may not operate machines.
             ConfigError, RecruitError, NodeNotFound, NodeUnavailable: there is no such model, pack or machine.
         """
         require_owner(session, by)
@@ -173,7 +173,7 @@ class ManageSessions:
         """Remove a session, its messages and its turns; each turn leaves a tombstone in the audit chain.
 
         Raises:
-            Forbidden: it is somebody else's.
+            Forbidden: it is someone else's.
             RunUnsettled: a turn is under way.
         """
         require_owner(session, by)

@@ -14,7 +14,7 @@ from agent_fabric.domain.ids import RunId, SessionId
 from agent_fabric.domain.runs.task import Quoted
 
 TAIL = 50
-"""Messages that are shown to whoever has missed some."""
+"""Messages that are shown to a client that has missed some."""
 
 
 class MissedMessages(SessionMoved):
@@ -60,14 +60,14 @@ class SendMessage:
             content: What is said.
             by: Who says it.
             after: The newest message that they have seen; None: whatever was said before.
-            run_id: The run, if it was chosen before, so that whoever sends the message again comes to the same one.
+            run_id: The run, if it was chosen before, so that a repeated message comes to the same one.
             limited: Whether the per-caller limits hold for its turn.
             quotes: Which of it are their own words, and where the rest came from; None: all of it is theirs.
             has_files: Whether files came with it that belong into the workspace.
-            by_itself: Whether a schedule says it, and nobody watches the turn.
+            by_itself: Whether a schedule says it, and no one watches the turn.
 
         Raises:
-            Forbidden: it is somebody else's session, or a run wants to say it.
+            Forbidden: it is someone else's session, or a run wants to say it.
             MissedMessages: more was said than they have seen.
             ConfigError, RecruitError: the session names a model or a pack that does not exist.
             Forbidden, NodeNotFound, NodeUnavailable: it is about a machine that they may not operate, or that is gone
@@ -141,7 +141,7 @@ def _told(quotes: Quoted) -> dict[str, object]:
 
 
 def require_owner(session: Session, by: Principal) -> None:
-    """Check that somebody may write into a session, and change it.
+    """Check that someone may write into a session, and change it.
 
     Raises:
         Forbidden: they may not.

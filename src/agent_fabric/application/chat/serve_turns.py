@@ -33,7 +33,7 @@ Quota = Callable[[str, Callable[[], Awaitable[Drive | RunResult]]], Awaitable[Dr
 
 @dataclass(slots=True)
 class ServeTurns:
-    """Use case: begin the turns that are due, whoever left them, and drive them among the other runs."""
+    """Use case: begin the turns that are due, of any process, and drive them among the other runs."""
 
     queue: MessageQueue
     begin: BeginTurn
@@ -41,9 +41,9 @@ class ServeTurns:
     quota: Quota | None = None
     """Counts the runs of callers with limits; None: they are not limited."""
     look_every_s: float = LOOK_EVERY_S
-    """How often is looked for messages. Where somebody else looks and calls `wake`, that can be seldom."""
+    """How often is looked for messages. Where someone else looks and calls `wake`, that can be seldom."""
     title: TitleSession | None = None
-    """Names sessions after their first answer; None: nobody does."""
+    """Names sessions after their first answer; None: no one does."""
     _ended: asyncio.Event = field(default_factory=asyncio.Event)
     _answered: "deque[SessionId]" = field(default_factory=lambda: deque(maxlen=MAX_UNTITLED))
     _locks: dict[SessionId, asyncio.Lock] = field(default_factory=dict)

@@ -84,4 +84,4 @@ def title_in(answer: str) -> str:
 
 
 def _tell_nobody(_: str) -> None:
-    """Nobody waits for a title."""
+    """No one waits for a title."""

@@ -34,7 +34,7 @@ class TakenBack(NamedTuple):
 class UndoTurns:
     """Use case: undo the turns behind a message, the newest first. A message of the person counts as not yet answered.
 
-    If somebody has edited a file since, that turn and those before it are left alone, unless forced.
+    If someone has edited a file since, that turn and those before it are left alone, unless forced.
     """
 
     messages: SessionMessages
@@ -56,7 +56,7 @@ class UndoTurns:
         """Take the files back.
 
         Raises:
-            Forbidden: it is somebody else's session.
+            Forbidden: it is someone else's session.
             MessageNotFound: there is no such message.
             RunUnsettled: a turn is under way.
         """

@@ -40,7 +40,7 @@ class WatchPendingWork:
             return
         except asyncio.CancelledError:
             raise
-        except Exception:  # noqa: BLE001 - without us, nobody would do anything any more
+        except Exception:  # noqa: BLE001 - without us, no one would do anything any more
             _log.exception("It could not be looked up what there is to do")
             return
         for kind in found:

@@ -13,7 +13,7 @@ from agent_fabric.domain.runs.task import RunStatus
 
 
 def lock_of(eval_id: EvalId) -> str:
-    """Return the name of the lock that whoever works on an evaluation holds."""
+    """Return the name of the lock that the worker of an evaluation holds."""
     return f"eval:{eval_id}"
 
 

@@ -34,7 +34,7 @@ class RunEval:
     async def __call__(
         self, evaluation: Eval, *, on_begin: OnBegin = lambda: None, on_outcome: OnOutcome = lambda _: None
     ) -> RunStatus:
-        """Return how it stands when nothing is left to try, or somebody has cancelled it.
+        """Return how it stands when nothing is left to try, or someone has cancelled it.
 
         Raises:
             EvalHeld: another process works on it.
@@ -64,7 +64,7 @@ class RunEval:
         return RunStatus.COMPLETED if completed else RunStatus.CANCELLED
 
     async def _work_through(self, evaluation: Eval, on_outcome: OnOutcome) -> None:
-        """Try what is left, unless somebody cancels it."""
+        """Try what is left, unless someone cancels it."""
         eval_id = evaluation.eval_id
         definition, outcomes = evaluation.definition, await self.trials.read(eval_id)
         ahead = iter(pending(definition, outcomes))

@@ -16,7 +16,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class RunEvals:
-    """Use case: work through evaluations while whoever asked for them has left. The next server goes on with them."""
+    """Use case: work through evaluations after their user has left. The next server goes on with them."""
 
     run: RunEval
     _under_way: dict[EvalId, asyncio.Task[RunStatus]] = field(default_factory=dict)

@@ -27,7 +27,7 @@ class StartEval:
     make_task: MakeTask
     default_model: str
     visibility: Visibility
-    """Who sees it beside its owner, if nobody says."""
+    """Who sees it beside its owner, if no one says."""
     clock: Clock
     ids: IdSource
 

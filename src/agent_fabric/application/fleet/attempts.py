@@ -17,5 +17,5 @@ async def attempt(work: Awaitable[object], what: str) -> None:
         _log.warning("%s: %s", what, problem.message)
     except asyncio.CancelledError:
         raise
-    except Exception:  # noqa: BLE001 - without the duty, nobody would do it any more
+    except Exception:  # noqa: BLE001 - without the duty, no one would do it any more
         _log.exception("%s", what)

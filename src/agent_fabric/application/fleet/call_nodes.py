@@ -128,13 +128,13 @@ class CallNodes:
             answer = {"error": {"code": int(RpcCode.INTERNAL), "message": str(problem), "lost": True}}
         try:
             await self.relay.answer(call.id, answer)
-        except FabricError as problem:  # whoever asks is told that there is no answer; it is not made a second time
+        except FabricError as problem:  # the caller is told that there is no answer; it is not made a second time
             _log.warning("The answer of node %s could not be kept: %s", link.node_id, problem.message)
             return
         self._answering.discard(call.id)
         self.hint_answered(call.id)
 
     async def forget_old(self) -> None:
-        """Forget calls whose answer nobody has fetched."""
+        """Forget calls whose answer no one has fetched."""
         if self.shared:
             await self.relay.forget(expired_before=self.clock.now() - FORGET_AFTER_S)

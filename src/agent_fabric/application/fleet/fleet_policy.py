@@ -121,7 +121,7 @@ def _stricter(ruling: Ruling, sending: Ruling | None) -> Ruling:
 
 
 def may_operate(scopes: frozenset[str]) -> bool:
-    """Tell whether somebody with these scopes may operate machines; no scopes at all are no limit."""
+    """Tell whether someone with these scopes may operate machines; no scopes at all are no limit."""
     return not scopes or holds_scope(scopes, Scope.NODES)
 
 

@@ -96,7 +96,7 @@ class RpcPeer:
         task.add_done_callback(self._handling.discard)
 
     def close(self, problem: Exception) -> None:
-        """Let everybody who waits for an answer know that there is none; what is being answered ends."""
+        """Let everyone who waits for an answer know that there is none; what is being answered ends."""
         self._problem = problem
         for answer in self._waiting.values():
             if not answer.done():
@@ -145,10 +145,10 @@ class RpcPeer:
         await self._quietly({"jsonrpc": "2.0", "id": number, "error": error})
 
     async def _quietly(self, message: Mapping[str, Any]) -> None:
-        """Send an answer; whoever asked may have left."""
+        """Send an answer; the caller may have left."""
         try:
             await self._send(_text(message))
-        except Exception as problem:  # noqa: BLE001 - whatever the transport raises when nobody is there
+        except Exception as problem:  # noqa: BLE001 - whatever the transport raises when no one is there
             _log.debug("An answer could not be sent: %s", problem)
 
 

@@ -33,7 +33,7 @@ class NodeLink:
     policy: Mapping[str, Any] = field(default_factory=dict)
     """The hub's policy as the node has it."""
     doubted: bool = False
-    """Whether a server has asked if somebody is still there at the other end."""
+    """Whether a server has asked if someone is still there at the other end."""
     changed: bool = False
     """Whether something about the node may have changed in the store."""
     wake: Callable[[], None] = lambda: None
@@ -45,7 +45,7 @@ class NodeLink:
 
 @dataclass(slots=True, eq=False)
 class _Awaited:
-    """A command that somebody waits for."""
+    """A command that someone waits for."""
 
     future: "asyncio.Future[NodeCommand]"
     waiters: int = 0
@@ -93,7 +93,7 @@ class LiveNodes:
             link.wake()
 
     def is_awaited(self, execution_id: str) -> bool:
-        """Tell whether somebody in this process waits for a command."""
+        """Tell whether someone in this process waits for a command."""
         return execution_id in self._waiting
 
     @contextmanager
@@ -111,7 +111,7 @@ class LiveNodes:
                 del self._waiting[execution_id]
 
     def settle(self, command: NodeCommand) -> None:
-        """Tell whoever waits that a command is settled."""
+        """Tell the waiters that a command is settled."""
         found = self._waiting.get(command.execution_id)
         if found is not None and not found.future.done():
             found.future.set_result(command)

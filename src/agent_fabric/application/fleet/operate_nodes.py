@@ -62,7 +62,7 @@ class OperateNodes:
         """Set labels, or remove those whose value is None.
 
         Raises:
-            Forbidden: the label `trusted`, and whoever sets it is no admin, or is a run.
+            Forbidden: the label `trusted`, and the user who sets it is no admin, or is a run.
         """
         if changes.get(TRUSTED) is not None:
             _require_admin(by)

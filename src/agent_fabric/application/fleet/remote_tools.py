@@ -144,7 +144,7 @@ class RemoteTools:
         """Begin a plan that a person has agreed to, as it was shown to them.
 
         Raises:
-            InvalidInputs: it is not the plan that was shown, or nobody has agreed.
+            InvalidInputs: it is not the plan that was shown, or no one has agreed.
         """
         plan = await self.plans.find(str(shown.get("plan_id")))
         if plan is None or plan.run_id != run_id or plan.hash != shown.get("hash"):

@@ -65,7 +65,7 @@ class ReviewLink:
 
 
 async def answers(link: NodeLink) -> bool:
-    """Tell whether somebody is still there at the other end."""
+    """Tell whether someone is still there at the other end."""
     try:
         await link.peer.call(Method.PING, {}, timeout_s=CLONE_PING_TIMEOUT_S)
     except (TimeoutError, LinkLost, RpcFailed, OSError):

@@ -42,7 +42,7 @@ NOT_BACK = "the machine did not come back in time"
 """Why a call that waited for its machine is cancelled."""
 
 TellPlan = Callable[[Plan], Awaitable[None]]
-"""Tells whoever made a plan how it stands; telling it again changes nothing."""
+"""Tells the author of a plan how it stands; telling it again changes nothing."""
 
 
 async def _tell_nobody(_: Plan) -> None:
@@ -62,7 +62,7 @@ class RollOutPlan:
     dispatch: DispatchCommand
     plans: PlanRepository
     look_every_s: float = LOOK_S
-    """How often it is looked for plans to take up; seldom, where somebody calls `wake`."""
+    """How often it is looked for plans to take up; seldom, where someone calls `wake`."""
     tell: TellPlan = _tell_nobody
     """Hears of plans that are halted by errors or end incomplete, before that is stored: a kill cannot lose it."""
     alert: Callable[[Plan], None] = lambda _: None
@@ -129,7 +129,7 @@ class RollOutPlan:
     async def _drive(self, plan_id: str) -> None:
         """Look, note, and go on, until the plan does not run any more.
 
-        Every note counts only if nobody has changed the plan since it was read: a person may have halted it, and all
+        Every note counts only if no one has changed the plan since it was read: a person may have halted it, and all
         servers of a store drive it. Each call has the same id wherever it is made, so it is sent once.
         """
         waits: dict[str, float] = {}

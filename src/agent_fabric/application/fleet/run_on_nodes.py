@@ -242,7 +242,7 @@ class RunOnNodes:
                 if found is not None and not found.status.settled and patience_s > 0:
                     continue
                 left.pop(execution_id).leave.close()
-                if found is not None:  # else somebody has deleted it
+                if found is not None:  # else someone has deleted it
                     yield found
 
     async def _to_look_at(self, left: "Mapping[str, _Awaited]", *, is_over: bool) -> Sequence[str]:

@@ -218,7 +218,7 @@ async def finish_command(hub: Hub, node_id: NodeId, execution_id: str, result: d
 
 
 def _tell_settled(hub: Hub, command: NodeCommand) -> None:
-    """Let whoever waits for a command know, here or at another server."""
+    """Let the waiters of a command know, here or at another server."""
     awaited = hub.live.is_awaited(command.execution_id)
     hub.live.settle(command)
     if hub.shared and not awaited:

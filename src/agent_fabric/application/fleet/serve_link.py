@@ -190,7 +190,7 @@ class ServeLink:
         }
 
     async def _ask_other_servers(self, node: Node) -> None:
-        """Wait until the server that holds the node's connection has looked whether somebody is there.
+        """Wait until the server that holds the node's connection has looked whether someone is there.
 
         It marks the node offline, or in conflict. A server that was killed says nothing: its nodes wait this long.
         """

@@ -1,4 +1,4 @@
-"""Settles commands that will never be sent: nobody allowed them in time, or somebody has denied them."""
+"""Settles commands that will never be sent: no one allowed them in time, or someone has denied them."""
 
 import asyncio
 from contextlib import suppress
@@ -9,7 +9,7 @@ from agent_fabric.application.fleet.remote_tools import RemoteTools
 from agent_fabric.domain.fleet.commands import CommandStatus
 
 SWEEP_S = 2.0
-"""How often commands are looked at; never more often, whoever wakes us."""
+"""How often commands are looked at; never more often, however often it is woken."""
 MAX_COMMANDS = 1_000
 """That are looked at in one go."""
 
@@ -20,7 +20,7 @@ class SettleCommands:
 
     tools: RemoteTools
     look_every_s: float = SWEEP_S
-    """How often commands are looked at; seldom, where somebody calls `wake`."""
+    """How often commands are looked at; seldom, where someone calls `wake`."""
     _woken: asyncio.Event = field(default_factory=asyncio.Event)
 
     def wake(self) -> None:

@@ -11,7 +11,7 @@ from agent_fabric.domain.identity.principals import Principal, Scope
 
 @dataclass(frozen=True, slots=True)
 class ShowCommands:
-    """Use case: show commands without what a private run of somebody else asked for, and what came of it.
+    """Use case: show commands without what a private run of someone else asked for, and what came of it.
 
     That there was a command, whose and when, is shown: others look after the same machine.
     """
@@ -31,7 +31,7 @@ class ShowCommands:
         """Check that a caller may see all of a command.
 
         Raises:
-            NodeNotFound: it is of a private run of somebody else.
+            NodeNotFound: it is of a private run of someone else.
         """
         if not await self._may_see(command.run_id, by):
             raise NodeNotFound(f"There is no output of the command {command.execution_id!r}", hint="It is private.")
@@ -42,7 +42,7 @@ class ShowCommands:
         try:
             await self.find(run_id, by=by)
         except RunNotFound:
-            return by.may(Scope.RUNS_ALL)  # it was removed, and nobody can tell who saw it
+            return by.may(Scope.RUNS_ALL)  # it was removed, and no one can tell who saw it
         return True
 
 

@@ -15,7 +15,7 @@ SWEEP_S = 2.0
 FORGET_EVERY = 15
 """How many sweeps there are between two looks for nodes that a killed server has left."""
 LOOK_AGAIN_EVERY = 15
-"""How many sweeps there are between two looks of a connection that nobody has woken."""
+"""How many sweeps there are between two looks of a connection that no one has woken."""
 MAX_OPEN = 1_000
 LAST_SEEN_S = 60.0
 """How often the time that a node was last heard of is stored."""

@@ -109,7 +109,7 @@ class _KnownKeys(NamedTuple):
 
     all: tuple[str, ...]
     since: int
-    """Before this position it has used another key, which nobody knows any more."""
+    """Before this position it has used another key, which no one knows any more."""
 
     @classmethod
     def of(cls, node: Node, entries: Sequence[ChainEntry]) -> "_KnownKeys":

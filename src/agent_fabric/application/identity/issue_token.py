@@ -70,7 +70,7 @@ class IssueToken:
     ) -> IssuedToken:
         """Return a token for a user; by default for all that they may, and for `lifetime_s` of this class.
 
-        That `by` did so goes into the audit chain, before anybody sees the token.
+        That `by` did so goes into the audit chain, before anyone sees the token.
 
         Raises:
             AccountNotFound: there is no such user.
@@ -132,7 +132,7 @@ class LogIn:
     """How long a login can be renewed."""
 
     async def __call__(self, name: str, password: str) -> IssuedLogin:
-        """Return tokens; takes as long whoever it is, and whatever is wrong.
+        """Return tokens; takes equally long for every user and every fault.
 
         Raises:
             Unauthenticated: there is no such user, they are disabled, or the password is wrong.

@@ -41,7 +41,7 @@ class ManageApiKeys:
         return [key for key in await self.keys.list() if also_dead or key.is_live(now)]
 
     async def made_by(self, name: str) -> Sequence[ApiKey]:
-        """Return the keys that somebody of this name made and that still open something, the newest first."""
+        """Return the keys that someone of this name made and that still open something, the newest first."""
         return [key for key in await self.list() if key.created_by == name and self.is_usable(key)]
 
     async def create(

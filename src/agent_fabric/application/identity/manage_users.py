@@ -91,7 +91,7 @@ class ManageUsers:
         Raises:
             AccountNotFound: there is none of this name.
             Forbidden: `by` does not have what the user would have.
-            LastAdmin: nobody would be an admin any more.
+            LastAdmin: no one would be an admin any more.
         """
         before = await self.get(name)
         more = None if extra is None else frozenset(extra)
@@ -113,7 +113,7 @@ class ManageUsers:
         return await self._put_password(name, password, by)
 
     async def change_own_password(self, who: Principal, *, old: str, new: str) -> User:
-        """Let somebody choose a new password. Their tokens count no more.
+        """Let someone choose a new password. Their tokens count no more.
 
         Raises:
             Forbidden: they have not logged in: a program, or a token that was issued for a script.
@@ -128,7 +128,7 @@ class ManageUsers:
         return await self._put_password(user.name, new, who)
 
     async def log_out(self, who: Principal) -> None:
-        """Make all of somebody's tokens count no more, wherever they are.
+        """Make all of someone's tokens count no more, wherever they are.
 
         Raises:
             Forbidden: they are no user.
@@ -142,7 +142,7 @@ class ManageUsers:
         Raises:
             AccountNotFound: there is none of this name.
             Forbidden: `by` may not do all that the user may.
-            LastAdmin: nobody would be an admin any more.
+            LastAdmin: no one would be an admin any more.
         """
         require_may_grant(by, (await self.get(name)).scopes)
         act = Act.of(by, Deed.USER_REMOVED, at=self.clock.now(), about=name)
@@ -164,7 +164,7 @@ class ManageUsers:
 
 
 def _rights(role: Role | None, extra: frozenset[AnyScope] | None, disabled: bool | None = None) -> str:
-    """Say what somebody was given."""
+    """Say what someone was given."""
     said = [] if role is None else [f"role {role.value}"]
     said += [] if extra is None else [f"also {', '.join(sorted(extra)) or 'nothing'}"]
     said += [] if disabled is None else ["disabled" if disabled else "enabled"]
@@ -172,5 +172,5 @@ def _rights(role: Role | None, extra: frozenset[AnyScope] | None, disabled: bool
 
 
 def _must_stay(by: Principal) -> bool:
-    """Tell whether somebody must remain who is an admin."""
+    """Tell whether someone must remain who is an admin."""
     return by.kind is not Kind.LOCAL

@@ -142,7 +142,7 @@ class LoginCodes:
     _waiting: OrderedDict[str, tuple[Principal, float]] = field(default_factory=OrderedDict)
 
     def issue(self, principal: Principal) -> str:
-        """Return a code for whoever asked. The page that it opens may all that the user may.
+        """Return a code for the user who asked. The page that it opens may all that the user may.
 
         Raises:
             Forbidden: it is a run or a program, or a token that was issued for a script, which may allow less.

@@ -28,7 +28,7 @@ from agent_fabric.domain.tools.findings import Source
 
 CHARS_PER_TOKEN: Final = 3
 USUAL_WINDOW: Final = 8_192
-"""Tokens, where nobody knows how many the model can hold."""
+"""Tokens, where no one knows how many the model can hold."""
 MAX_CHARS: Final = 16_000
 """Of passages, however large the window is: reading costs time before the first word of the answer."""
 MAX_COMPACT_CHARS: Final = 4_000
@@ -50,7 +50,7 @@ class BriefRun:
     clock: Clock
 
     async def __call__(self, wish: BriefingWish) -> Briefing:
-        """Return what is known; nothing where nobody has added anything that the owner may see.
+        """Return what is known; nothing where no one has added anything that the owner may see.
 
         Raises:
             StoreUnavailable: memory cannot be read.

@@ -6,7 +6,7 @@ from agent_fabric.application.ports.embeddings import Embedder
 from agent_fabric.application.ports.memory import OnProgress, PassageIndex
 
 AT_ONCE = 32
-"""Passages that are read and kept in one go: whoever is stopped loses at most so many."""
+"""Passages that are read and kept in one go: an interruption loses at most so many."""
 LISTED = 16 * AT_ONCE
 """Passages that are looked up in one go: finding out which have no vector takes longer than reading a few."""
 

@@ -1,4 +1,4 @@
-"""Finds documents whose vectors nobody is making, and has them made."""
+"""Finds documents whose vectors no one is making, and has them made."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Container

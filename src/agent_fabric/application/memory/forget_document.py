@@ -36,7 +36,7 @@ class ForgetDocument:
 
         Raises:
             MemoryNotFound: there is no such document that they may see.
-            Forbidden: it belongs to somebody else.
+            Forbidden: it belongs to someone else.
         """
         found = await self.memory.documents.find(prefix, viewer=viewer)
         if found.owner != by:

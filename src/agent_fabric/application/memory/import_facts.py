@@ -32,7 +32,7 @@ class Imported(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ImportFacts:
-    """Use case: take the facts of an export for somebody. Importing a file again changes nothing."""
+    """Use case: take the facts of an export for someone. Importing a file again changes nothing."""
 
     facts: FactRepository
     clock: Clock
@@ -73,7 +73,7 @@ class ImportFacts:
         await self.facts.add(fact, check=check)
 
     async def _free_id(self, wanted: FactId, owner: str) -> FactId:
-        """Return an id that no fact of somebody else has."""
+        """Return an id that no fact of someone else has."""
         try:
             return wanted if (await self.facts.find(wanted)).owner == owner else self.new_id()
         except MemoryNotFound:

@@ -82,7 +82,7 @@ class RememberFact:
 class ProposeFact:
     """Use case: let a run propose a fact, which rests on the words of a person or a document.
 
-    Whose run it is and what it has read is taken from its log, and not from whoever proposes.
+    Whose run it is and what it has read is taken from its log, and not from the proposer.
     """
 
     facts: FactRepository
@@ -125,7 +125,7 @@ class ProposeFact:
             sealed=created.encrypted,
         )
         if status is FactStatus.ACTIVE:
-            fact = fact.accept("", now)  # nobody has looked at it
+            fact = fact.accept("", now)  # no one has looked at it
         # What a sealed fact says must not stand in the log of an open run, not even in a refusal.
         await self.facts.add(
             fact, check=lambda known: refuse_likeness(fact, [each for each in known if fact.sealed or not each.sealed])
@@ -134,7 +134,7 @@ class ProposeFact:
 
 
 async def _untrusted_in(run_id: RunId, events: Sequence[Event]) -> tuple[str, ...]:
-    """Return where a run has read text that nobody vouches for: by its labels, and by each call of any lane."""
+    """Return where a run has read text that no one vouches for: by its labels, and by each call of any lane."""
     state = await fold_log(run_id, events)
     origins = [event.body.origin for event in events if isinstance(event.body, ToolReturned | ToolErred)]
     return tuple(dict.fromkeys([*state.untrusted, *filter(None, origins)]))
@@ -182,7 +182,7 @@ def _texts(values: Mapping[str, Any]) -> Iterator[str]:
 def refuse_likeness(fact: Fact, known: Sequence[Fact]) -> None:
     """Refuse a fact that is there already, or that contradicts one in use without replacing it.
 
-    A proposal may contradict others: whoever reviews it is shown them, and chooses.
+    A proposal may contradict others: the reviewer is shown them, and chooses.
 
     Raises:
         FactRefused: it names the others.

@@ -21,7 +21,7 @@ class Remains(NamedTuple):
     sessions: Sequence[str] = ()
     """Sessions whose messages may hold it."""
     notes: Sequence[str] = (COPIES,)
-    """What nobody can look up, and what is not erased with it."""
+    """What no one can look up, and what is not erased with it."""
     removed: Sequence[RunId] = ()
     """Runs that held it and were deleted for that."""
 
@@ -86,7 +86,7 @@ class RemoveRemains:
 
 
 async def _created(reader: RunReader, run_id: RunId) -> RunCreated | None:
-    """Return how a run began; None: nobody can read it here."""
+    """Return how a run began; None: no one can read it here."""
     try:
         (first, *_) = await reader.page(run_id, after=-1, limit=1)
     except RunKeyMissing:

@@ -52,7 +52,7 @@ class ReviewFact:
     reader: RunReader | None = None
     """Reads the answers that may cite facts; None: what was noted has to do."""
     catalogue: RunCatalogue | None = None
-    """Finds runs in which a sentence was said without memory knowing; None: nobody looks."""
+    """Finds runs in which a sentence was said without memory knowing; None: no one looks."""
 
     async def accept(self, prefix: str, *, by: str, viewer: Viewer = EVERYTHING, replaces: str = "") -> Fact:
         """Accept a proposal, and retire the fact that it replaces.

@@ -96,12 +96,12 @@ class ServeCommands:
         return await self._outcome(execution_id, task)
 
     async def _outcome(self, execution_id: str, task: "asyncio.Task[dict[str, Any]]") -> Mapping[str, Any]:
-        """Wait for a call; whoever stops waiting does not stop it."""
+        """Wait for a call; a caller that stops waiting does not stop it."""
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
             seen = self.spool.find(execution_id) if task.cancelled() else None
-            if seen is None or seen.result is None:  # it has not begun, or goes on without whoever asked
+            if seen is None or seen.result is None:  # it has not begun, or goes on without its caller
                 raise
             return seen.result
 

@@ -9,7 +9,7 @@ from agent_fabric.application.ports.vitals import StoreGauge
 from agent_fabric.domain.errors import FabricError
 
 FRESH_S = 1.0
-"""For so long, a look is as good as a new one: whoever asks often must not cost more."""
+"""For so long, a look is as good as a new one: frequent requests must not cost more."""
 PATIENCE_S = 3.0
 """A store that takes longer to write next to nothing is not one to rely on."""
 LEAST_FREE_BYTES = 64 * 1024 * 1024

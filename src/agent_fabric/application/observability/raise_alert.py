@@ -47,7 +47,7 @@ class RaiseAlerts(EventsOnly):
     """Use case: tell once that something is wrong, and once that it is over. Also an EventSink.
 
     The log and the bus hear of it at once. Addresses outside have a line of their own each: one that does not answer
-    holds up nobody.
+    holds up no one.
     """
 
     rules: Sequence[AlertRule]
@@ -79,7 +79,7 @@ class RaiseAlerts(EventsOnly):
             while True:
                 try:
                     await self.look(await vitals())
-                except Exception as problem:  # without us, nobody would be told of anything
+                except Exception as problem:  # without us, no one would be told of anything
                     self.log.warning("alerts_failed", exc_info=problem)
                 await self.clock.sleep(EVERY_S)
 

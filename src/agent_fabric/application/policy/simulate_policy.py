@@ -24,7 +24,7 @@ EVERY_RUN = -1
 
 
 class PastCall(NamedTuple):
-    """A call that somebody once wanted to make."""
+    """A call that someone once wanted to make."""
 
     run_id: RunId
     ts: float
@@ -71,7 +71,7 @@ class SimulatePolicy:
             try:
                 events = await self.runs.read(record.run_id)
             except RunKeyMissing:
-                continue  # what nobody here can read cannot be compared
+                continue  # what no one here can read cannot be compared
             seen += 1
             for past in past_calls(record.run_id, events):
                 if past.ts < since:

@@ -65,7 +65,7 @@ class ApprovalCard:
     sandbox: str
     """Level of the box that it would run in."""
     untrusted: Sequence[str]
-    """Where text came from that the run has read and nobody vouches for."""
+    """Where text came from that the run has read and no one vouches for."""
     policy_version: str
     args_hash: str
     call_id: str
@@ -143,7 +143,7 @@ class Answer:
     reach: Reach = Reach.ONCE
     args: Mapping[str, Any] | None = None
     binding: str = ""
-    """Hash of the call that the person was shown, or how it begins; empty: nobody says what was shown."""
+    """Hash of the call that the person was shown, or how it begins; empty: no one says what was shown."""
 
     def row(self, approval_id: str) -> dict[str, Any]:
         """Return what the run's inbox gets."""

@@ -13,7 +13,7 @@ class Bus(Protocol):
     """Hands messages on by subject. The log is the truth: a message that gets lost can be read there."""
 
     def publish(self, subject: str, message: Mapping[str, Any]) -> None:
-        """Tell everybody who wants to know. Never blocks, and never fails because of somebody who listens."""
+        """Tell everyone who wants to know. Never blocks, and never fails because of someone who listens."""
         ...
 
     def subscribe(self, pattern: str, handler: Handler) -> Callable[[], None]:
@@ -51,7 +51,7 @@ class DurableBus(Protocol):
     def attend(self, name: str, pattern: str, subscriber: Subscriber) -> Callable[[], None]:
         """Have every message whose subject fits handled at least once, one after another, under a lasting name.
 
-        Whoever attends under the same name later gets what came while nobody did. Of several at the same time, in
+        A later subscriber of the same name gets what came in between. Of several at the same time, in
         whatever processes, each message goes to one. Needs a running event loop.
 
         Returns:

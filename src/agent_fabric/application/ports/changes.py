@@ -74,7 +74,7 @@ class Undoing(Protocol):
         """Keep what the steps will overwrite, record, then put every file back, each one whole or not at all.
 
         The record may tell more than the steps: what an earlier attempt, which was killed, has done already. Return the
-        paths at which there was something else by now; they are left alone. Nobody else works in the folder meanwhile.
+        paths at which there was something else by now; they are left alone. No one else works in the folder meanwhile.
 
         Raises:
             FolderHeld: a run works there.

@@ -9,7 +9,7 @@ class Clock(Protocol):
     """Tells the time, and waits."""
 
     def now(self) -> float:
-        """Return seconds since 1970; may jump when somebody sets the machine's clock."""
+        """Return seconds since 1970; may jump when someone sets the machine's clock."""
         ...
 
     def monotonic(self) -> float:
@@ -22,7 +22,7 @@ class Clock(Protocol):
 
 
 class IdSource(Protocol):
-    """Makes names that nobody else has."""
+    """Makes names that no one else has."""
 
     def new_run_id(self) -> RunId:
         """Return a fresh run id."""

@@ -52,7 +52,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Undrivable:
-    """Runs that nobody who lives can take up."""
+    """Runs that no one who lives can take up."""
 
     home: str
     """Where their workspaces are."""
@@ -73,9 +73,9 @@ class ClusterStatus:
     home: str
     """Where the workspaces are that this process can open."""
     members: Sequence[Member]
-    """Those who live, and those who died with runs that nobody has taken up yet."""
+    """Those who live, and those who died with runs that no one has taken up yet."""
     queued: int
-    """Runs that wait for somebody who drives them."""
+    """Runs that wait for someone who drives them."""
     waiting: int
     """Runs that wait for a person, a time or a signal; they cost nothing."""
     undrivable: Sequence[Undrivable] = ()
@@ -85,7 +85,7 @@ class Cluster(Protocol):
     """The processes of one database, and this one among them."""
 
     async def status(self) -> ClusterStatus:
-        """Look at everybody.
+        """Look at everyone.
 
         Raises:
             StoreUnavailable: the database cannot be read.
@@ -119,7 +119,7 @@ class Cluster(Protocol):
 
     @property
     def drains(self) -> bool:
-        """Whether somebody asked this process to hand over what it drives."""
+        """Whether someone asked this process to hand over what it drives."""
         ...
 
 

@@ -68,7 +68,7 @@ class EvalRepository(Protocol):
 
 
 class TrialOutcomes(Protocol):
-    """What came of trials. Each has one outcome, which counts once, whoever records it how often."""
+    """What came of trials. Each has one outcome, which counts once, however often it is recorded."""
 
     async def record(self, eval_id: EvalId, outcome: TrialOutcome) -> bool:
         """Make an outcome durable; False if the trial has one.

@@ -122,7 +122,7 @@ class CallRelay(Protocol):
         ...
 
     async def waiting(self, node_id: NodeId, *, at: float) -> Sequence[RelayedCall]:
-        """Return calls of a node that nobody has answered and somebody still waits for, the oldest first."""
+        """Return calls of a node that no one has answered and someone still waits for, the oldest first."""
         ...
 
     async def answer(self, call_id: str, answer: Mapping[str, Any]) -> None:
@@ -134,7 +134,7 @@ class CallRelay(Protocol):
         ...
 
     async def forget(self, *, expired_before: float) -> None:
-        """Forget calls whose answer nobody has fetched."""
+        """Forget calls whose answer no one has fetched."""
         ...
 
 

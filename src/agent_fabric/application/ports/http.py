@@ -60,7 +60,7 @@ class HttpSender(Protocol):
         Raises:
             PermissionError: the address, or one that it leads to, is not for this program to reach.
             ValueError: the address or a header is none.
-            ConnectionError: nobody answered, or nothing that can be understood.
+            ConnectionError: no one answered, or nothing that can be understood.
             TimeoutError: not in time.
             HttpError: the redirects lead nowhere.
         """

@@ -34,7 +34,7 @@ class Authenticator(Protocol):
             from_here: Whether the connection comes from this machine.
 
         Raises:
-            Unauthenticated: nobody we know; the message is the same whatever is wrong with it.
+            Unauthenticated: no one we know; the message is the same whatever is wrong with it.
         """
         ...
 

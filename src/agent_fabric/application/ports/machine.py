@@ -1,4 +1,4 @@
-"""This machine, seen by somebody who wants to know whether a task can run on it."""
+"""This machine, seen by someone who wants to know whether a task can run on it."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -30,7 +30,7 @@ class Machine(Protocol):
         ...
 
     def free_bytes(self, path: str) -> int | None:
-        """Return how much fits on the disk of a folder, which need not exist yet; None: nobody knows."""
+        """Return how much fits on the disk of a folder, which need not exist yet; None: no one knows."""
         ...
 
     def may_write(self, path: str) -> bool:

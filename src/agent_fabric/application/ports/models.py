@@ -1,4 +1,4 @@
-"""The models that could be asked, seen by somebody who wants to know what is there."""
+"""The models that could be asked, seen by someone who wants to know what is there."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -36,7 +36,7 @@ class CatalogueEntry:
 
     name: str
     profile: str
-    """The key that it stands for when nobody configured one."""
+    """The key that it stands for when no one configured one."""
     size_bytes: int
     licence: str
     context_window: int
@@ -49,7 +49,7 @@ class CatalogueEntry:
 
 
 class WeightsFile(NamedTuple):
-    """A GGUF file that somebody put beside the others."""
+    """A GGUF file that someone put beside the others."""
 
     name: str
     path: str
@@ -108,7 +108,7 @@ class ModelSurvey(Protocol):
         ...
 
     async def answers(self, settings: ModelSettings) -> bool:
-        """Tell whether somebody answers at the address of a model server.
+        """Tell whether someone answers at the address of a model server.
 
         Raises:
             ConfigError: a key or a certificate that the settings name does not exist.

@@ -12,7 +12,7 @@ class ResponseIndex(Protocol):
     """
 
     async def find(self, key: str) -> RunId | None:
-        """Return the run that was noted last; None: none was, or nobody can be asked now."""
+        """Return the run that was noted last; None: none was, or no one can be asked now."""
         ...
 
     async def note(self, key: str, run_id: RunId) -> None:

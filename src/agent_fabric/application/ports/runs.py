@@ -102,14 +102,14 @@ class HeldRun(Protocol):
 
 
 class Before(StrEnum):
-    """What became of whoever drove a run before."""
+    """What became of the previous driver of a run."""
 
     NOBODY = "nobody"
     """It has never been driven: it was only created."""
     RELEASED = "released"
     """They released it in order, with nothing under way."""
     UNKNOWN = "unknown"
-    """They died, or nobody can tell."""
+    """They died, or no one can tell."""
 
 
 class HeldLog(NamedTuple):

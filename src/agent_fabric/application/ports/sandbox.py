@@ -36,7 +36,7 @@ class Sandbox(Protocol):
     ) -> CommandOutcome:
         """Run one bash command line with the workspace as its current folder.
 
-        `environment` is what it sees beside the usual variables. It stands in nobody's list of processes.
+        `environment` is what it sees beside the usual variables. It stands in no one's list of processes.
 
         When this returns, or is cancelled, no process of the command is left. The processes also end when the process
         that called this dies.

@@ -18,7 +18,7 @@ class Sensor(Protocol):
     async def look(self, cursor: Any) -> Look:
         """Return what has happened since the last look, whose cursor this is; None: there was none.
 
-        The same happening has the same key, whoever looks, however often. It may be looked at again after a crash.
+        The same happening always has the same key. It may be looked at again after a crash.
         """
         ...
 

@@ -13,7 +13,7 @@ class TurnContexts(Protocol):
     """
 
     async def get(self, session_id: SessionId, run_id: RunId) -> TurnContext | None:
-        """Return what a turn has left, if it is still there and nobody has changed it. Its log may have grown since."""
+        """Return what a turn has left, if it is still there and no one has changed it. Its log may have grown since."""
         ...
 
     def put(self, context: TurnContext) -> None:

@@ -1,4 +1,4 @@
-"""Hints between processes, so that nobody waits for the next poll."""
+"""Hints between processes, so that no one waits for the next poll."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Protocol
@@ -9,17 +9,17 @@ Poked = Callable[[Mapping[str, Any]], None]
 """Takes a hint; it must not block."""
 
 CLAIM: Final = "claim"
-"""A run waits for somebody who drives it: `{"run": …, "epoch": …}`."""
+"""A run waits for someone who drives it: `{"run": …, "epoch": …}`."""
 INBOX: Final = "inbox"
 """There is a row in the inbox of a run: `{"run": …}`."""
 NODES: Final = "nodes"
 """There is something for a node, `{"node": …}`, a command is settled, `{"command": …}`, or a call that another server
 has asked for is answered, `{"call": …}`. With `"doubt": true`, the
-server that holds the node's connection looks whether somebody is still there."""
+server that holds the node's connection looks whether someone is still there."""
 SCHEDULES: Final = "schedules"
 """Schedules were changed, or firings were queued: `{}`."""
 FOLLOW: Final = "follow"
-"""Somebody reads a run, and wants to see answers while they are written: `{"run": …}`."""
+"""Someone reads a run, and wants to see answers while they are written: `{"run": …}`."""
 FOLLOWED_FOR_S: Final = 6.0
 """How long that holds, unless it is said again."""
 
@@ -38,14 +38,14 @@ def delta_topic(run_id: RunId) -> str:
 
 
 class WakeUps(Protocol):
-    """Hands on hints to whoever listens, in this process and in others. Best effort.
+    """Hands on hints to listeners, in this process and in others. Best effort.
 
-    What has happened is in the store. Whoever hears a hint looks there, and does so from time to time anyway: a lost
+    What has happened is in the store. Listeners look there after a hint, and from time to time anyway: a lost
     hint costs a poll interval, and one too many costs a look. A hint holds no content of a run, but for `delta_topic`.
     """
 
     def poke(self, topic: str, hint: Mapping[str, Any]) -> None:
-        """Tell everybody who listens to a topic. Never blocks, never fails. Needs a running event loop."""
+        """Tell everyone who listens to a topic. Never blocks, never fails. Needs a running event loop."""
         ...
 
     def listen(self, topic: str, poked: Poked) -> Callable[[], None]:

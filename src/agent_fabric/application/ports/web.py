@@ -36,7 +36,7 @@ class Page:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchHit:
-    """A page that a search found; nobody has read it yet."""
+    """A page that a search found; no one has read it yet."""
 
     title: str
     url: str

@@ -12,7 +12,7 @@ from agent_fabric.domain.ids import RunId
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delivery:
-    """Something that a known sender has sent. Its text is theirs: nobody here vouches for it."""
+    """Something that a known sender has sent. Its text is theirs: no one here vouches for it."""
 
     delivery_id: str
     """The same when it is delivered again."""

@@ -42,7 +42,7 @@ class WorkspaceArchive(Protocol):
         ...
 
     def forget(self, run_id: RunId) -> None:
-        """Keep nothing about a run in memory any more: it is driven elsewhere, or by nobody."""
+        """Keep nothing about a run in memory any more: it is driven elsewhere, or by no one."""
         ...
 
 

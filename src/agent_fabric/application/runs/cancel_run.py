@@ -18,7 +18,7 @@ POLL_S = 0.1
 
 @dataclass(frozen=True, slots=True)
 class CancelRun:
-    """Use case: ask a run's driver to end it, or end it ourselves when nobody drives it."""
+    """Use case: ask a run's driver to end it, or end it ourselves when no one drives it."""
 
     runs: RunRepository
     clock: Clock
@@ -59,7 +59,7 @@ class CancelRun:
                 await self(child, by=f"run {state.run_id}", reason="the workflow has ended")
 
     async def _end(self, run_id: RunId, *, by: str, reason: str) -> RunState:
-        """End a run that nobody drives."""
+        """End a run that no one drives."""
         held, events, _ = await self.runs.take(run_id)
         try:
             state = await fold_log(run_id, events)

@@ -33,7 +33,7 @@ _log = logging.getLogger(__name__)
 class ClaimRuns:
     """Use case: one of several processes that drive the runs of one database.
 
-    Whoever is first has a run; the others find it held, and take the next one. Nobody hands runs out.
+    The first process has a run; the others find it held, and take the next one. No process hands runs out.
     """
 
     queue: RunQueue
@@ -84,7 +84,7 @@ class ClaimRuns:
         try:
             await self.dispatch.when_free(run_id, partial(self.resume_run.take, run_id, by="server"))
         except (RunHeld, ServerStopping):
-            return False  # somebody was faster; or it is left to others
+            return False  # someone was faster; or it is left to others
         except StoreUnavailable as problem:
             _log.warning("Run %s was not claimed: %s", run_id, problem.message)
             return False

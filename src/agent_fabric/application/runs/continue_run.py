@@ -110,7 +110,7 @@ def _answer(state: RunState) -> str:
 
 
 def quoted_labels(run_id: RunId, left: Quoted, owner: str, task: Task) -> Quoted:
-    """Return the labels of a task that goes on from somebody's run. The words of another owner are strangers' text."""
+    """Return the labels of a task that goes on from someone's run. The words of another owner are strangers' text."""
     own = owner == task.owner
     said = Quoted(own_words=task.prompt) if task.quotes is None else task.quotes
     words = (said.own_words, left.own_words if own else "")

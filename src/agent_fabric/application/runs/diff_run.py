@@ -24,7 +24,7 @@ class RunDiff:
     status: RunStatus
     changes: Sequence[FileChange]
     left_alone: Sequence[str]
-    """Folders that nobody looked into."""
+    """Folders that no one looked into."""
     seen_now: bool
     """The end is not recorded: it is the folder as it stands now."""
     undos: Sequence[UndoRecord] = ()

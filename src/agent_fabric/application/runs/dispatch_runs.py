@@ -34,7 +34,7 @@ class Drive:
 
     run_id: RunId
     outcome: "asyncio.Future[RunResult]"
-    """Belongs to the dispatcher: whoever waits for it must not cancel it. It is cancelled when the server stops."""
+    """Belongs to the dispatcher: its waiters must not cancel it. It is cancelled when the server stops."""
     queued: bool
     """Whether it still waits."""
     since: float = 0.0
@@ -43,7 +43,7 @@ class Drive:
 
 @dataclass(slots=True)
 class DispatchRuns:
-    """Use case: see runs through in the background. Whoever asked for one may leave; the run goes on."""
+    """Use case: see runs through in the background. Its user may leave; the run goes on."""
 
     drive: DriveRun
     cancel_run: CancelRun
@@ -64,7 +64,7 @@ class DispatchRuns:
     """Let in, but not created yet."""
     _drives: dict[RunId, Drive] = field(default_factory=dict)
     _followed: dict[RunId, Drive] = field(default_factory=dict)
-    """Runs that other processes drive, and whose outcome somebody here waits for."""
+    """Runs that other processes drive, and whose outcome someone here waits for."""
     _expected: set[RunId] = field(default_factory=set)
     _taking: "dict[RunId, asyncio.Task[Drive | RunResult]]" = field(default_factory=dict)
     """Existing runs that are being taken at this moment."""
@@ -97,7 +97,7 @@ class DispatchRuns:
         return self._drives.get(run_id) or await self._once(run_id, lambda: self(take))
 
     async def when_free(self, run_id: RunId, take: Take) -> None:
-        """Take and drive a run that nobody asks for: only when it is its turn, so that waiting costs nothing.
+        """Take and drive a run that no one asks for: only when it is its turn, so that waiting costs nothing.
 
         Raises:
             ServerStopping: it has not been taken.
@@ -120,7 +120,7 @@ class DispatchRuns:
         self._expected.update(run_ids)
 
     def find(self, run_id: RunId) -> Drive | None:
-        """Return a run's drive, if it is one of ours or somebody here waits for it."""
+        """Return a run's drive, if it is one of ours or someone here waits for it."""
         return self._drives.get(run_id) or self._followed.get(run_id)
 
     def __contains__(self, run_id: object) -> bool:
@@ -192,7 +192,7 @@ class DispatchRuns:
     async def _once(
         self, run_id: RunId, take: Callable[[], Coroutine[Any, Any, Drive | RunResult]]
     ) -> Drive | RunResult:
-        """Take a run, or wait with those who already do. Whoever stops waiting does not stop the others."""
+        """Take a run, or wait with those who already do. A caller that stops waiting does not stop the others."""
         taking = self._taking.get(run_id)
         if taking is None:
             taking = self._taking[run_id] = asyncio.create_task(take())
@@ -260,7 +260,7 @@ class DispatchRuns:
         """Leave a run that was created or taken here to the processes that drive."""
         assert self.elsewhere is not None
         run_id = taken.held.run_id
-        if taken.state.status is not RunStatus.RUNNING:  # or nobody would take it up
+        if taken.state.status is not RunStatus.RUNNING:  # or no one would take it up
             first, at = taken.state.next_seq, self.drive.clock.now()
             await taken.held.append([Event(seq, at, None, "", body) for seq, body in enumerate(taken.opening, first)])
         await taken.held.release()

@@ -69,7 +69,7 @@ class DriveRun:
     patience_s: float = math.inf
     """A run that goes on by itself within this time stays in memory. A server has something better to do."""
     asks_here: bool = False
-    """Whether somebody sits here who answers at once, so that a run which needs a person does not stay for its
+    """Whether someone sits here who answers at once, so that a run which needs a person does not stay for its
     timers."""
     archive: WorkspaceArchive | None = None
     """Where files are saved with the results of calls that may have changed them."""
@@ -170,9 +170,9 @@ class _Drive:
         await self._commit()  # a takeover counts from here on, even if opening a pack kills the process
         if self.state.workflow is not None:
             await self.perform.invoke_tool.remember_secrets(self.state.workflow.secret_names)
-        goes_on = self.state.workflow is not None and self.state.next_seq > 1  # nobody knows a run that is new
+        goes_on = self.state.workflow is not None and self.state.next_seq > 1  # no one knows a run that is new
         if self.state.asked or goes_on or self._has_parent:
-            # What was said while nobody drove the run; first of all, or it would wait again, or begin in vain.
+            # What was said while no one drove the run; first of all, or it would wait again, or begin in vain.
             await self._read(await self.held.unread())
         inbox = self._receive()
         try:
@@ -228,7 +228,7 @@ class _Drive:
         starts: list[_Start] = []
         promised = False
         if self.state.status is not RunStatus.RUNNING:
-            return _Plan(starts, promised)  # a moment that comes behind the last word would not wake anybody
+            return _Plan(starts, promised)  # a moment that comes behind the last word would not wake anyone
         if self.state.asked:
             self._expire()
         if self.state.workflow is not None:
@@ -304,7 +304,7 @@ class _Drive:
         """Make what was recorded durable, then let readers see it."""
         if self.archive is not None and any(isinstance(each.body, ToolReturned | ToolErred) for each in self.batch):
             await self._save_workspace(self.archive)
-        # Folders first: whoever is cancelled meanwhile must still have the batch.
+        # Folders first: a driver that is cancelled meanwhile must still have the batch.
         made = [child for child in self.children if await child.prepare()] if self.children else []
         batch, self.batch = self.batch, []
         children, self.children = self.children, []
@@ -322,7 +322,7 @@ class _Drive:
             self.sink.publish(self.held.run_id, batch)
 
     async def _save_workspace(self, archive: WorkspaceArchive) -> None:
-        """Save the files before the results of calls are durable: whoever reads the log finds the files to it."""
+        """Save the files before the results of calls are durable: a reader of the log finds the files to it."""
         if archive.covers(self.state):
             saved = await archive.save(self.held.run_id)
             if saved.manifest != self.state.saved:
@@ -342,7 +342,7 @@ class _Drive:
             bodies = await effect()
         except asyncio.CancelledError:
             if self._here is not None or task.uncancel():
-                raise  # somebody else wants us to stop
+                raise  # someone else wants us to stop
             return
         except Exception as problem:  # noqa: BLE001 - an effect tells its failures as events, so this is our own bug
             bodies = (self._bug(lane, problem),)
@@ -407,7 +407,7 @@ class _Drive:
         if workflow is None or lane is None:
             return
         if lane in self.in_flight.lanes:
-            self.told.add(lane)  # whoever looks after it may only have seen that somebody else holds it
+            self.told.add(lane)  # its supervisor may only have seen that another process holds it
         else:
             self.record(lane, await self.perform.child_outcome(child, workflow.steps[lane].step.id))
 
@@ -434,7 +434,7 @@ class _Drive:
         self.record(lane, (decided,))
 
     def _expire(self) -> None:
-        """Record that nobody has answered in time."""
+        """Record that no one has answered in time."""
         now = self.clock.now()
         for asked in self.state.asked:
             if asked.expires_at <= now:

@@ -24,7 +24,7 @@ def drive_snapshots(
     """
     if not drives:
         return [DriveSnapshots(start(), now, sure_until(now))]
-    # After a driver that was killed, the next one, or we, see the folder as it and whoever came later left it.
+    # After a driver that was killed, the next one, or we, see the folder as it and later drivers left it.
     seen_next = [*(drive.before for drive in drives[1:]), now]
     return [
         DriveSnapshots(drive.before, seen, sure_until(seen))

@@ -43,7 +43,7 @@ class ExecuteTask:
     fabric_version: str
     policy_profile: str = ""
     injection_signals: Callable[[str], tuple[str, ...]] = lambda _: ()
-    """Finds signs that a task holds somebody else's instructions; a signal for the record, never the defence."""
+    """Finds signs that a task holds someone else's instructions; a signal for the record, never the defence."""
     untrusted_files: Callable[[RunId, str], str] = lambda *_: ""
     """Says why what a project tells all agents is strangers' text; empty: it is not."""
     encrypts: Callable[[Task], bool] = lambda _: False
@@ -84,9 +84,9 @@ class ExecuteTask:
         run_id: RunId | None = None,
         fill: Callable[[str], Awaitable[None]] | None = None,
     ) -> ClaimedRun:
-        """Make the run durable and hold it, for whoever drives it in their own time.
+        """Make the run durable and hold it, for a driver in its own time.
 
-        `run_id` is an id that was chosen before, so that whoever asks again finds this run; there must be none yet.
+        `run_id` is an id that was chosen before, so that a repeated request finds this run; there must be none yet.
         `fill` puts files into its workspace before there is a run, so that no run ever lacks them.
 
         Raises:

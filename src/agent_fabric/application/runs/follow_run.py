@@ -28,7 +28,7 @@ class FollowRun:
     reader: RunReader
     clock: Clock
     patience_s: float
-    """How long a run may be without anybody to drive it: those who do may just be coming back."""
+    """How long a run may be without anyone to drive it: those who do may just be coming back."""
     wake_ups: WakeUps
     pause: Callable[[float], Awaitable[None]] = asyncio.sleep
     _waiting: "dict[RunId, asyncio.Future[Progress | None]]" = field(default_factory=dict)
@@ -37,7 +37,7 @@ class FollowRun:
     _looking: "asyncio.Task[None] | None" = None
 
     async def __call__(self, run_id: RunId) -> RunResult:
-        """Return how the run stands as soon as it does not move: settled, waiting, or left without anybody to drive it.
+        """Return how the run stands as soon as it does not move: settled, waiting, or left without anyone to drive it.
 
         Raises:
             RunNotFound: there is no such run.
@@ -71,7 +71,7 @@ class FollowRun:
         return found
 
     async def _look(self) -> None:
-        """Look for all who wait, with one query, until nobody does."""
+        """Look for all who wait, with one query, until no one does."""
         while self._waiting:
             await self._pause()
             waiting, self._waiting = self._waiting, {}

@@ -22,7 +22,7 @@ class OpenPacks:
     async def open_once(
         self, specialist_id: SpecialistId, state: RunState, registry: SpecialistRegistry
     ) -> SpecialistPack:
-        """Open a pack that several lanes share; whoever comes while it is being opened waits for it.
+        """Open a pack that several lanes share; a lane that comes while it is being opened waits for it.
 
         Raises:
             RecruitError: as `open`.
@@ -72,7 +72,7 @@ class OpenPacks:
 
 
 def _require_sound(specialist_id: SpecialistId, pack: SpecialistPack) -> None:
-    """Make sure that a pack, which is anybody's code, gives what it must: what is recorded of it drives the run."""
+    """Make sure that a pack, which is anyone's code, gives what it must: what is recorded of it drives the run."""
     problems = [
         what
         for what, sound in (

@@ -63,7 +63,7 @@ class Perform:
     steps: "Callable[[], PerformStep] | None" = None
     """Gives what carries out the steps of workflows, as soon as there is one."""
     compare_workspace: Callable[[RunId, str, str], Awaitable[WorkspaceCompared]] | None = None
-    """Says what a run has changed; None: nobody knows."""
+    """Says what a run has changed; None: no one knows."""
     context: "Callable[[], ContextSource] | None" = None
     """Gives what knows something about tasks beforehand, as soon as one asks for it; None: nothing does."""
     reuse: "ReuseAnswers | None" = None
@@ -109,15 +109,15 @@ class Perform:
 
     @property
     def _steps(self) -> "PerformStep":
-        assert self.steps is not None  # whoever lets workflows be driven gives it
+        assert self.steps is not None  # set wherever workflows are driven
         return self.steps()
 
     async def end_child(self, run_id: RunId, *, by: str, reason: str) -> None:
-        """End a run that works for a step which nobody needs any more."""
+        """End a run that works for a step which no one needs any more."""
         await self._steps.children.end(run_id, by=by, reason=reason)
 
     async def child_outcome(self, run_id: RunId, step_id: str) -> Sequence[Body]:
-        """Say how a run ended that works for a step and that somebody else has driven; nothing if it has not."""
+        """Say how a run ended that works for a step and that someone else has driven; nothing if it has not."""
         return await self._steps.children.outcome(run_id, step_id)
 
     def _call_model(self, action: CallModel, state: RunState, notice: Notice, on_delta: LaneDelta | None) -> Prepared:
@@ -242,7 +242,7 @@ class Perform:
         )
 
     async def _brief(self, state: RunState, pack: SpecialistPack, settings: ModelSettings) -> "Briefing | None":
-        """Find out what is known about the task, where a pack looks things up or a person talks; None: nobody does."""
+        """Find out what is known about the task, where a pack looks things up or a person talks; None: no one does."""
         looks_up = any(tool.name == MEMORY_TOOL for tool in pack.tool_definitions)
         if self.context is None or not (looks_up or (state.talks and self.context_in_sessions)):
             return None
@@ -270,7 +270,7 @@ def _instructions(pack: SpecialistPack, *, compact: bool) -> tuple[str, tuple[To
 
 
 def _named(notice: Notice, model: str) -> Notice:
-    """Return a notice that names the model somebody waits for: in a session there may be another one every time."""
+    """Return a notice that names the model someone waits for: in a session there may be another one every time."""
 
     def tell(text: str) -> None:
         notice(ProgressText(f"waiting for {model}, {text.ahead} ahead") if isinstance(text, QueuedText) else text)

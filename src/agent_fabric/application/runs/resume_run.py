@@ -49,9 +49,9 @@ class ResumeRun:
     async def take(
         self, run_id: RunId, *, by: Literal["person", "server"], new: bool = False
     ) -> ClaimedRun | RunResult:
-        """Hold the run, for whoever drives it in their own time; a settled one just tells its result.
+        """Hold the run, for a driver in its own time; a settled one just tells its result.
 
-        A `new` one has been created by the caller a moment ago, so that nobody takes anything over.
+        A `new` one has been created by the caller a moment ago, so that no one takes anything over.
 
         Raises:
             RunNotFound, RunHeld, RunUndrivable: as above.
@@ -89,7 +89,7 @@ class ResumeRun:
         return ClaimedRun(held, state, () if fresh else (resumed,))
 
     def _has_no_folder_yet(self, state: RunState) -> bool:
-        """Tell whether nobody has begun a run: a trigger creates it without a folder, and may die before it has one.
+        """Tell whether no one has begun a run: a trigger creates it without a folder, and may die before it has one.
 
         The folder of any other run, such as a turn of a session, may hold files, so it is waited for.
         """
@@ -116,7 +116,7 @@ class ResumeRun:
                 lacks="the folder of the workspace",
             )
         agent = state.task.agent if state.task else None  # frozen in the run: its file may be gone
-        named = state.specialist_ids or (state.task.specialist_ids if state.task else ())  # before anybody is recruited
+        named = state.specialist_ids or (state.task.specialist_ids if state.task else ())  # before anyone is recruited
         needed = named if agent is None else tuple(filter(None, [SpecialistId(agent.pack)]))
         missing = [who for who in needed if who not in self.registry.names()]
         if missing:

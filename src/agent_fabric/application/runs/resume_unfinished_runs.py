@@ -35,7 +35,7 @@ class ResumeUnfinishedRuns:
             except ServerStopping:
                 break
             except RunHeld:
-                continue  # somebody was faster, or is just letting go of it: the next look finds it again if need be
+                continue  # someone was faster, or is just letting go of it: the next look finds it again if need be
             except FolderHeld as problem:
                 if self.take_later is None:
                     _log.warning("Run %s was not resumed: %s", run_id, problem.message)

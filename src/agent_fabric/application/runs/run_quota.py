@@ -13,7 +13,7 @@ from agent_fabric.domain.plural import counted
 from agent_fabric.domain.runs.task import RunResult
 
 RETRY_AFTER_S = 10.0
-"""Nobody knows when a run ends; this is when it is worth another try."""
+"""No one knows when a run ends; this is when it is worth another try."""
 
 
 _log = logging.getLogger(__name__)
@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class RunQuota:
-    """Counts runs from being asked for to the end of their drive; one that waits for somebody is not under way."""
+    """Counts runs from being asked for to the end of their drive; one that waits for someone is not under way."""
 
     most: int
     locks: NamedLocks | None = None
@@ -31,7 +31,7 @@ class RunQuota:
     _releasing: "set[asyncio.Task[None]]" = field(default_factory=set)
 
     async def __call__(self, who: str, begin: Callable[[], Awaitable[Drive | RunResult]]) -> Drive | RunResult:
-        """Let somebody begin a run, if they may have one more.
+        """Let someone begin a run, if they may have one more.
 
         Raises:
             TooManyRequests: they have too many; nothing was begun.
@@ -72,7 +72,7 @@ class RunQuota:
         )
 
     def under_way(self, who: str) -> int:
-        """Tell how many runs somebody has under way."""
+        """Tell how many runs someone has under way."""
         return self._under_way[who]
 
     def _leave(self, who: str, lock: str) -> None:
@@ -82,7 +82,7 @@ class RunQuota:
             releasing.add_done_callback(self._releasing.discard)
         self._under_way[who] -= 1
         if self._under_way[who] <= 0:
-            del self._under_way[who]  # or whoever came once would be remembered for ever
+            del self._under_way[who]  # or a user who came once would be remembered forever
 
     async def _release(self, lock: str) -> None:
         assert self.locks is not None

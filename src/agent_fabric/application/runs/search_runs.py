@@ -11,7 +11,7 @@ from agent_fabric.domain.identity.ownership import EVERYTHING, Viewer
 MAX_CHARS = 2_000
 """How much of a question counts. No model reads more than a few hundred words at once."""
 AT_ONCE = 32
-"""Runs read and kept in one go: whoever is stopped loses at most so many."""
+"""Runs read and kept in one go: an interruption loses at most so many."""
 
 OnProgress = Callable[[int, int], None]
 """Told how many runs have been read, and how many there are to read."""

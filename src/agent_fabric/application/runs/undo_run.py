@@ -37,7 +37,7 @@ class Undone:
 
 @dataclass(frozen=True, slots=True)
 class UndoRun:
-    """Use case: put back what a run changed, unless somebody has changed it since."""
+    """Use case: put back what a run changed, unless someone has changed it since."""
 
     diff: DiffRun
     clock: Clock
@@ -56,11 +56,11 @@ class UndoRun:
 
         Paths are relative to the folder that the run worked in, or absolute.
 
-        If one path was changed by somebody else since, nothing is touched, unless forced. What is overwritten is kept.
+        If one path was changed by someone else since, nothing is touched, unless forced. What is overwritten is kept.
 
         Raises:
             RunNotFound: there is no such run.
-            RunHeld, FolderHeld: somebody works there at this moment.
+            RunHeld, FolderHeld: someone works there at this moment.
             ConfigError: the run changed none of `paths`, or there is nothing to put back.
             StoreFull, StoreUnavailable: see `Undoing.carry_out`.
         """

@@ -1,4 +1,4 @@
-"""Who and where on a platform: always by id, never by a name that somebody can change."""
+"""Who and where on a platform: always by id, never by a name that someone can change."""
 
 import uuid
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ class Place:
     chat: str
     thread: str = ""
     is_direct: bool = True
-    """Whether nobody else is there."""
+    """Whether no one else is there."""
 
     @property
     def key(self) -> str:
@@ -33,7 +33,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Sender:
-    """Somebody who writes to an account."""
+    """Someone who writes to an account."""
 
     channel: str
     account: str

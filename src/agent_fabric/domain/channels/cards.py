@@ -159,7 +159,7 @@ class PressVerdict(StrEnum):
 
     GOOD = "good"
     NOT_YOURS = "not_yours"
-    """The sender is nobody, or lacks the right. The card stays."""
+    """The sender is no one, or lacks the right. The card stays."""
     FORGED = "forged"
     """It does not belong to this card. The card stays."""
     STALE = "stale"
@@ -183,7 +183,7 @@ def judge_press(
         place: Where it was pressed.
         may_answer: Whether the sender is a user with the right to answer.
         args_hash: Of the call as it is asked for now.
-        is_pending: Whether nobody has answered yet.
+        is_pending: Whether no one has answered yet.
     """
     if not may_answer:
         return PressVerdict.NOT_YOURS
@@ -248,7 +248,7 @@ def _indented(text: str) -> str:
 
 
 _SEEN: Final = frozenset("\n\t\ufe0f")
-"""Of the characters without a shape of their own, those that deceive nobody."""
+"""Of the characters without a shape of their own, those that deceive no one."""
 _UNSEEN_KINDS: Final = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"})
 """Controls, marks of direction, joiners, tags, and what no font has."""
 _BLANK: Final = frozenset("\u00ad\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
@@ -262,7 +262,7 @@ _PADDING: Final = re.compile(r"\s{40}|(?:[^\S\n]*\n){12}")
 
 
 def _hides(text: str) -> bool:
-    """Tell whether characters stand in a text that nobody sees, or that make it look like another one, or shorter."""
+    """Tell whether characters stand in a text that no one sees, or that make it look like another one, or shorter."""
     return any(map(_is_unseen, set(text))) or _PADDING.search(text) is not None
 
 

@@ -99,7 +99,7 @@ class Part:
     document: Document | None = None
     """The file that it is, while it is being sent; it is never stored with the part."""
     is_held: bool = False
-    """It waits for the end of somebody's quiet hours, in a line of its own: it must hold up nothing else."""
+    """It waits for the end of someone's quiet hours, in a line of its own: it must hold up nothing else."""
     status: DeliveryStatus = DeliveryStatus.QUEUED
     attempts: int = 0
     next_at: float = 0.0
@@ -111,12 +111,12 @@ class Part:
 
     @property
     def is_preview(self) -> bool:
-        """Whether it only shows that something is under way. Nobody misses it."""
+        """Whether it only shows that something is under way. No one misses it."""
         return bool(self.facts.get("preview"))
 
     @property
     def is_verbatim(self) -> bool:
-        """Whether people must see every character of it: somebody agrees to what stands there."""
+        """Whether people must see every character of it: someone agrees to what stands there."""
         return self.kind is PartKind.CARD or (self.kind is PartKind.EDIT and self.source.startswith(CARDS))
 
     @property

@@ -1,6 +1,6 @@
 """Files that come and go on channels: how they are called in the workspace, and how large they may be.
 
-What somebody sends is strangers' data with a stranger's name. Its name is made harmless, it is never opened or
+What someone sends is strangers' data with a stranger's name. Its name is made harmless, it is never opened or
 unpacked here, and the run that reads it is labelled as one that has read untrusted text.
 """
 
@@ -43,7 +43,7 @@ class Document:
 
 
 class StoredFile(NamedTuple):
-    """A file that somebody sent, until it is in the workspace of the turn that it belongs to."""
+    """A file that someone sent, until it is in the workspace of the turn that it belongs to."""
 
     path: str
     """Where it goes, from the workspace on."""

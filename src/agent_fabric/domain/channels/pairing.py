@@ -1,4 +1,4 @@
-"""How somebody on a platform becomes a user: a code that they are shown, and that a user's admin confirms.
+"""How someone on a platform becomes a user: a code that they are shown, and that a user's admin confirms.
 
 Until then nothing that they write reaches a model.
 """

@@ -1,4 +1,4 @@
-"""When somebody does not want to be woken by what can wait."""
+"""When someone does not want to be woken by what can wait."""
 
 import re
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ _DAY: Final = 24 * 60
 
 @dataclass(frozen=True, slots=True)
 class QuietHours:
-    """A span of each day, in somebody's own time zone. It may go past midnight."""
+    """A span of each day, in someone's own time zone. It may go past midnight."""
 
     start: int
     """Minutes since midnight."""

@@ -191,7 +191,7 @@ def _telegram_span(span: Span) -> str:
         return f"<code>{html.escape(span.text, quote=False)}</code>"
     text = html.escape(_unmentioned(span.text), quote=False)
     if span.link:
-        # The address is shown, too: a label that names another one deceives nobody.
+        # The address is shown, too: a label that names another one deceives no one.
         text = f'<a href="{html.escape(span.link)}">{text}</a>'
         if span.link != span.text:
             text += f" ({html.escape(span.link, quote=False)})"

@@ -61,7 +61,7 @@ class NodeCommand:
     result: Mapping[str, Any] | None = None
     completed_at: float | None = None
     withheld: bool = False
-    """Whether arguments and result are left out: a private run of somebody else asked for it."""
+    """Whether arguments and result are left out: a private run of someone else asked for it."""
 
     @property
     def method(self) -> Method:

@@ -15,7 +15,7 @@ TRANSFERS: Final = frozenset({FILE_PUT, FILE_GET})
 SHELL: Final = "shell"
 """A shell for one person, at a terminal. Only if the node's own file allows it; each session is an approval."""
 FOR_PEOPLE: Final = frozenset({*TRANSFERS, SHELL})
-"""Calls that need somebody at the other end while they last: no agent, plan or schedule makes them."""
+"""Calls that need someone at the other end while they last: no agent, plan or schedule makes them."""
 UPGRADE: Final = "upgrade"
 """Replaces the node's own program. Only if the node's own file names release keys."""
 NOT_FOR_AGENTS: Final = frozenset({*FOR_PEOPLE, UPGRADE})

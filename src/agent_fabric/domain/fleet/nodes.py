@@ -28,7 +28,7 @@ class TrustedFor(StrEnum):
     """What a machine is trusted with; without the label, with nothing."""
 
     TEXT = "text"
-    """What it says counts as the owner's words: nobody else can write into its logs and files."""
+    """What it says counts as the owner's words: no one else can write into its logs and files."""
     DATA = "data"
     """Private data may go there without a question."""
     BOTH = "true"

@@ -1,4 +1,4 @@
-"""A plan: one call on many machines, frozen before anybody agrees to it, and rolled out in waves."""
+"""A plan: one call on many machines, frozen before anyone agrees to it, and rolled out in waves."""
 
 import hashlib
 import math

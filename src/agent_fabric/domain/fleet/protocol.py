@@ -33,7 +33,7 @@ DEFAULT_TIMEOUT_S: Final = 60.0
 MAX_TIMEOUT_S: Final = 6 * 3600.0
 INVITE_PREFIX: Final = "fnj_"
 SHELL_IDLE_S: Final = 15 * 60.0
-"""A shell ends when nobody has typed anything for so long."""
+"""A shell ends when no one has typed anything for so long."""
 SHELL_READ_S: Final = 20.0
 """How long a reader of a shell is kept waiting at most."""
 MAX_TYPED_BYTES: Final = 64 * 1024
@@ -47,7 +47,7 @@ class Method(StrEnum):
     PROVE = "agent.prove"
     HEARTBEAT = "agent.heartbeat"
     PING = "agent.ping"
-    """Hub to node: is somebody there?"""
+    """Hub to node: is someone there?"""
     EXECUTE = "tool.execute"
     RESULT = "tool.result"
     """Node to hub: the result of a call whose connection has ended before it could be told."""

@@ -17,4 +17,4 @@ class RelayedCall:
     params: Mapping[str, Any]
     created_at: float
     expires_at: float
-    """Nobody waits for the answer any more after this moment."""
+    """No one waits for the answer any more after this moment."""

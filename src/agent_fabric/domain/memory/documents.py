@@ -13,7 +13,7 @@ ID_CHARS: Final = 16
 MAX_TITLE_CHARS: Final = 200
 MAX_LABELS: Final = 20
 UNENCRYPTED: Final = "stored unencrypted: `encryption: all` seals runs, not what is added to memory"
-"""What whoever adds something is told where they may expect otherwise."""
+"""What users are told where they may expect otherwise."""
 _QUOTATION_MARKS: Final = str.maketrans(dict.fromkeys('"“”„‟‶″❝❞〝〞〟＂«»', "'"))
 """And what looks like them."""
 
@@ -76,7 +76,7 @@ class Document:
 
     @property
     def exposes(self) -> str:
-        """Name it as a source of untrusted text: whoever wrote it may have written instructions into it."""
+        """Name it as a source of untrusted text: it may hold instructions."""
         return document_called(self.title)
 
 

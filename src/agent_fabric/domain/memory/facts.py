@@ -12,7 +12,7 @@ from agent_fabric.domain.secrets.shapes import hide_shapes, without_invisible
 MAX_TEXT_CHARS: Final = 400
 MAX_QUOTE_CHARS: Final = 2_000
 EXPIRES_AFTER_S: Final = 180 * 86_400.0
-"""A fact that nobody confirms is no longer used after this time."""
+"""A fact that no one confirms is no longer used after this time."""
 _CITED: Final = re.compile(r"\[m:([0-9a-f]{12})\]")
 
 
@@ -80,7 +80,7 @@ class Fact:
     expires_at: float | None = None
     """None: never."""
     reviewed_by: str = ""
-    """Who accepted, rejected or retired it; empty: nobody yet."""
+    """Who accepted, rejected or retired it; empty: no one yet."""
     supersedes: FactId | None = None
     """The fact that it replaces."""
     pinned: bool = False
@@ -99,7 +99,7 @@ class Fact:
         return bool(self.text) and self.status is FactStatus.ACTIVE and all(at < end for end in ends)
 
     def is_expired(self, at: float) -> bool:
-        """Tell whether it would be used if somebody had confirmed it in time."""
+        """Tell whether it would be used if someone had confirmed it in time."""
         return self.status is FactStatus.ACTIVE and self.expires_at is not None and self.expires_at <= at
 
     def accept(self, by: str, at: float) -> "Fact":
@@ -149,7 +149,7 @@ class Fact:
 
 
 def accept_text(text: str) -> str:
-    """Return the text of a fact on one line, without what nobody sees: who reviews it reads what agents are told.
+    """Return the text of a fact on one line, without what no one sees: who reviews it reads what agents are told.
 
     Raises:
         FactRefused: it is empty, too long, or holds what looks like a secret.

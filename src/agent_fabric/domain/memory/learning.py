@@ -43,7 +43,7 @@ class Quotable(NamedTuple):
 
 
 def quotable_in(body: Body, owner: str) -> Sequence[Quotable]:
-    """Return what may be quoted of an event, each text with whoever said it; there may be nothing."""
+    """Return what may be quoted of an event, each text with its speaker; there may be nothing."""
     match body:
         case RunCreated():
             return _said(body, owner)
@@ -101,7 +101,7 @@ def status_of_proposal(learning: Learning, said: Quotable, text: str, untrusted:
 
 
 def _said(body: RunCreated, owner: str) -> Sequence[Quotable]:
-    """Return what the owner of a run wrote, as far as nobody else can have written it."""
+    """Return what the owner of a run wrote, as far as no one else can have written it."""
     made = body.started_by or body.trial_of or body.workflow is not None or body.agent is not None
     if made or body.untrusted or body.parent is not None:  # another run, or a step, has put the prompt together
         return []
@@ -111,7 +111,7 @@ def _said(body: RunCreated, owner: str) -> Sequence[Quotable]:
 
 
 def _without_pasted(text: str) -> str:
-    """Return a text without lines that are somebody else's: quoted as in a mail, or fenced as code."""
+    """Return a text without lines that are someone else's: quoted as in a mail, or fenced as code."""
     kept: list[str] = []
     fence = ""
     for line in text.splitlines():

@@ -55,7 +55,7 @@ class Candidate(NamedTuple):
     meaning: float | None = None
     """The cosine of its vector with that of the question; None: it has none."""
     terms: frozenset[str] | None = None
-    """The words of the question that stand in it; None: nobody has looked."""
+    """The words of the question that stand in it; None: no one has looked."""
 
     def shared(self, asked: frozenset[str]) -> frozenset[str]:
         """Return the words of a question that stand in it."""

@@ -52,7 +52,7 @@ def question_terms(text: str) -> frozenset[str]:
 
 
 def language_of(text: str) -> str:
-    """Return the language that the small words of a text are of: `en`, `de`; empty: nobody can tell.
+    """Return the language that the small words of a text are of: `en`, `de`; empty: no one can tell.
 
     Where a language has no spaces, its script is named instead.
     """

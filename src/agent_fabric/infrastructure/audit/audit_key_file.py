@@ -55,7 +55,7 @@ def _read(path: Path) -> AuditKey | None:
         return None
     except PermissionError:
         if not path.exists():
-            raise  # the home is somebody else's, so there is no key of ours in it
+            raise  # the home is someone else's, so there is no key of ours in it
         raise ConfigError(
             f"{path} cannot be read", hint="Change its owner to you: it may have been made with sudo."
         ) from None

@@ -1,6 +1,6 @@
 """Sensors that look at files: which have changed, and whether something is still fresh.
 
-They poll: a scan also finds what changed while nobody watched, and what network file systems never tell about.
+They poll: a scan also finds what changed while no one watched, and what network file systems never tell about.
 """
 
 import asyncio

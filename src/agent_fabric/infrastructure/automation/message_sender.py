@@ -1,4 +1,4 @@
-"""Sends messages to subscribers, guarded as every request that somebody else has chosen the address of."""
+"""Sends messages to subscribers, guarded as every request that someone else has chosen the address of."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final

@@ -1,6 +1,6 @@
 """A backup file: a compressed tar archive whose last member, the manifest, lists all others.
 
-Anybody may have made the file that is read, so nothing in it is believed before it was checked.
+Anyone may have made the file that is read, so nothing in it is believed before it was checked.
 """
 
 import gzip

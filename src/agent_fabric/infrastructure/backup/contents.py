@@ -42,7 +42,7 @@ def kept_files(root: Path, *, workspaces: bool) -> Iterator[Found]:
     Raises:
         FolderLinked: a folder has become a link; it would be missing from the backup.
 
-    Named are those that are wanted, not those that are not: a token or a key that somebody puts there one day must
+    Named are those that are wanted, not those that are not: a token or a key that someone puts there one day must
     not find its way into a backup.
     """
     for entry in _sorted(root):

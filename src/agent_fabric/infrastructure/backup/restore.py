@@ -42,11 +42,11 @@ def restore_backup(
 ) -> Restored:
     """Unpack a backup beside the folder, check all of it, and only then give it the folder's name.
 
-    A folder that this user's backup was restored to is obeyed as before; for anybody else's, somebody has to say so.
+    A folder that this user's backup was restored to is obeyed as before; for anyone else's, someone has to say so.
 
     Raises:
-        ConfigError: there is no such file, or there are runs in the folder and nobody said `force`.
-        RunHeld: somebody uses the folder.
+        ConfigError: there is no such file, or there are runs in the folder and no one said `force`.
+        RunHeld: someone uses the folder.
         StoreFull, StoreUnavailable: it is no whole backup of ours, is of a newer program, or cannot be written.
     """
     _require_possible(root, copies, force=force)
@@ -73,7 +73,7 @@ def restore_backup(
                     hint=f"A run may have been started there. What was there before is in {aside}.",
                 ) from None
         if manifest.ours:
-            with suppress(OSError):  # then it has to be trusted, like anybody's
+            with suppress(OSError):  # then it has to be trusted, like anyone's
                 mark(root, key)
     return Restored(root=root, manifest=manifest, aside=aside)
 

@@ -31,7 +31,7 @@ class PlatformAnswer(NamedTuple):
 class PlatformCalls:
     """Makes requests. Each has a connection of its own.
 
-    A kept one may have been closed by the other side in the same moment, and then nobody knows what arrived.
+    A kept one may have been closed by the other side in the same moment, and then no one knows what arrived.
     """
 
     def __init__(self, timeout_s: float = REQUEST_TIMEOUT_S) -> None:

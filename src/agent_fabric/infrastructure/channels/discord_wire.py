@@ -68,7 +68,7 @@ def read_dispatch(kind: str, data: Mapping[str, Any], bot: Bot) -> Inbound | Non
 
 
 def read_message(data: Mapping[str, Any], bot: Bot) -> InboundMessage | None:
-    """Return a message of somebody else."""
+    """Return a message of someone else."""
     author = data.get("author")
     key, chat = id_in(data.get("id")), id_in(data.get("channel_id"))
     if not isinstance(author, Mapping) or not key or not chat or id_in(author.get("id")) in ("", bot.user):

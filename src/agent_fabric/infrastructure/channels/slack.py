@@ -53,7 +53,7 @@ HEARTBEAT_S: Final = 15.0
 TRACE_AFTER_S: Final = 2.0
 """How long a message may take to show up in the history of its chat."""
 CHECK_EVERY_S: Final = 60.0
-"""How often the token is checked where Slack delivers: nothing else is heard when nobody writes."""
+"""How often the token is checked where Slack delivers: nothing else is heard when no one writes."""
 CLOCKS_DIFFER_S: Final = 300.0
 """How far Slack's clock and ours may be apart."""
 MAX_MESSAGE: Final = 4 * 1024 * 1024
@@ -232,7 +232,7 @@ class SlackChannel:
             raise _Unavailable(f"Slack does not answer: {type(problem).__name__}") from None
 
     async def _catch_up(self, take: Take, bot: Bot) -> None:
-        """Read what was written to known chats while nobody listened; what is known already changes nothing.
+        """Read what was written to known chats while no one listened; what is known already changes nothing.
 
         Raises:
             _Unavailable: it could not be read to the end.
@@ -301,7 +301,7 @@ class SlackChannel:
         document = part.document
         assert document is not None, "a file is sent with its content"
         wanted = {"filename": document.name, "length": str(len(document.content))}
-        try:  # nobody sees what was only prepared
+        try:  # no one sees what was only prepared
             status, headers, place = await self._call("files.getUploadURLExternal", data=wanted)
             outcome = read_outcome(status, headers, place)
             if not isinstance(outcome, Accepted):

@@ -30,7 +30,7 @@ REFUSED_TOKENS: Final = frozenset(
 _PAUSE_S: Final = 30.0
 """How long to wait when Slack does not say it."""
 _SAID: Final = (None, "file_share", "thread_broadcast", "me_message")
-"""Subtypes of messages that somebody has written. All others tell of something, such as a topic that was changed."""
+"""Subtypes of messages that someone has written. All others tell of something, such as a topic that was changed."""
 UNSURE: Final = frozenset({"internal_error", "fatal_error", "service_unavailable", "request_timeout"})
 """Errors that say nothing about what became of a request, and that pass."""
 _MENTION: Final = re.compile(r"<@([A-Z0-9]+)(?:\|[^>]*)?>")
@@ -238,7 +238,7 @@ def _press(payload: Mapping[str, Any], bot: Bot) -> ButtonPress | None:
 
 
 def _plain(text: str, bot: Bot) -> str:
-    """Return what somebody wrote, without our name at its beginning and without Slack's escapes."""
+    """Return what someone wrote, without our name at its beginning and without Slack's escapes."""
     text = text.strip()
     found = _MENTION.match(text)
     if found is not None and found[1] == bot.user:

@@ -49,7 +49,7 @@ POLL_S: Final = 50
 """How long Telegram holds a poll open when there is nothing to tell."""
 POLL_GRACE_S: Final = 15.0
 CHECK_EVERY_S: Final = 60.0
-"""How often is asked whether Telegram can deliver to the webhook: nothing else is heard when nobody writes."""
+"""How often is asked whether Telegram can deliver to the webhook: nothing else is heard when no one writes."""
 MAX_ANSWER: Final = 16 * 1024 * 1024
 BACK_OFF_S: Final = (1.0, 2.0, 5.0, 10.0, 30.0)
 _POLLS: Final = frozenset({"getMe", "deleteWebhook", "getUpdates"})
@@ -286,7 +286,7 @@ class TelegramChannel:
     def _session(self, *, polls: bool) -> aiohttp.ClientSession:
         """Return where requests are made. What is sent gets a connection of its own.
 
-        A kept one may have been closed by the other side in the same moment, and then nobody knows what arrived.
+        A kept one may have been closed by the other side in the same moment, and then no one knows what arrived.
         """
         if polls:
             self._polling = self._polling or aiohttp.ClientSession()

@@ -75,7 +75,7 @@ def read_update(update: Mapping[str, Any], bot: Bot) -> Inbound | None:
     if to_chat := id_in(message.get("migrate_to_chat_id")):
         return ChatMoved(key=key, place=place, to_chat=to_chat, sent_at=sent_at)
     author = message.get("from")
-    # An anonymous admin or a channel writes as a chat: that is nobody in particular, so nobody's right counts.
+    # An anonymous admin or a channel writes as a chat: that is no one in particular, so no one's right counts.
     if not isinstance(author, Mapping) or not id_in(author.get("id")) or "sender_chat" in message:
         return None
     text = str(message.get("text") or message.get("caption") or "")

@@ -38,7 +38,7 @@ from agent_fabric.infrastructure.channels.whatsapp_wire import (
 API_BASE: Final = "https://graph.facebook.com/v26.0"
 MEDIA_HOST: Final = "lookaside.fbsbx.com"
 CHECK_EVERY_S: Final = 60.0
-"""How often is asked whether the number is still ours: nothing else is heard when nobody writes."""
+"""How often is asked whether the number is still ours: nothing else is heard when no one writes."""
 _HINT: Final = (
     "Make a token of a system user with `whatsapp_business_messaging`, set it as `channels.whatsapp.token`, restart."
 )
@@ -69,7 +69,7 @@ class WhatsAppChannel:
             clock: The time.
             phone_number_id: The number that we are.
             api_base: Where the Graph API is.
-            template: What somebody is sent who has not written for a day; None: nothing gets through to them.
+            template: What someone is sent who has not written for a day; None: nothing gets through to them.
             timeout_s: How long a request may take.
         """
         self.status = ChannelStatus(CHANNEL, account=phone_number_id)

@@ -56,7 +56,7 @@ class Template(NamedTuple):
 
 
 class MediaFile(NamedTuple):
-    """Where a file of somebody is."""
+    """Where a file of someone is."""
 
     url: str
     size: int | None
@@ -70,7 +70,7 @@ class FileFields(NamedTuple):
 
 
 def read_webhook(body: Any, phone_number_id: str) -> list[Inbound]:
-    """Return what a delivery of the webhook brings for one of our numbers; the rest is somebody else's."""
+    """Return what a delivery of the webhook brings for one of our numbers; the rest is someone else's."""
     return [each for value in _values(body, phone_number_id) for each in _inbound(value, phone_number_id)]
 
 
@@ -107,7 +107,7 @@ def document_for(part: Part, media_id: str, name: str) -> dict[str, Any]:
 
 
 def knock_for(part: Part, template: Template) -> dict[str, Any]:
-    """Return the body of the request that asks somebody to write."""
+    """Return the body of the request that asks someone to write."""
     said = {key: each for key, each in message_for(part).items() if key != "text"}
     wanted = {"name": template.name, "language": {"code": template.language}}
     return {**said, "type": "template", "template": wanted}

@@ -1,4 +1,4 @@
-"""Passwords, recognised with Argon2id: every guess costs whoever guesses 64 MB and a good part of a second."""
+"""Passwords, recognised with Argon2id: every guess costs an attacker 64 MB and a good part of a second."""
 
 import asyncio
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from agent_fabric.domain.errors import TooManyRequests
 AT_ONCE = 2
 """Each takes a core and 64 MB: who sends many passwords must not take the machine from runs."""
 MAX_WAITING = 32
-"""Further ones are refused: by the time it was their turn, nobody would wait for them any more."""
+"""Further ones are refused: by the time it was their turn, no one would wait for them any more."""
 
 T = TypeVar("T")
 
@@ -42,7 +42,7 @@ class Argon2Passwords:
         return await self._on_thread(lambda: self._match(hashed, password))
 
     def _match(self, hashed: str, password: str) -> bool:
-        nobodys = self._nobodys  # made now in any case, or the first answer about nobody would take twice as long
+        nobodys = self._nobodys  # made now in any case, or the first answer about no one would take twice as long
         try:
             self._hasher.verify(hashed or nobodys, _bytes(password))
         except (Argon2Error, InvalidHashError):

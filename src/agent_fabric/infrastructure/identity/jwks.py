@@ -19,9 +19,9 @@ ALGORITHMS: Final = ("RS256", "ES256")
 FRESH_S: Final = 600.0
 """How long keys are used before they are fetched again."""
 STALE_S: Final = 86_400.0
-"""How long they are used if they cannot be fetched again: a provider that is down for an hour locks nobody out."""
+"""How long they are used if they cannot be fetched again: a provider that is down for an hour locks no one out."""
 REFETCH_S: Final = 30.0
-"""How soon a key that we do not know makes us ask again: anybody can invent one."""
+"""How soon a key that we do not know makes us ask again: anyone can invent one."""
 
 _log = logging.getLogger(__name__)
 
@@ -84,7 +84,7 @@ class KeySet:
     async def _refresh(self) -> None:
         asked_at = self._clock.monotonic()
         async with self._one_at_a_time:
-            # Whoever waited for somebody else's fetch has what came of it.
+            # A task that waited for another's fetch has what came of it.
             if self._tried_at >= asked_at or self._clock.monotonic() - self._tried_at < REFETCH_S:
                 return
             try:

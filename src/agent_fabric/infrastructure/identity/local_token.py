@@ -1,7 +1,7 @@
-"""The token of a fabric folder: whoever can read the file `.fabric/token` owns the folder, and may do everything.
+"""The token of a fabric folder: the one who can read the file `.fabric/token` owns the folder, and may do everything.
 
-A token that others could have read is no secret any more, and one that is a link or somebody else's was not made by us:
-the server puts a new one in its place when it starts, and until then nobody is let in with it.
+A token that others could have read is no secret any more, and one that is a link or someone else's was not made by us:
+the server puts a new one in its place when it starts, and until then no one is let in with it.
 """
 
 import os
@@ -27,7 +27,7 @@ def local_token(root: Path) -> str:
     """Return the token of a fabric folder, making it, and the folder, when it is first needed.
 
     Raises:
-        ConfigError: it cannot be read or made, or the file system lets everybody read it.
+        ConfigError: it cannot be read or made, or the file system lets everyone read it.
     """
     found = read_local_token(root)
     if found is None:
@@ -67,7 +67,7 @@ def rotate_local_token(root: Path) -> str:
 
 
 class LocalToken:
-    """The token as it is now, for whoever asks with every request; the file is read again when it has changed."""
+    """The token as it is now, for use with every request; the file is read again when it has changed."""
 
     def __init__(self, root: Path) -> None:
         self._root = root

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 MAX_BYTES: Final = 50_000_000
 _READING: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
-"""Opening a named pipe does not wait for somebody who writes to it."""
+"""Opening a named pipe does not wait for someone who writes to it."""
 
 
 def read_local_document(path: Path) -> bytes:

@@ -1,4 +1,4 @@
-"""Takes the text out of Word files: archives of XML that anybody may have made, so sizes and entities are bounded."""
+"""Takes the text out of Word files: archives of XML that anyone may have made, so sizes and entities are bounded."""
 
 import io
 import re
@@ -19,7 +19,7 @@ _W: Final = "http://schemas.openxmlformats.org/wordprocessingml/2006/main "
 
 
 def word_text(data: bytes, source: str) -> DocumentText:
-    """Return the paragraphs of a Word file, headings as in Markdown. Hidden text, which nobody sees, is left out.
+    """Return the paragraphs of a Word file, headings as in Markdown. Hidden text, which no one sees, is left out.
 
     Raises:
         DocumentUnreadable: it is none, is encrypted, or would unpack into far too much.

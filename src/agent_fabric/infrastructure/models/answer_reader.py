@@ -1,7 +1,7 @@
 """Reads the answers of models, no more of each than is allowed, and without keeping others waiting.
 
 A model may not stop, and a server may send faster than anything here can look at. So an answer is taken in small parts,
-with a turn for everybody else between them; at its limit the connection is closed, and what has come is the answer.
+with a turn for everyone else between them; at its limit the connection is closed, and what has come is the answer.
 """
 
 import asyncio
@@ -85,7 +85,7 @@ def _bytes_for(most: int) -> int:
 def _feed(reader: StreamedAnswer | StreamedChat, lines: Sequence[bytes], most: int) -> list[str]:
     """Take in lines until the answer is complete or too long; return the pieces of text that they added.
 
-    Where a server sends faster than it is read, they are one piece: whoever watches cannot follow them anyway.
+    Where a server sends faster than it is read, they are one piece: a viewer cannot follow them anyway.
     """
     said = []
     for line in lines:

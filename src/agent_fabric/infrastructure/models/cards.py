@@ -69,7 +69,7 @@ class CardFile:
         write_atomically(self._path, orjson.dumps(cards), durable=False)
 
     def _cards(self) -> dict[str, Any]:
-        """Return what is in the file; read again when somebody has written it, as a probe beside a server does."""
+        """Return what is in the file; read again when someone has written it, as a probe beside a server does."""
         try:
             about = self._path.stat()
             stamp = (about.st_mtime_ns, about.st_size, about.st_ino)

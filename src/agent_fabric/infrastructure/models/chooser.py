@@ -24,7 +24,7 @@ CUSTOM_URL: Final = "custom:"
 PREFERRED: Final[Mapping[str, str]] = {"fast": "qwen2.5:7b", "quality": "qwen2.5:14b"}
 """Models of Ollama that are taken for a key without a name if they are there."""
 _FITTING_WINDOW = 8192
-"""What an Ollama model is given when nobody says: its own default is half of it, and it drops the rest silently."""
+"""What an Ollama model is given when no one says: its own default is half of it, and it drops the rest silently."""
 _OLLAMA_SLOTS = 1
 """Requests that Ollama serves at once unless it is set up otherwise; who waits there waits without any priority."""
 _SMALL_B = 4.0

@@ -117,5 +117,5 @@ class EmbeddedBackend:
 
     async def aclose(self) -> None:
         """Leave the server to others."""
-        if "servers" in vars(self):  # somebody asked for one
+        if "servers" in vars(self):  # someone asked for one
             await self.servers.aclose()

@@ -120,7 +120,7 @@ class ManagedBackend:
 
     @contextmanager
     def _line_held(self) -> Iterator[None]:
-        """Let nobody's turn begin: who waits in line keeps its place, and the time for its answer does not run."""
+        """Let no one's turn begin: who waits in line keeps its place, and the time for its answer does not run."""
         queue = self._queue()
         queue.pause()
         try:

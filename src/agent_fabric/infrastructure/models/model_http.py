@@ -160,7 +160,7 @@ class ModelHttp:
                     said = self._without_secrets(await beginning_of(response, MAX_REFUSAL_BYTES))
                     raise refusal(response.status, said, response.headers, model, self.base_url)
                 return await read(response)
-        except ModelError as problem:  # whoever reads the answer may quote it
+        except ModelError as problem:  # the reader of the answer may quote it
             problem.message = self._without_secrets(problem.message.encode()).decode()
             problem.args = (problem.message,)
             raise

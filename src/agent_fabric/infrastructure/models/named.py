@@ -26,7 +26,7 @@ class Choice(NamedTuple):
 
 
 def choice_of(name: str, model: str | None, shelf: Shelf, ollama: Sequence[OllamaFound]) -> Choice:
-    """Return what somebody means by a name; `model` is only given with the address of a server.
+    """Return what someone means by a name; `model` is only given with the address of a server.
 
     Raises:
         ConfigError: nothing that is here has this name.
@@ -50,7 +50,7 @@ def choice_of(name: str, model: str | None, shelf: Shelf, ollama: Sequence[Ollam
 
 
 def pulled_by(name: str, ollama: Sequence[OllamaFound]) -> CatalogueModel | OllamaFound:
-    """Return what a name means to somebody who wants to download it: a model of ours, or the Ollama that can get it.
+    """Return what a name means to someone who wants to download it: a model of ours, or the Ollama that can get it.
 
     Raises:
         ConfigError: there is no such model, and no Ollama to ask for it.

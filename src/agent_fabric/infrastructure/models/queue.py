@@ -1,4 +1,4 @@
-"""The line before a model server that cannot serve everybody at once.
+"""The line before a model server that cannot serve everyone at once.
 
 Each process keeps its own line. Only asking a model waits in it; looking at runs and ending them never do.
 """
@@ -19,7 +19,7 @@ from agent_fabric.domain.models.addresses import is_loopback
 from agent_fabric.domain.runs.task import Priority
 
 AGEING_S = 60.0
-"""Who has waited this long counts as one class higher, so that nobody waits for ever."""
+"""Who has waited this long counts as one class higher, so that no one waits forever."""
 _NEAR = 30
 """So many at the front of the line hear of every change; who is further back hears of it now and then."""
 _RANKS: Mapping[Priority, int] = {Priority.INTERACTIVE: 0, Priority.SCHEDULED: 1, Priority.BATCH: 2}
@@ -51,9 +51,9 @@ class ServerQueue:
         self._arrivals = 0
         self._pauses = 0
         self._classes: tuple[OrderedDict[int, _Waiter], ...] = tuple(OrderedDict() for _ in _RANKS)
-        """Who waits, by rank and number. Within a class nobody ever overtakes, so that only heads must be compared."""
+        """Who waits, by rank and number. Within a class no one ever overtakes, so that only heads must be compared."""
         self._untold = 0
-        """Changes that not everybody has heard of."""
+        """Changes that not everyone has heard of."""
 
     @property
     def running(self) -> int:
@@ -77,7 +77,7 @@ class ServerQueue:
             self._admit()
 
     def pause(self) -> None:
-        """Let nobody else begin until `resume`, called as often as this; who is being served goes on."""
+        """Let no one else begin until `resume`, called as often as this; who is being served goes on."""
         self._pauses += 1
 
     def resume(self) -> None:
@@ -119,7 +119,7 @@ class ServerQueue:
         self._admit()
 
     def _is_free(self) -> bool:
-        # A free slot means that nobody waits: whoever waits is admitted in the moment that a slot becomes free.
+        # A free slot means that no caller waits: a waiting caller is admitted in the moment that a slot becomes free.
         return not self._pauses and (self._slots is None or self._running < self._slots)
 
     def _admit(self) -> None:
@@ -135,7 +135,7 @@ class ServerQueue:
     def _line(self) -> Iterator[_Waiter]:
         """Give who waits, in the order of their turns as of now."""
         now = self._clock.monotonic()
-        # Somebody may have been cancelled but not yet have had the chance to go.
+        # Someone may have been cancelled but not yet have had the chance to go.
         waiting = ((waiter for waiter in each.values() if not waiter.admitted.done()) for each in self._classes)
         return heapq.merge(*waiting, key=lambda waiter: (self._standing(waiter, now), waiter.number))
 
@@ -164,7 +164,7 @@ class ServerQueue:
 
 def _tell(waiter: _Waiter, ahead: int) -> None:
     waiter.told = ahead
-    # A view that fails must not cost anybody a turn.
+    # A view that fails must not cost anyone a turn.
     with suppress(Exception):
         waiter.notice(QueuedText(f"queued behind {ahead}" if ahead else "waiting for the model server", ahead))
 

@@ -38,7 +38,7 @@ _log = logging.getLogger("fabric-node")
 
 
 class WrongHub(Exception):
-    """Whoever answers does not hold the key that was pinned."""
+    """The peer does not hold the key that was pinned."""
 
 
 def socket_url(url: str) -> str:

@@ -55,7 +55,7 @@ class NodeFolder:
         """Return whom it belongs to.
 
         Raises:
-            NotEnrolled: nobody.
+            NotEnrolled: no one.
         """
         try:
             plain = json.loads((self.path / ENROLMENT).read_text())

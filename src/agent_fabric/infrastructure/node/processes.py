@@ -23,7 +23,7 @@ MARK: Final = "FABRIC_NODE_EXECUTION"
 TERM_GRACE_S: Final = 5.0
 HANGUP_GRACE_S: Final = 1.0
 DRAIN_S: Final = 0.5
-"""How long output is waited for that somebody in the background might still write."""
+"""How long output is waited for that someone in the background might still write."""
 MAX_SPOOLED_BYTES: Final = 64 * 1024 * 1024
 HALF: Final = MAX_INLINE_BYTES // 4
 """Of each of the two outputs, this much from the beginning and as much from the end."""
@@ -278,7 +278,7 @@ def tree_of(leader: int, mark: str, *, began: float = -math.inf) -> Iterator[int
     """Yield the processes of a command: those of its session, and those that carry its mark.
 
     To open the environment of every process takes long on a busy machine, and nothing else happens meanwhile. It is
-    not opened if the process cannot be one of the command: it was there before, or its session was begun by nobody
+    not opened if the process cannot be one of the command: it was there before, or its session was begun by no one
     who has a number here, as that of the kernel's threads.
     """
     wanted, lowest = f"{MARK}={mark}".encode(), lowest_pid_of(leader, began)

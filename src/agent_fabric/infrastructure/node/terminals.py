@@ -66,7 +66,7 @@ class _Terminal:
         self._pending += data
 
     def output(self, offset: int) -> bytes:
-        """Return what was printed from an offset on; whoever asks for it has read all that lies before."""
+        """Return what was printed from an offset on; the reader has read all that lies before."""
         self._read_until = max(self._read_until, min(offset, self.size))
         self._watch()
         return os.pread(self._record, CHUNK_BYTES, offset)
@@ -110,7 +110,7 @@ class _Terminal:
             data = os.read(self.master, 65_536)
         except BlockingIOError:
             return False
-        except OSError:  # nobody holds the other end any more
+        except OSError:  # no one holds the other end any more
             data = b""
         if not data:
             self._unwatch()
@@ -251,7 +251,7 @@ class Terminals:
 
 
 async def _watch_over(terminal: _Terminal, idle_s: float, timeout_s: float) -> None:
-    """End a shell that nobody uses, or that has lasted long enough."""
+    """End a shell that no one uses, or that has lasted long enough."""
     until = time.monotonic() + timeout_s
     while True:
         now = time.monotonic()

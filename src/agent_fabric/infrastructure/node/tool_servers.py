@@ -149,7 +149,7 @@ class ToolServers:
             self._pin({**seen, **known})
 
     async def end_idle(self) -> None:
-        """End servers that nobody has asked for a while."""
+        """End servers that no one has asked for a while."""
         for server in self._servers.values():
             await server.end_if_idle()
 
@@ -297,7 +297,7 @@ class _Server:
         if not isinstance(message, dict):
             return
         if "method" in message:
-            if "id" in message:  # it asks us for something: nobody here answers for a person or a model
+            if "id" in message:  # it asks us for something: no one here answers for a person or a model
                 error = {"code": -32601, "message": "not supported here"}
                 await self._send({"jsonrpc": "2.0", "id": message["id"], "error": error})
             elif message["method"] == "notifications/tools/list_changed":

@@ -106,7 +106,7 @@ class Transfers:
         return {"data": b64encode(data).decode(), "offset": offset, "size": size}
 
     def forget_old(self) -> None:
-        """Remove what nobody has fetched or finished in time, and the oldest outputs if there is too much of them."""
+        """Remove what no one has fetched or finished in time, and the oldest outputs if there is too much of them."""
         now, left = time.time(), MAX_OUTPUT_BYTES
         for path in _newest_first(self.outputs):
             about = path.stat()

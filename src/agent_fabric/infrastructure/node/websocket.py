@@ -49,7 +49,7 @@ class WebSocket:
 
         Raises:
             ConnectionRefused: it is no WebSocket, or plain and not on this machine.
-            OSError, TimeoutError: nobody answers.
+            OSError, TimeoutError: no one answers.
         """
         parts = urlsplit(url)
         host, secure = parts.hostname or "", parts.scheme == "wss"
@@ -77,7 +77,7 @@ class WebSocket:
         """Send a message.
 
         Raises:
-            ConnectionEnded: nobody hears it.
+            ConnectionEnded: no one hears it.
         """
         data = text.encode("utf-8", "replace")
         if len(data) > MAX_FRAME_BYTES:

@@ -56,7 +56,7 @@ class AlertWebhook:
 
 
 def signature(secret: str, at: int, body: bytes) -> str:
-    """Return what proves that somebody who knows the secret sent a body at this time."""
+    """Return what proves that someone who knows the secret sent a body at this time."""
     return f"t={at},v1={hmac.digest(secret.encode(), b'%d.%s' % (at, body), 'sha256').hex()}"
 
 

@@ -1,6 +1,6 @@
 """Lines on their way to a file or a stream, written by a thread of their own.
 
-Whoever logs is never held up by a full pipe, a slow disk or a rotated file, and never sees an error.
+A logging thread is never held up by a full pipe, a slow disk or a rotated file, and never sees an error.
 """
 
 import os
@@ -138,7 +138,7 @@ class FileTarget:
 
 
 class StreamTarget:
-    """A stream that is somebody else's to close."""
+    """A stream that is someone else's to close."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -165,5 +165,5 @@ def _write_all(descriptor: int, data: bytes) -> None:
     while rest:
         try:
             rest = rest[os.write(descriptor, rest) :]
-        except BlockingIOError:  # somebody who shares the terminal or pipe with us made it so
+        except BlockingIOError:  # someone who shares the terminal or pipe with us made it so
             select.select((), (descriptor,), ())

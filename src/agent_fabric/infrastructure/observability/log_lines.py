@@ -26,9 +26,9 @@ Render = Callable[[dict[str, Any]], str]
 _HARMFUL: Final = re.compile("[\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 """What JSON leaves as it is although it steers terminals, ends lines or cannot be encoded."""
 _OURS: Final = frozenset({"timestamp", "level", "exception", "stack"})
-"""What only the log itself may say; given by somebody else, it is written with a `_` behind."""
+"""What only the log itself may say; given by someone else, it is written with a `_` behind."""
 _ITS_OWN: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName", "color_message"}
-"""What every record of Python's `logging` has; the rest is what somebody gave as `extra`."""
+"""What every record of Python's `logging` has; the rest is what someone gave as `extra`."""
 
 
 class Lines:
@@ -44,7 +44,7 @@ class Lines:
     def __call__(self, _: object, level: str, fields: Fields) -> str:
         try:
             return self._render(self._plain(level, fields))
-        except Exception as problem:  # noqa: BLE001 - what nobody foresaw must not break whoever logs
+        except Exception as problem:  # noqa: BLE001 - an unforeseen error must not break the code that logs
             return self._render({**_place(level), "event": "log_line_failed", "error_type": type(problem).__name__})
 
     def lost(self, count: int) -> str:

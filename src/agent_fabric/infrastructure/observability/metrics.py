@@ -1,6 +1,6 @@
 """Counts what runs and requests do, for Prometheus.
 
-What is counted as it happens is here; what only has to be looked at (queues, approvals, the disk) is read when somebody
+What is counted as it happens is here; what only has to be looked at (queues, approvals, the disk) is read when someone
 asks. The labels are bounded: a name too many counts as `other`.
 """
 

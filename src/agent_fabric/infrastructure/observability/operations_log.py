@@ -75,7 +75,7 @@ def configure_operations_log(config: LogConfig, secrets: Iterable[str], stream: 
         if config.file is None:
             return  # there is nowhere to tell it
         reason = getattr(problem, "strerror", None) or problem
-        with suppress(OSError, ValueError):  # or else there is nobody to tell
+        with suppress(OSError, ValueError):  # or else there is no one to tell
             StreamTarget(stream).write(
                 f"fabric: the log file {config.file} cannot be written: {reason}. Continuing without it.\n"
             )

@@ -134,7 +134,7 @@ class RunSpans(EventsOnly):
             if not loop.is_closed():
                 loop.call_soon_threadsafe(delivered.set)
 
-        # On a thread that nobody waits for: a collector that hangs must not keep the program.
+        # On a thread that no one waits for: a collector that hangs must not keep the program.
         threading.Thread(target=deliver, name="last-spans", daemon=True).start()
         try:
             async with asyncio.timeout(CLOSE_TIMEOUT_S):

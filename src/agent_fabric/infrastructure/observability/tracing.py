@@ -16,7 +16,7 @@ class Tracing(EventSink, Protocol):
     """An EventSink that makes traces. Close it last: then runs that were stopped are in them, too."""
 
     async def aclose(self) -> None:
-        """Send what is left. Takes two seconds at most, also if nobody listens."""
+        """Send what is left. Takes two seconds at most, also if no one listens."""
         ...
 
 

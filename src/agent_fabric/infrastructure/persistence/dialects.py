@@ -29,7 +29,7 @@ class Dialect:
     begin_snapshot: str = "BEGIN"
     """Begins a transaction in which every statement sees the same moment."""
     wait_for_writers: str = ""
-    """Waits, inside a transaction, until nobody else writes; empty: nobody does while something can be read."""
+    """Waits, inside a transaction, until no one else writes; empty: no one does while something can be read."""
     is_holder_gone: str = "1 = 0"
     """Condition: the server that holds the connection of a row of `agents` is gone; no other one shares a file."""
     words: Mapping[str, str] = field(default_factory=dict)

@@ -81,7 +81,7 @@ class Acquired(NamedTuple):
 class RunNumberLeases(Protocol):
     """Which process drives which run, by the number of its row.
 
-    A lease has an epoch. Whoever takes a run next has a higher one, and nothing is appended under an older one.
+    A lease has an epoch. The next driver of a run has a higher one, and nothing is appended under an older one.
     """
 
     @property
@@ -108,7 +108,7 @@ class RunNumberLeases(Protocol):
         ...
 
     def require(self, connection: SqlConnection, number: int, epoch: int, head: bytes) -> None:
-        """Check, inside the transaction that appends, that nobody else has taken the run and that its log ends so.
+        """Check, inside the transaction that appends, that no one else has taken the run and that its log ends so.
 
         Raises:
             DriverConflict: another process holds it by now, or the log is not as we left it.
@@ -116,10 +116,10 @@ class RunNumberLeases(Protocol):
         ...
 
     def require_time(self, number: int) -> None:
-        """Check that nobody else can have taken a run of ours by now; asked before effects begin.
+        """Check that no one else can have taken a run of ours by now; asked before effects begin.
 
         Raises:
-            LeaseLost: somebody may have.
+            LeaseLost: someone may have.
         """
         ...
 

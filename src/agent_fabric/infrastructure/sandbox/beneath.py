@@ -1,7 +1,7 @@
 """Files beneath one folder, and never outside it.
 
 A path is opened in one step by the kernel (`openat2` with RESOLVE_BENEATH) or, where that is missing, component by
-component without following any link. It is never checked first and opened later: that leaks as soon as somebody swaps
+component without following any link. It is never checked first and opened later: that leaks as soon as someone swaps
 a folder for a link in between. Whatever has to be created is created by its bare name in a folder that is already
 open. Where some names are hidden or protected, links are taken apart here, step by step, so that the names on the way
 are the real ones.
@@ -121,7 +121,7 @@ class Beneath:
                 os.close(file)
 
     def open_file(self, path: str) -> int:
-        """Open a regular file for reading; whoever gets it closes it."""
+        """Open a regular file for reading; the caller closes it."""
         wanted = self._take_apart(path)
         with _errors_naming(path):
             return self._open_regular(wanted)

@@ -275,7 +275,7 @@ class BubblewrapSandbox(WorkspaceFiles):
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
         require_workspace(self._workspace)  # again: links may have changed
         if self._running:
-            # Whoever ended the last box may have made something first; now it would count as having been there.
+            # The end of the last box may have made something first; now it would count as having been there.
             self._undone_meanwhile += self._protected.undo(has_ended=True)
         self._is_mapped = needs_mapping(self._workspace)
         hidden = [self._workspace / name for name in self._hidden_names]
@@ -333,7 +333,7 @@ class BubblewrapSandbox(WorkspaceFiles):
             undone += self._protected.undo(has_ended=False)
             try:
                 too_much = await asyncio.to_thread(watch.look)
-            except Exception as problem:  # a box that nobody watches must not go on
+            except Exception as problem:  # a box that no one watches must not go on
                 box.end(f"its limits could not be checked ({problem})")
                 raise
             if too_much:

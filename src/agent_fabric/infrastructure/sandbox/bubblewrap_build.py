@@ -255,7 +255,7 @@ def build(plan: BoxPlan, open_files: ExitStack) -> Built:
 
     info, _ = pipe()
     # Bubblewrap may read there, too. Without a reader it would end halfway if we died meanwhile, and its child waited
-    # for it for ever. So it goes on, and the worker finds that nobody is there.
+    # for it forever. So it goes on, and the worker finds that no one is there.
     told_of_it = os.open(f"/proc/self/fd/{info}", os.O_RDWR | os.O_CLOEXEC)
     open_files.callback(os.close, told_of_it)
     waiting, go = pipe() if plan.waits else (None, None)

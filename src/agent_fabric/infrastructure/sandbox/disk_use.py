@@ -20,7 +20,7 @@ class OverLimit(Exception):
 def written_since(folder: str | os.PathLike[str], since: float, *, files: int, depth: int) -> int:
     """Return the bytes on disk of what was made or changed below a folder since a time.
 
-    A file with several names counts once. A folder that cannot be listed and that nobody has changed since was there
+    A file with several names counts once. A folder that cannot be listed and that no one has changed since was there
     before, with all that is in it.
 
     Raises:

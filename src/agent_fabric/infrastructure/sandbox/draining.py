@@ -45,7 +45,7 @@ class Drain:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close_writer()
-        for _ in range(_LAST_READS):  # what is in the pipe now; whoever still writes is not ours any more
+        for _ in range(_LAST_READS):  # what is in the pipe now; a process that still writes is not ours any more
             if self._ended.is_set() or not self._take():
                 break
         self._loop.remove_reader(self._reader)
@@ -56,7 +56,7 @@ class Drain:
         return bytes(self._first + self._last)
 
     async def wait(self) -> object:
-        """Wait until nobody can write any more."""
+        """Wait until no one can write any more."""
         return await self._ended.wait()
 
     def close_writer(self) -> None:

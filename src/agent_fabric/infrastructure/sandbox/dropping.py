@@ -12,7 +12,7 @@ from agent_fabric.infrastructure.sandbox import dropping_helper, idmapped
 from agent_fabric.infrastructure.sandbox.mounts_toolchains import interpreter
 
 DEFAULT_UID = 64_000
-"""Whom root's boxes run as, unless the workspace belongs to somebody else than root."""
+"""Whom root's boxes run as, unless the workspace belongs to someone else than root."""
 
 _BOOT = """
 import sys
@@ -54,7 +54,7 @@ def needs_mapping(workspace: Path) -> bool:
 
 
 def maker_for(workspace: Path, uid: int = DEFAULT_UID) -> Owner | None:
-    """Return to whom what we make in this workspace must be given, so that its commands may change it; None: nobody."""
+    """Return to whom what we make in this workspace must be given, so that its commands may change it; None: no one."""
     return owner_for(workspace, uid) if os.getuid() == 0 and not needs_mapping(workspace) else None
 
 

@@ -77,7 +77,7 @@ def end_container(pid: int) -> None:
             try:
                 os.posix_spawn(words[0], words, os.environ)
             except OSError:
-                continue  # whoever takes the run over on this machine removes it
+                continue  # the next driver of the run on this machine removes it
 
 
 def reap_children() -> None:

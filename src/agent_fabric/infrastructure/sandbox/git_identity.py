@@ -1,6 +1,6 @@
 """Whose name commits carry that commands in a box make: the user's, as outside the box.
 
-A box has a home folder of its own, so git would know nobody there and refuse to commit. Of the user's git settings only
+A box has a home folder of its own, so git would know no one there and refuse to commit. Of the user's git settings only
 the name and the e-mail address enter the box, as settings that every repository's own go before.
 """
 

@@ -1,6 +1,6 @@
 """Showing root's files to another user as that user's own, while on disk they stay root's: id-mapped mounts.
 
-A box that root starts runs its commands as somebody else, who must be able to write in the workspace. Nothing on disk
+A box that root starts runs its commands as someone else, who must be able to write in the workspace. Nothing on disk
 changes its owner for that: in the box's own view of the files, and only there, root's number and the user's are one.
 Whatever the commands make belongs to root on disk, as if root had made it.
 
@@ -126,7 +126,7 @@ class Mapping:
 
 
 def own_mounts() -> None:
-    """Make this process's view of the files its own: what it mounts from now on, nobody else sees.
+    """Make this process's view of the files its own: what it mounts from now on, no one else sees.
 
     Raises:
         OSError: the system does not let us.

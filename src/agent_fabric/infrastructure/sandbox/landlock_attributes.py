@@ -87,7 +87,7 @@ class _Program(ctypes.Structure):
 def hand_over() -> int | None:
     """Have such calls of this process, and of all that it starts, handed over; return where they arrive.
 
-    None: somebody around us has calls handed over already, which the kernel allows once. Then they are all refused.
+    None: someone around us has calls handed over already, which the kernel allows once. Then they are all refused.
 
     Raises:
         OSError: the kernel refuses.
@@ -105,7 +105,7 @@ def hand_over() -> int | None:
 
 
 def serve(line: socket.socket, folders: tuple[str, ...]) -> None:
-    """Answer in the background what arrives at the place that somebody sends over this line.
+    """Answer in the background what arrives at the place that someone sends over this line.
 
     Args:
         line: where it comes from; nothing comes if the command is not started.
@@ -121,17 +121,17 @@ def _serve(line: socket.socket, folders: tuple[str, ...]) -> None:
     try:
         waiting = select.poll()
         waiting.register(files[0], select.POLLIN)
-        while not any(event & select.POLLHUP for _, event in waiting.poll()):  # then nobody is left who could ask
+        while not any(event & select.POLLHUP for _, event in waiting.poll()):  # then no one is left who could ask
             _answer_one(files[0], folders)
     finally:
-        os.close(files[0])  # whoever asks now, or waits, is told by the kernel that there is no such call
+        os.close(files[0])  # a process that asks now, or waits, is told by the kernel that there is no such call
 
 
 def _answer_one(listener: int, folders: tuple[str, ...]) -> None:
     asked = bytearray(_ASKED.size)
     try:
         fcntl.ioctl(listener, _RECEIVE, asked)
-    except OSError:  # whoever asked is gone
+    except OSError:  # the caller is gone
         return
     number, task, _, call, _, _, *arguments = _ASKED.unpack(asked)
     error = errno.EPERM
@@ -232,7 +232,7 @@ class _Asker:
         raise OSError(errno.ENAMETOOLONG, "the path is too long")
 
     def _memory(self, where: int, size: int) -> bytes:
-        """Read the memory of whoever asks.
+        """Read the memory of the calling process.
 
         Raises:
             OSError: there is nothing, or it may not be read.

@@ -197,7 +197,7 @@ def watch_over(watch: Watch, driver: socket.socket, news: int) -> None:
     """Watch a command until it is over; one that cannot be watched any more is over, and the driver is told."""
     try:
         _pass_on(watch, driver, news)
-    except Exception as error:  # noqa: BLE001 - whatever it is: a command that nobody watches must not go on
+    except Exception as error:  # noqa: BLE001 - whatever it is: a command that no one watches must not go on
         _send(driver, b"%bmore than could be checked (%b)" % (OVER_LIMIT, type(error).__name__.encode()))
 
 
@@ -243,7 +243,7 @@ def _guard(
     """Go inside the walls, start the command there, and end everything inside when told to.
 
     It is the only one that can end a process that forks faster than it can be found: under Landlock's rules a signal
-    to everybody reaches just those of the same domain, in one step.
+    to everyone reaches just those of the same domain, in one step.
     """
     tell, hear = line
     try:
@@ -289,7 +289,7 @@ def _end_domain(box: Box, keeper: int) -> None:
         return
     try:
         os.kill(keeper, 0)
-    except PermissionError:  # the proof that a signal to everybody stays inside
+    except PermissionError:  # the proof that a signal to everyone stays inside
         with suppress(OSError):
             os.kill(-1, signal.SIGKILL)
     except OSError:
@@ -346,7 +346,7 @@ def _as_program(work: Any) -> NoReturn:
     try:
         work()
         code = 0
-    except BaseException as error:  # noqa: BLE001 - whatever it is: nobody above may go on
+    except BaseException as error:  # noqa: BLE001 - whatever it is: no one above may go on
         with suppress(OSError):
             os.write(2, f"{type(error).__name__}: {error}\n".encode())
     finally:

@@ -132,7 +132,7 @@ class _Memory:
         self._environ = environ
 
     def of(self, level: Level, config: SandboxConfig) -> str | None:
-        """Return the problem with a level as it was found last, or None if nobody knows."""
+        """Return the problem with a level as it was found last, or None if no one knows."""
         entry = self._entries().get(level)
         if not isinstance(entry, dict) or entry.get("of") != self._circumstances(level, config):
             return None

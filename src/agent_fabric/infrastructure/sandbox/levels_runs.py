@@ -103,7 +103,7 @@ class RunSandboxes:
 
         try:
             engine = find_engine(self._config.container_engine)
-        except ConfigError:  # then there is none to remove, and whoever wants one is told
+        except ConfigError:  # then there is none to remove, and a caller that wants one is told
             return 0
         return await remove_containers(engine, run_id)
 

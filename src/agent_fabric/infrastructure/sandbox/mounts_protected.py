@@ -169,7 +169,7 @@ def _open_up(path: Path | str, folder: int | None = None) -> int:
 def _put_aside(folder: int, name: str) -> bool:
     """Rename something to a free name; tell whether it was there."""
     for nth in range(_MAX_ASIDE + 1):
-        # The last is one that nobody can have taken beforehand.
+        # The last is one that no one can have taken beforehand.
         aside = f"{name}{_ASIDE}{nth or ''}" if nth < _MAX_ASIDE else f"{name}{_ASIDE}-{secrets.token_hex(8)}"
         if not _kind(folder, aside):
             try:

@@ -12,10 +12,10 @@ _YOUNG_S: Final = 1.0
 
 
 def environment_of(pid: int | str) -> set[bytes]:
-    """Return the entries `NAME=value` of a process; none if it has ended, is somebody else's, or has none.
+    """Return the entries `NAME=value` of a process; none if it has ended, is someone else's, or has none.
 
     A process that is just being replaced by another program (exec) shows an empty environment for a moment, and
-    whoever looks for a mark then would miss it: it is looked at again.
+    a search for a mark would then miss it: it is looked at again.
     """
     with suppress(OSError):
         for _ in range(_TRIES):
@@ -37,7 +37,7 @@ def lowest_pid_of(leader: int, began: float) -> int:
 
 
 def newest_pid() -> int:
-    """Return the number that was given last, or 0 where nobody says."""
+    """Return the number that was given last, or 0 where no one says."""
     with suppress(OSError):
         return int(Path("/proc/loadavg").read_bytes().split()[-1])
     return 0

@@ -171,7 +171,7 @@ _OPEN_FLAGS_AT: tuple[tuple[int | None, int | None, int], ...] = ((2, None, 1), 
 """`open` and `openat`: which argument the flags are; the mode follows, if a file is to be made."""
 _MAKES_FILE = 0o100 | 0o20000000
 _AS_OWNER = 0o6000
-"""The bits of a mode that make whoever runs the file somebody else."""
+"""The bits of a mode that give the process that runs the file another identity."""
 
 _NEW_NAMESPACES = 0x00000080 | 0x00020000 | 0x02000000 | 0x04000000 | 0x08000000 | 0x10000000 | 0x20000000 | 0x40000000
 _TIOCSTI, _TIOCLINUX = 0x5412, 0x541C
@@ -208,7 +208,7 @@ def filter_bytes(*, sockets: Sockets = "any", among_others: bool = False, machin
     if column == 0:
         lines += [_line(_AT_LEAST, _X32, 0, 1), _give(_ERRNO | errno.ENOSYS)]
     # glibc and others fall back to clone, whose flags can be seen, when there is no clone3.
-    # Memory that is a file without a name counts for nobody; programs fall back to a file in /tmp or /dev/shm.
+    # Memory that is a file without a name counts for no one; programs fall back to a file in /tmp or /dev/shm.
     # And to openat, whose mode can be seen, when there is no openat2.
     for both in (_CLONE3, _MEMFD_CREATE, _MEMFD_SECRET, _OPENAT2):
         lines += _when(both[column], [_give(_ERRNO | errno.ENOSYS)])

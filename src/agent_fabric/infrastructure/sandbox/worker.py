@@ -9,7 +9,7 @@ can end them all, whatever they do.
 On its line a keeper says how the command ended (`REPORT`) and, by closing it, that nothing of it is left. The caller
 asks it to send SIGTERM by one byte, and to end everything by closing its own half; its death does the same.
 
-It is the first process of the box, which the kernel lets nobody in there signal. Its keepers may be killed by whatever
+It is the first process of the box, which the kernel lets no one in there signal. Its keepers may be killed by whatever
 runs in the box: the same user owns them. Nothing is gained by that, and the caller then ends the whole box.
 """
 
@@ -52,7 +52,7 @@ def main() -> None:
         resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), (int(limit), int(limit)))
     # Nothing in the box may look into this process, though it belongs to the same user.
     _prctl(_PR_SET_DUMPABLE, 0)
-    _call("signal", _SIGCHLD, _IGNORE)  # nobody waits for keepers
+    _call("signal", _SIGCHLD, _IGNORE)  # no one waits for keepers
     if bridge:
         _start_bridge(*bridge.split())
     spare = _fork_keeper(control)
@@ -63,7 +63,7 @@ def main() -> None:
         waiting.register(spare, select.POLLIN)
         for file, _ in waiting.poll():
             if file != spare or not posix.read(spare, 1):
-                _exit(0)  # the caller is gone, or somebody has killed the keeper
+                _exit(0)  # the caller is gone, or someone has killed the keeper
             waiting.unregister(spare)
             posix.close(spare)
             spare = _fork_keeper(control)
@@ -163,7 +163,7 @@ def _sweep(command: int) -> None:
     """Kill whatever is below this process until nothing is.
 
     The group goes first and at once. Of the rest, those that a killed one leaves fall to this process and are found in
-    the next round. Against somebody who forks faster than this looks there is the end of the box.
+    the next round. Against someone who forks faster than this looks there is the end of the box.
     """
     if not _has_children():
         return

@@ -167,7 +167,7 @@ class WorkerLink:
             await ended_within(SETTLE_S, line.gone)
             if not line.gone.is_set():
                 self.end("a command of this run could not be ended otherwise")
-            elif line.was_cut_off:  # what the keeper kept is nobody's now
+            elif line.was_cut_off:  # what the keeper kept is no one's now
                 self.end("something killed the processes that watch over its commands")
             if self.why_ended:
                 await ended_within(SETTLE_S, self._gone)

@@ -13,7 +13,7 @@ _SYSTEM = (
     *("/sys", "/run", "/var/run", "/var/lib", "/var/log", "/var/cache", "/var/spool", "/var/mail", "/lost+found"),
     *("/System", "/Library", "/Applications", "/private/etc", "/private/var/db"),
 )
-"""Nothing in these is anybody's project."""
+"""Nothing in these is anyone's project."""
 _NOT_THEMSELVES = frozenset(
     (
         *("/", "/home", "/root", "/media", "/mnt", "/opt", "/srv", "/tmp", "/var", "/var/tmp", "/var/opt"),  # noqa: S108 - names
@@ -24,7 +24,7 @@ _NOT_THEMSELVES = frozenset(
 _HOMES = ("/home", "/Users")
 """What lies directly in these is a person's home."""
 _IN_MEMORY = ("/dev/shm", "/run/user")  # noqa: S108 - names
-"""What lies in these is somebody's, although they are in folders of the system."""
+"""What lies in these is someone's, although they are in folders of the system."""
 _OWN = "/.fabric/runs/"
 """A workspace that we made ourselves, wherever the store is, such as below `/var/lib`."""
 

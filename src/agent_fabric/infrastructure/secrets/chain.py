@@ -56,10 +56,10 @@ class SecretChain:
 
 
 class AllowedSecrets:
-    """SecretSource that gives only what a person allowed: for workflows, which anybody may have written."""
+    """SecretSource that gives only what a person allowed: for workflows, which anyone may have written."""
 
     def __init__(self, inner: SecretSource, allow: Sequence[str], never: frozenset[str]) -> None:
-        """Take patterns of names, and the names that are for nobody."""
+        """Take patterns of names, and the names that are for no one."""
         self._inner = inner
         self._allow = tuple(allow)
         self._never = never

@@ -50,7 +50,7 @@ class EncryptedFile:
         if entry is None:
             return None
         found = json.loads(self._keyring().unseal(entry["sealed"].encode()))
-        # Sealed together: whoever can write the file must not give one secret out as another.
+        # Sealed together: a writer of the file must not pass one secret off as another.
         if found.get("name") != name or not isinstance(found.get("value"), str):
             raise self._damaged(f"what is kept as {name!r} is something else")
         value: str = found["value"]

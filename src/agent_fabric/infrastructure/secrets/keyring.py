@@ -33,7 +33,7 @@ class Keys(Protocol):
     place: str
     """Where they are, for people."""
     ours: bool
-    """Whether we make and remove keys there; else somebody else does."""
+    """Whether we make and remove keys there; else someone else does."""
 
     def stamp(self) -> Stamp:
         """Return what changes whenever the keys do."""
@@ -61,14 +61,14 @@ class Keys(Protocol):
         """Forget all keys but these.
 
         Raises:
-            ConfigError: keys are not ours to remove here, or somebody changed them just now.
+            ConfigError: keys are not ours to remove here, or someone changed them just now.
             StoreUnavailable: the rest cannot be kept.
         """
         ...
 
 
 class EnvironmentKeys:
-    """Keys that somebody else keeps, given in `ENCRYPTION_KEY`."""
+    """Keys that someone else keeps, given in `ENCRYPTION_KEY`."""
 
     place = VARIABLE
     ours = False
@@ -218,7 +218,7 @@ class Keyring:
 
     @property
     def makes_keys(self) -> bool:
-        """Whether a rotation makes a key; else whoever gives the keys does."""
+        """Whether a rotation makes a key; else the source of the keys does."""
         return self._keys.ours
 
     @property

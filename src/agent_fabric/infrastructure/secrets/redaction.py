@@ -214,5 +214,5 @@ def _name(key: object) -> str:
 def _shown(value: object) -> str:
     try:
         return str(value) if isinstance(value, BaseException) else repr(value)
-    except Exception as problem:  # noqa: BLE001 - anybody's __repr__; a log line must not fail because of it
+    except Exception as problem:  # noqa: BLE001 - anyone's __repr__; a log line must not fail because of it
         return f"<{type(value).__name__} that cannot be shown: {type(problem).__name__}>"

@@ -43,7 +43,7 @@ async def read_secret(vault: VaultConfig, path: str, token: str) -> VaultAnswer:
     """Ask for the newest version of a secret; what fails for the moment is tried again.
 
     Raises:
-        StoreUnavailable: nobody answers, or not in time.
+        StoreUnavailable: no one answers, or not in time.
         ConfigError: the certificates that are configured cannot be used.
     """
     url = f"{vault.url}/v1/{quote(vault.mount)}/data/{quote(path)}"
@@ -51,7 +51,7 @@ async def read_secret(vault: VaultConfig, path: str, token: str) -> VaultAnswer:
     if vault.namespace is not None:
         headers["X-Vault-Namespace"] = vault.namespace
     here = is_local_url(vault.url)
-    # Secrets are asked for rarely, so connections are not kept: then nobody has to remember to close them.
+    # Secrets are asked for rarely, so connections are not kept: then no one has to remember to close them.
     async with aiohttp.ClientSession(
         timeout=aiohttp.ClientTimeout(total=vault.timeout_s),
         cookie_jar=aiohttp.DummyCookieJar(),

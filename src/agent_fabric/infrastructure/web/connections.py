@@ -100,7 +100,7 @@ class CheckedResolver(AbstractResolver):
 
 
 def web_address(text: str) -> URL:
-    """Read an address that somebody wrote.
+    """Read an address that someone wrote.
 
     Raises:
         WebError: it is none that can be fetched.

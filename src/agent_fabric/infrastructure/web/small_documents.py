@@ -11,7 +11,7 @@ CONNECT_TIMEOUT_S = 5.0
 
 
 async def fetch_small(url: str, *, timeout_s: float, max_bytes: int) -> bytes:
-    """Return what lies at an address. Nobody is sent on to another one, and no proxy is asked.
+    """Return what lies at an address. No one is sent on to another one, and no proxy is asked.
 
     Raises:
         OSError: it cannot be had within the time, or is larger than it may be.

@@ -5,7 +5,7 @@ from typing import Final
 
 MAX_URL_CHARS: Final = 4_000
 _CONTROLS: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
-"""Nobody sees these in an address; some readers drop them, others end the line there."""
+"""No one sees these in an address; some readers drop them, others end the line there."""
 
 
 def problem_with(url: str) -> str:

@@ -1,7 +1,7 @@
 """What agent-fabric offers to programs that speak MCP: start a task, follow it, find earlier ones, answer a question.
 
-Every tool is a few requests to a server, made for whoever calls it and with their credentials: so scopes, limits and
-logs are the same as for everybody else, and there is no second way into runs.
+Every tool is a few requests to a server, made for its caller and with their credentials: so scopes, limits and
+logs are the same as for everyone else, and there is no second way into runs.
 """
 
 import asyncio
@@ -39,7 +39,7 @@ with its run_id until `status` is completed, failed or cancelled. `waiting` mean
 list_approvals. Never answer an approval unless the person you work for told you to."""
 
 Connect = Callable[["Context[Any, Any]"], AbstractAsyncContextManager[FabricClient]]
-"""Gives the server's client for whoever makes a call."""
+"""Gives the server's client for the caller."""
 RunName = Annotated[str, Field(description="The run's id, or how it begins.")]
 Wait = Annotated[float, Field(ge=0, le=600, description="How many seconds to wait for news.")]
 
@@ -138,7 +138,7 @@ def _add_answering(server: "MCPServer[Any]", connect: Connect) -> None:
 async def _followed(
     context: "Context[Any, Any]", fabric: FabricClient, run_id: RunId, *, after: int, wait_s: float, with_events: bool
 ) -> dict[str, Any]:
-    """Watch a run until it has ended, waits for somebody, or time is up; tell how it stands."""
+    """Watch a run until it has ended, waits for someone, or time is up; tell how it stands."""
     seen: list[Event] = []
     try:
         async with asyncio.timeout(max(wait_s, LEAST_S)):
@@ -160,7 +160,7 @@ async def _followed(
 
 @asynccontextmanager
 async def _explained(connect: Connect, context: "Context[Any, Any]") -> AsyncIterator[FabricClient]:
-    """Let whoever calls a tool know what went wrong and what to do about it."""
+    """Let the caller of a tool know what went wrong and what to do about it."""
     try:
         async with connect(context) as fabric:
             yield fabric

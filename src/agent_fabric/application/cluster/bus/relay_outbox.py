@@ -13,7 +13,7 @@ from agent_fabric.domain.runs.announcements import announcements
 
 LOOK_EVERY_S = 1.0
 GRACE_S = 5.0
-"""How long what other processes have noted is left to them. Whoever comes first, the bus knows a message by its id."""
+"""How long what other processes have noted is left to them. Either way, the bus knows a message by its id."""
 MAX_ROWS = 500
 """That are looked at in one round."""
 PAGE = 256
@@ -38,7 +38,7 @@ class RelayOutbox:
     _own: set[RunId] = field(default_factory=set)
 
     def own(self, run_id: RunId) -> None:
-        """Learn that this process has noted events of a run: nobody else will relay them any sooner."""
+        """Learn that this process has noted events of a run: no one else will relay them any sooner."""
         self._own.add(run_id)
 
     async def __call__(self) -> None:

@@ -30,7 +30,7 @@ class InProcessBus:
                 continue
             try:
                 handler(subject, message)
-            except Exception:  # noqa: BLE001 - a listener is anybody's code; the log has what it missed
+            except Exception:  # noqa: BLE001 - a listener is anyone's code; the log has what it missed
                 _log.exception("A listener of %s failed", subject)
 
     def subscribe(self, pattern: str, handler: Handler) -> Callable[[], None]:
@@ -44,7 +44,7 @@ class InProcessBus:
 
 
 class InProcessDurableBus:
-    """DurableBus for one process: whoever attends does so from its start, and while it is gone the outbox keeps all.
+    """DurableBus for one process: a subscriber is there from its start, and while it is gone the outbox keeps all.
 
     What a subscriber could not take is delivered again, to that one alone.
     """
@@ -72,7 +72,7 @@ class InProcessDurableBus:
         """Let one subscriber take a message that it could not take before.
 
         Raises:
-            ConfigError: nobody attends under this name.
+            ConfigError: no one attends under this name.
         """
         found = self._attending.get(name)
         if found is None:
@@ -91,7 +91,7 @@ class InProcessDurableBus:
             try:
                 await subscriber(message)
                 tries[name] = 0
-            except Exception as problem:  # noqa: BLE001 - a subscriber is anybody's code
+            except Exception as problem:  # noqa: BLE001 - a subscriber is anyone's code
                 tries[name] = tries.get(name, 0) + 1
                 _log.exception("Subscriber %s could not take %s", name, message.message_id)
                 if tries[name] == MAX_TRIES and self.give_up is not None:

@@ -26,7 +26,7 @@ DUPLICATE_WINDOW_S: Final = 600
 """How long the id of a message is remembered, so that it is not kept twice."""
 PUBLISH_TIMEOUT_S: Final = 5.0
 ACK_WAIT_S: Final = 10
-"""A message comes again if nobody has been heard of for so long who works on it."""
+"""A message comes again if no one has been heard of for so long who works on it."""
 FETCH_TIMEOUT_S: Final = 5.0
 MAX_PAUSE_S: Final = 60
 """Between two tries with a message that a subscriber cannot take."""
@@ -161,7 +161,7 @@ class JetStreamBus:
         try:
             if told is not None:
                 await who.subscriber(told)
-        except Exception:  # noqa: BLE001 - a subscriber is anybody's code
+        except Exception:  # noqa: BLE001 - a subscriber is anyone's code
             _log.exception("Subscriber %s could not take %s", who.name, told.message_id if told else "a message")
             await message.nak(delay=min(MAX_PAUSE_S, 2 ** min(message.metadata.num_delivered - 1, 6)))
         else:

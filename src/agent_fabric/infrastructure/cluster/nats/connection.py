@@ -32,7 +32,7 @@ class NatsConnection:
     """Keeps one connection to NATS for a process, from the first `start` to `aclose`.
 
     The client's own reconnecting is not used: it does not return from its first attempt while NATS is gone, and it
-    keeps what was said meanwhile and says it later, when nobody needs it any more.
+    keeps what was said meanwhile and says it later, when no one needs it any more.
     """
 
     def __init__(self, url: str, *, name: str, without: str, quiet: bool = False) -> None:
@@ -132,7 +132,7 @@ class NatsConnection:
 
 
 async def unless_lost(reply: Awaitable[T]) -> T:
-    """Wait for a reply. A connection that is lost meanwhile cancels it, and nobody else; that is an error like others.
+    """Wait for a reply. A connection that is lost meanwhile cancels it, and no one else; that is an error like others.
 
     Raises:
         ConnectionClosedError: the connection was lost.

@@ -1,4 +1,4 @@
-"""Wake-ups over core NATS: nothing is kept, nothing is confirmed, and nobody waits."""
+"""Wake-ups over core NATS: nothing is kept, nothing is confirmed, and no one waits."""
 
 import asyncio
 from collections import deque

@@ -1,6 +1,6 @@
 """Which run has answered a question, in Redis under `cache:{key}`, for all processes of a cluster.
 
-Keys are keyed hashes and values are ids of runs: whoever reads Redis learns nothing. Whoever writes there can only name
+Keys are keyed hashes and values are ids of runs: a reader of Redis learns nothing. A writer can only name
 another run, in whose log the answer would have to stand under the same key.
 """
 

@@ -1,8 +1,8 @@
 """What turns of sessions have left, in Redis under `session:{id}`, where every server of a cluster finds it.
 
 The next message of a session may come to any server. Without this, that one reads and folds the whole log of the turn
-before. What is kept is sealed, with a key that only processes of the cluster have: whoever reads Redis learns nothing,
-and whoever writes there can only make servers read the log after all. What an encrypted turn has left is sealed with
+before. What is kept is sealed, with a key that only processes of the cluster have: a reader of Redis learns nothing,
+and a writer can only make servers read the log after all. What an encrypted turn has left is sealed with
 the key of that run, so that it is gone with the run.
 """
 
@@ -35,7 +35,7 @@ KEPT_S: Final = 3_600
 TIMEOUT_S: Final = 0.25
 """The longest that a message waits for Redis; the log takes a few milliseconds."""
 RETRY_S: Final = 1.0
-"""How long nobody asks Redis after it did not answer."""
+"""How long no one asks Redis after it did not answer."""
 MAX_BYTES: Final = 2_000_000
 """What is larger is not kept."""
 MAX_UNDER_WAY: Final = 100
@@ -49,7 +49,7 @@ _log = logging.getLogger(__name__)
 
 
 class RedisTurnContexts:
-    """TurnContexts in Redis. While Redis is gone, nothing is kept or found, and nobody waits for it."""
+    """TurnContexts in Redis. While Redis is gone, nothing is kept or found, and no one waits for it."""
 
     def __init__(self, url: str, key: bytes, cipher_of: Callable[[RunId], Cipher | None]) -> None:
         """Connect to nothing yet.
@@ -135,7 +135,7 @@ class RedisTurnContexts:
         return _OF_CLUSTER + nonce + self._cipher.encrypt(nonce, data, _name(session_id).encode())
 
     async def _opened(self, session_id: SessionId, run_id: RunId, stored: bytes) -> TurnContext | None:
-        """Return what was sealed; None: it is of another turn or version, or somebody has changed it."""
+        """Return what was sealed; None: it is of another turn or version, or someone has changed it."""
         kind, sealed = stored[:1], stored[1:]
         try:
             if kind == _OF_RUN:

@@ -20,7 +20,7 @@ class HintedPause:
     def __init__(self, wake_ups: WakeUps, topic: str, *, min_s: float = 0.0) -> None:
         """Sleep, until a hint of `topic` comes or `wake` is called, for `min_s` at least where one is asked for less.
 
-        With `min_s`, somebody else looks for what there is to do, and wakes whoever sleeps here.
+        With `min_s`, another task looks for work, and wakes the one that sleeps here.
         """
         self._wake_ups = wake_ups
         self._topic = topic

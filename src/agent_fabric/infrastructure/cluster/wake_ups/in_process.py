@@ -17,14 +17,14 @@ class InProcessWakeUps:
 
     @property
     def topics(self) -> tuple[str, ...]:
-        """What somebody listens to."""
+        """What someone listens to."""
         return tuple(self._listeners)
 
     def poke(self, topic: str, hint: Mapping[str, Any]) -> None:
         for poked in tuple(self._listeners.get(topic, {}).values()):
             try:
                 poked(hint)
-            except Exception:  # noqa: BLE001 - a listener is anybody's code; its next poll has what it missed
+            except Exception:  # noqa: BLE001 - a listener is anyone's code; its next poll has what it missed
                 _log.exception("A listener of %s failed", topic)
 
     def listen(self, topic: str, poked: Poked) -> Callable[[], None]:

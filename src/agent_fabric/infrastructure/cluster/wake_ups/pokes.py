@@ -16,7 +16,7 @@ MAX_KNOWN: Final = 1_000
 
 
 class DeltaPokes:
-    """EventSink that pokes with pieces of answers, as long as somebody elsewhere asks for them. Best effort.
+    """EventSink that pokes with pieces of answers, as long as someone elsewhere asks for them. Best effort.
 
     A piece says behind which event it belongs, and how many characters of its answer came before, so that a reader
     leaves out what came twice and stops where something is missing. Nothing of an encrypted run is sent.
@@ -25,7 +25,7 @@ class DeltaPokes:
     def __init__(self, wake_ups: WakeUps) -> None:
         self._wake_ups = wake_ups
         self._followed: dict[RunId, float] = {}
-        """Until when somebody elsewhere wants to see answers."""
+        """Until when someone elsewhere wants to see answers."""
         self._places: dict[RunId, int] = {}
         """The newest event of each run that is driven here."""
         self._offsets: defaultdict[tuple[RunId, LaneId], int] = defaultdict(int)

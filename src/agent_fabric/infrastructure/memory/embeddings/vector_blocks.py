@@ -1,7 +1,7 @@
 """The vectors of documents as one array in this process, so that a question is compared with all of them at once.
 
 Reading every vector from the database for every question costs far more than comparing them. Each document is a block
-of rows with a revision; whoever asks says which revisions it may see now, and only blocks that have changed are read.
+of rows with a revision; the caller says which revisions it may see now, and only blocks that have changed are read.
 """
 
 import threading
@@ -37,7 +37,7 @@ class _Block(NamedTuple):
 
 
 class _Rows(NamedTuple):
-    """The arrays of one embedder. They only grow at their end, so that whoever has them may go on reading."""
+    """The arrays of one embedder. They only grow at their end, so that a reader may go on with them."""
 
     vectors: Any
     lengths: Any

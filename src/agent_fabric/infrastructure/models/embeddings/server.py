@@ -36,7 +36,7 @@ class EmbeddingServer:
         Raises:
             ModelError: there is no usable answer.
         """
-        # Searches are rare, so connections are not kept: then nobody has to remember to close them.
+        # Searches are rare, so connections are not kept: then no one has to remember to close them.
         async with aiohttp.ClientSession() as session:
             data = await ModelHttp(session, self._address, self._resolve).post(
                 self.base_url + path, orjson.dumps(body), whole_body, model=self.model, silent_s=SILENT_S

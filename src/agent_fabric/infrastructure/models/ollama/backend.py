@@ -87,7 +87,7 @@ class ExplainedClient:
     doubt: Callable[[], None]
     """Called when the server may be gone, so that it is looked for again."""
     unreachable: Callable[[], str]
-    """Says what was tried when nobody answers."""
+    """Says what was tried when no one answers."""
     refused: Callable[[ModelRefused], Awaitable[str]]
     """Says what to do about a refusal."""
 

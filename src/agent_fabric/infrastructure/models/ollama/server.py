@@ -98,7 +98,7 @@ class OllamaServer:
         return is_local_url(self.root)
 
     async def reachable(self) -> bool:
-        """Return whether anybody answers there; it may be another kind of server."""
+        """Return whether anyone answers there; it may be another kind of server."""
         try:
             await self._http.get(f"{self.root}/api/version", timeout_s=_QUICK_S)
         except ModelUnreachable:
@@ -108,7 +108,7 @@ class OllamaServer:
         return True
 
     async def version(self) -> str | None:
-        """Return the version of the server; None when nobody answers, or it is no Ollama."""
+        """Return the version of the server; None when no one answers, or it is no Ollama."""
         try:
             return read_version(await self._http.get(f"{self.root}/api/version", timeout_s=_QUICK_S))
         except ModelError:

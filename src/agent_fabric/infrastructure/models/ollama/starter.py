@@ -1,4 +1,4 @@
-"""Starts Ollama when nobody answers at its address, as a person would: it stays when we are gone."""
+"""Starts Ollama when no one answers at its address, as a person would: it stays when we are gone."""
 
 import asyncio
 import errno

@@ -15,7 +15,7 @@ def usable_cores(cpus: Path = _CPUS, cgroups: Path = _CGROUPS, membership: Path 
     """Return how many physical cores this process may use at once.
 
     Two threads on one core are no faster than one here: both wait for the same memory. More threads than a container's
-    share of the machine are much slower: whoever is out of turn lets all others wait.
+    share of the machine are much slower: a thread that is out of turn makes all others wait.
     """
     allowed = _allowed_cpus()
     cores = {_core_of(cpu, cpus) for cpu in allowed}

@@ -27,7 +27,7 @@ def main() -> int:
     settings: dict[str, Any] = json.load(sys.stdin)
     files = ServerFiles(Path(settings["folder"]), settings["key"])
     try:
-        xllamacpp: Any = importlib.import_module("xllamacpp")  # here, since whoever imports this module may lack it
+        xllamacpp: Any = importlib.import_module("xllamacpp")  # here, since the importing process may lack it
     except ImportError as problem:
         print(f"xllamacpp cannot be imported: {problem}", file=sys.stderr)  # noqa: T201 - to the log
         return EXIT_EXTRA_MISSING

@@ -21,7 +21,7 @@ def prepare_folder(folder: Path) -> Path:
     """Make the folder, for our eyes only.
 
     Raises:
-        ConfigError: it cannot be made, or it belongs to somebody else, who could then read keys or hand us a server.
+        ConfigError: it cannot be made, or it belongs to someone else, who could then read keys or hand us a server.
     """
     hint = "Set XDG_STATE_HOME (or XDG_RUNTIME_DIR) to a folder of your own."
     try:

@@ -36,7 +36,7 @@ class Leases:
             lock = FileLock.take(files.lease, shared=True)
             if lock is not None:
                 self._held[files.key] = lock
-            else:  # the server looks whether anybody is there, or is about to end
+            else:  # the server looks whether anyone is there, or is about to end
                 await asyncio.sleep(_LOOK_S)
         self._renewed[files.key] = time.monotonic()
         if fresh and self._lease_s is not None:

@@ -18,7 +18,7 @@ class FileLock:
 
     @classmethod
     def take(cls, path: Path, *, shared: bool = False) -> Self | None:
-        """Take the lock if nobody is in the way."""
+        """Take the lock if no one is in the way."""
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
         try:
             fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)

@@ -24,7 +24,7 @@ def status_of(port: int, path: str, *, api_key: str, timeout_s: float) -> tuple[
     """Return status and body of a GET.
 
     Raises:
-        OSError: nobody answers, or not in time, or not with HTTP.
+        OSError: no one answers, or not in time, or not with HTTP.
     """
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=timeout_s)
     try:

@@ -1,4 +1,4 @@
-"""A llama-server of this process that is switched only when nobody is in the middle of an answer."""
+"""A llama-server of this process that is switched only when no one is in the middle of an answer."""
 
 import asyncio
 import os
@@ -236,14 +236,14 @@ class ManagedLlama:
             self._open.set()
 
     async def _drain(self, timeout_s: float, notice: Notice) -> None:
-        """Wait until no answer is being written: none of ours, and none of somebody who asks the server directly."""
+        """Wait until no answer is being written: none of ours, and none of someone who asks the server directly."""
         before, self._stage = self._stage, "draining"
         if self._running:
             notice(ProgressText(f"waiting for {counted(self._running, 'answer')} before the switch"))
         try:
             async with asyncio.timeout(timeout_s):
                 await self._drained.wait()
-                while await self._at_work():  # noqa: ASYNC110 - another process: nobody tells us
+                while await self._at_work():  # noqa: ASYNC110 - another process: no one tells us
                     await asyncio.sleep(_LOOK_S)
         except TimeoutError:
             raise ModelBusy(

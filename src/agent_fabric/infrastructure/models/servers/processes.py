@@ -137,7 +137,7 @@ def start_process(
 
 
 async def end_server(files: ServerFiles, *, grace_s: float = TERM_GRACE_S) -> bool:
-    """End a server, whoever started it, and wait until it is gone; return whether there was one."""
+    """End a server, no matter who started it, and wait until it is gone; return whether there was one."""
     if not is_held(files.lock):
         files.withdraw()
         return False

@@ -22,7 +22,7 @@ MAX_LOG_BYTES = 1024 * 1024
 KEPT_LOG_BYTES = 128 * 1024
 """What is kept of a log that grew too large: its end."""
 MANAGED = "managed-"
-"""How the keys of servers begin that belong to one process and are shared with nobody."""
+"""How the keys of servers begin that belong to one process and are shared with no one."""
 
 
 @dataclass(frozen=True, slots=True)

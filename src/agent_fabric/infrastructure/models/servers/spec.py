@@ -11,12 +11,12 @@ DEFAULT_IDLE_S = 300.0
 
 
 def quiet(_: str) -> None:
-    """Notice that tells nobody."""
+    """Notice that tells no one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerSpec:
-    """One model file, served in one way. Whoever asks for the same shares one server."""
+    """One model file, served in one way. Callers that ask for the same share one server."""
 
     model: Path
     """The GGUF file."""

@@ -45,7 +45,7 @@ def start_failure(name: str, model: Path, code: int | None, log: Sequence[str]) 
     Args:
         name: what people call the model.
         model: its file.
-        code: how the process ended, as `Popen.returncode`; None: it did not end, or nobody saw it.
+        code: how the process ended, as `Popen.returncode`; None: it did not end, or no one saw it.
         log: the last lines it wrote.
     """
     if code == EXIT_EXTRA_MISSING:

@@ -106,7 +106,7 @@ def _end(server: "subprocess.Popen[bytes]") -> None:
 
 if __name__ == "__main__":
     code = main()
-    if code < 0:  # end by the same signal, so that whoever started us sees what happened
+    if code < 0:  # end by the same signal, so that the parent process sees what happened
         with suppress(OSError, ValueError):
             signal.signal(-code, signal.SIG_DFL)
         os.kill(os.getpid(), -code)

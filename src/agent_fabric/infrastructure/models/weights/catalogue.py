@@ -53,7 +53,7 @@ class CatalogueModel:
     """Also the name of its file, without the suffix."""
     aliases: tuple[str, ...] = ()
     profile: str
-    """The model key that it stands for when nobody configured one: `quality` or `fast`."""
+    """The model key that it stands for when no one configured one: `quality` or `fast`."""
     sha256: str
     size_bytes: int
     licence: str
@@ -121,7 +121,7 @@ CATALOGUE: Final[tuple[CatalogueModel, ...]] = (
 
 
 def find(name: str, catalogue: Sequence[CatalogueModel] = CATALOGUE) -> CatalogueModel:
-    """Return the model that somebody means by its name, an alias, or the beginning of one, if no other begins so.
+    """Return the model that someone means by its name, an alias, or the beginning of one, if no other begins so.
 
     Raises:
         ConfigError: there is none, or more than one.

@@ -51,7 +51,7 @@ class InstalledModel:
     path: Path
     size_bytes: int
     model: CatalogueModel | None
-    """What the catalogue knows of it; None for a file that somebody put there."""
+    """What the catalogue knows of it; None for a file that someone put there."""
     verified: bool
     """Its hash was checked, and it has not changed since."""
 
@@ -172,7 +172,7 @@ class ModelFolder:
         """Hold the lock if it is free. The kernel frees it when this process dies."""
         try:
             descriptor = os.open(self.path / f".{model.name}.lock", os.O_RDWR | os.O_CREAT, 0o600)
-        except FileNotFoundError:  # no folder: nothing to delete, and nobody works there
+        except FileNotFoundError:  # no folder: nothing to delete, and no one works there
             yield True
             return
         try:

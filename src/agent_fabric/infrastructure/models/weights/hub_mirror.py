@@ -84,7 +84,7 @@ class HubMirror:
             try:
                 await self._go_on(session, part, progress)
             except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError):
-                raise  # nobody there: the next mirror shall not have to wait
+                raise  # no one there: the next mirror shall not have to wait
             except _TRANSIENT as problem:
                 failures = 0 if part.size >= before + CHUNK_BYTES else failures + 1
                 if failures >= self.tries:

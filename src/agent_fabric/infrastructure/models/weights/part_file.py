@@ -20,7 +20,7 @@ _SETTLE_S: Final = 1.5
 
 
 class Stopped(Exception):
-    """The work was told to stop; nobody waits for its result."""
+    """The work was told to stop; no one waits for its result."""
 
 
 async def until_cancelled(work: Callable[[threading.Event], T]) -> T:
@@ -38,7 +38,7 @@ async def until_cancelled(work: Callable[[threading.Event], T]) -> T:
         if not task.done():
             task.cancel()
         elif not task.cancelled():
-            task.exception()  # looked at, so that nobody complains about it
+            task.exception()  # looked at, so that no one complains about it
         raise
 
 

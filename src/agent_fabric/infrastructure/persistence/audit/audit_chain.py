@@ -30,7 +30,7 @@ from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection
 PAGE: Final = 2_000
 """Entries that are read at a time."""
 MIN_POSITION: Final = -(2**63)
-"""Before every entry, whatever somebody has put there."""
+"""Before every entry, whatever someone has put there."""
 _FIELDS: Final = "at, kind, run, run_id, events, head, note, key, hash"
 
 

@@ -30,7 +30,7 @@ class Sealed(NamedTuple):
 
 
 class OwnStrand(Protocol):
-    """A chain that nobody else writes."""
+    """A chain that no one else writes."""
 
     def add(self, connection: SqlConnection, key: AuditKey, sealed: Sequence[Sealed]) -> None:
         """Add entries, in the caller's transaction."""
@@ -81,7 +81,7 @@ class ChainWriter:
             self.strand.add(connection, self.key, sealed)
 
     def lock(self, connection: SqlConnection) -> None:
-        """Let nobody else add to the main chain until the caller's transaction ends."""
+        """Let no one else add to the main chain until the caller's transaction ends."""
         if self.lock_statement:
             connection.execute(self.lock_statement)
 

@@ -4,7 +4,7 @@ One chain with many writers would fork, or make all of them wait for each other.
 strand of the process that drives them, and an entry of the main chain ties the newest heads of all strands from time
 to time. A strand begins with its name. It ends with an entry that its process writes when it leaves, or another one
 when that process has died. Numbers are counted, not given out by the database, and the primary key refuses a second
-entry with the same number: so nothing can be added to a strand that somebody has closed.
+entry with the same number: so nothing can be added to a strand that someone has closed.
 """
 
 import hashlib

@@ -1,4 +1,4 @@
-"""The table of dead letters. Their payload is sealed with the user's keys: it may hold what somebody else sent."""
+"""The table of dead letters. Their payload is sealed with the user's keys: it may hold what someone else sent."""
 
 import base64
 from collections.abc import Sequence

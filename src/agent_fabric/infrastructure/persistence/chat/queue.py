@@ -45,7 +45,7 @@ class SqlMessageQueue:
 
     async def add(self, message: QueuedMessage, *, after: str | None = None) -> None:
         def write(connection: SqlConnection) -> None:
-            # Whoever writes into a session holds its row, so that `after` is compared with what really comes before.
+            # A writer of a session holds its row, so that `after` is compared with what really comes before.
             connection.execute("UPDATE chat_sessions SET pack = pack WHERE id = ?", (message.session_id,))
             cipher = self._keys.cipher_of(connection, message.session_id)
             if _is_known(connection, message):

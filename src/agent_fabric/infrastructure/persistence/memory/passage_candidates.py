@@ -29,7 +29,7 @@ class PassageCandidates:
         self._search = database.dialect.text_search
         self._is_postgresql = database.dialect is POSTGRESQL
         self._blocks: VectorBlocks | None = None
-        """Vectors that were compared here; None: nobody has asked, the database compares, or there is no numpy."""
+        """Vectors that were compared here; None: no one has asked, the database compares, or there is no numpy."""
 
     def choose(
         self, connection: SqlConnection, question: PassageQuestion, wanted: DocumentQuery
@@ -60,7 +60,7 @@ class PassageCandidates:
             self._blocks.forget(document)
 
     def _open_blocks(self) -> VectorBlocks | None:
-        """Return what compares vectors, made when somebody first asks: most processes never do."""
+        """Return what compares vectors, made when someone first asks: most processes never do."""
         if self._blocks is None:
             numpy = find_numpy()
             self._blocks = None if numpy is None else VectorBlocks(numpy)

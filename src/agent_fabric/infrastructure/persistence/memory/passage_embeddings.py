@@ -1,6 +1,6 @@
 """Passages nearest to a question, compared by PostgreSQL where its extension `vector` is installed.
 
-The table `passage_embeddings` is an index over `passage_vectors`. Triggers keep it, so that it is right whoever writes:
+The table `passage_embeddings` is an index over `passage_vectors`. Triggers keep it, so that it is always right:
 a process of an older release, a copied store, a restored dump. Every vector is compared, there is no approximate index:
 that would choose among all passages first, and look for those of the right owner afterwards (ADR 0068). A `halfvec`,
 which pgvector has since 0.7, is two bytes a number; a signed byte stays what it is.

@@ -1,7 +1,8 @@
 """Ties the strands of all processes into the main chain, a few times a minute.
 
 One of the processes that are there is the keeper: a lock by name that ends with its process says which. The others only
-keep the newest head outside of the database. Whoever leaves closes its own strand; the keeper closes those of the dead.
+keep the newest head outside of the database. A process closes its own strand at its end; the keeper
+closes those of the dead.
 """
 
 import logging

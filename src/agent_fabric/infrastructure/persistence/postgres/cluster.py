@@ -34,7 +34,7 @@ _UNDRIVABLE: Final = (
     f" AND NOT EXISTS ({ABLE_TAKERS})) AS left_over GROUP BY home, pool, lacking ORDER BY home, pool, lacking LIMIT ?"
 )
 MAX_UNDRIVABLE: Final = 50
-"""Kinds of runs that nobody can drive which are listed."""
+"""Kinds of runs that no one can drive which are listed."""
 _REFUSE: Final = (
     "INSERT INTO refusals (run, worker, reason, refused_at)"  # noqa: S608 - ours
     f" SELECT number, ?, ?, {NOW} FROM runs WHERE run_id = ?"

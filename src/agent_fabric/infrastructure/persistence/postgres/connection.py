@@ -1,7 +1,7 @@
 """A connection to PostgreSQL as table modules see it.
 
 Nothing outlives a transaction on the server's side, so that pgbouncer can lend a connection for each of them: no
-settings of the session, no LISTEN, no locks but those of a transaction. Only where nobody stands in between are
+settings of the session, no LISTEN, no locks but those of a transaction. Only where no one stands in between are
 statements prepared, those of the hot path: for a single run, half of the server's work is parsing and planning.
 """
 
@@ -49,7 +49,7 @@ class PostgresConnection:
             self._connection = psycopg.connect(_with_defaults(url), autocommit=True, prepare_threshold=None)
         self._connection.adapters.register_dumper(str, _StorableText)
         self._is_direct: bool | None = None
-        """Whether the server itself is at the other end, and always the same process of it; None: nobody has looked."""
+        """Whether the server itself is at the other end, and always the same process of it; None: no one has looked."""
         self._uses: dict[BinaryStatement, int] = {}
 
     def execute(self, sql: str, parameters: Sequence[Any] = (), /) -> Rows:
@@ -126,7 +126,7 @@ class PostgresConnection:
         """End a transaction.
 
         Raises:
-            StoreUnavailable: it was rolled back, because of an error that somebody has swallowed.
+            StoreUnavailable: it was rolled back, because of an error that someone has swallowed.
         """
         if self._connection.execute("COMMIT").statusmessage != "COMMIT":
             raise StoreUnavailable("A transaction with a failed statement cannot be committed; nothing of it happened")
@@ -142,7 +142,7 @@ class PostgresConnection:
         return self.is_usable and self._connection.pgconn.transaction_status == pq.TransactionStatus.IDLE
 
     def abort(self) -> None:
-        """End the connection from another thread, so that whoever waits for an answer of the server gets an error."""
+        """End the connection from another thread, so that a thread that waits for the server gets an error."""
         with suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(self._connection.fileno())) as end:
             end.shutdown(socket.SHUT_RDWR)
 
@@ -163,7 +163,7 @@ def _problem_of(result: pq.abc.PGresult) -> psycopg.Error:
 
 
 class _StorableText(StrDumperUnknown):
-    """Text as the server takes it. A name that somebody typed must find nothing, and be no error."""
+    """Text as the server takes it. A name that someone typed must find nothing, and be no error."""
 
     def dump(self, obj: str) -> bytes:
         return storable(obj).encode()

@@ -57,7 +57,7 @@ def copy_folder(folder: Path, url: str, key: AuditKey, keys: RunKeys, *, damaged
     with SqliteCopies(path, RunLocks(folder / "locks")).exclusive(), explained_here(path):
         source = connect(path)
         try:
-            source.execute("BEGIN")  # every table is of the same moment, even if somebody writes without a lock
+            source.execute("BEGIN")  # every table is of the same moment, even if someone writes without a lock
             with _transaction(url, place) as target:
                 tables = _tables(source)
                 _require_empty(target, tables, place)

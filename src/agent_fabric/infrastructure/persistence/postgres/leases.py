@@ -42,7 +42,7 @@ _HOLD = (
     " AND EXISTS (SELECT 1 FROM workers WHERE id = ? AND state <> 'gone') RETURNING epoch"
 )
 _ACQUIRE = (
-    # Whoever is first has the row; the others do not wait for it.
+    # The first process has the row; the others do not wait for it.
     "WITH before AS MATERIALIZED (SELECT number, epoch, driver FROM runs WHERE number = ? FOR UPDATE SKIP LOCKED)"
     " UPDATE runs SET driver = ?, epoch = runs.epoch + 1 FROM before"
     " WHERE runs.number = before.number AND runs.epoch = before.epoch"
@@ -86,10 +86,10 @@ class PostgresLeases:
         self._held.update(numbers)
 
     def require_member(self, connection: SqlConnection, worker_id: str) -> None:
-        """Check that nobody has written this process off.
+        """Check that no one has written this process off.
 
         Raises:
-            LeaseLost: somebody has.
+            LeaseLost: someone has.
         """
         query = "SELECT 1 FROM workers WHERE id = ? AND state <> 'gone'"
         if connection.execute(query, (worker_id,)).fetchone() is None:
@@ -180,4 +180,4 @@ class PostgresLeases:
 def _before(epoch: int, driver: str) -> Before:
     if driver:
         return Before.UNKNOWN
-    return Before.NOBODY if epoch <= 1 else Before.RELEASED  # whoever creates a run has the first epoch
+    return Before.NOBODY if epoch <= 1 else Before.RELEASED  # the creator of a run has the first epoch

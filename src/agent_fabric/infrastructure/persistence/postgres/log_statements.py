@@ -33,7 +33,7 @@ LOCK_TIMEOUT_S: Final = 60
 """How long a write waits for one that has the database for itself. Each takes milliseconds."""
 
 FIRST_EPOCH: Final = 1
-"""Of whoever creates a run."""
+"""Of the creator of a run."""
 
 _EVENT: Final = "run, seq, ts, kind, version, lane, step, payload, hash"
 _ROWS: Final = (BIGINTS, BIGINTS, FLOATS, TEXTS, BIGINTS, TEXTS, TEXTS, BYTEAS, BYTEAS)
@@ -204,7 +204,7 @@ def _create(connection: PostgresConnection, leases: PostgresLeases, new: Sequenc
 
 
 def settle_all(connection: PostgresConnection, appends: Sequence[AppendEvents]) -> None:
-    """Write what follows from the end of runs of which nobody else has to be told."""
+    """Write what follows from the end of runs of which no one else has to be told."""
     if appends:
         statuses = [str(each.settles) for each in appends]
         connection.execute_binary(_SETTLE, [[each.held.number for each in appends], statuses])

@@ -117,7 +117,7 @@ class Membership:
         self._renewing: PostgresConnection | None = None
         """What the row is renewed through."""
         self.drains = False
-        """Whether this process is to take nothing on any more: somebody asked, or it is too old for the tables."""
+        """Whether this process is to take nothing on any more: someone asked, or it is too old for the tables."""
         self.skew_s = 0.0
         """How far this machine's clock is ahead of the database's."""
 
@@ -155,7 +155,7 @@ class Membership:
             self._try("UPDATE workers SET role = ? WHERE id = ?", (Role.PROCESS, worker_id))
 
     def is_safe(self) -> bool:
-        """Tell whether nobody else can have taken our runs."""
+        """Tell whether no one else can have taken our runs."""
         return bool(self._id) and boot_time() < self._safe_until
 
     def on_lost(self, tell: Callable[[Exception], None]) -> None:
@@ -184,7 +184,7 @@ class Membership:
         )
         with self._guard:
             if self._id != worker_id:
-                return problem  # somebody else has noticed first
+                return problem  # someone else has noticed first
             self._id = ""
         _log.warning("%s", problem.message)
         for tell in self._told:

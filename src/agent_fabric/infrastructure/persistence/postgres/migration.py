@@ -1,6 +1,6 @@
 """Makes and lifts the tables of a PostgreSQL database, from the one description in `schema`.
 
-Nobody does so in passing, as with a SQLite file: several versions of the program may use the database.
+No one does so in passing, as with a SQLite file: several versions of the program may use the database.
 """
 
 from typing import Final, NamedTuple

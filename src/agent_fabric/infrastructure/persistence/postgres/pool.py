@@ -14,7 +14,7 @@ from agent_fabric.infrastructure.persistence.postgres.errors import Unreachable,
 PATIENCE_S: Final = 30.0
 """How long a read waits for a connection that others use."""
 MIN_PAUSE_S, MAX_PAUSE_S = 0.1, 0.5
-"""After a failed attempt nobody tries again for a random time in between, so that a server that comes back is not met
+"""After a failed attempt no one tries again for a random time in between, so that a server that comes back is not met
 by all processes at once. Who asks meanwhile gets the error at once."""
 
 
@@ -38,7 +38,7 @@ class ConnectionPool:
 
     @contextmanager
     def lend(self, *, fresh: bool = False) -> Iterator[PostgresConnection]:
-        """Lend a connection that nobody else uses; `fresh`: one that no time-out can have ended meanwhile.
+        """Lend a connection that no one else uses; `fresh`: one that no time-out can have ended meanwhile.
 
         Raises:
             StoreUnavailable: there is none, or the database reports an error.

@@ -10,7 +10,7 @@ import apsw
 from agent_fabric.infrastructure.persistence.schema import FORMAT
 
 _LONGEST_S = 0.05
-"""A query that takes longer is interrupted: nobody waits for a completion."""
+"""A query that takes longer is interrupted: no one waits for a completion."""
 _STEPS = 1_000
 """The clock is looked at after so many steps of a query."""
 _RUNS = """
@@ -64,7 +64,7 @@ def live_keys(path: str, prefix: str) -> list[tuple[str, str]]:
 def _query(path: str, query: str, values: tuple[str | float, ...]) -> list[tuple[object, ...]]:
     if not stat.S_ISREG(os.stat(path).st_mode):  # noqa: PTH116 - pathlib takes its time; a named pipe would block
         return []
-    # To read a database that nobody has open, SQLite would make files beside it.
+    # To read a database that no one has open, SQLite would make files beside it.
     is_open = os.path.exists(f"{path}-wal") and os.path.exists(f"{path}-shm")  # noqa: PTH110 - as above
     escaped = path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
     connection = apsw.Connection(

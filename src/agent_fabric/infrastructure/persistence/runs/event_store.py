@@ -82,7 +82,7 @@ class SqlRunRepository:
         return held
 
     def create_undriven(self, connection: SqlConnection, run_id: RunId, first: Event) -> None:
-        """Create a run in the caller's transaction, for whoever takes it; its folder is made then.
+        """Create a run in the caller's transaction, for the process that takes it; its folder is made then.
 
         Raises:
             DriverConflict: there is one with this id.

@@ -67,9 +67,9 @@ class Inbox:
         self._hinted.set()
 
     def fail(self, problem: Exception) -> None:
-        """Let everybody who waits for rows get a problem instead; may be called on any thread."""
+        """Let everyone who waits for rows get a problem instead; may be called on any thread."""
         for future in list(self._waiting.values()):
-            with suppress(RuntimeError):  # its event loop has ended, and with it whoever waited
+            with suppress(RuntimeError):  # its event loop has ended, and with it the task that waited
                 future.get_loop().call_soon_threadsafe(_fail, future, problem)
 
     async def unread(self, run: int, cipher: Cipher | None) -> Sequence[InboxRow]:

@@ -38,7 +38,7 @@ async def write_unless_done(
     is_done: Callable[[SqlConnection], bool],
     after: Callable[[], None],
 ) -> None:
-    """Do what `write` did in a transaction of which nobody knows whether it was committed, if it was not.
+    """Do what `write` did in a transaction of which no one knows whether it was committed, if it was not.
 
     Looking is part of the new transaction: that one has its turn only when the lost one has ended, either way.
 

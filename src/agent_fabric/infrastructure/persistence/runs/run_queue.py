@@ -21,8 +21,8 @@ FIRST: Final = (
 class QueueStart:
     """Where the runs begin that have to be driven.
 
-    While somebody keeps a transaction open, a database cannot forget the runs that have settled since, and whoever
-    looks from the beginning passes all of them.
+    While a process keeps a transaction open, a database cannot forget the runs that have settled since, and a look
+    from the beginning passes all of them.
     """
 
     def __init__(self, clock: Clock) -> None:

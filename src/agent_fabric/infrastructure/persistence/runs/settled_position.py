@@ -12,7 +12,7 @@ _NEWEST = "SELECT coalesce(max(position), 0) FROM events"
 def settled_position(connection: SqlConnection, dialect: Dialect, *, known: int = -1) -> int:
     """Return the newest position before which nothing is being written any more; outside of a transaction.
 
-    `known` is a position of which that is known. Unless there are newer events, nobody is waited for.
+    `known` is a position of which that is known. Unless there are newer events, no one is waited for.
     """
     newest = int(connection.execute(_NEWEST).fetchone()[0])
     if not dialect.wait_for_writers or newest <= known:

@@ -32,7 +32,7 @@ _GIT = {"GIT_CONFIG_COUNT": str(len(_GIT_SETTINGS))} | {
 }
 """No hook runs and no program of a repository is started, whatever other settings say."""
 _NO_QUESTIONS = {"GIT_TERMINAL_PROMPT": "0", "SSH_ASKPASS_REQUIRE": "never", "GCM_INTERACTIVE": "never"}
-"""Nobody is there to answer."""
+"""No one is there to answer."""
 _NO_SCRIPTS = {"npm_config_ignore_scripts": "true"}
 
 

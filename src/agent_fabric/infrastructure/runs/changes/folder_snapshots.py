@@ -249,7 +249,7 @@ def _is_watched(found: TreeEntry) -> bool:
 
 
 def _unwatched(folder: int, name: str, status: os.stat_result) -> Entry:
-    """Return the entry of a folder that is not looked into; a repository has a file that nobody changes."""
+    """Return the entry of a folder that is not looked into; a repository has a file that no one changes."""
     try:
         made = os.stat(f"{name}/description", dir_fd=folder, follow_symlinks=False)
         identity = f"{made.st_ino}:{made.st_ctime_ns}" if name == GIT_FOLDER else ""

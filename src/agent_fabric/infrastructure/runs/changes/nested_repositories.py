@@ -97,7 +97,7 @@ def _walk(root: Path, *, open_up: bool) -> Iterator[tuple[str, int, str]]:
         if found.name == GIT_FOLDER or found.path == _OURS:
             return False
         if open_up:
-            with suppress(OSError):  # somebody else's, or gone
+            with suppress(OSError):  # someone else's, or gone
                 _open_up(found.folder, found.name)
         return True
 
@@ -124,7 +124,7 @@ def _is_bare(folder: int) -> bool:
 def _opened(parent: int, name: str, *, open_up: bool = False) -> Iterator[int]:
     """Open a folder; with `open_up` also one that its owner has closed to listing, through which git still finds."""
     if open_up:
-        with suppress(PermissionError):  # somebody else's
+        with suppress(PermissionError):  # someone else's
             _open_up(parent, name)
     folder = os.open(name, _FOLDER, dir_fd=parent)
     try:
@@ -187,7 +187,7 @@ def _put_aside(folder: int, name: str) -> bool:
     with suppress(OSError):
         os.fchmod(folder, stat.S_IMODE(os.fstat(folder).st_mode) | stat.S_IRWXU)  # or nothing in it can be renamed
     for nth in range(_MAX_ASIDE + 1):
-        # The last is one that nobody can have taken beforehand.
+        # The last is one that no one can have taken beforehand.
         aside = f"{name}{_ASIDE}{nth or ''}" if nth < _MAX_ASIDE else f"{name}{_ASIDE}-{secrets.token_hex(8)}"
         if not _exists(folder, aside):
             with suppress(OSError):

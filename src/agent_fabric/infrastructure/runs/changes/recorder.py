@@ -195,7 +195,7 @@ class ChangeRecorder:
             drive.hold.release()
 
     def keep_start(self, run_id: RunId, folder: Path) -> None:
-        """Keep what a run finds in a workspace of its own. Nobody else works there, so it is not locked.
+        """Keep what a run finds in a workspace of its own. No one else works there, so it is not locked.
 
         Raises:
             ConfigError: there are too many files.
@@ -315,7 +315,7 @@ class ChangeRecorder:
 
 
 _EXPECTED = REBUILDABLE | {".git"}
-"""Folders that are never watched and surprise nobody: saying so before every run would only be noise."""
+"""Folders that are never watched and surprise no one: saying so before every run would only be noise."""
 
 
 def said_of(picture: FolderSnapshot) -> str:

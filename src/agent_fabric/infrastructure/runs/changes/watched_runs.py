@@ -32,7 +32,7 @@ Notice = Callable[[RunId, str], None]
 
 
 def say_nothing(run_id: RunId, text: str) -> None:
-    """Tell nobody."""
+    """Tell no one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ class WatchedRuns:
         folder = Path(body.workspace)
         require_workspace_unlinked(body.workspace)
         if not folder.is_dir():  # noqa: ASYNC240 - one look
-            return None  # whoever drives the run says so, in better words
+            return None  # the driver of the run says so, in better words
         drive = await self._locked(run_id, folder, waits=body.parent is None)
         if drive is None:
             return None  # its workflow has the folder, and records what its steps change
@@ -114,9 +114,9 @@ class WatchedRuns:
         return drive
 
     async def _locked(self, run_id: RunId, folder: Path, *, waits: bool) -> "OpenDrive | None":
-        """Lock and record a folder; None if it is held and nobody `waits`.
+        """Lock and record a folder; None if it is held and no one `waits`.
 
-        A run's result is told a moment before it lets go of its folder: whoever goes on at once waits for that.
+        A run's result is told a moment before it lets go of its folder: the next driver waits for that.
 
         Raises:
             FolderHeld: a run works there that has not ended.
@@ -149,7 +149,7 @@ class WatchedRuns:
             with os.scandir(folder) as entries:
                 empty = next(entries, None) is None
         except OSError:
-            return  # there is none, or whoever drives the run says so, in better words
+            return  # there is none, or the driver of the run says so, in better words
         if not empty:
             await on_own_thread(lambda: self._recorder.keep_start(run_id, Path(folder)))
 

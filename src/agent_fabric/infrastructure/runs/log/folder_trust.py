@@ -55,10 +55,10 @@ def is_ours(root: Path, key: AuditKey) -> bool:
 
 
 def require_made_locally(root: Path, key: AuditKey) -> None:
-    """Refuse a folder whose runs somebody else may have made up.
+    """Refuse a folder whose runs someone else may have made up.
 
     Raises:
-        ConfigError: nobody has said that it can be trusted.
+        ConfigError: no one has said that it can be trusted.
     """
     if key == UNKEYED or _is_new(root) or _marked(root, key)[:1] == _said(root, key)[:1]:
         return
@@ -75,10 +75,10 @@ def require_made_locally(root: Path, key: AuditKey) -> None:
 
 
 def require_ours(root: Path, key: AuditKey) -> None:
-    """Refuse a folder that somebody else may have filled, or whose configuration somebody else may have changed.
+    """Refuse a folder that someone else may have filled, or whose configuration someone else may have changed.
 
     Raises:
-        ConfigError: nobody has said that it can be trusted.
+        ConfigError: no one has said that it can be trusted.
     """
     require_made_locally(root, key)
     if not is_ours(root, key):
@@ -104,7 +104,7 @@ def _is_new(root: Path) -> bool:
         with os.scandir(root) as entries:
             return all(_is_of_making(entry) for entry in entries)
     except (FileNotFoundError, NotADirectoryError):
-        return True  # whoever makes it says what is wrong with it
+        return True  # the code that makes it says what is wrong with it
     except OSError:
         return False
 
@@ -125,7 +125,7 @@ def _is_of_making(entry: os.DirEntry[str]) -> bool:
             return entry.is_file(follow_symlinks=False)
         case "runs":
             return entry.is_dir(follow_symlinks=False) and not os.listdir(entry.path)  # noqa: PTH208 - names only
-        case "made-here":  # perhaps of somebody who marks it just now
+        case "made-here":  # perhaps of someone who marks it just now
             return entry.is_dir(follow_symlinks=False)
         case _:
             return False

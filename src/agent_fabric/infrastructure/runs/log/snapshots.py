@@ -10,7 +10,7 @@ Those of an encrypted run are sealed, and so are their names: <hash>.sealed, wit
 
 Versions up to 0.2 kept the text as <sha256>.txt; it is still read.
 
-Whatever else may be found in the folder, such as a pipe or a link that somebody put there, is not read.
+Whatever else may be found in the folder, such as a pipe or a link that someone put there, is not read.
 """
 
 import asyncio

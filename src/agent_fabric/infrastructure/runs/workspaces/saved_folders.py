@@ -1,7 +1,7 @@
 """Saves the folder of a run as objects: one for each content, and a list of all files that is named by its hash.
 
-The list's hash stands in the run's log. So what is restored is what was saved, or an error: whoever can write the
-objects cannot change a file unnoticed.
+The list's hash stands in the run's log. So what is restored is what was saved, or an error: an attacker who can
+write the objects cannot change a file unnoticed.
 """
 
 import asyncio

@@ -62,7 +62,7 @@ _NUMBER: Final = re.compile(r"0x[0-9a-f]*|[0-9]+")
 
 
 def is_public(address: Address) -> bool:
-    """Tell whether an address belongs to the internet, and to nobody's own network.
+    """Tell whether an address belongs to the internet, and to no one's own network.
 
     An IPv6 address that stands for an IPv4 address is as public as that one.
     """
@@ -125,12 +125,12 @@ class AddressGuard:
         self._lookup = lookup
         self._is_own = is_own
         self._setting = setting
-        """Where a person allows a host; whoever is refused is told."""
+        """Where a person allows a host; it is named in refusals."""
 
     async def resolve(self, host: str, port: int) -> Sequence[Address]:
         """Look a name up, once, and return its addresses if every one of them may be reached.
 
-        A host that is an IP address, however it is written, is not looked up. Whoever connects must use these
+        A host that is an IP address, however it is written, is not looked up. A connection must use these
         addresses: a second lookup may answer something else.
 
         Raises:

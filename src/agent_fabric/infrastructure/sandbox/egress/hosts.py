@@ -18,7 +18,7 @@ _PORT: Final = re.compile(r"[1-9][0-9]{0,4}")
 
 
 class Malformed(ValueError):
-    """A request that can be understood in more than one way, or in none; the message tells whoever sent it."""
+    """A request that can be understood in more than one way, or in none; the message is for the sender."""
 
 
 class Endpoint(NamedTuple):

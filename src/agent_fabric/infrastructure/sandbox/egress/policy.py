@@ -141,7 +141,7 @@ class EgressPolicy:
     allow_hosts: tuple[str, ...] = ()
     """Hosts that may be reached, whatever else is said here, although they are private; as in `web.allow_hosts`."""
     domains_setting: str = "egress.allow_domains"
-    """What a person changes to allow more names; whoever is refused is told."""
+    """What a person changes to allow more names; it is named in refusals."""
     limits: tuple[Allowlists, ...] = ()
     """Allowlists of the run's agent and of the policy; they hold for private hosts, too."""
     hosts_setting: str = "egress.allow_hosts"

@@ -11,7 +11,7 @@ from typing import Final
 from agent_fabric.infrastructure.tree_walk import remove_tree
 
 _ALIVE: Final = "alive"
-"""A file that is locked as long as somebody uses the folder."""
+"""A file that is locked as long as someone uses the folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class PrivateFolder:
 
 
 def _remove_if_left(folder: Path) -> None:
-    """Remove a folder of ours that nobody holds; one that is only being made has no lock yet, and stays."""
+    """Remove a folder of ours that no one holds; one that is only being made has no lock yet, and stays."""
     try:
         lock = os.open(folder / _ALIVE, os.O_RDWR | os.O_NOFOLLOW)
     except OSError:
@@ -50,6 +50,6 @@ def _remove_if_left(folder: Path) -> None:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             remove_tree(folder)
     except OSError:
-        pass  # somebody holds it
+        pass  # someone holds it
     finally:
         os.close(lock)

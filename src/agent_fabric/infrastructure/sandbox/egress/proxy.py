@@ -98,7 +98,7 @@ async def dial(endpoint: Endpoint, guard: AddressGuard, connect: Connect = conne
 
     Raises:
         PermissionError: the host may not be reached.
-        OSError: nobody answers, or the host has no address.
+        OSError: no one answers, or the host has no address.
     """
     problem: OSError | None = None
     for address in await guard.resolve(*endpoint):
@@ -269,7 +269,7 @@ class EgressProxy:
                 else:
                     await self._pass_on(request, client, server, use, idle)
         finally:
-            server.writer.transport.abort()  # it has said everything, or nobody listens any more
+            server.writer.transport.abort()  # it has said everything, or no one listens any more
 
     # ── what is asked ─────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -93,7 +93,7 @@ class ChromiumLaunch:
 
     @classmethod
     def prepare(cls, chromium: str) -> "ChromiumLaunch":
-        """Make a fresh profile; where we are root, one that belongs to nobody, with a starter that gives up being root.
+        """Make a fresh profile; where we are root, one that belongs to no one, with a starter that gives up being root.
 
         As root, Chromium would only start without its own sandbox, which is what holds a hostile page.
         """

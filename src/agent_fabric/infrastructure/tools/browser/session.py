@@ -79,7 +79,7 @@ class ChromiumBrowser:
         """Set when the page is on its way to another one."""
         """Not set while the page is on its way to somewhere else."""
         self._follows = False
-        """Whether a new window is what somebody clicked for; a page that opens windows by itself gets none."""
+        """Whether a new window is what someone clicked for; a page that opens windows by itself gets none."""
         self._status = 0
         self._notes: list[str] = []
 

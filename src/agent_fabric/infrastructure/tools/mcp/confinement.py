@@ -112,7 +112,7 @@ class BubblewrapServers:
                 hint="Install bubblewrap, or set `trusted: true` for this server if it may do everything that you may.",
             )
         as_root = os.getuid() == 0
-        # Without a network there is no DNS either; whoever runs npx or uvx that way gets a clear error from them.
+        # Without a network there is no DNS either; npx and uvx then fail with a clear error.
         env = {
             **passed_on(self._environ, network=process.network, trusted=False),
             "HOME": HOME,
@@ -136,7 +136,7 @@ class BubblewrapServers:
         yield from ("--unshare-cgroup-try", "--hostname", "server")
         if not process.network:
             yield "--unshare-net"
-        if not as_root:  # root makes the mounts itself, and the program is somebody else from its first instruction
+        if not as_root:  # root makes the mounts itself, and the program is someone else from its first instruction
             yield from ("--unshare-user", "--disable-userns", "--cap-drop", "ALL")
 
     def _mounts(self, process: ServerProcess) -> Iterator[str]:
@@ -180,7 +180,7 @@ class TrustedServers:
 
 
 def _view(process: ServerProcess) -> tuple[str, ...]:
-    """Return what makes root's workspace look like the server's own, in the eyes of the box and of nobody else."""
+    """Return what makes root's workspace look like the server's own, in the eyes of the box and of no one else."""
     if not process.workspace or not needs_mapping(Path(process.workspace)):
         return ()
     whom = (str(process.uid), str(process.gid))

@@ -179,7 +179,7 @@ class Connection:
                 await self._closing.wait()
         except asyncio.CancelledError:
             pass
-        except BaseException as problem:  # noqa: BLE001 - told to whoever waits; groups of errors too
+        except BaseException as problem:  # noqa: BLE001 - handed to the waiting task; groups of errors too
             if not ready.done():
                 ready.set_exception(self._explained(problem))
         finally:
@@ -187,7 +187,7 @@ class Connection:
             if not ready.done():
                 ready.set_exception(self._unavailable("it was closed while it started"))
             with suppress(asyncio.CancelledError, Exception):
-                ready.exception()  # seen, even if nobody waits any more
+                ready.exception()  # seen, even if no one waits any more
 
     def _connected(self) -> Client:
         if self._client is None or not self.alive:

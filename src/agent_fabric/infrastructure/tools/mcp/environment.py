@@ -23,7 +23,7 @@ _TRUSTED: Final = frozenset(("HOME", "USER", "LOGNAME", "SHELL", "TMPDIR", "XDG_
 def passed_on(environ: Mapping[str, str], *, network: bool, trusted: bool) -> dict[str, str]:
     """Return what of our own environment a server may see.
 
-    A proxy whose address holds a password is left out: it is a secret that nobody gave to this server.
+    A proxy whose address holds a password is left out: it is a secret that no one gave to this server.
     """
     names = _ALWAYS | (_NETWORK if network or trusted else frozenset()) | (_TRUSTED if trusted else frozenset())
     return {

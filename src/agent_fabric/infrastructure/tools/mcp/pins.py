@@ -107,7 +107,7 @@ class ProjectServers:
         """Make sure that nothing is started because of a file that came with a project.
 
         Raises:
-            ToolServerUnavailable: nobody has agreed to it.
+            ToolServerUnavailable: no one has agreed to it.
         """
         if not self.agreed(server):
             raise ToolServerUnavailable(

@@ -223,7 +223,7 @@ class ServerPool:
 
 
 class PooledServer:
-    """A server that is started when it is needed, again when it died, and ended when nobody has used it for a while."""
+    """A server that is started when it is needed, again when it died, and ended when no one has used it for a while."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Turns what a server answers into a tool's result: data that nobody vouches for, of a size that can be kept."""
+"""Turns what a server answers into a tool's result: data that no one vouches for, of a size that can be kept."""
 
 import base64
 import binascii

@@ -123,7 +123,7 @@ class ProgramTransport:
         finally:
             if not self.ended:
                 await self._exited(process)
-            incoming.close()  # the session tells everybody who waits
+            incoming.close()  # the session tells everyone who waits
         while await process.stdout.read(_CHUNK_BYTES):
             pass  # so that it does not hang on a full pipe, and can end
 
@@ -136,7 +136,7 @@ class ProgramTransport:
             self._garbage += 1
             if self._garbage > MAX_GARBAGE_LINES:
                 self.ended = "it writes something other than messages to its standard output"
-            elif answered := _ANSWERED.match(line):  # whoever waits for this answer need not wait on
+            elif answered := _ANSWERED.match(line):  # the caller of this answer need not wait on
                 await incoming.send(SessionMessage(_unreadable(int(answered[1]))))
             return
         self._window.messages += 1
@@ -229,7 +229,7 @@ def _open_filter(content: bytes) -> Iterator[int | None]:
 
 
 async def _gone(process: asyncio.subprocess.Process, timeout_s: float) -> bool:
-    # Not process.wait(): that also waits for whoever inherited the pipes.
+    # Not process.wait(): that also waits for processes that inherited the pipes.
     deadline = time.monotonic() + timeout_s
     while process.returncode is None:
         if time.monotonic() >= deadline:
