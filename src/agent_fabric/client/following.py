@@ -151,7 +151,7 @@ class Follower:
         async with self._transport.stream(self._path, query, headers) as content:
             self._opened_at = asyncio.get_running_loop().time()
             async for frame in frames(content):
-                happening = self._understood(frame)
+                happening = self._understood_happening(frame)
                 if isinstance(happening, Event):
                     if happening.seq <= self.after:
                         continue
@@ -159,7 +159,7 @@ class Follower:
                 if happening is not None:
                     yield happening
 
-    def _understood(self, frame: Frame) -> Happening | None:
+    def _understood_happening(self, frame: Frame) -> Happening | None:
         try:
             return self._happening(frame.name, loaded(frame.data))
         except (KeyError, TypeError, ValueError, AttributeError) as problem:

@@ -62,7 +62,7 @@ class Logins:
         Raises:
             ConfigError: there is no folder for it, or it cannot be written.
         """
-        with self._held() as path:
+        with self._held_paths() as path:
             _write(path, {**self._all(), exact(address): asdict(login)})
 
     def forget(self, address: str) -> bool:
@@ -73,7 +73,7 @@ class Logins:
         """
         if exact(address) not in self._all():
             return False
-        with self._held() as path:
+        with self._held_paths() as path:
             _write(path, {key: value for key, value in self._all().items() if key != exact(address)})
         return True
 
@@ -88,7 +88,7 @@ class Logins:
         return servers if isinstance(servers, dict) else {}
 
     @contextmanager
-    def _held(self) -> Iterator[Path]:
+    def _held_paths(self) -> Iterator[Path]:
         """Keep other writers away, so that two who log in at once do not lose one of the two."""
         if self._path is None:
             raise ConfigError(

@@ -127,7 +127,7 @@ class Transport:
     ) -> AbstractAsyncContextManager[aiohttp.StreamReader]:
         """Give what comes behind a GET for Server-Sent Events, as it comes; for errors see `content`."""
         asks = {"Accept": "text/event-stream", **(headers or {})}
-        return self._opened(path, query, asks, self._timeout_s, "text/event-stream")
+        return self._open_stream(path, query, asks, self._timeout_s, "text/event-stream")
 
     def content(
         self, path: str, kind: str = "application/octet-stream"
@@ -137,10 +137,10 @@ class Transport:
         Raises:
             FabricError: what the server said instead, why it said nothing, or that the connection broke on the way.
         """
-        return self._opened(path, None, {"Accept": "*/*"}, SILENCE_S, kind)
+        return self._open_stream(path, None, {"Accept": "*/*"}, SILENCE_S, kind)
 
     @asynccontextmanager
-    async def _opened(
+    async def _open_stream(
         self, path: str, query: Query | None, headers: Mapping[str, str], limit_s: float, kind: str
     ) -> AsyncIterator[aiohttp.StreamReader]:
         timeout = aiohttp.ClientTimeout(total=None, connect=self._connect_timeout_s, sock_read=SILENCE_S)
@@ -149,13 +149,13 @@ class Transport:
                 if answer.status == 401 and await self._renewed(answer):
                     ended = True
                 elif answer.status != 200 or answer.content_type != kind:
-                    await self._checked(answer)
+                    await self._check(answer)
                     raise self._not_ours(answer, f"it is not {kind}")
                 else:
                     ended = False
                     yield answer.content
         if ended:
-            async with self._opened(path, query, headers, limit_s, kind) as content:
+            async with self._open_stream(path, query, headers, limit_s, kind) as content:
                 yield content
 
     async def understood(self, read: Callable[[Any], T], value: Any) -> T:
@@ -208,9 +208,9 @@ class Transport:
         with _Explained(self.address, limit_s):
             async with self._request(method, path, query, body, headers, timeout) as answer:
                 if answer.status != 401 or not await self._renewed(answer):
-                    return await self._checked(answer, also)
+                    return await self._check(answer, also)
             async with self._request(method, path, query, body, headers, timeout) as answer:
-                return await self._checked(answer, also)
+                return await self._check(answer, also)
 
     async def _renewed(self, answer: aiohttp.ClientResponse) -> bool:
         """Renew the login that a server has refused; return whether the request is worth another attempt."""
@@ -268,7 +268,7 @@ class Transport:
     ) -> Any:
         if self._session is None:
             raise RuntimeError("the client is not open: use `async with FabricClient(…)`")
-        asked = {name: _worded(value) for name, value in (query or {}).items() if value is not None}
+        asked = {name: _problem_text(value) for name, value in (query or {}).items() if value is not None}
         data = None if body is None else json.dumps(body, allow_nan=False).encode()
         typed = {**headers, "Content-Type": "application/json"} if data is not None else headers
         # Not followed: what a server is shown is for no other.
@@ -283,7 +283,7 @@ class Transport:
             proxy=self._proxy,
         )
 
-    async def _checked(self, answer: aiohttp.ClientResponse, also: int = 200) -> Any:
+    async def _check(self, answer: aiohttp.ClientResponse, also: int = 200) -> Any:
         """Return the JSON of an answer.
 
         Raises:
@@ -302,10 +302,10 @@ class Transport:
         except (ValueError, RecursionError):
             raise self._not_ours(answer, "it is no JSON") from None
         if answer.status >= 400 and answer.status != also:
-            raise self._told(answer, value)
+            raise self._describe_problem(answer, value)
         return value
 
-    def _told(self, answer: aiohttp.ClientResponse, value: Any) -> FabricError:
+    def _describe_problem(self, answer: aiohttp.ClientResponse, value: Any) -> FabricError:
         if not isinstance(value, dict) or "code" not in value:
             return self._not_ours(answer, f"it is {str(value)[:_QUOTED_CHARS]}")
         error = error_from(value, retry_after=answer.headers.get("Retry-After"))
@@ -391,7 +391,7 @@ class _Explained:
                 ) from None
             case aiohttp.ClientConnectorCertificateError():
                 raise ServerUnreachable(
-                    f"The certificate of {self._address} is not trusted: {_said(problem.certificate_error)}",
+                    f"The certificate of {self._address} is not trusted: {_answer_text(problem.certificate_error)}",
                     hint="If the certificate is your own, name its authority in SSL_CERT_FILE. If it is for "
                     "another name, use that: --server https://NAME:PORT",
                 ) from None
@@ -408,12 +408,14 @@ class _Explained:
                     hint="It may still be at work; look with `fabric logs list`.",
                 ) from None
             case aiohttp.ClientConnectorError():
-                message = f"No server answers at {self._address}: {_said(problem)}"
+                message = f"No server answers at {self._address}: {_answer_text(problem)}"
                 raise ServerUnreachable(message, hint=_RUNNING) from None
             case aiohttp.ServerDisconnectedError() if self._address.startswith("http://"):
-                raise Broken(f"The connection to {self._address} broke: {_said(problem)}", hint=_HTTPS) from None
+                raise Broken(f"The connection to {self._address} broke: {_answer_text(problem)}", hint=_HTTPS) from None
             case aiohttp.ClientError() | OSError():
-                raise Broken(f"The connection to {self._address} broke: {_said(problem)}", hint=_RUNNING) from None
+                raise Broken(
+                    f"The connection to {self._address} broke: {_answer_text(problem)}", hint=_RUNNING
+                ) from None
             case _:
                 return
 
@@ -422,7 +424,7 @@ _RUNNING = "Is the server running? Start it with `fabric serve`."
 _HTTPS = "Does the server speak HTTPS? Then its address begins with https://. Else it may have been stopped just now."
 
 
-def _said(problem: BaseException) -> str:
+def _answer_text(problem: BaseException) -> str:
     if isinstance(problem, ssl.SSLCertVerificationError) and problem.verify_message:
         return problem.verify_message
     number = getattr(getattr(problem, "os_error", problem), "errno", None)
@@ -432,5 +434,5 @@ def _said(problem: BaseException) -> str:
     return text.splitlines()[0][:_QUOTED_CHARS] if text else type(problem).__name__
 
 
-def _worded(value: str | float | bool | None) -> str:
+def _problem_text(value: str | float | bool | None) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -274,7 +274,7 @@ class TelegramStandIn:
                 self._poll = None
 
     def _send(self, body: Mapping[str, Any]) -> web.Response:
-        text, problem = _parsed(str(body.get("text", "")), str(body.get("parse_mode", "")))
+        text, problem = _parse(str(body.get("text", "")), str(body.get("parse_mode", "")))
         document, name = body.get("document", (b"", ""))
         if problem:
             return _problem(400, f"Bad Request: can't parse entities: {problem}")
@@ -292,7 +292,7 @@ class TelegramStandIn:
         return _result(_as_message(sent))
 
     def _edit(self, body: Mapping[str, Any]) -> web.Response:
-        text, problem = _parsed(str(body.get("text", "")), str(body.get("parse_mode", "")))
+        text, problem = _parse(str(body.get("text", "")), str(body.get("parse_mode", "")))
         if problem:
             return _problem(400, f"Bad Request: can't parse entities: {problem}")
         wanted = (int(body["chat_id"]), int(body["message_id"]))
@@ -353,7 +353,7 @@ class _Html(HTMLParser):
         self.text += data
 
 
-def _parsed(text: str, mode: str) -> tuple[str, str]:
+def _parse(text: str, mode: str) -> tuple[str, str]:
     """Return a text after parsing, and what is wrong with it."""
     if mode != "HTML":
         return text, ""

@@ -32,10 +32,10 @@ def brief_for(
     scope: Mapping[str, Any] = {"inputs": values, "agent": {"name": agent.name, "version": agent.version}}
     if state is not None:
         scope = ChainMap({**scope, "steps": state}, state)  # type: ignore[arg-type] # reads only, as its docs allow
-    system = _filled(agent, "system", agent.prompts.system, scope)
-    user = _filled(agent, "user", agent.prompts.user, scope) if agent.prompts.user else _listed(values)
-    system = _joined(system.strip(), _shown_examples(agent.prompts.examples))
-    prompt = _joined(user.strip() or "Begin.", f"{_ABOUT_CONTEXT}\n{context}" if context else "")
+    system = _fill(agent, "system", agent.prompts.system, scope)
+    user = _fill(agent, "user", agent.prompts.user, scope) if agent.prompts.user else _list_inputs(values)
+    system = _join(system.strip(), _shown_examples(agent.prompts.examples))
+    prompt = _join(user.strip() or "Begin.", f"{_ABOUT_CONTEXT}\n{context}" if context else "")
     if len(system) + len(prompt) > MAX_PROMPT_CHARS:
         raise InvalidInputs(
             f"The prompts of the agent {agent.name!r} would be longer than {MAX_PROMPT_CHARS:,} characters",
@@ -72,11 +72,11 @@ def finish_schema(agent: AgentDefinition) -> dict[str, Any]:
     }
 
 
-def _joined(*parts: str) -> str:
+def _join(*parts: str) -> str:
     return "\n\n".join(filter(None, parts))
 
 
-def _filled(agent: AgentDefinition, which: str, template: str, scope: Mapping[str, Any]) -> str:
+def _fill(agent: AgentDefinition, which: str, template: str, scope: Mapping[str, Any]) -> str:
     try:
         return render(template, scope)
     except ExpressionError as problem:
@@ -92,7 +92,7 @@ def _filled(agent: AgentDefinition, which: str, template: str, scope: Mapping[st
         ) from None
 
 
-def _listed(values: Mapping[str, Any]) -> str:
+def _list_inputs(values: Mapping[str, Any]) -> str:
     """Return inputs as a text, for agents that have no prompt of their own for them."""
     return "\n".join(f"{name}: {_shown(value)}" for name, value in values.items())
 

@@ -100,7 +100,7 @@ class DecideApproval:
         asked = [
             each for each in bodies if isinstance(each, ApprovalRequested) and each.approval_id == card.approval_id
         ]
-        if not asked or any(_shown(card, name) != _shown(asked[-1], name) for name in AS_ASKED):
+        if not asked or any(_render(card, name) != _render(asked[-1], name) for name in AS_ASKED):
             raise ApprovalRefused(
                 f"Approval {card.approval_id} is not what the log of its run says", hint="See `fabric audit verify`."
             )
@@ -134,7 +134,7 @@ class DecideApproval:
             raise ApprovalRefused(f"The policy blocks the changed call: {ruling.reason}", hint=f"Rule: {ruling.rule}.")
 
 
-def _shown(asked: ApprovalCard | ApprovalRequested, name: str) -> object:
+def _render(asked: ApprovalCard | ApprovalRequested, name: str) -> object:
     value = getattr(asked, name)
     return argument_hash(value) if name == "args" else list(value) if name in {"untrusted", "private"} else value
 

@@ -81,7 +81,7 @@ def simulate(rule: Rule, read_cron: ReadCron, start: float, end: float) -> Seque
     Raises:
         ConfigError: the rule cannot be read.
     """
-    return _planned(rule, read_cron, islice(due_between(rule.timing(read_cron), start, end), MAX_SHOWN))
+    return _planned_firings(rule, read_cron, islice(due_between(rule.timing(read_cron), start, end), MAX_SHOWN))
 
 
 def upcoming(rule: Rule, read_cron: ReadCron, start: float, count: int) -> Sequence[PlannedFiring]:
@@ -90,10 +90,10 @@ def upcoming(rule: Rule, read_cron: ReadCron, start: float, count: int) -> Seque
     Raises:
         ConfigError: the rule cannot be read.
     """
-    return _planned(rule, read_cron, islice(rule.timing(read_cron).after(start), count))
+    return _planned_firings(rule, read_cron, islice(rule.timing(read_cron).after(start), count))
 
 
-def _planned(rule: Rule, read_cron: ReadCron, instants: Iterable[float]) -> list[PlannedFiring]:
+def _planned_firings(rule: Rule, read_cron: ReadCron, instants: Iterable[float]) -> list[PlannedFiring]:
     zone = zone_of(rule.timezone)
     named = rule.every_s is None and names_hours(rule.cron_expression)
     walls = read_cron(rule.cron_expression) if named else None

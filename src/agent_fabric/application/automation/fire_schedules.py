@@ -195,15 +195,15 @@ class FireSchedules:
             raise
         except Exception as problem:  # noqa: BLE001 - as in `__call__`
             _log.exception("Schedule %s could not be handled", due.schedule.name)
-            return self._failed(due, now, f"{type(problem).__name__}: {problem}")
+            return self._failed_turn(due, now, f"{type(problem).__name__}: {problem}")
 
-    def _failed(self, due: DueSchedule, now: float, why: str) -> Turn:
+    def _failed_turn(self, due: DueSchedule, now: float, why: str) -> Turn:
         schedule = due.schedule
         assert schedule.next_at is not None
         try:
             instants = due_now(schedule, schedule.rule.timing(self.read_cron), now)
         except Exception:  # noqa: BLE001 - a rule that cannot be read is not read again and again
-            return self._paused(due, now, (), due.failures, f"server: {why}")
+            return self._paused_turn(due, now, (), due.failures, f"server: {why}")
         firing = self._firing(schedule, schedule.next_at, FiringStatus.SKIPPED, Reason.FAILED, now, about=why)
         count = len(instants.fire) + sum(each.count for each in instants.missed)
         last = max([firing.due_at, *instants.fire, *(each.last for each in instants.missed)])
@@ -227,13 +227,13 @@ class FireSchedules:
         try:
             timing = schedule.rule.timing(self.read_cron)
         except FabricError as problem:
-            return self._paused(due, now, over, failures, f"server: {problem.message}")
+            return self._paused_turn(due, now, over, failures, f"server: {problem.message}")
         instants = due_now(schedule, timing, now)
         if 0 < schedule.pause_after_failures <= failures:
-            return self._paused(due, now, over, failures, f"server: {failures} failures in a row")
+            return self._paused_turn(due, now, over, failures, f"server: {failures} failures in a row")
         active = [run for run in due.open_runs if not run.is_over]
         placements = place_firings(schedule, instants.fire, active=len(active), queued=due.queued, now=now)
-        firings = [NewFiring(firing=self._missed(schedule, each, now)) for each in instants.missed]
+        firings = [NewFiring(firing=self._missed_firing(schedule, each, now)) for each in instants.missed]
         letters = []
         if instants.over_limit:
             more = "" if instants.counted else "more than "
@@ -255,7 +255,7 @@ class FireSchedules:
             letters=letters,
         )
 
-    def _paused(self, due: DueSchedule, now: float, over: Sequence[OpenRun], failures: int, why: str) -> Turn:
+    def _paused_turn(self, due: DueSchedule, now: float, over: Sequence[OpenRun], failures: int, why: str) -> Turn:
         """Pause a schedule instead of firing it."""
         schedule = due.schedule
         assert schedule.next_at is not None
@@ -292,7 +292,7 @@ class FireSchedules:
             return NewFiring(firing=self._firing(schedule, instant, status, reason, now, about=about)), None
         run_id = run_of_firing(schedule.name, instant)
         try:
-            created = await self._created(schedule, run_id)
+            created = await self._first_event(schedule, run_id)
         except TooManyRequests as problem:
             skipped = self._firing(schedule, instant, FiringStatus.SKIPPED, Reason.QUOTA, now, about=problem.message)
             return NewFiring(firing=skipped), None
@@ -302,7 +302,7 @@ class FireSchedules:
         fired = self._firing(schedule, instant, FiringStatus.FIRED, reason, now, about=about)
         return NewFiring(firing=replace(fired, run_id=run_id), created=created), None
 
-    async def _created(self, schedule: Schedule, run_id: RunId) -> Event | None:
+    async def _first_event(self, schedule: Schedule, run_id: RunId) -> Event | None:
         """Return the first event of the run; None: it is a turn of a session, which makes its own run.
 
         What is said is said before the firing is recorded, under an id that follows from it: so it is said once.
@@ -329,7 +329,7 @@ class FireSchedules:
             revision=schedule.revision,
         )
 
-    def _missed(self, schedule: Schedule, missed: Missed, now: float) -> Firing:
+    def _missed_firing(self, schedule: Schedule, missed: Missed, now: float) -> Firing:
         firing = self._firing(schedule, missed.first, FiringStatus.SKIPPED, missed.reason, now)
         return replace(firing, until_at=missed.last, count=missed.count)
 
@@ -419,7 +419,7 @@ class FireSchedules:
             return replace(settled, status=FiringStatus.SKIPPED, reason=Reason.MODEL_BUSY), None
         run_id = run_of_firing(schedule.name, firing.due_at)
         try:
-            created = await self._created(schedule, run_id)
+            created = await self._first_event(schedule, run_id)
         except TooManyRequests:
             return None, None
         except FabricError as problem:

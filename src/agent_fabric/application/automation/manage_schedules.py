@@ -89,7 +89,7 @@ class ManageSchedules:
             user_scopes=tuple(sorted(by.scopes)) if owner_of(by) != "local" else (),
             created_at=now,
         )
-        schedule = self._changed(base, wish, now)
+        schedule = self._changed_schedule(base, wish, now)
         require_scope_for_target(schedule, by)
         await self.require_startable(schedule)
         await self.store.schedules.add(schedule, by=by.name)
@@ -106,7 +106,7 @@ class ManageSchedules:
         require_own(schedule, by)
         for _ in range(TRIES):
             now = self.clock.now()
-            changed = self._changed(replace(schedule, revision=schedule.revision + 1), wish, now)
+            changed = self._changed_schedule(replace(schedule, revision=schedule.revision + 1), wish, now)
             require_scope_for_target(changed, by)
             if set(wish) - {"is_active"}:
                 if owner_of(by) == changed.owner != LOCAL_OWNER:
@@ -168,7 +168,7 @@ class ManageSchedules:
         now = self.clock.now()
         name = require_name(str(wish.get("name", "draft")))
         base = Schedule(id="", name=name, rule=Rule(timezone=self.default_timezone, anchor=now), created_at=now)
-        return self._changed(base, {"task_instruction": "-", **wish}, now)
+        return self._changed_schedule(base, {"task_instruction": "-", **wish}, now)
 
     async def require_startable(self, schedule: Schedule) -> None:
         """Check that what a schedule starts can be started.
@@ -179,7 +179,7 @@ class ManageSchedules:
         if not schedule.is_said or self.say is None:
             await self.make_task(schedule)
 
-    def _changed(self, base: Schedule, wish: Mapping[str, Any], now: float) -> Schedule:
+    def _changed_schedule(self, base: Schedule, wish: Mapping[str, Any], now: float) -> Schedule:
         """Return a schedule with what was wished."""
         rule = replace(base.rule, **{key: wish[key] for key in _RULE if wish.get(key) is not None})
         if "starts_at" in wish and wish["starts_at"] is None:

@@ -118,7 +118,7 @@ class ReceiveDelivery:
             TooManyRequests: the source has sent too many.
             FabricError: it could not be taken now, and should be delivered again.
         """
-        source = await self._verified(name, headers, body)
+        source = await self._verify(name, headers, body)
         if source.rate is not None:
             standing = await self.limiter.hit(f"webhook {name}", source.rate)
             if not standing.allowed:
@@ -139,7 +139,7 @@ class ReceiveDelivery:
         if greeting is not None:
             return Received(delivery_id=found, answer=greeting)
         async with self._turns[name]:  # the same one may come twice at the same time
-            return await self._taken(name, source, delivery)
+            return await self._take(name, source, delivery)
 
     async def require_strong_secrets(self) -> None:
         """Check the secrets that can be had now; a missing one is reported elsewhere, and lets no delivery in.
@@ -158,7 +158,7 @@ class ReceiveDelivery:
                     hint="Use a random value, on both sides, such as that of: openssl rand -hex 32",
                 )
 
-    async def _taken(self, name: str, source: DeliverySource, delivery: Delivery) -> Received:
+    async def _take(self, name: str, source: DeliverySource, delivery: Delivery) -> Received:
         found = delivery.delivery_id
         runs = {run_of(name, found): source.workflow} if source.workflow else {}
         if self.armed is not None:
@@ -198,7 +198,7 @@ class ReceiveDelivery:
                 letters.append(_letter(name, workflow, inputs, run_id, problem, self.clock.now()))
         return created, letters
 
-    async def _verified(self, name: str, headers: Mapping[str, str], body: bytes) -> DeliverySource:
+    async def _verify(self, name: str, headers: Mapping[str, str], body: bytes) -> DeliverySource:
         source = self.sources.get(name)
         try:
             secret = await self.resolve(source.secret) if source is not None else ""

@@ -112,7 +112,7 @@ class HandleInbound:
     async def _outcome(self, channel: Channel, inbound: Inbound) -> str | None:
         """Return what came of it; None: something is still on its way, so it stays where it is."""
         try:
-            return await self._handled(channel, inbound)
+            return await self._handle(channel, inbound)
         except StoreUnavailable:
             raise
         except FabricError as problem:
@@ -123,21 +123,21 @@ class HandleInbound:
             await self._say(inbound, "Something went wrong here. It is in the server's log.", seq=_FAILED)
             return "error"
 
-    async def _handled(self, channel: Channel, inbound: Inbound) -> str | None:
+    async def _handle(self, channel: Channel, inbound: Inbound) -> str | None:
         match inbound:
             case ChatMoved():
                 await self.store.conversations.move(inbound.place, inbound.to_chat)
                 return "moved"
             case DeliveryReport():
-                return await self._reported(inbound)
+                return await self._take_report(inbound)
             case ButtonPress():
-                return await self._pressed(channel, inbound)
+                return await self._take_press(channel, inbound)
             case InboundMessage():
                 return await self._message(channel, inbound)
             case unknown:
                 assert_never(unknown)
 
-    async def _reported(self, report: DeliveryReport) -> str:
+    async def _take_report(self, report: DeliveryReport) -> str:
         """Settle a doubt, or learn that what was taken did not arrive after all."""
         open_now = [DeliveryStatus.IN_DOUBT, DeliveryStatus.SENDING]
         if not report.has_arrived:
@@ -347,7 +347,7 @@ class HandleInbound:
         else:
             await self.store.outbox.put([part])
 
-    async def _pressed(self, channel: Channel, press: ButtonPress) -> str | None:
+    async def _take_press(self, channel: Channel, press: ButtonPress) -> str | None:
         if press.data not in (DO_IT.data, LEAVE_IT.data):
             return await self.press(channel, press)
         asked = await self.store.deliveries.of_message(press.place, press.message_id)

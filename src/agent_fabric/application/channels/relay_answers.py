@@ -63,7 +63,7 @@ class RelayAnswers:
     async def _relay(self, channel: Channel, turn: PendingTurn) -> None:
         created = (await self.reader.page(turn.run_id, after=_BEFORE_ALL, limit=1))[0]
         newest = await self.reader.newest(turn.run_id)
-        said = _said(turn, created, newest)
+        said = _ending_text(turn, created, newest)
         now = self.clock.now()
         reply_to = "" if turn.place.is_direct else turn.message_id
         parts = text_parts(channel, turn.run_id, turn.place, said, at=now, seq=newest.seq, reply_to=reply_to)
@@ -87,16 +87,16 @@ class RelayAnswers:
                 await self.store.outbox.put([note])
 
 
-def _said(turn: PendingTurn, created: Event, newest: Event) -> str:
+def _ending_text(turn: PendingTurn, created: Event, newest: Event) -> str:
     """Return what a person reads about a turn that has ended."""
     body = created.body
     message = message_from(turn.run_id, body, newest) if isinstance(body, RunCreated) else None
     if message is None:
         return "It has ended without an answer."
-    return _worded(message) or "It has ended without an answer."
+    return _answer_text(message) or "It has ended without an answer."
 
 
-def _worded(message: ChatMessage) -> str:
+def _answer_text(message: ChatMessage) -> str:
     match message.metadata.get("status"):
         case status if status == COMPLETED:
             return message.content

@@ -133,7 +133,7 @@ class BeginTurn:
             workspace=session.project,
             project=bool(session.project),
             budget=self.lowered(task.budget) if asked["limited"] else task.budget,
-            quotes=_quoted(asked.get("quotes")),
+            quotes=_quotes_of(asked.get("quotes")),
             priority=Priority.SCHEDULED if asked.get("by_itself") else task.priority,
         )
         if session.last_run is None:
@@ -175,7 +175,7 @@ class BeginTurn:
         return context_after(state)
 
 
-def _quoted(told: Mapping[str, Any] | None) -> Quoted | None:
+def _quotes_of(told: Mapping[str, Any] | None) -> Quoted | None:
     """Return which words of a message are its owner's; None: all of them are."""
     if told is None:
         return None

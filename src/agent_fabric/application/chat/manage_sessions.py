@@ -82,7 +82,7 @@ class ManageSessions:
             project=project,
         )
         self.check(session)
-        return await self._known(session_id) or await self.sessions.create(session, encrypted=self.encrypts)
+        return await self._find_known(session_id) or await self.sessions.create(session, encrypted=self.encrypts)
 
     async def change(self, session: Session, values: Mapping[str, Any], *, by: Principal) -> Session:
         """Set what is given of title, visibility, model_key, pack, node and archived_at.
@@ -136,12 +136,12 @@ class ManageSessions:
             project=session.project if owner_of(by) == session.owner else "",
             last_run=RunId(str(last.metadata["run_id"])) if last is not None else None,
         )
-        known = await self._known(session_id)
+        known = await self._find_known(session_id)
         return Fork(
             known or await self.sessions.create(forked, encrypted=self.encrypts, upto=forked.parent_message), draft
         )
 
-    async def _known(self, session_id: SessionId | None) -> Session | None:
+    async def _find_known(self, session_id: SessionId | None) -> Session | None:
         """Return a session that the same request has made before."""
         if session_id is None:
             return None

@@ -91,7 +91,7 @@ class SendMessage:
                 "owner": owner_of(by),
                 "scopes": sorted(by.scopes),
                 "limited": limited,
-                **({"quotes": _told(quotes)} if quotes else {}),
+                **({"quotes": _quote_fields(quotes)} if quotes else {}),
                 **({"has_files": True} if has_files else {}),
                 "by_itself": by_itself,
             },
@@ -134,7 +134,7 @@ class SendMessage:
         await self.queue.withdraw(SessionId(session.session_id), message_id)
 
 
-def _told(quotes: Quoted) -> dict[str, object]:
+def _quote_fields(quotes: Quoted) -> dict[str, object]:
     """Return which words of a message are its owner's, as the queue keeps it."""
     private = {"private": list(quotes.private)} if quotes.private else {}
     return {"own_words": quotes.own_words, "untrusted": list(quotes.untrusted), **private}

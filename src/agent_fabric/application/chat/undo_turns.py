@@ -48,7 +48,7 @@ class UndoTurns:
             MessageNotFound: there is no such message.
         """
         turns = await self._behind(session, message_id)
-        return LaterChanges([await self.undo.diff(run_id) for run_id in turns], await self._sent(turns))
+        return LaterChanges([await self.undo.diff(run_id) for run_id in turns], await self._sent_away(turns))
 
     async def __call__(
         self, session: Session, message_id: str, *, by: Principal, dry: bool = False, force: bool = False
@@ -70,7 +70,7 @@ class UndoTurns:
                 undone.append(await self.undo(run_id, by=by.name, dry=dry, force=force))
                 if any(not each.final for each in undone[-1].refused) and not force and not dry:
                     break  # what is older lies below what was left alone
-        return TakenBack(undone, await self._sent(turns))
+        return TakenBack(undone, await self._sent_away(turns))
 
     async def _behind(self, session: Session, message_id: str) -> list[RunId]:
         """Return the turns behind a message, the newest first."""
@@ -84,5 +84,5 @@ class UndoTurns:
             return turns[::-1]
         raise MessageNotFound(f"This session has no message {message_id!r}", hint="Reload the session.")
 
-    async def _sent(self, turns: Sequence[RunId]) -> list[SentAway]:
+    async def _sent_away(self, turns: Sequence[RunId]) -> list[SentAway]:
         return [each for run_id in reversed(turns) for each in sent_away(run_id, await self.runs.read(run_id))]

@@ -41,8 +41,7 @@ class VerifySession:
     async def __call__(self, session: Session) -> VerifiedSession:
         """Return whether all of them are as they were recorded."""
         turns = [
-            _checked(run_id, await self.logs.inspect(run_id))
-            for run_id in await self.messages.turns(session.session_id)
+            _check(run_id, await self.logs.inspect(run_id)) for run_id in await self.messages.turns(session.session_id)
         ]
         return VerifiedSession(
             session_id=session.session_id,
@@ -52,7 +51,7 @@ class VerifySession:
         )
 
 
-def _checked(run_id: RunId, found: LogCondition) -> CheckedTurn:
+def _check(run_id: RunId, found: LogCondition) -> CheckedTurn:
     return CheckedTurn(
         run_id=run_id, events=found.events, holds=not found.damage, damage=tuple(found.damage), head=found.head
     )

@@ -52,10 +52,10 @@ class CheckTrial:
         finally:
             await self.sandboxes.close(box_id)
             await self.folders.remove(folder)
-        return _judged(outcome, timeout_s)
+        return _judge(outcome, timeout_s)
 
 
-def _judged(outcome: CommandOutcome, timeout_s: float) -> CheckResult:
+def _judge(outcome: CommandOutcome, timeout_s: float) -> CheckResult:
     if outcome.timed_out:
         return CheckResult(Grade.WRONG, f"the check took longer than {timeout_s:g} seconds")
     if outcome.exit_code == 0:

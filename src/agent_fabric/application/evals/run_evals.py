@@ -37,7 +37,7 @@ class RunEvals:
             raise EvalHeld(f"Another process works on evaluation {eval_id}", hint="See how far it is, or cancel it.")
         task = asyncio.create_task(self.run(evaluation), name=f"eval {eval_id}")
         self._under_way[eval_id] = task
-        task.add_done_callback(lambda done: self._ended(eval_id, done))
+        task.add_done_callback(lambda done: self._after_end(eval_id, done))
 
     async def resume_unfinished(self) -> None:
         """Go on with what an earlier server, or a process that died, left unfinished."""
@@ -58,7 +58,7 @@ class RunEvals:
         self.stop()
         await asyncio.gather(*self._under_way.values(), return_exceptions=True)
 
-    def _ended(self, eval_id: EvalId, task: "asyncio.Task[RunStatus]") -> None:
+    def _after_end(self, eval_id: EvalId, task: "asyncio.Task[RunStatus]") -> None:
         self._under_way.pop(eval_id, None)
         if task.cancelled():
             return

@@ -47,10 +47,10 @@ class RunTrial:
         case, run_id = definition.case(trial.case_id), trial_run_id(evaluation.eval_id, trial, retry)
         task = self._task(evaluation, trial, case)
         already_right = await untouched(run_id, case) if untouched is not None else None
-        outcome = await self._tried(definition, trial, run_id, task, retry)
+        outcome = await self._try_once(definition, trial, run_id, task, retry)
         return replace(outcome, already_right=already_right)
 
-    async def _tried(
+    async def _try_once(
         self, definition: EvalDefinition, trial: Trial, run_id: RunId, task: Task, retry: int
     ) -> TrialOutcome:
         case = definition.case(trial.case_id)

@@ -79,7 +79,7 @@ class RpcPeer:
             raise RpcFailed(RpcCode.INVALID, "a message is no JSON-RPC 2.0")
         method = message.get("method")
         if method is None:
-            self._answered(message)
+            self._take_answer(message)
             return
         params = message.get("params", {})
         if not isinstance(method, str) or not isinstance(params, dict):
@@ -104,7 +104,7 @@ class RpcPeer:
         for task in self._handling:
             task.cancel()
 
-    def _answered(self, message: Mapping[str, Any]) -> None:
+    def _take_answer(self, message: Mapping[str, Any]) -> None:
         number = message.get("id")
         answer = self._waiting.get(number) if isinstance(number, int) else None
         if answer is None or answer.done():

@@ -75,7 +75,7 @@ async def _tools_of(dispatch: DispatchCommand, node: Node, server: str, by: str)
     try:
         async with asyncio.timeout(LIST_TIMEOUT_S):
             for _ in range(MAX_PAGES):
-                answer = await _asked(dispatch, node, listing_arguments(server, cursor), by)
+                answer = await _ask_node(dispatch, node, listing_arguments(server, cursor), by)
                 found += listed_tools(node.name, server, answer)
                 result = answer.get("result")
                 following = result.get("nextCursor") if isinstance(result, Mapping) else None
@@ -89,7 +89,7 @@ async def _tools_of(dispatch: DispatchCommand, node: Node, server: str, by: str)
     return found, ""
 
 
-async def _asked(dispatch: DispatchCommand, node: Node, arguments: Mapping[str, Any], by: str) -> Mapping[str, Any]:
+async def _ask_node(dispatch: DispatchCommand, node: Node, arguments: Mapping[str, Any], by: str) -> Mapping[str, Any]:
     request = CommandRequest(node=node, tool_name=MCP_PROXY, arguments=arguments, by=by, lifetime_s=LIST_TIMEOUT_S)
     ruling = dispatch.judge(request)
     if ruling.verdict is not Verdict.ALLOW:

@@ -88,7 +88,7 @@ class RunOnNodes:
         request = order.for_node(node, node.name)
         ruling = self.dispatch.judge(request)
         if order.dry_run:
-            return self._judged(OrderOutcome(request, ruling))
+            return self._dry_outcome(OrderOutcome(request, ruling))
         await self.dispatch.require_allowed(request, ruling)
         if ruling.verdict is Verdict.ASK:
             return await self._ask(OrderOutcome(request, ruling), by)
@@ -116,7 +116,7 @@ class RunOnNodes:
                 hint="Freeze one plan for all of them: fabric fleet plan SELECTOR -- COMMAND",
             )
         for each in judged.values():
-            yield self._judged(each) if order.dry_run else each
+            yield self._dry_outcome(each) if order.dry_run else each
         if order.dry_run:
             return
         for asked in await asyncio.gather(*(self._ask_or_say_why(each, by, n) for n, each in enumerate(asking))):
@@ -125,7 +125,7 @@ class RunOnNodes:
             async for command in sent:
                 yield judged[command.execution_id]._replace(command=command)
 
-    def _judged(self, outcome: OrderOutcome) -> OrderOutcome:
+    def _dry_outcome(self, outcome: OrderOutcome) -> OrderOutcome:
         """Return what a dry run tells: the command as it would be bound."""
         if outcome.ruling is None:
             return outcome
@@ -215,7 +215,7 @@ class RunOnNodes:
             for command in open_:
                 if command.execution_id in away:
                     yield command
-            async for settled in self._settled(left, timeout_s):
+            async for settled in self._settled_commands(left, timeout_s):
                 yield settled
         finally:
             for each in left.values():
@@ -224,7 +224,9 @@ class RunOnNodes:
     def _status(self, judged: OrderOutcome) -> CommandStatus:
         return self.dispatch.status_at_once(judged.request.node) if judged.problem is None else CommandStatus.BLOCKED
 
-    async def _settled(self, left: "dict[str, _Awaited]", timeout_s: float) -> AsyncGenerator[NodeCommand, None]:
+    async def _settled_commands(
+        self, left: "dict[str, _Awaited]", timeout_s: float
+    ) -> AsyncGenerator[NodeCommand, None]:
         """Yield commands as they are settled, and forget each: a thousand results are much to hold."""
         loop, came = asyncio.get_running_loop(), asyncio.Event()
         until = loop.time() + timeout_s

@@ -61,9 +61,9 @@ class SendCommands:
         self._is_woken = True
         if self._looking is None and not self._is_over:
             self._looking = asyncio.create_task(self._look())
-            self._looking.add_done_callback(self._looked)
+            self._looking.add_done_callback(self._after_look)
 
-    def _looked(self, looking: "asyncio.Task[None]") -> None:
+    def _after_look(self, looking: "asyncio.Task[None]") -> None:
         self._looking = None
         if not looking.cancelled() and (problem := looking.exception()) is not None:
             _log.error("nothing can be sent to node %s now", self.link.node_id, exc_info=problem)

@@ -88,7 +88,7 @@ class ServeLink:
         spoken = told.get("protocol", 1)  # the first programs did not say it
         if not isinstance(spoken, int) or spoken < MIN_PROTOCOL:
             reason = f"its program is too old: protocol {str(spoken)[:20]}, and {MIN_PROTOCOL} is needed"
-            raise self._refused(CloseCode.UPGRADE, reason)
+            raise self._refusal(CloseCode.UPGRADE, reason)
         os_info = params.get("os_info")
         machine = os_info if isinstance(os_info, Mapping) else {}
         token = self.token or str(params.get("token") or "")
@@ -96,10 +96,14 @@ class ServeLink:
             node = await self._enrol(token, str(told.get("public_key", "")), machine)
         else:
             found = await self.hub.nodes.find(str(agent_id)) if isinstance(agent_id, str) else None
-            node = self._known(found if found is not None and found.id == agent_id else None)
+            node = self._known_node(found if found is not None and found.id == agent_id else None)
         nonce, self._challenge = str(told.get("nonce", ""))[:200], secrets.token_hex(32)
         # What it says about itself counts when it has shown who it is: its id is no secret.
-        self._told = {**machine_of(machine), "supported_tools": _tools(params), "reported": _reported(params, told)}
+        self._told = {
+            **machine_of(machine),
+            "supported_tools": _tools(params),
+            "reported": _reported_fields(params, told),
+        }
         self._node = node
         return {
             "challenge": self._challenge,
@@ -112,19 +116,19 @@ class ServeLink:
         try:
             joined = await self.hub.join(token, public_key, str(machine.get("hostname", "")), machine)
         except FabricError as problem:
-            raise self._refused(CloseCode.UNAUTHENTICATED, problem.message) from None
-        return self._known(joined)
+            raise self._refusal(CloseCode.UNAUTHENTICATED, problem.message) from None
+        return self._known_node(joined)
 
-    def _known(self, node: Node | None) -> Node:
+    def _known_node(self, node: Node | None) -> Node:
         if node is None:
-            raise self._refused(CloseCode.UNAUTHENTICATED, "this hub does not know the node")
+            raise self._refusal(CloseCode.UNAUTHENTICATED, "this hub does not know the node")
         if node.status is NodeStatus.REVOKED:
-            raise self._refused(CloseCode.REVOKED, "the node is revoked")
+            raise self._refusal(CloseCode.REVOKED, "the node is revoked")
         if node.status is NodeStatus.PENDING:
-            raise self._refused(CloseCode.UNAUTHENTICATED, "the node waits for a person to confirm it")
+            raise self._refusal(CloseCode.UNAUTHENTICATED, "the node waits for a person to confirm it")
         return node
 
-    def _refused(self, code: CloseCode, reason: str) -> RpcFailed:
+    def _refusal(self, code: CloseCode, reason: str) -> RpcFailed:
         self.close(code, reason)
         return RpcFailed(RpcCode.UNPROVEN, reason)
 
@@ -134,10 +138,10 @@ class ServeLink:
         message = node_message(node.id, self.hub.key.public, self._challenge, state)
         self._challenge = secrets.token_hex(32)  # good for one try
         if not self.hub.is_signed(node.public_key, message, str(params.get("signature", ""))):
-            raise self._refused(CloseCode.UNAUTHENTICATED, "the signature is not that of the node's key")
-        node = self._known(await self.hub.nodes.find(node.id))
+            raise self._refusal(CloseCode.UNAUTHENTICATED, "the signature is not that of the node's key")
+        node = self._known_node(await self.hub.nodes.find(node.id))
         if node.status is NodeStatus.CONFLICT:
-            raise self._refused(CloseCode.CONFLICT, f"the node is in conflict: {node.note}")
+            raise self._refusal(CloseCode.CONFLICT, f"the node is in conflict: {node.note}")
         known = await self.hub.nodes.states(node.id)
         if node.generation and state not in {known.current, known.previous}:
             await self._conflict(node, "a copy of its folder has connected: it showed an old state")
@@ -163,8 +167,8 @@ class ServeLink:
         }
         stored = await self.hub.nodes.update(node.id, changes, generation=node.generation)
         if stored is None:
-            self._known(await self.hub.nodes.find(node.id))
-            raise self._refused(CloseCode.TRY_AGAIN, "another connection of the node was made at the same moment")
+            self._known_node(await self.hub.nodes.find(node.id))
+            raise self._refusal(CloseCode.TRY_AGAIN, "another connection of the node was made at the same moment")
         # A thousand connections idle most of the time: what the store knows is not kept here as well.
         self._node, self._told = None, {}
         assert self._peer is not None
@@ -198,9 +202,9 @@ class ServeLink:
         until = self.hub.clock.monotonic() + CLONE_PING_TIMEOUT_S + HINT_GRACE_S
         while self.hub.clock.monotonic() < until:
             await self.hub.clock.sleep(ASK_AGAIN_S)
-            found = self._known(await self.hub.nodes.find(node.id))
+            found = self._known_node(await self.hub.nodes.find(node.id))
             if found.status is NodeStatus.CONFLICT:
-                raise self._refused(CloseCode.CONFLICT, f"the node is in conflict: {found.note}")
+                raise self._refusal(CloseCode.CONFLICT, f"the node is in conflict: {found.note}")
             if found.status is not NodeStatus.ONLINE:
                 return
 
@@ -212,7 +216,7 @@ class ServeLink:
             self.hub.live.drop(other)
             other.close(CloseCode.CONFLICT, reason)
         _log.warning("node %s (%s) is in conflict: %s", node.name, node.id, reason)
-        raise self._refused(CloseCode.CONFLICT, reason)
+        raise self._refusal(CloseCode.CONFLICT, reason)
 
     async def _note_offline(self, link: NodeLink) -> None:
         """Note that the node is not there any more, unless it has a newer connection."""
@@ -228,7 +232,7 @@ def _tools(params: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(str(each)[:100] for each in found[:200]) if isinstance(found, list) else ()
 
 
-def _reported(params: Mapping[str, Any], told: Mapping[str, Any]) -> dict[str, Any]:
+def _reported_fields(params: Mapping[str, Any], told: Mapping[str, Any]) -> dict[str, Any]:
     """Return what is kept of what a node says about itself."""
     capabilities, servers = params.get("capabilities"), params.get("mcp_servers")
     flags = capabilities if isinstance(capabilities, Mapping) else {}

@@ -72,9 +72,9 @@ class PageLogins:
             "iat": now,
             "exp": expires_at,
         }
-        body = _encoded(json.dumps(said, separators=(",", ":")).encode())
-        cookie = f"{body}.{self._signed('cookie', body, principal.kind)}"
-        token = self._signed("token", cookie, principal.kind)
+        body = _encode(json.dumps(said, separators=(",", ":")).encode())
+        cookie = f"{body}.{self._sign('cookie', body, principal.kind)}"
+        token = self._sign("token", cookie, principal.kind)
         return PageLogin(cookie, token, principal, expires_at)
 
     async def read(self, cookies: Collection[str], page_token: str, *, from_here: bool) -> Principal:
@@ -98,8 +98,8 @@ class PageLogins:
 
     def _matching(self, cookies: Collection[str], page_token: str) -> dict[str, Any]:
         for cookie in cookies:
-            said = self._said(cookie)
-            if said is not None and _is_same(page_token, self._signed("token", cookie, Kind(said["kind"]))):
+            said = self._cookie_content(cookie)
+            if said is not None and _is_same(page_token, self._sign("token", cookie, Kind(said["kind"]))):
                 return said
         raise invalid_credentials()
 
@@ -117,7 +117,7 @@ class PageLogins:
             raise invalid_credentials()
         return Principal(user.name, Kind.USER, user.scopes, expires_at=said["exp"], login=said["id"])
 
-    def _said(self, cookie: str) -> dict[str, Any] | None:
+    def _cookie_content(self, cookie: str) -> dict[str, Any] | None:
         """Return what a cookie says if we have signed it."""
         body, _, signature = cookie.partition(".")
         if len(cookie) > MAX_CREDENTIAL_CHARS or not cookie.isascii():
@@ -127,11 +127,11 @@ class PageLogins:
             kind = Kind(said["kind"])
         except (binascii.Error, ValueError, KeyError, TypeError, RecursionError):
             return None
-        return said if _is_same(signature, self._signed("cookie", body, kind)) else None
+        return said if _is_same(signature, self._sign("cookie", body, kind)) else None
 
-    def _signed(self, purpose: str, text: str, kind: Kind) -> str:
+    def _sign(self, purpose: str, text: str, kind: Kind) -> str:
         with_folder = self.local_token() or secrets.token_hex() if kind is Kind.LOCAL else ""
-        return _encoded(self.hasher.hashed(f"page {purpose}\0{with_folder}\0{text}"))
+        return _encode(self.hasher.hashed(f"page {purpose}\0{with_folder}\0{text}"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +185,7 @@ def require_page_user(principal: Principal) -> None:
         )
 
 
-def _encoded(content: bytes) -> str:
+def _encode(content: bytes) -> str:
     return urlsafe_b64encode(content).rstrip(b"=").decode()
 
 

@@ -41,7 +41,7 @@ class AddDocument:
             DocumentUnreadable: nothing can be read in it; the document says so, too.
             ModelError: the vectors could not be made; it is searched by words.
         """
-        document = await self._known(new)
+        document = await self._find_known(new)
         if document is None:
             document = await self._read(new)
         if self.embed is not None and document.state is not DocumentState.READY:
@@ -49,7 +49,7 @@ class AddDocument:
             document = await self.memory.documents.find(document.document_id)
         return document
 
-    async def _known(self, new: NewDocument) -> Document | None:
+    async def _find_known(self, new: NewDocument) -> Document | None:
         """Return the document with the same bytes, if its owner has added them before and they were read."""
         wanted = DocumentQuery(
             viewer=Viewer((new.owner,), sees_all=False), owner=new.owner, content_hash=content_hash(new.data)

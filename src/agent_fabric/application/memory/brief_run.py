@@ -66,8 +66,8 @@ class BriefRun:
         except ModelError as problem:
             notice = f"Memory was searched by words only: {problem.message}"
             answer = await self.by_words(wish.question, wanted, earlier=wish.earlier)
-        passages = await self._fitted(answer.passages, _room(wish))
-        pinned = self._pinned(facts, wish) if wish.pinned else []
+        passages = await self._fit(answer.passages, _room(wish))
+        pinned = self._pinned_facts(facts, wish) if wish.pinned else []
         looked_up = [
             each.fact for each in answer.facts if _concerns(each.fact, wish.subjects) and each.fact not in pinned
         ]
@@ -88,7 +88,7 @@ class BriefRun:
             await self.memory.uses.note(wish.run_id, told, at=self.clock.now(), cited=False)
         return Briefing(knowledge, notice)
 
-    async def _fitted(self, found: Sequence[FoundPassage], room: int) -> list[KnownPassage]:
+    async def _fit(self, found: Sequence[FoundPassage], room: int) -> list[KnownPassage]:
         """Return the passages that fit; a document that is small enough is given as a whole."""
         given: list[KnownPassage] = []
         whole: set[DocumentId] = set()
@@ -129,7 +129,7 @@ class BriefRun:
         text = "".join(part.text for part in parts)
         return replace(found.as_known(), last=found.first, text=text)
 
-    def _pinned(self, facts: Sequence[Fact], wish: BriefingWish) -> list[Fact]:
+    def _pinned_facts(self, facts: Sequence[Fact], wish: BriefingWish) -> list[Fact]:
         now = self.clock.now()
         usable = [
             fact

@@ -103,7 +103,7 @@ class ProposeFact:
         if not isinstance(created, RunCreated):
             raise FactRefused("The start of the run cannot be read", hint="Add the fact yourself.")
         owner, untrusted = created.task.owner, await _untrusted_in(proposal.run_id, events)
-        event = _quoted(events, proposal, owner)
+        event = _quoted_event(events, proposal, owner)
         said = check_quote(proposal.quote, [] if event is None else quotable_in(event.body, owner))
         if event is not None and isinstance(event.body, ToolReturned) and not event.body.origin:
             _refuse_own_words(events, event, proposal.quote)
@@ -140,7 +140,7 @@ async def _untrusted_in(run_id: RunId, events: Sequence[Event]) -> tuple[str, ..
     return tuple(dict.fromkeys([*state.untrusted, *filter(None, origins)]))
 
 
-def _quoted(events: Sequence[Event], proposal: Proposal, owner: str) -> Event | None:
+def _quoted_event(events: Sequence[Event], proposal: Proposal, owner: str) -> Event | None:
     """Return the event that is quoted; None: nothing in the run can be quoted so."""
     for event in events:
         if proposal.seq is None:

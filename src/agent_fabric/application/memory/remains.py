@@ -36,7 +36,7 @@ async def find_remains(reader: RunReader | None, runs: Iterable[RunId], notes: I
     sessions: list[str] = []
     for run_id in wanted:
         try:
-            created = await _created(reader, run_id)
+            created = await _creation_of(reader, run_id)
         except RunNotFound:
             continue  # it was deleted, and its log with it
         logs.append(run_id)
@@ -68,7 +68,7 @@ class RemoveRemains:
     async def _remove(self, run_id: RunId, owner: str, by: str) -> str:
         """Delete a run; return why it stays, or nothing."""
         try:
-            created = await _created(self.reader, run_id)
+            created = await _creation_of(self.reader, run_id)
             if created is None:
                 return "it is encrypted, and its key is not here"
             if created.task.owner != owner:
@@ -85,7 +85,7 @@ class RemoveRemains:
         return ""
 
 
-async def _created(reader: RunReader, run_id: RunId) -> RunCreated | None:
+async def _creation_of(reader: RunReader, run_id: RunId) -> RunCreated | None:
     """Return how a run began; None: no one can read it here."""
     try:
         (first, *_) = await reader.page(run_id, after=-1, limit=1)

@@ -66,7 +66,7 @@ class ReviewFact:
         fact = await facts.find(prefix, viewer=viewer)
         older = await facts.find(replaces, viewer=viewer) if replaces else None
         accepted = fact.accept(by, now)
-        others = await self._contradicted(fact, older)
+        others = await self._contradicted_facts(fact, older)
         if others:
             listed = "; ".join(f"{each.id} {each.text!r}" for each in others)
             raise FactRefused(
@@ -149,7 +149,7 @@ class ReviewFact:
         fact = await self.memory.facts.find(prefix, viewer=viewer)
         known = await self.memory.facts.list(FactQuery(owner=fact.owner))
         newer = next((each for each in known if each.supersedes == fact.id), None)
-        others = await self._contradicted(fact, newer)
+        others = await self._contradicted_facts(fact, newer)
         return WhyFact(fact, await self._uses(fact), newer, others)
 
     async def forget(self, prefix: str, *, by: str, viewer: Viewer = EVERYTHING, erase: bool = False) -> Forgotten:
@@ -210,7 +210,7 @@ class ReviewFact:
             return False  # nothing of it can be read any more
         return isinstance(last, RunCompleted) and fact_id in cited_facts(answer_in(last.payload))
 
-    async def _contradicted(self, fact: Fact, beside: Fact | None) -> Sequence[Fact]:
+    async def _contradicted_facts(self, fact: Fact, beside: Fact | None) -> Sequence[Fact]:
         query = FactQuery(owner=fact.owner, scope=fact.scope, subject=fact.subject, statuses=(FactStatus.ACTIVE,))
         gone = {fact.id, fact.supersedes, None if beside is None else beside.id}
         known = [each for each in await self.memory.facts.list(query) if each.id not in gone]

@@ -61,7 +61,7 @@ class SearchMemory:
         best = without_duplicates(rank(asked, candidates), limit=limit)
         documents = await self._documents({each.candidate.document_id for each in best}, wanted)
         excerpts = [each for each in merge_neighbours(best) if each.document_id in documents]
-        passages = [await self._found(each, documents[each.document_id]) for each in excerpts]
+        passages = [await self._found_passage(each, documents[each.document_id]) for each in excerpts]
         return MemoryAnswer(passages, await self._facts(asked, wanted, limit), by_meaning=bool(vector))
 
     async def _documents(self, ids: set[DocumentId], wanted: DocumentQuery) -> dict[DocumentId, Document]:
@@ -70,7 +70,7 @@ class SearchMemory:
         query = DocumentQuery(viewer=wanted.viewer, documents=tuple(sorted(ids)), limit=len(ids))
         return {each.document_id: each for each in await self.memory.documents.list(query)}
 
-    async def _found(self, excerpt: Excerpt, document: Document) -> FoundPassage:
+    async def _found_passage(self, excerpt: Excerpt, document: Document) -> FoundPassage:
         parts = await self.memory.passages.read(document.document_id, first=excerpt.first, last=excerpt.last)
         return FoundPassage(
             document=document,

@@ -123,14 +123,14 @@ class ListModels:
         try:
             settings, why = await self.chooser.choose(key, _quiet)
         except ConfigError as problem:
-            return _blocked(
+            return _blocked_model(
                 MeantModel(key=key, settings=None, why="configured", standing=ModelAvailability.BLOCKED), problem
             )
         meant = MeantModel(key=key, settings=settings, why=why, standing=ModelAvailability.READY)
         try:
             state = await self._state(settings, why, shelf)
         except ConfigError as problem:
-            return _blocked(meant, problem)
+            return _blocked_model(meant, problem)
         if state.standing is ModelAvailability.ELSEWHERE or (settings.backend == "generic" and state.note):
             meant = replace(meant, why="configured")  # no server confirmed this name
         card = await self.survey.probed(settings)
@@ -219,7 +219,7 @@ class ListModels:
         return _State(ModelAvailability.READY)
 
 
-def _blocked(meant: MeantModel, problem: ConfigError) -> MeantModel:
+def _blocked_model(meant: MeantModel, problem: ConfigError) -> MeantModel:
     return replace(meant, standing=ModelAvailability.BLOCKED, note=problem.message, fix=problem.hint)
 
 

@@ -117,7 +117,7 @@ class ModelTurn:
                 response = cut_answer(await _ask(client, asked, time_left_s, on_delta), asked.model.answer_chars)
         except FabricError as problem:
             return failed(problem, number, self.clock.monotonic() - started, egress), None
-        usage = response.usage or _estimated(asked.messages, response)
+        usage = response.usage or _estimate(asked.messages, response)
         price = asked.model.price
         return ModelAnswered(
             content=await self._without_shapes(response.content),
@@ -244,7 +244,7 @@ def failed(problem: FabricError, attempt: int, duration_s: float, egress: str = 
     )
 
 
-def _estimated(messages: Sequence[Message], response: LLMResponse) -> Usage:
+def _estimate(messages: Sequence[Message], response: LLMResponse) -> Usage:
     asked = sum(estimate_tokens(message.content) for message in messages)
     if response.cut:
         return Usage(asked, response.cut // 4)  # of which the text may be the smaller part

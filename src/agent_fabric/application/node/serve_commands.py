@@ -72,7 +72,7 @@ class ServeCommands:
         Raises:
             CallRefused: it is not carried out; the node's record says why, too.
         """
-        bound = self._bound(params)
+        bound = self._bound_call(params)
         call_hash, execution_id = bound.hash, bound.execution_id
         if (running := self._running.get(execution_id)) is not None:
             self._require_same(self.spool.find(execution_id), call_hash, execution_id)
@@ -81,7 +81,7 @@ class ServeCommands:
         if seen is not None:
             self._require_same(seen, call_hash, execution_id)
             if seen.state is not SpoolState.RECEIVED:
-                return self._remembered(seen)
+                return self._remembered_result(seen)
         if self.draining:
             raise CallRefused(RpcCode.UNPROVEN, "the node is about to restart: send it again")
         self._require_allowed(params, bound)
@@ -122,7 +122,7 @@ class ServeCommands:
         is_unwanted = execution_id in self._unwanted
         self._unwanted.discard(execution_id)
         if task.cancelled() and (is_started or is_unwanted):
-            self._ended(execution_id, dict(_CANCELLED))
+            self._record_end(execution_id, dict(_CANCELLED))
 
     async def drain(self, timeout_s: float) -> bool:
         """Take no further calls, and wait until all but one have ended; tell whether they have."""
@@ -140,14 +140,14 @@ class ServeCommands:
         """Remember how a call ended that outlived the process which began it."""
         seen = self.spool.find(execution_id)
         if seen is not None and seen.result is None:
-            self._ended(execution_id, result)
+            self._record_end(execution_id, result)
 
     def unreported(self) -> Sequence[SpooledCall]:
         """Return what the hub may not know: calls that have ended, and those that a stop of the node left in doubt."""
         known = [each for each in self.spool.unreported() if each.execution_id not in self._running]
         for each in known:
             if each.state is SpoolState.STARTED:
-                self._remembered(each)
+                self._remembered_result(each)
         return [found for each in known if (found := self.spool.find(each.execution_id)) and found.result is not None]
 
     @property
@@ -155,7 +155,7 @@ class ServeCommands:
         """Calls that are under way."""
         return len(self._running)
 
-    def _bound(self, params: Mapping[str, Any]) -> BoundCall:
+    def _bound_call(self, params: Mapping[str, Any]) -> BoundCall:
         """Read a call.
 
         Raises:
@@ -189,16 +189,16 @@ class ServeCommands:
 
     def _require_same(self, seen: SpooledCall | None, call_hash: str, execution_id: str) -> None:
         if seen is not None and seen.hash != call_hash:
-            raise self._refused(execution_id, RpcCode.REUSED, "the execution id belongs to another call")
+            raise self._refusal(execution_id, RpcCode.REUSED, "the execution id belongs to another call")
 
     def _require_allowed(self, params: Mapping[str, Any], bound: BoundCall) -> None:
         now, execution_id = self.clock(), bound.execution_id
         if bound.expires_at <= now:
-            raise self._refused(execution_id, RpcCode.EXPIRED, "the call has expired")
+            raise self._refusal(execution_id, RpcCode.EXPIRED, "the call has expired")
         if bound.expires_at > now + MAX_LIFETIME_S + CLOCK_TOLERANCE_S:
-            raise self._refused(execution_id, RpcCode.EXPIRED, "a call lives for at most a day")
+            raise self._refusal(execution_id, RpcCode.EXPIRED, "a call lives for at most a day")
         if bound.policy_version != self.policy.version:
-            raise self._refused(
+            raise self._refusal(
                 execution_id,
                 RpcCode.POLICY_CHANGED,
                 "another policy is in force than the call was judged by",
@@ -206,15 +206,15 @@ class ServeCommands:
             )
         ruling = self.policy.judge(proposed_call(NODE_TOOLS[bound.tool_name], bound.arguments, bound.agent_id))
         if ruling.verdict is Verdict.BLOCK:
-            raise self._refused(execution_id, RpcCode.BLOCKED, ruling.reason, rule=ruling.rule)
+            raise self._refusal(execution_id, RpcCode.BLOCKED, ruling.reason, rule=ruling.rule)
         if ruling.verdict is Verdict.ASK:
             approval = params.get("approval")
             why = self.check_approval(bound.hash, approval if isinstance(approval, Mapping) else {})
             if why:
                 reason = f"{ruling.reason} {why}"
-                raise self._refused(execution_id, RpcCode.APPROVAL, reason, rule=ruling.rule)
+                raise self._refusal(execution_id, RpcCode.APPROVAL, reason, rule=ruling.rule)
 
-    def _refused(self, execution_id: str, code: RpcCode, message: str, **data: Any) -> CallRefused:
+    def _refusal(self, execution_id: str, code: RpcCode, message: str, **data: Any) -> CallRefused:
         self.spool.note("refused", execution_id, {"code": int(code), "why": message[:500], **data})
         return CallRefused(code, message, **data)
 
@@ -236,21 +236,23 @@ class ServeCommands:
         async with self._slots:
             if not is_started:
                 if bound.expires_at <= self.clock():
-                    return self._ended(bound.execution_id, {"status": "expired", "error": "it expired before its turn"})
+                    return self._record_end(
+                        bound.execution_id, {"status": "expired", "error": "it expired before its turn"}
+                    )
                 self.spool.start(bound.execution_id)
             try:
                 result = await self.toolbox.run(bound.execution_id, bound.tool_name, bound.arguments)
             except asyncio.CancelledError:
                 result = dict(_CANCELLED)
-        return self._ended(bound.execution_id, result)
+        return self._record_end(bound.execution_id, result)
 
-    def _remembered(self, seen: SpooledCall) -> Mapping[str, Any]:
+    def _remembered_result(self, seen: SpooledCall) -> Mapping[str, Any]:
         if seen.result is not None:
             return seen.result
         doubt = {"status": "in_doubt", "error": "the node was stopped during the call, so it may have happened"}
-        return self._ended(seen.execution_id, doubt, kind="in_doubt")
+        return self._record_end(seen.execution_id, doubt, kind="in_doubt")
 
-    def _ended(self, execution_id: str, result: dict[str, Any], kind: str = "finished") -> dict[str, Any]:
+    def _record_end(self, execution_id: str, result: dict[str, Any], kind: str = "finished") -> dict[str, Any]:
         """Remember a result together with the signed head of the record that it is part of."""
         position, head = self.spool.head
         signed = self.sign(head_message(self.node.agent_id, position, head))

@@ -90,7 +90,7 @@ class CheckHealth:
             self._folder(),
             *(_meaning(models, key) for key in dict.fromkeys((models.default_key, models.routing_key))),
             *_ollama(models),
-            *self._embedded(facts, models, default),
+            *self._embedded_findings(facts, models, default),
             *_proxies(facts),
             _sandbox(self.box),
             *self._leaves(models),
@@ -124,7 +124,9 @@ class CheckHealth:
         fix = "Free some space there (`fabric gc` deletes old runs), or use another folder: --workspace DIR"
         return HealthFinding(about, Level.FAIL if free < LEAST_FREE_BYTES else Level.WARN, f"only {text}", fix)
 
-    def _embedded(self, facts: MachineFacts, models: ModelList, default: MeantModel) -> Iterator[HealthFinding]:
+    def _embedded_findings(
+        self, facts: MachineFacts, models: ModelList, default: MeantModel
+    ) -> Iterator[HealthFinding]:
         used = _is_embedded(models)
         bad = Level.FAIL if used else Level.OK
         if facts.has_avx2 is False:

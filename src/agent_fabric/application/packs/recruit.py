@@ -54,9 +54,9 @@ class RecruitSpecialists:
         if not self.specialists:
             raise RecruitError("No pack is configured", hint="Add one under `specialists` in the configuration.")
         if task.specialist_ids:
-            return Prepared(self._recruited(task, named(task.specialist_ids)))
+            return Prepared(self._recruited_bodies(task, named(task.specialist_ids)))
         if task.node:
-            return Prepared(self._recruited(task, about_machine(task.node)))
+            return Prepared(self._recruited_bodies(task, about_machine(task.node)))
         talks = task.profile is Profile.CHAT
         candidates = [each for each in self.specialists if talks or each.specialist_id != ASSISTANT]
         evidence = weigh(
@@ -64,16 +64,16 @@ class RecruitSpecialists:
         )
         choice = the_only_one(evidence) or (by_project(evidence) if project else by_keywords(evidence))
         if choice is not None:
-            return Prepared(self._recruited(task, choice))
+            return Prepared(self._recruited_bodies(task, choice))
         if talks and by_conversation(evidence, nodes=False) is not None:
             return Prepared((), lambda: self._for_conversation(task, evidence))
         if self.ask_model is None:
-            return Prepared(self._recruited(task, _fallback(evidence, "keywords are not clear")))
+            return Prepared(self._recruited_bodies(task, _fallback(evidence, "keywords are not clear")))
         question = self.ask_model(task, evidence, notice)
 
         async def effect() -> Sequence[Body]:
             answer, choice, why = await question.effect()
-            return (answer, *self._recruited(task, choice or _fallback(evidence, why)))
+            return (answer, *self._recruited_bodies(task, choice or _fallback(evidence, why)))
 
         return Prepared((question.called,), effect)
 
@@ -84,7 +84,7 @@ class RecruitSpecialists:
             nodes = False
         choice = by_conversation(evidence, nodes=nodes)
         assert choice is not None  # the assistant is there
-        return self._recruited(task, choice)
+        return self._recruited_bodies(task, choice)
 
     def require_known(self, task: Task) -> None:
         """Make sure that the packs that a task names exist.
@@ -106,7 +106,7 @@ class RecruitSpecialists:
                 hint=f"Known packs: {', '.join(known) or 'none'}.",
             )
 
-    def _recruited(self, task: Task, choice: Recruitment) -> tuple[Body, ...]:
+    def _recruited_bodies(self, task: Task, choice: Recruitment) -> tuple[Body, ...]:
         who = choice.specialist_ids
         parallel = len(who) > 1 and task.task_force_mode is TaskForceMode.PARALLEL
         if parallel:  # none is first: the order of the configuration is deterministic

@@ -69,18 +69,18 @@ class CompareWorkspace:
             return NOT_KNOWN  # it belongs to a workflow, whose steps share it
         now = history.take_snapshot(workspace)
         changes = changes_of(drive_snapshots(drives, partial(history.start_of, run_id), now))
-        return _told(changes, now, lambda path, entry: history.content(workspace, path, entry), task)
+        return _comparison(changes, now, lambda path, entry: history.content(workspace, path, entry), task)
 
 
 _Content = Callable[[str, Entry], bytes | None]
 
 
-def _told(changes: Sequence[FileChange], now: FolderSnapshot, content: _Content, task: str) -> WorkspaceCompared:
+def _comparison(changes: Sequence[FileChange], now: FolderSnapshot, content: _Content, task: str) -> WorkspaceCompared:
     shown = changes[:MAX_LISTED]
     weakened, idle = _strength(changes, now, content)
     written = [change.path for change in changes if change.after is not None and change.after.kind is EntryKind.FILE]
     tests = _tests_of(written, [change.path for change in changes if change.after is None], now, content)
-    meant = _meant(task, {change.path for change in changes}, now)
+    meant = _intended_programs(task, {change.path for change in changes}, now)
     python_tests = {path: found for path in tests if (found := _python_tests(path, now, content)) is not None}
     scripts = {path for path, found in python_tests.items() if found.is_script and path not in written}
     return WorkspaceCompared(
@@ -102,11 +102,11 @@ def _told(changes: Sequence[FileChange], now: FolderSnapshot, content: _Content,
         meant=meant,
         meant_tests=tuple(_tests_of(meant, (), now, content)),
         idle_tests=idle,
-        touched_at=max((_written(change) for change in changes), default=0.0),
+        touched_at=max((_last_written(change) for change in changes), default=0.0),
     )
 
 
-def _meant(task: str, changed: Collection[str], now: FolderSnapshot) -> tuple[str, ...]:
+def _intended_programs(task: str, changed: Collection[str], now: FolderSnapshot) -> tuple[str, ...]:
     """Return the programs that the task is about and that are as they were."""
     named = programs_meant(task)
     if any(path == each or path.endswith(f"/{each}") for path in changed for each in named):
@@ -191,7 +191,7 @@ def _text(path: str, entry: Entry | None, content: _Content) -> str | None:
     return None if data is None else data.decode(errors="replace")
 
 
-def _written(change: FileChange) -> float:
+def _last_written(change: FileChange) -> float:
     """Return when a program or a test was last written; other files may be what a check has left behind."""
     after = change.after
     if after is None or after.kind is not EntryKind.FILE:

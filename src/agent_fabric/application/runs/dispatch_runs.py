@@ -196,10 +196,10 @@ class DispatchRuns:
         taking = self._taking.get(run_id)
         if taking is None:
             taking = self._taking[run_id] = asyncio.create_task(take())
-            taking.add_done_callback(lambda done: self._taken(run_id, done))
+            taking.add_done_callback(lambda done: self._after_taking(run_id, done))
         return await asyncio.shield(taking)
 
-    def _taken(self, run_id: RunId, taking: "asyncio.Task[Drive | RunResult]") -> None:
+    def _after_taking(self, run_id: RunId, taking: "asyncio.Task[Drive | RunResult]") -> None:
         del self._taking[run_id]
         if not taking.cancelled():
             taking.exception()  # those who wait are told; there may be none any more

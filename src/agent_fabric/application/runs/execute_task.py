@@ -120,7 +120,7 @@ class ExecuteTask:
             return True
         return await self.workspaces.prepare(run_id, at=task.workspace)
 
-    def _untrusted(self, run_id: RunId, task: Task) -> str:
+    def _untrusted_text(self, run_id: RunId, task: Task) -> str:
         return self.untrusted_files(run_id, task.workspace) if task.workspace and task.project is not False else ""
 
     def first_event(self, run_id: RunId, task: Task) -> Event:
@@ -161,7 +161,7 @@ class ExecuteTask:
                 user_scopes=task.user_scopes,
                 encrypted=task.encrypted or self.encrypts(task),
                 project=_is_project(task),
-                untrusted=tuple(filter(None, (self._untrusted(run_id, task),))),
+                untrusted=tuple(filter(None, (self._untrusted_text(run_id, task),))),
                 conversation=task.conversation,
                 continues=task.continues,
                 trial_of=task.trial_of,

@@ -141,7 +141,7 @@ class Perform:
                 must_finish=action.must_finish,
                 time_left_s=_time_left(state),
                 priority=priority,
-                notice=_named(notice, lane.model.model) if state.talks else notice,
+                notice=_named_notice(notice, lane.model.model) if state.talks else notice,
                 on_delta=shown,
             )
 
@@ -269,7 +269,7 @@ def _instructions(pack: SpecialistPack, *, compact: bool) -> tuple[str, tuple[To
     return pack.compact_prompt or pack.system_prompt, tuple(tools_in_short), finish
 
 
-def _named(notice: Notice, model: str) -> Notice:
+def _named_notice(notice: Notice, model: str) -> Notice:
     """Return a notice that names the model someone waits for: in a session there may be another one every time."""
 
     def tell(text: str) -> None:

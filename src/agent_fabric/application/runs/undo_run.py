@@ -82,7 +82,7 @@ class UndoRun:
         plan = await asyncio.to_thread(self._plan, found, changes, paths, force)
         if dry or not plan.steps or (plan.blocked and not force):
             done = plan.steps if dry or not plan.blocked else ()
-            return _undone(found, plan, done, dry=dry)
+            return _undo_result(found, plan, done, dry=dry)
         record = UndoRecord(
             number=1 + max((one.number for one in found.undos), default=0),
             at=self.clock.now(),
@@ -93,7 +93,7 @@ class UndoRun:
         )
         undoing, folder = self.diff.undoing, found.folder
         left = await asyncio.to_thread(undoing.carry_out, run_id, folder, plan.steps, record)
-        return _undone(found, plan, plan.steps, left=left, record=record.number)
+        return _undo_result(found, plan, plan.steps, left=left, record=record.number)
 
     def _plan(self, found: RunDiff, changes: Sequence[FileChange], paths: Sequence[str], force: bool) -> UndoPlan:
         now = self.diff.history.take_snapshot(found.folder)
@@ -114,7 +114,7 @@ def _with_those_begun(found: RunDiff, steps: Sequence[UndoStep], *, redo: bool) 
     return [together[path] for path in sorted(together)]
 
 
-def _undone(
+def _undo_result(
     found: RunDiff,
     plan: UndoPlan,
     steps: Sequence[UndoStep],
@@ -142,13 +142,13 @@ def _taken_back(found: RunDiff) -> list[FileChange]:
             f"Nothing of run {found.run_id} was undone", hint=f"See what it changed: fabric diff {found.run_id}"
         )
     return [
-        FileChange(path=step.path, before=_kept(step.current), after=step.target)
+        FileChange(path=step.path, before=_kept_entry(step.current), after=step.target)
         for step in found.undos[-1].steps
         if not same(step.current, step.target)
     ]
 
 
-def _kept(entry: Entry | None) -> Entry | None:
+def _kept_entry(entry: Entry | None) -> Entry | None:
     """Return an entry of which the undo has kept the content."""
     return entry._replace(kept=True) if entry is not None and entry.kind is EntryKind.FILE else entry
 

@@ -37,14 +37,14 @@ class WakeAnsweredRuns:
         while True:
             now = self.clock.monotonic()
             not_before = {run_id: at for run_id, at in not_before.items() if at > now}
-            answered = [run_id for run_id in await self._answered() if run_id not in not_before]
+            answered = [run_id for run_id in await self._due_runs() if run_id not in not_before]
             if answered:
                 self.dispatch.expect(answered)
                 left = await self.resume_unfinished_runs(answered)
                 not_before.update(dict.fromkeys(left, self.clock.monotonic() + TRY_AGAIN_AFTER_S))
             await pause(LOOK_EVERY_S)
 
-    async def _answered(self) -> list[RunId]:
+    async def _due_runs(self) -> list[RunId]:
         try:
             return [run_id for run_id in await self.queue.due() if run_id not in self.dispatch]
         except StoreUnavailable as problem:

@@ -98,7 +98,7 @@ class InvokeTool:
         `tools` are those that the run was given at its start, `pack` is what executes them today, `limit_chars` is how
         much of the output the model can take.
         """
-        spec = tools.get(call.tool) or _hidden(pack, call.tool)
+        spec = tools.get(call.tool) or _hidden_tool(pack, call.tool)
         if spec is None:
             known = ", ".join(tools)
             return _refuse(call, {}, "UnknownTool", f"there is no tool {call.tool!r}; the tools are: {known}")
@@ -305,7 +305,7 @@ class InvokeTool:
             took_s = self.clock.monotonic() - started
             if not result.exposes and (exposed := exposes()):
                 result = replace(result, exposes=exposed)
-            return (await self._returned(call, spec, result, took_s, terms),)
+            return (await self._return_event(call, spec, result, took_s, terms),)
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if task is None or task.cancelling():
@@ -356,7 +356,7 @@ class InvokeTool:
             return self.injection_signals(text)
         return await asyncio.to_thread(self.injection_signals, text)
 
-    async def _returned(
+    async def _return_event(
         self,
         call: ToolCallRequest,
         spec: ToolSpec,
@@ -427,7 +427,7 @@ def _agreed_to(site: CallSite) -> dict[str, Any] | None:
     return dict(asked.args if decided.args is None else decided.args)
 
 
-def _hidden(pack: SpecialistPack, name: str) -> ToolSpec | None:
+def _hidden_tool(pack: SpecialistPack, name: str) -> ToolSpec | None:
     """Find a tool that is not offered but answers all the same, such as a web tool while the network is off."""
     return next((spec for spec in pack.hidden_tools if spec.name == name), None)
 

@@ -97,10 +97,10 @@ class ChildRuns:
         except RunHeld:  # a server has been faster; the end of the child is told in the inbox
             return (StepWaited(step_id=action.step.id, attempt=action.started.attempt),)
         except FabricError as problem:
-            return (_failed(action.step.id, run_id, problem),)
+            return (_child_failure(action.step.id, run_id, problem),)
         result = result_of(taken.state)
         if result.status.settled:
-            return (_finished(action.step.id, taken.state),)
+            return (_child_end(action.step.id, taken.state),)
         return (
             StepWaited(step_id=action.step.id, attempt=action.started.attempt, approvals=tuple(result.waiting_for)),
         )
@@ -108,7 +108,7 @@ class ChildRuns:
     async def outcome(self, run_id: RunId, step_id: str) -> Sequence[Body]:
         """Return how a child ended that another process drove; nothing if it has not ended."""
         state = await fold_log(run_id, await self.runs.read(run_id))
-        return (_finished(step_id, state),) if state.status.settled else ()
+        return (_child_end(step_id, state),) if state.status.settled else ()
 
     async def end(self, run_id: RunId, *, by: str, reason: str) -> None:
         """End a child that is no longer needed."""
@@ -120,7 +120,7 @@ def _level(task: Task) -> int:
     return task.parent.level if task.parent is not None else 0
 
 
-def _finished(step_id: str, state: RunState) -> ChildFinished:
+def _child_end(step_id: str, state: RunState) -> ChildFinished:
     result = result_of(state)
     failed = result.status is not RunStatus.COMPLETED
     return ChildFinished(
@@ -151,7 +151,7 @@ def _said_of(result: RunResult) -> str:
     return said(result.error.message, "" if result.error.code in _TELL_HOW_TO_GO_ON else result.error.hint)
 
 
-def _failed(step_id: str, run_id: RunId, problem: FabricError) -> ChildFinished:
+def _child_failure(step_id: str, run_id: RunId, problem: FabricError) -> ChildFinished:
     return ChildFinished(
         step_id=step_id, child_run_id=run_id, run_status="failed", error=problem.message, error_type=problem.code
     )

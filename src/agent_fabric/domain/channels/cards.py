@@ -110,7 +110,7 @@ def make_card(
         if size(f"{whole}\n\n{note}") <= limit:
             return Card(f"{whole}\n\n{note}", (), is_whole=True)
     note = f"The call ({size_words(call)}) does not fit here whole, so it cannot be approved here. Look at: {where}"
-    text = _fitted(head, f"{note}\n\n{tail}", limit, size)
+    text = _fit(head, f"{note}\n\n{tail}", limit, size)
     deny = () if only_notifies else (Button("Deny", _data(Decision.DENY, shown.approval_id, nonce)),)
     return Card(text, deny, is_whole=False)
 
@@ -133,8 +133,8 @@ def decided_text(
     if changed is not None:
         call = call_text(changed)
         fits = len(call) <= MAX_CHANGED_CHARS and not _hides(call)
-        note += f", not as asked but with:\n{_indented(call)}" if fits else f", other arguments: {size_words(call)}"
-    return _fitted(text, note, limit, size)
+        note += f", not as asked but with:\n{_indent(call)}" if fits else f", other arguments: {size_words(call)}"
+    return _fit(text, note, limit, size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +230,7 @@ def _head(shown: CallShown) -> str:
     lines += [f"Has read private things: {', '.join(shown.private)}"] if shown.private else []
     # Whatever was read may stand in these; it must not make lines of its own, or it could look like ours.
     lines = [" ".join(line.split()) for line in lines]
-    lines += [f"Runs outside of the box:\n{_indented(shown.outside)}"] if shown.outside else []
+    lines += [f"Runs outside of the box:\n{_indent(shown.outside)}"] if shown.outside else []
     return "\n".join(lines)
 
 
@@ -239,11 +239,11 @@ def _call_text(shown: CallShown) -> str:
     lines = []
     for name, value in shown.args.items():
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)
-        lines.append(f"{name}:\n{_indented(text)}")
+        lines.append(f"{name}:\n{_indent(text)}")
     return "\n".join(lines) or "(no arguments)"
 
 
-def _indented(text: str) -> str:
+def _indent(text: str) -> str:
     return "\n".join(f"  {line}" for line in text.split("\n"))
 
 
@@ -276,7 +276,7 @@ def _is_unseen(character: str) -> bool:
     )
 
 
-def _fitted(text: str, note: str, limit: int, size: Measure) -> str:
+def _fit(text: str, note: str, limit: int, size: Measure) -> str:
     """Return a text with a note below it; the text is cut so that both fit."""
     if size(whole := f"{text}\n\n{note}") <= limit:
         return whole

@@ -170,7 +170,7 @@ def _spans(text: str, styles: frozenset[Style], depth: int = 0) -> Iterator[Span
             if close < 0:
                 unclosed.add(mark)  # and so none behind it closes either
             elif mark[0] == "`":
-                found = close + len(mark), Span(_unpadded(text[at:close]), styles | {Style.CODE})
+                found = close + len(mark), Span(_strip_padding(text[at:close]), styles | {Style.CODE})
             else:
                 found = close + len(mark), (text[at:close], _STYLES[mark])
         if found is None:
@@ -225,7 +225,7 @@ def _closing(text: str, at: int, mark: str) -> int:
     return -1
 
 
-def _unpadded(code: str) -> str:
+def _strip_padding(code: str) -> str:
     padded = len(code) > 2 and code[0] == code[-1] == " " and bool(code.strip())
     return code[1:-1] if padded else code
 

@@ -45,30 +45,30 @@ class Rendering:
 
 def render_plain(blocks: Sequence[Block]) -> str:
     """Return text without markup."""
-    return _joined(blocks, _plain_block)
+    return _join(blocks, _plain_block)
 
 
 def render_telegram(blocks: Sequence[Block]) -> str:
     """Return the HTML that the Bot API takes as `parse_mode: HTML`."""
-    return _joined(blocks, _telegram_block)
+    return _join(blocks, _telegram_block)
 
 
 def render_discord(blocks: Sequence[Block]) -> str:
     """Return Discord's Markdown."""
-    return _joined(blocks, lambda block: _marked_block(block, _discord_span, bold="**"))
+    return _join(blocks, lambda block: _marked_block(block, _discord_span, bold="**"))
 
 
 def render_slack(blocks: Sequence[Block]) -> str:
     """Return Slack's mrkdwn."""
-    return _joined(blocks, lambda block: _marked_block(block, _slack_span, bold="*", escape=_slack_escaped))
+    return _join(blocks, lambda block: _marked_block(block, _slack_span, bold="*", escape=_slack_escaped))
 
 
 def render_whatsapp(blocks: Sequence[Block]) -> str:
     """Return WhatsApp's formatting."""
-    return _joined(blocks, lambda block: _marked_block(block, _whatsapp_span, bold="*"))
+    return _join(blocks, lambda block: _marked_block(block, _whatsapp_span, bold="*"))
 
 
-def _measured(render: Callable[[Sequence[Block]], str]) -> Callable[[Sequence[Block]], int]:
+def _measure(render: Callable[[Sequence[Block]], str]) -> Callable[[Sequence[Block]], int]:
     return lambda blocks: utf16_units(render(blocks))
 
 
@@ -97,20 +97,20 @@ def _quiet_marks(text: str) -> str:
     return text.replace("```", f"`{WORD_JOINER}`{WORD_JOINER}`")
 
 
-PLAIN: Final = Rendering(render=render_plain, plain=render_plain, size=_measured(render_plain), limit=4_096)
-TELEGRAM: Final = Rendering(render=render_telegram, plain=render_plain, size=_measured(render_plain), limit=4_096)
+PLAIN: Final = Rendering(render=render_plain, plain=render_plain, size=_measure(render_plain), limit=4_096)
+TELEGRAM: Final = Rendering(render=render_telegram, plain=render_plain, size=_measure(render_plain), limit=4_096)
 """Telegram counts what is left after parsing."""
 DISCORD: Final = Rendering(
     render=render_discord,
     plain=render_plain,
-    size=_measured(render_discord),
+    size=_measure(render_discord),
     limit=2_000,
     literal=_discord_escaped,
 )
 SLACK: Final = Rendering(
     render=render_slack,
     plain=render_plain,
-    size=_measured(render_slack),
+    size=_measure(render_slack),
     limit=3_000,
     literal=_slack_escaped,
     max_edit_bytes=4_000,
@@ -118,7 +118,7 @@ SLACK: Final = Rendering(
 WHATSAPP: Final = Rendering(
     render=render_whatsapp,
     plain=render_plain,
-    size=_measured(render_whatsapp),
+    size=_measure(render_whatsapp),
     limit=4_096,
     literal=_whatsapp_verbatim,
     can_edit=False,
@@ -136,7 +136,7 @@ def rendering_of(channel: str) -> Rendering:
     return _RENDERINGS.get(channel, PLAIN)
 
 
-def _joined(blocks: Sequence[Block], write: Callable[[Block], str]) -> str:
+def _join(blocks: Sequence[Block], write: Callable[[Block], str]) -> str:
     """Put blocks below each other: items of a list close together, all else with an empty line between."""
     text = ""
     for index, block in enumerate(blocks):
@@ -207,7 +207,7 @@ def _marked_block(
     if block.kind is BlockKind.RULE:
         return _RULE_LINE
     if block.kind is BlockKind.CODE:
-        return f"```\n{escape(_unfenced(block.text))}\n```"
+        return f"```\n{escape(_break_fences(block.text))}\n```"
     text = "".join(write(span) for span in block.spans)
     if block.kind is BlockKind.HEADING and "\n" not in text and bold[0] not in text:
         return f"{bold}{text}{bold}"
@@ -216,7 +216,7 @@ def _marked_block(
     return _lead(block) + text if block.kind is BlockKind.ITEM else text
 
 
-def _unfenced(code: str) -> str:
+def _break_fences(code: str) -> str:
     """Return code in which no fence ends."""
     return code.replace("``", f"`{WORD_JOINER}`")
 
@@ -231,7 +231,7 @@ def _discord_span(span: Span) -> str:
     text = _discord_escaped(_unmentioned(span.text))
     if span.link:
         text = f"{text} (<{span.link}>)" if span.link != span.text else f"<{span.link}>"  # <…>: no preview
-    return _wrapped(text, span.styles, {Style.BOLD: "**", Style.ITALIC: "*", Style.STRIKE: "~~"})
+    return _wrap(text, span.styles, {Style.BOLD: "**", Style.ITALIC: "*", Style.STRIKE: "~~"})
 
 
 def _slack_span(span: Span) -> str:
@@ -240,7 +240,7 @@ def _slack_span(span: Span) -> str:
     text = _slack_escaped(_quiet_marks(_unmentioned(span.text)))
     if span.link:
         text = f"{text} ({_slack_escaped(span.link)})" if span.link != span.text else _slack_escaped(span.link)
-    return _wrapped(text, span.styles, {Style.BOLD: "*", Style.ITALIC: "_", Style.STRIKE: "~"})
+    return _wrap(text, span.styles, {Style.BOLD: "*", Style.ITALIC: "_", Style.STRIKE: "~"})
 
 
 def _whatsapp_span(span: Span) -> str:
@@ -249,10 +249,10 @@ def _whatsapp_span(span: Span) -> str:
     text = _quiet_marks(span.text)
     if span.link:
         text = f"{text} ({span.link})" if span.link != span.text else span.link
-    return _wrapped(text, span.styles, {Style.BOLD: "*", Style.ITALIC: "_", Style.STRIKE: "~"})
+    return _wrap(text, span.styles, {Style.BOLD: "*", Style.ITALIC: "_", Style.STRIKE: "~"})
 
 
-def _wrapped(text: str, styles: frozenset[Style], marks: dict[Style, str]) -> str:
+def _wrap(text: str, styles: frozenset[Style], marks: dict[Style, str]) -> str:
     """Put marks around the words of a text; around spaces or line ends they would be shown."""
     inner = text.strip()
     if not inner or "\n" in inner:

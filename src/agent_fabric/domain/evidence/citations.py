@@ -378,7 +378,7 @@ def _problems_with_mentions(
     payload: Mapping[str, Any], pages: ReadPages, cited_in_files: Mapping[str, Sequence[str]], can_fetch: bool
 ) -> Iterator[str]:
     told = {address_of(str(citation.get("url"))) for citation in citations_of(payload)}
-    mentions = [(f"{key!r}", urls_in(value)) for key, value in _spoken(payload)]
+    mentions = [(f"{key!r}", urls_in(value)) for key, value in _own_words(payload)]
     for place, urls in (*mentions, *cited_in_files.items()):
         for mention in urls:
             url = likeliest(mention)
@@ -387,7 +387,7 @@ def _problems_with_mentions(
                 yield _not_read(url, place, can_fetch)
 
 
-def _spoken(payload: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
+def _own_words(payload: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
     """Return the parts of a result in which an address is the model's own word, and not the page's."""
     for key, value in payload.items():
         if key == "citations":

@@ -93,7 +93,7 @@ class ExplainPolicy:
     @property
     def rules(self) -> tuple[ExplainedRule, ...]:
         """All rules, the strictest first."""
-        found = [self._explained(rule, source) for source, rule in self._rules()]
+        found = [self._explain(rule, source) for source, rule in self._rules()]
         if roots := self.in_force.floor.roots:
             reason = "commands that name what lies outside of these folders ask"
             found.append(ExplainedRule(OUTSIDE_ROOTS, PolicySource.FLOOR, Verdict.ASK, roots, reason, True, ""))
@@ -125,7 +125,7 @@ class ExplainPolicy:
                 if not rule.nodes or any_name(rule.nodes, self.node):
                     yield source, rule
 
-    def _explained(self, rule: Rule, source: PolicySource) -> ExplainedRule:
+    def _explain(self, rule: Rule, source: PolicySource) -> ExplainedRule:
         effective, note = self._effect(rule)
         about = [
             *(pattern.text if pattern.expression is None else f"/{pattern.text}/" for pattern in rule.commands),
@@ -139,7 +139,7 @@ class ExplainPolicy:
         """Try what the rule is about, and see whether something stricter decides."""
         if rule.verdict is Verdict.BLOCK:
             return True, ""
-        tried = [self._decided(call) for call in _examples(rule, self.node)]
+        tried = [self._deciding_source(call) for call in _examples(rule, self.node)]
         if not tried:
             return True, "counts where nothing stricter is said" if rule.allows else ""
         stricter = [(source, ruling) for source, ruling in tried if _is_stricter(ruling.verdict, rule.verdict)]
@@ -149,7 +149,7 @@ class ExplainPolicy:
         said = "asks about it" if ruling.verdict is Verdict.ASK else "blocks it"
         return False, f"{SOURCE_WORDS[source]} {said} ({ruling.rule})"
 
-    def _decided(self, call: ProposedCall) -> tuple[PolicySource, Ruling]:
+    def _deciding_source(self, call: ProposedCall) -> tuple[PolicySource, Ruling]:
         said = [(source, policy.judge(call)) for source, policy in self._policies()]
         decided = strictest([ruling for _, ruling in said])
         return next((source, ruling) for source, ruling in said if ruling is decided)

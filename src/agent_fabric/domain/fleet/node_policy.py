@@ -101,9 +101,9 @@ def rules_of(document: Mapping[str, Any], origin: str) -> RulePolicy:
     if not isinstance(document.get("hitl_enabled", True), bool):
         raise PolicyProblem(f"{origin}: hitl_enabled is true or false")
     rules = [
-        *_blocked(_texts(document, "blocked_commands", origin), origin),
+        *_blocked_rules(_texts(document, "blocked_commands", origin), origin),
         *_asking(_texts(document, "requires_approval_for", origin), origin),
-        *_written(document.get("rules", ()), origin),
+        *_read_rules(document.get("rules", ()), origin),
     ]
     if len(rules) > MAX_RULES:
         raise PolicyProblem(f"{origin} has more than {MAX_RULES} rules")
@@ -122,7 +122,7 @@ def _texts(table: Mapping[str, Any], key: str, origin: str) -> tuple[str, ...]:
     return tuple(values)
 
 
-def _blocked(commands: Sequence[str], origin: str) -> list[Rule]:
+def _blocked_rules(commands: Sequence[str], origin: str) -> list[Rule]:
     return [
         Rule(
             id=f"blocked_commands.{number}",
@@ -149,7 +149,7 @@ def _asking(names: Sequence[str], origin: str) -> list[Rule]:
     ]
 
 
-def _written(written: Any, origin: str) -> list[Rule]:
+def _read_rules(written: Any, origin: str) -> list[Rule]:
     if not isinstance(written, list | tuple):
         raise PolicyProblem(f"{origin}: rules is a list of tables")
     return [_rule(each, origin) for each in written]

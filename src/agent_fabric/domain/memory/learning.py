@@ -46,7 +46,7 @@ def quotable_in(body: Body, owner: str) -> Sequence[Quotable]:
     """Return what may be quoted of an event, each text with its speaker; there may be nothing."""
     match body:
         case RunCreated():
-            return _said(body, owner)
+            return _owner_texts(body, owner)
         case ToolReturned(tool=tool) if tool in READING_TOOLS:
             return [Quotable(_text_of(body), body.origin or _file_of(body), is_person=False)]
         case PackStarted(knowledge=known) if known is not None:
@@ -100,7 +100,7 @@ def status_of_proposal(learning: Learning, said: Quotable, text: str, untrusted:
     return FactStatus.ACTIVE if learning is Learning.AUTO and own_words else FactStatus.PROPOSED
 
 
-def _said(body: RunCreated, owner: str) -> Sequence[Quotable]:
+def _owner_texts(body: RunCreated, owner: str) -> Sequence[Quotable]:
     """Return what the owner of a run wrote, as far as no one else can have written it."""
     made = body.started_by or body.trial_of or body.workflow is not None or body.agent is not None
     if made or body.untrusted or body.parent is not None:  # another run, or a step, has put the prompt together

@@ -60,9 +60,9 @@ def import_facts(text: str) -> list[Fact]:
             facts.append(_fact(line_id, line_text, "\n".join(quote), details["json"], number))
             line_id = ""
         elif line.strip() and not line.startswith("#"):
-            raise _refused(number)
+            raise _refusal(number)
     if line_id:
-        raise _refused(len(lines))
+        raise _refusal(len(lines))
     return facts
 
 
@@ -166,16 +166,16 @@ def _fact(fact_id: str, text: str, quote: str, details: str, number: int) -> Fac
     try:
         fact = fact_from({"source_quote": quote, **json.loads(details), "id": fact_id, "text": text})
     except (KeyError, TypeError, ValueError) as problem:
-        raise _refused(number) from problem
+        raise _refusal(number) from problem
     names = (fact.subject, fact.said_by, fact.reviewed_by, *fact.untrusted)
     moments = (fact.valid_from, fact.valid_to or 0.0, fact.created_at, fact.expires_at or 0.0)
     sound = max(map(len, names)) <= _MAX_NAME_CHARS and len(fact.untrusted) <= _MAX_SOURCES
     if not sound or len(fact.source_quote) > MAX_QUOTE_CHARS or not all(map(math.isfinite, moments)):
-        raise _refused(number)
+        raise _refusal(number)
     return fact
 
 
-def _refused(number: int) -> FactRefused:
+def _refusal(number: int) -> FactRefused:
     return FactRefused(f"Line {number} is not part of a fact", hint="Import what `fabric memory export` has written.")
 
 

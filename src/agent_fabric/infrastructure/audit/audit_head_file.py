@@ -45,7 +45,7 @@ class AuditHeadFile:
 
     def read(self) -> ChainHead | None:
         try:
-            with self._locked(os.O_RDONLY, fcntl.LOCK_SH, CLOSE_TIMEOUT_S) as file:
+            with self._hold_lock(os.O_RDONLY, fcntl.LOCK_SH, CLOSE_TIMEOUT_S) as file:
                 newest = self._newest(file)
         except FileNotFoundError:
             return None
@@ -55,7 +55,7 @@ class AuditHeadFile:
 
     def advance(self, head: ChainHead, continues: Callable[[ChainHead], bool], *, patient: bool = False) -> bool:
         try:
-            with self._locked(os.O_RDWR | os.O_CREAT, fcntl.LOCK_EX, CLOSE_TIMEOUT_S if patient else 0.0) as file:
+            with self._hold_lock(os.O_RDWR | os.O_CREAT, fcntl.LOCK_EX, CLOSE_TIMEOUT_S if patient else 0.0) as file:
                 before = self._newest(file)
                 if before is not None and not continues(before.head):
                     self._warn("Entries of the audit chain are gone that were there before: `fabric audit verify`")
@@ -68,7 +68,7 @@ class AuditHeadFile:
         return True
 
     def replace(self, head: ChainHead) -> None:
-        with self._locked(os.O_RDWR | os.O_CREAT, fcntl.LOCK_EX, CLOSE_TIMEOUT_S) as file:
+        with self._hold_lock(os.O_RDWR | os.O_CREAT, fcntl.LOCK_EX, CLOSE_TIMEOUT_S) as file:
             try:
                 before = self._newest(file)
             except HeadDamaged:
@@ -78,7 +78,7 @@ class AuditHeadFile:
             os.fsync(file)
 
     @contextmanager
-    def _locked(self, flags: int, lock: int, timeout_s: float) -> Iterator[int]:
+    def _hold_lock(self, flags: int, lock: int, timeout_s: float) -> Iterator[int]:
         try:
             file = os.open(self.path, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         except FileNotFoundError:

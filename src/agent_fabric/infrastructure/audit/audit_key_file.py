@@ -25,7 +25,7 @@ def audit_key(environ: Mapping[str, str]) -> AuditKey:
     """
     given = environ.get(VARIABLE, "").strip()
     if given:
-        return _given(given)
+        return _given_key(given)
     folder = base_folder(environ, "XDG_DATA_HOME", ".local", "share")
     if folder is None:
         return UNKEYED
@@ -35,7 +35,7 @@ def audit_key(environ: Mapping[str, str]) -> AuditKey:
     return UNKEYED
 
 
-def _given(text: str) -> AuditKey:
+def _given_key(text: str) -> AuditKey:
     try:
         value = bytes.fromhex(text)
     except ValueError:

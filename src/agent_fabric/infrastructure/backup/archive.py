@@ -195,7 +195,7 @@ def read_archive(file: BinaryIO, key: AuditKey, keep: Keep = lambda _member, _co
             if member.name in digests:
                 raise tarfile.ReadError(f"it has {member.name!r} twice")
             digest = hashlib.sha256(os.fsencode(member.linkname) if member.issym() else b"")
-            content = _hashed(_content(tar, member, limited), digest)
+            content = _hash(_content(tar, member, limited), digest)
             keep(member, content)
             for _ in content:
                 pass
@@ -247,7 +247,7 @@ def _content(tar: tarfile.TarFile, member: tarfile.TarInfo, limited: _Limited) -
         yield piece
 
 
-def _hashed(pieces: Iterator[bytes], digest: "hashlib._Hash") -> Iterator[bytes]:
+def _hash(pieces: Iterator[bytes], digest: "hashlib._Hash") -> Iterator[bytes]:
     for piece in pieces:
         digest.update(piece)
         yield piece

@@ -45,7 +45,7 @@ def kept_files(root: Path, *, workspaces: bool) -> Iterator[Found]:
     Named are those that are wanted, not those that are not: a token or a key that someone puts there one day must
     not find its way into a backup.
     """
-    for entry in _sorted(root):
+    for entry in _sort(root):
         if entry.name in _ALSO or entry.name.endswith(_SETTINGS):
             if entry.is_file(follow_symlinks=False):
                 yield Found(entry.name, stat.S_IFREG)
@@ -90,6 +90,6 @@ def _below(root: Path, name: str, *, workspaces: bool) -> Iterator[Found]:
             yield Found(inner, kind, entry.folder)
 
 
-def _sorted(folder: Path) -> list[os.DirEntry[str]]:
+def _sort(folder: Path) -> list[os.DirEntry[str]]:
     with os.scandir(folder) as entries:
         return sorted(entries, key=lambda entry: entry.name)

@@ -53,7 +53,7 @@ def restore_backup(
     remove_leftovers(root.parent, re.compile(re.escape(root.name)), "restore")
     stage = working_name(root, "restore")
     problem = {"cannot": "The backup cannot be restored", "hint": "Check that you may write there."}
-    with staged(stage, stage, **problem), _opened(file) as archive:
+    with staged(stage, stage, **problem), _open_backup(file) as archive:
         stage.mkdir(mode=0o700)
         unpacked = _Stage(stage, tell)
         manifest = read_archive(archive, key, unpacked.keep)
@@ -179,7 +179,7 @@ def _set_aside(root: Path) -> Path | None:
     return aside
 
 
-def _opened(file: Path) -> BinaryIO:
+def _open_backup(file: Path) -> BinaryIO:
     try:
         descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as problem:

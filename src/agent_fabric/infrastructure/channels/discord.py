@@ -239,7 +239,7 @@ class DiscordChannel:
     async def _next(self, socket: aiohttp.ClientWebSocketResponse, timeout_s: float) -> dict[str, Any]:
         message = await socket.receive(timeout=timeout_s)
         if message.type is aiohttp.WSMsgType.TEXT:
-            self._heard()
+            self._on_message()
             found: dict[str, Any] = json.loads(message.data)
             return found
         code = socket.close_code or 0
@@ -255,7 +255,7 @@ class DiscordChannel:
         """Do what an event of the gateway asks for; False: the connection is to be made again."""
         match event.get("op"):
             case code if code == DISPATCH:
-                await self._dispatched(str(event.get("t", "")), event.get("d"), take)
+                await self._on_dispatch(str(event.get("t", "")), event.get("d"), take)
                 self._seq = int(event.get("s") or self._seq)  # after it is durable
             case code if code == HEARTBEAT:
                 await socket.send_json({"op": HEARTBEAT, "d": self._seq or None})
@@ -272,7 +272,7 @@ class DiscordChannel:
                 pass
         return True
 
-    async def _dispatched(self, kind: str, data: Any, take: Take) -> None:
+    async def _on_dispatch(self, kind: str, data: Any, take: Take) -> None:
         if not isinstance(data, Mapping):
             return
         if kind == "READY":
@@ -339,7 +339,7 @@ class DiscordChannel:
         headers = {"authorization": f"Bot {await self._token()}"}
         return await self._calls(method, f"{self._base}/{path}", headers, **what)
 
-    def _heard(self) -> None:
+    def _on_message(self) -> None:
         self.status.state, self.status.problem, self.status.hint = ChannelState.CONNECTED, "", ""
         self.status.heard_at = self._clock.now()
 

@@ -89,7 +89,7 @@ def read_message(data: Mapping[str, Any], bot: Bot) -> InboundMessage | None:
         key=key,
         place=Place(CHANNEL, bot.user, chat, is_direct="guild_id" not in data),
         sender=Sender(CHANNEL, bot.user, id_in(author.get("id"))),
-        text=_unmentioned(text, bot),
+        text=_defuse_mentions(text, bot),
         sent_at=_moment(data.get("timestamp")),
         message_id=key,
         is_bot=bool(author.get("bot")) or "webhook_id" in data,
@@ -189,7 +189,7 @@ def _button(label: str, data: str) -> dict[str, Any]:
     return {"type": 2, "style": _STYLES.get(label, _GRAY), "label": label[:80], "custom_id": data}
 
 
-def _unmentioned(text: str, bot: Bot) -> str:
+def _defuse_mentions(text: str, bot: Bot) -> str:
     """Return a text without our name at its beginning."""
     text = text.strip()
     for name in (f"<@{bot.user}>", f"<@!{bot.user}>"):

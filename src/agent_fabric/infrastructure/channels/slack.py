@@ -113,7 +113,7 @@ class SlackChannel:
                 if self._app_token is None:
                     self._bot = await self._introduce()
                     await self._catch_up(take, self._bot)
-                    self._heard()
+                    self._on_message()
                     await self._clock.sleep(CHECK_EVERY_S)
                 else:
                     self._bot = self._bot or await self._introduce()
@@ -215,12 +215,12 @@ class SlackChannel:
                     try:
                         message = await socket.receive(timeout=HEARTBEAT_S)
                     except TimeoutError:
-                        self._heard()  # or it would be closed: Slack has answered the last ping
+                        self._on_message()  # or it would be closed: Slack has answered the last ping
                         continue
                     if message.type is not aiohttp.WSMsgType.TEXT:
                         raise _Unavailable("the socket to Slack was closed")
                     envelope = json.loads(message.data)
-                    self._heard()
+                    self._on_message()
                     if envelope.get("type") == "disconnect":
                         return
                     if inbound := read_envelope(envelope, bot):
@@ -323,7 +323,7 @@ class SlackChannel:
         status, headers, answer = await self._call("files.completeUploadExternal", json=shared)
         return read_outcome(status, headers, answer)
 
-    def _heard(self) -> None:
+    def _on_message(self) -> None:
         self.status.state, self.status.problem, self.status.hint = ChannelState.CONNECTED, "", ""
         self.status.heard_at = self._clock.now()
 

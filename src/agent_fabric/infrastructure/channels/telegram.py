@@ -147,7 +147,7 @@ class TelegramChannel:
                 if inbound := read_updates(updates, bot):
                     await take(inbound)
                 offset, failures = next_offset(updates, offset), 0
-                self._heard()
+                self._on_message()
             except (_Unavailable, StoreUnavailable) as problem:
                 self._note_waiting(str(problem))
                 await self._stop_polling()
@@ -208,7 +208,7 @@ class TelegramChannel:
                 if self._bot is None:
                     await self._introduce()
                 if not is_set:
-                    wanted: dict[str, Any] = {"url": webhook.url, "secret_token": _checked(await webhook.secret())}
+                    wanted: dict[str, Any] = {"url": webhook.url, "secret_token": _check(await webhook.secret())}
                     wanted |= {"allowed_updates": list(ALLOWED_UPDATES), "drop_pending_updates": False}
                     await self._ask(Method("setWebhook", wanted), timeout_s=self._timeout_s)
                 info = await self._ask(Method("getWebhookInfo", {}), timeout_s=self._timeout_s)
@@ -219,7 +219,7 @@ class TelegramChannel:
                 if problem:
                     self._note_waiting(problem)
                 else:
-                    self._heard()
+                    self._on_message()
                 failures = 0
                 await self._clock.sleep(CHECK_EVERY_S)
             except _Unavailable as problem:
@@ -257,7 +257,7 @@ class TelegramChannel:
         if isinstance(answer, Mapping) and answer.get("ok") is True:
             return answer.get("result")
         if status in _REFUSED:
-            raise self._refused()
+            raise self._refusal()
         if status == 429:
             await self._clock.sleep(told_to_wait_s(answer))
         if status == 409:
@@ -300,7 +300,7 @@ class TelegramChannel:
         if polling is not None:
             await polling.close()
 
-    def _heard(self) -> None:
+    def _on_message(self) -> None:
         self.status.state, self.status.problem, self.status.hint = ChannelState.CONNECTED, "", ""
         self.status.heard_at = self._clock.now()
 
@@ -309,7 +309,7 @@ class TelegramChannel:
             _log.warning("Telegram: %s", problem)
         self.status.state, self.status.problem = ChannelState.WAITING, problem
 
-    def _refused(self) -> ConfigError:
+    def _refusal(self) -> ConfigError:
         hint = "Get a token from @BotFather (/mybots, API Token), set it as `channels.telegram.token`, restart."
         self.status.state, self.status.problem, self.status.hint = (
             ChannelState.REFUSED,
@@ -319,7 +319,7 @@ class TelegramChannel:
         return ConfigError("Telegram refuses the token", hint=hint)
 
 
-def _checked(secret: str) -> str:
+def _check(secret: str) -> str:
     """Return the secret of a webhook.
 
     Raises:

@@ -84,7 +84,7 @@ def read_update(update: Mapping[str, Any], bot: Bot) -> Inbound | None:
         return None
     answered = message.get("reply_to_message")
     answered = answered if isinstance(answered, Mapping) else {}
-    addressed, text = _addressed(text, message, answered, bot)
+    addressed, text = _find_address(text, message, answered, bot)
     is_forwarded = "forward_origin" in message or "via_bot" in message  # another bot has written it
     return InboundMessage(
         key=key,
@@ -189,7 +189,7 @@ def _place(message: Mapping[str, Any], bot: Bot) -> Place:
     return Place(CHANNEL, bot.id, id_in(chat.get("id")), thread, is_direct=chat.get("type") == _DIRECT)
 
 
-def _addressed(text: str, message: Mapping[str, Any], answered: Mapping[str, Any], bot: Bot) -> tuple[bool, str]:
+def _find_address(text: str, message: Mapping[str, Any], answered: Mapping[str, Any], bot: Bot) -> tuple[bool, str]:
     """Tell whether a text is meant for us, and return it without our name at its beginning."""
     name = f"@{bot.username}".lower()
     entities = message.get("entities") or message.get("caption_entities") or []

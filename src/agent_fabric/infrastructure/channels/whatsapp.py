@@ -90,7 +90,7 @@ class WhatsAppChannel:
                 if is_refused_credential(status, answer):
                     raise ConfigError("WhatsApp refuses the token", hint=_HINT)
                 if status == 200 and isinstance(answer, Mapping):
-                    self._heard(answer)
+                    self._on_message(answer)
                 else:
                     self._note_waiting(f"WhatsApp answered {status}")
             await self._clock.sleep(CHECK_EVERY_S)
@@ -172,7 +172,7 @@ class WhatsAppChannel:
         headers = {"authorization": f"Bearer {await self._token()}"}
         return await self._calls(method, f"{self._base}/{path}", headers, **what)
 
-    def _heard(self, answer: Mapping[str, Any]) -> None:
+    def _on_message(self, answer: Mapping[str, Any]) -> None:
         self.status.state, self.status.problem, self.status.hint = ChannelState.CONNECTED, "", ""
         self.status.heard_at = self._clock.now()
         self.status.name = str(answer.get("display_phone_number", ""))

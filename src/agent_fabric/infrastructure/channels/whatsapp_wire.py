@@ -183,7 +183,7 @@ def _inbound(value: Mapping[str, Any], account: str) -> Iterator[Inbound]:
             data = str(reply.get("id", ""))
             yield ButtonPress(key=key, place=place, sender=sender, data=data, message_id=below, sent_at=sent_at)
             continue
-        text, files = _said(message)
+        text, files = _message_text(message)
         if text or files:
             yield InboundMessage(
                 key=key,
@@ -215,7 +215,7 @@ def _problem(error: Mapping[str, Any]) -> str:
     return WINDOW_CLOSED if error.get("code") == _OUTSIDE_WINDOW else str(error.get("title", ""))[:300]
 
 
-def _said(message: Mapping[str, Any]) -> tuple[str, tuple[InboundFile, ...]]:
+def _message_text(message: Mapping[str, Any]) -> tuple[str, tuple[InboundFile, ...]]:
     text = message.get("text")
     if isinstance(text, Mapping):
         return str(text.get("body", "")), ()

@@ -140,9 +140,9 @@ def read_yaml(text: str) -> tuple[Any, Spots]:
         SyntaxProblem: not YAML, or a part of it that is refused.
     """
     try:
-        return _built(yaml.parse(text, Loader=_Loader))
+        return _build(yaml.parse(text, Loader=_Loader))
     except yaml.MarkedYAMLError as error:
-        raise _located(error) from None
+        raise _locate(error) from None
     except yaml.reader.ReaderError as error:
         before = text[: error.position] if isinstance(error.position, int) else ""
         line = before.count("\n") + 1 if before else 0
@@ -151,7 +151,7 @@ def read_yaml(text: str) -> tuple[Any, Spots]:
         raise SyntaxProblem(str(error).partition("\n")[0]) from None
 
 
-def _built(events: Iterator[Any]) -> tuple[Any, Spots]:
+def _build(events: Iterator[Any]) -> tuple[Any, Spots]:
     stack: list[_Open] = []
     root: tuple[Any, Spots] | None = None
     documents = 0
@@ -232,7 +232,7 @@ def _scalar(event: Any, spot: Spot) -> Any:
     return text
 
 
-def _located(error: yaml.MarkedYAMLError) -> SyntaxProblem:
+def _locate(error: yaml.MarkedYAMLError) -> SyntaxProblem:
     message = error.problem or error.context or "it cannot be read"
     mark = error.problem_mark or error.context_mark
     if message == "found unexpected end of stream" and error.context_mark is not None:

@@ -77,7 +77,7 @@ def _sources() -> dict[str, bytes]:
         found[path] = text
         parents = name.split(".")
         waiting += [".".join(parents[:n]) for n in range(1, len(parents))]
-        waiting += _imported(text)
+        waiting += _imported_modules(text)
     return found
 
 
@@ -94,7 +94,7 @@ def _read(path: str) -> bytes:
     return files(ROOT).joinpath(path.removeprefix(f"{ROOT}/")).read_bytes()
 
 
-def _imported(text: bytes) -> list[str]:
+def _imported_modules(text: bytes) -> list[str]:
     """Return our modules that a source imports, but for those that only its types need."""
     names: list[str] = []
     waiting: list[ast.AST] = [ast.parse(text)]

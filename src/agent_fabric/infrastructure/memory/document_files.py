@@ -39,10 +39,10 @@ async def _read_elsewhere(data: bytes, source: str, media_type: str, kind: str) 
         out = await run_confined(_WORKER, head + b"\n" + data, timeout_s=PARSE_TIMEOUT_S)
     except TimeoutError as problem:
         raise DocumentUnreadable(f"Reading {source} took longer than {PARSE_TIMEOUT_S:.0f} s") from problem
-    return _understood(out[:_MAX_ANSWER_BYTES], source)
+    return _read_text(out[:_MAX_ANSWER_BYTES], source)
 
 
-def _understood(out: bytes, source: str) -> DocumentText:
+def _read_text(out: bytes, source: str) -> DocumentText:
     try:
         answer: Any = json.loads(out)
         if "problem" in answer:

@@ -35,11 +35,11 @@ def parse_document(data: bytes, source: str, media_type: str) -> DocumentText:
     if content_type == WORD:
         from agent_fabric.infrastructure.memory.word_text import word_text  # noqa: PLC0415 - few files need it
 
-        return _fitted(word_text(data, source))
+        return _fit(word_text(data, source))
     if content_type == PDF:
         from agent_fabric.infrastructure.memory.pdf_text import pdf_text  # noqa: PLC0415 - few files need it
 
-        return _fitted(pdf_text(data, source))
+        return _fit(pdf_text(data, source))
     if kind_of(content_type) is ContentKind.OTHER:
         raise DocumentUnreadable(
             f"{source} is no text: it looks like {content_type}",
@@ -47,10 +47,10 @@ def parse_document(data: bytes, source: str, media_type: str) -> DocumentText:
         )
     found = read(data, content_type, "")
     notes = ("The page was longer than what is read of one",) if found.cut else ()
-    return _fitted(DocumentText(found.text, found.title, notes))
+    return _fit(DocumentText(found.text, found.title, notes))
 
 
-def _fitted(found: DocumentText) -> DocumentText:
+def _fit(found: DocumentText) -> DocumentText:
     """Return the text without what no database stores, and say so if it had to be cut."""
     text = found.text.replace("\r\n", "\n").replace("\0", "")
     if len(text) <= MAX_CHARS:

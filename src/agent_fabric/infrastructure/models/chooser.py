@@ -94,9 +94,9 @@ class ConfiguredModels:
             case "ollama":
                 return await self._ollama(key, config, notice)
             case "embedded":
-                return await self._embedded(key, config, config.model, "configured")
+                return await self._embedded_model(key, config, config.model, "configured")
             case "managed":
-                return await self._managed(key, config)
+                return await self._managed_model(key, config)
             case "custom":
                 card = ModelCard(name=config.model or key)
                 return ChosenModel(_settings(key, config, "custom", config.base_url or CUSTOM_URL, card), "configured")
@@ -155,7 +155,7 @@ class ConfiguredModels:
         card = self.cards.improve(chosen, base_url)
         return ChosenModel(_settings(key, config, "ollama", base_url, card), why)
 
-    async def _embedded(self, key: str, config: ModelConfig, model: str | None, why: str) -> ChosenModel:
+    async def _embedded_model(self, key: str, config: ModelConfig, model: str | None, why: str) -> ChosenModel:
         card = self.cards.improve(await embedded_card(model, key), EMBEDDED_URL)
         window = config.context_window or self.embedded_window
         window = min(window, card.context_window or window)
@@ -166,7 +166,7 @@ class ConfiguredModels:
             settings = replace(settings, temperature=0.0)  # the little that chance adds makes small models stumble
         return ChosenModel(settings, why)
 
-    async def _managed(self, key: str, config: ModelConfig) -> ChosenModel:
+    async def _managed_model(self, key: str, config: ModelConfig) -> ChosenModel:
         if self.managed is None:
             raise ConfigError(
                 f"The model {key!r} has the backend `managed`, but no llama-server is configured",
@@ -195,8 +195,8 @@ class ConfiguredModels:
         why = f"embedded; {lack}"
         leading = self._leading(key, config)
         if leading is not None:
-            return await self._embedded(self.default_key, leading, leading.model, f"{why}; one model serves all")
-        return await self._embedded(key, config, config.model, why)
+            return await self._embedded_model(self.default_key, leading, leading.model, f"{why}; one model serves all")
+        return await self._embedded_model(key, config, config.model, why)
 
 
 def backend_of(config: ModelConfig) -> str:

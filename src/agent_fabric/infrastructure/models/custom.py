@@ -26,7 +26,7 @@ class CustomBackend:
         wanted = repr(settings)
         known = self._clients.get(wanted)
         if known is None:
-            client = _built(settings)
+            client = _built_client(settings)
             known = self._clients[wanted] = ForeignClient(client, settings.builder, _refused_extras(client))
         return known
 
@@ -48,12 +48,12 @@ class ForeignClient:
         except (FabricError, TimeoutError):
             raise
         except Exception as problem:
-            raise self._failed(f"{type(problem).__name__}: {problem}") from problem
+            raise self._failure(f"{type(problem).__name__}: {problem}") from problem
         if not isinstance(answer, LLMResponse):
-            raise self._failed(f"it answered with {type(answer).__name__}, not with an LLMResponse")
+            raise self._failure(f"it answered with {type(answer).__name__}, not with an LLMResponse")
         return answer
 
-    def _failed(self, why: str) -> ModelAnswerUnusable:
+    def _failure(self, why: str) -> ModelAnswerUnusable:
         return ModelAnswerUnusable(
             f"The model client of {self.builder!r} failed: {why}",
             hint="It is not part of agent-fabric: ask its author; see docs/guides/models.md.",
@@ -70,7 +70,7 @@ def _refused_extras(client: ChatClient) -> frozenset[str]:
     return _EXTRAS.difference(taken)
 
 
-def _declared(build: Any) -> Callable[[ModelSettings], Any]:
+def _declared_limit(build: Any) -> Callable[[ModelSettings], Any]:
     """Return what is named as a builder if it says that it is one; nothing else is ever called.
 
     Raises:
@@ -91,11 +91,11 @@ def _declared(build: Any) -> Callable[[ModelSettings], Any]:
     return found
 
 
-def _built(settings: ModelSettings) -> ChatClient:
+def _built_client(settings: ModelSettings) -> ChatClient:
     module, _, name = settings.builder.partition(":")
     which = f"The builder {settings.builder!r} of the model {settings.key!r}"
     try:
-        client: Any = _declared(getattr(importlib.import_module(module), name))(settings)
+        client: Any = _declared_limit(getattr(importlib.import_module(module), name))(settings)
     except (Exception, SystemExit) as problem:
         raise ConfigError(
             f"{which} failed: {type(problem).__name__}: {problem}",

@@ -101,9 +101,9 @@ class FallbackChatClient:
             return local
         await self._local.end()  # others may have the local server while the cloud thinks
         time_left_s = self._local.settings.timeout_s - (self._monotonic() - started) - _SPARE_S
-        return await self._helped(local, reason, time_left_s, messages, options)
+        return await self._help(local, reason, time_left_s, messages, options)
 
-    async def _helped(
+    async def _help(
         self, local: LLMResponse, reason: str, time_left_s: float, messages: Sequence[Message], options: ChatOptions
     ) -> LLMResponse:
         """Return the cloud's answer; the local one, when there is none."""

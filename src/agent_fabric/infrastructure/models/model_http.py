@@ -205,17 +205,17 @@ class ModelHttp:
         if reference is None:
             self._headers[name] = value
         elif reference.source == "env":
-            self._headers[name] = self._filled(reference, os.environ.get(reference.name, "").strip())
+            self._headers[name] = self._fill(reference, os.environ.get(reference.name, "").strip())
         else:
             self._elsewhere[name] = reference
 
     async def _from_elsewhere(self) -> dict[str, str]:
         return {
-            name: self._filled(reference, await self._resolve(reference.text))
+            name: self._fill(reference, await self._resolve(reference.text))
             for name, reference in self._elsewhere.items()
         }
 
-    def _filled(self, reference: SecretReference, secret: str) -> str:
+    def _fill(self, reference: SecretReference, secret: str) -> str:
         _check(reference, secret)
         if secret not in self._secrets:
             self._secrets.append(secret)

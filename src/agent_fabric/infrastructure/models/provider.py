@@ -56,7 +56,7 @@ class ProviderClient:
         on_delta: OnDelta | None = None,
     ) -> LLMResponse:
         shaped = shape_request(ToolDialect.TEXT, messages, tools, must_call)
-        self._model = self._model or await self._listed(model)
+        self._model = self._model or await self._list_models(model)
         complete: Callable[..., Any] = self.provider.complete
         answer = _response(
             await complete(shaped.messages, model=self._model, temperature=temperature, max_tokens=max_tokens)
@@ -67,7 +67,7 @@ class ProviderClient:
             on_delta(answer.content)
         return parse_answer(ToolDialect.TEXT, answer, tools)
 
-    async def _listed(self, model: str) -> str:
+    async def _list_models(self, model: str) -> str:
         """Return the configured model; the first that the provider lists when none is configured."""
         names = await self.provider.list_models()
         if not names or model in names:

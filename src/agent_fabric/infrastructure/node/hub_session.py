@@ -268,7 +268,7 @@ class HubSession:
             case Method.ROTATE:
                 return self._rotate()
             case Method.ROTATED:
-                return self._rotated(params)
+                return self._rotate_key(params)
             case Method.FETCH | Method.FILE_READ | Method.FILE_WRITE:
                 return await self._transfer(method, params)
             case Method.PTY_READ | Method.PTY_WRITE:
@@ -332,7 +332,7 @@ class HubSession:
             "proof": new.sign(rotation_message(agent_id, old.public, new.public)),
         }
 
-    def _rotated(self, params: Mapping[str, Any]) -> dict[str, Any]:
+    def _rotate_key(self, params: Mapping[str, Any]) -> dict[str, Any]:
         pending = self.folder.pending_key()
         if pending is not None and params.get("public_key") == pending.public:
             self._use_key(self._adopt_key())

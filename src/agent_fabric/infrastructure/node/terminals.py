@@ -216,7 +216,7 @@ class Terminals:
             if not (0 < columns <= 1_000 and 0 < rows <= 1_000):
                 raise TerminalProblem("a terminal has 1 to 1,000 columns and rows")
             terminal.resize(columns, rows)
-        terminal.type(_typed(params))
+        terminal.type(_typed_bytes(params))
         if params.get("end") is True:
             terminal.end("the person has left")
         return {}
@@ -264,7 +264,7 @@ async def _watch_over(terminal: _Terminal, idle_s: float, timeout_s: float) -> N
         await asyncio.sleep(left)
 
 
-def _typed(params: Mapping[str, Any]) -> bytes:
+def _typed_bytes(params: Mapping[str, Any]) -> bytes:
     try:
         data = b64decode(str(params.get("data", "")), validate=True)
     except NotBase64:

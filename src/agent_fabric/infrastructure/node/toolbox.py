@@ -75,10 +75,10 @@ class Toolbox:
             case "write_file":
                 return await self.files.write(arguments["path"], arguments["content"])
             case "system_info":
-                return _told(await asyncio.to_thread(machine_facts.system_info))
+                return _describe(await asyncio.to_thread(machine_facts.system_info))
             case "processes":
                 limit, match = int(arguments.get("limit", 50)), str(arguments.get("match", ""))
-                return _told(await asyncio.to_thread(machine_facts.processes, limit, match))
+                return _describe(await asyncio.to_thread(machine_facts.processes, limit, match))
             case "file_put" | "file_get" if self.transfers is not None:
                 return await self.transfers.open(execution_id, tool_name, arguments)
             case "shell" if self.terminals is not None:
@@ -115,7 +115,7 @@ class Toolbox:
         with suppress(ValueError):
             units = json.loads(asked["stdout"])
         match = str(arguments.get("match", ""))
-        return _told({"services": [each for each in units if match in str(each.get("unit", ""))]})
+        return _describe({"services": [each for each in units if match in str(each.get("unit", ""))]})
 
     async def _journal(self, execution_id: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         words = ["journalctl", "--no-pager", "--output=short-iso", f"--lines={int(arguments.get('lines', 100))}"]
@@ -129,7 +129,7 @@ class Toolbox:
         )
 
 
-def _told(output: dict[str, Any]) -> dict[str, Any]:
+def _describe(output: dict[str, Any]) -> dict[str, Any]:
     return {"status": "success", "output": output}
 
 

@@ -88,7 +88,7 @@ class Upgrades:
     async def run(self, execution_id: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Prepare an upgrade; returns only if there is none. Otherwise the process is replaced meanwhile."""
         try:
-            release = self._checked(arguments)
+            release = self._check(arguments)
             if release.sha256 == self.sha256:
                 return {"status": "success", "output": {"version": release.version, "sha256": release.sha256}}
             await asyncio.to_thread(self._fetch, release)
@@ -122,7 +122,7 @@ class Upgrades:
             self._remember(problem)
         os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])  # noqa: S606 - our own program
 
-    def _checked(self, arguments: Mapping[str, Any]) -> Release:
+    def _check(self, arguments: Mapping[str, Any]) -> Release:
         release = Release.of(arguments)
         if not any(_is_signed(key, release) for key in self.keys):
             raise UpgradeProblem("no release key of this node has signed the program")

@@ -99,16 +99,16 @@ class RunMetrics(EventsOnly):
             RunWaited: lambda _: self._waited.inc(),
             RunCompleted: lambda _: self._settled.get("completed").inc(),
             RunCancelled: lambda _: self._settled.get("cancelled").inc(),
-            RunFailed: self._failed,
+            RunFailed: self._on_failure,
             RunInterrupted: lambda _: self._errors.get("run", "interrupted").inc(),
-            ModelAnswered: self._answered,
-            ContextCompacted: self._compacted,
+            ModelAnswered: self._on_answer,
+            ContextCompacted: self._on_compaction,
             ModelFailed: lambda body: self._errors.get("model", body.error_type).inc(),
             PackFailed: lambda body: self._errors.get("pack", body.code).inc(),
             BudgetExhausted: lambda body: self._errors.get("budget", body.resource).inc(),
             SecurityViolated: lambda body: self._errors.get("security", body.event_type).inc(),
-            ToolReturned: self._returned,
-            ToolErred: self._erred,
+            ToolReturned: self._on_return,
+            ToolErred: self._on_error,
             StepFinished: lambda body: self._steps.get(str(body.status)).inc(),
             ApprovalDecided: lambda body: self._decided.get(body.decision.value).inc(),
         }
@@ -129,25 +129,25 @@ class RunMetrics(EventsOnly):
         """Return everything in Prometheus' format. It takes milliseconds: not on the event loop."""
         return generate_latest(self.registry) + generate_latest(_Read(readings))
 
-    def _failed(self, body: RunFailed) -> None:
+    def _on_failure(self, body: RunFailed) -> None:
         self._settled.get("failed").inc()
         self._errors.get("run", body.code).inc()
 
-    def _answered(self, body: ModelAnswered) -> None:
+    def _on_answer(self, body: ModelAnswered) -> None:
         self._turns.inc()
         self._model_s.get(body.model).observe(body.duration_s)
         self._tokens_in.get(body.model).inc(body.usage.prompt_tokens)
         self._tokens_out.get(body.model).inc(body.usage.completion_tokens)
 
-    def _compacted(self, body: ContextCompacted) -> None:
+    def _on_compaction(self, body: ContextCompacted) -> None:
         self._tokens_in.get("compaction").inc(body.usage.prompt_tokens)
         self._tokens_out.get("compaction").inc(body.usage.completion_tokens)
 
-    def _returned(self, body: ToolReturned) -> None:
+    def _on_return(self, body: ToolReturned) -> None:
         self._calls.get(body.tool, "repeated" if body.repeated else "ok").inc()
         self._tool_s.get(body.tool).observe(body.duration_s)
 
-    def _erred(self, body: ToolErred) -> None:
+    def _on_error(self, body: ToolErred) -> None:
         refused = body.rule or body.error_type == "PermissionError"
         self._calls.get(body.tool, "refused" if refused else "error").inc()
         if body.duration_s:

@@ -120,7 +120,7 @@ class SqliteTextSearch:
         return text
 
     def any_of(self, text: str) -> str:
-        return " OR ".join(f'"{word}"' for word in _asked(text))
+        return " OR ".join(f'"{word}"' for word in _query_words(text))
 
 
 class PostgresTextSearch:
@@ -176,7 +176,7 @@ class PostgresTextSearch:
         return " ".join(_words(text))
 
     def any_of(self, text: str) -> str:
-        return " | ".join(map(_lexeme, _asked(text)))
+        return " | ".join(map(_lexeme, _query_words(text)))
 
 
 def with_pairs(text: str) -> str:
@@ -185,7 +185,7 @@ def with_pairs(text: str) -> str:
     return f"{text}\n{' '.join(pairs)}" if pairs else text
 
 
-def _asked(text: str) -> list[str]:
+def _query_words(text: str) -> list[str]:
     """Return the words to look for, and the pairs that `with_pairs` has added."""
     return [*re.findall(r"\w+", text)[:_MAX_WORDS], *_pairs(text)[:_MAX_WORDS]]
 

@@ -92,7 +92,7 @@ def rules_from(text: str, path: Path) -> tuple[Rule, ...]:
     except ValidationError as error:
         line_in = lines_of(text)
         raise combine(
-            [_explained(path, line_in, details) for details in error.errors(include_url=False)[:MAX_REPORTED]],
+            [_explain(path, line_in, details) for details in error.errors(include_url=False)[:MAX_REPORTED]],
             count=error.error_count(),
         ) from None
     return checked_rules(written.rules, str(path))
@@ -174,7 +174,7 @@ def _refuse_twins(rules: Iterable[Rule]) -> None:
             )
 
 
-def _explained(path: Path, line_in: Callable[[Sequence[str | int]], int], details: Any) -> ConfigProblem:
+def _explain(path: Path, line_in: Callable[[Sequence[str | int]], int], details: Any) -> ConfigProblem:
     loc: tuple[str | int, ...] = details["loc"]
     line = line_in(loc)
     place = f"{path} (line {line})" if line else str(path)

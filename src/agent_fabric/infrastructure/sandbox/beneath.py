@@ -95,7 +95,7 @@ class Beneath:
         self._root = os.path.realpath(os.fsencode(root))
         self._own_paths = {self._root, os.fsencode(root.absolute())}
         self._owner = owner
-        self._hidden = frozenset(map(_folded, hidden))
+        self._hidden = frozenset(map(_fold, hidden))
         self._protected = protected
         if hidden or protected is not None:
             self._open_parts = self._open_by_real_names
@@ -217,7 +217,7 @@ class Beneath:
                     names.pop()
                     os.close(way.pop())
                     continue
-                if not names and _folded(name) in self._hidden:
+                if not names and _fold(name) in self._hidden:
                     raise _Refused("is not part of the workspace")
                 try:
                     way.append(_step_into(way[-1], name, _FOLDER if left else flags))
@@ -283,7 +283,7 @@ class Beneath:
         return made
 
     def _require_writable(self, names: tuple[bytes, ...]) -> None:
-        if _folded(names[0]) in self._hidden:
+        if _fold(names[0]) in self._hidden:
             raise _Refused("is not part of the workspace")
         if self._protected is not None and self._protected(b"/".join(names).decode(errors="surrogateescape")):
             raise _Refused("is protected: other programs obey it, so a run may read it but not change it")
@@ -312,7 +312,7 @@ class Beneath:
                     (
                         ((*parts, name), one.is_dir(follow_symlinks=False))
                         for one in entries
-                        if _folded(name := os.fsencode(one.name)) not in hidden
+                        if _fold(name := os.fsencode(one.name)) not in hidden
                     ),
                 )
         finally:
@@ -375,7 +375,7 @@ def _parts_of_link(folder: int, name: bytes) -> list[bytes]:
     return [part for part in target.split(b"/") if part not in {b"", b"."}]
 
 
-def _folded(name: bytes) -> bytes:
+def _fold(name: bytes) -> bytes:
     """Return a name as file systems compare it that take upper and lower case as the same."""
     return name.decode(errors="surrogateescape").casefold().encode(errors="surrogateescape")
 

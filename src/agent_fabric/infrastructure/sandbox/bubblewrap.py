@@ -183,7 +183,7 @@ class BubblewrapSandbox(WorkspaceFiles):
             err = pipes.enter_context(Drain(self._max_output_bytes))
             box = self._usable
             if box is None:
-                box = await finish(self._started(), self._under_way)
+                box = await finish(self._start_box(), self._under_way)
             remade, self._was_remade = self._was_remade, False
             killed_before, undone = self._killed_for_memory(), list[str]()
             try:
@@ -209,7 +209,7 @@ class BubblewrapSandbox(WorkspaceFiles):
 
     async def aclose(self) -> None:
         """End the box and everything in it. A command that comes later makes a new one."""
-        await finish(self._closed(), self._under_way)
+        await finish(self._close(), self._under_way)
 
     @property
     def _usable(self) -> WorkerLink | None:
@@ -223,11 +223,11 @@ class BubblewrapSandbox(WorkspaceFiles):
             return box
         return None if self._protected.is_changed() or sockets_in(self._workspace) - self._sockets else box
 
-    async def _closed(self) -> None:
+    async def _close(self) -> None:
         async with self._starting:
             await self._end_box()
 
-    async def _started(self) -> WorkerLink:
+    async def _start_box(self) -> WorkerLink:
         async with self._starting:
             if (box := self._usable) is not None:
                 return box

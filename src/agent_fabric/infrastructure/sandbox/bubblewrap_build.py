@@ -96,11 +96,11 @@ def mount_arguments(view: View, source: Source) -> list[str]:
         *("--dir", "/var", "--symlink", "../tmp", "/var/tmp"),  # noqa: S108 - the box's own
         *_memory(HOME, view.private_mb, "0700"),
         *_binds("--ro-bind", view.toolchains, source),
-        *(part for path in view.closed for part in _emptied(path)),
+        *(part for path in view.closed for part in _emptied_places(path)),
         *("--bind", str(workspace), str(view.workspace)),
         *(part for path, writable in view.covers for part in _cover(view.workspace, path, writable, workspace)),
         *(part for path in view.masked for part in ("--ro-bind", "/dev/null", str(path))),
-        *(part for path in view.hidden for part in _emptied(path)),
+        *(part for path in view.hidden for part in _emptied_places(path)),
         *(part for path in (*view.closed, *view.hidden) for part in ("--remount-ro", str(path))),
         *(part for path, place in view.sockets for part in ("--bind", str(source(path, as_own=True)), place)),
     ]
@@ -117,11 +117,11 @@ def made_files(uid: int, gid: int, identity: str) -> dict[str, bytes]:
         "/etc/nsswitch.conf": "passwd: files\ngroup: files\nshadow: files\nhosts: files\n",
         "/etc/gitconfig": f"[safe]\n\tdirectory = *\n{identity}",
     }
-    return _copied() | {path: text.encode() for path, text in texts.items()}
+    return _copy() | {path: text.encode() for path, text in texts.items()}
 
 
 @cache
-def _copied() -> dict[str, bytes]:
+def _copy() -> dict[str, bytes]:
     """Return the system's own files that a box gets a copy of: a mount for each would take longer."""
     found: dict[str, bytes] = {}
     for name in _ETC_FILES:
@@ -150,7 +150,7 @@ def _memory(place: str, size_mb: int, mode: str) -> tuple[str, ...]:
     return ("--perms", mode, "--size", str(size_mb * _MEGABYTE), "--tmpfs", place)
 
 
-def _emptied(path: Path) -> tuple[str, ...]:
+def _emptied_places(path: Path) -> tuple[str, ...]:
     return ("--perms", "0555", "--size", "4096", "--tmpfs", str(path))
 
 
@@ -268,7 +268,7 @@ def build(plan: BoxPlan, open_files: ExitStack) -> Built:
         *mount_arguments(_view(plan, found), launch.source),
         *(
             part
-            for path, data in _made(plan).items()
+            for path, data in _make(plan).items()
             for part in ("--perms", "0444", "--file", handed_over(data), path)
         ),
         *("--remount-ro", "/", "--chdir", str(plan.workspace)),
@@ -323,7 +323,7 @@ def _settings(environment: Mapping[str, str]) -> list[str]:
     return [part for name, value in environment.items() for part in ("--setenv", name, value)]
 
 
-def _made(plan: BoxPlan) -> dict[str, bytes]:
+def _make(plan: BoxPlan) -> dict[str, bytes]:
     made = made_files(*plan.owner, git_identity(plan.environment)) | {_WORKER: _program(worker)}
     return made | {_BRIDGE: _program(egress_bridge)} if plan.egress_socket is not None else made
 

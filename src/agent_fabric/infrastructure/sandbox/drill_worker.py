@@ -47,7 +47,7 @@ async def start_drill_worker(root: Path) -> AsyncIterator[DrillProcess]:
     command = (sys.executable, "-m", MODULE, str(root))
     process = await asyncio.create_subprocess_exec(*command, stdin=nothing, stdout=pipe, stderr=pipe)
     try:
-        yield await _joined(process)
+        yield await _join(process)
     finally:
         if process.returncode is None:
             process.kill()
@@ -55,7 +55,7 @@ async def start_drill_worker(root: Path) -> AsyncIterator[DrillProcess]:
             await process.communicate()
 
 
-async def _joined(process: asyncio.subprocess.Process) -> DrillProcess:
+async def _join(process: asyncio.subprocess.Process) -> DrillProcess:
     assert process.stdout is not None
     try:
         async with asyncio.timeout(START_TIMEOUT_S):

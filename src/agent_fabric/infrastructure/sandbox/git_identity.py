@@ -22,7 +22,7 @@ _MAX_CHARS = 300
 def git_identity(environment: Mapping[str, str]) -> str:
     """Return the user's name and e-mail address as text of a git settings file; empty: neither is known."""
     places = tuple((name, environment[name]) for name in _PLACES if name in environment)
-    known = dict(_configured(places, _changed_at(environment)))
+    known = dict(_read_configuration(places, _changed_at(environment)))
     known |= {key: environment[name] for key, name in _VARIABLES.items() if environment.get(name)}
     lines = [f"\t{key} = {_quoted(known[key])}\n" for key in _VARIABLES if known.get(key)]
     return "".join(("[user]\n", *lines)) if lines else ""
@@ -42,7 +42,9 @@ def _changed_at(environment: Mapping[str, str]) -> tuple[int, ...]:
 
 
 @lru_cache(maxsize=8)
-def _configured(places: tuple[tuple[str, str], ...], changed_at: tuple[int, ...]) -> tuple[tuple[str, str], ...]:
+def _read_configuration(
+    places: tuple[tuple[str, str], ...], changed_at: tuple[int, ...]
+) -> tuple[tuple[str, str], ...]:
     """Ask git itself, which knows how its settings files include others; of no repository."""
     environment = dict(places)
     git = shutil.which("git", path=own_path(environment.get("PATH"))) if any(changed_at) else None

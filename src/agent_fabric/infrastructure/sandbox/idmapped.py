@@ -106,15 +106,15 @@ class Mapping:
         """
         try:
             # File systems mounted below it that cannot do it are shown as they are: root's files stay root's there.
-            tree = self._mapped(file, _AT_RECURSIVE)
+            tree = self._map_ids(file, _AT_RECURSIVE)
         except OSError:
-            tree = self._mapped(file, 0)
+            tree = self._map_ids(file, 0)
         try:
             _call(_SYS_MOVE_MOUNT, tree, b"", _AT_FDCWD, encoded(place), _MOVE_MOUNT_F_EMPTY_PATH)
         finally:
             posix.close(tree)
 
-    def _mapped(self, file: int, how_deep: int) -> int:
+    def _map_ids(self, file: int, how_deep: int) -> int:
         tree = _call(_SYS_OPEN_TREE, file, b"", _OPEN_TREE_CLONE | posix.O_CLOEXEC | _AT_EMPTY_PATH | _AT_RECURSIVE)
         attributes = _ATTRIBUTES.pack(_MOUNT_ATTR_IDMAP, 0, 0, self._users)
         try:

@@ -201,9 +201,9 @@ class LandlockSandbox(WorkspaceFiles):
 
     async def aclose(self) -> None:
         """End the box and all that runs in it, also one that is being started."""
-        await finish(self._closed(), self._under_way)
+        await finish(self._close(), self._under_way)
 
-    async def _closed(self) -> None:
+    async def _close(self) -> None:
         async with self._starting:
             await self._end_helper()
 
@@ -265,12 +265,12 @@ class LandlockSandbox(WorkspaceFiles):
             "environment": {**allowed(given), RUN: self._run_id},
             "git_settings": git_identity(given),
             "seccomp": [seccomp.filter_bytes(sockets="none", among_others=True).hex(), setid_filter().hex()],
-            "read": list(self._shown([*READABLE, *self._readable, *map(str, toolchains(given, self._workspace))])),
+            "read": list(self._render([*READABLE, *self._readable, *map(str, toolchains(given, self._workspace))])),
             "write": [SHARED_MEMORY],
         }
         return _Helper(setup, temporary)
 
-    def _shown(self, folders: Iterable[str]) -> Iterator[str]:
+    def _render(self, folders: Iterable[str]) -> Iterator[str]:
         """Give these folders; of one that is around fabric's own, all that is in it but that one."""
         own = None if self._hidden is None else self._hidden.resolve()
         for folder in folders:
@@ -279,7 +279,7 @@ class LandlockSandbox(WorkspaceFiles):
                 yield folder
             elif own != real:
                 with suppress(OSError):
-                    yield from self._shown([str(one) for one in real.iterdir()])
+                    yield from self._render([str(one) for one in real.iterdir()])
 
 
 class _ViewRefused(Exception):

@@ -160,7 +160,7 @@ class _Asker:
         Raises:
             OSError: it cannot be made.
         """
-        file = self._opened(call, arguments)
+        file = self._open_target(call, arguments)
         try:
             place = f"/proc/self/fd/{file}"
             where = os.readlink(place)  # noqa: PTH115 - helpers start faster without path objects
@@ -192,7 +192,7 @@ class _Asker:
             raise OSError(errno.EINVAL, "no time")
         return _TIMES.pack(accessed, part * unit_ns, changed, other * unit_ns)
 
-    def _opened(self, call: _Call, arguments: list[int]) -> int:
+    def _open_target(self, call: _Call, arguments: list[int]) -> int:
         """Open what is meant, without a right to it: enough to see where it lies and to change it."""
         flags = 0 if call.flags is None else arguments[call.flags]
         folder = _AT_FDCWD if call.folder is None else ctypes.c_int(arguments[call.folder]).value

@@ -109,14 +109,14 @@ class Ruleset:
     def __init__(self, allowed: Allowed, *, at_most: int = NEWEST) -> None:
         """Make the rules; with `at_most`, as a kernel of that version of Landlock would have them."""
         self.version = min(landlock_version(), at_most)
-        handled = _handled(self.version)
+        handled = _handled_access(self.version)
         attr = _RulesetAttr(
             handled,
             _TCP_BIND_AND_CONNECT if self.version >= 4 else 0,
             _SCOPE_ABSTRACT_SOCKETS_AND_SIGNALS if self.version >= 6 else 0,
         )
         size = 24 if self.version >= 6 else 16 if self.version >= 4 else 8
-        self._ruleset = _checked(_libc.syscall(_CREATE_RULESET, ctypes.byref(attr), ctypes.c_size_t(size), 0))
+        self._ruleset = _check(_libc.syscall(_CREATE_RULESET, ctypes.byref(attr), ctypes.c_size_t(size), 0))
         self._allow(allowed.read, READ & handled)
         self._allow(allowed.write, WRITE & handled)
         self._allow(allowed.devices, (Access.READ_FILE | Access.WRITE_FILE) & handled)
@@ -129,7 +129,7 @@ class Ruleset:
     def lay_on_this_process(self) -> None:
         """Confine the calling thread and all it starts, for good."""
         give_up_new_privileges()
-        _checked(_libc.syscall(_RESTRICT_SELF, self._ruleset, 0))
+        _check(_libc.syscall(_RESTRICT_SELF, self._ruleset, 0))
 
     def _allow(self, paths: Iterable[str], access: Access) -> None:
         for path in paths:
@@ -138,7 +138,7 @@ class Ruleset:
                 try:
                     fits = access if stat.S_ISDIR(os.fstat(found).st_mode) else access & _OF_FILES
                     rule = _PathBeneathAttr(fits, found)
-                    _checked(
+                    _check(
                         _libc.syscall(
                             _ADD_RULE, self._ruleset, _RULE_PATH_BENEATH, ctypes.byref(rule), ctypes.c_uint(0)
                         )
@@ -150,17 +150,17 @@ class Ruleset:
 def give_up_new_privileges() -> None:
     """Make setuid programs and file capabilities powerless for this process and all it starts."""
     zero = ctypes.c_ulong(0)
-    _checked(_libc.prctl(_PR_SET_NO_NEW_PRIVS, ctypes.c_ulong(1), zero, zero, zero))
+    _check(_libc.prctl(_PR_SET_NO_NEW_PRIVS, ctypes.c_ulong(1), zero, zero, zero))
 
 
-def _handled(version: int) -> Access:
+def _handled_access(version: int) -> Access:
     newest = {1: Access.MAKE_SYM, 2: Access.REFER, 3: Access.TRUNCATE, 4: Access.TRUNCATE}.get(
         version, Access.IOCTL_DEV
     )
     return Access((newest << 1) - 1)
 
 
-def _checked(result: int) -> int:
+def _check(result: int) -> int:
     if result < 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))

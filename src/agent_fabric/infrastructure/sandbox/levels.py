@@ -77,12 +77,12 @@ def choose_level(config: SandboxConfig, *, environ: Mapping[str, str] | None = N
             raise ConfigError(
                 f"The sandbox level {config.level} does not work here: {problem}", hint=_HINTS[config.level]
             )
-        return _chosen(config.level, "named in the configuration", [])
+        return _choose(config.level, "named in the configuration", [])
     problems: list[str] = []
     for level in _BEST_FIRST:
         problem = _problem_with(level, config, memory)
         if not problem:
-            return _chosen(level, "the strongest that works here", problems)
+            return _choose(level, "the strongest that works here", problems)
         problems.append(f"Level {level} does not work here: {problem}. {_HINTS[level]}")
     may_run = os.getuid() != 0
     return SandboxChoice(
@@ -94,7 +94,7 @@ def choose_level(config: SandboxConfig, *, environ: Mapping[str, str] | None = N
     )
 
 
-def _chosen(level: Level, why: str, problems: list[str]) -> SandboxChoice:
+def _choose(level: Level, why: str, problems: list[str]) -> SandboxChoice:
     if level == "B" and sys.platform == "linux":
         from agent_fabric.infrastructure.sandbox.landlock import landlock_gaps  # noqa: PLC0415 - only for this level
 

@@ -94,7 +94,7 @@ def make_box(
         case "B":
             return _kernel_rules(workspace, run_id, config, around)
         case "C":
-            return _unconfined(workspace, run_id, around)
+            return _unconfined_box(workspace, run_id, around)
         case unknown:
             assert_never(unknown)
 
@@ -124,7 +124,7 @@ def container_box(
     )
 
 
-def _unconfined(workspace: Path, run_id: str, around: Surroundings) -> Box:
+def _unconfined_box(workspace: Path, run_id: str, around: Surroundings) -> Box:
     from agent_fabric.infrastructure.sandbox.unconfined import UnconfinedSandbox  # noqa: PLC0415 - see above
 
     return OpenBox(UnconfinedSandbox(workspace, run_id), commands=around.commands)

@@ -51,7 +51,7 @@ class Watch:
         """Count from where an earlier box of the same run began; what is too much already may grow a little."""
         self.since, self.free = before.since, before.free
         with suppress(OverLimit):  # then there is until the first look to tidy up
-            self._disk_limit = max(self._disk_limit, self._added() + _OVER_MB * _MEGABYTE)
+            self._disk_limit = max(self._disk_limit, self._sum_limits() + _OVER_MB * _MEGABYTE)
 
     def look(self) -> str:
         """Return which limit is exceeded, in words that follow "used"; empty: none. Blocks; may take a while."""
@@ -65,7 +65,7 @@ class Watch:
         if is_less_free or time.monotonic() > self._whole_look_at:
             begun = time.monotonic()
             try:
-                added = self._added()
+                added = self._sum_limits()
                 if is_less_free:
                     added += open_but_removed(_commands(self._top, parents), [self._workspace])
             except OverLimit as problem:
@@ -76,7 +76,7 @@ class Watch:
             self._whole_look_at = time.monotonic() + max(_WHOLE_LOOK_EVERY_S, 50 * took)
         return ""
 
-    def _added(self) -> int:
+    def _sum_limits(self) -> int:
         """Return the size of what was made or changed in the workspace since the box was made.
 
         Raises:

@@ -25,7 +25,7 @@ def kill_marked(mark: bytes, *, spare: set[bytes] | None = None, lowest: int = 0
     """
     killed: set[int] = set()
     deadline = time.monotonic() + SETTLE_S
-    while found := _marked(mark, spare or set(), lowest):
+    while found := _mark(mark, spare or set(), lowest):
         for pid in found:
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
@@ -36,7 +36,7 @@ def kill_marked(mark: bytes, *, spare: set[bytes] | None = None, lowest: int = 0
     return len(killed)
 
 
-def _marked(mark: bytes, spare: set[bytes], lowest: int) -> list[int]:
+def _mark(mark: bytes, spare: set[bytes], lowest: int) -> list[int]:
     found = []
     for name in os.listdir("/proc") if _has_proc() else ():  # noqa: PTH208 - a path object per process costs
         if name.isdigit() and int(name) >= lowest and int(name) != os.getpid():

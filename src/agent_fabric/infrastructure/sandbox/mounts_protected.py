@@ -51,7 +51,7 @@ class ProtectedPaths:
         kinds = self._kinds()
         self._missing = {name for name, kind in kinds.items() if not kind}
         self._links = {}
-        with self._opened("") as top:
+        with self._open_path("") as top:
             around = {folder: _kind(top, folder) for folder in self._around}
             self._was_repository = is_repository(top)
         self._new_around = {folder for folder, kind in around.items() if not kind}
@@ -80,14 +80,14 @@ class ProtectedPaths:
         undone = []
         for name, kind in self._kinds(self._missing or ()).items():
             if kind and not (self._is_git_new and name.startswith(f"{GIT_FOLDER}/")):
-                with self._opened(name) as folder:
+                with self._open_path(name) as folder:
                     if _put_aside(folder, _last(name)):
                         undone.append(name)
         for name, target in self._links.items():
-            with self._opened(name) as folder:
+            with self._open_path(name) as folder:
                 if _put_back(folder, _last(name), target):
                     undone.append(name)
-        with self._opened("") as top:
+        with self._open_path("") as top:
             undone += [folder for folder in self._new_links() if _put_aside(top, folder)]
             if has_ended and not self._was_repository and is_repository(top) and _put_aside(top, _HEAD):
                 undone.append(_HEAD)
@@ -101,15 +101,15 @@ class ProtectedPaths:
 
     def _new_links(self) -> list[str]:
         """Return links in the place of folders around names, whose targets would be obeyed like these."""
-        with self._opened("") as top:
+        with self._open_path("") as top:
             return [each for each in sorted(self._new_around - {GIT_FOLDER}) if _kind(top, each) == stat.S_IFLNK]
 
     def _look_at_new_git(self) -> list[str]:
-        with self._opened("") as top:
+        with self._open_path("") as top:
             kind = _kind(top, GIT_FOLDER)
             if kind not in {0, stat.S_IFDIR}:
                 return [GIT_FOLDER] if _put_aside(top, GIT_FOLDER) else []
-        with self._opened(f"{GIT_FOLDER}/") as folder:
+        with self._open_path(f"{GIT_FOLDER}/") as folder:
             return [f"{GIT_FOLDER}/{name}" for name in put_aside_orders(folder, _put_aside)] if folder >= 0 else []
 
     def _kinds(self, names: Iterable[str] | None = None) -> dict[str, int]:
@@ -117,12 +117,12 @@ class ProtectedPaths:
         wanted = self._names if names is None else sorted(names)
         found: dict[str, int] = {}
         for parent in sorted({name.rpartition("/")[0] for name in wanted}):
-            with self._opened(f"{parent}/" if parent else "") as folder:
+            with self._open_path(f"{parent}/" if parent else "") as folder:
                 found |= {name: _kind(folder, _last(name)) for name in wanted if name.rpartition("/")[0] == parent}
         return found
 
     @contextmanager
-    def _opened(self, name: str) -> Iterator[int]:
+    def _open_path(self, name: str) -> Iterator[int]:
         """Open the folder in which the name is; -1: there is none."""
         file = -1
         with suppress(OSError):

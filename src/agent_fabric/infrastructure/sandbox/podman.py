@@ -137,7 +137,7 @@ class ContainerSandbox(WorkspaceFiles):
         arguments = bash_arguments(command)
         if len(self._idle) == len(self._all) and self._protected.is_changed():
             await self._remove_all()  # the next container covers what has appeared
-        container = self._waiting() or await self._started()
+        container = self._waiting() or await self._start()
         usable, undone = False, list[str]()
         try:
             with ExitStack() as pipes:
@@ -191,7 +191,7 @@ class ContainerSandbox(WorkspaceFiles):
             self._all.discard(container)
         return None
 
-    async def _started(self) -> "_Container":
+    async def _start(self) -> "_Container":
         require_workspace(self._workspace)  # before anything is changed
         workspace = self._workspace.resolve()
         # Root's files are not shown to the container's user as their own (`idmapped`): an engine's filter would let a

@@ -53,7 +53,7 @@ async def problem_with(make_box: MakeBox) -> str:
             token=token,
         )
         try:
-            return await _tried(make_box(workspace, run_id, Path(folder)), script, workspace / token)
+            return await _try_once(make_box(workspace, run_id, Path(folder)), script, workspace / token)
         except FabricError as error:
             return error.message
         except OSError as error:
@@ -67,7 +67,7 @@ def _numbering() -> str:
     return "not known"
 
 
-async def _tried(box: Box, script: str, made: Path) -> str:
+async def _try_once(box: Box, script: str, made: Path) -> str:
     try:
         outcome = await box.run_command(script, timeout_s=PROBE_TIMEOUT_S)
     finally:

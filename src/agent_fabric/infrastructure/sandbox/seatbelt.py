@@ -52,11 +52,11 @@ def seatbelt_profile(
         "(allow file-read-metadata)",
         '(allow file-read* (literal "/"))',
         *(f"(allow file-read* {_subpath(path)})" for path in (*_READABLE, *map(str, readable))),
-        *(f"(allow file-read* file-write-data (literal {_quoted(path)}))" for path in _DEVICES),
+        *(f"(allow file-read* file-write-data (literal {_quote(path)}))" for path in _DEVICES),
         *(f"(deny file-read* {_subpath(path)})" for path in _CLOSED),
         *(f"(allow file-read* file-write* {_subpath(path)})" for path in (workspace, temporary)),
         *(f"(deny file-write* {_subpath(workspace / name)})" for name in protected),
-        f"(deny file-write* (literal {_quoted(workspace / '.git')}))",
+        f"(deny file-write* (literal {_quote(workspace / '.git')}))",
         *([f"(deny file-read* file-write* {_subpath(hidden)})"] if hidden is not None else []),
     ]
     return "\n".join(lines) + "\n"
@@ -111,10 +111,10 @@ class SeatbeltSandbox:
 
 
 def _subpath(path: Path | str) -> str:
-    return f"(subpath {_quoted(path)})"
+    return f"(subpath {_quote(path)})"
 
 
-def _quoted(path: Path | str) -> str:
+def _quote(path: Path | str) -> str:
     """Return a path as a string of the profile's language; whatever it holds, it stays one string."""
     escaped = str(path).replace("\\", "\\\\").replace('"', '\\"')
     if any(ord(character) < 32 for character in escaped):

@@ -21,7 +21,7 @@ class SecretChain:
         self._learn = learn
 
     async def get(self, name: str) -> str | None:
-        for source in self._asked():
+        for source in self._ask():
             value = await source.get(name)
             if value:
                 self._learn({name: value})
@@ -29,7 +29,7 @@ class SecretChain:
         return None
 
     def how_to_set(self, name: str) -> str:
-        ways = [source.how_to_set(name) for source in self._asked()]
+        ways = [source.how_to_set(name) for source in self._ask()]
         return " Or: ".join(ways) or "No source of secrets is configured: see `secrets.sources`."
 
     async def resolve(self, reference: str) -> str:
@@ -51,7 +51,7 @@ class SecretChain:
         self._learn({found.name: value})
         return value
 
-    def _asked(self) -> list[SecretSource]:
+    def _ask(self) -> list[SecretSource]:
         return [self._sources[name] for name in self._order if name in self._sources]
 
 

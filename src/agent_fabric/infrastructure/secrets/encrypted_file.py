@@ -52,7 +52,7 @@ class EncryptedFile:
         found = json.loads(self._keyring().unseal(entry["sealed"].encode()))
         # Sealed together: a writer of the file must not pass one secret off as another.
         if found.get("name") != name or not isinstance(found.get("value"), str):
-            raise self._damaged(f"what is kept as {name!r} is something else")
+            raise self._damage(f"what is kept as {name!r} is something else")
         value: str = found["value"]
         return value
 
@@ -140,15 +140,15 @@ class EncryptedFile:
         try:
             found = json.loads(data)
             if found["format"] != _FORMAT:
-                raise self._damaged(f"it has the format {found['format']!r}; a newer agent-fabric may have written it")
+                raise self._damage(f"it has the format {found['format']!r}; a newer agent-fabric may have written it")
             return {str(name): _entry(entry) for name, entry in found["secrets"].items()}
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-            raise self._damaged("it is not what we wrote") from None
+            raise self._damage("it is not what we wrote") from None
 
     def _write(self, entries: dict[str, dict[str, Any]]) -> None:
         self._file.replace(json.dumps({"format": _FORMAT, "secrets": entries}, indent=1, sort_keys=True).encode())
 
-    def _damaged(self, reason: str) -> StoreUnavailable:
+    def _damage(self, reason: str) -> StoreUnavailable:
         return StoreUnavailable(
             f"the secrets in {self.path} cannot be read: {reason}",
             hint="Restore the file from a backup; or move it away and set the secrets again.",

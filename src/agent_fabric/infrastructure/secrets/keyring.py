@@ -74,7 +74,7 @@ class EnvironmentKeys:
     ours = False
 
     def __init__(self, text: str) -> None:
-        self._keys = tuple(_checked(part, VARIABLE) for part in re.split(r"[\s,]+", text) if part)
+        self._keys = tuple(_check(part, VARIABLE) for part in re.split(r"[\s,]+", text) if part)
         # Only of the one that seals: what a weak one has sealed must stay readable.
         if self._keys and (weak := weakness(base64.urlsafe_b64decode(self._keys[0]), shortest=_KEY_BYTES)):
             raise ConfigError(
@@ -119,7 +119,7 @@ class FileKeys:
 
     def read(self) -> tuple[str, ...]:
         lines = (self._file.read() or b"").decode("ascii", "replace").splitlines()
-        return tuple(_checked(line.strip(), self.place) for line in lines if line.strip())
+        return tuple(_check(line.strip(), self.place) for line in lines if line.strip())
 
     def add(self, *, unless_any: bool = False) -> None:
         with self._file.held():
@@ -164,7 +164,7 @@ def keys_from(environ: Mapping[str, str]) -> Keys:
     return FileKeys(folder / FILE_NAME)
 
 
-def _checked(text: str, place: str) -> str:
+def _check(text: str, place: str) -> str:
     try:
         value = base64.b64decode(text.encode("ascii"), altchars=b"-_", validate=True)
     except (ValueError, binascii.Error):

@@ -149,7 +149,7 @@ class Redactor:
             case list() | tuple() | set() | frozenset():
                 return self._items(list(value), depth)
             case _:
-                return self.text(_shown(value))
+                return self.text(_render(value))
 
     def _spans(self, text: str) -> Iterator[tuple[int, int]]:
         for known in self._known:
@@ -208,10 +208,10 @@ def _spellings(secret: str) -> set[str]:
 
 
 def _name(key: object) -> str:
-    return key.decode("utf-8", "backslashreplace") if isinstance(key, bytes) else _shown(key)
+    return key.decode("utf-8", "backslashreplace") if isinstance(key, bytes) else _render(key)
 
 
-def _shown(value: object) -> str:
+def _render(value: object) -> str:
     try:
         return str(value) if isinstance(value, BaseException) else repr(value)
     except Exception as problem:  # noqa: BLE001 - anyone's __repr__; a log line must not fail because of it

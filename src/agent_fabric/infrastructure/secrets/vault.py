@@ -28,7 +28,7 @@ class VaultSecrets:
         self._asking = asyncio.Lock()
 
     async def get(self, name: str) -> str | None:
-        path, field = self._meant(name)
+        path, field = self._path_and_field(name)
         value = (await self._fields(path)).get(field)
         match value:
             case None:
@@ -44,10 +44,10 @@ class VaultSecrets:
                 )
 
     def how_to_set(self, name: str) -> str:
-        path, field = self._meant(name)
+        path, field = self._path_and_field(name)
         return f"Put it into the vault with: vault kv patch -mount={self._config.mount} {path} {field}=…"
 
-    def _meant(self, name: str) -> tuple[str, str]:
+    def _path_and_field(self, name: str) -> tuple[str, str]:
         path, mark, field = name.rpartition("#")
         return (path, field) if mark else (self._config.path, name)
 
@@ -56,11 +56,11 @@ class VaultSecrets:
             kept = self._kept.get(path)
             if kept is not None and self._clock.monotonic() - kept[0] < self._config.cache_s:
                 return kept[1]
-            fields = await self._asked(path)
+            fields = await self._ask(path)
             self._kept[path] = (self._clock.monotonic(), fields)
             return fields
 
-    async def _asked(self, path: str) -> Mapping[str, Any]:
+    async def _ask(self, path: str) -> Mapping[str, Any]:
         from agent_fabric.infrastructure.secrets.vault_http import read_secret  # noqa: PLC0415 - aiohttp takes its time
 
         answer = await read_secret(self._config, path, await self._token(self._config.token))

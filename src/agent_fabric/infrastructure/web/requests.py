@@ -89,7 +89,7 @@ class HttpRequests:
         self, request: HttpRequest, url: URL, method: str, headers: Mapping[str, str], body: bytes | None
     ) -> HttpAnswer:
         dialled = checked(url, self._guard)
-        with _explained(url):
+        with _explain(url):
             async with self._sessions.current().request(
                 method, dialled, headers=headers, data=body, allow_redirects=False
             ) as response:
@@ -165,7 +165,7 @@ def _clean(text: str) -> str:
 
 
 @contextmanager
-def _explained(url: URL) -> Iterator[None]:
+def _explain(url: URL) -> Iterator[None]:
     """Turn what aiohttp raises into what the port says."""
     place = f"{url.host}:{url.port}"
     try:

@@ -129,7 +129,7 @@ def formatted(shell: str, found: Iterable[Offer]) -> str:
 def _find(kind: str, words: Sequence[str], typed: str, environ: Mapping[str, str]) -> list[Offer]:
     if kind == "commands":
         return [(name, text) for name, text in COMMANDS.items() if name.startswith(typed)]
-    server, workspace = _given("--server", words), _given("--workspace", words)
+    server, workspace = _given_value("--server", words), _given_value("--workspace", words)
     if works_elsewhere(server, workspace, environ):
         return []
     earlier, comma, prefix = typed.rpartition(",") if kind == "specialists" else ("", "", typed)
@@ -161,7 +161,7 @@ def _read(words: Sequence[str]) -> tuple[str, str | None, list[str]]:
     return " ".join(plain[:length]) if len(plain) >= length else "", last, plain[length:]
 
 
-def _given(option: str, words: Sequence[str]) -> str | None:
+def _given_value(option: str, words: Sequence[str]) -> str | None:
     for word, following in zip(words, [*words[1:], ""], strict=True):
         if word == option:
             return following

@@ -30,7 +30,7 @@ class StopSignals:
 
     def __enter__(self) -> None:
         for number in self._SIGNALS:
-            signal.signal(number, self._pressed)
+            signal.signal(number, self._on_signal)
 
     def __exit__(self, *_: object) -> None:
         for number in self._SIGNALS:
@@ -48,7 +48,7 @@ class StopSignals:
         if self._first_press is not None:
             cancel()
 
-    def _pressed(self, _number: int, _frame: object) -> None:
+    def _on_signal(self, _number: int, _frame: object) -> None:
         now = time.monotonic()
         if self._first_press is None:
             self._first_press = now

@@ -31,7 +31,7 @@ class Addresses:
         peer = scope["client"][0] if scope.get("client") else ""
         forwarded = [value for name, value in scope["headers"] if name == b"x-forwarded-for"]
         if not forwarded:
-            return _known(peer)
+            return _known_peer(peer)
         address = _address(peer)
         if address is None or not self._trusts(address):
             return _named(peer)  # an unknown proxy, or a forged header: never this machine's own program
@@ -49,7 +49,7 @@ class Addresses:
 
 
 @lru_cache(maxsize=4096)
-def _known(peer: str) -> str:
+def _known_peer(peer: str) -> str:
     return "" if not peer or is_loopback(peer) else _named(peer)
 
 

@@ -131,7 +131,7 @@ class Connection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]  # chosen 
         self._is_upgraded = False
         """Whether it has become a socket."""
         self._unread: asyncio.TimerHandle | None = None
-        self._impatience: asyncio.TimerHandle | None = self.loop.call_later(self.head_s, self._stalled)
+        self._impatience: asyncio.TimerHandle | None = self.loop.call_later(self.head_s, self._on_stall)
 
     def data_received(self, data: bytes) -> None:
         if self._is_refused:
@@ -152,7 +152,7 @@ class Connection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]  # chosen 
                 self._hold(data, start)
                 return
             if self._impatience is None and (self.cycle is None or self.cycle.response_complete):
-                self._impatience = self.loop.call_later(self.head_s, self._stalled)
+                self._impatience = self.loop.call_later(self.head_s, self._on_stall)
             end = self._end_of_piece(data, start)
             self._feed(data if end - start == size else data[start:end])
             start = end
@@ -286,7 +286,7 @@ class Connection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]  # chosen 
             self._unread.cancel()
             self._unread = None
 
-    def _stalled(self) -> None:
+    def _on_stall(self) -> None:
         self._impatience = None
         self._refuse(408, f"The request was not complete within {self.head_s:g} seconds", hint="Send it at once.")
 

@@ -208,7 +208,7 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(AboutRun, _about_run)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http_error)
-    app.add_exception_handler(Exception, _unexpected)
+    app.add_exception_handler(Exception, _internal_error)
 
 
 async def _fabric_error(_: Request, error: Exception) -> Response:
@@ -240,7 +240,7 @@ async def _http_error(request: Request, error: Exception) -> Response:
     return refusal(error.status_code, detail, hint=hint, headers=error.headers)
 
 
-async def _unexpected(request: Request, error: Exception) -> Response:
+async def _internal_error(request: Request, error: Exception) -> Response:
     _log.error("%s %s failed", request.method, request.url.path, exc_info=error)
     return problem(InternalError())
 

@@ -77,7 +77,7 @@ class Idempotency:
         body = await _whole(receive)
         place = principal.id, keys[0].decode("ascii")
         try:
-            response = await self._answered(
+            response = await self._answer(
                 place, self._hashed(_digest(principal, scope, body)), _Again(body, receive), scope, send
             )
         except FabricError as refused:
@@ -85,7 +85,7 @@ class Idempotency:
         if response is not None:
             await response(scope, receive, send)
 
-    async def _answered(
+    async def _answer(
         self, place: tuple[str, str], request: bytes, receive: "_Again", scope: Scope, send: Send
     ) -> Response | None:
         """Return the answer; None if it has been sent already, or the client has gone."""
@@ -95,14 +95,14 @@ class Idempotency:
                 return None
             answer = first.answer.result()
             if answer is not None:
-                return _replayed(answer)
+                return _replay(answer)
         mine = self._under_way[place] = _UnderWay(request)
         try:
             claim = await self._book.claim(*place, request)
             _require_same(same=claim.same_request)
             if claim.answer is not None:
                 mine.answer.set_result(claim.answer)
-                return _replayed(claim.answer)
+                return _replay(claim.answer)
             await self._carry_out(place, mine, claim, scope, receive, send)
         finally:
             self._let_go(place, mine)
@@ -249,7 +249,7 @@ def _require_same(*, same: bool) -> None:
         )
 
 
-def _replayed(answer: KeptAnswer) -> Response:
+def _replay(answer: KeptAnswer) -> Response:
     response = Response(answer.body, answer.status)
     headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in answer.headers]
     response.raw_headers = [*headers, (b"content-length", b"%d" % len(answer.body)), REPLAYED]

@@ -32,12 +32,12 @@ def names_of(host: str, port: int, configured: Iterable[str]) -> frozenset[str]:
             f"`server.hosts` must say how the server is called when it listens on {host}",
             hint="List the names under which people reach it: FABRIC_SERVER__HOSTS='[\"fabric.example.org\"]'",
         )
-    return frozenset(_spellings((*LOOPBACK_NAMES, _bracketed(host), *configured), port))
+    return frozenset(_spellings((*LOOPBACK_NAMES, _bracket(host), *configured), port))
 
 
 def url_of(host: str, port: int, *, tls: bool = False) -> str:
     """Return the address of a server that listens there."""
-    return f"{'https' if tls else 'http'}://{_bracketed(host)}:{port}"
+    return f"{'https' if tls else 'http'}://{_bracket(host)}:{port}"
 
 
 def seen_from_here(host: str) -> str:
@@ -54,7 +54,7 @@ def _spellings(names: Iterable[str], port: int) -> Iterator[str]:
         yield f"{name}:{port}"
 
 
-def _bracketed(host: str) -> str:
+def _bracket(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 

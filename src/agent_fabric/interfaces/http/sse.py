@@ -143,7 +143,7 @@ class Reader:
         """
         outcome = None if self.drive is None else self.drive.outcome
         if outcome is not None and outcome.done() and not outcome.cancelled():
-            return self._ended(outcome.result())
+            return self._end_frame(outcome.result())
         if feed.result is None:
             feed.result = asyncio.create_task(self._result())
         try:
@@ -160,12 +160,12 @@ class Reader:
                 )
             if not self.follow:
                 return None
-        return self._ended(result)
+        return self._end_frame(result)
 
     async def _result(self) -> RunResult:
         return (await look_at(self.fabric, self.run_id)).result
 
-    def _ended(self, result: RunResult) -> bytes:
+    def _end_frame(self, result: RunResult) -> bytes:
         kind = DONE if result.status is RunStatus.COMPLETED else ERROR
         return _sentinel(self.run_id, kind, result_object(result, self.fabric.run_dir(self.run_id)))
 

@@ -74,14 +74,14 @@ def _add_starting(server: "MCPServer[Any]", connect: Connect) -> None:
         wait_s: Wait = WAIT_S,
     ) -> dict[str, Any]:
         """Do a task. It is recorded, goes on if you leave, and survives a crash."""
-        async with _explained(connect, context) as fabric:
+        async with _explain_errors(connect, context) as fabric:
             run_id = await fabric.runs.start(TaskRequest(prompt=task, pack=pack, max_steps=max_steps))
-            return await _followed(context, fabric, run_id, after=-1, wait_s=wait_s, with_events=False)
+            return await _follow(context, fabric, run_id, after=-1, wait_s=wait_s, with_events=False)
 
     @server.tool(annotations=ToolAnnotations(title="Cancel a run", destructive_hint=True, idempotent_hint=True))
     async def cancel_run(context: "Context[Any, Any]", run_id: RunName, reason: str = "") -> dict[str, Any]:
         """End a run. What it has done stays."""
-        async with _explained(connect, context) as fabric:
+        async with _explain_errors(connect, context) as fabric:
             return ended(await fabric.runs.cancel(run_id, reason=reason))
 
 
@@ -94,9 +94,9 @@ def _add_looking(server: "MCPServer[Any]", connect: Connect) -> None:
         wait_s: Wait = WAIT_S,
     ) -> dict[str, Any]:
         """Tell what has happened in a run since, and its result once it has ended."""
-        async with _explained(connect, context) as fabric:
+        async with _explain_errors(connect, context) as fabric:
             found = await fabric.runs.find(run_id)
-            return await _followed(context, fabric, found, after=after, wait_s=wait_s, with_events=True)
+            return await _follow(context, fabric, found, after=after, wait_s=wait_s, with_events=True)
 
     @server.tool(annotations=ToolAnnotations(title="Search runs", read_only_hint=True))
     async def search_runs(
@@ -105,7 +105,7 @@ def _add_looking(server: "MCPServer[Any]", connect: Connect) -> None:
         limit: Annotated[int, Field(ge=1, le=100)] = 10,
     ) -> dict[str, Any]:
         """Find earlier runs by words of their task or result."""
-        async with _explained(connect, context) as fabric:
+        async with _explain_errors(connect, context) as fabric:
             runs = fabric.runs
             found = await (runs.search(words, limit=limit) if words.strip() else runs.list(limit=limit))
             return {"runs": [listed(record) for record in found]}
@@ -115,7 +115,7 @@ def _add_approvals(server: "MCPServer[Any]", connect: Connect) -> None:
     @server.tool(annotations=ToolAnnotations(title="List approvals", read_only_hint=True))
     async def list_approvals(context: "Context[Any, Any]", run_id: str = "") -> dict[str, Any]:
         """List what runs ask a person before they go on."""
-        async with _explained(connect, context) as fabric:
+        async with _explain_errors(connect, context) as fabric:
             cards = await fabric.approvals.list(run_id=run_id)
             return APPROVALS.dump(cards)
 
@@ -130,12 +130,12 @@ def _add_answering(server: "MCPServer[Any]", connect: Connect) -> None:
         binding: Annotated[str, Field(description="That of the approval as the person was shown it, whole.")] = "",
     ) -> dict[str, Any]:
         """Answer a question of a run, because a person said so. The first answer counts; the run then goes on."""
-        async with _explained(connect, context) as fabric:
+        async with _explain_errors(connect, context) as fabric:
             card = await fabric.approvals.answer(approval_id, Decision(decision), reason=reason, binding=binding)
             return APPROVAL.dump(card)
 
 
-async def _followed(
+async def _follow(
     context: "Context[Any, Any]", fabric: FabricClient, run_id: RunId, *, after: int, wait_s: float, with_events: bool
 ) -> dict[str, Any]:
     """Watch a run until it has ended, waits for someone, or time is up; tell how it stands."""
@@ -159,7 +159,7 @@ async def _followed(
 
 
 @asynccontextmanager
-async def _explained(connect: Connect, context: "Context[Any, Any]") -> AsyncIterator[FabricClient]:
+async def _explain_errors(connect: Connect, context: "Context[Any, Any]") -> AsyncIterator[FabricClient]:
     """Let the caller of a tool know what went wrong and what to do about it."""
     try:
         async with connect(context) as fabric:

@@ -41,7 +41,7 @@ def unit_text(command: list[str], *, system: bool, folder: Path) -> str:
         else ""
     )
     target = "multi-user.target" if system else "default.target"
-    return _UNIT.format(command=" ".join(_quoted(word) for word in command), more=more, target=target)
+    return _UNIT.format(command=" ".join(_quote(word) for word in command), more=more, target=target)
 
 
 def install_unit(program: Path, folder: Path, *, system: bool) -> tuple[Path, list[str]]:
@@ -79,6 +79,6 @@ def _user_units() -> Path:
     return (Path(base) if base else Path.home() / ".config") / "systemd" / "user"
 
 
-def _quoted(word: str) -> str:
+def _quote(word: str) -> str:
     escaped = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%").replace("$", "$$")
     return f'"{escaped}"' if " " in word or escaped != word else word

@@ -50,9 +50,9 @@ def _lines(summary: EvalSummary, compared: Sequence[Comparison] | None) -> Itera
     if compared is not None:
         yield from _comparisons(compared)
     yield from _cases(summary)
-    yield from _named("Wrong, but proven", wrong_but_proven(summary))
-    yield from _named("Completed, but not all was done", not_all_done(summary))
-    yield from _named("Could not be tried", summary.failures)
+    yield from _name_trials("Wrong, but proven", wrong_but_proven(summary))
+    yield from _name_trials("Completed, but not all was done", not_all_done(summary))
+    yield from _name_trials("Could not be tried", summary.failures)
     yield "The share is over cases, each counting alike; the interval is for tasks like these, with cases as its unit."
 
 
@@ -93,7 +93,7 @@ def _cases(summary: EvalSummary) -> Iterator[str]:
     yield ""
 
 
-def _named(title: str, trials: Sequence[TrialOutcome]) -> Iterator[str]:
+def _name_trials(title: str, trials: Sequence[TrialOutcome]) -> Iterator[str]:
     if not trials:
         return
     yield f"## {title}"
@@ -122,11 +122,15 @@ def evidence_table(arms: Sequence[ArmResult]) -> Iterator[Sequence[str]]:
     yield ("", "proven", "it runs", "unproven", "sent back once")
     for arm in arms:
         table = arm.table
-        yield _told(arm, "right", table.right_proven, table.right_runs, table.right_unproven, table.right_sent_back)
-        yield _told(arm, "wrong", table.wrong_proven, table.wrong_runs, table.wrong_unproven, table.wrong_sent_back)
+        yield _grade_row(
+            arm, "right", table.right_proven, table.right_runs, table.right_unproven, table.right_sent_back
+        )
+        yield _grade_row(
+            arm, "wrong", table.wrong_proven, table.wrong_runs, table.wrong_unproven, table.wrong_sent_back
+        )
 
 
-def _told(arm: ArmResult, grade: str, *figures: int) -> Sequence[str]:
+def _grade_row(arm: ArmResult, grade: str, *figures: int) -> Sequence[str]:
     return (f"{arm.arm.label}, {grade}", *map(str, figures))
 
 

@@ -72,7 +72,7 @@ class RedisTurnContexts:
 
     async def get(self, session_id: SessionId, run_id: RunId) -> TurnContext | None:
         data = await self._try(lambda: self._redis.get(_name(session_id)))
-        found = None if data is None else await self._opened(session_id, run_id, bytes(data))
+        found = None if data is None else await self._unseal(session_id, run_id, bytes(data))
         return found if found is not None and found.run_id == run_id else None
 
     def put(self, context: TurnContext) -> None:
@@ -97,7 +97,7 @@ class RedisTurnContexts:
         if len(data) > MAX_BYTES:
             return
         try:
-            sealed = await self._sealed(session_id, context, data)
+            sealed = await self._seal(session_id, context, data)
         except FabricError as problem:  # its key is not here, or the store is gone
             _log.info("The end of turn %s is not cached: %s", context.run_id, problem.message)
             return
@@ -125,7 +125,7 @@ class RedisTurnContexts:
             _log.info("Redis at %s is back: sessions are cached again", self._url)
         return answer
 
-    async def _sealed(self, session_id: SessionId, context: TurnContext, data: bytes) -> bytes:
+    async def _seal(self, session_id: SessionId, context: TurnContext, data: bytes) -> bytes:
         if context.encrypted:
             cipher = await asyncio.to_thread(self._cipher_of, context.run_id)
             if cipher is None:
@@ -134,7 +134,7 @@ class RedisTurnContexts:
         nonce = os.urandom(_NONCE_BYTES)
         return _OF_CLUSTER + nonce + self._cipher.encrypt(nonce, data, _name(session_id).encode())
 
-    async def _opened(self, session_id: SessionId, run_id: RunId, stored: bytes) -> TurnContext | None:
+    async def _unseal(self, session_id: SessionId, run_id: RunId, stored: bytes) -> TurnContext | None:
         """Return what was sealed; None: it is of another turn or version, or someone has changed it."""
         kind, sealed = stored[:1], stored[1:]
         try:

@@ -180,7 +180,7 @@ class RedisLimiter:
             while self._waiting or (self._away and not self._closed):
                 if self._away:
                     await asyncio.sleep(RETRY_S * random.uniform(0.5, 1.5))  # noqa: S311 - jitter
-                    self._waiting = self._unshared()
+                    self._waiting = self._local_hit()
                 self._in_flight = self._waiting[:_MAX_HITS]
                 del self._waiting[:_MAX_HITS]
                 await self._exchange(self._in_flight)
@@ -189,7 +189,7 @@ class RedisLimiter:
             self._exchanging = None
 
     async def _exchange(self, hits: Sequence[_Hit]) -> None:
-        keys = [self._prefix + _encoded(hit.key) for hit in hits]
+        keys = [self._prefix + _encode(hit.key) for hit in hits]
         args = [number for hit in hits for number in (hit.per_s * 1_000, hit.amount)]
         try:
             answer = await self._count_in_redis(keys=keys, args=args)
@@ -197,14 +197,14 @@ class RedisLimiter:
             self._leave(str(problem))
             return
         for hit, total, left_ms in zip(hits, answer[::2], answer[1::2], strict=True):
-            self._counted(hit, _Total(int(total), math.ceil(int(left_ms) / 1_000)))
+            self._count_hit(hit, _Total(int(total), math.ceil(int(left_ms) / 1_000)))
         if self._away:
             self._away = False
-            self._waiting = self._unshared()
+            self._waiting = self._local_hit()
             _log.info("Redis at %s is back: rates are counted for all servers together again", self._url)
 
-    def _counted(self, hit: _Hit, total: _Total) -> None:
-        known = self._remembered(hit.key, hit.per_s)
+    def _count_hit(self, hit: _Hit, total: _Total) -> None:
+        known = self._remember(hit.key, hit.per_s)
         known.shared, known.expires_at = total.hits, self._clock.now() + total.left_s
         if hit.counted_here:
             known.own = max(-known.shared, known.own - hit.amount)
@@ -228,12 +228,12 @@ class RedisLimiter:
         if hit.counted_here or hit.total.done():
             return
         hit.counted_here = True
-        known = self._remembered(hit.key, hit.per_s)
+        known = self._remember(hit.key, hit.per_s)
         known.own = max(-known.shared, known.own + hit.amount)
         left_s = max(0.0, known.expires_at - self._clock.now())
         hit.total.set_result(_Total(known.shared + known.own, left_s))
 
-    def _unshared(self) -> list[_Hit]:
+    def _local_hit(self) -> list[_Hit]:
         """Return what was counted while Redis was gone."""
         now, loop = self._clock.now(), asyncio.get_running_loop()
         return [
@@ -242,7 +242,7 @@ class RedisLimiter:
             if known.own and known.expires_at > now
         ]
 
-    def _remembered(self, key: str, per_s: int) -> _Known:
+    def _remember(self, key: str, per_s: int) -> _Known:
         now = self._clock.now()
         known = self._known.get(key)
         if known is None or known.expires_at <= now:
@@ -253,6 +253,6 @@ class RedisLimiter:
         return known
 
 
-def _encoded(key: str) -> bytes:
+def _encode(key: str) -> bytes:
     data = key.encode("utf-8", "surrogatepass")
     return data if len(data) <= _LONGEST_KEY else hashlib.sha256(data).hexdigest().encode()

@@ -226,7 +226,7 @@ class OllamaBackend:
         if any(same_model(name, model) for name in names):
             return
         if not self._auto_pull:
-            at_hand = f"It has: {_listed(names)}." if names else "It has no models yet."
+            at_hand = f"It has: {_list_models(names)}." if names else "It has no models yet."
             raise ModelRefused(
                 f"Ollama at {server.base_url} does not have the model {model!r}",
                 hint=f"{at_hand} Get it with: ollama pull {model} — or set `auto_pull_if_missing: true`.",
@@ -278,13 +278,13 @@ class OllamaBackend:
             able = []
         option = f"models.{settings.key}"
         if able:
-            use = f"These here can: {_listed(able)}. Set `{option}.model: {able[0]}`"
+            use = f"These here can: {_list_models(able)}. Set `{option}.model: {able[0]}`"
         else:
             use = f"None here can; get one with: ollama pull qwen2.5:7b — and set `{option}.model: qwen2.5:7b`"
         or_else = "take away `strict_native`" if settings.strict_native else f"set `{option}.dialect: schema`"
         return f"{settings.model!r} cannot call tools. {use}, or {or_else}: then this one writes its calls as JSON."
 
 
-def _listed(names: Sequence[str]) -> str:
+def _list_models(names: Sequence[str]) -> str:
     more = len(names) - _MAX_NAMED
     return ", ".join(names[:_MAX_NAMED]) + (f" and {more} more" if more > 0 else "")

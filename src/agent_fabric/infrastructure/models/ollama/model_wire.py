@@ -63,7 +63,7 @@ def read_tags(data: bytes) -> list[ListedModel]:
     """
     return [
         ListedModel(name, _text(entry.get("digest")), _mapping(entry.get("details")), bool(entry.get("remote_host")))
-        for name, entry in _named(data)
+        for name, entry in _named_models(data)
     ]
 
 
@@ -73,7 +73,7 @@ def read_running(data: bytes) -> dict[str, int | None]:
     Raises:
         ModelAnswerUnusable: it is no list of models.
     """
-    return {name: _count(entry.get("context_length")) for name, entry in _named(data)}
+    return {name: _count(entry.get("context_length")) for name, entry in _named_models(data)}
 
 
 def read_show(data: bytes) -> Mapping[str, Any]:
@@ -162,7 +162,7 @@ def _served_window(shown: Mapping[str, Any], made_for: int | None, loaded_window
     return window if made_for is None else min(window, made_for)  # more than it was made for is lowered silently
 
 
-def _named(data: bytes) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _named_models(data: bytes) -> Iterator[tuple[str, Mapping[str, Any]]]:
     body = _object(data)
     entries = body.get("models")
     if "models" not in body or not isinstance(entries, list | None):

@@ -120,7 +120,7 @@ class OllamaServer:
         Raises:
             ModelError: it cannot be asked.
         """
-        return [listed.name for listed in await self._listed()]
+        return [listed.name for listed in await self._list_models()]
 
     async def cards(self) -> Sequence[ModelCard]:
         """Return what is known of each of its models.
@@ -128,7 +128,7 @@ class OllamaServer:
         Raises:
             ModelError: it cannot be asked.
         """
-        listed = await self._listed()
+        listed = await self._list_models()
         running = await self.running()
         few = asyncio.Semaphore(_AT_ONCE)
         deadline = asyncio.get_running_loop().time() + self._look_up_s
@@ -150,7 +150,7 @@ class OllamaServer:
         Raises:
             ModelError: the server cannot be asked.
         """
-        listed = await self._listed()
+        listed = await self._list_models()
         found = find_model([ModelCard(name=model.name) for model in listed], name)
         if found is None:
             return None
@@ -197,7 +197,7 @@ class OllamaServer:
             )
         notice(f"{name} is there")
 
-    async def _listed(self) -> list[ListedModel]:
+    async def _list_models(self) -> list[ListedModel]:
         return read_tags(await self._http.get(f"{self.root}/api/tags", timeout_s=_LOOK_UP_S))
 
     async def _show(self, model: ListedModel) -> Mapping[str, Any]:

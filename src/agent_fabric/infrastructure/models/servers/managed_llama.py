@@ -141,7 +141,7 @@ class ManagedLlama:
             ModelError: as of `start`.
             ConfigError: as of `start`.
         """
-        endpoint = await self._admitted(notice)
+        endpoint = await self._admit(notice)
         try:
             yield endpoint
         except BaseException:
@@ -197,7 +197,7 @@ class ManagedLlama:
                 self._owner.release()
                 self._owner = None
 
-    async def _admitted(self, notice: Notice) -> Endpoint:
+    async def _admit(self, notice: Notice) -> Endpoint:
         self._waiting += 1
         try:
             while True:

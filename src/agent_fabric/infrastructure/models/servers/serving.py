@@ -41,7 +41,7 @@ def serve_until_idle(
         settings: `api_key`, `slots`, `context_window` and `idle_s`; without `idle_s` it stays however idle it is.
         wait_for_end: tells within a time whether the server ends; by default it withdraws and ends on a signal.
     """
-    ended = wait_for_end or _signalled()
+    ended = wait_for_end or _send_signal()
     api_key, idle_s = str(settings["api_key"]), settings["idle_s"]
     slots = None
     with suppress(OSError):  # it listens, but the machine may be very busy: then as it was told
@@ -56,7 +56,7 @@ def serve_until_idle(
             idle_s,
         )
     )
-    last_used, touched = time.monotonic(), _touched(files)
+    last_used, touched = time.monotonic(), _last_touch(files)
     while not ended(_MAX_LOOK_S if idle_s is None else min(_MAX_LOOK_S, idle_s / 4)):
         files.shorten_log()
         said = files.listening()
@@ -68,22 +68,22 @@ def serve_until_idle(
             last_used = time.monotonic()
             with suppress(OSError):
                 os.utime(files.lease)
-        elif touched != _touched(files):  # used and released since the last look
+        elif touched != _last_touch(files):  # used and released since the last look
             last_used = time.monotonic()
         elif time.monotonic() - last_used >= idle_s and FileLock.take(files.lease) is not None:
             files.withdraw()
             return  # the lease is held until we are gone: the next user waits for that, and then starts another
-        touched = _touched(files)
+        touched = _last_touch(files)
     if wait_for_end is None:
         files.withdraw()
 
 
-def _signalled() -> Callable[[float], bool]:
+def _send_signal() -> Callable[[float], bool]:
     heard = signal_socket(signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
     return lambda timeout_s: bool(select.select([heard], [], [], timeout_s)[0])
 
 
-def _touched(files: ServerFiles) -> int | None:
+def _last_touch(files: ServerFiles) -> int | None:
     try:
         return files.lease.stat().st_mtime_ns
     except OSError:

@@ -142,7 +142,7 @@ class ModelFolder:
         if stem in {path.stem for path in self._weights()} - {model.name for model in self._catalogue}:
             return _delete(self.path / (stem + _SUFFIX))
         model = find(name, self._catalogue)
-        with self._held(model) as mine:
+        with self._hold_lock(model) as mine:
             if not mine:
                 raise WeightsUnavailable(
                     f"{model.name} is being downloaded by another process",
@@ -160,7 +160,7 @@ class ModelFolder:
     async def lock(self, model: CatalogueModel, waiting: Callable[[], None]) -> AsyncIterator[None]:
         """Be the only one, over all processes, that works on a model; `waiting` is called as long as another does."""
         while True:
-            with self._held(model) as mine:
+            with self._hold_lock(model) as mine:
                 if mine:
                     yield
                     return
@@ -168,7 +168,7 @@ class ModelFolder:
             await asyncio.sleep(_LOOK_AGAIN_S)
 
     @contextlib.contextmanager
-    def _held(self, model: CatalogueModel) -> Iterator[bool]:
+    def _hold_lock(self, model: CatalogueModel) -> Iterator[bool]:
         """Hold the lock if it is free. The kernel frees it when this process dies."""
         try:
             descriptor = os.open(self.path / f".{model.name}.lock", os.O_RDWR | os.O_CREAT, 0o600)

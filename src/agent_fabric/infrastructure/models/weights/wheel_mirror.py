@@ -75,7 +75,7 @@ async def download_wheel(
     )
     try:
         async with asyncio.TaskGroup() as group:
-            saying = group.create_task(_said(process))
+            saying = group.create_task(_answer_of(process))
             await _watch(process, folder, max_bytes, grown)
     except ExceptionGroup as problems:
         raise problems.exceptions[0] from None
@@ -100,7 +100,7 @@ async def _watch(
             await asyncio.wait_for(process.wait(), _LOOK_S)
 
 
-async def _said(process: asyncio.subprocess.Process) -> bytes:
+async def _answer_of(process: asyncio.subprocess.Process) -> bytes:
     """Return the end of what pip complained about; read all of it, so that pip never waits for us."""
     assert process.stderr is not None
     said = b""

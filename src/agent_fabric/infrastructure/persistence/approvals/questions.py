@@ -93,20 +93,20 @@ _ANSWERED = (
 
 def cancel_approvals(connection: SqlConnection, run: int, events: Sequence[Event]) -> None:
     """Settle the questions of a run that has ended, but for those that it has recorded an answer to."""
-    recorded = _recorded(events)
+    recorded = _recorded_answer(events)
     query = f"{_UNDECIDE} AND (status = ? OR ({_ANSWERED.format(which='')} AND id NOT IN ({marks(recorded)})))"
     connection.execute(query, (ApprovalStatus.CANCELLED, run, ApprovalStatus.PENDING, APPROVAL, *recorded))
 
 
 def reopen_approvals(connection: SqlConnection, run: int, row_id: int, events: Sequence[Event]) -> None:
     """Take back an answer of the inbox that the run has not recorded: the table says what the log says."""
-    recorded = _recorded(events)
+    recorded = _recorded_answer(events)
     answered = _ANSWERED.format(which=" AND inbox.id = ?")
     query = f"{_UNDECIDE} AND {answered} AND id NOT IN ({marks(recorded)})"
     connection.execute(query, (ApprovalStatus.PENDING, run, APPROVAL, row_id, *recorded))
 
 
-def _recorded(events: Sequence[Event]) -> Sequence[str]:
+def _recorded_answer(events: Sequence[Event]) -> Sequence[str]:
     """Return the questions that events answer; never an empty list, which not every database takes."""
     return ["", *(event.body.approval_id for event in events if isinstance(event.body, ApprovalDecided))]
 
@@ -115,7 +115,7 @@ def _sealed(cipher: Cipher | None, approval_id: str, column: str, data: bytes) -
     return data if cipher is None else sealed_json(cipher, f"approval\0{approval_id}\0{column}", data)
 
 
-def _unsealed(cipher: Cipher | None, approval_id: str, column: str, data: bytes) -> Any:
+def _unseal(cipher: Cipher | None, approval_id: str, column: str, data: bytes) -> Any:
     return load_json(data if cipher is None else unsealed_json(cipher, f"approval\0{approval_id}\0{column}", data))
 
 
@@ -231,10 +231,10 @@ def _card_of_log(connection: SqlConnection, keys: RunKeys, row: tuple[Any, ...])
         cipher = keys.cipher(RunId(run_id), key)
     except RunKeyMissing:
         return _card(keys, row)
-    asked = _asked(connection, RunId(run_id), approval_id, cipher)
+    asked = _asked_row(connection, RunId(run_id), approval_id, cipher)
     try:
         card = _card(keys, row)
-        changed = _changed(connection, card, cipher) if card.status is ApprovalStatus.APPROVED else None
+        changed = _changed_fields(connection, card, cipher) if card.status is ApprovalStatus.APPROVED else None
     except DAMAGE as problem:
         damage = f"its row cannot be read: {problem}"
         return replace(_DAMAGED if asked is None else asked, **_names(row), owner=str(owner), damage=damage)
@@ -246,7 +246,7 @@ def _card_of_log(connection: SqlConnection, keys: RunKeys, row: tuple[Any, ...])
     return replace(card, **of_log, changed=changed, damage=damage)
 
 
-def _changed(connection: SqlConnection, card: ApprovalCard, cipher: Cipher | None) -> Mapping[str, Any] | None:
+def _changed_fields(connection: SqlConnection, card: ApprovalCard, cipher: Cipher | None) -> Mapping[str, Any] | None:
     """Return what the person who approved made of the arguments: as the log says, or an answer on its way there."""
     number, _ = locate(connection, card.run_id)
     read = readable(body_reader(connection, number, cipher))
@@ -264,7 +264,9 @@ def _changed(connection: SqlConnection, card: ApprovalCard, cipher: Cipher | Non
     return None
 
 
-def _asked(connection: SqlConnection, run_id: RunId, approval_id: str, cipher: Cipher | None) -> ApprovalCard | None:
+def _asked_row(
+    connection: SqlConnection, run_id: RunId, approval_id: str, cipher: Cipher | None
+) -> ApprovalCard | None:
     """Return the card that the newest event about a question makes; None if there is none that can be read."""
     number, _ = locate(connection, run_id)
     read = readable(body_reader(connection, number, cipher))
@@ -312,10 +314,10 @@ def _card(keys: RunKeys, row: tuple[Any, ...]) -> ApprovalCard:
     except RunKeyMissing:
         args, shown, because = {}, _UNREADABLE, because and ENCRYPTED
     else:
-        args = _unsealed(cipher, approval_id, "arguments", arguments)
-        shown = _unsealed(cipher, approval_id, "card", card)
+        args = _unseal(cipher, approval_id, "arguments", arguments)
+        shown = _unseal(cipher, approval_id, "card", card)
         if cipher is not None and because:
-            because = _unsealed(cipher, approval_id, "reason", because.encode())
+            because = _unseal(cipher, approval_id, "reason", because.encode())
     return ApprovalCard(
         approval_id=approval_id,
         run_id=RunId(run_id),

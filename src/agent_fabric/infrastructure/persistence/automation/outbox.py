@@ -20,7 +20,7 @@ def put_message(connection: SqlConnection, message: BusMessage, now: float) -> R
     return connection.execute(query, values)
 
 
-def _written(written: "asyncio.Future[Rows]") -> None:
+def _after_write(written: "asyncio.Future[Rows]") -> None:
     if not written.cancelled() and (problem := written.exception()) is not None:
         _log.warning("A message for the bus could not be kept: %s", problem)
 
@@ -34,7 +34,7 @@ class SqlOutbox:
 
     def put(self, message: BusMessage) -> None:
         now = self._clock.now()
-        self._database.write(lambda connection: put_message(connection, message, now)).add_done_callback(_written)
+        self._database.write(lambda connection: put_message(connection, message, now)).add_done_callback(_after_write)
 
     async def messages(self, *, limit: int) -> Sequence[tuple[BusMessage, float]]:
         query = "SELECT id, subject, payload, put_at FROM outbox_messages ORDER BY put_at, id LIMIT ?"

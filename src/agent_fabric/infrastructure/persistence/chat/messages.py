@@ -135,7 +135,7 @@ class SqlSessionMessages:
             part = [each for each in sessions[first : first + at_once] if each.newest > oldest]
             if not part:
                 break
-            ciphers = self._opened((each.session_id, each.key) for each in part)
+            ciphers = self._unseal((each.session_id, each.key) for each in part)
             numbers = [each for each in self._candidates(connection, terms, ciphers) if each > oldest]
             found |= self._matching(connection, terms, sorted(numbers, reverse=True), ciphers, limit)
             found = {number: found[number] for number in sorted(found, reverse=True)[:limit]}
@@ -168,7 +168,7 @@ class SqlSessionMessages:
                 break
         return found
 
-    def _opened(self, sessions: Iterable[tuple[str, bytes | None]]) -> dict[str, Cipher | None]:
+    def _unseal(self, sessions: Iterable[tuple[str, bytes | None]]) -> dict[str, Cipher | None]:
         opened: dict[str, Cipher | None] = {}
         for session_id, key in sessions:
             try:
@@ -207,7 +207,7 @@ class SqlSessionMessages:
             if row is None:
                 raise SessionNotFound(f"There is no session {session_id!r}", hint="See `fabric sessions list`.")
             session, cipher = session_from(row, self._keys), self._keys.cipher(session_id, row[-2])
-            made = [*self._shared(connection, session, cipher), *self._said(connection, session_id)]
+            made = [*self._shared_messages(connection, session, cipher), *self._said(connection, session_id)]
             connection.execute(
                 "DELETE FROM chat_words WHERE message IN (SELECT number FROM chat_messages WHERE session_id = ?)",
                 (session_id,),
@@ -219,7 +219,7 @@ class SqlSessionMessages:
 
         return await self._database.write(write)
 
-    def _shared(self, connection: SqlConnection, session: Session, cipher: Cipher | None) -> list[ChatMessage]:
+    def _shared_messages(self, connection: SqlConnection, session: Session, cipher: Cipher | None) -> list[ChatMessage]:
         """Return what a fork shares with its parent: from there, or as it is if the parent is gone."""
         parent = session.parent_session
         if parent is None:

@@ -54,7 +54,7 @@ class SqlCounters:
 
     def add(self, key: str, per_s: int, amount: int) -> Count:
         now = self._clock.now()
-        counted = self._known(key, now)
+        counted = self._known_window(key, now)
         if counted is None:
             counted = self._keep(key, _Counted(0, 0, now + per_s))
         counted.own = max(-counted.shared, counted.own + amount)
@@ -65,7 +65,7 @@ class SqlCounters:
 
     def get(self, key: str) -> Count:
         now = self._clock.now()
-        counted = self._known(key, now)
+        counted = self._known_window(key, now)
         return Count(0, now) if counted is None else Count(counted.shared + counted.own, counted.expires_at)
 
     def forget(self, key: str) -> None:
@@ -80,7 +80,7 @@ class SqlCounters:
             await asyncio.wait([self._sharing or self._share(self._clock.now())])
             await asyncio.sleep(0)  # what follows from it comes a moment later
 
-    def _known(self, key: str, now: float) -> _Counted | None:
+    def _known_window(self, key: str, now: float) -> _Counted | None:
         counted = self._counted.get(key)
         if counted is None:
             row = self._database.read_now(lambda connection: _row(connection, key))
@@ -106,7 +106,7 @@ class SqlCounters:
         most = self._most
 
         def write(connection: SqlConnection) -> dict[str, Count]:
-            counts = {key: _added(connection, key, hits, expires_at, now) for key, (hits, expires_at) in own.items()}
+            counts = {key: _add_hits(connection, key, hits, expires_at, now) for key, (hits, expires_at) in own.items()}
             connection.execute("DELETE FROM rate_limits WHERE expires_at <= ?", (now,))
             connection.execute(
                 "DELETE FROM rate_limits WHERE key IN "
@@ -135,7 +135,7 @@ def _row(connection: SqlConnection, key: str) -> Count | None:
     return None if row is None else Count(int(row[0]), float(row[1]))
 
 
-def _added(connection: SqlConnection, key: str, hits: int, expires_at: float, now: float) -> Count:
+def _add_hits(connection: SqlConnection, key: str, hits: int, expires_at: float, now: float) -> Count:
     values = (storable(key), max(0, hits), expires_at, now, hits, hits, now)
     ((total, until),) = connection.execute(_ADD, values).fetchall()
     assert isinstance(total, int)

@@ -131,7 +131,7 @@ class PostgresLeases:
 
     def require(self, connection: SqlConnection, number: int, epoch: int, head: bytes) -> None:
         if number not in self._held:
-            raise self._lost()
+            raise self._loss()
         row = connection.execute(_FENCE, (number,)).fetchone()
         if row is None or row[0] != epoch:
             raise DriverConflict(
@@ -146,7 +146,7 @@ class PostgresLeases:
 
     def require_time(self, number: int) -> None:
         if number not in self._held or not self.membership.is_safe():
-            raise self._lost()
+            raise self._loss()
 
     def write_release(self, connection: SqlConnection, number: int, epoch: int) -> None:
         connection.execute("UPDATE runs SET driver = '' WHERE number = ? AND epoch = ?", (number, epoch))
@@ -170,7 +170,7 @@ class PostgresLeases:
 
         self.membership.on_lost(lost)
 
-    def _lost(self) -> LeaseLost:
+    def _loss(self) -> LeaseLost:
         return LeaseLost(
             "This process could not renew its lease in time, so another one may drive this run",
             hint="Look with `fabric logs show`; it can be resumed: fabric resume.",

@@ -177,7 +177,7 @@ class PostgresWriter:
 
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[PostgresConnection]:
-        connection = self._begun(begin)
+        connection = self._begin(begin)
         try:
             yield connection
         except BaseException:
@@ -185,7 +185,7 @@ class PostgresWriter:
             raise
         self._commit(connection)
 
-    def _begun(self, begin: str) -> PostgresConnection:
+    def _begin(self, begin: str) -> PostgresConnection:
         """Return the connection, in a transaction that may write. One that ended while it was idle is replaced."""
         connection = self._connection
         if connection is not None:

@@ -165,7 +165,7 @@ class SqlHeldRun:
             new=new,
             then=follow_up if children or consumed or following.more_than_seal else None,
             settles=following.status if following.settles_alone and not children and not consumed else None,
-            sealed=(lambda: self._sealed(events[-1], head)) if following.seal else None,
+            sealed=(lambda: self._seal(events[-1], head)) if following.seal else None,
             chain=self._chain,
         )
 
@@ -237,7 +237,7 @@ class SqlHeldRun:
         if following.announce_from is not None:
             note_in_outbox(connection, number, following.announce_from, last.seq, last.ts)
 
-    def _sealed(self, last: Event, head: bytes) -> Sealed:
+    def _seal(self, last: Event, head: bytes) -> Sealed:
         return Sealed(last.ts, HEAD, self.number, self.run_id, last.seq + 1, head)
 
     def _write_messages(self, connection: SqlConnection, events: Sequence[Event]) -> None:
@@ -257,7 +257,7 @@ class SqlHeldRun:
         rows, blobs, head = self._rows((first,))
         insert_rows(connection, self.number, rows, blobs)
         self._write_consequences(connection, consequences(self.run_id, None, (first,)), first)
-        self._chain.seal(connection, self._sealed(first, head))
+        self._chain.seal(connection, self._seal(first, head))
 
     async def _settle(self) -> None:
         """Wait for a write whose asker was cancelled: it goes on all the same, and decides what comes next."""

@@ -124,14 +124,14 @@ def _execute(connection: SqlConnection, statement: str) -> None:
 def _unnamed_blobs(connection: SqlConnection, dialect: Dialect) -> tuple[int, list[bytes]]:
     """Return the blobs that nothing refers to, and up to which event that is so."""
     since = settled_position(connection, dialect)
-    named, owners = set(_named(connection, dialect, 0)), _owners(connection)
+    named, owners = set(_named_hashes(connection, dialect, 0)), _owners(connection)
     rows: Any = connection.execute("SELECT hash FROM blobs")
     return since, [digest for (digest,) in rows if not _is_needed(digest, named, owners)]
 
 
 def _remove_blobs(connection: SqlConnection, dialect: Dialect, unnamed: Sequence[bytes], since: int) -> int:
     """Delete blobs except those that an event refers to by now; return how many bytes they had."""
-    named, owners = set(_named(connection, dialect, since)), _owners(connection)
+    named, owners = set(_named_hashes(connection, dialect, since)), _owners(connection)
     freed = 0
     for digest in unnamed:
         if not _is_needed(digest, named, owners):
@@ -150,7 +150,7 @@ def _owners(connection: SqlConnection) -> set[bytes]:
     return {owner_of(str(run_id)) for (run_id,) in connection.execute(query)}
 
 
-def _named(connection: SqlConnection, dialect: Dialect, since: int) -> Iterator[bytes]:
+def _named_hashes(connection: SqlConnection, dialect: Dialect, since: int) -> Iterator[bytes]:
     query = f"SELECT payload FROM events WHERE position > ? AND {dialect.holds_blob}"  # noqa: S608 - ours
     rows: Any = connection.execute(query, (since,))
     for (payload,) in rows:

@@ -70,7 +70,7 @@ class SqlRunCatalogue:
         await self._activity.catch_up(patience_s=INDEX_PATIENCE_S)
         text_search = self._database.dialect.text_search
         hits = search_hits(text_search, terms)
-        visible, wanted = visible_to(viewer), _wanted(only)
+        visible, wanted = visible_to(viewer), _wanted_condition(only)
         ranked = (
             f"SELECT number, score, near, owner FROM ({hits.sql}) AS hits JOIN runs ON number = run"  # noqa: S608 - ours
             f" WHERE {visible.sql} AND {wanted.sql}"
@@ -195,7 +195,7 @@ class SqlRunCatalogue:
         """Return the runs that may fit, as far as the table alone can tell, each with its number."""
         words = words_of(wanted.words)
         hits = hits_of(self._database.dialect.text_search, words) if words else None
-        visible, filtered = visible_to(wanted.viewer), _wanted(wanted)
+        visible, filtered = visible_to(wanted.viewer), _wanted_condition(wanted)
         having = ""
         if hits is not None:
             having = f" AND (key IS NOT NULL OR number IN (SELECT run FROM ({hits.sql}) AS hits WHERE score = ?))"  # noqa: S608 - ours
@@ -255,7 +255,7 @@ def _with_passages(
     return [with_passage(connection, search, record, terms) for record in found]
 
 
-def _wanted(wanted: RunQuery) -> Condition:
+def _wanted_condition(wanted: RunQuery) -> Condition:
     """Return the condition under which a run may fit: time, status as far as it is stored, trials."""
     # A run whose driver died is stored as running and counts as interrupted.
     unsettled = wanted.status in (RunStatus.RUNNING, RunStatus.INTERRUPTED)

@@ -62,10 +62,10 @@ class SqlRunQueue:
     async def unfinished(self, *, limit: int | None = None) -> Sequence[RunId]:
         free = self._database.leases.free
         return await self._database.read(
-            partial(self._tried, limit=limit) if free is None else partial(self._known, free=free, limit=limit)
+            partial(self._try_once, limit=limit) if free is None else partial(self._known, free=free, limit=limit)
         )
 
-    def _tried(self, connection: SqlConnection, limit: int | None) -> list[RunId]:
+    def _try_once(self, connection: SqlConnection, limit: int | None) -> list[RunId]:
         """Return what is free, where each run has to be tried."""
         query = "SELECT number, run_id, parent FROM runs WHERE status = ? ORDER BY number"
         rows = connection.execute(query, (RunStatus.RUNNING,)).fetchall()

@@ -109,11 +109,11 @@ def unsealed_json(cipher: Cipher, place: str, data: bytes) -> bytes:
         ValueError: it is not sealed, was changed, or belongs elsewhere.
     """
     if not (data.startswith(_BEGIN) and data.endswith(_END)):
-        raise ValueError(f"{_shown(place)} is not sealed, although its run is encrypted")
+        raise ValueError(f"{_render(place)} is not sealed, although its run is encrypted")
     try:
         sealed = base64.b64decode(data[len(_BEGIN) : -len(_END)], validate=True)
     except binascii.Error:
-        raise ValueError(f"{_shown(place)} is not what was recorded") from None
+        raise ValueError(f"{_render(place)} is not what was recorded") from None
     return cipher.unseal(place, sealed)
 
 
@@ -127,5 +127,5 @@ def event_place(seq: int, kind: str) -> str:
     return f"event\0{seq}\0{kind}"
 
 
-def _shown(place: str) -> str:
+def _render(place: str) -> str:
     return place.replace("\0", " ")

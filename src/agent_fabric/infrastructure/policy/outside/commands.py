@@ -87,7 +87,7 @@ async def carry(words: tuple[str, ...], sandbox: Sandbox, workspace: str, into: 
         if total > MAX_BYTES:
             raise CannotRunOutside(f"It would take along more than {MAX_BYTES // 2**20} MiB. Take less.")
         await asyncio.to_thread(_write, into / path, data)
-        lines.append(_told(path, data))
+        lines.append(_describe(path, data))
     if len(lines) > MAX_FILES:
         raise CannotRunOutside(f"It would take along more than {MAX_FILES} files. {_ARCHIVE}")
     return tuple(dict.fromkeys(lines))
@@ -180,7 +180,7 @@ def new_files(folder: Path, carried: tuple[str, ...]) -> Iterator[tuple[str, byt
     for path in found:
         data = path.read_bytes()
         name = path.relative_to(folder).as_posix()
-        if _told(name, data) in taken:
+        if _describe(name, data) in taken:
             continue
         total += len(data)
         if total > MAX_BYTES:
@@ -188,7 +188,7 @@ def new_files(folder: Path, carried: tuple[str, ...]) -> Iterator[tuple[str, byt
         yield name, data
 
 
-def _told(path: str, data: bytes) -> str:
+def _describe(path: str, data: bytes) -> str:
     return f"file {path}, {len(data):,} bytes, sha256 {hashlib.sha256(data).hexdigest()}"
 
 
@@ -226,7 +226,7 @@ class UsersCommands:
                 if succeeded and prepared.track:
                     output["note"] = f"No upstream is set: a push outside changes no settings. Set it: {prepared.track}"
             else:
-                made, problem = await asyncio.to_thread(_made, scratch, agreed)
+                made, problem = await asyncio.to_thread(_make, scratch, agreed)
                 output |= {"not_kept": problem} if problem else {}
         kept, problems = await _keep(made, files)
         output |= {"not_kept": problems} if problems else {}
@@ -276,7 +276,7 @@ def _scratch() -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _made(scratch: Path, agreed: Outside) -> tuple[list[tuple[str, bytes]], str]:
+def _make(scratch: Path, agreed: Outside) -> tuple[list[tuple[str, bytes]], str]:
     """Return the files that a command has made, and why they are not kept."""
     try:
         return list(new_files(scratch, agreed.carries)), ""

@@ -160,8 +160,8 @@ class Push:
             raise CannotRunOutside(f"At most {MAX_REFS} branches and tags are pushed at once. Name fewer.")
         if all(each.commit and each.commit == each.seen for each in updates):
             raise NothingToPush(self._nothing_new(remote, updates, settings))
-        carries = [line for update in updates for line in await self._told(update)]
-        noted = dict(entry for update in updates for entry in self._noted(remote, update))
+        carries = [line for update in updates for line in await self._describe(update)]
+        noted = dict(entry for update in updates for entry in self._note(remote, update))
         leases = [each.lease for each in updates if each.lease]
         words = (
             *(self.git, "--git-dir=repository", "push", "--no-verify", "--porcelain"),
@@ -172,17 +172,17 @@ class Push:
         outside = Outside(words=words, account=account(), goes_to=address, carries=tuple(carries))
         if self.wanted.dry_run:
             return outside, {}, ""
-        return outside, noted, self._untracked(remote, updates, settings)
+        return outside, noted, self._untracked_name(remote, updates, settings)
 
     def _nothing_new(self, remote: str, updates: Sequence[_Update], settings: Mapping[str, list[str]]) -> str:
         names = ", ".join(f"{each.target.removeprefix('refs/heads/')} ({each.commit[:10]})" for each in updates)
-        track = self._untracked(remote, updates, settings)
+        track = self._untracked_name(remote, updates, settings)
         return (
             f"Nothing to push: {remote} already has {names}, as far as this repository knows. Nothing was run."
             + f" No upstream is set. Set it: {track}" * bool(track)
         )
 
-    def _untracked(self, remote: str, updates: Sequence[_Update], settings: Mapping[str, list[str]]) -> str:
+    def _untracked_name(self, remote: str, updates: Sequence[_Update], settings: Mapping[str, list[str]]) -> str:
         """Return the command that sets the upstream of the pushed branch; empty: it has one, or it cannot be known."""
         names = [each.target.removeprefix("refs/heads/") for each in updates if each.commit]
         if len(names) != 1 or f"remote.{remote}.url" not in settings or f"branch.{names[0]}.merge" in settings:
@@ -267,7 +267,7 @@ class Push:
                 raise CannotRunOutside(f"What {target} is over there is not known here. Fetch it first.")
             yield _Update(commit, target, wanted.lease or wanted.force or refspec.startswith("+"), seen)
 
-    async def _told(self, update: _Update) -> list[str]:
+    async def _describe(self, update: _Update) -> list[str]:
         """Say what an update does, a line for each commit."""
         how = "forced, " if update.forced else ""
         if not update.commit:
@@ -283,7 +283,7 @@ class Push:
                 )
             what = f"{how}was {update.seen[:10]}, {_commits(number)} more"
         log = await self._git("log", "-z", f"--max-count={MAX_COMMITS}", "--format=%h %an: %s", *commits)
-        lines = [f"commit {_shortened(line)}" for line in log.split("\0") if line]
+        lines = [f"commit {_shorten(line)}" for line in log.split("\0") if line]
         rest = number - len(lines)
         more = [f"and {_commits(rest)} before them"] if rest > 0 else []
         return [f"{update.target} becomes {update.commit[:10]} ({what})", *lines, *more, *gaps]
@@ -317,7 +317,7 @@ class Push:
             raise CannotRunOutside("Too much of the history is not here. Fetch it first.")
         return len(names), gaps
 
-    def _noted(self, remote: str, update: _Update) -> Iterator[tuple[str, bytes]]:
+    def _note(self, remote: str, update: _Update) -> Iterator[tuple[str, bytes]]:
         name = update.target.replace("refs/heads/", f"refs/remotes/{remote}/", 1)
         if update.commit and name != update.target and _REMOTE_NAME.fullmatch(remote):
             yield posixpath.normpath(f"{self.wanted.folder}/.git/{name}"), f"{update.commit}\n".encode()
@@ -371,7 +371,7 @@ def _commits(number: int) -> str:
     return f"{number} commit{'s' * (number != 1)}"
 
 
-def _shortened(line: str) -> str:
+def _shorten(line: str) -> str:
     return line if len(line) <= _MAX_SUBJECT_CHARS else f"{line[:_MAX_SUBJECT_CHARS]} [cut]"
 
 

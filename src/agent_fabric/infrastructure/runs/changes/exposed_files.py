@@ -53,7 +53,7 @@ class ExposedFiles:
 
     def wrote(self, workspace: str, run_id: RunId, before: "FolderSnapshot", after: "FolderSnapshot") -> None:
         """Note what such a run, or one that works for it, has changed; nothing if none was noted before."""
-        known = self._noted(workspace).open
+        known = self._note(workspace).open
         closed = sorted(each for each, root in known.items() if run_id in (each, root))
         if not closed:
             return
@@ -68,7 +68,7 @@ class ExposedFiles:
 
     def vouch(self, workspace: str, paths: Iterable[str]) -> list[str]:
         """Take a person's word for files, or for all below a folder; return which of them were noted."""
-        noted, wanted = self._noted(workspace), [_plain(path) for path in paths]
+        noted, wanted = self._note(workspace), [_plain(path) for path in paths]
         found = sorted(path for path in noted.files if any(_is_below(path, each) for each in wanted))
         everything = "" in wanted
         if found or (everything and noted.open):
@@ -77,7 +77,7 @@ class ExposedFiles:
 
     def exposing(self, workspace: str, paths: Sequence[str], *, reader: RunId) -> str:
         """Say why files are strangers' text; empty: they are not. A folder stands for all in it."""
-        noted = self._noted(workspace)
+        noted = self._note(workspace)
         if others := noted.open.keys() - {reader}:
             return files_maybe_written(min(others))
         if not noted.files:
@@ -101,7 +101,7 @@ class ExposedFiles:
             file.flush()
             os.fsync(file.fileno())
 
-    def _noted(self, workspace: str) -> _Noted:
+    def _note(self, workspace: str) -> _Noted:
         path = self._file(workspace)
         with _explained(path):
             try:

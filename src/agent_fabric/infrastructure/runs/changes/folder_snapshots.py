@@ -93,7 +93,7 @@ class SnapshotTaker:
                 if not _is_watched(found) or isinstance(found.problem, TreeTooDeep):
                     self._left_alone.append(path)
                     if found.name not in REBUILDABLE:
-                        self._entries[path] = _unwatched(found.folder, found.name, found.status)
+                        self._entries[path] = _unwatched_entry(found.folder, found.name, found.status)
                     continue
                 if found.problem is not None:
                     self._left_alone.append(path)
@@ -138,13 +138,13 @@ class SnapshotTaker:
             entry = _as_entry(EntryKind.FILE, status)
             if data is None:
                 return entry
-            return self._kept(entry._replace(size=len(data), digest=hashlib.sha256(data).hexdigest()), data)
+            return self._kept_entry(entry._replace(size=len(data), digest=hashlib.sha256(data).hexdigest()), data)
         except OSError:
             return entry
         finally:
             os.close(file)
 
-    def _kept(self, entry: Entry, data: bytes) -> Entry:
+    def _kept_entry(self, entry: Entry, data: bytes) -> Entry:
         if self._writer is None:
             return entry
         if entry.digest not in self._known:
@@ -248,7 +248,7 @@ def _is_watched(found: TreeEntry) -> bool:
     return found.name != _OURS and found.name not in LEFT_ALONE
 
 
-def _unwatched(folder: int, name: str, status: os.stat_result) -> Entry:
+def _unwatched_entry(folder: int, name: str, status: os.stat_result) -> Entry:
     """Return the entry of a folder that is not looked into; a repository has a file that no one changes."""
     try:
         made = os.stat(f"{name}/description", dir_fd=folder, follow_symlinks=False)

@@ -204,7 +204,7 @@ class FolderUndo:
             try:
                 left = self._keep(root, steps)
                 todo = [step for step in steps if step.path not in left]
-                self._append(run_id, _begun(record, left))
+                self._append(run_id, _begin(record, left))
                 left += restore(root, todo, lambda entry: self._recorder.objects.get(entry.digest))
                 self._append(run_id, {"number": record.number, "state": "done", "left": left})
             except OSError as problem:
@@ -251,7 +251,7 @@ class FolderUndo:
         return self._layout.changes_of(run_id) / "undos.jsonl"
 
 
-def _begun(record: UndoRecord, left: Sequence[str]) -> dict[str, Any]:
+def _begin(record: UndoRecord, left: Sequence[str]) -> dict[str, Any]:
     return {
         "number": record.number,
         "state": "begun",

@@ -61,7 +61,7 @@ def put_back_orders(root: Path, before: Mapping[str, Orders]) -> list[str]:
             if any(not _is_harmless(name, said) for name, said in now.said.items()) and _put_aside(parent, _HEAD):
                 undone.append(f"{path}/{_HEAD}")
         elif known is None and now.kind == stat.S_IFDIR:
-            with _opened(parent, GIT_FOLDER, open_up=True) as folder:
+            with _open_repository(parent, GIT_FOLDER, open_up=True) as folder:
                 undone += [f"{path}/{name}" for name in put_aside_orders(folder, _put_aside)]
         elif known is None or now.kind != known.kind or now.kind != stat.S_IFDIR:
             _put_aside(parent, GIT_FOLDER)
@@ -79,7 +79,7 @@ def _put_back(parent: int, git_name: str, known: Mapping[str, bytes], now: Mappi
     changed = [name for name, said in now.items() if known.get(name) != said and not _is_harmless(name, said)]
     for name in changed:
         folder, _, last = name.rpartition("/")
-        with _opened(parent, git_name) as git, _opened(git, folder or ".") as where:
+        with _open_repository(parent, git_name) as git, _open_repository(git, folder or ".") as where:
             _put_aside(where, last)
             if 0 < len(known.get(name, b"")) < _MAX_BYTES and not known[name].startswith(b"\0"):
                 _write(where, last, known[name], mode=0o755 if name.startswith(_HOOKS) else 0o644)
@@ -121,7 +121,7 @@ def _is_bare(folder: int) -> bool:
 
 
 @contextmanager
-def _opened(parent: int, name: str, *, open_up: bool = False) -> Iterator[int]:
+def _open_repository(parent: int, name: str, *, open_up: bool = False) -> Iterator[int]:
     """Open a folder; with `open_up` also one that its owner has closed to listing, through which git still finds."""
     if open_up:
         with suppress(PermissionError):  # someone else's
@@ -150,10 +150,10 @@ def _orders(parent: int, git_name: str, *, open_up: bool = False) -> Orders:
     if kind != stat.S_IFDIR:
         return Orders(kind, {"": _beginning(parent, git_name)})
     said: dict[str, bytes] = {}
-    with _opened(parent, git_name, open_up=open_up) as folder:
+    with _open_repository(parent, git_name, open_up=open_up) as folder:
         said |= {name: _beginning(folder, name) for name in _SINGLE if _exists(folder, name)}
         try:
-            with _opened(folder, "hooks", open_up=open_up) as hooks:
+            with _open_repository(folder, "hooks", open_up=open_up) as hooks:
                 names = os.listdir(hooks)  # noqa: PTH208 - an open folder
                 said |= {_HOOKS + name: _beginning(hooks, name) for name in names if not name.endswith(".sample")}
         except FileNotFoundError:

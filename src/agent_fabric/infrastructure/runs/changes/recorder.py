@@ -163,7 +163,7 @@ class ChangeRecorder:
         except BaseException as problem:
             hold.release()
             if isinstance(problem, OSError):
-                raise _explained(problem, folder) from None
+                raise _explain(problem, folder) from None
             if isinstance(problem, TooManyFiles):
                 raise _too_many(folder) from None
             raise
@@ -188,7 +188,7 @@ class ChangeRecorder:
         except TooManyFiles:
             raise _too_many(drive.folder) from None
         except OSError as problem:
-            raise _explained(problem, drive.folder) from None
+            raise _explain(problem, drive.folder) from None
         else:
             return refused
         finally:
@@ -210,7 +210,7 @@ class ChangeRecorder:
         except TooManyFiles:
             raise _too_many(folder) from None
         except OSError as problem:
-            raise _explained(problem, folder) from None
+            raise _explain(problem, folder) from None
 
     def start_of(self, run_id: RunId) -> FolderSnapshot:
         """Return what a run found in a workspace of its own; most find nothing.
@@ -242,7 +242,7 @@ class ChangeRecorder:
         except FileNotFoundError:
             return FolderSnapshot()
         except OSError as problem:
-            raise _explained(problem, Path(folder)) from None
+            raise _explain(problem, Path(folder)) from None
         except TooManyFiles:
             raise _too_many(Path(folder)) from None
 
@@ -348,7 +348,7 @@ def _too_many(folder: Path) -> ConfigError:
     )
 
 
-def _explained(problem: OSError, folder: Path) -> StoreUnavailable:
+def _explain(problem: OSError, folder: Path) -> StoreUnavailable:
     if problem.errno in (errno.ENOSPC, errno.EDQUOT):
         return StoreFull("The disk is full: what the run changes could not be undone", hint="Free some space.")
     return StoreUnavailable(

@@ -104,7 +104,7 @@ class WatchedRuns:
         require_workspace_unlinked(body.workspace)
         if not folder.is_dir():  # noqa: ASYNC240 - one look
             return None  # the driver of the run says so, in better words
-        drive = await self._locked(run_id, folder, waits=body.parent is None)
+        drive = await self._lock(run_id, folder, waits=body.parent is None)
         if drive is None:
             return None  # its workflow has the folder, and records what its steps change
         from agent_fabric.infrastructure.runs.changes.recorder import said_of  # noqa: PLC0415 - see above
@@ -113,7 +113,7 @@ class WatchedRuns:
             self.notice(run_id, text)
         return drive
 
-    async def _locked(self, run_id: RunId, folder: Path, *, waits: bool) -> "OpenDrive | None":
+    async def _lock(self, run_id: RunId, folder: Path, *, waits: bool) -> "OpenDrive | None":
         """Lock and record a folder; None if it is held and no one `waits`.
 
         A run's result is told a moment before it lets go of its folder: the next driver waits for that.

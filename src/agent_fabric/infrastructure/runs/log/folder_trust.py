@@ -33,7 +33,7 @@ def mark(root: Path, key: AuditKey) -> None:
     Raises:
         OSError: the mark cannot be written.
     """
-    _write_mark(root, key, _said(root, key))
+    _write_mark(root, key, _read_mark(root, key))
 
 
 def _write_mark(root: Path, key: AuditKey, said: list[str]) -> None:
@@ -46,12 +46,12 @@ def claim(root: Path, key: AuditKey) -> None:
     """Mark a folder that has nothing in it yet. A `.env` beside it was there before, and is not trusted by that."""
     if key != UNKEYED and _is_new(root):
         with suppress(OSError):  # a full disk is noticed, and explained, by whatever comes next
-            _write_mark(root, key, _said(root, key, dotenv=b""))
+            _write_mark(root, key, _read_mark(root, key, dotenv=b""))
 
 
 def is_ours(root: Path, key: AuditKey) -> bool:
     """Tell whether a folder may be obeyed: nothing is in it yet, or it has this user's mark for this configuration."""
-    return key == UNKEYED or (_is_new(root) and not _dotenv(root)) or _marked(root, key) == _said(root, key)
+    return key == UNKEYED or (_is_new(root) and not _dotenv(root)) or _mark_of(root, key) == _read_mark(root, key)
 
 
 def require_made_locally(root: Path, key: AuditKey) -> None:
@@ -60,7 +60,7 @@ def require_made_locally(root: Path, key: AuditKey) -> None:
     Raises:
         ConfigError: no one has said that it can be trusted.
     """
-    if key == UNKEYED or _is_new(root) or _marked(root, key)[:1] == _said(root, key)[:1]:
+    if key == UNKEYED or _is_new(root) or _mark_of(root, key)[:1] == _read_mark(root, key)[:1]:
         return
     if others := _other_things(root):
         raise ConfigError(
@@ -82,7 +82,7 @@ def require_ours(root: Path, key: AuditKey) -> None:
     """
     require_made_locally(root, key)
     if not is_ours(root, key):
-        if _dotenv(root) and (_is_new(root) or _marked(root, key) == _said(root, key, dotenv=b"")):
+        if _dotenv(root) and (_is_new(root) or _mark_of(root, key) == _read_mark(root, key, dotenv=b"")):
             raise ConfigError(
                 f"{root.parent / '.env'} has settings of agent-fabric that you have not trusted, so nothing is done",
                 hint="Look at its FABRIC_ lines. If they are as you want them: fabric config trust.",
@@ -135,26 +135,26 @@ def _mark(root: Path, key: AuditKey) -> Path:
     return root / FOLDER / key.name
 
 
-def _marked(root: Path, key: AuditKey) -> list[str]:
+def _mark_of(root: Path, key: AuditKey) -> list[str]:
     """Return what the mark says; nothing without one."""
     with suppress(OSError, ValueError):
         return _mark(root, key).read_text().split()
     return []
 
 
-def _said(root: Path, key: AuditKey, *, dotenv: bytes | None = None) -> list[str]:
+def _read_mark(root: Path, key: AuditKey, *, dotenv: bytes | None = None) -> list[str]:
     """Return what a mark must say of the place, and of the configuration in it and beside it."""
     # Not only where a link leads to: a project could lead us to another fabric folder of the same user.
     itself = os.path.join(os.path.realpath(root.parent), root.name)  # noqa: PTH118 - as it is compared
     place = b"agent-fabric folder\0" + os.fsencode(itself) + b"\0" + os.fsencode(os.path.realpath(root))
     try:
-        configured = _configured(root) + (_dotenv(root) if dotenv is None else dotenv)
+        configured = _configuration(root) + (_dotenv(root) if dotenv is None else dotenv)
         return [hmac.digest(key.value, said, "sha256").hex() for said in (place, place + b"\0" + configured)]
     except OSError:
         return [hmac.digest(key.value, place, "sha256").hex(), "unreadable"]
 
 
-def _configured(root: Path) -> bytes:
+def _configuration(root: Path) -> bytes:
     """Return what tells one configuration from another; policies that it names lie beside it."""
     found = hashlib.sha256()
     for name in sorted(name for name in os.listdir(root) if name.endswith(_SUFFIXES)):  # noqa: PTH208 - names only

@@ -96,7 +96,7 @@ class SavedFolders:
     async def restore(self, run_id: RunId, manifest: str) -> str:
         workspace = self.layout.workspace(run_id)
         await self.layout.prepare(run_id)
-        if manifest in ("", await asyncio.to_thread(self._marked, run_id)):
+        if manifest in ("", await asyncio.to_thread(self._mark_of, run_id)):
             return workspace
         items = await self._list(run_id, manifest)
         fresh = Path(self.layout.run_dir(run_id)) / "restoring"
@@ -165,7 +165,7 @@ class SavedFolders:
     def _read(self, run_id: RunId, path: str) -> bytes | None:
         return _bytes_of(Path(self.layout.run_dir(run_id)) / path)
 
-    def _marked(self, run_id: RunId) -> str:
+    def _mark_of(self, run_id: RunId) -> str:
         try:
             return (Path(self.layout.run_dir(run_id)) / MARK).read_text()
         except OSError:

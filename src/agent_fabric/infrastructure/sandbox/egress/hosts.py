@@ -43,14 +43,14 @@ def endpoint_from(authority: str, *, default_port: int | None = None) -> Endpoin
         raise Malformed("an address with a user name or password in it is not accepted")
     parts = _AUTHORITY.fullmatch(authority)
     if parts is None:
-        raise Malformed(f"{_shown(authority)} is no host and port")
+        raise Malformed(f"{_render(authority)} is no host and port")
     host, port = parts.groups()
     if port is None:
         if default_port is None:
-            raise Malformed(f"{_shown(authority)} names no port")
+            raise Malformed(f"{_render(authority)} names no port")
         return Endpoint(host_from(host), default_port)
     if not _PORT.fullmatch(port) or int(port) > 65_535:
-        raise Malformed(f"{_shown(port)} is no port")
+        raise Malformed(f"{_render(port)} is no port")
     return Endpoint(host_from(host), int(port))
 
 
@@ -61,24 +61,24 @@ def host_from(text: str) -> str:
         Malformed: it is none.
     """
     if not text.isascii():
-        raise Malformed(f"{_shown(text)} is not ASCII; names in other scripts are written as xn--…")
+        raise Malformed(f"{_render(text)} is not ASCII; names in other scripts are written as xn--…")
     try:
         if text.startswith("["):
             inner = text[1:-1] if text.endswith("]") else ""
             if "%" in inner:
-                raise Malformed(f"{_shown(text)} has a scope, which only means something on one machine")
+                raise Malformed(f"{_render(text)} has a scope, which only means something on one machine")
             IPv6Address(inner)
             return str(spelled_address(inner))
         name = text.lower().removesuffix(".")
         if not name or len(name) > _MAX_NAME or not _NAME.fullmatch(name):
-            raise Malformed(f"{_shown(text)} is no host")
+            raise Malformed(f"{_render(text)} is no host")
         address = spelled_address(name)
     except Malformed:
         raise
     except ValueError:
-        raise Malformed(f"{_shown(text)} is no IP address") from None
+        raise Malformed(f"{_render(text)} is no IP address") from None
     return name if address is None else str(address)
 
 
-def _shown(text: str) -> str:
+def _render(text: str) -> str:
     return ascii(text if len(text) <= 80 else text[:80] + "...")

@@ -163,11 +163,11 @@ class EgressPolicy:
         if self.allow_domains is None or any(covers(domain, endpoint.host) for domain in self.allow_domains):
             return ""
         return (
-            f"{endpoint.host} is not among the hosts that may be reached: {self._listed()}. Do without it; a person "
+            f"{endpoint.host} is not among the hosts that may be reached: {self._list_names()}. Do without it; a person "
             f"can add it in the configuration, under `{self.domains_setting}`."
         )
 
-    def _listed(self) -> str:
+    def _list_names(self) -> str:
         domains = (*(self.allow_domains or ()), *self.allow_hosts)
         more = f" and {len(domains) - _SHOWN} more" if len(domains) > _SHOWN else ""
         return (", ".join(domains[:_SHOWN]) or "there are none") + more

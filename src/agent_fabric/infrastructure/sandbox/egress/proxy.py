@@ -256,7 +256,7 @@ class EgressProxy:
     async def _answer_or_pass(self, client: Streams) -> None:
         try:
             request = await self._request(client)
-            server = await self._dialled(request)
+            server = await self._dial(request)
         except _Answered as answered:
             await self._tell(client, answered)
             return
@@ -303,7 +303,7 @@ class EgressProxy:
             )
         return request
 
-    async def _dialled(self, request: ProxyRequest) -> Streams:
+    async def _dial(self, request: ProxyRequest) -> Streams:
         host, port = request.endpoint
         try:
             async with asyncio.timeout(self._limits.connect_s):
@@ -345,7 +345,7 @@ class EgressProxy:
                 if request.awaits_continue:
                     client.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
                 async for piece in body_of(client.reader, request.length):
-                    self._moved(idle)
+                    self._move_bytes(idle)
                     self.record.sent(use, len(piece))
                     server.writer.write(piece)
                     await server.writer.drain()
@@ -370,7 +370,7 @@ class EgressProxy:
             except (Malformed, asyncio.LimitOverrunError, asyncio.IncompleteReadError):
                 await self._tell(client, _Answered(502, "the server sent something that is not HTTP/1.1."))
                 return
-            self._moved(idle)
+            self._move_bytes(idle)
             self.record.received(use, len(head))
             if status >= 200:  # what comes before is between the server and us
                 client.writer.write(shown)
@@ -396,12 +396,12 @@ class EgressProxy:
         idle: asyncio.Timeout,
     ) -> None:
         while piece := await source.read(PIECE_BYTES):
-            self._moved(idle)
+            self._move_bytes(idle)
             count(len(piece))
             sink.write(piece)
             await sink.drain()
 
-    def _moved(self, idle: asyncio.Timeout) -> None:
+    def _move_bytes(self, idle: asyncio.Timeout) -> None:
         if not idle.expired():
             idle.reschedule(asyncio.get_running_loop().time() + self._limits.idle_s)
 

@@ -88,7 +88,7 @@ class ChromiumBrowser:
         async with self._at_work(timeout_s, starts=True) as limit_s:
             page = self._current()
             self._status, self._heading_for = 0, url
-            with self._explained(url):
+            with self._explain(url):
                 answer = await _gone_to(page, url, limit_s)
             self._status = answer.status if answer is not None else self._status
             return await self._settled_view()
@@ -101,14 +101,14 @@ class ChromiumBrowser:
     async def click(self, number: int, *, timeout_s: float) -> PageView:
         async with self._at_work(timeout_s, follows=True) as limit_s:
             thing = await self._thing(number)
-            with self._explained(f"[{number}]"):
+            with self._explain(f"[{number}]"):
                 await thing.click(timeout=limit_s * 1000 / 2)
             return await self._outcome(limit_s)
 
     async def type(self, number: int, text: str, *, submit: bool, timeout_s: float) -> PageView:
         async with self._at_work(timeout_s, follows=True) as limit_s:
             thing = await self._thing(number)
-            with self._explained(f"[{number}]"):
+            with self._explain(f"[{number}]"):
                 if await thing.evaluate("e => e.tagName") == "SELECT":
                     await thing.select_option(label=text, timeout=limit_s * 1000 / 2)
                 else:
@@ -120,7 +120,7 @@ class ChromiumBrowser:
     async def screenshot(self, *, whole_page: bool, timeout_s: float) -> tuple[str, bytes]:
         async with self._at_work(timeout_s) as limit_s:
             page = self._current()
-            with self._explained(page.url):
+            with self._explain(page.url):
                 return page.url, await page.screenshot(full_page=whole_page, timeout=limit_s * 1000)
 
     async def aclose(self) -> None:
@@ -139,7 +139,7 @@ class ChromiumBrowser:
             self._leaves.clear()
             try:
                 if starts:
-                    await self._started()
+                    await self._start()
                 async with asyncio.timeout(limit_s + _SETTLE_S + _GRACE_S):
                     yield limit_s
             except TimeoutError:
@@ -155,7 +155,7 @@ class ChromiumBrowser:
             finally:
                 self._follows = False
 
-    async def _started(self) -> Page:
+    async def _start(self) -> Page:
         """Return the current page, starting a browser if there is none."""
         if self._context is not None and self._page is not None and not self._page.is_closed():
             return self._page
@@ -352,7 +352,7 @@ class ChromiumBrowser:
         return self._proxy.record.refusal_of(endpoint)
 
     @contextlib.contextmanager
-    def _explained(self, what: str) -> Iterator[None]:
+    def _explain(self, what: str) -> Iterator[None]:
         """Say what went wrong in words for the model."""
         try:
             yield

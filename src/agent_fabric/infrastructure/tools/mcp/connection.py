@@ -67,7 +67,7 @@ class Connection:
     @property
     def alive(self) -> bool:
         """Whether it can still be used, as far as we know."""
-        return self._client is not None and not self._lost and not self._ended()
+        return self._client is not None and not self._lost and not self._end_reason()
 
     @property
     def protocol(self) -> str:
@@ -112,7 +112,7 @@ class Connection:
         Raises:
             ToolServerUnavailable: it does not answer, or not with a list of tools.
         """
-        client = self._connected()
+        client = self._connect()
         found: dict[str, ListedTool] = {}
         cursor: str | None = None
         try:
@@ -130,7 +130,7 @@ class Connection:
         except TimeoutError:
             raise self._unavailable("it did not list its tools in time") from None
         except Exception as problem:  # noqa: BLE001 - a server's answer can break the SDK in any way
-            raise self._explained(problem) from None
+            raise self._explain(problem) from None
         return list(found.values())
 
     async def call(self, tool: str, args: Mapping[str, Any], *, timeout_s: float, run_id: str) -> Mapping[str, Any]:
@@ -140,7 +140,7 @@ class Connection:
             ConnectionLost: the server went away; whether the call happened is not known.
             ToolServerUnavailable: it refused, was too slow, or answered nonsense.
         """
-        client = self._connected()
+        client = self._connect()
         params: dict[str, Any] = {"name": tool, "arguments": dict(args)}
         if self.is_ours:
             params["_meta"] = {RUN_META: run_id}
@@ -151,7 +151,7 @@ class Connection:
                 # made to take forever.
                 answer = await client.session.send_request(request, _Raw, request_read_timeout_seconds=timeout_s)
             except Exception as problem:  # noqa: BLE001 - a server's answer can break the SDK in any way
-                raise self._explained(problem) from None
+                raise self._explain(problem) from None
         return answer.root
 
     async def close(self) -> None:
@@ -181,7 +181,7 @@ class Connection:
             pass
         except BaseException as problem:  # noqa: BLE001 - handed to the waiting task; groups of errors too
             if not ready.done():
-                ready.set_exception(self._explained(problem))
+                ready.set_exception(self._explain(problem))
         finally:
             self._lost = True
             if not ready.done():
@@ -189,23 +189,23 @@ class Connection:
             with suppress(asyncio.CancelledError, Exception):
                 ready.exception()  # seen, even if no one waits any more
 
-    def _connected(self) -> Client:
+    def _connect(self) -> Client:
         if self._client is None or not self.alive:
-            raise ConnectionLost(self._sentence(self._ended() or "the connection is closed"))
+            raise ConnectionLost(self._sentence(self._end_reason() or "the connection is closed"))
         return self._client
 
-    def _ended(self) -> str:
+    def _end_reason(self) -> str:
         return self._transport.ended if isinstance(self._transport, ProgramTransport) else ""
 
-    def _explained(self, problem: BaseException) -> FabricError:
+    def _explain(self, problem: BaseException) -> FabricError:
         """Return an error in our words for whatever the SDK raised."""
         while isinstance(problem, BaseExceptionGroup) and problem.exceptions:
             problem = problem.exceptions[0]
         if isinstance(problem, FabricError):
             return problem
-        if self._ended() or _is_lost(problem):
+        if self._end_reason() or _is_lost(problem):
             self._lost = True
-            return ConnectionLost(self._sentence(self._ended() or "the connection broke"))
+            return ConnectionLost(self._sentence(self._end_reason() or "the connection broke"))
         match problem:
             case MCPError() if problem.code == mcp_types.REQUEST_TIMEOUT:
                 return self._unavailable("it did not answer in time")
@@ -223,7 +223,7 @@ class Connection:
 
     def _sentence(self, reason: str) -> str:
         said = self._transport.last_words if isinstance(self._transport, ProgramTransport) else ""
-        words = f"\nIts last output:\n{said}" if said and self._ended() else ""
+        words = f"\nIts last output:\n{said}" if said and self._end_reason() else ""
         return f"the tool server {self._name!r}: {clean_text(reason, _MAX_ERROR_CHARS)}{words}"
 
 

@@ -52,7 +52,7 @@ async def secrets_for(
 
 def server_environment(server: MCPServerConfig, secrets: Mapping[str, str]) -> dict[str, str]:
     """Return the variables that the configuration gives to a server, with secrets in place; see `secrets_for`."""
-    return {name: _filled(value, secrets) for name, value in server.env.items()}
+    return {name: _fill(value, secrets) for name, value in server.env.items()}
 
 
 def request_headers(server: MCPServerConfig, secrets: Mapping[str, str]) -> dict[str, str]:
@@ -61,7 +61,7 @@ def request_headers(server: MCPServerConfig, secrets: Mapping[str, str]) -> dict
     Raises:
         ConfigError: one of them is no single line.
     """
-    headers = {name: _filled(value, secrets) for name, value in server.headers.items()}
+    headers = {name: _fill(value, secrets) for name, value in server.headers.items()}
     for name, value in headers.items():
         if not value.isprintable() or not value.isascii():
             raise ConfigError(
@@ -81,7 +81,7 @@ def _references(server: MCPServerConfig) -> Iterator[SecretReference]:
     return (found for value in given.values() if (found := reference_in(value)))
 
 
-def _filled(value: str, secrets: Mapping[str, str]) -> str:
+def _fill(value: str, secrets: Mapping[str, str]) -> str:
     found = reference_in(value)
     if found is None:
         return value

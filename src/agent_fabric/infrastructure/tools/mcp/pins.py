@@ -147,17 +147,17 @@ class Pins:
         if not known:
             with file.changing() as content:
                 if not content:
-                    content.update(_pinned(server, tools))
+                    content.update(_read_pins(server, tools))
                     return Checked(states={tool.name: PinState.PINNED for tool in tools}, first_use=True)
                 known = content  # another process was faster
-        return _compared(known, tools)
+        return _compare(known, tools)
 
     def look(self, server: MCPServerConfig, tools: Sequence[ListedTool]) -> Checked:
         """Compare without pinning anything."""
         known = self._file(server).read()
         if not known:
             return Checked(states={tool.name: PinState.NEW for tool in tools}, first_use=True)
-        return _compared(known, tools)
+        return _compare(known, tools)
 
     def count(self, server: MCPServerConfig) -> int | None:
         """Return how many tools of a server are pinned; None: nothing is known of it."""
@@ -182,13 +182,13 @@ class Pins:
         """Pin a server's tools as they are now."""
         with self._file(server).changing() as content:
             content.clear()
-            content.update(_pinned(server, tools))
+            content.update(_read_pins(server, tools))
 
     def _file(self, server: MCPServerConfig) -> SharedJsonFile:
         return SharedJsonFile(self._folder / f"{server.name}-{identity(server)[:32]}.json")
 
 
-def _pinned(server: MCPServerConfig, tools: Sequence[ListedTool]) -> dict[str, Any]:
+def _read_pins(server: MCPServerConfig, tools: Sequence[ListedTool]) -> dict[str, Any]:
     return {"name": server.name, "tools": {tool.name: _entry(tool) for tool in tools}}
 
 
@@ -209,7 +209,7 @@ def _tools_of(known: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:
     return tools
 
 
-def _compared(known: Mapping[str, Any], tools: Sequence[ListedTool]) -> Checked:
+def _compare(known: Mapping[str, Any], tools: Sequence[ListedTool]) -> Checked:
     pinned = _tools_of(known)
     states = {}
     for tool in tools:

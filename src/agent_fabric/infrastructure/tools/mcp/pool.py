@@ -265,7 +265,7 @@ class PooledServer:
                 self._idle = None
             if self._connection is None or not self._connection.alive:
                 await self._drop()
-                return await self._opened()
+                return await self._open_connection()
             return self._connection
 
     async def release(self, *, keep: bool = True) -> None:
@@ -297,7 +297,7 @@ class PooledServer:
                 self._forget()
                 await self._drop()
 
-    async def _opened(self) -> Connection:
+    async def _open_connection(self) -> Connection:
         """Open a connection; a program that dies of being asked for the newer protocol is started for the older one."""
         try:
             return await self._open()

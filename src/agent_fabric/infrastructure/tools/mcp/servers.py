@@ -139,7 +139,7 @@ class ConnectedTools:
         """Call a tool; see ServerTools."""
         listed, spec = self._offered[name]
         try:
-            answer = answer_from(await self._sent(listed, spec, args, context))
+            answer = answer_from(await self._send(listed, spec, args, context))
         finally:
             undone = await self._put_aside()
         output, wrote = await self._with_files(answer, context)
@@ -157,7 +157,7 @@ class ConnectedTools:
     async def _put_aside(self) -> list[str]:
         return await asyncio.to_thread(self._protected.undo, has_ended=True) if self._protected else []
 
-    async def _sent(
+    async def _send(
         self, listed: ListedTool, spec: ToolSpec, args: Mapping[str, Any], context: ToolContext
     ) -> Mapping[str, Any]:
         connection = await self._alive_for(listed)

@@ -122,7 +122,7 @@ class ProgramTransport:
             return
         finally:
             if not self.ended:
-                await self._exited(process)
+                await self._on_exit(process)
             incoming.close()  # the session tells everyone who waits
         while await process.stdout.read(_CHUNK_BYTES):
             pass  # so that it does not hang on a full pipe, and can end
@@ -148,7 +148,7 @@ class ProgramTransport:
         elif self._window.flooded(size):
             self.ended = "it floods us with messages"
 
-    async def _exited(self, process: asyncio.subprocess.Process) -> None:
+    async def _on_exit(self, process: asyncio.subprocess.Process) -> None:
         await _gone(process, _TERM_S)
         code = process.returncode
         self.ended = "it closed its standard output" if code is None else f"it ended with exit code {code}"

@@ -124,7 +124,7 @@ class _Cleaner:
         if isinstance(reference, str):
             if reference in within:
                 return dict(_ANYTHING)
-            return self.clean(self._resolved(reference), depth, (*within, reference))
+            return self.clean(self._resolve(reference), depth, (*within, reference))
         cleaned: dict[str, Any] = {}
         for keyword, value in schema.items():
             kept = self._keyword(keyword, value, depth, within)
@@ -173,7 +173,7 @@ class _Cleaner:
             case _:
                 return None
 
-    def _resolved(self, reference: str) -> object:
+    def _resolve(self, reference: str) -> object:
         if not reference.startswith("#"):
             return _ANYTHING  # nothing is ever fetched
         found: object = self._root

@@ -64,7 +64,7 @@ async def add_signature(client: "FabricClient", approval: str, given: str, shown
         execution_id = execution_id_of_call(card.run_id, CallId(card.call_id))
         command = await client.nodes.prepare(which, card.approval_id)
     approver = name or _only_approver([node])
-    bound = _bound(node, execution_id, tool_name, arguments, command)
+    bound = _binding_of(node, execution_id, tool_name, arguments, command)
     if bound != command["bound_hash"]:
         raise _other_thing()
     signature = await approval_signer(Path(path)).sign(approval_message(bound))
@@ -82,7 +82,9 @@ async def _sign_plan(client: "FabricClient", card: "ApprovalCard", name: str, ke
     hashes = []
     for call in plan["calls"]:
         node = nodes.get(str(call["node_id"]))
-        bound = "" if node is None else _bound(node, call["execution_id"], str(card.args["tool_name"]), shown, call)
+        bound = (
+            "" if node is None else _binding_of(node, call["execution_id"], str(card.args["tool_name"]), shown, call)
+        )
         if bound != call["bound_hash"]:
             raise _other_thing()
         hashes.append(bound)
@@ -97,7 +99,7 @@ async def _sign_plan(client: "FabricClient", card: "ApprovalCard", name: str, ke
     return Signed(approver, len(by), max(map(_quorum, wanting), default=1))
 
 
-def _bound(
+def _binding_of(
     node: "Json", execution_id: str, tool_name: str, arguments: Mapping[str, Any], promised: "Mapping[str, Any]"
 ) -> str:
     """Return what an approval of exactly this call on this machine is bound to."""

@@ -79,11 +79,11 @@ def chat(
 
 
 async def _converse(talk: Talk, start: Start, view: ChatView, presses: Presses, _text: str, _json: bool) -> int:
-    found = await _opened(talk, start)
+    found = await _open_session(talk, start)
     return await ChatLoop(talk, found, view, presses).run()
 
 
-async def _opened(talk: Talk, start: Start) -> Session:
+async def _open_session(talk: Talk, start: Start) -> Session:
     """Return the session to talk in, with what was chosen for it."""
     found = await talk.open(start)
     chosen = {"model_key": start.model_key, "pack": start.pack, "node": start.node}
@@ -92,7 +92,7 @@ async def _opened(talk: Talk, start: Start) -> Session:
 
 
 async def _say_once(talk: Talk, start: Start, view: ChatView, presses: Presses, text: str, as_json: bool) -> int:
-    found = await _opened(talk, start)
+    found = await _open_session(talk, start)
     loop = ChatLoop(talk, found, view, presses)
     result, message = await loop.turn(text, asks=False)
     if as_json:

@@ -148,13 +148,13 @@ class ChatCommands:
             sys.stdout.write(f"{plain_lines(text) or quote_path(change.path)}\n")
         sys.stdout.flush()
 
-    async def _said(self) -> list[ChatMessage]:
+    async def _messages_so_far(self) -> list[ChatMessage]:
         said = await self._loop.talk.after(self._loop.session, "")
         return [each for each in said if each.metadata.get("status") != QUEUED]
 
     async def _question(self, turns: str) -> ChatMessage:
         """Return the message of the person that the last turns began with."""
-        asked = [each for each in await self._said() if each.role == "user"]
+        asked = [each for each in await self._messages_so_far() if each.role == "user"]
         if not turns.isdecimal() or not 1 <= int(turns) <= len(asked):
             hint = "/undo 2 takes back the last two, /fork 2 goes on from before them."
             raise ConfigError(f"There are {len(asked)} turns", hint=hint)
@@ -185,7 +185,7 @@ class ChatCommands:
             sys.stderr.write(f"There you said: {plain_lines(draft)}\n")
 
     async def _sources(self, _: str) -> None:
-        answers = [each for each in await self._said() if each.role == "assistant"]
+        answers = [each for each in await self._messages_so_far() if each.role == "assistant"]
         sys.stdout.write(source_lines(answers[-1]) if answers else "Nothing was said yet.\n")
 
     async def _timeline(self, _: str) -> None:

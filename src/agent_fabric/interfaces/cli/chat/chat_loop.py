@@ -61,7 +61,7 @@ class Presses:
     def _begin(self, what: Coroutine[Any, Any, Any]) -> None:
         task = asyncio.ensure_future(what)
         self._tasks.add(task)
-        task.add_done_callback(self._stopped)
+        task.add_done_callback(self._after_stop)
 
     def _leave(self) -> None:
         """Leave once the turn has stopped, or did not soon; at once if that is pressed again."""
@@ -78,7 +78,7 @@ class Presses:
                     await asyncio.sleep(0.02)
         self.main.cancel()
 
-    def _stopped(self, task: "asyncio.Task[Any]") -> None:
+    def _after_stop(self, task: "asyncio.Task[Any]") -> None:
         self._tasks.discard(task)
         problem = None if task.cancelled() else task.exception()
         if isinstance(problem, FabricError):

@@ -63,22 +63,22 @@ def _lines(summary: EvalSummary, compared: Sequence[Comparison] | None, out: Tex
     if proven_wrong:
         yield ""
         yield styled(f"wrong but proven: {len(proven_wrong)}", "red", out)
-        yield from _named(proven_wrong, out)
+        yield from _name_trials(proven_wrong, out)
     if undone := not_all_done(summary):
         yield ""
         yield styled(f"completed, but not all was done: {len(undone)}", "yellow", out)
-        yield from _named([replace(each, reason="; ".join(each.not_done)) for each in undone], out)
+        yield from _name_trials([replace(each, reason="; ".join(each.not_done)) for each in undone], out)
     if summary.failures:
         yield ""
         yield styled(f"could not be tried: {len(summary.failures)}", "yellow", out)
-        yield from _named(summary.failures, out)
+        yield from _name_trials(summary.failures, out)
     uneven = _uneven(summary)
     if uneven:
         yield ""
         yield from _columns(uneven)
     for each in summary.between:
         yield ""
-        yield _compared(each, out)
+        yield _compare(each, out)
     if compared is not None:
         yield from _changes(compared, out)
     if facts.status is not RunStatus.COMPLETED:
@@ -131,7 +131,7 @@ def _uneven(summary: EvalSummary) -> list[Sequence[str]]:
     return [("not always right", *(arm.arm.label for arm in summary.arms)), *rows] if rows else []
 
 
-def _named(trials: Sequence[TrialOutcome], out: TextIO) -> Iterator[str]:
+def _name_trials(trials: Sequence[TrialOutcome], out: TextIO) -> Iterator[str]:
     for each in trials[:_MAX_LISTED]:
         line = f"{each.trial.case_id}, {each.trial.arm.label}, run {each.run_id[:_SHORT_ID]}"
         yield "  " + fitted(f"{line}: {each.reason}" if each.reason else line, _WIDTH, out)
@@ -139,7 +139,7 @@ def _named(trials: Sequence[TrialOutcome], out: TextIO) -> Iterator[str]:
         yield f"  and {len(trials) - _MAX_LISTED} more"
 
 
-def _compared(comparison: Comparison, out: TextIO) -> str:
+def _compare(comparison: Comparison, out: TextIO) -> str:
     words = plain(comparison_words(comparison))
     style = _CONCLUSION_STYLES.get(comparison.conclusion)
     return styled(words, style, out) if style else words
@@ -151,7 +151,7 @@ def _changes(compared: Sequence[Comparison], out: TextIO) -> Iterator[str]:
         yield "The two evaluations have no model in common, so there is nothing to compare."
     for each in compared:
         yield ""
-        yield _compared(each, out)
+        yield _compare(each, out)
         for change in each.changes[:_MAX_LISTED]:
             sign = "up  " if change.up else "down"
             yield f"  {sign} {plain(change.case_id)}: {tally_words(change.before)} -> {tally_words(change.after)}"

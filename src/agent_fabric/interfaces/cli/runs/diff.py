@@ -90,16 +90,16 @@ def _remark(found: RunDiff) -> None:
     if found.seen_now and not found.status.settled:
         print_warning("The run did not end normally. This shows its folder as it is now.")
     if final := [change for change in found.changes if change.why_final]:
-        print_warning(f"Cannot be undone: {_named([change.path for change in final])}")
+        print_warning(f"Cannot be undone: {_list_paths([change.path for change in final])}")
     if told := [path for path in found.left_alone if path.rpartition("/")[2] not in REBUILDABLE]:
-        print_warning(f"Not watched: {_named(told)}")
+        print_warning(f"Not watched: {_list_paths(told)}")
     if found.undos:
         last = found.undos[-1]
         what = "put back again" if last.redo else "taken back"
         sys.stderr.write(f"Changes of this run were {what} by {plain(last.by)}.\n")
 
 
-def _named(paths: Sequence[str]) -> str:
+def _list_paths(paths: Sequence[str]) -> str:
     """Return paths as a list; on a terminal only the first of many."""
     most = _MAX_NAMED if sys.stderr.isatty() else len(paths)
     more = f" and {len(paths) - most:,} more" if len(paths) > most else ""

@@ -53,7 +53,7 @@ def add_node_terminals(routes: Routes, fabric: ServerFabric) -> None:
         if printed is None and command.status.settled:
             asked = {"execution_id": execution_id, "offset": offset, "stream": "stdout"}
             printed = await _ask(fleet, machine, Method.FETCH, asked, 0.0)
-        return _told(command, printed or {}, offset)
+        return _describe(command, printed or {}, offset)
 
     @routes.post(TERMINAL, Scope.NODES, "Type into a shell", NODE_TERMINAL, fails=fails)
     async def write(wish: TypedRequest, request: Request, node: NodePath, execution_id: ExecutionId) -> NodeTerminal:
@@ -66,7 +66,7 @@ def add_node_terminals(routes: Routes, fabric: ServerFabric) -> None:
             await fleet.hub.call(machine, Method.PTY_WRITE, params, timeout_s=ANSWER_GRACE_S)
         except RpcFailed as problem:
             raise InvalidInputs(f"{machine.name}: {problem.message}") from None
-        return _told(command, {}, 0)
+        return _describe(command, {}, 0)
 
 
 async def _shell_of(fleet: Fleet, request: Request, which: str, execution_id: str) -> tuple[Node, NodeCommand]:
@@ -90,7 +90,7 @@ async def _ask(
     return told if isinstance(told, Mapping) else None
 
 
-def _told(command: NodeCommand, printed: Mapping[str, Any], offset: int) -> NodeTerminal:
+def _describe(command: NodeCommand, printed: Mapping[str, Any], offset: int) -> NodeTerminal:
     result = command.result or {}
     code, error = result.get("exit_code"), result.get("error")
     return NodeTerminal(

@@ -72,7 +72,7 @@ def waiting_text(run_id: RunId, cards: Sequence[ApprovalCard], waits: Sequence[M
     lines = ["This run waits for a person." if cards else "This run waits.", ""]
     for card in cards:
         why = "" if card.question is Question.ANSWER or not card.reason else f" ({card.reason})"
-        about = _shortened(_about(card))
+        about = _shorten(_about(card))
         size = "" if is_told_whole(card) else f" [{size_words(call_text(card.args))}, hash {short_hash(card.binding)}]"
         lines.append(f"- {card.tool}: {about}{size}{why}")
         fields = [f" --set {field.name}=…" for field in fields_of(card) if not field.has_default]
@@ -99,7 +99,7 @@ def is_told_whole(card: ApprovalCard) -> bool:
     about = _about(card)
     if card.question is Question.ANSWER:
         return len(about) <= MAX_CHARS
-    return _shortened(about) == about and (len(card.args) == 1 or about == _compact(dict(card.args)))
+    return _shorten(about) == about and (len(card.args) == 1 or about == _compact(dict(card.args)))
 
 
 async def _waits(fabric: ServerFabric, result: RunResult) -> tuple[Sequence[Mapping[str, Any]], Sequence[str]]:
@@ -134,6 +134,6 @@ def _compact(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, default=str)
 
 
-def _shortened(text: str) -> str:
+def _shorten(text: str) -> str:
     line = " ".join("".join(char if char.isprintable() else " " for char in text).split())
     return line if len(line) <= MAX_CHARS else f"{line[:MAX_CHARS]}…"

@@ -40,12 +40,12 @@ class Only:
     why: str
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        return core_schema.no_info_after_validator_function(self._checked, handler(source))
+        return core_schema.no_info_after_validator_function(self._check, handler(source))
 
     def __get_pydantic_json_schema__(self, _: CoreSchema, __: Any) -> dict[str, Any]:
         return {"enum": list(self.values)}
 
-    def _checked(self, value: Any) -> Any:
+    def _check(self, value: Any) -> Any:
         for allowed in self.values:
             if value == allowed and isinstance(value, bool) == isinstance(allowed, bool):
                 return value

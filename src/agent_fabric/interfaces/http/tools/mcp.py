@@ -34,7 +34,7 @@ class McpDoor:
         """
         async with self._opening:
             if self._application is None:
-                over_http = await asyncio.to_thread(_imported)
+                over_http = await asyncio.to_thread(_import_server)
                 application, running = over_http.tools_over_http(self._own_url)
                 opened = asyncio.Event()
                 self._open = asyncio.create_task(self._hold(running, opened))
@@ -65,7 +65,7 @@ def add_mcp(routes: Routes, door: McpDoor) -> None:
         routes.add(Route(method=method, path=PATH, access=Scope.RUNS_READ, handler=mcp))
 
 
-def _imported() -> ModuleType:
+def _import_server() -> ModuleType:
     try:
         return importlib.import_module("agent_fabric.interfaces.mcp.over_http")
     except ModuleNotFoundError as problem:

@@ -61,14 +61,14 @@ def graph_mermaid(definition: WorkflowDefinition) -> str:
 
 def graph_dot(definition: WorkflowDefinition) -> str:
     """Return the graph as Graphviz draws it."""
-    lines = [f"digraph {_quoted(definition.name)} {{", "  node [shape=box];"]
+    lines = [f"digraph {_quote(definition.name)} {{", "  node [shape=box];"]
     for step in definition.all_steps():
         shape = _DOT_SHAPES.get(step.action, "box")
-        lines.append(f"  {_quoted(step.id)} [label={_quoted(step.id, _what(step))}, shape={shape}];")
+        lines.append(f"  {_quote(step.id)} [label={_quote(step.id, _what(step))}, shape={shape}];")
     for first, second, label, inside in _edges(definition):
-        marks = [*(["style=dashed"] if inside else []), *([f"label={_quoted(label)}"] if label else [])]
+        marks = [*(["style=dashed"] if inside else []), *([f"label={_quote(label)}"] if label else [])]
         shown = f" [{', '.join(marks)}]" if marks else ""
-        lines.append(f"  {_quoted(first)} -> {_quoted(second)}{shown};")
+        lines.append(f"  {_quote(first)} -> {_quote(second)}{shown};")
     return "\n".join([*lines, "}"]) + "\n"
 
 
@@ -156,6 +156,6 @@ def _html(text: str) -> str:
     return re.sub(r"[^\w .,:;!?()+*/=_-]", lambda found: f"#{ord(found.group())};", text)
 
 
-def _quoted(*lines: str) -> str:
+def _quote(*lines: str) -> str:
     escaped = "\\n".join(line.replace("\\", "\\\\").replace('"', '\\"') for line in lines)
     return f'"{escaped}"'

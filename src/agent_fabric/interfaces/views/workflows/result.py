@@ -27,7 +27,7 @@ async def workflow_object(
     Raises:
         RunNotFound: the run is no workflow.
     """
-    shown = _shown(state, run_dir, status)
+    shown = _render(state, run_dir, status)
     meta = shown["_meta"]
     for each in meta["waiting_for"]:
         if each["kind"] == "run":
@@ -54,7 +54,7 @@ async def questions_of(read: ReadState, run_id: RunId) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _shown(state: RunState, run_dir: str, status: RunStatus | None) -> dict[str, Any]:
+def _render(state: RunState, run_dir: str, status: RunStatus | None) -> dict[str, Any]:
     workflow = workflow_of(state)
     assert state.task is not None  # it has begun
     assert state.task.workflow is not None
