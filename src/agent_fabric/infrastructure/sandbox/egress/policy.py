@@ -163,8 +163,8 @@ class EgressPolicy:
         if self.allow_domains is None or any(covers(domain, endpoint.host) for domain in self.allow_domains):
             return ""
         return (
-            f"{endpoint.host} is not among the hosts that may be reached: {self._list_names()}. Do without it; a person "
-            f"can add it in the configuration, under `{self.domains_setting}`."
+            f"{endpoint.host} is not among the hosts that may be reached: {self._list_names()}. Do without it; a "
+            f"person can add it in the configuration, under `{self.domains_setting}`."
         )
 
     def _list_names(self) -> str:
