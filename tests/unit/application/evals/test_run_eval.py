@@ -69,7 +69,14 @@ async def world(before: Before = nothing) -> World:
 
 
 async def test_everything_is_tried_once_and_never_more_at_once_than_wanted() -> None:
-    here = await world()
+    third = asyncio.Event()
+
+    async def wait_for_the_third(nth: int) -> None:
+        if nth >= 3:
+            third.set()
+        await asyncio.wait_for(third.wait(), timeout=10)
+
+    here = await world(wait_for_the_third)
     evaluation = replace(started(), definition=replace(started().definition, at_once=3))
     seen: list[TrialOutcome] = []
     assert await here.use_case()(evaluation, on_outcome=seen.append) is RunStatus.COMPLETED
