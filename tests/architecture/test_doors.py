@@ -12,7 +12,6 @@ STILL = {
     "reads or writes files that the person has named on this machine": {
         "cli/evals/eval.py": "evals.eval_files",
         "cli/evals/eval_add.py": "evals.add_case",
-        "cli/exports.py": "atomic_files",
         "cli/memory/memory.py": "memory.local_documents",
         "cli/memory/memory_ingest.py": "memory.local_documents",
         "cli/models/models.py": "models.config_edit models.named models.weights.catalogue",
@@ -42,7 +41,7 @@ STILL = {
         "views/tools.py": "tools.mcp.lazy_servers tools.mcp.servers tools.mcp.tool_conversion",
     },
     "looks at the machine itself": {
-        "cli/output.py": "installation",
+        "cli/output.py": "atomic_files installation",
         "cli/runs/run.py": "runs.changes.project_folder sandbox.levels",
         "views/examination.py": "machine sandbox.levels secrets.folder_secrets secrets.key_needs secrets.keyring",
     },

@@ -54,7 +54,7 @@ FLOORS = {
     "interfaces/cli": (
         words("server store"),
         words("""
-            completion completion_values config doctor durations exports invocation light_parameters main notices
+            completion completion_values config doctor durations invocation main notices
             options output pager place place_local place_remote schema stopping
         """),
     ),

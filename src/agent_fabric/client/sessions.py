@@ -26,6 +26,8 @@ from agent_fabric.wire.shape import Json
 from agent_fabric.wire.turns import VERIFIED_SESSION
 
 _BASE = "/api/v1/sessions"
+_PAGE = 500
+"""Messages in one answer."""
 
 
 class Sessions(Resource):
@@ -66,6 +68,15 @@ class Sessions(Resource):
         """Return the newest messages, or those before one; oldest first, then those that wait."""
         query = {"before": before or None, "limit": limit}
         return await self._get(_messages_from, _path(session_id, "/messages"), query)
+
+    async def all_messages(self, session_id: str) -> Sequence[ChatMessage]:
+        """Return all messages, oldest first, then those that wait."""
+        page = await self.messages(session_id, limit=_PAGE)
+        found = [*page.messages]
+        while page.has_older:
+            page = await self.messages(session_id, before=found[0].message_id, limit=_PAGE)
+            found = [*page.messages, *found]
+        return found
 
     async def say(self, session_id: str, content: str, *, after: str | None = None) -> SentMessage:
         """Say something; the answer is the run `run_id`, which can be followed.

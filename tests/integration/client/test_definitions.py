@@ -11,7 +11,7 @@ from agent_fabric.domain.events import Event, RunWaited
 from agent_fabric.domain.ids import LaneId, RunId
 from agent_fabric.domain.runs.task import RunResult, RunStatus
 from agent_fabric.domain.workflows.events import StepFinished
-from agent_fabric.interfaces.cli.runs.foreground_remote import remote_job
+from agent_fabric.interfaces.cli.runs.foreground_remote import foreground_there
 from integration.http.served import Served, served
 from integration.http.test_agents import GREETER, SCRIPT
 
@@ -115,15 +115,11 @@ async def test_runs_that_work_for_a_workflow_are_shown_with_it_each_before_its_s
     server: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FABRIC_TOKEN", server.token)
-    screen, created = Screen(), list[RunId]()
-    job = remote_job(
-        f"http://127.0.0.1:{server.port}",
-        lambda there, on_created: there.begin(there.client.workflows.start("outer"), on_created),
-    )
-    async with job(screen, False) as ready:
-        result = await ready.begin(created.append)
+    screen = Screen()
+    async with foreground_there(f"http://127.0.0.1:{server.port}")(screen, False) as there:
+        result = await there.start(there.client.workflows.start("outer"))
+        parent = there.run_id
     assert result.status is RunStatus.COMPLETED
-    (parent,) = created
     runs = list(dict.fromkeys(run_id for run_id, _ in screen.shown))
     assert len(runs) == 4  # the agent's first attempt fails
     for run_id in runs:

@@ -8,7 +8,7 @@ import pytest
 from agent_fabric.application.ports.llm import ProgressText
 from agent_fabric.domain.events import Event, ToolCalled, ToolReturned
 from agent_fabric.domain.ids import CallId, LaneId
-from agent_fabric.interfaces.cli.runs.call_remarks import call_remarks
+from agent_fabric.interfaces.cli.runs.step_lines import call_remarks
 from agent_fabric.interfaces.cli.runs.view import LiveView
 from unit.infrastructure.runs.log.every_kind import RUN
 from unit.interfaces.test_fitted_lines import Terminal

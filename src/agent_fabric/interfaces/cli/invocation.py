@@ -12,25 +12,8 @@ import typer
 from typer.exceptions import TyperException
 
 from agent_fabric.config.problems import ConfigProblem
-from agent_fabric.domain.errors import (
-    ConfigError,
-    DeadLetterNotFound,
-    DefinitionNotFound,
-    DocumentUnreadable,
-    EvalNotFound,
-    FabricError,
-    FactRefused,
-    InvalidDefinition,
-    InvalidInputs,
-    MemoryNotFound,
-    NodeNotFound,
-    RecruitError,
-    RunNotFound,
-    ScheduleNotFound,
-    SecretNotFound,
-    SessionNotFound,
-)
-from agent_fabric.interfaces.cli.light_parameters import spare_conversions
+from agent_fabric.domain import errors
+from agent_fabric.domain.errors import ConfigError, FabricError
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED, INTERRUPTED, USAGE, module_of
 from agent_fabric.interfaces.cli.output import print_error
 from agent_fabric.interfaces.cli.place import PLACE_OPTIONS, Place
@@ -39,20 +22,20 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 USAGE_ERRORS = (
     ConfigError,
-    DefinitionNotFound,
-    DeadLetterNotFound,
-    DocumentUnreadable,
-    EvalNotFound,
-    FactRefused,
-    InvalidDefinition,
-    InvalidInputs,
-    MemoryNotFound,
-    NodeNotFound,
-    RecruitError,
-    RunNotFound,
-    ScheduleNotFound,
-    SecretNotFound,
-    SessionNotFound,
+    errors.DefinitionNotFound,
+    errors.DeadLetterNotFound,
+    errors.DocumentUnreadable,
+    errors.EvalNotFound,
+    errors.FactRefused,
+    errors.InvalidDefinition,
+    errors.InvalidInputs,
+    errors.MemoryNotFound,
+    errors.NodeNotFound,
+    errors.RecruitError,
+    errors.RunNotFound,
+    errors.ScheduleNotFound,
+    errors.SecretNotFound,
+    errors.SessionNotFound,
 )
 
 
@@ -191,8 +174,8 @@ _BOUNDS = {"greater_than_equal": ("at least", "ge"), "less_than_equal": ("at mos
 
 def _not_of_its_kind(cause: BaseException | None) -> str:
     """Say what is wrong with a value that is not of the kind that is wanted, in our words instead of the library's."""
-    errors = getattr(cause, "errors", None)
-    first: dict[str, Any] = next(iter(errors()), {}) if errors is not None else {}
+    list_errors = getattr(cause, "errors", None)
+    first: dict[str, Any] = next(iter(list_errors()), {}) if list_errors is not None else {}
     found = str(first.get("type", ""))
     if found in _BOUNDS:
         words, name = _BOUNDS[found]
@@ -221,3 +204,35 @@ def _crash(problem: Exception) -> FabricError:
     except OSError:
         where = "Its details could not be saved."
     return FabricError(f"agent-fabric itself failed: {type(problem).__name__}: {problem}", hint=where)
+
+
+_UNCHANGED = (str, int, float, bool)
+
+
+class _Unconverted:
+    """Takes the place of typer's converter until there is something to convert."""
+
+    def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
+        if not (param.multiple or param.nargs == -1) and (value is None or _needs_nothing(value, param)):
+            return value
+        param._runtime_param = None  # noqa: SLF001 - where typer keeps it; so it makes its own
+        return param.get_runtime_param().coerce(value, param=param, ctx=ctx)
+
+
+def spare_conversions(command: Any) -> None:
+    """Let a command and its subcommands convert only what needs it."""
+    for param in (*command.params, command.get_help_option(typer.Context(command))):
+        if getattr(param, "_runtime_param", param) is None:
+            param._runtime_param = _Unconverted()  # noqa: SLF001 - typer has no other place for it
+    for each in getattr(command, "commands", {}).values():
+        spare_conversions(each)
+
+
+def _needs_nothing(value: Any, param: Any) -> bool:
+    wanted = param.type_descriptor
+    if wanted.annotation not in _UNCHANGED or type(value) is not wanted.annotation:
+        return False
+    if wanted.is_path or wanted.parameter_info.parser is not None:
+        return False
+    # Pydantic refuses text that is no valid Unicode. A number is one only as a default; typed, it is still text.
+    return value.isascii() if isinstance(value, str) else True

@@ -60,50 +60,33 @@ COMMANDS = {
     "config": "Show the configuration and where it comes from.",
     "schema": "Print the JSON Schema of definition files.",
 }
-ROOMS = {
-    "run": "runs",
-    "chat": "chat",
-    "sessions": "chat",
+_ROOMS = {
+    "runs": "run resume cancel diff undo files gc verify logs",
+    "chat": "chat sessions",
     "memory": "memory",
     "agents": "agents",
-    "workflow": "workflows",
-    "eval": "evals",
-    "schedules": "automation",
-    "sensors": "automation",
-    "webhooks": "automation",
+    "workflows": "workflow",
+    "evals": "eval",
+    "automation": "schedules sensors webhooks dead",
     "channels": "channels",
-    "dead": "automation",
-    "resume": "runs",
-    "cancel": "runs",
     "approvals": "approvals",
-    "diff": "runs",
-    "undo": "runs",
-    "files": "runs",
-    "web": "server",
-    "serve": "server",
-    "worker": "cluster",
-    "cluster": "cluster",
-    "nodes": "fleet",
-    "fleet": "fleet",
+    "server": "web serve",
+    "cluster": "worker cluster",
+    "fleet": "nodes fleet",
     "node": "node",
-    "login": "identity",
-    "logout": "identity",
-    "whoami": "identity",
-    "users": "identity",
-    "keys": "identity",
-    "token": "identity",
+    "identity": "login logout whoami users keys token",
     "audit": "audit",
-    "gc": "runs",
-    "db": "store",
-    "verify": "runs",
-    "logs": "runs",
+    "store": "db",
     "models": "models",
     "secrets": "secrets",
-    "mcp": "tools",
+    "tools": "mcp",
     "policy": "policy",
 }
-"""Where the modules of commands lie; those that are not named here lie beside this one."""
-"""Each command is the module of this name beside this one; its `app` is the command."""
+ROOMS = {command: room for room, commands in _ROOMS.items() for command in commands.split()}
+"""The rooms in which the modules of commands lie; a command without one lies beside this module.
+
+Each command is the module of its name; its `app` is the command.
+"""
 
 _HELP = """\
 Usage: fabric [--server URL] COMMAND [OPTIONS]

@@ -9,7 +9,7 @@ import unicodedata
 from pathlib import Path
 from typing import Any, TextIO
 
-from agent_fabric.domain.errors import FabricError
+from agent_fabric.domain.errors import ConfigError, FabricError
 
 _CODES = {"dim": "2", "bold": "1", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 _MIN_COLUMNS = 20
@@ -155,3 +155,19 @@ def for_this_installation(hint: str) -> str:
     from agent_fabric.infrastructure.installation import fit_install_hints  # noqa: PLC0415 - few hints are about this
 
     return fit_install_hints(hint)
+
+
+def write_export(path: Path, text: str) -> None:
+    """Write a file, whole or not at all.
+
+    Raises:
+        ConfigError: it cannot be written.
+    """
+    from agent_fabric.infrastructure.atomic_files import write_atomically  # noqa: PLC0415 - few commands write files
+
+    try:
+        write_atomically(path, text.encode())
+    except OSError as problem:
+        raise ConfigError(
+            f"{path} cannot be written: {problem.strerror or problem}", hint="Choose another file."
+        ) from None

@@ -1,23 +1,21 @@
 """`fabric agents`: named agents, defined in files."""
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from agent_fabric.application.agents.agent_task import task_for_agent
 from agent_fabric.application.agents.brief_agent import brief_for
 from agent_fabric.application.agents.run_agent import RunAgent, worth_another_attempt
-from agent_fabric.bootstrap.local import LocalFabric
 from agent_fabric.bootstrap.workflows import open_agents
 from agent_fabric.config.files import read_text
 from agent_fabric.config.problems import ConfigProblem
 from agent_fabric.domain.agents.check import KnownToAgents
 from agent_fabric.domain.definitions.parameter import Parameter
-from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import Priority, RunResult
 from agent_fabric.infrastructure.agents.agent_files import AgentFolder
 from agent_fabric.interfaces.cli.invocation import new_app
@@ -30,18 +28,21 @@ from agent_fabric.interfaces.cli.options import (
     Untrusted,
     Verbose,
     configuration,
-    fabric_root,
     strangers_text,
 )
 from agent_fabric.interfaces.cli.output import fitted, plain, print_json, styled
-from agent_fabric.interfaces.cli.place import Place, refuse_if, with_client
+from agent_fabric.interfaces.cli.place import Noun, Place, refuse_if, with_client
+from agent_fabric.interfaces.cli.place import here as here_at
 from agent_fabric.interfaces.cli.runs.driving import drive_in_foreground
-from agent_fabric.interfaces.cli.runs.foreground import Job, OnCreated, local_job
+from agent_fabric.interfaces.cli.runs.foreground import LocalForeground, foreground_here
 from agent_fabric.interfaces.cli.runs.run import project_here
 from agent_fabric.interfaces.cli.workflows.definition_problems import count_checked, joined, print_problems
 from agent_fabric.interfaces.cli.workflows.inputs import Inputs, typed_inputs
 from agent_fabric.interfaces.views.agents import AGENT, AGENTS, AgentList, checked_object
 from agent_fabric.wire.shape import Json
+
+if TYPE_CHECKING:
+    from agent_fabric.interfaces.cli.runs.foreground_remote import RemoteForeground
 
 _HELP = """\
 See and run agents: files in agent-definitions/, as JSON, YAML, or Markdown with front matter.
@@ -63,38 +64,44 @@ def agents() -> None:
     """See and run agents."""
 
 
+class _LocalAgents:
+    """The agents of a fabric folder."""
+
+    def __init__(self, at: Place) -> None:
+        root = at.root()
+        self.folder = open_agents(root, configuration(root).config)
+
+    async def everything(self) -> Json:
+        return AGENTS.dump(AgentList(self.folder.all(), self.folder.folders))
+
+    async def show(self, name: str) -> Json:
+        return AGENT.dump(self.folder.find(name))
+
+
+_agents = Noun(here_at(_LocalAgents), lambda client: client.agents)
+
+
 @app.command("list")
-def list_agents(*, at: Place) -> None:
+def list_agents(*, at: Place) -> int:
     """Show every agent, and which files are wrong."""
-    url = at.url()
-    shown = _listed_here(at.workspace) if url is None else with_client(url, lambda client: client.agents.everything())
-    if at.as_json:
-        print_json(shown)
-        return
+    shown = _agents(at, lambda agents: agents.everything())
     found = shown["agents"]
-    if not found:
-        where = ", ".join(plain(each) for each in shown["folders"])
-        sys.stdout.write(f"There are no agents in {where}. See docs/guides/agents.md for a first one.\n")
-        return
-    width = max(len(each["name"]) for each in found)
-    for each in found:
-        sys.stdout.write(_line(each, width))
+    width = max((len(each["name"]) for each in found), default=0)
+    where = ", ".join(plain(each) for each in shown["folders"])
+    none = f"There are no agents in {where}. See docs/guides/agents.md for a first one.\n"
+    return at.print(shown, "".join(_line(each, width) for each in found) or none)
 
 
 @app.command()
 def show(name: Name, *, at: Place) -> int:
     """Show an agent: what it takes, what it gives, and what it may do."""
-    url = at.url()
-    if url is None:
-        found: Json = AGENT.dump(_folder(at.workspace).find(name))
-    else:
-        found = with_client(url, lambda client: client.agents.show(name))
+    found = _agents(at, lambda agents: agents.show(name))
     if at.as_json:
         print_json(found)
     elif not found["usable"]:
         print_problems(found["problems"])
     else:
-        sys.stdout.write("\n".join(_shown(found)) + "\n")
+        sys.stdout.write("\n".join(_lines(found)) + "\n")
     return COMPLETED if found["usable"] else USAGE
 
 
@@ -114,7 +121,7 @@ def validate(
     """
     url = at.url()
     if url is None:
-        folder = _folder(at.workspace)
+        folder = _LocalAgents(at).folder
         checked: Json = checked_object(folder.all() if not files else [folder.check(each) for each in files])
     elif not files:
         checked = with_client(url, lambda client: client.agents.validate())
@@ -171,7 +178,11 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
             "encrypt": encrypt,
             "visibility": visibility,
         }
-        return drive_in_foreground(_there(url, name, inputs or (), options), verbose=verbose, as_json=at.as_json)
+        from agent_fabric.interfaces.cli.runs.foreground_remote import foreground_there  # noqa: PLC0415 - aiohttp takes its time
+
+        return drive_in_foreground(
+            foreground_there(url), lambda there: _run_there(there, name, inputs or (), options), at, verbose=verbose
+        )
     root = at.root()
     loaded = configuration(root, overrides)
     agent = open_agents(root, loaded.config).get(name)
@@ -185,48 +196,25 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
     )
     task = replace(task, encrypted=task.encrypted or encrypt, visibility=visibility)
 
-    async def work(fabric: LocalFabric, on_created: Callable[[RunId], None]) -> RunResult:
-        return await RunAgent(fabric.execute_task)(task, on_created=on_created)
+    async def work(foreground: LocalForeground) -> RunResult:
+        return await RunAgent(foreground.fabric.execute_task)(task, on_created=foreground.note_created)
 
-    return drive_in_foreground(local_job(root, loaded, work), verbose=verbose, as_json=at.as_json)
+    return drive_in_foreground(foreground_here(root, loaded), work, at, verbose=verbose)
 
 
-def _there(url: str, name: str, inputs: Sequence[str], options: dict[str, Any]) -> Job:
+async def _run_there(there: "RemoteForeground", name: str, inputs: Sequence[str], options: dict[str, Any]) -> RunResult:
     """Let a server run the agent; what fails for now is tried again as often as the agent says, as here."""
-    from agent_fabric.interfaces.cli.runs.foreground_remote import (  # noqa: PLC0415 - aiohttp takes its time
-        RemoteForeground,
-        remote_job,
-    )
-
-    async def work(there: RemoteForeground, on_created: OnCreated) -> RunResult:
-        agents = there.client.agents
-        found = await agents.show(name)
-        given: dict[str, Any] = {}
-        if found["usable"]:  # if not, the server says why
-            declared = {key: Parameter.from_plain(each) for key, each in found["inputs"].items()}
-            given = typed_inputs(inputs, declared, of=f"The agent {found['name']!r}")
-
-        async def attempt() -> RunResult:
-            return await there.begin(agents.start(name, given, **options), on_created)
-
-        result = await attempt()
-        for _ in range(found["constraints"]["retries"] if found["usable"] else 0):
-            if not worth_another_attempt(result):
-                break
-            result = await attempt()
-        return result
-
-    return remote_job(url, work)
-
-
-def _listed_here(workspace: str | None) -> Json:
-    folder = _folder(workspace)
-    return AGENTS.dump(AgentList(folder.all(), folder.folders))
-
-
-def _folder(workspace: str | None) -> AgentFolder:
-    root = fabric_root(workspace)
-    return open_agents(root, configuration(root).config)
+    agents = there.client.agents
+    found = await agents.show(name)
+    given: dict[str, Any] = {}
+    if found["usable"]:  # if not, the server says why
+        declared = {key: Parameter.from_plain(each) for key, each in found["inputs"].items()}
+        given = typed_inputs(inputs, declared, of=f"The agent {found['name']!r}")
+    for _ in range(found["constraints"]["retries"] if found["usable"] else 0):
+        result = await there.start(agents.start(name, given, **options))
+        if not worth_another_attempt(result):
+            return result
+    return await there.start(agents.start(name, given, **options))
 
 
 def _line(found: Json, width: int) -> str:
@@ -239,7 +227,7 @@ def _line(found: Json, width: int) -> str:
     )
 
 
-def _shown(facts: Json) -> Sequence[str]:
+def _lines(facts: Json) -> Sequence[str]:
     lines = [f"{styled(plain(facts['name']), 'bold', sys.stdout)} {plain(facts['version'])} ({plain(facts['role'])})"]
     if facts["description"]:
         lines.append(plain(facts["description"]))

@@ -84,7 +84,7 @@ def is_folded(card: ApprovalCard) -> bool:
 
 
 def require_read(card: ApprovalCard, shown_hash: str) -> None:
-    """Check that somebody has looked at a call before they approve it: of a long one, they know the hash.
+    """Check that a call was read before it is approved: of a long one, the hash is known.
 
     Raises:
         ApprovalRefused: it is long and no hash is given, or the hash is that of another call.

@@ -104,7 +104,7 @@ def approve(
 
     Exit codes: 0 approved, 3 other approvers have to sign, too.
     """
-    if sign is not None and not _is_signed(at.server, approval, sign, shown_hash):
+    if sign is not None and not _is_signed(at, approval, sign, shown_hash):
         return WAITING
     reach = Reach.RUN if for_run else Reach.ONCE
     return _answer(
@@ -119,13 +119,13 @@ def approve(
     )
 
 
-def _is_signed(server: str | None, approval: str, given: str, shown_hash: str) -> bool:
+def _is_signed(at: Place, approval: str, given: str, shown_hash: str) -> bool:
     """Add a signature; tell whether there are as many as the machine wants."""
     from agent_fabric.interfaces.cli.approvals.approval_signature import add_signature  # noqa: PLC0415 - few sign
     from agent_fabric.interfaces.cli.fleet.hub import at_server  # noqa: PLC0415 - as above
 
     require_a_person()
-    signed = at_server(server, lambda client: add_signature(client, approval, given, shown_hash))
+    signed = at_server(at, lambda client: add_signature(client, approval, given, shown_hash))
     if not signed.is_enough:
         sys.stdout.write(
             f"Signed as {signed.approver}. {signed.quorum - signed.count} more approver(s) have to sign.\n"
@@ -176,16 +176,14 @@ def _answer(
 
     card, waiting = at_place(at, go)
     going_on = None if waiting is None else f"fabric resume {waiting}"
-    if at.as_json:
-        print_json({**APPROVAL.dump(card), "resume": going_on})
-    else:
-        follows = (
-            how_it_continues(card.run_id, RunStatus.RUNNING, served=True)
-            if going_on is None
-            else f"Resume with: {going_on}"
-        )
-        sys.stdout.write(f"{card.approval_id} is {card.status.value}. {follows}\n")
-    return COMPLETED
+    follows = (
+        how_it_continues(card.run_id, RunStatus.RUNNING, served=True)
+        if going_on is None
+        else f"Resume with: {going_on}"
+    )
+    return at.print(
+        {**APPROVAL.dump(card), "resume": going_on}, f"{card.approval_id} is {card.status.value}. {follows}\n"
+    )
 
 
 def _filled_in(card: ApprovalCard, args: Mapping[str, Any] | None, fill_in: Sequence[str]) -> Mapping[str, Any] | None:

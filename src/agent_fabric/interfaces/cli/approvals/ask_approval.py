@@ -58,7 +58,7 @@ async def ask_person(
 
 
 async def _answer_to_folded(card: ApprovalCard) -> Answer | None:
-    """Return what the person says to a call of which they have not seen all: nobody agrees to what was not shown."""
+    """Return what the person says to a call of which they have not seen all."""
     match await _choice("Show [a]ll of it, [d]eny it, or decide [l]ater? ", _FOLDED):
         case "all":
             sys.stderr.write("\n" + shown_card(card, sys.stderr, whole=True))

@@ -93,11 +93,11 @@ def list_(
     if chosen is None and kind is not Kind.CALL:
         found += _acts(at, limit, wanted=kind is not None)
     found.sort(key=lambda entry: entry.at)
-    if at.as_json:
-        print_json([ACT.dump(entry) if isinstance(entry, Act) else CALL.dump(entry) for entry in found])
-    else:
-        lines = (_act_line(entry) if isinstance(entry, Act) else _line(entry) for entry in found)
-        sys.stdout.write("".join(f"{line}\n" for line in lines) or "Nothing has been done.\n")
+    lines = (_act_line(entry) if isinstance(entry, Act) else _line(entry) for entry in found)
+    at.print(
+        [ACT.dump(entry) if isinstance(entry, Act) else CALL.dump(entry) for entry in found],
+        "".join(f"{line}\n" for line in lines) or "Nothing has been done.\n",
+    )
     for sentence in damaged:
         print_warning(sentence)
     return FAILED if damaged else COMPLETED
@@ -136,7 +136,7 @@ def verify(
         report = _verified_here(at.workspace, expect, shared=shared, accept=accept)
     else:
         report = with_client(url, lambda client: client.audit.verify(expect=expect, shared=shared))
-    machines = at_server(at.server, lambda client: compared(client, nodes)) if nodes else []
+    machines = at_server(at, lambda client: compared(client, nodes)) if nodes else []
     if at.as_json:
         print_json({**report, "nodes": machines} if nodes else report)
     else:

@@ -31,7 +31,6 @@ from agent_fabric.domain.runs.state import result_of
 from agent_fabric.domain.runs.task import RunResult, RunStatus
 from agent_fabric.interfaces.cli.chat.chat_view import ChatView
 from agent_fabric.interfaces.cli.place_local import LocalRuns
-from agent_fabric.interfaces.cli.runs.foreground import LocalForeground
 from agent_fabric.wire.shape import Json
 
 if TYPE_CHECKING:
@@ -61,7 +60,7 @@ def require_waiting(said: Sequence[ChatMessage], run_id: RunId) -> None:
     """Check that the message of a turn that has not begun can still become one.
 
     Raises:
-        MessageNotFound: somebody has withdrawn it.
+        MessageNotFound: it was withdrawn.
         RunUndrivable: it cannot begin.
     """
     own = next((each for each in said if each.message_id == question_id(run_id)), None)
@@ -121,7 +120,7 @@ class LocalTalk:
         return (await self._chat.send(session, text, by=self._by)).run_id
 
     async def answer(self, session: Session, run_id: RunId) -> RunResult:
-        """Let a turn happen, with those before it, until it ends or waits for somebody."""
+        """Let a turn happen, with those before it, until it ends or waits for a person."""
         while True:
             standing = await self._chat.sessions.find(session.session_id)
             if standing.turn is None and not await self._exists(run_id):
@@ -162,7 +161,7 @@ class LocalTalk:
             await self._fabric.execute_task.drive(*taken)
 
     async def _see_through(self, run_id: RunId) -> RunResult:
-        """Return how a turn stands: one that nobody drives is resumed, one that another process drives is watched."""
+        """Return how a turn stands: one that no process drives is resumed, any other is watched."""
         from agent_fabric.application.runs.fold_log import fold_log  # noqa: PLC0415 - only here
 
         while True:
@@ -231,7 +230,7 @@ class LocalTalk:
 
     async def decide(self, approval_id: str, answer: Answer) -> object:
         """Answer it, as the person at this terminal."""
-        return await LocalForeground(self._fabric).answer(approval_id, answer)
+        return await self._fabric.decide_approval(approval_id, answer, by=self._by)
 
 
 def local_talk(root: Path, loaded: Loaded, view: ChatView, *, asks: bool) -> "AbstractAsyncContextManager[LocalTalk]":

@@ -92,7 +92,7 @@ class ServerTalk:
         try:
             await sessions.withdraw(session.session_id, question_id(run_id))
         except (MessageSent, MessageNotFound):
-            if (await self.session(session.session_id)).turn == run_id:  # not the answer to somebody else
+            if (await self.session(session.session_id)).turn == run_id:  # not the answer to another person
                 await sessions.stop(session.session_id)
 
     async def seen(self, session: Session) -> None:

@@ -17,7 +17,7 @@ from agent_fabric.domain.events import (
 )
 from agent_fabric.domain.ids import LaneId, RunId
 from agent_fabric.interfaces.cli.output import json_text, plain, plain_lines, shortened, styled, terminal_columns
-from agent_fabric.interfaces.cli.runs.effect_texts import warning_lines
+from agent_fabric.interfaces.cli.runs.result_lines import warning_lines
 
 
 class ChatView:

@@ -2,20 +2,24 @@
 
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from agent_fabric.application.ports.chat import FoundMessage
+from agent_fabric.application.chat.export_session import SessionExport
+from agent_fabric.application.chat.manage_sessions import ManageSessions
+from agent_fabric.application.ports.chat import FoundMessage, SessionQuery
+from agent_fabric.bootstrap.chat import export_session, find_session, manage_sessions
+from agent_fabric.bootstrap.records import Records, owner_here
 from agent_fabric.domain.chat.sessions import COMPLETED as ANSWERED
 from agent_fabric.domain.chat.sessions import ChatMessage, Session
-from agent_fabric.domain.errors import ConfigError
-from agent_fabric.domain.identity.ownership import Visibility
-from agent_fabric.interfaces.cli.chat.session_places import sessions_at
-from agent_fabric.interfaces.cli.exports import write_export
+from agent_fabric.domain.errors import ConfigError, SessionNotFound
+from agent_fabric.domain.identity.ownership import LOCAL_OWNER, Visibility
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED
+from agent_fabric.interfaces.cli.options import configuration
 from agent_fabric.interfaces.cli.output import (
     json_text,
     plain,
@@ -24,9 +28,84 @@ from agent_fabric.interfaces.cli.output import (
     shortened,
     styled,
     terminal_columns,
+    write_export,
 )
 from agent_fabric.interfaces.cli.place import Place, RunAccess, at_place, refuse_if
+from agent_fabric.interfaces.cli.place_local import LocalRuns
+from agent_fabric.interfaces.views.chat import json_export, markdown_export
 from agent_fabric.wire.chat import FORKED, FOUND_MESSAGES, MESSAGE, SESSION, SESSION_LIST, ForkedSession
+from agent_fabric.wire.shape import Json
+
+if TYPE_CHECKING:
+    from agent_fabric.client.sessions import Sessions as ServerSessions
+
+
+class LocalSessions:
+    """The sessions of a fabric folder."""
+
+    def __init__(self, records: Records) -> None:
+        self._records = records
+        self._find = find_session(records)
+        self._by = owner_here()
+
+    async def show(self, session_id: str) -> Session:
+        return await self._find(session_id, by=self._by)
+
+    async def list(self, *, limit: int, own: bool = False, archived: bool = False) -> Sequence[Session]:
+        query = SessionQuery(owner=LOCAL_OWNER if own else "", limit=limit, archived=archived)
+        return await self._records.storage.sessions.list(query)
+
+    async def all_messages(self, session_id: str) -> Sequence[ChatMessage]:
+        return (await self._whole(session_id)).messages
+
+    async def search(self, words: str, *, limit: int) -> Sequence[FoundMessage]:
+        return await self._records.storage.messages.search(words, wanted=SessionQuery(limit=limit))
+
+    async def change(self, session_id: str, **values: str) -> Session:
+        return await self._manage.change(await self.show(session_id), values, by=self._by)
+
+    async def fork(self, session_id: str, message_id: str) -> ForkedSession:
+        return ForkedSession(*await self._manage.fork(await self.show(session_id), message_id, by=self._by))
+
+    async def delete(self, session_id: str) -> None:
+        await self._manage.delete(await self.show(session_id), by=self._by)
+
+    async def export(self, session_id: str) -> Json:
+        return json_export(await self._whole(session_id))
+
+    async def export_markdown(self, session_id: str) -> str:
+        return markdown_export(await self._whole(session_id))
+
+    async def _whole(self, session_id: str) -> SessionExport:
+        return await export_session(self._records)(await self.show(session_id))
+
+    @property
+    def _manage(self) -> ManageSessions:
+        encrypts = configuration(self._records.layout.root).config.encryption != "off"
+        return manage_sessions(self._records, encrypts=encrypts)
+
+
+def sessions_at(place: RunAccess) -> "LocalSessions | ServerSessions":
+    """Return the sessions of the place that a command works on."""
+    return LocalSessions(place.records) if isinstance(place, LocalRuns) else place.client.sessions
+
+
+async def find_session_at(sessions: "LocalSessions | ServerSessions", session_id: str | None) -> Session:
+    """Return a session; None: the newest of this person.
+
+    Raises:
+        SessionNotFound: there is none.
+    """
+    if session_id is not None:
+        return await sessions.show(session_id)
+    found = await sessions.list(limit=1, own=True)
+    if found:
+        return found[0]
+    missing = "There is no session here yet"
+    if not isinstance(sessions, LocalSessions):
+        missing = "You have no session at this server yet"
+    raise SessionNotFound(missing, hint="Start one: fabric chat")
+
 
 app = new_app("Manage conversations: list, show, search, rename, fork, export, delete.")
 
@@ -72,8 +151,8 @@ def show(session: SessionArgument = None, last: Last = False, *, at: Place) -> i
 
     async def go(place: RunAccess) -> tuple[Session, list[ChatMessage]]:
         sessions = sessions_at(place)
-        found = await sessions.find(chosen)
-        return found, list(await sessions.messages(found))
+        found = await find_session_at(sessions, chosen)
+        return found, list(await sessions.all_messages(found.session_id))
 
     found, said = at_place(at, go)
     if at.as_json:
@@ -122,7 +201,7 @@ def rename(
 
     async def go(place: RunAccess) -> Session:
         sessions = sessions_at(place)
-        return await sessions.rename(await sessions.find(session), title)
+        return await sessions.change(session, title=title)
 
     return _present(at_place(at, go), at)
 
@@ -140,9 +219,9 @@ def fork(
     """Make a session that goes on from a message of another one. Files are copied when it is first used."""
     chosen = _chosen(session, last=last)
 
-    async def go(place: RunAccess) -> tuple[Session, str]:
+    async def go(place: RunAccess) -> ForkedSession:
         sessions = sessions_at(place)
-        return await sessions.fork(await sessions.find(chosen), message)
+        return await sessions.fork((await find_session_at(sessions, chosen)).session_id, message)
 
     made, draft = at_place(at, go)
     if at.as_json:
@@ -165,7 +244,8 @@ def export(
 
     async def go(place: RunAccess) -> object:
         sessions = sessions_at(place)
-        return await sessions.export(await sessions.find(chosen), as_json=at.as_json)
+        found = (await find_session_at(sessions, chosen)).session_id
+        return await (sessions.export(found) if at.as_json else sessions.export_markdown(found))
 
     whole = at_place(at, go)
     if to is None:
@@ -192,7 +272,7 @@ def delete(
     """Delete a session with all that was said and done in it. It cannot be taken back."""
 
     async def look(place: RunAccess) -> Session:
-        return await sessions_at(place).find(session)
+        return await sessions_at(place).show(session)
 
     found = at_place(at, look)
     if not yes:
@@ -204,7 +284,7 @@ def delete(
             return COMPLETED
 
     async def go(place: RunAccess) -> None:
-        await sessions_at(place).delete(found)
+        await sessions_at(place).delete(found.session_id)
 
     at_place(at, go)
     return at.print({"deleted": found.session_id}, f"Deleted {found.session_id}\n")

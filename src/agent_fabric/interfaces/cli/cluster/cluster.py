@@ -15,7 +15,7 @@ from agent_fabric.domain.errors import ConfigError
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
 from agent_fabric.interfaces.cli.options import configuration, require_a_person
-from agent_fabric.interfaces.cli.output import plain, print_json
+from agent_fabric.interfaces.cli.output import plain
 from agent_fabric.interfaces.cli.place import Folder, Noun, Place, in_store, work_within
 from agent_fabric.wire.cluster import CLUSTER, MEMBER, ClusterView, view_of
 
@@ -59,12 +59,8 @@ def drain(worker: Annotated[str, typer.Argument(help="Id of the worker, or how i
     """Let a worker take nothing on any more, and hand over what it drives. It ends when that is done."""
     require_a_person()
     member = work_within(_cluster.here(at), lambda cluster: cluster.drain(worker))
-    if at.as_json:
-        print_json(MEMBER.dump(member))
-    else:
-        line = f"{member.worker_id} ({member.name}) takes nothing on any more and hands over {_runs(member.running)}"
-        sys.stdout.write(f"{plain(line)}\n")
-    return COMPLETED
+    line = f"{member.worker_id} ({member.name}) takes nothing on any more and hands over {_runs(member.running)}"
+    return at.print(MEMBER.dump(member), f"{plain(line)}\n")
 
 
 @app.command()

@@ -29,6 +29,7 @@ from agent_fabric.interfaces.cli.evals.eval_places import (
     evals_at,
     find_old,
     old_eval,
+    summary_of,
 )
 from agent_fabric.interfaces.cli.evals.eval_texts import eval_list, eval_text
 from agent_fabric.interfaces.cli.invocation import new_app
@@ -82,7 +83,7 @@ class _Asked(NamedTuple):
 
     def evaluate_there(self, url: str, begin: "Callable[[FabricClient], Awaitable[EvalSummary]]") -> int:
         """Let a server work through an evaluation, show it, and return the exit code."""
-        from agent_fabric.interfaces.cli.evals.eval_places_remote import evaluate_there  # noqa: PLC0415 - aiohttp
+        from agent_fabric.interfaces.cli.evals.eval_driving import evaluate_there  # noqa: PLC0415 - aiohttp
 
         return self.present(evaluate_there(url, begin, old=self.old, quiet=self.as_json))
 
@@ -215,7 +216,7 @@ def resume(
     asked = _Asked(old_eval(compare), _require_room_for(report), min_right, at.as_json)
     url = at.url()
     if url is not None:
-        from agent_fabric.interfaces.cli.evals.eval_places_remote import resume_there  # noqa: PLC0415 - aiohttp
+        from agent_fabric.interfaces.cli.evals.eval_driving import resume_there  # noqa: PLC0415 - aiohttp
 
         return asked.evaluate_there(url, partial(resume_there, chosen, retry_failed))
 
@@ -258,7 +259,7 @@ def show(
 
     async def go(place: RunAccess) -> ComparedEval:
         evals = evals_at(place)
-        return compare_with(await evals.summary(chosen), await find_old(evals, asked.old))
+        return compare_with(await summary_of(evals, chosen), await find_old(evals, asked.old))
 
     code = asked.present(at_place(at, go))
     return COMPLETED if code == INTERRUPTED else code
@@ -276,7 +277,8 @@ def cancel(
     chosen = choose_eval(name, last=last)
 
     async def go(place: RunAccess) -> EvalSummary:
-        return await evals_at(place).cancel(chosen, reason=reason)
+        evals = evals_at(place)
+        return await evals.cancel(chosen or (await summary_of(evals, None)).facts.eval_id, reason=reason)
 
     summary = at_place(at, go)
     at.print(eval_object(summary), eval_text(summary, None))

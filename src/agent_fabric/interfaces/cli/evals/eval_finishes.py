@@ -41,7 +41,7 @@ def finishes(
     async def go(place: RunAccess) -> dict[str, Any]:
         evals = evals_at(place)
         wanted = names or [each.eval_id for each in await evals.list(limit=MAX_EVALS)]
-        summaries = {found.facts.eval_id: found for name in wanted for found in [await evals.summary(name)]}
+        summaries = {found.facts.eval_id: found for name in wanted for found in [await evals.show(name)]}
         return await _counted(place, list(summaries.values()))
 
     told = at_place(at, go)

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple
 
 from agent_fabric.application.ports.evals import EvalRecord
 from agent_fabric.bootstrap.records import Records, this_person
@@ -17,10 +17,8 @@ from agent_fabric.interfaces.cli.place_local import LocalRuns
 from agent_fabric.wire.evals import eval_from
 
 if TYPE_CHECKING:
-    from agent_fabric.interfaces.cli.evals.eval_places_remote import ServerEvals
+    from agent_fabric.client.evals import Evals as ServerEvals
 
-EvalAccess: TypeAlias = "LocalEvals | ServerEvals"
-"""The evaluations of a folder, or of a server. A command may call what both have."""
 MAX_OLD_BYTES = 100_000_000
 
 
@@ -34,25 +32,26 @@ class LocalEvals:
     async def list(self, *, limit: int) -> Sequence[EvalRecord]:
         return await self._find.list(limit=limit)
 
-    async def summary(self, name: str | None) -> EvalSummary:
-        """Return what an evaluation has shown; None: the newest."""
-        found = await (self._find.newest(owner=LOCAL_OWNER) if name is None else self._find(name))
-        return await self._find.summary(found)
+    async def show(self, name: str) -> EvalSummary:
+        return await self._find.summary(await self._find(name))
 
-    async def cancel(self, name: str | None, *, reason: str) -> EvalSummary:
-        """End an evaluation, and return what it has shown."""
-        found = await (self._find.newest(owner=LOCAL_OWNER) if name is None else self._find(name))
+    async def newest(self, *, own: bool) -> EvalSummary:
+        return await self._find.summary(await self._find.newest(owner=LOCAL_OWNER if own else ""))
+
+    async def cancel(self, name: str, *, reason: str) -> EvalSummary:
+        found = await self._find(name)
         await cancel_eval(self._records)(found, by=this_person(), reason=reason)
-        return await self.summary(found.eval_id)
+        return await self.show(found.eval_id)
 
 
 def evals_at(place: RunAccess) -> "LocalEvals | ServerEvals":
     """Return the evaluations of the place that a command works on."""
-    if isinstance(place, LocalRuns):
-        return LocalEvals(place.records)
-    from agent_fabric.interfaces.cli.evals.eval_places_remote import ServerEvals  # noqa: PLC0415 - aiohttp takes its time
+    return LocalEvals(place.records) if isinstance(place, LocalRuns) else place.client.evals
 
-    return ServerEvals(place.client)
+
+async def summary_of(evals: "LocalEvals | ServerEvals", name: str | None) -> EvalSummary:
+    """Return what an evaluation has shown; None: the newest."""
+    return await (evals.newest(own=True) if name is None else evals.show(name))
 
 
 class ComparedEval(NamedTuple):
@@ -93,7 +92,7 @@ async def find_old(evals: "LocalEvals | ServerEvals", old: Old) -> EvalSummary |
     Raises:
         EvalNotFound: there is no evaluation of this name.
     """
-    return await evals.summary(old) if isinstance(old, str) else old
+    return await evals.show(old) if isinstance(old, str) else old
 
 
 def compare_with(summary: EvalSummary, old: EvalSummary | None) -> ComparedEval:

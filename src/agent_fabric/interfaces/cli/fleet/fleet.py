@@ -2,7 +2,6 @@
 
 import asyncio
 import shlex
-import sys
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
@@ -15,7 +14,7 @@ from agent_fabric.interfaces.cli.fleet.nodes import Selector
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED, WAITING
 from agent_fabric.interfaces.cli.options import require_a_person
-from agent_fabric.interfaces.cli.output import plain, print_json
+from agent_fabric.interfaces.cli.output import plain
 from agent_fabric.interfaces.cli.place import Hub, Place
 
 if TYPE_CHECKING:
@@ -57,22 +56,18 @@ def plan(  # noqa: PLR0913 - what a plan consists of
         "on_offline": on_offline,
         "check": check,
     }
-    _print(at_server(at.server, lambda client: client.nodes.freeze_plan(wish)), at)
-    return COMPLETED
+    return _print(at_server(at, lambda client: client.nodes.freeze_plan(wish)), at)
 
 
 @app.command("list")
 def list_(*, at: Hub) -> int:
     """List plans, the newest first."""
-    found = at_server(at.server, lambda client: client.nodes.plans()) if has_hub(at.server) else []
-    if at.as_json:
-        return print_json(found)
-    for each in found:
-        wave = f"wave {each['wave'] + 1}/{each['waves']}"
-        sys.stdout.write(f"{each['id']}  {each['status']:<10}  {wave}  {plain(each['name'])}\n")
-    if not found:
-        sys.stdout.write("There are no plans yet.\n")
-    return COMPLETED
+    found = at_server(at, lambda client: client.nodes.plans()) if has_hub(at) else []
+    lines = [
+        f"{each['id']}  {each['status']:<10}  wave {each['wave'] + 1}/{each['waves']}  {plain(each['name'])}\n"
+        for each in found
+    ]
+    return at.print(found, "".join(lines) or "There are no plans yet.\n")
 
 
 @app.command()
@@ -87,7 +82,7 @@ def show(
     Exit codes: 0 it has completed or goes on, 1 it is halted, incomplete, aborted or denied, 3 --wait, and it waits for
     a person.
     """
-    found = at_server(at.server, lambda client: _until_still(client, plan_id) if wait else client.nodes.plan(plan_id))
+    found = at_server(at, lambda client: _until_still(client, plan_id) if wait else client.nodes.plan(plan_id))
     _print(found, at)
     if found["status"] == "waiting":
         return WAITING if wait else COMPLETED
@@ -118,36 +113,29 @@ def apply(plan_id: PlanId, *, at: Hub) -> int:
     Exit codes: 0 it has begun, 3 a person has to approve it.
     """
     require_a_person()
-    told = at_server(at.server, lambda client: client.nodes.change_plan(plan_id, "apply"))
-    if at.as_json:
-        print_json(told)
-    elif told["approval_id"]:
-        sys.stdout.write(f"Waits for approval: fabric approvals approve {plain(told['approval_id'])}\n")
-    else:
-        sys.stdout.write(f"{plain(told['id'])} is {plain(told['status'])}.\n")
+    told = at_server(at, lambda client: client.nodes.change_plan(plan_id, "apply"))
+    asks = f"Waits for approval: fabric approvals approve {plain(told['approval_id'] or '')}\n"
+    at.print(told, asks if told["approval_id"] else f"{plain(told['id'])} is {plain(told['status'])}.\n")
     return WAITING if told["approval_id"] else COMPLETED
 
 
 @app.command()
 def halt(plan_id: PlanId, *, at: Hub) -> int:
     """Halt a plan: nothing more is sent."""
-    _print(at_server(at.server, lambda client: client.nodes.change_plan(plan_id, "halt")), at)
-    return COMPLETED
+    return _print(at_server(at, lambda client: client.nodes.change_plan(plan_id, "halt")), at)
 
 
 @app.command()
 def resume(plan_id: PlanId, *, at: Hub) -> int:
     """Resume a plan that was halted, in the same wave."""
     require_a_person()
-    _print(at_server(at.server, lambda client: client.nodes.change_plan(plan_id, "resume")), at)
-    return COMPLETED
+    return _print(at_server(at, lambda client: client.nodes.change_plan(plan_id, "resume")), at)
 
 
 @app.command()
 def abort(plan_id: PlanId, *, at: Hub) -> int:
     """Abort a plan for good."""
-    _print(at_server(at.server, lambda client: client.nodes.change_plan(plan_id, "abort")), at)
-    return COMPLETED
+    return _print(at_server(at, lambda client: client.nodes.change_plan(plan_id, "abort")), at)
 
 
 def _stand(found: "Json", node: str) -> str:
@@ -156,16 +144,14 @@ def _stand(found: "Json", node: str) -> str:
     return found["outcomes"].get(node, "") or away
 
 
-def _print(found: "Json", at: Place) -> None:
-    if at.as_json:
-        print_json(found)
-        return
+def _print(found: "Json", at: Place) -> int:
     note = f": {plain(found['note'])}" if found["note"] else ""
-    sys.stdout.write(f"{plain(found['id'])} {plain(found['name'])} is {plain(found['status'])}{note}\n")
+    lines = [f"{plain(found['id'])} {plain(found['name'])} is {plain(found['status'])}{note}"]
     for number in range(found["waves"]):
         calls = [call for call in found["calls"] if call["wave"] == number]
         shown = ", ".join(f"{call['node']} {_stand(found, call['node'])}".strip() for call in calls)
-        sys.stdout.write(f"  wave {number + 1}: {plain(shown)}\n")
+        lines.append(f"  wave {number + 1}: {plain(shown)}")
     if found["check"]:
-        sys.stdout.write(f"  check: {plain(found['check'])}\n")
-    sys.stdout.write(f"  at most {found['max_errors']} error(s); hash {plain(found['hash'][:16])}\n")
+        lines.append(f"  check: {plain(found['check'])}")
+    lines.append(f"  at most {found['max_errors']} error(s); hash {plain(found['hash'][:16])}")
+    return at.print(found, "".join(f"{line}\n" for line in lines))

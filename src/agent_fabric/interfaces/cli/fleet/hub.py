@@ -4,7 +4,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from agent_fabric.domain.errors import ConfigError
-from agent_fabric.interfaces.cli.place import AUTO, server_of, with_client
+from agent_fabric.interfaces.cli.place import AUTO, Place, server_of, with_client
 
 if TYPE_CHECKING:
     from agent_fabric.client import FabricClient
@@ -12,13 +12,13 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-def at_server(server: str | None, work: "Callable[[FabricClient], Coroutine[Any, Any, T]]") -> T:
+def at_server(at: Place, work: "Callable[[FabricClient], Coroutine[Any, Any, T]]") -> T:
     """Ask the hub: the server that was named, or the one that runs for this folder.
 
     Raises:
         ConfigError: there is none.
     """
-    url = _hub(server)
+    url = _hub(at)
     if url is None:
         raise ConfigError(
             "Machines are connected to a server, and none runs for this folder",
@@ -27,13 +27,13 @@ def at_server(server: str | None, work: "Callable[[FabricClient], Coroutine[Any,
     return with_client(url, work)
 
 
-def has_hub(server: str | None) -> bool:
+def has_hub(at: Place) -> bool:
     """Tell whether there is a server to ask."""
-    return _hub(server) is not None
+    return _hub(at) is not None
 
 
-def _hub(server: str | None) -> str | None:
-    return server_of(None, server) or server_of(None, AUTO)
+def _hub(at: Place) -> str | None:
+    return server_of(None, at.server) or server_of(None, AUTO)
 
 
 def refuse_unknown(selector: str, found: Sequence[object]) -> None:

@@ -37,7 +37,7 @@ def audit(
     Exit codes: 0 they agree, 1 they do not or one could not be compared, 2 no machine fits.
     """
     selector = selector_of(words or ())
-    found = at_server(at.server, lambda client: compared(client, selector))
+    found = at_server(at, lambda client: compared(client, selector))
     if at.as_json:
         print_json(found)
     else:
@@ -59,7 +59,7 @@ def selector_of(words: Sequence[str]) -> str:
 
 
 async def compared(client: "FabricClient", selector: str) -> "list[Json]":
-    """Return what came of each machine; one that cannot be asked has a `problem`, and keeps nobody from the others."""
+    """Return what came of each machine; one that cannot be asked has a `problem`."""
     found: list[Json] = []
     for node in await client.nodes.list(selector):
         try:

@@ -53,9 +53,9 @@ def copy(
     if (there is None) is (here is None):
         raise ConfigError("One of both is on a machine of the fleet", hint="Write NODE:/path for it.")
     if here is not None:
-        return at_server(at.server, lambda client: _put(client, Path(source), here))
+        return at_server(at, lambda client: _put(client, Path(source), here))
     assert there is not None
-    return at_server(at.server, lambda client: _get(client, there, Path(target)))
+    return at_server(at, lambda client: _get(client, there, Path(target)))
 
 
 def output(
@@ -80,7 +80,7 @@ def output(
                 sys.stdout.buffer.flush()
                 return COMPLETED
 
-    return at_server(at.server, go)
+    return at_server(at, go)
 
 
 async def _put(client: "FabricClient", source: Path, target: RemotePath) -> int:

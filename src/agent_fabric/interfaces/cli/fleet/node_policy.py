@@ -58,7 +58,7 @@ def policy(
             return await client.nodes.check(node, "run_command", {"command": check})
         return await client.nodes.policy(node)
 
-    found = at_server(at.server, go)
+    found = at_server(at, go)
     if at.as_json:
         print_json(found)
     elif check is not None:

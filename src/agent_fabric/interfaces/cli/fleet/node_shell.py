@@ -54,7 +54,7 @@ def shell(
     term = os.environ.get("TERM", "")
     arguments |= {"term": term} if term and term != "dumb" else {}
     patience_s = seconds_in(wait)
-    return at_server(at.server, lambda client: _open(client, node, arguments, patience_s))
+    return at_server(at, lambda client: _open(client, node, arguments, patience_s))
 
 
 async def _open(client: "FabricClient", node: str, arguments: "Json", patience_s: float) -> int:

@@ -21,7 +21,7 @@ def tools(node: NodeArgument, *, at: Hub) -> int:
 
     Exit codes: 0 all servers have answered, 1 one has not.
     """
-    found = at_server(at.server, lambda client: client.nodes.tools(node))
+    found = at_server(at, lambda client: client.nodes.tools(node))
     if at.as_json:
         print_json(found)
     else:
@@ -48,7 +48,7 @@ def call(
     Exit codes: 0 it succeeded, 1 it failed, 3 a person has to approve it.
     """
     wish = {"tool_name": tool, "arguments": _object(arguments)}
-    outcome = at_server(at.server, lambda client: client.nodes.execute(node, wish, timeout_s=seconds_in(timeout)))
+    outcome = at_server(at, lambda client: client.nodes.execute(node, wish, timeout_s=seconds_in(timeout)))
     if at.as_json:
         print_json(outcome)
     if "result" not in outcome:

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import sys
 import time
 from pathlib import Path
 from typing import Annotated
@@ -56,10 +55,6 @@ def upgrade(
         "waves": [each.strip() for each in waves.split(",")],
         "max_errors": max_errors,
     }
-    plan = at_server(at.server, lambda client: client.nodes.freeze_plan(wish))
-    if at.as_json:
-        print_json(plan)
-    else:
-        names = ", ".join(str(call["node"]) for call in plan["calls"])
-        sys.stdout.write(f"{plain(plan['name'])}: {plain(names)}\nApply it: fabric fleet apply {plain(plan['id'])}\n")
-    return COMPLETED
+    plan = at_server(at, lambda client: client.nodes.freeze_plan(wish))
+    names = ", ".join(str(call["node"]) for call in plan["calls"])
+    return at.print(plan, f"{plain(plan['name'])}: {plain(names)}\nApply it: fabric fleet apply {plain(plan['id'])}\n")

@@ -24,7 +24,7 @@ from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED, WAITING
 from agent_fabric.interfaces.cli.options import require_a_person
 from agent_fabric.interfaces.cli.output import plain, print_error, print_json
-from agent_fabric.interfaces.cli.place import Hub, PlainHub
+from agent_fabric.interfaces.cli.place import Hub, Place, PlainHub
 
 if TYPE_CHECKING:
     from agent_fabric.client import FabricClient
@@ -56,29 +56,30 @@ def list_(
     at: Hub,
 ) -> int:
     """List machines: status, when each was last seen, labels."""
-    nodes = _listed(at.server, selector, revoked=revoked)
-    if at.as_json:
-        return print_json(nodes)
-    if not nodes:
-        sys.stdout.write("There are no machines yet. Invite one: fabric nodes invite\n")
-    for node in nodes:
-        labels = plain(",".join(f"{key}={value}" for key, value in sorted(node["labels"].items())))
-        note = f"  {plain(node['note'])}" if node["note"] else ""
-        name, status = plain(node["name"]), plain(node["status"])
-        sys.stdout.write(f"{name:<24}  {status:<8}  {_moment(node['last_seen']):<16}  {labels}{note}\n")
-    return COMPLETED
+    nodes = _list_nodes(at, selector, revoked=revoked)
+    text = "".join(map(_line, nodes))
+    return at.print(nodes, text or "There are no machines yet. Invite one: fabric nodes invite\n")
 
 
-def _listed(server: str | None, selector: str, *, revoked: bool) -> "list[Json]":
+def _line(node: "Json") -> str:
+    note = f"  {plain(node['note'])}" if node["note"] else ""
+    name, status = plain(node["name"]), plain(node["status"])
+    return f"{name:<24}  {status:<8}  {_moment(node['last_seen']):<16}  {_label_text(node)}{note}\n"
+
+
+def _label_text(node: "Json") -> str:
+    return plain(",".join(f"{key}={value}" for key, value in sorted(node["labels"].items())))
+
+
+def _list_nodes(at: Place, selector: str, *, revoked: bool) -> "list[Json]":
     """Ask the hub; without one, read what the folder knows of its machines."""
-    if has_hub(server):
-        return at_server(server, lambda client: client.nodes.list(selector, revoked=revoked))
+    if has_hub(at):
+        return at_server(at, lambda client: client.nodes.list(selector, revoked=revoked))
     from agent_fabric.bootstrap.records import open_records  # noqa: PLC0415 - only without a server
     from agent_fabric.domain.fleet.selectors import select_nodes  # noqa: PLC0415 - as above
-    from agent_fabric.interfaces.cli.options import fabric_root  # noqa: PLC0415 - as above
     from agent_fabric.wire.nodes import NODE  # noqa: PLC0415 - as above
 
-    root = fabric_root(None)
+    root = at.root()
     if not root.exists():
         return []
     with open_records(root) as records:
@@ -89,15 +90,13 @@ def _listed(server: str | None, selector: str, *, revoked: bool) -> "list[Json]"
 @app.command()
 def show(node: NodeArgument, *, at: Hub) -> int:
     """Show everything that is known about a machine."""
-    found = at_server(at.server, lambda client: client.nodes.show(node))
-    if at.as_json:
-        print_json(found)
-    else:
-        for key, value in found.items():
-            shown = _moment(value) if key in {"last_seen", "created_at"} else value
-            text = shown if isinstance(shown, str) else json.dumps(shown, ensure_ascii=False)
-            sys.stdout.write(f"{key:<22} {plain(text)}\n")
-    return COMPLETED
+    found = at_server(at, lambda client: client.nodes.show(node))
+    times = {key: _moment(found[key]) for key in ("last_seen", "created_at") if key in found}
+    texts = {
+        key: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        for key, value in {**found, **times}.items()
+    }
+    return at.print(found, "".join(f"{key:<22} {plain(text)}\n" for key, text in texts.items()))
 
 
 @app.command()
@@ -119,7 +118,7 @@ def invite(
         "expires_in_s": seconds_in(expires),
         "confirm": confirm,
     }
-    made = at_server(at.server, lambda client: client.nodes.invite(wish))
+    made = at_server(at, lambda client: client.nodes.invite(wish))
     if at.as_json:
         return print_json(made)
     sys.stderr.write(f"Run this on the machine; it is valid until {_moment(made['expires_at'])}:\n")
@@ -151,7 +150,7 @@ def exec_(
         "expires_in_s": seconds_in(expires),
         "dry_run": dry_run,
     }
-    outcomes = at_server(at.server, lambda client: _everywhere(client, selector, wish))
+    outcomes = at_server(at, lambda client: _everywhere(client, selector, wish))
     if at.as_json:
         print_json([{"node": node, **_plain_outcome(outcome)} for node, outcome in outcomes])
     else:
@@ -232,23 +231,21 @@ def queue(
             return [await client.nodes.cancel(node, cancel)]
         return await client.nodes.commands(node, open_only=not everything)
 
-    found = at_server(at.server, go)
-    if at.as_json:
-        return print_json(found)
-    for each in found:
-        said = each["arguments"].get("command") or each["arguments"].get("path") or ""
-        about = f"(private, of {plain(each['requested_by'])})" if each.get("withheld") else plain(str(said))
-        moment = _moment(each["created_at"])
-        sys.stdout.write(f"{each['execution_id']}  {each['status']:<9}  {moment}  {each['tool_name']}  {about}\n")
-    if not found:
-        sys.stdout.write("Nothing waits.\n")
-    return COMPLETED
+    found = at_server(at, go)
+    return at.print(found, "".join(map(_command_line, found)) or "Nothing waits.\n")
+
+
+def _command_line(each: "Json") -> str:
+    said = each["arguments"].get("command") or each["arguments"].get("path") or ""
+    about = f"(private, of {plain(each['requested_by'])})" if each.get("withheld") else plain(str(said))
+    when = _moment(each["created_at"])
+    return f"{each['execution_id']}  {each['status']:<9}  {when}  {each['tool_name']}  {about}\n"
 
 
 @app.command()
 def rename(node: NodeArgument, name: Annotated[str, typer.Argument(metavar="NAME")], *, at: PlainHub) -> int:
     """Give a machine another name."""
-    changed = at_server(at.server, lambda client: client.nodes.change(node, {"name": name}))
+    changed = at_server(at, lambda client: client.nodes.change(node, {"name": name}))
     sys.stdout.write(f"{plain(changed['name'])} ({changed['id']})\n")
     return COMPLETED
 
@@ -267,7 +264,7 @@ def label(
     if len(changes) != len(labels):
         raise ConfigError("A label is name=value; name- removes one", hint="For example: role=web env=prod old-")
 
-    if changes.get("trusted") is not None and not _trusts(at.server, selector, str(changes["trusted"]), yes=yes):
+    if changes.get("trusted") is not None and not _trusts(at, selector, str(changes["trusted"]), yes=yes):
         sys.stderr.write("Nothing was changed.\n")
         return FAILED
 
@@ -276,20 +273,19 @@ def label(
             await client.nodes.change(node["id"], {"labels": changes}) for node in await client.nodes.list(selector)
         ]
 
-    changed = at_server(at.server, go)
+    changed = at_server(at, go)
     refuse_unknown(selector, changed)
     for node in changed:
-        shown = ",".join(f"{key}={value}" for key, value in sorted(node["labels"].items()))
-        sys.stdout.write(f"{plain(node['name'])}: {plain(shown)}\n")
+        sys.stdout.write(f"{plain(node['name'])}: {_label_text(node)}\n")
     return COMPLETED
 
 
-def _trusts(server: str | None, selector: str, what: str, *, yes: bool) -> bool:
+def _trusts(at: Place, selector: str, what: str, *, yes: bool) -> bool:
     """Show which machines would be trusted with what, and ask whether that is meant."""
     require_a_person()
     if what not in TRUST_WORDS or not what:
         raise ConfigError(f"trusted={what} means nothing", hint="Write trusted=true, trusted=text or trusted=data.")
-    names = [plain(node["name"]) for node in _listed(server, selector, revoked=False)]
+    names = [plain(node["name"]) for node in _list_nodes(at, selector, revoked=False)]
     sys.stderr.write(f"Trust {', '.join(names) or 'no machine'}: {TRUST_WORDS[what]}.\n")
     if not yes and not sys.stdin.isatty():
         raise ConfigError("This needs confirmation; add --yes.", hint="Add it if you trust these machines.")
@@ -304,7 +300,7 @@ def rotate(selector: Selector, *, at: PlainHub) -> int:
     async def go(client: "FabricClient") -> "list[Json]":
         return [await client.nodes.rotate(node["id"]) for node in await client.nodes.list(selector)]
 
-    return _named(at_server(at.server, go), selector, "has a new key")
+    return _named(at_server(at, go), selector, "has a new key")
 
 
 @app.command()
@@ -315,7 +311,7 @@ def revoke(node: NodeArgument, *, at: PlainHub) -> int:
     async def go(client: "FabricClient") -> "list[Json]":
         return [await client.nodes.revoke(node)]
 
-    return _named(at_server(at.server, go), node, "is revoked")
+    return _named(at_server(at, go), node, "is revoked")
 
 
 @app.command()
@@ -331,7 +327,7 @@ def resolve(
     async def go(client: "FabricClient") -> "list[Json]":
         return [await client.nodes.resolve(node, keep=keep)]
 
-    return _named(at_server(at.server, go), node, "is kept" if keep else "is revoked")
+    return _named(at_server(at, go), node, "is kept" if keep else "is revoked")
 
 
 def _named(nodes: "Sequence[Json]", selector: str, what: str) -> int:

@@ -20,7 +20,7 @@ from agent_fabric.interfaces.cli.place import FABRIC_URL, server_of, with_client
 
 app = new_app("Log in to a server.")
 
-LONGEST_NAME = 256
+MAX_NAME_CHARS = 256
 
 Url = Annotated[
     str | None, typer.Argument(metavar="URL", show_default=False, help=f"The server; by default {FABRIC_URL}.")
@@ -84,4 +84,4 @@ def _name() -> str:
         raise ConfigError("There is no terminal to ask for a name", hint="Say who logs in with --user NAME.")
     sys.stderr.write("Name: ")  # standard output is for the result
     sys.stderr.flush()
-    return sys.stdin.readline(LONGEST_NAME).strip()
+    return sys.stdin.readline(MAX_NAME_CHARS).strip()

@@ -13,7 +13,6 @@ from agent_fabric.domain.memory.documents import UNENCRYPTED
 from agent_fabric.domain.memory.facts import FactStatus
 from agent_fabric.infrastructure.memory.local_documents import read_local_document
 from agent_fabric.interfaces.cli.durations import moment
-from agent_fabric.interfaces.cli.exports import write_export
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED
 from agent_fabric.interfaces.cli.memory.local_memory import MEMORY, MemoryAccess, warn_if_unencrypted
@@ -26,6 +25,7 @@ from agent_fabric.interfaces.cli.output import (
     print_warning,
     shortened,
     terminal_columns,
+    write_export,
 )
 from agent_fabric.interfaces.cli.place import Place, PlainPlace, refuse_if
 from agent_fabric.wire.shape import Json

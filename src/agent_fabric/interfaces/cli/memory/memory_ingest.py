@@ -130,7 +130,7 @@ async def _at_server(client: "FabricClient", sources: Sources) -> Json:
 
 
 class _Progress(EventsOnly):
-    """EventSink that counts documents, where somebody looks on."""
+    """EventSink that counts documents at a terminal."""
 
     def __init__(self, whole: int) -> None:
         self._whole = whole

@@ -29,7 +29,7 @@ _DIALECTS = {
 _SLOW_TOKENS_PER_S = 10.0
 
 
-def listed(found: Json, stream: TextIO) -> str:
+def model_list(found: Json, stream: TextIO) -> str:
     """Return what `fabric models list` prints about what the wire shape `MODELS` holds."""
     width = max(len(each["key"]) for each in found["models"])
     lines: list[str] = []

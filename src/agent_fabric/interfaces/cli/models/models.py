@@ -21,7 +21,7 @@ from agent_fabric.infrastructure.models.named import AUTO, choice_of
 from agent_fabric.infrastructure.models.weights.catalogue import find
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED, INTERRUPTED
-from agent_fabric.interfaces.cli.models.model_texts import listed, probed_text
+from agent_fabric.interfaces.cli.models.model_texts import model_list, probed_text
 from agent_fabric.interfaces.cli.notices import Notices
 from agent_fabric.interfaces.cli.options import configuration
 from agent_fabric.interfaces.cli.output import plain, print_json, print_warning
@@ -87,7 +87,7 @@ _models = Noun(_opened, lambda client: client.models)
 def list_models(*, at: Place) -> int:
     """Show which model each key means today and why, and what else is available. Starts and downloads nothing."""
     found = _models(at, lambda models: models.everything())
-    return at.print(found, listed(found, sys.stdout))
+    return at.print(found, model_list(found, sys.stdout))
 
 
 @app.command()
@@ -114,12 +114,8 @@ def pull(
             done = _with_models(at, go)
         except KeyboardInterrupt:
             return _interrupted(f"fabric models pull {wanted}", at)
-    if at.as_json:
-        print_json(done)
-    else:
-        where = done["path"] or f"Ollama at {done['by']}"
-        sys.stdout.write(f"{plain(done['name'])} is there: {where}\nUse it: fabric models use {plain(wanted)}\n")
-    return COMPLETED
+    where = done["path"] or f"Ollama at {done['by']}"
+    return at.print(done, f"{plain(done['name'])} is there: {where}\nUse it: fabric models use {plain(wanted)}\n")
 
 
 @app.command()

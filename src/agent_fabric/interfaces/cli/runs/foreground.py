@@ -1,10 +1,11 @@
-"""Runs in the foreground of a command: driven by this process, or by a server."""
+"""Runs in the foreground of a command, driven by this process."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from agent_fabric.application.ports.approvals import Answer, ApprovalCard
 from agent_fabric.application.ports.events import EventSink
@@ -16,44 +17,44 @@ from agent_fabric.domain.events import RunCreated
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.evolve import fold
 from agent_fabric.domain.runs.state import result_of
-from agent_fabric.domain.runs.task import RunResult
+from agent_fabric.domain.runs.task import RunResult, Task
+from agent_fabric.interfaces.cli.options import configuration
+from agent_fabric.interfaces.cli.place import Place
+from agent_fabric.interfaces.cli.runs.result_lines import change_summary
 from agent_fabric.interfaces.cli.server.nearby_server import mention_server
 
 if TYPE_CHECKING:
+    from agent_fabric.interfaces.cli.place_local import LocalRuns
     from agent_fabric.interfaces.cli.runs.foreground_remote import RemoteForeground
 
-NOTHING = "changed: nothing\n"
-"""What is said of a run that changed no file of a project."""
-OnCreated = Callable[[RunId], None]
-"""Told a run's id as soon as it has one."""
-
-
 Foreground: TypeAlias = "LocalForeground | RemoteForeground"
-"""Where a run is driven."""
+"""Where a run is driven. A command may call what both have."""
+ForegroundT = TypeVar("ForegroundT", bound="LocalForeground | RemoteForeground")
+Opens: TypeAlias = Callable[[EventSink | None, bool], AbstractAsyncContextManager[ForegroundT]]
+"""Opens a foreground. The sink is shown what happens; the second says whether a person can be asked."""
 
 
-class Ready(NamedTuple):
-    """Something that can be begun."""
+def foreground_at(at: Place) -> "Opens[LocalForeground | RemoteForeground]":
+    """Return what opens the foreground for runs that exist: in a folder, or at a server."""
+    url = at.url()
+    if url is None:
+        root = at.existing_root()
+        return foreground_here(root, configuration(root))
+    from agent_fabric.interfaces.cli.runs.foreground_remote import foreground_there  # noqa: PLC0415 - aiohttp takes its time
 
-    fabric: "LocalForeground | RemoteForeground"
-    begin: Callable[[OnCreated], Awaitable[RunResult]]
-    """Drives a run until it ends or waits for an answer."""
+    return foreground_there(url)
 
 
-Job = Callable[[EventSink | None, bool], AbstractAsyncContextManager[Ready]]
-"""Gets ready to drive something. The sink is shown what happens; the second shows whether a person can be asked."""
-
-
-def local_job(root: Path, loaded: Loaded, work: Callable[[LocalFabric, OnCreated], Awaitable[RunResult]]) -> Job:
-    """Return a job for this machine; a server that could do it as well is mentioned."""
+def foreground_here(root: Path, loaded: Loaded) -> "Opens[LocalForeground]":
+    """Return what opens the foreground of this machine; a server that could do the work as well is mentioned."""
     mention_server(root)
+    return partial(_opened, root, loaded)
 
-    @asynccontextmanager
-    async def opened(sink: EventSink | None, asks: bool) -> AsyncIterator[Ready]:
-        async with open_local(root, loaded, sink, asks_here=asks) as fabric:
-            yield Ready(LocalForeground(fabric), lambda on_created: work(fabric, on_created))
 
-    return opened
+@asynccontextmanager
+async def _opened(root: Path, loaded: Loaded, sink: EventSink | None, asks: bool) -> "AsyncIterator[LocalForeground]":
+    async with open_local(root, loaded, sink, asks_here=asks) as fabric:
+        yield LocalForeground(fabric, loaded)
 
 
 class LocalForeground:
@@ -61,10 +62,32 @@ class LocalForeground:
 
     served = False
 
-    def __init__(self, fabric: LocalFabric) -> None:
-        self.fabric = fabric
+    def __init__(self, fabric: LocalFabric, loaded: Loaded) -> None:
+        self.fabric, self.loaded = fabric, loaded
+        self.run_id: RunId | None = None
+        """The run that is driven, as soon as there is one."""
         self.events = fabric.records.runs.read
         self.questions, self.question = fabric.records.approvals.list, fabric.records.approvals.find
+
+    @property
+    def runs(self) -> "LocalRuns":
+        """The runs of this folder."""
+        from agent_fabric.interfaces.cli.place_local import LocalRuns  # noqa: PLC0415 - a new run needs no others
+
+        return LocalRuns(self.fabric.records)
+
+    def note_created(self, run_id: RunId) -> None:
+        """Note which run is driven."""
+        self.run_id = run_id
+
+    async def start(self, task: Task, **more: Any) -> RunResult:
+        """Drive a new run until it ends or waits for an answer; `more` are those of `ExecuteTask`."""
+        return await self.fabric.execute_task(task, on_created=self.note_created, **more)
+
+    async def resume(self, run_id: RunId) -> RunResult:
+        """Resume a run that stopped."""
+        self.run_id = run_id
+        return await self.go_on(run_id)
 
     async def answer(self, approval_id: str, answer: Answer) -> ApprovalCard:
         """Answer a question as the person at this terminal."""
@@ -91,10 +114,7 @@ class LocalForeground:
         (created,) = await records.storage.reader.page(run_id, after=-1, limit=1)
         if not isinstance(created.body, RunCreated) or created.body.workspace == records.layout.workspace(run_id):
             return ""
-        from agent_fabric.interfaces.cli.place_local import LocalRuns  # noqa: PLC0415 - as above
-        from agent_fabric.interfaces.cli.runs.change_summary import change_summary  # noqa: PLC0415 - only for projects
-
         try:
-            return await asyncio.to_thread(change_summary, *await LocalRuns(records).diff(run_id))
+            return await asyncio.to_thread(change_summary, *await self.runs.diff(run_id))
         except StoreUnavailable as problem:
             return f"changed: unknown: {problem.message}\n"

@@ -2,8 +2,9 @@
 
 import asyncio
 import sys
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
+from functools import partial
 
 from agent_fabric.application.ports.events import EventSink
 from agent_fabric.application.ports.llm import ProgressText
@@ -16,25 +17,25 @@ from agent_fabric.domain.ids import LaneId, RunId
 from agent_fabric.domain.runs.task import RunResult, RunStatus
 from agent_fabric.domain.workflows.events import ChildFinished, StepFinished, StepStarted
 from agent_fabric.interfaces.cli.place_remote import ServerRuns
-from agent_fabric.interfaces.cli.runs.foreground import Job, OnCreated, Ready
+from agent_fabric.interfaces.cli.runs.foreground import Opens
 
 TO_ITS_END_S = 2.0
 """How long the end of a step waits for the last lines about the run that worked for it."""
 
 
-def remote_job(url: str, work: "Callable[[RemoteForeground, OnCreated], Awaitable[RunResult]]") -> Job:
-    """Return a job for a server."""
+def foreground_there(url: str) -> "Opens[RemoteForeground]":
+    """Return what opens the foreground of a server."""
+    return partial(_opened, url)
 
-    @asynccontextmanager
-    async def opened(sink: EventSink | None, _asks: bool) -> AsyncIterator[Ready]:
-        async with FabricClient(url, run=acting_run()) as client:
-            there = RemoteForeground(client, sink)
-            try:
-                yield Ready(there, lambda on_created: work(there, on_created))
-            finally:
-                await there.aclose()
 
-    return opened
+@asynccontextmanager
+async def _opened(url: str, sink: EventSink | None, _asks: bool) -> "AsyncIterator[RemoteForeground]":
+    async with FabricClient(url, run=acting_run()) as client:
+        there = RemoteForeground(client, sink)
+        try:
+            yield there
+        finally:
+            await there.aclose()
 
 
 class RemoteForeground:
@@ -44,9 +45,11 @@ class RemoteForeground:
 
     def __init__(self, client: FabricClient, sink: EventSink | None) -> None:
         self.client = client
-        self.place = place = ServerRuns(client)
-        self.events, self.run_dir, self.answer = place.events, place.run_dir, place.answer
-        self.questions, self.question = place.questions, place.question
+        self.run_id: RunId | None = None
+        """The run that is driven, as soon as there is one."""
+        self.runs = runs = ServerRuns(client)
+        self.events, self.run_dir, self.answer = runs.events, runs.run_dir, runs.answer
+        self.questions, self.question = runs.questions, runs.question
         self._sink = sink
         self._seen: dict[RunId, int] = {}
         """Sequence number of the newest event of each run that was shown."""
@@ -66,15 +69,14 @@ class RemoteForeground:
         """Whether answers are shown as they are written."""
         return self._sink is not None and self._sink.wants_deltas
 
-    async def begin(self, started: Awaitable[RunId], on_created: OnCreated) -> RunResult:
+    async def start(self, starting: Awaitable[RunId]) -> RunResult:
         """Start a run and follow it until it ends or waits for an answer."""
-        run_id = await started
-        on_created(run_id)
-        return await self.go_on(run_id)
+        self.run_id = await starting
+        return await self.go_on(self.run_id)
 
-    async def resume(self, run_id: RunId, on_created: OnCreated) -> RunResult:
+    async def resume(self, run_id: RunId) -> RunResult:
         """Resume a run that stopped, and look at it."""
-        on_created(run_id)
+        self.run_id = run_id
         events = await self.events(run_id)
         self._seen[run_id] = events[-1].seq
         result = await self.client.runs.resume(run_id)

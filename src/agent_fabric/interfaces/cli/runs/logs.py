@@ -39,8 +39,7 @@ from agent_fabric.interfaces.cli.place import (
     choose_run,
     refuse_if,
 )
-from agent_fabric.interfaces.cli.runs.effect_texts import closing_lines, effect_texts, warning_lines
-from agent_fabric.interfaces.cli.runs.evidence_lines import evidence_lines
+from agent_fabric.interfaces.cli.runs.result_lines import closing_lines, effect_texts, evidence_lines, warning_lines
 from agent_fabric.interfaces.cli.runs.run_list import run_lines
 from agent_fabric.interfaces.cli.runs.transcript import INDENT, Transcript
 from agent_fabric.wire.event_lines import line_of

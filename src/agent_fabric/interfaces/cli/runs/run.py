@@ -3,13 +3,13 @@
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from agent_fabric.application.runs.new_task import task_from
-from agent_fabric.bootstrap.local import LocalFabric
 from agent_fabric.client.tasks import TaskRequest
 from agent_fabric.config.constants import MAX_PROMPT_CHARS
 from agent_fabric.config.schema.fabric import FabricConfig
@@ -35,7 +35,10 @@ from agent_fabric.interfaces.cli.options import (
 )
 from agent_fabric.interfaces.cli.place import Place, RunChoice, refuse_if
 from agent_fabric.interfaces.cli.runs.driving import drive_in_foreground
-from agent_fabric.interfaces.cli.runs.foreground import Job, OnCreated, local_job
+from agent_fabric.interfaces.cli.runs.foreground import LocalForeground, foreground_here
+
+if TYPE_CHECKING:
+    from agent_fabric.interfaces.cli.runs.foreground_remote import RemoteForeground
 
 app = new_app("Run a task.")
 
@@ -100,16 +103,31 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
         visibility=visibility,
         pool=pool_name(pool) or None,
     )
+    show = partial(drive_in_foreground, verbose=verbose, explain_routing=explain_routing)
     overrides = strangers_text(untrusted, here=here)
     url = at.url(local_only=here or no_ensure)
-    if url is None:
-        root = at.root() if chosen is None else at.existing_root()
-        job = _here(wish, root, overrides, chosen, on_project=here, no_ensure=no_ensure)
-    else:
+    if url is not None:
         refuse_if(here, "--here does not work with a server", hint="The server does not have the files of this folder.")
         refuse_if(no_ensure, "--no-ensure does not work with a server", hint="The server's configuration decides this.")
-        job = _there(wish, url, chosen)
-    return drive_in_foreground(job, verbose=verbose, as_json=at.as_json, explain_routing=explain_routing)
+        from agent_fabric.interfaces.cli.runs.foreground_remote import foreground_there  # noqa: PLC0415 - aiohttp takes its time
+
+        return show(foreground_there(url), lambda there: _start_there(there, wish, chosen), at)
+    root = at.root() if chosen is None else at.existing_root()
+    if no_ensure:
+        overrides["local_llm_ensure_available"] = False
+    loaded = configuration(root, {**overrides, **_limits(wish)})
+    task = _task(wish, loaded.config, project_here(root, loaded.config) if here else None)
+
+    async def start(foreground: LocalForeground) -> RunResult:
+        if chosen is None:
+            return await foreground.start(task)
+        earlier = await chosen.find(foreground.runs)
+        following = await foreground.fabric.continue_run(earlier, task, keep_model=model_key is None)
+        if following.project:
+            require_hideable(root, Path(following.workspace), loaded.config)
+        return await foreground.start(following)
+
+    return show(foreground_here(root, loaded), start, at)
 
 
 def _follow_up(words: Sequence[str], *, continues: bool, last: bool) -> tuple[RunChoice | None, str]:
@@ -126,65 +144,33 @@ def _follow_up(words: Sequence[str], *, continues: bool, last: bool) -> tuple[Ru
     return (RunChoice(named[0] if named else None) if continues else None), prompt
 
 
-def _here(
-    wish: TaskRequest,
-    root: Path,
-    overrides: dict[str, object],
-    chosen: RunChoice | None,
-    *,
-    on_project: bool,
-    no_ensure: bool,
-) -> Job:
-    """Let this machine do the task."""
+def _limits(wish: TaskRequest) -> dict[str, object]:
+    """Return the settings that a task changes."""
+    limits: dict[str, object] = {}
     if wish.max_steps is not None:
-        overrides["budget"] = {"max_steps": wish.max_steps}
+        limits["budget"] = {"max_steps": wish.max_steps}
     if wish.task_force_mode is not None:
-        overrides["task_force_mode"] = wish.task_force_mode.value
-    if no_ensure:
-        overrides["local_llm_ensure_available"] = False
-    loaded = configuration(root, overrides)
+        limits["task_force_mode"] = wish.task_force_mode.value
+    return limits
+
+
+def _task(wish: TaskRequest, config: FabricConfig, project: Path | None) -> Task:
     task = task_from(
-        loaded.config,
+        config,
         wish.prompt,
         pack=wish.pack,
         model_key=wish.model_key,
         network_allowed=wish.network_allowed,
         priority=wish.priority,
-        project=project_here(root, loaded.config) if on_project else None,
+        project=project,
         encrypted=wish.encrypt,
     )
-    task = replace(task, visibility=wish.visibility, outside_allowed=wish.outside_allowed, pool=wish.pool or "")
-
-    async def work(fabric: LocalFabric, on_created: OnCreated) -> RunResult:
-        return await fabric.execute_task(await following(fabric), on_created=on_created)
-
-    async def following(fabric: LocalFabric) -> Task:
-        if chosen is None:
-            return task
-        from agent_fabric.interfaces.cli.place_local import LocalRuns  # noqa: PLC0415 - only to follow up
-
-        earlier = await chosen.find(LocalRuns(fabric.records))
-        found = await fabric.continue_run(earlier, task, keep_model=wish.model_key is None)
-        if found.project:
-            require_hideable(root, Path(found.workspace), loaded.config)
-        return found
-
-    return local_job(root, loaded, work)
+    return replace(task, visibility=wish.visibility, outside_allowed=wish.outside_allowed, pool=wish.pool or "")
 
 
-def _there(wish: TaskRequest, url: str, chosen: RunChoice | None) -> Job:
-    """Let a server do the task."""
-    from agent_fabric.interfaces.cli.runs.foreground_remote import (  # noqa: PLC0415 - aiohttp takes its time
-        RemoteForeground,
-        remote_job,
-    )
-
-    async def work(there: RemoteForeground, on_created: OnCreated) -> RunResult:
-        earlier = None if chosen is None else await chosen.find(there.place)
-        started = there.client.runs.start(replace(wish, continues=earlier), deltas=there.deltas)
-        return await there.begin(started, on_created)
-
-    return remote_job(url, work)
+async def _start_there(there: "RemoteForeground", wish: TaskRequest, chosen: RunChoice | None) -> RunResult:
+    earlier = None if chosen is None else await chosen.find(there.runs)
+    return await there.start(there.client.runs.start(replace(wish, continues=earlier), deltas=there.deltas))
 
 
 def project_here(root: Path, config: FabricConfig) -> Path:

@@ -53,7 +53,7 @@ from agent_fabric.domain.workflows.events import (
 )
 from agent_fabric.interfaces.cli.durations import moment
 from agent_fabric.interfaces.cli.output import paint, plain
-from agent_fabric.interfaces.cli.runs.effect_texts import warning_lines
+from agent_fabric.interfaces.cli.runs.result_lines import warning_lines
 from agent_fabric.interfaces.cli.runs.step_lines import seconds
 
 MAX_FOLDED_LINES: Final = 20

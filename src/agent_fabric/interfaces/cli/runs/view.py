@@ -62,10 +62,8 @@ from agent_fabric.interfaces.cli.output import (
     styled,
     terminal_columns,
 )
-from agent_fabric.interfaces.cli.runs.call_remarks import call_remarks
-from agent_fabric.interfaces.cli.runs.effect_texts import effect_texts, warning_lines
-from agent_fabric.interfaces.cli.runs.evidence_lines import changed_lines, evidence_lines
-from agent_fabric.interfaces.cli.runs.step_lines import StepLines, seconds
+from agent_fabric.interfaces.cli.runs.result_lines import changed_lines, effect_texts, evidence_lines, warning_lines
+from agent_fabric.interfaces.cli.runs.step_lines import StepLines, call_remarks, seconds
 
 _WIDTH = 100
 _UNDER = "       "

@@ -1,17 +1,23 @@
 """`fabric web`: the page in the browser, logged in."""
 
 import contextlib
+import json
+import os
+import select
+import subprocess
 import sys
+import tempfile
 import threading
+import time
 import webbrowser
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
 
 from agent_fabric.bootstrap.records import running_server
 from agent_fabric.bootstrap.this_machine import read_local_token
-from agent_fabric.domain.errors import ConfigError, FabricError
+from agent_fabric.domain.errors import ConfigError, FabricError, StoreUnavailable
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED
 from agent_fabric.interfaces.cli.options import configuration, require_a_person
@@ -49,8 +55,6 @@ def web(
         return COMPLETED
     chosen = _free_port(root, port)
     if print_address:
-        from agent_fabric.interfaces.cli.server.background_server import start_server  # noqa: PLC0415 - mostly, one runs
-
         started = start_server(root, port=chosen)
         sys.stderr.write(f"note: a server was started; end it with: kill {started.pid}\n")
         _show(_address(started.url, root), print_address=True)
@@ -107,3 +111,57 @@ def _serve_and_open(root: Path, port: int) -> None:
         threading.Thread(target=open_page, args=(url,), daemon=True).start()  # the server has to answer meanwhile
 
     serve(root, configuration(root, {"server": {"port": port}}), on_listening=tell)
+
+
+START_TIMEOUT_S = 60.0
+
+
+class BackgroundServer(NamedTuple):
+    """A server that was started."""
+
+    url: str
+    pid: int
+
+
+def start_server(root: Path, *, port: int) -> BackgroundServer:
+    """Start `fabric serve` for a fabric folder, and wait until it listens. What it logs is in its `server.log`.
+
+    Raises:
+        StoreUnavailable: it did not start.
+    """
+    command = [sys.executable, "-m", "agent_fabric", "serve", "--json", "--port", str(port), "--workspace", str(root)]
+    # Beside the folder at first: one that has something in it already would not be taken for our own.
+    file, log = tempfile.mkstemp(prefix=".fabric-server-", suffix=".log", dir=root.parent)
+    with os.fdopen(file, "ab") as errors:
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, start_new_session=True
+        )
+    assert process.stdout is not None
+    with process.stdout as output:
+        told = _first_line(output.fileno())
+    try:
+        answer = json.loads(told)
+        started = BackgroundServer(answer["url"], answer["pid"])
+    except (ValueError, KeyError):
+        process.terminate()
+        raise StoreUnavailable("The server could not start", hint=_why(told) or f"See {log}.") from None
+    Path(log).replace(root / "server.log")
+    return started
+
+
+def _why(told: bytes) -> str:
+    """Return what a server has said about why it does not start."""
+    try:
+        problem = json.loads(told)["error"]
+        return f"{problem['message']}. {problem['hint']}"
+    except (ValueError, KeyError, TypeError):
+        return ""
+
+
+def _first_line(file: int) -> bytes:
+    text, deadline = b"", time.monotonic() + START_TIMEOUT_S
+    while b"\n" not in text and select.select([file], [], [], max(0.0, deadline - time.monotonic()))[0]:
+        if not (piece := os.read(file, 4096)):
+            break
+        text += piece
+    return text

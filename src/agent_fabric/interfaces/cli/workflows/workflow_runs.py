@@ -1,16 +1,13 @@
 """`fabric workflow run`, `resume`, `cancel` and `signal`: workflows under way."""
 
-import asyncio
-import sys
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from agent_fabric.bootstrap.local import LocalFabric
-from agent_fabric.bootstrap.records import Records, open_records, this_person
-from agent_fabric.bootstrap.runs import cancel_run
+from agent_fabric.bootstrap.records import this_person
 from agent_fabric.bootstrap.workflows import fork_workflow, open_workflows, require_by_hand, signal_workflow, sound
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.ids import RunId
@@ -18,6 +15,7 @@ from agent_fabric.domain.runs.evolve import fold
 from agent_fabric.domain.runs.state import RunState
 from agent_fabric.domain.runs.task import RunResult, RunStatus
 from agent_fabric.domain.workflows.definition import WorkflowDefinition
+from agent_fabric.domain.workflows.events import StepFinished
 from agent_fabric.domain.workflows.inputs import accept_inputs
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
 from agent_fabric.interfaces.cli.options import (
@@ -31,34 +29,32 @@ from agent_fabric.interfaces.cli.options import (
     Untrusted,
     Verbose,
     configuration,
-    existing_root,
     pool_name,
     strangers_text,
 )
-from agent_fabric.interfaces.cli.output import plain, print_json
-from agent_fabric.interfaces.cli.place import (
-    Place,
-    choose_run,
-    choose_run_and,
-    refuse_if,
-    with_client,
-)
+from agent_fabric.interfaces.cli.output import plain
+from agent_fabric.interfaces.cli.place import Place, RunAccess, at_place, choose_run, choose_run_and, refuse_if
 from agent_fabric.interfaces.cli.place_local import LocalRuns
 from agent_fabric.interfaces.cli.runs.driving import drive_in_foreground
-from agent_fabric.interfaces.cli.runs.foreground import local_job
+from agent_fabric.interfaces.cli.runs.foreground import Foreground, LocalForeground, foreground_at, foreground_here
 from agent_fabric.interfaces.cli.runs.run import project_here
 from agent_fabric.interfaces.cli.workflows.inputs import Inputs, typed_inputs
 from agent_fabric.interfaces.cli.workflows.workflow_dry_run import print_dry_run
-from agent_fabric.interfaces.cli.workflows.workflow_options import NameOrFile, find, inputs_from, is_file, json_object
-from agent_fabric.interfaces.cli.workflows.workflow_places import find_at
+from agent_fabric.interfaces.cli.workflows.workflow_places import (
+    NameOrFile,
+    find,
+    find_at,
+    inputs_from,
+    is_file,
+    json_object,
+)
 from agent_fabric.interfaces.cli.workflows.workflow_texts import tell_kept
 from agent_fabric.interfaces.views.workflows.result import workflow_object, workflow_of
+from agent_fabric.interfaces.views.workflows.views import found_from
 from agent_fabric.wire.shape import Json
 
 if TYPE_CHECKING:
-    from agent_fabric.client import FabricClient
-
-T = TypeVar("T")
+    from agent_fabric.interfaces.cli.runs.foreground_remote import RemoteForeground
 
 
 def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
@@ -103,11 +99,16 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
             require_by_hand(definition)
             print_dry_run(definition, accept_inputs(definition, given), as_json=at.as_json)
             return COMPLETED
-        from agent_fabric.interfaces.cli.workflows.workflow_jobs import run_there  # noqa: PLC0415 - aiohttp takes its time
+        from agent_fabric.interfaces.cli.runs.foreground_remote import foreground_there  # noqa: PLC0415 - aiohttp takes its time
 
-        options = {"model_key": model_key, "network_allowed": network_allowed, "encrypt": encrypt}
-        job = run_there(url, name, given, **options, visibility=visibility, pool=pool_name(pool) or None)
-        return drive_in_foreground(job, verbose=verbose, as_json=at.as_json)
+        options: dict[str, Any] = {"model_key": model_key, "network_allowed": network_allowed, "encrypt": encrypt}
+        options |= {"visibility": visibility, "pool": pool_name(pool) or None}
+        return drive_in_foreground(
+            foreground_there(url),
+            lambda there: there.start(there.client.workflows.start(name, given, **options)),
+            at,
+            verbose=verbose,
+        )
     root = at.root()
     loaded = configuration(root, overrides)
     workflows = open_workflows(root, loaded.config)
@@ -128,10 +129,9 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
         print_dry_run(definition, task.workflow.inputs, as_json=at.as_json)
         return COMPLETED
 
-    async def work(fabric: LocalFabric, on_created: Callable[[RunId], None]) -> RunResult:
-        return await fabric.execute_task(task, on_created=on_created)
-
-    return drive_in_foreground(local_job(root, loaded, work), verbose=verbose, as_json=at.as_json)
+    return drive_in_foreground(
+        foreground_here(root, loaded), lambda foreground: foreground.start(task), at, verbose=verbose
+    )
 
 
 _OWN = "Put the file into its workflow-definitions/; `fabric workflow validate FILE` checks it there beforehand."
@@ -168,33 +168,53 @@ def resume(
             hint="With --current, -i gives inputs that are new in the file.",
         )
     chosen = choose_run(run_id, last=last)
-    url = at.url()
-    if url is not None:
-        from agent_fabric.interfaces.cli.workflows.workflow_jobs import resume_there  # noqa: PLC0415 - aiohttp takes its time
 
-        job = resume_there(url, chosen, from_step=from_step, current=current, inputs=inputs or ())
-        return drive_in_foreground(job, verbose=verbose, as_json=at.as_json)
-    root = at.existing_root()
-    loaded = configuration(root)
-
-    async def work(fabric: LocalFabric, on_created: Callable[[RunId], None]) -> RunResult:
-        found = await chosen.find(LocalRuns(fabric.records))
-        state = await _state(fabric.records, found)
+    async def go_on(foreground: Foreground) -> RunResult:
+        found = await chosen.find(foreground.runs)
+        state = fold(found, await foreground.events(found))
         workflow_of(state)
         if from_step is None and not current and (not state.status.settled or state.status is RunStatus.COMPLETED):
-            on_created(found)
-            return await fabric.resume_run(found)
-        workflows = open_workflows(root, loaded.config) if current else None
-        fork = fork_workflow(
-            fabric.records,
-            workflows,
-            lambda file: typed_inputs(inputs, file.inputs, of=f"The workflow {file.name!r}"),
-        )
-        forked = await fork(found, from_step=from_step or "")
-        tell_kept(found, [lane for lane, _ in forked.then])
-        return await fabric.execute_task(forked.task, then=forked.then, copy_of=forked.copy_of, on_created=on_created)
+            return await foreground.resume(found)
+        if isinstance(foreground, LocalForeground):
+            return await _fork_here(foreground, found, from_step, current=current, inputs=inputs or ())
+        return await _fork_there(foreground, found, from_step, current=current, inputs=inputs or ())
 
-    return drive_in_foreground(local_job(root, loaded, work), verbose=verbose, as_json=at.as_json)
+    return drive_in_foreground(foreground_at(at), go_on, at, verbose=verbose)
+
+
+async def _fork_here(
+    foreground: LocalForeground, found: RunId, from_step: str | None, *, current: bool, inputs: Sequence[str]
+) -> RunResult:
+    """Continue a workflow in a new run that keeps earlier results."""
+    records = foreground.fabric.records
+    workflows = open_workflows(records.layout.root, foreground.loaded.config) if current else None
+    fork = fork_workflow(
+        records, workflows, lambda file: typed_inputs(inputs, file.inputs, of=f"The workflow {file.name!r}")
+    )
+    forked = await fork(found, from_step=from_step or "")
+    tell_kept(found, [lane for lane, _ in forked.then])
+    return await foreground.start(forked.task, then=forked.then, copy_of=forked.copy_of)
+
+
+async def _fork_there(
+    there: "RemoteForeground", found: RunId, from_step: str | None, *, current: bool, inputs: Sequence[str]
+) -> RunResult:
+    """Let a server do the same."""
+    workflows = there.client.workflows
+    given: dict[str, Any] = {}
+    if inputs:
+        shown = await workflows.run(found)
+        definition = found_from(await workflows.show(shown["_meta"]["workflow"]["name"])).usable()
+        given = typed_inputs(inputs, definition.inputs, of=f"The workflow {definition.name!r}")
+    new = await workflows.resume(found, from_step=from_step, current=current, inputs=given)
+    reused = (
+        event.lane
+        for event in await there.events(new)
+        if isinstance(event.body, StepFinished) and event.body.reused_from is not None
+    )
+    tell_kept(found, [lane for lane in reused if lane is not None])
+    there.run_id = new
+    return await there.go_on(new)
 
 
 def cancel(
@@ -207,35 +227,21 @@ def cancel(
     """End a workflow from anywhere, and the runs that work for it. What it has done stays."""
     chosen = choose_run(run_id, last=last)
 
-    async def go(records: Records) -> Json:
-        found = await chosen.find(LocalRuns(records))
-        workflow_of(await _state(records, found))
-        await cancel_run(records)(found, by=this_person(), reason=reason)
+    async def end(place: RunAccess) -> Json:
+        found = await chosen.find(place)
+        if not isinstance(place, LocalRuns):
+            told = await place.client.workflows.cancel(found, reason=reason)
+            return {key: value for key, value in told.items() if key != "run_id"}  # which `_meta` has, too
+        read = partial(_state, place)
+        workflow_of(await read(found))
+        await place.cancel(found, reason=reason)
+        return await workflow_object(read, await read(found), await place.run_dir(found))
 
-        async def read(other: RunId) -> RunState:
-            return await _state(records, other)
-
-        return await workflow_object(read, await read(found), records.layout.run_dir(found))
-
-    async def go_there(client: "FabricClient") -> Json:
-        from agent_fabric.interfaces.cli.place_remote import ServerRuns  # noqa: PLC0415 - aiohttp takes its time
-
-        return await client.workflows.cancel(await chosen.find(ServerRuns(client)), reason=reason)
-
-    url = at.url()
-    if url is None:
-        shown = _with_records(at.workspace, go)
-    else:
-        told = with_client(url, go_there)
-        shown = {key: value for key, value in told.items() if key != "run_id"}  # which `_meta` has, too
+    shown = at_place(at, end)
     meta = shown["_meta"]
     cancelled = meta["status"] == RunStatus.CANCELLED
-    if at.as_json:
-        print_json(shown)
-    elif cancelled:
-        sys.stdout.write(f"Run {meta['run_id']} is cancelled.\n")
-    else:
-        sys.stdout.write(f"Run {meta['run_id']} had already ended: {meta['status']}.\n")
+    how = "is cancelled" if cancelled else f"had already ended: {meta['status']}"
+    at.print(shown, f"Run {meta['run_id']} {how}.\n")
     return COMPLETED if cancelled else FAILED
 
 
@@ -255,32 +261,21 @@ def signal(
     (name,) = names
     told = {} if data is None else json_object(data, "--data", """--data '{"version": "1.2"}'""")
 
-    async def go(records: Records) -> tuple[RunId, bool, RunStatus]:
-        found = await chosen.find(LocalRuns(records))
-        await signal_workflow(records)(found, name, told, by=this_person())
-        return found, records.has_server(), await records.storage.reader.status(found)
+    async def send(place: RunAccess) -> tuple[RunId, bool, RunStatus]:
+        found = await chosen.find(place)
+        if not isinstance(place, LocalRuns):
+            return found, True, await place.client.workflows.signal(found, name, told)
+        await signal_workflow(place.records)(found, name, told, by=this_person())
+        return found, place.records.has_server(), await place.records.storage.reader.status(found)
 
-    async def go_there(client: "FabricClient") -> tuple[RunId, bool, RunStatus]:
-        from agent_fabric.interfaces.cli.place_remote import ServerRuns  # noqa: PLC0415 - aiohttp takes its time
-
-        found = await chosen.find(ServerRuns(client))
-        return found, True, await client.workflows.signal(found, name, told)
-
-    url = at.url()
-    found, served, status = _with_records(at.workspace, go) if url is None else with_client(url, go_there)
+    found, served, status = at_place(at, send)
     going_on = None if served or status is RunStatus.RUNNING else f"fabric resume {found}"
-    if at.as_json:
-        print_json({"run_id": found, "signal": name, "data": told, "resume": going_on})
-    else:
-        follows = f" Resume with: {going_on}" if going_on else " The run continues by itself."
-        sys.stdout.write(f"Run {found} received the signal {plain(name)!r}.{follows}\n")
-    return COMPLETED
+    follows = f"Resume with: {going_on}" if going_on else "The run continues by itself."
+    return at.print(
+        {"run_id": found, "signal": name, "data": told, "resume": going_on},
+        f"Run {found} received the signal {plain(name)!r}. {follows}\n",
+    )
 
 
-async def _state(records: Records, run_id: RunId) -> RunState:
-    return fold(run_id, await records.runs.read(run_id))
-
-
-def _with_records(workspace: str | None, work: Callable[[Records], Coroutine[Any, Any, T]]) -> T:
-    with open_records(existing_root(workspace)) as records:
-        return asyncio.run(work(records))
+async def _state(place: LocalRuns, run_id: RunId) -> RunState:
+    return fold(run_id, await place.events(run_id))

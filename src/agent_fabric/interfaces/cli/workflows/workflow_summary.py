@@ -11,7 +11,7 @@ from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.interfaces.cli.approvals.approval_card import going_on, how_to_answer
 from agent_fabric.interfaces.cli.durations import moment
 from agent_fabric.interfaces.cli.output import fitted, laid_out, one_line, plain, plain_lines, print_json, styled
-from agent_fabric.interfaces.cli.runs.effect_texts import effect_texts, warning_lines
+from agent_fabric.interfaces.cli.runs.result_lines import effect_texts, warning_lines
 from agent_fabric.interfaces.cli.runs.step_lines import seconds
 from agent_fabric.wire.results import EFFECTS
 

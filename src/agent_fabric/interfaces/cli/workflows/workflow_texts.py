@@ -17,7 +17,7 @@ _NAMED = 10
 """Kept results that are told by name."""
 
 
-def listed(found: Sequence[Json]) -> str:
+def workflow_list(found: Sequence[Json]) -> str:
     """Return one line for each workflow of a list, and why a file cannot be used."""
     if not found:
         return (
