@@ -40,6 +40,7 @@ from agent_fabric.application.runs.new_task import task_from
 from agent_fabric.application.runs.resume_run import ResumeRun
 from agent_fabric.application.runs.resume_unfinished_runs import RecoverRuns, ResumeUnfinishedRuns
 from agent_fabric.application.runs.retry_stopped_runs import RetryStoppedRuns
+from agent_fabric.application.runs.start_run import StartRun
 from agent_fabric.application.runs.wake_answered_runs import WakeAnsweredRuns
 from agent_fabric.bootstrap.automation import Automation, build_webhooks, keep_bus_letters, serve_automation
 from agent_fabric.bootstrap.channels import Channels, serve_channels
@@ -143,6 +144,8 @@ class ServerFabric:
     """What those need who run the server."""
     identity: Identity
     """Finds out who is asking, and looks after people and keys."""
+    start_run: StartRun
+    """Starts runs for callers, within their limits."""
     limits: Limits
     """Per-caller limits."""
     repeats: IdempotencyStore
@@ -393,6 +396,15 @@ def build_server(
     redis_url = config.redis.address(os.environ)
     limits = build_limits(config.limits, storage, SystemClock(), redis_url=redis_url, cluster=config.cluster.name)
     chat = serve_chat(local, config, dispatch, limits, watch, contexts)
+    start_run = StartRun(
+        limits,
+        local.execute_task,
+        local.resume_run,
+        dispatch,
+        storage.runs,
+        storage.reader,
+        storage.gauge.require_in_place,
+    )
     automation = serve_automation(
         root,
         config,
@@ -417,7 +429,7 @@ def build_server(
     if storage.cluster is None:  # else it is claimed, by any server
         retry_stopped_runs = RetryStoppedRuns(storage.gauge, resume_unfinished_runs, SystemClock())
         dispatch.on_store_lost = retry_stopped_runs.stopped
-    webhooks = build_webhooks(root, config, local, dispatch, limits, begin=automation.watch.begin, tell=outgoing.tell)
+    webhooks = build_webhooks(root, config, local, start_run, begin=automation.watch.begin, tell=outgoing.tell)
     keep_bus_letters(automation, outgoing.durable)
     return ServerFabric(
         config=config,
@@ -461,6 +473,7 @@ def build_server(
         identity=open_identity(
             root, config.identity, storage, local.secrets.chain.resolve, shared=bool(config.store.url)
         ),
+        start_run=start_run,
         limits=limits,
         repeats=storage.idempotency,
         webhooks=webhooks,

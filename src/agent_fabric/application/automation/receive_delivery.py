@@ -14,6 +14,7 @@ from agent_fabric.application.ports.bus import BusMessage
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.limits import Limiter, Rate
 from agent_fabric.application.ports.webhooks import Delivery, DeliveryStore, NewDelivery, WebhookReceiver
+from agent_fabric.application.runs.start_run import Commit
 from agent_fabric.domain.automation.webhooks import (
     Scheme,
     Signing,
@@ -50,8 +51,6 @@ _NEVER = (ConfigError, DefinitionNotFound, InvalidDefinition, InvalidInputs, Rec
 
 TaskFor = Callable[[str, str, Mapping[str, Any]], Awaitable[Task]]
 """Returns the task of a workflow for a source, with those of the offered inputs that it takes; raises FabricError."""
-Commit = Callable[[], Awaitable[Sequence[RunId] | None]]
-"""Makes a delivery durable with its runs; returns those that are new. None: it had come before."""
 Start = Callable[[str, Sequence[RunId], Commit], Awaitable[bool]]
 """Commits a delivery of a source, if its runs may be started now, and has them driven; False: it had come before."""
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from agent_fabric.application.packs.recruit import RecruitSpecialists
 from agent_fabric.application.ports.clock import Clock, IdSource
 from agent_fabric.application.ports.evals import EvalRepository
+from agent_fabric.application.runs.limits import Limits
 from agent_fabric.domain.evals.definition import EvalDefinition
 from agent_fabric.domain.evals.summary import Eval
 from agent_fabric.domain.evals.trials import Arm, arms_of
@@ -58,3 +59,16 @@ class StartEval:
         )
         await self.evals.create(started)
         return started
+
+
+def within_limits(definition: EvalDefinition, limits: Limits, by: Principal) -> EvalDefinition:
+    """Return an evaluation within the limits of a caller.
+
+    Raises:
+        InvalidInputs: it asks for more steps than the caller may have.
+    """
+    if not limits.hold_for(by):
+        return definition
+    limits.caps.require(max_steps=definition.max_steps)
+    most = limits.settings.concurrent_runs
+    return definition if most is None else replace(definition, at_once=min(definition.at_once, most))

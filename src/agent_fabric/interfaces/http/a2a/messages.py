@@ -31,7 +31,7 @@ from agent_fabric.interfaces.http.openai.answers import is_told_whole, told
 from agent_fabric.interfaces.http.openai.job import Job, with_visibility
 from agent_fabric.interfaces.http.openai.models import CHOOSES, Models, model_of, right_for
 from agent_fabric.interfaces.http.openai.quotes import with_quotes
-from agent_fabric.interfaces.http.runs.starting import begun, resumed
+from agent_fabric.interfaces.http.runs.starting import resume_for, start_for
 from agent_fabric.interfaces.http.views import RunView, look_at
 from agent_fabric.interfaces.views.approvals import filled_in
 
@@ -123,7 +123,7 @@ class Messages:
         secret = task.encrypted or (before is not None and before.task.encrypted)  # it quotes what was said there
         task = replace(task, conversation=context or str(uuid.uuid4()), encrypted=secret)
         task = with_visibility(task, sending.visibility, before)
-        started = await begun(self.fabric, request, task)
+        started = await start_for(self.fabric, request, task)
         if not request.scope["state"].get("is_attached"):
             self.contexts.remember(task.conversation, started.run_id)
         # An agent is not tried again here: another attempt would be another task.
@@ -172,7 +172,7 @@ class Messages:
                 return await self._answer(request, view, reply_in(text, message.data))
             case RunStatus.INTERRUPTED if says_go_on(text):
                 must_be_allowed(who_asks(request), right_for(model))
-                started = await resumed(self.fabric, request, run_id)
+                started = await resume_for(self.fabric, request, run_id)
                 return Job(self.fabric, request, model, view.task, started, is_followed=True)
             case RunStatus.INTERRUPTED:
                 raise RpcError(UNSUPPORTED_OPERATION, "This task was interrupted", hint="Say: resume")
@@ -203,7 +203,7 @@ class Messages:
         started = None
         if card.run_id == run_id:
             try:
-                started = await resumed(self.fabric, request, run_id)
+                started = await resume_for(self.fabric, request, run_id)
             except FabricError:  # the answer is given: it continues as soon as there is room
                 started = None
         going_on = started or replace(view.result, status=RunStatus.RUNNING, waiting_for=())

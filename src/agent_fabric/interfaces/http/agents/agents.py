@@ -23,7 +23,7 @@ from agent_fabric.interfaces.http.locks import who_asks
 from agent_fabric.interfaces.http.openapi import gives
 from agent_fabric.interfaces.http.routing import OptionalBody, Routes
 from agent_fabric.interfaces.http.runs.runs import Flag, Pool, SeenBy, outcome_of
-from agent_fabric.interfaces.http.runs.starting import begun
+from agent_fabric.interfaces.http.runs.starting import start_for
 from agent_fabric.interfaces.views.agents import AGENT, AGENTS, CHECKED_AGENTS, AgentList, checked_object
 from agent_fabric.wire.results import RESULT
 from agent_fabric.wire.runs import STATUS
@@ -115,7 +115,7 @@ def add_agents(routes: Routes, fabric: ServerFabric) -> None:
         task = task_for_agent(fabric.config, brief, model_key=model_key, network_allowed=network_allowed)
         task = replace(task, encrypted=task.encrypted or encrypt, visibility=visibility, pool=pool or "")
         task = task.asked_by(who_asks(request))
-        drive = await begun(fabric, request, task)
+        drive = await start_for(fabric, request, task)
         if not wait:
             status = drive.status if isinstance(drive, RunResult) else RunStatus.RUNNING
             shown = {"run_id": drive.run_id, "status": status}
@@ -123,7 +123,7 @@ def add_agents(routes: Routes, fabric: ServerFabric) -> None:
         for attempt in range(1, brief.retries + 1):
             if not await _failed_for_now(drive):
                 break
-            drive = await begun(fabric, request, task, attempt=attempt)
+            drive = await start_for(fabric, request, task, attempt=attempt)
         return await outcome_of(fabric, drive)
 
 

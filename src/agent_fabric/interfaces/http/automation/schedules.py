@@ -11,6 +11,7 @@ from agent_fabric.application.automation.backfill_schedule import Backfilled, Wi
 from agent_fabric.application.automation.explain_schedule import PlannedFiring, simulate, upcoming
 from agent_fabric.application.automation.import_crontab import CrontabImport
 from agent_fabric.application.ports.automation import AutomationStore, ScheduleQuery
+from agent_fabric.application.runs.start_run import StartRequest
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.automation.crontab import MAX_CHARACTERS
 from agent_fabric.domain.automation.firing import Firing
@@ -302,7 +303,7 @@ def _add_firing(routes: Routes, fabric: ServerFabric) -> None:
         """Whatever its rule says, and also while it is paused."""
         who = await who_answers(request)
         found = await _found(fabric, who, name)
-        await _count_start(fabric, who)
+        await fabric.start_run.admit(StartRequest(who))
         run_id = await fabric.automation.manage.fire(found, by=who)
         return json_answer({"run_id": run_id, "status": "running"}, 202, {"location": f"/runs/{run_id}"})
 
@@ -311,7 +312,7 @@ def _add_firing(routes: Routes, fabric: ServerFabric) -> None:
         """Queue every instant of the period that was not fired; they are started one after another."""
         who = await who_answers(request)
         found = await _found(fabric, who, name)
-        await _count_start(fabric, who)
+        await fabric.start_run.admit(StartRequest(who))
         return await fabric.automation.backfill(
             found,
             wish.start,
@@ -327,11 +328,6 @@ def _add_firing(routes: Routes, fabric: ServerFabric) -> None:
         """What waits to be made up for is skipped. Runs that were started go on."""
         who = await who_answers(request)
         return await fabric.automation.backfill.withdraw(await _found(fabric, who, name), by=who)
-
-
-async def _count_start(fabric: ServerFabric, who: Principal) -> None:
-    if fabric.limits.hold_for(who):
-        await fabric.limits.count_start(who.id)
 
 
 def _sees(fabric: ServerFabric, who: Principal, schedule: Schedule) -> bool:

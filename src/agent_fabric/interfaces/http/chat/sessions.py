@@ -14,13 +14,14 @@ from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.chat.sessions import MAX_MESSAGE_CHARS, Session
 from agent_fabric.domain.identity.ownership import Viewer, Visibility, owner_of
 from agent_fabric.domain.identity.principals import Scope
-from agent_fabric.domain.ids import RunId, SessionId
+from agent_fabric.domain.ids import SessionId
 from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.bodies import RequestBody
 from agent_fabric.interfaces.http.errors import problem
 from agent_fabric.interfaces.http.locks import who_answers, who_asks
 from agent_fabric.interfaces.http.routing import OptionalBody, Routes
 from agent_fabric.interfaces.http.runs.runs import Flag
+from agent_fabric.interfaces.http.runs.starting import start_request
 from agent_fabric.interfaces.views.chat import json_export, markdown_export
 from agent_fabric.wire.chat import (
     FORKED,
@@ -263,11 +264,10 @@ def _add_messages(routes: Routes, fabric: ServerFabric) -> None:
         session = await chat.find(session_id, by=by)
         require_owner(session, by)
         fabric.require_store()
-        state = request.scope["state"]
-        limited = fabric.limits.hold_for(by)
-        if limited and not state.get("is_repeat"):
-            state["starts_left"] = await fabric.limits.count_start(by.id)
-        run_id = None if state.get("run_id") is None else RunId(state["run_id"])
+        async with start_request(request, by) as asked:
+            if not asked.is_repeat:
+                await fabric.start_run.admit(asked)
+        limited, run_id = fabric.limits.hold_for(by), asked.run_id
         try:
             sent = await chat.send(session, wish.content, by=by, after=wish.after, run_id=run_id, limited=limited)
         except MissedMessages as moved:

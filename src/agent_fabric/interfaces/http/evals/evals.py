@@ -1,14 +1,15 @@
 """Evaluations: start them, read them, go on with them, end them."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from fastapi import Path, Query, Request
 from pydantic import Field, FiniteFloat, StringConstraints
 from starlette.responses import Response
 
+from agent_fabric.application.evals.start_eval import within_limits
 from agent_fabric.application.ports.evals import EvalRecord
+from agent_fabric.application.runs.start_run import StartRequest
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.errors import Forbidden
 from agent_fabric.domain.evals.check import EvalInvalid, problems_in_eval
@@ -18,7 +19,6 @@ from agent_fabric.domain.evals.definition import (
     MAX_CASES,
     MAX_CHECK_TIMEOUT_S,
     MAX_REPEATS,
-    EvalDefinition,
     definition_from,
 )
 from agent_fabric.domain.evals.summary import Eval, compare_evals
@@ -102,7 +102,8 @@ def _add_starting(routes: Routes, fabric: ServerFabric) -> None:
             raise EvalInvalid(found)
         by = _person(await who_answers(request))
         fabric.require_store()
-        definition = await _within_limits(fabric, by, definition_from(plain))
+        definition = within_limits(definition_from(plain), fabric.limits, by)
+        await fabric.start_run.admit(StartRequest(by))  # an evaluation counts as one start
         visibility = None if wish.visibility is None else Visibility(wish.visibility)
         started = await fabric.evals.evals.start(definition, by=by, visibility=visibility)
         await fabric.evals.jobs.start(started)
@@ -114,17 +115,6 @@ def _person(principal: Principal) -> Principal:
     if principal.run:
         raise Forbidden("A run cannot start an evaluation", hint="A person does that themselves.")
     return principal
-
-
-async def _within_limits(fabric: ServerFabric, by: Principal, definition: EvalDefinition) -> EvalDefinition:
-    """Return a definition within what the caller may ask for; an evaluation counts as one start."""
-    limits = fabric.limits
-    if not limits.hold_for(by):
-        return definition
-    limits.caps.require(max_steps=definition.max_steps)
-    await limits.count_start(by.id)
-    most = limits.settings.concurrent_runs
-    return definition if most is None else replace(definition, at_once=min(definition.at_once, most))
 
 
 def _add_reading(routes: Routes, fabric: ServerFabric) -> None:

@@ -21,7 +21,7 @@ from agent_fabric.interfaces.http.fleet.nodes import BASE, NodePath
 from agent_fabric.interfaces.http.locks import who_asks
 from agent_fabric.interfaces.http.openapi import gives
 from agent_fabric.interfaces.http.routing import Routes
-from agent_fabric.interfaces.http.runs.starting import begun
+from agent_fabric.interfaces.http.runs.starting import start_for
 from agent_fabric.wire.json_codec import dump_json
 from agent_fabric.wire.nodes import ASKED_COMMAND, COMMAND, NODE_OUTCOMES, AskedCommand, NodeOutcome, NodeProblem
 
@@ -81,7 +81,7 @@ def add_node_execution(routes: Routes, fabric: ServerFabric) -> None:
         )
 
     def caller(request: Request) -> Caller:
-        return Caller(who_asks(request), partial(begun, fabric, request))
+        return Caller(who_asks(request), partial(start_for, fabric, request))
 
 
 def _row(outcome: OrderOutcome, *, dry_run: bool) -> NodeOutcome:

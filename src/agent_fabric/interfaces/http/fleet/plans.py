@@ -22,7 +22,7 @@ from agent_fabric.interfaces.http.fleet.node_schemas import SELECTOR
 from agent_fabric.interfaces.http.locks import who_asks
 from agent_fabric.interfaces.http.openapi import gives
 from agent_fabric.interfaces.http.routing import Routes
-from agent_fabric.interfaces.http.runs.starting import begun
+from agent_fabric.interfaces.http.runs.starting import start_for
 from agent_fabric.wire.plans import ASKED_PLAN, PLAN, PLANS, AskedPlan
 
 BASE: Final = "/api/v1/fleet/plans"
@@ -102,7 +102,7 @@ def add_fleet_plans(routes: Routes, fabric: ServerFabric) -> None:
     )
     async def apply(plan_id: PlanPath, request: Request) -> Response:
         """One approval shows all of it. Where nothing changes anything, it begins at once."""
-        plan, approval_id = await fleet.apply(plan_id, Caller(who_asks(request), partial(begun, fabric, request)))
+        plan, approval_id = await fleet.apply(plan_id, Caller(who_asks(request), partial(start_for, fabric, request)))
         told = AskedPlan(plan.id, plan.status.value, plan.hash, approval_id, plan.run_id)
         return json_answer(ASKED_PLAN.dump(told), 202 if approval_id else 200)
 

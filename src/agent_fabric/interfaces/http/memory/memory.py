@@ -35,7 +35,7 @@ from agent_fabric.interfaces.http.openapi import gives
 from agent_fabric.interfaces.http.outcomes import awaited
 from agent_fabric.interfaces.http.routing import Routes
 from agent_fabric.interfaces.http.runs.runs import Flag
-from agent_fabric.interfaces.http.runs.starting import begun
+from agent_fabric.interfaces.http.runs.starting import start_for
 from agent_fabric.wire.memory import (
     DOCUMENT,
     DOCUMENTS,
@@ -361,7 +361,7 @@ async def _add_page(fabric: ServerFabric, lazy: LazyMemory, request: Request, wi
         labels=_sound_labels(wish.labels or ()),
         team=wish.visibility == "team",
     ).asked_by(who_asks(request))
-    drive = await begun(fabric, request, task)
+    drive = await start_for(fabric, request, task)
     result = drive if isinstance(drive, RunResult) else await awaited(drive)
     if not result.status.settled:
         return json_answer({"run_id": result.run_id, "status": result.status.value}, 202)

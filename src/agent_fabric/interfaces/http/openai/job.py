@@ -18,7 +18,7 @@ from agent_fabric.interfaces.http.locks import who_asks
 from agent_fabric.interfaces.http.openai.answers import Told, told
 from agent_fabric.interfaces.http.openai.quotes import KnownAnswers
 from agent_fabric.interfaces.http.outcomes import awaited
-from agent_fabric.interfaces.http.runs.starting import begun, existing
+from agent_fabric.interfaces.http.runs.starting import start_for
 from agent_fabric.interfaces.http.views import RunView
 
 SENT_AGAIN = "x-stainless-retry-count"
@@ -77,7 +77,7 @@ class Job:
         if self.attempt >= retries or not worth_another_attempt(result):
             return False
         self.attempt += 1
-        self.started = await begun(self.fabric, self.request, self.task, attempt=self.attempt)
+        self.started = await start_for(self.fabric, self.request, self.task, attempt=self.attempt)
         self.on_begun(self.run_id)
         return True
 
@@ -126,10 +126,10 @@ class Jobs:
         whose = f"{caller}\n{request.url.path}\n".encode()
         key = hashlib.sha256(whose + await request.body()).digest()
         if request.headers.get(SENT_AGAIN, "0") != "0" and key in self._newest:
-            found = await existing(self._fabric, self._newest[key])
+            found = await self._fabric.start_run.find(self._newest[key])
             if found is not None:
                 return Job(self._fabric, request, model, task, found, is_followed=True, on_told=remember)
-        started = await begun(self._fabric, request, task)
+        started = await start_for(self._fabric, request, task)
         job = Job(self._fabric, request, model, task, started, on_begun=partial(self._remember, key), on_told=remember)
         self._remember(key, job.run_id)
         return job

@@ -32,7 +32,7 @@ from agent_fabric.interfaces.http.runs.search import (
     UntilFilter,
     seconds_of,
 )
-from agent_fabric.interfaces.http.runs.starting import begun, resumed
+from agent_fabric.interfaces.http.runs.starting import resume_for, start_for
 from agent_fabric.interfaces.http.schemas import CancelRequest, ResumeRequest, RunRequest
 from agent_fabric.interfaces.http.sse import EventStream, Reader
 from agent_fabric.interfaces.http.views import answer, detailed, look_at, status_of
@@ -98,7 +98,7 @@ def _add_starting(routes: Routes, fabric: ServerFabric, live: LiveRuns) -> None:
         if wish.continues is not None:
             earlier = await fabric.find(wish.continues, by=who_asks(request))
             task = await fabric.continue_run(earlier, task, keep_model=wish.model_key is None)
-        return await begun(fabric, request, task, asked_steps=wish.max_steps)
+        return await start_for(fabric, request, task, asked_steps=wish.max_steps)
 
     @routes.post(
         "/run",
@@ -271,7 +271,7 @@ def _add_changing(routes: Routes, fabric: ServerFabric) -> None:
         with about(found):
             if (await fabric.reader.status(found)).settled:  # needs no room
                 return _answer(fabric, (await look_at(fabric, found)).result)
-            drive = await resumed(fabric, request, found)
+            drive = await resume_for(fabric, request, found)
         if isinstance(drive, RunResult):
             return _answer(fabric, drive)
         if wait:

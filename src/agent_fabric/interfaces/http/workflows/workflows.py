@@ -28,7 +28,7 @@ from agent_fabric.interfaces.http.openapi import gives
 from agent_fabric.interfaces.http.outcomes import about, awaited
 from agent_fabric.interfaces.http.routing import OptionalBody, Routes
 from agent_fabric.interfaces.http.runs.runs import Flag, Pool, RunIdPath, SeenBy
-from agent_fabric.interfaces.http.runs.starting import begun, resumed
+from agent_fabric.interfaces.http.runs.starting import resume_for, start_for
 from agent_fabric.interfaces.http.schemas import SAYS_SOMETHING, CancelRequest
 from agent_fabric.interfaces.http.views import standing_of, state_of, status_of
 from agent_fabric.interfaces.views.workflows.result import settled_object, workflow_object
@@ -176,7 +176,7 @@ def _add_starting(routes: Routes, fabric: ServerFabric, files: _Files) -> None:
         make = partial(_task, name=name, inputs=inputs, model_key=model_key, network_allowed=network_allowed)
         task = (await files.ask(partial(make, encrypted=encrypt))).asked_by(who_asks(request))
         task = replace(task, visibility=visibility, pool=pool or "")
-        drive = await begun(fabric, request, task)
+        drive = await start_for(fabric, request, task)
         if isinstance(drive, RunResult):
             return await _standing(fabric, drive.run_id)
         return await _outcome(fabric, drive, task) if wait else await _standing(fabric, drive.run_id, 202)
@@ -246,14 +246,14 @@ def _add_changing(routes: Routes, fabric: ServerFabric) -> None:
                 return await _standing(fabric, found)
             if not anew and not state.status.settled:
                 task = state.task
-                drive = await resumed(fabric, request, found)
+                drive = await resume_for(fabric, request, found)
             else:
                 records = fabric.records
                 current = open_workflows(records.layout.root, fabric.config) if wish.current else None
                 fork = fork_workflow(records, current, lambda _: wish.inputs)
                 forked = await fork(found, from_step=wish.from_step or "")
                 task = forked.task.asked_by(who_asks(request))
-                drive = await begun(fabric, request, task, then=forked.then, copy_of=forked.copy_of)
+                drive = await start_for(fabric, request, task, then=forked.then, copy_of=forked.copy_of)
         if isinstance(drive, RunResult):
             return await _standing(fabric, drive.run_id)
         return await _outcome(fabric, drive, task) if wait else await _standing(fabric, drive.run_id, 202)
