@@ -163,7 +163,7 @@ def metrics_sink(_: Path) -> tuple[EventSink, Callable[[], None]]:
 
 
 def alerts_sink(_: Path) -> tuple[EventSink, Callable[[], None]]:
-    from agent_fabric.bootstrap.operations import Watchers
+    from agent_fabric.bootstrap.server import Watchers
     from agent_fabric.config.loader import read_config
     from agent_fabric.infrastructure.cluster.bus.in_process import InProcessBus
 
