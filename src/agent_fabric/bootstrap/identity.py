@@ -34,7 +34,6 @@ from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.infrastructure.identity.argon2_passwords import Argon2Passwords
 from agent_fabric.infrastructure.identity.jwks import ProviderTokens, key_set_source
 from agent_fabric.infrastructure.identity.jwt_tokens import JwtTokens
-from agent_fabric.infrastructure.identity.limits.window_limiter import CounterStorage, MemoryCounters, WindowLimiter
 from agent_fabric.infrastructure.identity.local_token import LocalToken
 from agent_fabric.infrastructure.identity.own_secrets import PepperedHash, key_pepper, token_secret
 from agent_fabric.infrastructure.threads import wait_for
@@ -200,6 +199,12 @@ def _run_quota(most: int | None, storage: Storage) -> RunQuota | None:
 
 
 def _open_limiter(settings: LimitsConfig, storage: Storage, clock: Clock, redis_url: str | None, name: str) -> _Opened:
+    from agent_fabric.infrastructure.identity.limits.window_limiter import (  # noqa: PLC0415 - commands need none
+        CounterStorage,
+        MemoryCounters,
+        WindowLimiter,
+    )
+
     match settings.storage:
         case "memory":
             counters: Counters = MemoryCounters(clock)

@@ -22,7 +22,6 @@ from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.audit.audit_head_file import audit_head_file
 from agent_fabric.infrastructure.audit.audit_key_file import audit_key
 from agent_fabric.infrastructure.clock import RandomIds, SystemClock
-from agent_fabric.infrastructure.persistence.storage import open_storage
 from agent_fabric.infrastructure.runs.log.folder_trust import claim, require_ours
 from agent_fabric.infrastructure.runs.log.jsonl_log import JsonlRunLog
 from agent_fabric.infrastructure.runs.log.layout import Layout
@@ -164,6 +163,8 @@ def open_records(
     Raises:
         ConfigProblem, ConfigError: see `store_address`.
     """
+    from agent_fabric.infrastructure.persistence.storage import open_storage  # noqa: PLC0415 - commands for a server open none
+
     layout = Layout(root.absolute())
     key = audit_key(os.environ)
     place = store_address(layout.root) if address is None else address
@@ -204,6 +205,8 @@ def this_person() -> str:
 @contextmanager
 def opened_store(root: Path) -> Iterator[Storage]:
     """Give the store. Nothing is opened before something is read or written."""
+    from agent_fabric.infrastructure.persistence.storage import open_storage  # noqa: PLC0415 - as above
+
     layout = Layout(root.absolute())
     key = audit_key(os.environ)
     storage = open_storage(
