@@ -129,7 +129,7 @@ def test_a_machine_is_invited_asked_and_rolled_out_to(
     page.click("[data-test=open-shell]")
     agree(page, page.locator(f"{APPROVAL}[data-status=pending]"))
     page.fill("[data-test=shell-line]", "echo sh$((40+2))ell")
-    page.keyboard.press("Enter")
+    page.press("[data-test=shell-line]", "Enter")
     expect(page.locator("[data-test=screen]")).to_contain_text("sh42ell", timeout=JOINS_MS)
     page.get_by_role("button", name="End the shell").click()
     expect(page.get_by_role("button", name="Another one")).to_be_visible(timeout=JOINS_MS)

@@ -297,7 +297,7 @@ class HubSession:
         try:
             if method == Method.PTY_READ:
                 return await self.terminals.read(params)
-            return self.terminals.write(params)
+            return await self.terminals.write(params)
         except (TerminalProblem, OSError) as problem:
             raise RpcFailed(RpcCode.PARAMS, str(problem)) from None
 

@@ -28,6 +28,8 @@ MAX_UNREAD_BYTES: Final = CHUNK_BYTES
 """A shell that prints faster than it is read waits."""
 MAX_PENDING_BYTES: Final = 2 * MAX_TYPED_BYTES
 """Of what was typed and the shell has not taken yet."""
+OPENING_S: Final = 5.0
+"""How long what is typed waits for a shell that was agreed to and is just being opened."""
 DEFAULT_COLUMNS, DEFAULT_ROWS = 80, 24
 
 
@@ -151,6 +153,8 @@ class Terminals:
     records: Path
     """Folder for what they print."""
     _open: dict[str, _Terminal] = field(default_factory=dict)
+    _opened: asyncio.Condition = field(default_factory=asyncio.Condition)
+    """Notified when a shell has been opened."""
 
     async def run(self, execution_id: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Open a shell and return when it has ended, with what it printed; cancelling ends it."""
@@ -160,6 +164,8 @@ class Terminals:
         terminal = _Terminal(self.records / f"{execution_id}.out")
         self._open[execution_id] = terminal
         try:
+            async with self._opened:
+                self._opened.notify_all()
             return {
                 **await self._run(terminal, execution_id, arguments),
                 "duration_ms": round((time.monotonic() - started) * 1000, 3),
@@ -204,12 +210,15 @@ class Terminals:
             **({"error": why} if why else {}),
         }
 
-    def write(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Type into a shell, or change the size of its terminal.
+    async def write(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Type into a shell, or change the size of its terminal; wait a moment for one that is just being opened.
 
         Raises:
             TerminalProblem: there is no such shell, or it does not take any more now.
         """
+        with suppress(TimeoutError):
+            async with asyncio.timeout(OPENING_S), self._opened:
+                await self._opened.wait_for(lambda: params.get("execution_id") in self._open)
         terminal = self._find(params)
         columns, rows = params.get("columns"), params.get("rows")
         if isinstance(columns, int) and isinstance(rows, int):

@@ -37,8 +37,8 @@ class Person:
         self.running = running
         self.seen = b""
 
-    def type(self, text: str, **more: Any) -> None:
-        self.terminals.write({"execution_id": ID, "data": b64encode(text.encode()).decode(), **more})
+    async def type(self, text: str, **more: Any) -> None:
+        await self.terminals.write({"execution_id": ID, "data": b64encode(text.encode()).decode(), **more})
 
     async def until(self, text: str) -> None:
         async with asyncio.timeout(PATIENCE_S):
@@ -74,14 +74,14 @@ def marked() -> list[str]:
 @pytest.mark.proves("FL-13")
 async def test_a_person_types_and_reads_and_all_of_it_is_recorded(terminals: Terminals, tmp_path: Path) -> None:
     async with opened(terminals, columns=100, rows=30) as person:
-        person.type("stty size; tty; echo made-$((40+2))\n")
+        await person.type("stty size; tty; echo made-$((40+2))\n")
         await person.until("made-42")
         assert b"30 100" in person.seen
         assert b"/dev/pts/" in person.seen
-        person.type("", columns=120, rows=40)
-        person.type("stty size\n")
+        await person.type("", columns=120, rows=40)
+        await person.type("stty size\n")
         await person.until("40 120")
-        person.type("exit 3\n")
+        await person.type("exit 3\n")
         result = await asyncio.wait_for(person.running, PATIENCE_S)
     assert (result["status"], result["exit_code"]) == ("success", 3)
     assert "made-42" in result["stdout"]
@@ -94,7 +94,7 @@ async def test_a_person_types_and_reads_and_all_of_it_is_recorded(terminals: Ter
 async def test_nothing_is_left_of_a_shell_when_the_connection_ends(terminals: Terminals) -> None:
     before = len(list(Path("/proc/self/fd").iterdir()))
     async with opened(terminals) as person:
-        person.type(
+        await person.type(
             "sleep 1000 & (setsid nohup sleep 1001 >/dev/null 2>&1 &) ; trap '' HUP TERM; echo ready-$((1+1))\n"
         )
         await person.until("ready-2")
@@ -117,34 +117,45 @@ async def test_a_shell_that_nobody_uses_ends_and_so_does_one_that_lasts_too_long
 
 async def test_a_shell_that_prints_faster_than_it_is_read_waits(terminals: Terminals) -> None:
     async with opened(terminals) as person:
-        person.type("yes\n")
+        await person.type("yes\n")
         await person.until("y\r\ny\r\n")
         await asyncio.sleep(0.3)
         assert terminals._open[ID].size <= 2 * module.MAX_UNREAD_BYTES + len(person.seen)
-        person.type("\x03echo over-$((2+2))\n")
+        await person.type("\x03echo over-$((2+2))\n")
         await person.until("over-4")
 
 
 async def test_no_shell_prints_without_end(terminals: Terminals, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_SPOOLED_BYTES", 50_000)
     async with opened(terminals) as person:
-        person.type("yes\n")
+        await person.type("yes\n")
         result = await asyncio.wait_for(person.running, PATIENCE_S)
     assert "more than 50,000 bytes" in result["error"]
 
 
+async def test_what_is_typed_into_a_shell_that_is_just_being_opened_arrives(terminals: Terminals) -> None:
+    early = asyncio.create_task(
+        terminals.write({"execution_id": ID, "data": b64encode(b"echo early-$((1+1))\n").decode()})
+    )
+    await asyncio.sleep(0)
+    async with opened(terminals) as person:
+        await early
+        await person.until("early-2")
+
+
 async def test_what_cannot_be_typed_is_refused(terminals: Terminals, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "OPENING_S", 0.1)
     with pytest.raises(TerminalProblem, match="no such shell"):
-        terminals.write({"execution_id": "execution-2", "data": ""})
+        await terminals.write({"execution_id": "execution-2", "data": ""})
     async with opened(terminals) as person:
         for wrong in ({"data": "%"}, {"data": b64encode(bytes(70_000)).decode()}, {"columns": 0, "rows": 10}):
             with pytest.raises(TerminalProblem):
-                terminals.write({"execution_id": ID, **wrong})
+                await terminals.write({"execution_id": ID, **wrong})
         with pytest.raises(TerminalProblem, match="offset"):
             await terminals.read({"execution_id": ID, "offset": 10**9})
         monkeypatch.setattr(module, "MAX_SHELLS", 1)
         assert "open on this node" in (await terminals.run("execution-2", {}))["error"]
-        person.type("", end=True)
+        await person.type("", end=True)
         assert (await person.running)["error"] == "the person has left"
 
 

@@ -71,13 +71,15 @@ function Terminal({ path, actions, again }) {
     if (screen.current) screen.current.scrollTop = screen.current.scrollHeight;
   }, [shown]);
   /** @param {object} wish */
-  const send = (wish) => post(`${path}/terminal`, wish, newKey()).catch((error) => actions.tell(error));
+  const send = (wish) => post(`${path}/terminal`, wish, newKey()).then(() => true, (error) => actions.tell(error));
   /** @param {SubmitEvent} event */
-  const enter = (event) => {
+  const enter = async (event) => {
     event.preventDefault();
-    if (line.current === null) return;
-    send({ data: typed(`${line.current.value}\n`) });
-    line.current.value = "";
+    const field = line.current;
+    if (field === null) return;
+    const text = field.value;
+    field.value = "";
+    if (!(await send({ data: typed(`${text}\n`) })) && !field.value) field.value = text; // not lost where it did not arrive
   };
   if (ended) return html`<div class="output"><pre tabindex="0" data-test="screen">${shown}</pre></div><p class="note" role="status">${ended}</p><div class="buttons"><button type="button" onClick=${again}>Another one</button></div>`;
   if (status !== "sent") return html`<p class="note" role="status">It opens when somebody has agreed.</p>`;
