@@ -36,8 +36,8 @@ from agent_fabric.domain.ids import CallId, LaneId, RunId, SpecialistId
 from agent_fabric.domain.models.messages import Usage
 from agent_fabric.domain.runs.task import Budget, Profile
 from agent_fabric.infrastructure.clock import SystemClock
-from agent_fabric.infrastructure.observability.fan_out import FanOut
 from agent_fabric.infrastructure.observability.lifecycle_log import RunLifecycleLog
+from agent_fabric.infrastructure.observability.observers import FanOut
 from agent_fabric.infrastructure.observability.operations_log import (
     close_operations_log,
     configure_operations_log,

@@ -11,7 +11,7 @@ from agent_fabric.domain.errors import ModelBusy, ModelError, ModelRefused, Mode
 from agent_fabric.domain.models.messages import LLMResponse, Message, ModelSettings, Role, ToolCallRequest, Usage
 from agent_fabric.domain.packs.contents import FinishSpec
 from agent_fabric.domain.tools.specs import Effect, ToolContext, ToolResult, ToolSpec
-from agent_fabric.infrastructure.models.provider import ChatClientProvider
+from agent_fabric.infrastructure.models.custom import ChatClientProvider
 from agent_fabric.infrastructure.packs.actions import Action, action
 from agent_fabric.infrastructure.packs.base import BaseSpecialistPack, tool_from
 from agent_fabric.infrastructure.packs.function_tools import FunctionTool, SandboxedTool, tool

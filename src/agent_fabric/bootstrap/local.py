@@ -60,7 +60,7 @@ from agent_fabric.infrastructure.sandbox.levels import choose_level
 from agent_fabric.infrastructure.sandbox.levels_boxes import Surroundings
 from agent_fabric.infrastructure.sandbox.levels_runs import RunSandboxes
 from agent_fabric.infrastructure.secrets.folder_secrets import Secrets
-from agent_fabric.infrastructure.web.lazy_access import LazyWeb
+from agent_fabric.infrastructure.web.access import LazyWeb
 
 if TYPE_CHECKING:
     from agent_fabric.application.channels.notify_user import NotifyUser

@@ -15,8 +15,7 @@ import yaml
 from aiohttp import web
 
 from agent_fabric.config.loader import read_config
-from agent_fabric.infrastructure.models.servers.llama_servers import LlamaServers
-from agent_fabric.infrastructure.models.servers.spec import ServerSpec
+from agent_fabric.infrastructure.models.servers.llama_servers import LlamaServers, ServerSpec
 from agent_fabric.infrastructure.models.weights.catalogue import CATALOGUE
 from agent_fabric.infrastructure.sandbox.levels import choose_level
 from agent_fabric.testing.scripted_model import Answer, Call, Hang, Raw, Say, ScriptedModel

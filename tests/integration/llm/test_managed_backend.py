@@ -14,11 +14,11 @@ from agent_fabric.domain.models.messages import LLMResponse, Message, ModelSetti
 from agent_fabric.domain.runs.task import Priority
 from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.infrastructure.models.chooser import MANAGED_URL
-from agent_fabric.infrastructure.models.clients import BackendClients
 from agent_fabric.infrastructure.models.managed import ManagedBackend
 from agent_fabric.infrastructure.models.openai_compatible import HttpSession
 from agent_fabric.infrastructure.models.queue import Queues
 from agent_fabric.infrastructure.models.servers.managed_llama import ManagedLlama
+from agent_fabric.infrastructure.models.stack import BackendClients
 from agent_fabric.testing.fakes import quiet
 from integration.llm.processes import until
 from integration.llm.test_servers_managed import PROGRAM, config_of

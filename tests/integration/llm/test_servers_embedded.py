@@ -8,9 +8,8 @@ import aiohttp
 import pytest
 
 from agent_fabric.domain.errors import MissingExtra, ModelError
-from agent_fabric.infrastructure.models.servers.llama_servers import LlamaServers
+from agent_fabric.infrastructure.models.servers.llama_servers import LlamaServers, ServerSpec
 from agent_fabric.infrastructure.models.servers.processes import EMBEDDED
-from agent_fabric.infrastructure.models.servers.spec import ServerSpec
 from integration.llm.processes import PATIENCE_S, gone, said
 from integration.llm.weights_mirrors import Fetched
 

@@ -16,9 +16,8 @@ from pathlib import Path
 import pytest
 
 from agent_fabric.domain.errors import ConfigError, ModelError, ModelRefused
-from agent_fabric.infrastructure.models.servers.llama_servers import LlamaServers
+from agent_fabric.infrastructure.models.servers.llama_servers import LlamaServers, ServerSpec
 from agent_fabric.infrastructure.models.servers.loopback import status_of
-from agent_fabric.infrastructure.models.servers.spec import ServerSpec
 from integration.llm.processes import asked, gone, passed, until
 
 CHILD = (sys.executable, str(Path(__file__).with_name("stand_in_child.py")))
@@ -27,7 +26,7 @@ STARTER = """
 import asyncio, sys
 from pathlib import Path
 from agent_fabric.infrastructure.models.servers.llama_servers import LlamaServers
-from agent_fabric.infrastructure.models.servers.spec import ServerSpec
+from agent_fabric.infrastructure.models.servers.llama_servers import ServerSpec
 
 async def main():
     folder, model, idle_s, *command = sys.argv[1:]

@@ -21,8 +21,7 @@ from agent_fabric.domain.errors import WeightsUnavailable
 from agent_fabric.infrastructure.models.weights.catalogue import HubFile
 from agent_fabric.infrastructure.models.weights.download import Weights
 from agent_fabric.infrastructure.models.weights.folder import ModelFolder
-from agent_fabric.infrastructure.models.weights.mirrors import Progress
-from agent_fabric.infrastructure.models.weights.part_file import PartFile
+from agent_fabric.infrastructure.models.weights.mirrors import PartFile, Progress
 from integration.llm.weights_mirrors import (
     CONTENT,
     OTHER,

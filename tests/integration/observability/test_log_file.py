@@ -16,8 +16,10 @@ from typing import Any
 import pytest
 
 from agent_fabric.config.schema.observability import LogConfig
-from agent_fabric.infrastructure.observability.line_output import MAX_WAITING, FileTarget, LineOutput
 from agent_fabric.infrastructure.observability.operations_log import (
+    MAX_WAITING,
+    FileTarget,
+    LineOutput,
     close_operations_log,
     configure_operations_log,
     operations_log,

@@ -15,8 +15,8 @@ from agent_fabric.config.schema.observability import LogConfig
 from agent_fabric.domain.ids import CallId
 from agent_fabric.domain.models.messages import LLMResponse, Message, Role, ToolCallRequest, Usage
 from agent_fabric.domain.runs.task import RunStatus, TaskForceMode
-from agent_fabric.infrastructure.observability.fan_out import FanOut
 from agent_fabric.infrastructure.observability.lifecycle_log import RunLifecycleLog
+from agent_fabric.infrastructure.observability.observers import FanOut
 from agent_fabric.infrastructure.observability.operations_log import (
     close_operations_log,
     configure_operations_log,

@@ -18,8 +18,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
 from agent_fabric.config.schema.observability import TelemetryConfig
-from agent_fabric.infrastructure.observability.fan_out import FanOut
-from agent_fabric.infrastructure.observability.tracing import Tracing, build_tracing
+from agent_fabric.infrastructure.observability.observers import FanOut, build_tracing
+from agent_fabric.infrastructure.observability.run_spans import RunSpans
 from agent_fabric.testing.fakes import ListSink
 from unit.infrastructure.runs.log.every_kind import RUN, rich_run
 
@@ -84,7 +84,7 @@ def _direct(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
-def tracing_to(address: str) -> Tracing:
+def tracing_to(address: str) -> RunSpans:
     tracing = build_tracing(TelemetryConfig(enabled=True, otlp_endpoint=address))
     assert tracing is not None
     return tracing
@@ -207,7 +207,7 @@ PROGRAM = """
 import asyncio, sys
 sys.path.insert(0, sys.argv[1])
 from agent_fabric.config.schema.observability import TelemetryConfig
-from agent_fabric.infrastructure.observability.tracing import build_tracing
+from agent_fabric.infrastructure.observability.observers import build_tracing
 from unit.infrastructure.runs.log.every_kind import RUN, rich_run
 tracing = build_tracing(TelemetryConfig(enabled=True, exporter=sys.argv[2], otlp_endpoint=sys.argv[3]))
 tracing.publish(RUN, rich_run())

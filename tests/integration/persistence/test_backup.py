@@ -25,7 +25,7 @@ from agent_fabric.infrastructure.backup.make import make_backup
 from agent_fabric.infrastructure.backup.restore import restore_backup
 from agent_fabric.infrastructure.persistence.database import APPLICATION_ID, connect
 from agent_fabric.infrastructure.persistence.observability.snapshot import check_copy, copy_store
-from agent_fabric.infrastructure.persistence.observability.store_status import read_status
+from agent_fabric.infrastructure.persistence.observability.store_gauge import read_status
 from agent_fabric.infrastructure.persistence.schema import FORMAT, read_steps
 from agent_fabric.infrastructure.persistence.store import Store
 from agent_fabric.infrastructure.runs.log.folder_trust import is_ours

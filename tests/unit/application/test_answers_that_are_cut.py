@@ -8,8 +8,15 @@ import pytest
 
 from agent_fabric.domain.events import ContextCompacted, Event, GuidanceGiven, ModelAnswered
 from agent_fabric.domain.ids import CallId, RunId
-from agent_fabric.domain.models.answer_limit import SHOWN_OF_CUT, cut_answer
-from agent_fabric.domain.models.messages import LLMResponse, Message, Role, ToolCallRequest, Usage
+from agent_fabric.domain.models.messages import (
+    SHOWN_OF_CUT,
+    LLMResponse,
+    Message,
+    Role,
+    ToolCallRequest,
+    Usage,
+    cut_answer,
+)
 from agent_fabric.domain.runs.evolve import fold
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.domain.tools.specs import Effect

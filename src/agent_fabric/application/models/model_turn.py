@@ -10,7 +10,6 @@ from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.llm import ChatClient, ChatClients, Notice, OnDelta
 from agent_fabric.domain.errors import FabricError, ModelError, ModelTimedOut
 from agent_fabric.domain.events import Body, ContextCompacted, ContextTruncated, ModelAnswered, ModelFailed
-from agent_fabric.domain.models.answer_limit import cut_answer
 from agent_fabric.domain.models.events import CloudFallbackUsed, ToolCallRecovered
 from agent_fabric.domain.models.found_models import host_elsewhere
 from agent_fabric.domain.models.messages import (
@@ -20,6 +19,7 @@ from agent_fabric.domain.models.messages import (
     Role,
     ToolCallRequest,
     Usage,
+    cut_answer,
     estimate_tokens,
 )
 from agent_fabric.domain.runs.compaction import digest, instruction, summary_message

@@ -36,10 +36,9 @@ from agent_fabric.domain.events import (
 from agent_fabric.domain.evidence.events import WorkspaceCompared
 from agent_fabric.domain.evidence.proofs import NO_PROOF, strongest
 from agent_fabric.domain.ids import CallId, RunId
-from agent_fabric.domain.models.answer_limit import shown_of_cut
 from agent_fabric.domain.models.events import CloudFallbackUsed, PlainAnswerAccepted, ToolCallRecovered
 from agent_fabric.domain.models.found_models import host_elsewhere
-from agent_fabric.domain.models.messages import Message, Role
+from agent_fabric.domain.models.messages import Message, Role, shown_of_cut
 from agent_fabric.domain.runs.context_window import Truncation, estimated_tokens, window_after
 from agent_fabric.domain.runs.deeds import note_deed, proof_from, take_comparison
 from agent_fabric.domain.runs.labelling import (

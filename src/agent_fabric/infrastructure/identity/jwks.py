@@ -142,7 +142,7 @@ def key_set_source(location: str, *, timeout_s: float) -> Callable[[], Awaitable
 
     async def from_address() -> bytes:
         # Imported now: aiohttp takes a third of a second, which a server without a provider need not spend.
-        from agent_fabric.infrastructure.web.small_documents import fetch_small  # noqa: PLC0415
+        from agent_fabric.infrastructure.web.sessions import fetch_small  # noqa: PLC0415
 
         return await fetch_small(location, timeout_s=timeout_s, max_bytes=MAX_BYTES)
 

@@ -14,8 +14,7 @@ from weakref import WeakKeyDictionary
 import aiohttp
 
 from agent_fabric.application.ports.llm import OnDelta
-from agent_fabric.domain.models.answer_limit import cut_answer
-from agent_fabric.domain.models.messages import LLMResponse
+from agent_fabric.domain.models.messages import LLMResponse, cut_answer
 from agent_fabric.infrastructure.models.model_http import MAX_ANSWER_BYTES
 from agent_fabric.infrastructure.models.ollama.chat_wire import StreamedChat
 from agent_fabric.infrastructure.models.openai_wire import StreamedAnswer

@@ -11,8 +11,7 @@ from agent_fabric.domain.models.found_models import ModelCard
 from agent_fabric.domain.models.messages import ModelSettings, ToolDialect
 from agent_fabric.infrastructure.models.endpoint_clients import EndpointClients
 from agent_fabric.infrastructure.models.openai_compatible import HttpSession, OpenAICompatibleClient
-from agent_fabric.infrastructure.models.servers.llama_servers import LlamaServers
-from agent_fabric.infrastructure.models.servers.spec import DEFAULT_CONTEXT_WINDOW, ServerSpec
+from agent_fabric.infrastructure.models.servers.llama_servers import DEFAULT_CONTEXT_WINDOW, LlamaServers, ServerSpec
 from agent_fabric.infrastructure.models.weights.catalogue import CATALOGUE, find
 from agent_fabric.infrastructure.models.weights.download import Weights
 from agent_fabric.infrastructure.models.weights.folder import ModelFolder, models_folder

@@ -1,31 +1,85 @@
-"""Joins those who watch all runs of a process: the operations log and traces.
+"""Joins the readers of all runs of a process: the operations log and traces.
 
 Both are imported only where they are wanted: `fabric run` without them must not pay for them.
 """
 
+import logging
 import os
 import sys
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import cache
+from typing import TYPE_CHECKING, Final
 
 from agent_fabric.application.ports.events import EventSink
 from agent_fabric.config.schema.fabric import FabricConfig
+from agent_fabric.config.schema.observability import TelemetryConfig
 from agent_fabric.config.secret_references import secrets_named_in
 from agent_fabric.config.variable_names import own_values
-from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.errors import MissingExtra
+from agent_fabric.domain.events import Event
+from agent_fabric.domain.ids import LaneId, RunId
 
 if TYPE_CHECKING:
     from agent_fabric.infrastructure.observability.lifecycle_log import RunLifecycleLog
-    from agent_fabric.infrastructure.observability.tracing import Tracing
+    from agent_fabric.infrastructure.observability.run_spans import RunSpans
+
+_LOG: Final = logging.getLogger("agent_fabric.tracing")
+"""Python's own: it reaches the operations log, and the terminal where there is none."""
+
+
+class FanOut:
+    """EventSink that hands everything on to several. One that fails disturbs neither the run nor the others."""
+
+    def __init__(self, sinks: Sequence[EventSink]) -> None:
+        self._sinks = tuple(sinks)
+        self._failed: set[int] = set()
+        """Those whose failure has been told."""
+
+    @property
+    def wants_deltas(self) -> bool:
+        return any(sink.wants_deltas for sink in self._sinks)
+
+    def publish(self, run_id: RunId, events: Sequence[Event]) -> None:
+        for sink in self._sinks:
+            try:
+                sink.publish(run_id, events)
+            except Exception as problem:  # noqa: BLE001 - a reader's fault; the events are durable
+                self._tell(sink, run_id, problem)
+
+    def delta(self, run_id: RunId, lane: LaneId, text: str) -> None:
+        for sink in self._sinks:
+            if sink.wants_deltas:
+                try:
+                    sink.delta(run_id, lane, text)
+                except Exception as problem:  # noqa: BLE001 - as above
+                    self._tell(sink, run_id, problem)
+
+    def notice(self, run_id: RunId, text: str) -> None:
+        for sink in self._sinks:
+            try:
+                sink.notice(run_id, text)
+            except Exception as problem:  # noqa: BLE001 - as above
+                self._tell(sink, run_id, problem)
+
+    def _tell(self, sink: EventSink, run_id: RunId, problem: Exception) -> None:
+        if id(sink) not in self._failed:
+            self._failed.add(id(sink))
+            from agent_fabric.infrastructure.observability.operations_log import (  # noqa: PLC0415 - see above
+                operations_log,
+            )
+
+            log = operations_log("events")
+            log.error("reader_failed", reader=type(sink).__name__, run_id=run_id, exc_info=problem)
 
 
 @dataclass(frozen=True, slots=True)
 class Observers:
-    """Who watches."""
+    """The readers of the events of all runs."""
 
     sink: EventSink | None
-    _tracing: "Tracing | None"
+    _tracing: "RunSpans | None"
+    """Closed last: then runs that were stopped are in the traces, too."""
     _log: "RunLifecycleLog | None"
 
     def redact_runs(self, encrypted: Container[RunId]) -> None:
@@ -46,26 +100,41 @@ class Observers:
 
 
 def build_observers(config: FabricConfig, readers: Sequence[EventSink] = (), *, log_to_stderr: bool) -> Observers:
-    """Join the watchers that the configuration asks for with further readers.
+    """Join the readers that the configuration asks for with further ones.
 
     `log_to_stderr` wants an operations log also where no file for it is configured.
     """
-    sinks = list(readers)
-    logging = log_to_stderr or config.log.file is not None
-    log = _operations_log(config) if logging else None  # first: a warning about traces belongs in it
-    tracing: Tracing | None = None
-    if config.telemetry is not None and config.telemetry.enabled:
-        from agent_fabric.infrastructure.observability.tracing import build_tracing  # noqa: PLC0415 - see above
-
-        tracing = build_tracing(config.telemetry)
-    if log is not None:
-        sinks.append(log)
-    if tracing is not None:
-        sinks.append(tracing)
-    return Observers(_join(sinks), tracing, log)
+    logging_wanted = log_to_stderr or config.log.file is not None
+    log = _build_log(config) if logging_wanted else None  # first: a warning about traces belongs in it
+    tracing = build_tracing(config.telemetry)
+    sinks = [*readers, *(each for each in (log, tracing) if each is not None)]
+    return Observers(FanOut(sinks) if len(sinks) > 1 else next(iter(sinks), None), tracing, log)
 
 
-def _operations_log(config: FabricConfig) -> "RunLifecycleLog":
+def build_tracing(config: TelemetryConfig | None) -> "RunSpans | None":
+    """Return what makes traces; None where they are not wanted, or not installed, which is logged once."""
+    if config is None or not config.enabled:
+        return None
+    try:
+        from agent_fabric.infrastructure.observability.run_spans import (  # noqa: PLC0415 - an extra, and slow
+            open_tracing,
+        )
+
+        return open_tracing(config)
+    except ImportError as problem:
+        if not (problem.name or "").startswith("opentelemetry"):
+            raise
+        _warn_of_missing_extra()
+        return None
+
+
+@cache
+def _warn_of_missing_extra() -> None:
+    missing = MissingExtra("telemetry", needed_for="Tracing")
+    _LOG.warning("%s; runs continue without traces. %s", missing.message, missing.hint)
+
+
+def _build_log(config: FabricConfig) -> "RunLifecycleLog":
     from agent_fabric.infrastructure.observability.lifecycle_log import RunLifecycleLog  # noqa: PLC0415 - see above
     from agent_fabric.infrastructure.observability.operations_log import (  # noqa: PLC0415 - see above
         configure_operations_log,
@@ -75,11 +144,3 @@ def _operations_log(config: FabricConfig) -> "RunLifecycleLog":
     secrets = secrets_named_in(config.model_dump(), os.environ) | own_values(os.environ)
     configure_operations_log(config.log, secrets, sys.stderr)
     return RunLifecycleLog(operations_log("runs"))
-
-
-def _join(sinks: Sequence[EventSink]) -> EventSink | None:
-    if len(sinks) < 2:
-        return sinks[0] if sinks else None
-    from agent_fabric.infrastructure.observability.fan_out import FanOut  # noqa: PLC0415 - see above
-
-    return FanOut(sinks)

@@ -10,8 +10,8 @@ from agent_fabric.application.ports.llm import ChatClient, Notice
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.models.messages import LLMResponse, Message, ModelSettings
 from agent_fabric.domain.runs.task import Priority
-from agent_fabric.infrastructure.models.clients import BackendClients
 from agent_fabric.infrastructure.models.queue import Queues
+from agent_fabric.infrastructure.models.stack import BackendClients
 from agent_fabric.testing.fakes import FrozenClock, FunctionClient, quiet
 from agent_fabric.testing.workbench import SETTINGS
 

@@ -10,7 +10,7 @@ from agent_fabric.application.ports.llm import ChatClient, Notice
 from agent_fabric.domain.errors import ModelForbidden
 from agent_fabric.domain.models.messages import LLMResponse, Message, ModelSettings
 from agent_fabric.domain.runs.task import Priority
-from agent_fabric.infrastructure.models.clients import OfflineChatClients
+from agent_fabric.infrastructure.models.stack import OfflineChatClients
 from agent_fabric.testing.fakes import FunctionClient
 from agent_fabric.testing.workbench import SETTINGS
 

@@ -33,8 +33,8 @@ from agent_fabric.domain.models.messages import (
 )
 from agent_fabric.domain.runs.task import Priority
 from agent_fabric.domain.tools.specs import Effect, ToolSpec
-from agent_fabric.infrastructure.models.clients import OfflineChatClients
 from agent_fabric.infrastructure.models.fallback import FallbackChatClients, FallbackPolicy
+from agent_fabric.infrastructure.models.stack import OfflineChatClients
 from agent_fabric.infrastructure.packs.tool_defs import make_finish_tool_def
 from agent_fabric.testing.workbench import SETTINGS
 

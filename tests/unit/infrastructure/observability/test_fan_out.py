@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from agent_fabric.config.schema.observability import LogConfig
 from agent_fabric.domain.events import Event
 from agent_fabric.domain.ids import LaneId, RunId
-from agent_fabric.infrastructure.observability.fan_out import FanOut
+from agent_fabric.infrastructure.observability.observers import FanOut
 from agent_fabric.infrastructure.observability.operations_log import close_operations_log, configure_operations_log
 from agent_fabric.testing.fakes import ListSink
 from unit.infrastructure.runs.log.every_kind import RUN, rich_run

@@ -217,9 +217,9 @@ def test_structlog_is_not_imported_before_somebody_asks_for_a_log() -> None:
     script = (
         "import sys;"
         "from agent_fabric.infrastructure.observability.operations_log import operations_log, bind;"
-        "from agent_fabric.infrastructure.observability.fan_out import FanOut;"
+        "from agent_fabric.infrastructure.observability.observers import FanOut;"
         "from agent_fabric.infrastructure.observability.lifecycle_log import RunLifecycleLog;"
-        "from agent_fabric.infrastructure.observability.tracing import build_tracing;"
+        "from agent_fabric.infrastructure.observability.observers import build_tracing;"
         "from agent_fabric.interfaces.http.access_log import AccessLog;"
         "operations_log('x').error('nobody hears'); bind(run_id='r'); build_tracing(None);"
         "sys.exit(str([name for name in ('structlog', 'opentelemetry', 'aiohttp', 'fastapi') if name in sys.modules]))"

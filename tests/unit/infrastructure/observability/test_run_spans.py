@@ -29,8 +29,8 @@ from agent_fabric.domain.ids import CallId, LaneId, RunId
 from agent_fabric.domain.runs.task import Parent
 from agent_fabric.domain.workflows.events import ChildFinished, StepFinished, StepStarted, StepStatus
 from agent_fabric.infrastructure.observability import run_spans
+from agent_fabric.infrastructure.observability.observers import build_tracing
 from agent_fabric.infrastructure.observability.run_spans import RunSpans
-from agent_fabric.infrastructure.observability.tracing import build_tracing
 from unit.infrastructure.runs.log.every_kind import LANE, RUN, all_ends, answered, asked, returned, rich_run
 
 pytestmark = pytest.mark.proves("AF-160")
@@ -325,7 +325,7 @@ def test_without_the_extra_runs_go_on_and_it_is_said_once(
     for name in [name for name in sys.modules if name.startswith("agent_fabric.infrastructure.observability.")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, missing, None)
-    fresh = importlib.import_module("agent_fabric.infrastructure.observability.tracing")
+    fresh = importlib.import_module("agent_fabric.infrastructure.observability.observers")
     assert [fresh.build_tracing(config), fresh.build_tracing(config)] == [None, None]
     assert [record.getMessage() for record in caplog.records] == [
         "Tracing needs an optional part that is not installed; runs continue without traces. "

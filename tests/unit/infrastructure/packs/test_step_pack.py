@@ -17,7 +17,7 @@ from agent_fabric.infrastructure.persistence.runs.run_leases import FileLocks
 from agent_fabric.infrastructure.persistence.runs.run_locks import RunLocks
 from agent_fabric.infrastructure.runs.log.snapshots import SnapshotFolder
 from agent_fabric.infrastructure.sandbox.unconfined import UnconfinedSandbox
-from agent_fabric.infrastructure.web.lazy_access import LazyWeb
+from agent_fabric.infrastructure.web.access import LazyWeb
 from agent_fabric.testing.fakes import FrozenClock
 from standins.research import DictionaryWeb, ListCatalogue
 

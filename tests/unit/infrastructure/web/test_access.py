@@ -8,7 +8,7 @@ import pytest
 
 from agent_fabric.config.schema.tools import WebConfig
 from agent_fabric.infrastructure.tools.search_engines import DdgsSearch, SearxngSearch
-from agent_fabric.infrastructure.web.access import build_web
+from agent_fabric.infrastructure.web.access import LazyWeb
 
 SERVER = "http://localhost:8888"
 
@@ -23,8 +23,8 @@ SERVER = "http://localhost:8888"
     ],
 )
 async def test_the_configuration_chooses_who_searches(config: WebConfig, search: type) -> None:
-    web = build_web(config)
-    assert isinstance(web.search, search)
+    web = LazyWeb(config)
+    assert isinstance(web.search_engine, search)
     await web.aclose()
 
 
@@ -37,7 +37,8 @@ def test_importing_web_access_imports_none_of_its_libraries() -> None:
 def test_building_web_access_leaves_the_readers_of_pages_for_later() -> None:
     script = (
         "import json, sys; from agent_fabric.config.schema.tools import WebConfig;"
-        "from agent_fabric.infrastructure.web.access import build_web; build_web(WebConfig());"
+        "from agent_fabric.infrastructure.web.access import LazyWeb; web = LazyWeb(WebConfig());"
+        "web._fetcher, web.search_engine, web._requests;"
         "print(json.dumps(sorted(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)

@@ -10,12 +10,11 @@ from typing import Any
 
 from agent_fabric.application.ports.llm import Notice, ProgressText
 from agent_fabric.domain.errors import FabricError, ModelError
-from agent_fabric.infrastructure.models.servers.failures import Failures
+from agent_fabric.infrastructure.models.servers.failures import Failures, start_failure
 from agent_fabric.infrastructure.models.servers.locks import FileLock, is_held
 from agent_fabric.infrastructure.models.servers.loopback import answers_health
 from agent_fabric.infrastructure.models.servers.processes import StartedServer, end_server, start_server
 from agent_fabric.infrastructure.models.servers.server_files import Endpoint, ServerFiles
-from agent_fabric.infrastructure.models.servers.start_errors import start_failure
 from agent_fabric.infrastructure.threads import on_own_thread
 
 _LOOK_S = 0.05

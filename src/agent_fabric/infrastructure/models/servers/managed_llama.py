@@ -17,11 +17,11 @@ from agent_fabric.infrastructure.models.servers.failures import Failures
 from agent_fabric.infrastructure.models.servers.folder import prepare_folder, servers_folder
 from agent_fabric.infrastructure.models.servers.leases import Leases
 from agent_fabric.infrastructure.models.servers.llama_server import Launch, LlamaServer
+from agent_fabric.infrastructure.models.servers.llama_servers import quiet
 from agent_fabric.infrastructure.models.servers.locks import FileLock
 from agent_fabric.infrastructure.models.servers.loopback import answers_health, slots_of
 from agent_fabric.infrastructure.models.servers.processes import memory_of
 from agent_fabric.infrastructure.models.servers.server_files import MANAGED, Endpoint, ServerFiles
-from agent_fabric.infrastructure.models.servers.spec import quiet
 from agent_fabric.infrastructure.threads import on_own_thread
 
 

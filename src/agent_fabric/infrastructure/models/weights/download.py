@@ -14,8 +14,15 @@ from agent_fabric.domain.errors import WeightsUnavailable
 from agent_fabric.infrastructure.models.weights.catalogue import CatalogueModel, HubFile, Source, WheelParts
 from agent_fabric.infrastructure.models.weights.folder import OVERRIDE, ModelFolder
 from agent_fabric.infrastructure.models.weights.hub_mirror import HubMirror
-from agent_fabric.infrastructure.models.weights.mirrors import Mirror, MirrorFailed, Progress, amount
-from agent_fabric.infrastructure.models.weights.part_file import PartFile, sha256_of, until_cancelled
+from agent_fabric.infrastructure.models.weights.mirrors import (
+    Mirror,
+    MirrorFailed,
+    PartFile,
+    Progress,
+    amount,
+    sha256_of,
+    until_cancelled,
+)
 from agent_fabric.infrastructure.models.weights.wheel_mirror import WheelMirror
 
 MirrorFor = Callable[[Source, CatalogueModel], Mirror]

@@ -13,7 +13,7 @@ from typing import Final
 from agent_fabric.config.folders import base_folder
 from agent_fabric.domain.errors import ConfigError, WeightsUnavailable
 from agent_fabric.infrastructure.models.weights.catalogue import CATALOGUE, CatalogueModel, find
-from agent_fabric.infrastructure.models.weights.part_file import PartFile
+from agent_fabric.infrastructure.models.weights.mirrors import PartFile
 from agent_fabric.infrastructure.tree_walk import remove_tree
 
 OVERRIDE: Final = "FABRIC_MODELS_DIR"

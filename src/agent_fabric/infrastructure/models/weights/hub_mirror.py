@@ -14,8 +14,13 @@ import aiohttp
 from yarl import URL
 
 from agent_fabric.infrastructure.models.weights.catalogue import HubFile
-from agent_fabric.infrastructure.models.weights.mirrors import MirrorFailed, Progress
-from agent_fabric.infrastructure.models.weights.part_file import CHUNK_BYTES, PartFile, until_cancelled
+from agent_fabric.infrastructure.models.weights.mirrors import (
+    CHUNK_BYTES,
+    MirrorFailed,
+    PartFile,
+    Progress,
+    until_cancelled,
+)
 from agent_fabric.infrastructure.web.sessions import reason_of
 
 _MAGIC: Final = b"GGUF"

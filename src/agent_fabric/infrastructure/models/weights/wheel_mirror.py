@@ -18,8 +18,14 @@ from typing import Final
 
 from agent_fabric.config.variable_names import without_own_secrets
 from agent_fabric.infrastructure.models.weights.catalogue import WheelParts
-from agent_fabric.infrastructure.models.weights.mirrors import MirrorFailed, Progress
-from agent_fabric.infrastructure.models.weights.part_file import CHUNK_BYTES, PartFile, Stopped, until_cancelled
+from agent_fabric.infrastructure.models.weights.mirrors import (
+    CHUNK_BYTES,
+    MirrorFailed,
+    PartFile,
+    Progress,
+    Stopped,
+    until_cancelled,
+)
 from agent_fabric.infrastructure.own_path import own_path
 from agent_fabric.infrastructure.tree_walk import remove_tree
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_fabric.infrastructure.models.servers.cores import usable_cores
+from agent_fabric.infrastructure.models.servers.embedded_child import usable_cores
 
 OURS = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else list(range(os.cpu_count() or 1))
 

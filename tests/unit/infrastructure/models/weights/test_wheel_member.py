@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_fabric.infrastructure.models.weights.mirrors import MirrorFailed
-from agent_fabric.infrastructure.models.weights.part_file import Stopped
+from agent_fabric.infrastructure.models.weights.mirrors import MirrorFailed, Stopped
 from agent_fabric.infrastructure.models.weights.wheel_mirror import read_member
 
 NAME = "p/data/part01.bin"
