@@ -42,4 +42,4 @@ class Agents(Definitions):
             DefinitionNotFound: there is none of this name.
             InvalidInputs: the inputs do not fit what it takes.
         """
-        return await self._post(result_from, f"{self._path(name)}/run", dict(inputs or {}), timeout_s=math.inf)
+        return await self._post(result_from, self._path(name, "/run"), dict(inputs or {}), timeout_s=math.inf)

@@ -4,10 +4,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agent_fabric.application.ports.approvals import ApprovalCard
-from agent_fabric.client.transport import Resource, segment
+from agent_fabric.client.transport import Named, Resource
 from agent_fabric.domain.approvals.answers import Decision, Reach
 from agent_fabric.domain.errors import ApprovalNotFound
 from agent_fabric.wire.approvals import APPROVAL, APPROVALS
+
+_path = Named("/approvals", ApprovalNotFound, "No approval begins with {!r}", "See them with `fabric approvals list`.")
 
 
 class Approvals(Resource):
@@ -55,13 +57,3 @@ class Approvals(Resource):
         if args is not None:
             said["args"] = dict(args)
         return await self._post(APPROVAL.load, _path(approval_id), said)
-
-
-def _path(approval_id: str) -> str:
-    """Return where a server shows a question.
-
-    Raises:
-        ApprovalNotFound: none can have this id.
-    """
-    hint = "See them with `fabric approvals list`."
-    return f"/approvals/{segment(approval_id, ApprovalNotFound(f'No approval begins with {approval_id!r}', hint=hint))}"

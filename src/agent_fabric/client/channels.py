@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from agent_fabric.client.transport import Resource
-from agent_fabric.client.wire import json_from
+from agent_fabric.client.wire import items_from, json_from
 from agent_fabric.wire.shape import Json
 
 _BASE = "/api/v1/channels"
@@ -34,8 +34,7 @@ class ServerChannels(Resource):
     async def unpair(self, user: str, channel: str = "") -> Sequence[Json]:
         """Make a user a stranger, on one channel or on all."""
         body = {"user": user, "channel": channel or None}
-        found: Sequence[Json] = (await self._post(json_from("people"), f"{_BASE}/unpair", body))["people"]
-        return found
+        return await self._post(items_from("people"), f"{_BASE}/unpair", body)
 
     async def notify(self, user: str) -> Json:
         """Return where a user wants to be told."""
@@ -55,7 +54,4 @@ class ServerChannels(Resource):
 
     async def test(self, user: str) -> Sequence[Json]:
         """Send a test message to a user, wherever they are paired."""
-        found: Sequence[Json] = (await self._post(json_from("deliveries"), f"{_BASE}/test", {"user": user}))[
-            "deliveries"
-        ]
-        return found
+        return await self._post(items_from("deliveries"), f"{_BASE}/test", {"user": user})

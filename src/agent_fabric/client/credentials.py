@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from agent_fabric.client.logins import Login, Logins
-from agent_fabric.client.own_files import read_own
+from agent_fabric.client.logins import Login, Logins, read_own
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.models.addresses import is_local_url
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from agent_fabric.client.transport import Resource, segment
+from agent_fabric.client.transport import Named, Resource
 from agent_fabric.client.wire import json_from, started_run
 from agent_fabric.domain.errors import DefinitionNotFound
 from agent_fabric.domain.identity.ownership import Visibility
@@ -75,10 +75,9 @@ class Definitions(Resource):
             "visibility": None if visibility is None else visibility.value,
             "pool": pool,
         }
-        return await self._post(started_run, f"{self._path(name)}/{self.verb}", dict(inputs or {}), query)
+        return await self._post(started_run, self._path(name, f"/{self.verb}"), dict(inputs or {}), query)
 
-    def _path(self, name: str) -> str:
-        missing = DefinitionNotFound(
-            f"There is no {self.kind} {name!r}", hint=f"See them with `fabric {self.command} list`."
-        )
-        return f"{self.base}/{segment(name, missing)}"
+    @property
+    def _path(self) -> Named:
+        hint = f"See them with `fabric {self.command} list`."
+        return Named(self.base, DefinitionNotFound, f"There is no {self.kind} {{!r}}", hint)

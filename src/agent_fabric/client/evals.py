@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from agent_fabric.application.ports.evals import EvalRecord
-from agent_fabric.client.transport import Resource, segment
+from agent_fabric.client.transport import Named, Resource
 from agent_fabric.domain.errors import EvalNotFound
 from agent_fabric.domain.evals.definition import EvalDefinition, plain_definition
 from agent_fabric.domain.evals.summary import EvalSummary
@@ -12,6 +12,7 @@ from agent_fabric.domain.identity.ownership import Visibility
 from agent_fabric.wire.evals import EVAL_LIST, eval_from
 
 _BASE = "/api/v1/evals"
+_path = Named(_BASE, EvalNotFound, "There is no evaluation {!r}", "See them with `fabric eval list`.")
 
 
 class Evals(Resource):
@@ -59,8 +60,3 @@ class Evals(Resource):
     async def cancel(self, name: str, *, reason: str = "") -> EvalSummary:
         """End an evaluation and its runs; return how it stands then."""
         return await self._post(eval_from, _path(name, "/cancel"), {"reason": reason})
-
-
-def _path(name: str, what: str = "") -> str:
-    missing = EvalNotFound(f"There is no evaluation {name!r}", hint="See them with `fabric eval list`.")
-    return f"{_BASE}/{segment(name, missing)}{what}"

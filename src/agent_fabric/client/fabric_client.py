@@ -28,7 +28,7 @@ from agent_fabric.client.sessions import Sessions
 from agent_fabric.client.store import ServerStore
 from agent_fabric.client.tasks import TaskRequest
 from agent_fabric.client.tool_servers import ToolServers
-from agent_fabric.client.transport import END_LOGIN, LOGIN, Transport
+from agent_fabric.client.transport import END_LOGIN, LOGIN, Resource, Transport
 from agent_fabric.client.wire import json_from
 from agent_fabric.client.workflows import Workflows
 from agent_fabric.domain.identity.principals import Kind, Principal, known_scopes
@@ -41,7 +41,7 @@ TIMEOUT_S = 60.0
 CONNECT_TIMEOUT_S = 10.0
 
 
-class FabricClient:
+class FabricClient(Resource):
     """A server of agent-fabric, as typed methods.
 
     Who we are: `token`, or `key`; else the environment's `FABRIC_TOKEN` or `FABRIC_API_KEY`; else what `fabric login`
@@ -74,13 +74,9 @@ class FabricClient:
             ConfigError: it is none, or what to log in with cannot be sent.
         """
         address = server_address(url)
-        self._transport = Transport(
-            address,
-            credential_for(address, token=token, key=key),
-            timeout_s=timeout_s,
-            connect_timeout_s=connect_timeout_s,
-            trust=trust,
-            run=run,
+        shown = credential_for(address, token=token, key=key)
+        super().__init__(
+            Transport(address, shown, timeout_s=timeout_s, connect_timeout_s=connect_timeout_s, trust=trust, run=run)
         )
         self.runs = Runs(self._transport)
         self.approvals = Approvals(self._transport)
@@ -202,7 +198,7 @@ class FabricClient:
 
     async def me(self) -> Principal:
         """Tell who we are to the server, and what we may."""
-        return await self._transport.understood(_principal, await self._transport.get("/api/v1/me"))
+        return await self._get(_principal, "/api/v1/me")
 
     async def login(self, username: str, password: str) -> Login:
         """Return a token for a user who knows a password; this client itself continues as who it was.
@@ -212,8 +208,8 @@ class FabricClient:
             TooManyRequests: there were too many attempts.
         """
         asked_at = time.time()
-        answer = await self._transport.post(LOGIN, {"username": username, "password": password})
-        return await self._transport.understood(lambda value: login_from(value, username, asked_at), answer)
+        body = {"username": username, "password": password}
+        return await self._post(lambda value: login_from(value, username, asked_at), LOGIN, body)
 
     async def renew(self, login: Login) -> Login:
         """Return a login with a new token; this client itself continues as who it was, and renews its own by itself.
@@ -245,13 +241,11 @@ class FabricClient:
         Raises:
             Forbidden: we are a run, a key, or a user of another identity provider.
         """
-        answer = await self._transport.post("/api/v1/web/codes")
-        return await self._transport.understood(lambda value: str(value["code"]), answer)
+        return await self._post(lambda value: str(value["code"]), "/api/v1/web/codes")
 
     async def examine(self) -> Json:
         """Let the server check whether a task could run there: `ok`, and `findings` as `fabric doctor` prints them."""
-        answer = await self._transport.get("/api/v1/doctor")
-        return await self._transport.understood(json_from("ok", "findings"), answer)
+        return await self._get(json_from("ok", "findings"), "/api/v1/doctor")
 
 
 def _principal(answer: Json) -> Principal:

@@ -5,7 +5,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agent_fabric.client.transport import Query, Resource, segment
+from agent_fabric.client.transport import Named, Query, Resource
 from agent_fabric.client.wire import json_from
 from agent_fabric.domain.errors import MemoryNotFound
 from agent_fabric.wire.shape import Json
@@ -14,6 +14,8 @@ _DOCUMENTS = "/api/v1/documents"
 _FACTS = "/api/v1/memory/facts"
 _DOCUMENT = json_from("id", "title", "state")
 _FACT = json_from("id", "text", "status")
+_MISSING = (MemoryNotFound, "There is no document or fact {!r}", "See them with `fabric memory list`.")
+_document, _fact = Named(_DOCUMENTS, *_MISSING), Named(_FACTS, *_MISSING)
 
 
 class Memory(Resource):
@@ -54,17 +56,16 @@ class Memory(Resource):
         Raises:
             MemoryNotFound: there is none.
         """
-        return await self._get(_DOCUMENT, _path(_DOCUMENTS, document_id))
+        return await self._get(_DOCUMENT, _document(document_id))
 
     async def passages(self, document_id: str) -> Sequence[Json]:
         """Return the passages of a document, in their order."""
-        path = f"{_path(_DOCUMENTS, document_id)}/passages"
-        return await self._list("passages", path)
+        return await self._list("passages", _document(document_id, "/passages"))
 
     async def erase_document(self, document_id: str, *, runs: bool = False) -> Json:
         """Erase a document of ours, with `runs` also our runs that hold it; return what is left of it."""
         query: Query = {"runs": runs or None}
-        return await self._post(json_from("id", "logs"), _path(_DOCUMENTS, document_id), query=query, method="DELETE")
+        return await self._post(json_from("id", "logs"), _document(document_id), query=query, method="DELETE")
 
     async def facts(self, status: str = "") -> Sequence[Json]:
         """Return our facts, the newest first."""
@@ -80,7 +81,7 @@ class Memory(Resource):
 
     async def why(self, fact_id: str) -> Json:
         """Return where a fact comes from, and what rests on it."""
-        return await self._get(_FACT, _path(_FACTS, fact_id))
+        return await self._get(_FACT, _fact(fact_id))
 
     async def review(self, fact_id: str, decision: str, *, replaces: str = "") -> Json:
         """Accept, reject or confirm a fact.
@@ -89,11 +90,11 @@ class Memory(Resource):
             FactSettled: it was reviewed before.
         """
         body = {"decision": decision, **({"replaces": replaces} if replaces else {})}
-        return await self._post(_FACT, f"{_path(_FACTS, fact_id)}/review", body)
+        return await self._post(_FACT, _fact(fact_id, "/review"), body)
 
     async def change(self, fact_id: str, changes: Mapping[str, Any]) -> Json:
         """Replace the text of a fact by a new fact, pin it, or both."""
-        return await self._post(_FACT, _path(_FACTS, fact_id), dict(changes), method="PATCH")
+        return await self._post(_FACT, _fact(fact_id), dict(changes), method="PATCH")
 
     async def export(self) -> str:
         """Return our facts as Markdown."""
@@ -112,9 +113,4 @@ class Memory(Resource):
     async def forget(self, fact_id: str, *, erase: bool = False, runs: bool = False) -> Json:
         """Retire or erase a fact, with `runs` also our runs that hold it; return what is left of it."""
         query: Query = {"erase": erase or None, "runs": runs or None}
-        return await self._post(json_from("id", "logs"), _path(_FACTS, fact_id), query=query, method="DELETE")
-
-
-def _path(base: str, name: str) -> str:
-    missing = MemoryNotFound(f"There is no document or fact {name!r}", hint="See them with `fabric memory list`.")
-    return f"{base}/{segment(name, missing)}"
+        return await self._post(json_from("id", "logs"), _fact(fact_id), query=query, method="DELETE")

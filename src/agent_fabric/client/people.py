@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any, Literal
 
-from agent_fabric.client.transport import Resource, segment
+from agent_fabric.client.transport import Named, Resource
 from agent_fabric.client.wire import json_from
 from agent_fabric.domain.errors import AccountNotFound
 from agent_fabric.domain.identity.accounts import key_name, password_for, user_name
@@ -11,6 +11,9 @@ from agent_fabric.wire.shape import Json
 
 USERS = "/api/v1/users"
 KEYS = "/api/v1/keys"
+_USER = json_from("name", "role", "scopes")
+_user = Named(USERS, AccountNotFound, "There is no user {!r}", "See them with: fabric users list")
+_key = Named(KEYS, AccountNotFound, "There is no key {!r}", "See them with: fabric keys list")
 
 
 class Users(Resource):
@@ -67,7 +70,7 @@ class Users(Resource):
             AccountNotFound: there is no such user.
             InvalidInputs: the password cannot be used.
         """
-        await self._transport.post(f"{_user(name)}/password", {"password": password_for(name, password)})
+        await self._transport.post(_user(name, "/password"), {"password": password_for(name, password)})
 
     async def remove(self, name: str) -> Json:
         """Remove a user. Their tokens count no more; keys that they have made stay, and are returned as `keys`.
@@ -89,7 +92,7 @@ class Users(Resource):
         """
         wish = {"scopes": None if scopes is None else list(scopes), "lifetime_s": lifetime_s}
         body = {key: value for key, value in wish.items() if value is not None}
-        return await self._post(json_from("access_token", "expires_in", "scopes"), f"{_user(name)}/tokens", body)
+        return await self._post(json_from("access_token", "expires_in", "scopes"), _user(name, "/tokens"), body)
 
 
 class Keys(Resource):
@@ -115,13 +118,4 @@ class Keys(Resource):
         Raises:
             AccountNotFound: there is no such key.
         """
-        missing = AccountNotFound(f"There is no key {key!r}", hint="See them with: fabric keys list")
-        return await self._post(json_from("id", "name", "status"), f"{KEYS}/{segment(key, missing)}", method="DELETE")
-
-
-_USER = json_from("name", "role", "scopes")
-
-
-def _user(name: str) -> str:
-    missing = AccountNotFound(f"There is no user {name!r}", hint="See them with: fabric users list")
-    return f"{USERS}/{segment(name, missing)}"
+        return await self._post(json_from("id", "name", "status"), _key(key), method="DELETE")

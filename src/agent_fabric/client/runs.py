@@ -16,7 +16,7 @@ from agent_fabric.application.runs.verify_run import Verification
 from agent_fabric.client.following import PATIENCE_S, Follower, Happening
 from agent_fabric.client.saving import save
 from agent_fabric.client.tasks import TaskRequest
-from agent_fabric.client.transport import Resource, segment
+from agent_fabric.client.transport import Query, Resource, segment
 from agent_fabric.client.wire import event_from, started_run
 from agent_fabric.domain.errors import RunFileNotFound, RunNotFound
 from agent_fabric.domain.events import Event
@@ -79,8 +79,8 @@ class Runs(Resource):
         query["trials"] = None if trials else False
         after: str | None = None
         while len(found) < limit:
-            page = await self._transport.get("/runs", {**query, "after": after, "limit": min(limit - len(found), PAGE)})
-            shown = await self._transport.understood(RUN_LIST.load, page)
+            page: Query = {**query, "after": after, "limit": min(limit - len(found), PAGE)}
+            shown = await self._get(RUN_LIST.load, "/runs", page)
             found += shown.runs
             after = _position(shown.next)
             if after is None:
@@ -103,14 +103,12 @@ class Runs(Resource):
         """
         filters = {"owner": owner or None, "status": status, "since": since, "until": until}
         query = {"q": words, "limit": min(limit, MAX_MATCHING), **filters}
-        answer = await self._transport.get("/runs/matching", query, timeout_s=math.inf)
-        return (await self._transport.understood(MATCHING_RUNS.load, answer)).runs
+        return (await self._get(MATCHING_RUNS.load, "/runs/matching", query, timeout_s=math.inf)).runs
 
     async def search_by_meaning(self, question: str, *, limit: int = 20) -> FoundRuns:
         """Return the runs nearest to a question, and how many have not been read for it yet: ask again for those."""
-        return await self._get(
-            FOUND_RUNS.load, "/runs/search", {"q": question, "limit": min(limit, PAGE)}, timeout_s=math.inf
-        )
+        query: Query = {"q": question, "limit": min(limit, PAGE)}
+        return await self._get(FOUND_RUNS.load, "/runs/search", query, timeout_s=math.inf)
 
     async def show(self, run_id: str) -> RunDetails:
         """Return a run as it stands.
@@ -190,8 +188,7 @@ class Runs(Resource):
         found = await self._transport.understood(EXACT_DIFF.load, answer)
         compared = await self._transport.understood(file_diffs_from, answer)
         while len(compared) < len(found.changes):  # a server compares only so much at once
-            answer = await self._transport.get(path, {"exact": True, "skip": len(compared)})
-            more = await self._transport.understood(file_diffs_from, answer)
+            more = await self._get(file_diffs_from, path, {"exact": True, "skip": len(compared)})
             if not more:
                 break
             compared |= more

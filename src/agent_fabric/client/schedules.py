@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agent_fabric.client.transport import Query, Resource, segment
+from agent_fabric.client.transport import Named, Query, Resource
 from agent_fabric.client.wire import json_from, started_run
 from agent_fabric.domain.errors import DeadLetterNotFound, ScheduleNotFound
 from agent_fabric.domain.ids import RunId
@@ -17,6 +17,12 @@ _SUBSCRIPTION = json_from("name", "url", "subjects")
 _ONE = json_from("id", "name", "next_at")
 _PAGE = 500
 """Schedules in one answer."""
+_path = Named(_BASE, ScheduleNotFound, "There is no schedule {!r}", "See them with `fabric schedules list`.")
+_sensor = Named(_SENSORS, ScheduleNotFound, "There is no sensor {!r}", "See them with `fabric sensors list`.")
+_subscription = Named(
+    _SUBSCRIPTIONS, ScheduleNotFound, "There is no subscription {!r}", "See them with `fabric webhooks list`."
+)
+_letter = Named(_LETTERS, DeadLetterNotFound, "There is no dead letter {!r}", "See them with `fabric dead list`.")
 
 
 class Schedules(Resource):
@@ -100,11 +106,11 @@ class Sensors(Resource):
         Raises:
             ScheduleNotFound: there is none.
         """
-        return await self._post(json_from("reason", "runs"), f"{_sensor(name)}/look")
+        return await self._post(json_from("reason", "runs"), _sensor(name, "/look"))
 
     async def why(self, name: str) -> Json:
         """Return what a sensor has noticed, the newest first."""
-        return await self._get(json_from("happenings"), f"{_sensor(name)}/why")
+        return await self._get(json_from("happenings"), _sensor(name, "/why"))
 
 
 class Subscriptions(Resource):
@@ -128,11 +134,11 @@ class Subscriptions(Resource):
 
     async def test(self, name: str) -> Json:
         """Send a test message; return what the receiver answered."""
-        return await self._post(json_from("status"), f"{_subscription(name)}/test")
+        return await self._post(json_from("status"), _subscription(name, "/test"))
 
     async def rotate(self, name: str, secret: str) -> Json:
         """Sign with another secret."""
-        return await self._post(_SUBSCRIPTION, f"{_subscription(name)}/rotate", {"secret": secret})
+        return await self._post(_SUBSCRIPTION, _subscription(name, "/rotate"), {"secret": secret})
 
 
 class DeadLetters(Resource):
@@ -157,23 +163,3 @@ class DeadLetters(Resource):
     async def drop(self, letter_id: str) -> Json:
         """Drop a letter."""
         return await self._post(json_from("id"), _letter(letter_id), method="DELETE")
-
-
-def _path(name: str, what: str = "") -> str:
-    missing = ScheduleNotFound(f"There is no schedule {name!r}", hint="See them with `fabric schedules list`.")
-    return f"{_BASE}/{segment(name, missing)}{what}"
-
-
-def _sensor(name: str) -> str:
-    missing = ScheduleNotFound(f"There is no sensor {name!r}", hint="See them with `fabric sensors list`.")
-    return f"{_SENSORS}/{segment(name, missing)}"
-
-
-def _subscription(name: str) -> str:
-    missing = ScheduleNotFound(f"There is no subscription {name!r}", hint="See them with `fabric webhooks list`.")
-    return f"{_SUBSCRIPTIONS}/{segment(name, missing)}"
-
-
-def _letter(letter_id: str, what: str = "") -> str:
-    missing = DeadLetterNotFound(f"There is no dead letter {letter_id!r}", hint="See them with `fabric dead list`.")
-    return f"{_LETTERS}/{segment(letter_id, missing)}{what}"

@@ -5,7 +5,7 @@ from typing import Any
 
 from agent_fabric.application.chat.verify_session import VerifiedSession
 from agent_fabric.application.ports.chat import FoundMessage
-from agent_fabric.client.transport import Resource, segment
+from agent_fabric.client.transport import Named, Resource, segment
 from agent_fabric.client.wire import json_from
 from agent_fabric.domain.chat.sessions import ChatMessage, Session
 from agent_fabric.domain.errors import MessageNotFound, SessionNotFound
@@ -26,6 +26,7 @@ from agent_fabric.wire.shape import Json
 from agent_fabric.wire.turns import VERIFIED_SESSION
 
 _BASE = "/api/v1/sessions"
+_path = Named(_BASE, SessionNotFound, "There is no session {!r}", "See them with `fabric sessions list`.")
 _PAGE = 500
 """Messages in one answer."""
 
@@ -67,7 +68,7 @@ class Sessions(Resource):
     async def messages(self, session_id: str, *, before: str = "", limit: int = 50) -> MessageList:
         """Return the newest messages, or those before one; oldest first, then those that wait."""
         query = {"before": before or None, "limit": limit}
-        return await self._get(_messages_from, _path(session_id, "/messages"), query)
+        return await self._get(MESSAGE_LIST.load, _path(session_id, "/messages"), query)
 
     async def all_messages(self, session_id: str) -> Sequence[ChatMessage]:
         """Return all messages, oldest first, then those that wait."""
@@ -152,18 +153,9 @@ class Sessions(Resource):
         await self._transport.post(_path(session_id), method="DELETE")
 
 
-def _messages_from(shown: Json) -> MessageList:
-    return MESSAGE_LIST.load(shown)
-
-
 def _forked_from(shown: Json) -> ForkedSession:
     return ForkedSession(SESSION.load(shown), str(shown["draft"]))
 
 
 def _message(message_id: str) -> str:
     return segment(message_id, MessageNotFound(f"There is no message {message_id!r}"))
-
-
-def _path(session_id: str, what: str = "") -> str:
-    missing = SessionNotFound(f"There is no session {session_id!r}", hint="See them with `fabric sessions list`.")
-    return f"{_BASE}/{segment(session_id, missing)}{what}"

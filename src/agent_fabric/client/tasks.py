@@ -1,10 +1,13 @@
 """A task, as it is sent to a server or done on this machine."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from enum import Enum
 from typing import Any
 
 from agent_fabric.domain.identity.ownership import Visibility
 from agent_fabric.domain.runs.task import Priority, TaskForceMode
+
+_ALWAYS_SENT = frozenset({"prompt", "network_allowed", "priority"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,24 +35,11 @@ class TaskRequest:
 
     def body(self) -> dict[str, Any]:
         """Return it as a server takes it."""
-        mode = None if self.task_force_mode is None else self.task_force_mode.value
-        seen = None if self.visibility is None else self.visibility.value
-        wanted = {
-            "pack": self.pack,
-            "model_key": self.model_key,
-            "max_steps": self.max_steps,
-            "task_force_mode": mode,
-            "visibility": seen,
-            "pool": self.pool,
-            "continues": self.continues,
-        }
+        values = {each.name: (getattr(self, each.name), each.default) for each in fields(self)}
         return {
-            "prompt": self.prompt,
-            "network_allowed": self.network_allowed,
-            "priority": self.priority.value,
-            **({"encrypt": True} if self.encrypt else {}),
-            **({} if self.outside_allowed else {"outside_allowed": False}),
-            **{name: value for name, value in wanted.items() if value is not None},
+            name: value.value if isinstance(value, Enum) else value
+            for name, (value, default) in values.items()
+            if name in _ALWAYS_SENT or value != default
         }
 
 

@@ -8,7 +8,7 @@ import time
 import uuid
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 from urllib.parse import quote
 
 import aiohttp
@@ -18,6 +18,7 @@ from agent_fabric.client.credentials import Credential, login_credential, proxy_
 from agent_fabric.client.errors import AnswerUnusable, ServerTimedOut, ServerUnreachable
 from agent_fabric.client.logins import Login, Logins, renewed
 from agent_fabric.client.problems import error_from
+from agent_fabric.client.wire import items_from
 from agent_fabric.domain.errors import ConfigError, FabricError, Unauthenticated
 from agent_fabric.domain.identity.principals import RUN_HEADER
 from agent_fabric.wire.shape import Json
@@ -339,7 +340,7 @@ class Resource:
 
     async def _list(self, key: str, path: str, query: Query | None = None) -> list[Json]:
         """Ask for the objects that an answer lists under a key."""
-        return await self._get(lambda answer: list(answer[key]), path, query)
+        return await self._get(items_from(key), path, query)
 
     async def _post(
         self,
@@ -365,6 +366,20 @@ def segment(text: str, missing: FabricError | None = None) -> str:
     if not text.strip(".") or "/" in text:
         raise missing or ConfigError(f"{text!r} is no name", hint="Names have no slashes, and more than dots.")
     return quote(text, safe="")
+
+
+class Named(NamedTuple):
+    """The addresses of things that a server has below one path, each by its name."""
+
+    base: str
+    missing: type[FabricError]
+    """What is raised for a name that nothing can have, without asking the server."""
+    message: str
+    hint: str = ""
+
+    def __call__(self, name: str, what: str = "") -> str:
+        """Return where a thing is, or something that belongs to it."""
+        return f"{self.base}/{segment(name, self.missing(self.message.format(name), hint=self.hint))}{what}"
 
 
 class Broken(ServerUnreachable):

@@ -45,6 +45,11 @@ def json_from(*required: str) -> Callable[[Any], Json]:
     return read
 
 
+def items_from(key: str) -> Callable[[Any], list[Json]]:
+    """Return what reads the objects that an answer lists under a key."""
+    return lambda answer: list(answer[key])
+
+
 def line_from(cls: type[T], shown: Json) -> T:
     """Return a line about a definition; of its problems, only the messages."""
     known = {name: shown[name] for name in get_type_hints(cls)}

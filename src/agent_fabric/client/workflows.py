@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from agent_fabric.client.definitions import Definitions
-from agent_fabric.client.transport import segment
+from agent_fabric.client.transport import Named
 from agent_fabric.client.wire import json_from, line_from, started_run
 from agent_fabric.domain.errors import RunNotFound
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.wire.shape import Json, status_from
+
+_of_run = Named("/api/v1/workflows/runs", RunNotFound, "There is no run {!r}", "See all runs with `fabric logs list`.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,8 +51,7 @@ class Workflows(Definitions):
 
     async def execute(self, name: str, inputs: Mapping[str, Any] | None = None) -> Json:
         """Run a workflow; return its result when it has ended, or waits for a person: `_meta.status` shows which."""
-        path = f"{self._path(name)}/execute"
-        return await self._post(json_from(), path, dict(inputs or {}), timeout_s=math.inf)
+        return await self._post(json_from(), self._path(name, "/execute"), dict(inputs or {}), timeout_s=math.inf)
 
     async def run(self, run_id: str) -> Json:
         """Return how a workflow's run stands: its result as far as there is one, and what it waits for.
@@ -95,8 +96,3 @@ class Workflows(Definitions):
     async def cancel(self, run_id: str, *, reason: str = "") -> Json:
         """End a workflow and the runs that work for it; return how it stands then."""
         return await self._post(json_from(), _of_run(run_id, "/cancel"), {"reason": reason})
-
-
-def _of_run(run_id: str, what: str = "") -> str:
-    missing = RunNotFound(f"There is no run {run_id!r}", hint="See all runs with `fabric logs list`.")
-    return f"/api/v1/workflows/runs/{segment(run_id, missing)}{what}"

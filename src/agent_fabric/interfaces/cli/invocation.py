@@ -143,11 +143,7 @@ def with_subcommand(subcommands: Container[str], arguments: Sequence[str]) -> Se
 
 
 def _with_server(command: Any, program: str, arguments: Sequence[str], server: str | None) -> dict[str, Any]:
-    """Return the defaults that let a command work on a server which was named before it.
-
-    Raises:
-        ConfigError: it works on this machine only.
-    """
+    """Return the defaults that let a command work on a server which was named before it."""
     named = server is not None or any(each == "--server" or each.startswith("--server=") for each in arguments)
     if not named or "--help" in arguments:
         return {}

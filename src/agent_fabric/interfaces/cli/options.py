@@ -48,22 +48,14 @@ Last = Annotated[bool, typer.Option("--last", help="Your newest run, instead of 
 
 
 def strangers_text(untrusted: bool, *, here: bool) -> dict[str, object]:
-    """Return the settings for a run in a project whose files the owner did not write.
-
-    Raises:
-        ConfigError: the run does not work in a project.
-    """
+    """Return the settings for a run in a project whose files the owner did not write."""
     if untrusted and not here:
         raise ConfigError("--untrusted is about the files of a project", hint="Use it together with --here.")
     return {"policy": {"workspace_text": "exposed"}} if untrusted else {}
 
 
 def pool_name(pool: str | None) -> str:
-    """Return the pool that a run is to be of; empty: the default one.
-
-    Raises:
-        ConfigError: no pool can be called so.
-    """
+    """Return the pool that a run is to be of; empty: the default one."""
     if pool is not None and re.fullmatch(POOL_PATTERN, pool) is None:
         raise ConfigError(
             f"No pool can be called {pool!r}", hint="Small letters, digits, - and _; the first one is no sign."
@@ -87,11 +79,7 @@ def require_a_person() -> None:
 
 
 def fabric_root(workspace: str | None) -> Path:
-    """Return the fabric folder that a command works on.
-
-    Raises:
-        ConfigError: it has no name, or the current folder no longer exists.
-    """
+    """Return the fabric folder that a command works on."""
     if workspace == "":
         raise ConfigError("--workspace needs the name of a folder", hint="For example: --workspace .fabric")
     try:

@@ -158,11 +158,7 @@ def for_this_installation(hint: str) -> str:
 
 
 def write_export(path: Path, text: str) -> None:
-    """Write a file, whole or not at all.
-
-    Raises:
-        ConfigError: it cannot be written.
-    """
+    """Write a file, whole or not at all."""
     from agent_fabric.infrastructure.atomic_files import write_atomically  # noqa: PLC0415 - few commands write files
 
     try:

@@ -174,22 +174,14 @@ class RunChoice(NamedTuple):
 
 
 def choose_run(run_id: str | None, *, last: bool) -> RunChoice:
-    """Return the run that a command was told: by its id, or with --last.
-
-    Raises:
-        ConfigError: it was told neither, or both.
-    """
+    """Return the run that a command was told: by its id, or with --last."""
     if (run_id is None) is not last:
         raise ConfigError("Say which run: its id, or --last", hint="See all runs with `fabric logs list`.")
     return RunChoice(run_id)
 
 
 def choose_run_and(run_id: str | None, *others: str | None, last: bool) -> tuple[RunChoice, list[str]]:
-    """Return the run, and the words behind it. With --last no word names a run, so the first is one of the others.
-
-    Raises:
-        ConfigError: there is no id and no --last.
-    """
+    """Return the run, and the words behind it. With --last no word names a run, so the first is one of the others."""
     words = [word for word in (run_id, *others) if word is not None]
     return (RunChoice(None), words) if last else (choose_run(run_id, last=False), words[1:])
 
@@ -261,10 +253,6 @@ def with_client(url: str, work: "Callable[[FabricClient], Coroutine[Any, Any, T]
 
 
 def refuse_if(asked: bool, message: str, *, hint: str) -> None:
-    """Refuse what does not go together.
-
-    Raises:
-        ConfigError: it was asked for.
-    """
+    """Refuse what does not go together."""
     if asked:
         raise ConfigError(message, hint=hint)

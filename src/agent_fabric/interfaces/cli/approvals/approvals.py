@@ -187,13 +187,7 @@ def _answer(
 
 
 def _filled_in(card: ApprovalCard, args: Mapping[str, Any] | None, fill_in: Sequence[str]) -> Mapping[str, Any] | None:
-    """Return the changed arguments, or the form as it is filled in.
-
-    Raises:
-        ConfigError: there is no form, or a field is filled in twice.
-        InvalidInputs: a value does not fit.
-        ApprovalRefused: one is missing.
-    """
+    """Return the changed arguments, or the form as it is filled in."""
     fields = {field.name: field.parameter for field in fields_of(card)}
     if fill_in and not fields:
         raise ConfigError("There is no form to fill in here", hint="Leave out --set.")

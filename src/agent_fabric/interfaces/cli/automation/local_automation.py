@@ -164,11 +164,7 @@ class LocalSchedules:
 
 
 def rule_from(cron: str | None, every: str | None, timezone: str | None, at: Place) -> Rule | None:
-    """Return a rule that is no schedule yet; None: none was typed.
-
-    Raises:
-        ConfigError: it cannot be read, or there are two.
-    """
+    """Return a rule that is no schedule yet; None: none was typed."""
     if cron is None and every is None:
         return None
     if cron is not None and every is not None:

@@ -33,11 +33,7 @@ class Target(NamedTuple):
     node: str | None = None
 
     def wish(self, do: str | None) -> dict[str, Any]:
-        """Return it as the API takes it.
-
-        Raises:
-            ConfigError: it does not go together.
-        """
+        """Return it as the API takes it."""
         if self.workflow is not None and (self.agent is not None or do is not None):
             raise ConfigError("A schedule runs a workflow, or an agent with a task", hint="Leave one of them out.")
         if self.chat is not None and self.workflow is not None:
@@ -65,11 +61,7 @@ def wish_from(
     inputs: Sequence[str] | None,
     more: Sequence[str] | None,
 ) -> dict[str, Any]:
-    """Return what was typed as the API takes it.
-
-    Raises:
-        ConfigError: some of it cannot be read, or does not go together.
-    """
+    """Return what was typed as the API takes it."""
     wish: dict[str, Any] = {
         "cron_expression": cron,
         "every": every,

@@ -69,11 +69,7 @@ class ChatCommands:
         }
 
     async def __call__(self, line: str) -> None:
-        """Do what a line says.
-
-        Raises:
-            ConfigError: there is no such command.
-        """
+        """Do what a line says."""
         name, _, rest = line[1:].partition(" ")
         command = self._known.get(name.lower())
         if command is None:

@@ -91,11 +91,7 @@ def sessions_at(place: RunAccess) -> "LocalSessions | ServerSessions":
 
 
 async def find_session_at(sessions: "LocalSessions | ServerSessions", session_id: str | None) -> Session:
-    """Return a session; None: the newest of this person.
-
-    Raises:
-        SessionNotFound: there is none.
-    """
+    """Return a session; None: the newest of this person."""
     if session_id is not None:
         return await sessions.show(session_id)
     found = await sessions.list(limit=1, own=True)

@@ -168,11 +168,7 @@ def _chosen(
     at_once: int | None,
     name: str,
 ) -> EvalDefinition:
-    """Return a definition as the options change it.
-
-    Raises:
-        ConfigError: there is no such case, or a list names nothing.
-    """
+    """Return a definition as the options change it."""
     known = [each.case_id for each in definition.cases]
     for wanted in cases:
         if wanted not in known:
@@ -289,11 +285,7 @@ app.command()(finishes)
 
 
 def _require_room_for(report: str | None) -> str | None:
-    """Return where a report goes; what is wrong with that is told before hours of work, not after.
-
-    Raises:
-        ConfigError: nothing can be written there.
-    """
+    """Return where a report goes; what is wrong with that is told before hours of work, not after."""
     if report is not None:
         path = Path(report)
         code = errno.EISDIR if path.is_dir() else 0 if path.parent.is_dir() else errno.ENOENT

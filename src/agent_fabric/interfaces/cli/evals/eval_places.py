@@ -63,11 +63,7 @@ class ComparedEval(NamedTuple):
 
 
 def choose_eval(name: str | None, *, last: bool) -> str | None:
-    """Return the evaluation that a command was told; None: the newest.
-
-    Raises:
-        ConfigError: it was told neither, or both.
-    """
+    """Return the evaluation that a command was told; None: the newest."""
     if (name is None) is not last:
         raise ConfigError("Say which evaluation: its id or name, or --last", hint="See them with `fabric eval list`.")
     return name
@@ -78,20 +74,12 @@ Old = EvalSummary | str | None
 
 
 def old_eval(given: str | None) -> Old:
-    """Return what `--compare` means: a file that `--json` has written, or else the name of an evaluation.
-
-    Raises:
-        ConfigError: the file holds no evaluation.
-    """
+    """Return what `--compare` means: a file that `--json` has written, or else the name of an evaluation."""
     return given if given is None or not Path(given).is_file() else read_summary(Path(given))
 
 
 async def find_old(evals: "LocalEvals | ServerEvals", old: Old) -> EvalSummary | None:
-    """Return what to compare with.
-
-    Raises:
-        EvalNotFound: there is no evaluation of this name.
-    """
+    """Return what to compare with."""
     return await evals.show(old) if isinstance(old, str) else old
 
 
@@ -101,11 +89,7 @@ def compare_with(summary: EvalSummary, old: EvalSummary | None) -> ComparedEval:
 
 
 def read_summary(path: Path) -> EvalSummary:
-    """Return the evaluation of a file that `--json` has written.
-
-    Raises:
-        ConfigError: it holds none.
-    """
+    """Return the evaluation of a file that `--json` has written."""
     hint = "Write one with: fabric eval show EVAL --json > FILE"
     try:
         with path.open("rb") as file:

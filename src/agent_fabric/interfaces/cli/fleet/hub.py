@@ -13,11 +13,7 @@ T = TypeVar("T")
 
 
 def at_server(at: Place, work: "Callable[[FabricClient], Coroutine[Any, Any, T]]") -> T:
-    """Ask the hub: the server that was named, or the one that runs for this folder.
-
-    Raises:
-        ConfigError: there is none.
-    """
+    """Ask the hub: the server that was named, or the one that runs for this folder."""
     url = _hub(at)
     if url is None:
         raise ConfigError(
@@ -37,10 +33,6 @@ def _hub(at: Place) -> str | None:
 
 
 def refuse_unknown(selector: str, found: Sequence[object]) -> None:
-    """Say that a selector fits no machine.
-
-    Raises:
-        ConfigError: nothing was found.
-    """
+    """Say that a selector fits no machine."""
     if not found:
         raise ConfigError(f"No machine fits {selector!r}", hint="See them with: fabric nodes list")

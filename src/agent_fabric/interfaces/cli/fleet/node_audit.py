@@ -47,11 +47,7 @@ def audit(
 
 
 def selector_of(words: Sequence[str]) -> str:
-    """Return which machines are meant; the word `verify` may come first.
-
-    Raises:
-        ConfigError: there are more words than that.
-    """
+    """Return which machines are meant; the word `verify` may come first."""
     rest = list(words[1:] if words and words[0] == VERIFY else words)
     if len(rest) > 1:
         raise ConfigError(f"{rest[1]!r} is one word too many", hint="fabric nodes audit verify SELECTOR")

@@ -75,11 +75,7 @@ async def _open(client: "FabricClient", node: str, arguments: "Json", patience_s
 
 
 async def _is_there(client: "FabricClient", node: str, execution_id: str, patience_s: float) -> bool:
-    """Wait until the session is approved; tell whether it was.
-
-    Raises:
-        NodeUnavailable: it was denied, or ended at once.
-    """
+    """Wait until the session is approved; tell whether it was."""
     with suppress(TimeoutError):
         async with asyncio.timeout(patience_s):
             while True:

@@ -34,11 +34,7 @@ PasswordStdin = Annotated[
 
 
 def read_scopes(names: list[str] | None) -> list[AnyScope] | None:
-    """Return the scopes of `--scope`; None if there are none.
-
-    Raises:
-        ConfigError: there is no such scope.
-    """
+    """Return the scopes of `--scope`; None if there are none."""
     try:
         return [scope_from(name) for name in names] if names else None
     except ValueError as problem:
@@ -77,10 +73,6 @@ def read_password(name: str, *, from_stdin: bool, twice: bool = True) -> str:
     """Return a password: typed at the terminal, a new one twice, or read from standard input.
 
     Never one of the command line, which every process of the machine can read.
-
-    Raises:
-        ConfigError: there is no terminal, or the two entries differ.
-        InvalidInputs: a new password is too easily guessed.
     """
     if from_stdin:
         return sys.stdin.readline(LONGEST_PASSWORD + 2).rstrip("\r\n")

@@ -66,11 +66,7 @@ def login(
 
 
 def named_server(server: str | None) -> str:
-    """Return the address of the server that is meant.
-
-    Raises:
-        ConfigError: none is named, or it is no address.
-    """
+    """Return the address of the server that is meant."""
     url = server_of(None, server)
     if url is None:
         raise ConfigError(

@@ -169,12 +169,7 @@ def remove(name: Name, *, at: Place) -> int:
 
 
 def _require_free_name(name: str, at: Place) -> None:
-    """Refuse a name before a password is typed for it.
-
-    Raises:
-        InvalidInputs: it cannot be the name of a user.
-        NameTaken: there is a user of this name.
-    """
+    """Refuse a name before a password is typed for it."""
     user_name(name)
     if at.url() is None and not at.root().exists():
         return  # no folder, no users; it is made once there is one

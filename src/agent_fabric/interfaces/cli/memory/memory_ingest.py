@@ -51,11 +51,7 @@ def is_page(what: str) -> bool:
 
 
 def sources_of(what: str, labels: Sequence[str], *, team: bool, prune: bool) -> Sources:
-    """Return what an address or a folder stands for.
-
-    Raises:
-        ConfigError: there is nothing in the folder, or far too much.
-    """
+    """Return what an address or a folder stands for."""
     if is_page(what):
         return Sources(pages=(what,), labels=labels, team=team)
     folder = Path(what).expanduser().absolute()

@@ -131,11 +131,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
 
 
 def _follow_up(words: Sequence[str], *, continues: bool, last: bool) -> tuple[RunChoice | None, str]:
-    """Return the run to follow up, if any, and the prompt.
-
-    Raises:
-        ConfigError: there is a word too many, or --last without --continue.
-    """
+    """Return the run to follow up, if any, and the prompt."""
     *named, prompt = words
     refuse_if(last and not continues, "--last names the run to follow up", hint="Use it together with --continue.")
     refuse_if(
@@ -174,11 +170,7 @@ async def _start_there(there: "RemoteForeground", wish: TaskRequest, chosen: Run
 
 
 def project_here(root: Path, config: FabricConfig) -> Path:
-    """Return the project in the current folder, for a run to work on.
-
-    Raises:
-        ConfigError: nothing in it could be hidden from the run.
-    """
+    """Return the project in the current folder, for a run to work on."""
     folder = project_folder(Path.cwd(), fabric_root=root)
     require_hideable(root, folder, config)
     return folder

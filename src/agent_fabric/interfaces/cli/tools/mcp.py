@@ -284,11 +284,7 @@ def _verdict(found: Json) -> str:
 
 
 def _agreed(question: str, *, yes: bool) -> bool:
-    """Ask the person; without one, only `--yes` agrees.
-
-    Raises:
-        ConfigError: there is no terminal.
-    """
+    """Ask the person; without one, only `--yes` agrees."""
     if yes:
         return True
     if not sys.stdin.isatty():

@@ -37,11 +37,7 @@ def list_at(at: Place) -> Json:
 
 
 def check_at(at: Place, names: list[str]) -> Json:
-    """Return what is wrong with some workflows, or with all of them; each is named, or is a file of this machine.
-
-    Raises:
-        DefinitionNotFound: there is none of a name.
-    """
+    """Return what is wrong with some workflows, or with all of them; each is named, or is a file of this machine."""
     url = at.url()
     if url is None:
         root = at.root()
@@ -57,11 +53,7 @@ def check_at(at: Place, names: list[str]) -> Json:
 
 
 def find_at(at: Place, name: str) -> WorkflowFile:
-    """Return a workflow by its name or its file, sound or not.
-
-    Raises:
-        DefinitionNotFound: there is none.
-    """
+    """Return a workflow by its name or its file, sound or not."""
     url = at.url()
     if url is None:
         root = at.root()
@@ -118,11 +110,7 @@ def find(workflows: Workflows, name: str) -> WorkflowFile:
 
 
 def json_object(text: str, what: str, example: str) -> Mapping[str, Any]:
-    """Return the JSON object that a person has typed.
-
-    Raises:
-        InvalidInputs: it is none.
-    """
+    """Return the JSON object that a person has typed."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as problem:
@@ -133,11 +121,7 @@ def json_object(text: str, what: str, example: str) -> Mapping[str, Any]:
 
 
 def inputs_from(source: str) -> Mapping[str, Any]:
-    """Return the inputs that a file holds as one JSON object; `-` is standard input.
-
-    Raises:
-        InvalidInputs: it cannot be read, or is no such object.
-    """
+    """Return the inputs that a file holds as one JSON object; `-` is standard input."""
     try:
         if source == "-":
             data = sys.stdin.buffer.read(MAX_BYTES + 1) if sys.stdin is not None else b""
