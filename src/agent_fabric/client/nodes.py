@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agent_fabric.client.transport import Named, Resource, segment
+from agent_fabric.client.transport import Named, Query, Resource, segment
 from agent_fabric.client.wire import items_from, json_from
 from agent_fabric.domain.errors import NodeNotFound
 from agent_fabric.wire.shape import Json
@@ -79,7 +79,7 @@ class Nodes(Resource):
 
     async def output(self, node: str, execution_id: str, *, stream: str = "stdout", offset: int = 0) -> Json:
         """Return a part of a long output, in base64."""
-        query = {"stream": stream, "offset": offset}
+        query: Query = {"stream": stream, "offset": offset}
         return await self._get(json_from("offset", "size", "data"), _command(node, execution_id, "/output"), query)
 
     async def read_file(self, node: str, execution_id: str, *, offset: int = 0) -> Json:

@@ -8,11 +8,11 @@ command calls them without knowing which of the two it has; the type checker hol
 import asyncio
 import os
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Generic, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Annotated, Generic, NamedTuple, TypeAlias, TypeVar
 
 import typer
 
@@ -100,16 +100,21 @@ class Noun(Generic[HereT, ThereT]):
     there: "Callable[[FabricClient], ThereT]"
     """The part of the client with the same methods."""
 
-    def __call__(self, at: Place, work: Callable[[HereT | ThereT], Awaitable[T]]) -> T:
-        """Do some work where the command is told to."""
-        url = at.url()
-        if url is None:
-            return work_within(self.here(at), work)
+    def __call__(self, at: Place, work: Callable[[HereT | ThereT], Awaitable[T]], *, without: T | None = None) -> T:
+        """Do some work where the command is told to; `without` is the answer of a folder that has no runs.
 
-        async def work_there(client: "FabricClient") -> T:
-            return await work(self.there(client))
-
-        return with_client(url, work_there)
+        Raises:
+            RunNotFound: the folder has no runs but needs some, and there is no answer for that.
+        """
+        if (url := at.url()) is not None:
+            return with_client(url, lambda client: work(self.there(client)))
+        try:
+            opened = self.here(at)
+        except RunNotFound:
+            if without is None:
+                raise
+            return without
+        return work_within(opened, work)
 
 
 def here(kind: Callable[[Place], HereT]) -> Callable[[Place], AbstractAsyncContextManager[HereT]]:
@@ -127,7 +132,7 @@ def in_store(kind: "Callable[[Records], HereT]") -> Callable[[Place], AbstractAs
 
     @asynccontextmanager
     async def opened(at: Place) -> AsyncIterator[HereT]:
-        from agent_fabric.bootstrap.records import open_records  # noqa: PLC0415 - those at servers do not need it
+        from agent_fabric.bootstrap.records import open_records  # noqa: PLC0415 - as below
 
         with open_records(at.root()) as records:
             yield kind(records)
@@ -145,6 +150,23 @@ def work_within(opened: AbstractAsyncContextManager[HereT], work: Callable[[Here
     return asyncio.run(go())
 
 
+def _open_local_runs(at: Place) -> "AbstractAsyncContextManager[LocalRuns]":
+    from agent_fabric.interfaces.cli.place_local import LocalRuns  # noqa: PLC0415 - those at servers do not need it
+
+    at.existing_root()
+    return in_store(LocalRuns)(at)
+
+
+def _server_runs(client: "FabricClient") -> "ServerRuns":
+    from agent_fabric.interfaces.cli.place_remote import ServerRuns  # noqa: PLC0415 - aiohttp takes its time
+
+    return ServerRuns(client)
+
+
+RUNS: "Noun[LocalRuns, ServerRuns]" = Noun(_open_local_runs, _server_runs)
+"""The runs of a folder that has some, or of a server."""
+
+
 class Answered(NamedTuple):
     """A question after it was answered."""
 
@@ -155,7 +177,6 @@ class Answered(NamedTuple):
 
 RunAccess: TypeAlias = "LocalRuns | ServerRuns"
 """The runs of a folder, or of a server. A command may call what both have."""
-Work = Callable[["LocalRuns | ServerRuns"], Coroutine[Any, Any, T]]
 
 
 class RunChoice(NamedTuple):
@@ -171,6 +192,15 @@ class RunChoice(NamedTuple):
             RunNotFound: there is no such run, or more than one.
         """
         return await (place.newest() if self.prefix is None else place.find(self.prefix))
+
+
+def with_run(at: Place, chosen: RunChoice, work: "Callable[[LocalRuns | ServerRuns, RunId], Awaitable[T]]") -> T:
+    """Do some work with one run, where the command is told to."""
+
+    async def go(runs: "LocalRuns | ServerRuns") -> T:
+        return await work(runs, await chosen.find(runs))
+
+    return RUNS(at, go)
 
 
 def choose_run(run_id: str | None, *, last: bool) -> RunChoice:
@@ -217,30 +247,7 @@ def server_of(
     return find_server(wanted=chosen == AUTO)
 
 
-def at_place(at: Place, work: Work[T], *, without: T | None = None) -> T:
-    """Let a command do its work where it is told to; `without` is the answer of a folder that has no runs.
-
-    Raises:
-        RunNotFound: the folder has no runs, and there is no answer for that.
-        FabricError: what the work raised.
-    """
-    url = at.url()
-    if url is not None:
-        from agent_fabric.interfaces.cli.place_remote import open_server_runs  # noqa: PLC0415 - aiohttp takes its time
-
-        return work_within(open_server_runs(url), work)
-    from agent_fabric.interfaces.cli.place_local import open_local_runs  # noqa: PLC0415 - those at servers do not need it
-
-    try:
-        place = open_local_runs(at.workspace)
-    except RunNotFound:
-        if without is None:
-            raise
-        return without
-    return work_within(place, work)
-
-
-def with_client(url: str, work: "Callable[[FabricClient], Coroutine[Any, Any, T]]", *, token: str | None = None) -> T:
+def with_client(url: str, work: "Callable[[FabricClient], Awaitable[T]]", *, token: str | None = None) -> T:
     """Ask a server for something that is not about runs; by default as who we are there."""
     from agent_fabric.bootstrap.this_machine import acting_run  # noqa: PLC0415 - as above
     from agent_fabric.client import FabricClient  # noqa: PLC0415 - aiohttp takes its time

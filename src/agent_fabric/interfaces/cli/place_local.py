@@ -2,23 +2,21 @@
 
 import asyncio
 import sys
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_fabric.application.ports.approvals import Answer
 from agent_fabric.application.ports.runs import RunQuery, RunRecord
-from agent_fabric.bootstrap.records import Records, open_records, owner_here, this_person
+from agent_fabric.bootstrap.records import Records, owner_here, this_person
 from agent_fabric.bootstrap.this_machine import require_made_here
 from agent_fabric.domain.events import Event, RunCreated
 from agent_fabric.domain.identity.ownership import LOCAL_OWNER
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.consequences import consequences
 from agent_fabric.domain.runs.task import RunResult, RunStatus
-from agent_fabric.interfaces.cli.options import configuration, existing_root
+from agent_fabric.interfaces.cli.options import configuration
 from agent_fabric.interfaces.cli.place import Answered
 
 if TYPE_CHECKING:  # few commands need these
@@ -40,21 +38,6 @@ MANY_EVENTS = 20_000
 """Events whose indexing takes so long that a person wants to know."""
 FOLLOW_S = 0.3
 """Interval at which a followed run is read again."""
-
-
-def open_local_runs(workspace: str | None) -> "AbstractAsyncContextManager[LocalRuns]":
-    """Open the runs of a fabric folder.
-
-    Raises:
-        RunNotFound: there are none.
-    """
-    return _opened(existing_root(workspace))
-
-
-@asynccontextmanager
-async def _opened(root: Path) -> "AsyncIterator[LocalRuns]":
-    with open_records(root) as records:
-        yield LocalRuns(records)
 
 
 class LocalRuns:

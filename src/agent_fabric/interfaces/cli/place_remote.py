@@ -1,8 +1,8 @@
 """The runs of a server, as commands work on them."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing
 from functools import partial
 from pathlib import Path
 
@@ -11,7 +11,6 @@ from agent_fabric.application.ports.embeddings import FoundRun
 from agent_fabric.application.ports.runs import RunRecord
 from agent_fabric.application.runs.diff_run import RunDiff
 from agent_fabric.application.runs.search_runs import OnProgress
-from agent_fabric.bootstrap.this_machine import acting_run
 from agent_fabric.client import FabricClient
 from agent_fabric.domain.events import Event
 from agent_fabric.domain.ids import RunId
@@ -25,13 +24,6 @@ EXPORTS = "fabric-export"
 """The folder, in the current one, that log files of a server's runs are written into."""
 EVERYTHING = 1_000_000_000
 PAUSE_S = 1.0
-
-
-@asynccontextmanager
-async def open_server_runs(url: str) -> "AsyncIterator[ServerRuns]":
-    """Open the way to a server."""
-    async with FabricClient(url, run=acting_run()) as client:
-        yield ServerRuns(client)
 
 
 class ServerRuns:

@@ -30,13 +30,13 @@ from agent_fabric.interfaces.cli.options import (
     configuration,
     strangers_text,
 )
-from agent_fabric.interfaces.cli.output import fitted, plain, print_json, styled
+from agent_fabric.interfaces.cli.output import fitted, plain, styled
 from agent_fabric.interfaces.cli.place import Noun, Place, refuse_if, with_client
 from agent_fabric.interfaces.cli.place import here as here_at
 from agent_fabric.interfaces.cli.runs.driving import drive_in_foreground
 from agent_fabric.interfaces.cli.runs.foreground import LocalForeground, foreground_here
 from agent_fabric.interfaces.cli.runs.run import project_here
-from agent_fabric.interfaces.cli.workflows.definition_problems import count_checked, joined, print_problems
+from agent_fabric.interfaces.cli.workflows.definition_problems import count_checked, joined, problem_lines
 from agent_fabric.interfaces.cli.workflows.inputs import Inputs, typed_inputs
 from agent_fabric.interfaces.views.agents import AGENT, AGENTS, AgentList, checked_object
 from agent_fabric.wire.shape import Json
@@ -96,12 +96,7 @@ def list_agents(*, at: Place) -> int:
 def show(name: Name, *, at: Place) -> int:
     """Show an agent: what it takes, what it gives, and what it may do."""
     found = _agents(at, lambda agents: agents.show(name))
-    if at.as_json:
-        print_json(found)
-    elif not found["usable"]:
-        print_problems(found["problems"])
-    else:
-        sys.stdout.write("\n".join(_lines(found)) + "\n")
+    at.print(found, "".join(f"{line}\n" for line in (_lines if found["usable"] else problem_lines)(found)))
     return COMPLETED if found["usable"] else USAGE
 
 
@@ -127,11 +122,7 @@ def validate(
         checked = with_client(url, lambda client: client.agents.validate())
     else:
         checked = joined(_checked_at(url, each.absolute()) for each in files)
-    if at.as_json:
-        print_json(checked)
-    else:
-        print_problems(checked["problems"])
-        sys.stdout.write(f"{count_checked(checked)}\n")
+    at.print(checked, "".join(f"{line}\n" for line in (*problem_lines(checked), count_checked(checked))))
     return COMPLETED if checked["valid"] else USAGE
 
 

@@ -19,7 +19,7 @@ from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED, WAITING
 from agent_fabric.interfaces.cli.options import Last, require_a_person
 from agent_fabric.interfaces.cli.output import print_json, print_warning
-from agent_fabric.interfaces.cli.place import Answered, Place, RunAccess, at_place, choose_run
+from agent_fabric.interfaces.cli.place import RUNS, Answered, Place, RunAccess, choose_run
 from agent_fabric.interfaces.views.approvals import fields_of, filled_in
 from agent_fabric.wire.approvals import APPROVAL
 
@@ -47,7 +47,7 @@ def list_(
         run = None if chosen is None else await chosen.find(place)
         return list(await place.questions(run_id=run, pending_only=not everything))
 
-    cards: list[ApprovalCard] = at_place(at, go, without=[] if chosen is None else None)
+    cards: list[ApprovalCard] = RUNS(at, go, without=[] if chosen is None else None)
     if at.as_json:
         print_json([APPROVAL.dump(card) for card in cards])
     elif not cards:
@@ -67,11 +67,7 @@ def list_(
 @app.command()
 def show(approval: Id, *, at: Place) -> int:
     """Show an approval in full."""
-
-    async def go(place: RunAccess) -> ApprovalCard:
-        return await place.question(approval)
-
-    card = at_place(at, go)
+    card = RUNS(at, lambda runs: runs.question(approval))
     return at.print(APPROVAL.dump(card), shown_card(card, sys.stdout, whole=True))
 
 
@@ -174,7 +170,7 @@ def _answer(
         )
         return await place.answer(asked.approval_id, answer)
 
-    card, waiting = at_place(at, go)
+    card, waiting = RUNS(at, go)
     going_on = None if waiting is None else f"fabric resume {waiting}"
     follows = (
         how_it_continues(card.run_id, RunStatus.RUNNING, served=True)

@@ -38,15 +38,7 @@ from agent_fabric.interfaces.cli.options import (
     require_a_person,
 )
 from agent_fabric.interfaces.cli.output import fitted, plain, print_json, print_warning, styled
-from agent_fabric.interfaces.cli.place import (
-    Place,
-    RunAccess,
-    RunChoice,
-    at_place,
-    choose_run,
-    refuse_if,
-    with_client,
-)
+from agent_fabric.interfaces.cli.place import RUNS, Place, RunAccess, RunChoice, choose_run, refuse_if, with_client
 from agent_fabric.wire.audit import ACT, CALL, CHAIN
 from agent_fabric.wire.shape import Json
 
@@ -83,13 +75,9 @@ def list_(
     )
 
     damaged: list[str] = []
-
-    async def go(place: RunAccess) -> list[AuditEntry]:
-        return await _entries(place, chosen, limit, damaged)
-
     found: list[AuditEntry | Act] = []
     if kind is not Kind.ADMIN:
-        found += at_place(at, go, without=[] if chosen is None else None)
+        found += RUNS(at, lambda runs: _entries(runs, chosen, limit, damaged), without=[] if chosen is None else None)
     if chosen is None and kind is not Kind.CALL:
         found += _acts(at, limit, wanted=kind is not None)
     found.sort(key=lambda entry: entry.at)

@@ -30,7 +30,7 @@ from agent_fabric.interfaces.cli.output import (
     terminal_columns,
     write_export,
 )
-from agent_fabric.interfaces.cli.place import Place, RunAccess, at_place, refuse_if
+from agent_fabric.interfaces.cli.place import RUNS, Place, RunAccess, refuse_if
 from agent_fabric.interfaces.cli.place_local import LocalRuns
 from agent_fabric.interfaces.views.chat import json_export, markdown_export
 from agent_fabric.wire.chat import FORKED, FOUND_MESSAGES, MESSAGE, SESSION, SESSION_LIST, ForkedSession
@@ -125,19 +125,9 @@ def list_sessions(
     at: Place,
 ) -> int:
     """List sessions, the one in which something was said last first."""
-
-    async def go(place: RunAccess) -> list[Session]:
-        return list(await sessions_at(place).list(limit=limit, archived=archived))
-
-    none: list[Session] = []
-    found = at_place(at, go, without=none)
-    if at.as_json:
-        print_json(SESSION_LIST.dump(found))
-    elif not found:
-        sys.stderr.write("There are no sessions yet. Start one: fabric chat\n")
-    for each in () if at.as_json else found:
-        sys.stdout.write(_line(each) + "\n")
-    return COMPLETED
+    found: Sequence[Session] = RUNS(at, lambda runs: sessions_at(runs).list(limit=limit, archived=archived), without=[])
+    none = "" if found else "There are no sessions yet. Start one: fabric chat\n"
+    return at.print(SESSION_LIST.dump(found), "".join(map(_line, found)), note=none)
 
 
 @app.command()
@@ -145,21 +135,14 @@ def show(session: SessionArgument = None, last: Last = False, *, at: Place) -> i
     """Show what was said in a session."""
     chosen = _chosen(session, last=last)
 
-    async def go(place: RunAccess) -> tuple[Session, list[ChatMessage]]:
+    async def go(place: RunAccess) -> tuple[Session, Sequence[ChatMessage]]:
         sessions = sessions_at(place)
         found = await find_session_at(sessions, chosen)
-        return found, list(await sessions.all_messages(found.session_id))
+        return found, await sessions.all_messages(found.session_id)
 
-    found, said = at_place(at, go)
-    if at.as_json:
-        return print_json({"session": SESSION.dump(found), "messages": [MESSAGE.dump(each) for each in said]})
-    sys.stdout.write(_line(found) + "\n")
-    for each in said:
-        status = str(each.metadata.get("status") or ANSWERED)
-        mark = "" if status == ANSWERED else f" ({status})"
-        who = styled("you" if each.role == "user" else "agent", "cyan", sys.stdout)
-        sys.stdout.write(f"\n{who} {_moment(each.created_at)}{mark}\n{plain_lines(each.content)}\n")
-    return COMPLETED
+    found, messages = RUNS(at, go)
+    value = {"session": SESSION.dump(found), "messages": [MESSAGE.dump(each) for each in messages]}
+    return at.print(value, _line(found) + "".join(map(_message_text, messages)))
 
 
 @app.command()
@@ -170,19 +153,10 @@ def search(
     at: Place,
 ) -> int:
     """Search what was said, the newest first."""
-
-    async def go(place: RunAccess) -> list[FoundMessage]:
-        return list(await sessions_at(place).search(" ".join(words), limit=limit))
-
-    none: list[FoundMessage] = []
-    found = at_place(at, go, without=none)
-    if at.as_json:
-        return print_json(FOUND_MESSAGES.dump(found))
-    for each in found:
-        sys.stdout.write(_hit(each) + "\n")
-    if not found:
-        sys.stderr.write("Nothing was found.\n")
-    return COMPLETED
+    found: Sequence[FoundMessage] = RUNS(
+        at, lambda runs: sessions_at(runs).search(" ".join(words), limit=limit), without=[]
+    )
+    return at.print(FOUND_MESSAGES.dump(found), "".join(map(_hit, found)), note="" if found else "Nothing was found.\n")
 
 
 @app.command()
@@ -194,12 +168,8 @@ def rename(
 ) -> int:
     """Rename a session."""
     refuse_if(not title.strip(), "The title is empty", hint="Give it a few words.")
-
-    async def go(place: RunAccess) -> Session:
-        sessions = sessions_at(place)
-        return await sessions.change(session, title=title)
-
-    return _present(at_place(at, go), at)
+    renamed = RUNS(at, lambda runs: sessions_at(runs).change(session, title=title))
+    return at.print(SESSION.dump(renamed), _line(renamed))
 
 
 @app.command()
@@ -219,12 +189,10 @@ def fork(
         sessions = sessions_at(place)
         return await sessions.fork((await find_session_at(sessions, chosen)).session_id, message)
 
-    made, draft = at_place(at, go)
-    if at.as_json:
-        return print_json(FORKED.dump(ForkedSession(made, draft)))
-    sys.stdout.write(_line(made) + "\n")
-    sys.stderr.write(f"Go on with it: fabric chat --session {made.session_id[:8]}\n")
-    return COMPLETED
+    forked = RUNS(at, go)
+    made = forked.session
+    note = f"Go on with it: fabric chat --session {made.session_id[:8]}\n"
+    return at.print(FORKED.dump(forked), _line(made), note=note)
 
 
 @app.command()
@@ -243,7 +211,7 @@ def export(
         found = (await find_session_at(sessions, chosen)).session_id
         return await (sessions.export(found) if at.as_json else sessions.export_markdown(found))
 
-    whole = at_place(at, go)
+    whole = RUNS(at, go)
     if to is None:
         if isinstance(whole, str):
             sys.stdout.write("\n".join(map(plain, whole.split("\n"))))
@@ -266,11 +234,7 @@ def delete(
     at: Place,
 ) -> int:
     """Delete a session with all that was said and done in it. It cannot be taken back."""
-
-    async def look(place: RunAccess) -> Session:
-        return await sessions_at(place).show(session)
-
-    found = at_place(at, look)
+    found = RUNS(at, lambda runs: sessions_at(runs).show(session))
     if not yes:
         refuse_if(not sys.stdin.isatty(), "Nobody can be asked here", hint="Say --yes.")
         sys.stderr.write(f"Delete {plain(found.title) or found.session_id} for good? [y/N] ")
@@ -278,16 +242,15 @@ def delete(
         if sys.stdin.readline().strip().lower() not in ("y", "yes"):
             sys.stderr.write("Nothing was deleted.\n")
             return COMPLETED
-
-    async def go(place: RunAccess) -> None:
-        await sessions_at(place).delete(found.session_id)
-
-    at_place(at, go)
+    RUNS(at, lambda runs: sessions_at(runs).delete(found.session_id))
     return at.print({"deleted": found.session_id}, f"Deleted {found.session_id}\n")
 
 
-def _present(session: Session, at: Place) -> int:
-    return at.print(SESSION.dump(session), _line(session) + "\n")
+def _message_text(message: ChatMessage) -> str:
+    status = str(message.metadata.get("status") or ANSWERED)
+    mark = "" if status == ANSWERED else f" ({status})"
+    who = styled("you" if message.role == "user" else "agent", "cyan", sys.stdout)
+    return f"\n{who} {_moment(message.created_at)}{mark}\n{plain_lines(message.content)}\n"
 
 
 def _line(session: Session) -> str:
@@ -297,7 +260,7 @@ def _line(session: Session) -> str:
     team = " (team)" if session.visibility is Visibility.TEAM else ""
     busy = " …" if session.turn is not None else ""
     line = f"{shown} {marks} {_moment(session.updated_at)}  {session.title or '(nothing said yet)'}{team}{busy}"
-    return plain(line) if wide else shortened(line, terminal_columns())
+    return (plain(line) if wide else shortened(line, terminal_columns())) + "\n"
 
 
 def _hit(found: FoundMessage) -> str:
@@ -306,7 +269,7 @@ def _hit(found: FoundMessage) -> str:
     where = "title" if message is None else message.role
     text = session.title if message is None else message.content
     line = f"{shown}  {where:<9}  {text}"
-    return plain(" ".join(line.split())) if not sys.stdout.isatty() else shortened(line, terminal_columns())
+    return (shortened(line, terminal_columns()) if sys.stdout.isatty() else plain(" ".join(line.split()))) + "\n"
 
 
 def _moment(at: float) -> str:

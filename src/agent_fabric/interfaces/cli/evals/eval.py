@@ -36,7 +36,7 @@ from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED, INTERRUPTED
 from agent_fabric.interfaces.cli.options import configuration
 from agent_fabric.interfaces.cli.output import print_json
-from agent_fabric.interfaces.cli.place import Place, RunAccess, at_place
+from agent_fabric.interfaces.cli.place import RUNS, Place, RunAccess
 from agent_fabric.interfaces.views.evals import markdown_report
 from agent_fabric.wire.evals import EVAL_LIST, eval_object
 
@@ -228,11 +228,7 @@ def resume(
 @app.command("list")
 def list_evals(limit: Annotated[int, typer.Option(min=1, help="Most evaluations to show.")] = 20, *, at: Place) -> None:
     """List the newest evaluations."""
-
-    async def go(place: RunAccess) -> Sequence[EvalRecord]:
-        return await evals_at(place).list(limit=limit)
-
-    found: Sequence[EvalRecord] = at_place(at, go, without=[])
+    found: Sequence[EvalRecord] = RUNS(at, lambda runs: evals_at(runs).list(limit=limit), without=[])
     at.print(EVAL_LIST.dump(found), eval_list(found))
 
 
@@ -257,7 +253,7 @@ def show(
         evals = evals_at(place)
         return compare_with(await summary_of(evals, chosen), await find_old(evals, asked.old))
 
-    code = asked.present(at_place(at, go))
+    code = asked.present(RUNS(at, go))
     return COMPLETED if code == INTERRUPTED else code
 
 
@@ -276,7 +272,7 @@ def cancel(
         evals = evals_at(place)
         return await evals.cancel(chosen or (await summary_of(evals, None)).facts.eval_id, reason=reason)
 
-    summary = at_place(at, go)
+    summary = RUNS(at, go)
     at.print(eval_object(summary), eval_text(summary, None))
 
 

@@ -1,6 +1,5 @@
 """`fabric eval add`: make a case of a real run."""
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -10,11 +9,12 @@ from agent_fabric.application.evals.make_case import MadeCase, id_from, require_
 from agent_fabric.bootstrap.runs import make_case
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.evals.definition import CASE_ID, EvalCase, plain_case
+from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.plural import counted
 from agent_fabric.infrastructure.evals.add_case import add_case
 from agent_fabric.interfaces.cli.options import Last, RunIdArgument
-from agent_fabric.interfaces.cli.output import plain, print_json, print_warning
-from agent_fabric.interfaces.cli.place import Place, RunAccess, at_place, choose_run, refuse_if
+from agent_fabric.interfaces.cli.output import plain, print_warning
+from agent_fabric.interfaces.cli.place import Place, RunAccess, choose_run, refuse_if, with_run
 from agent_fabric.interfaces.cli.place_local import LocalRuns
 
 _MAX_NAMED = 5
@@ -46,8 +46,7 @@ def add(
     chosen = choose_run(run_id, last=last)
     paths = [path.removeprefix("./").rstrip("/") for path in only or ()]
 
-    async def go(place: RunAccess) -> MadeCase:
-        found = await chosen.find(place)
+    async def go(place: RunAccess, found: RunId) -> MadeCase:
         if isinstance(place, LocalRuns):
             return await make_case(place.records)(found, check=check, case_id=case_id, only=paths)
         created = require_task(found, await place.events(found))
@@ -58,14 +57,14 @@ def add(
         require_known(paths, ())
         return MadeCase(EvalCase(case_id=case_id or id_from(created.prompt), prompt=created.prompt, check=check), ())
 
-    case, left_out = at_place(at, go)
+    case, left_out = with_run(at, chosen, go)
     case = add_case(Path(to), case, renames=not case_id)
     if left_out:
         names = ", ".join(map(plain, left_out[:_MAX_NAMED]))
         more = f" and {len(left_out) - _MAX_NAMED} more" if len(left_out) > _MAX_NAMED else ""
         print_warning(f"left out, since they are links, may hold secrets or are no longer stored: {names}{more}")
-    if at.as_json:
-        print_json({"file": to, "case": plain_case(case), "left_out": list(left_out)})
-    else:
-        sys.stdout.write(f"added {case.case_id} with {counted(len(case.files), 'file')} to {plain(to)}\n")
-        sys.stdout.write(f"try it: fabric eval run {plain(to)} --case {case.case_id}\n")
+    at.print(
+        {"file": to, "case": plain_case(case), "left_out": list(left_out)},
+        f"added {case.case_id} with {counted(len(case.files), 'file')} to {plain(to)}\n"
+        f"try it: fabric eval run {plain(to)} --case {case.case_id}\n",
+    )

@@ -11,7 +11,7 @@ from agent_fabric.domain.evals.summary import EvalSummary
 from agent_fabric.domain.evals.trials import Evidence, Grade, TrialOutcome
 from agent_fabric.domain.plural import counted
 from agent_fabric.interfaces.cli.evals.eval_places import evals_at
-from agent_fabric.interfaces.cli.place import Place, RunAccess, at_place
+from agent_fabric.interfaces.cli.place import RUNS, Place, RunAccess
 
 MAX_EVALS = 1_000
 _COLUMNS = {
@@ -44,7 +44,7 @@ def finishes(
         summaries = {found.facts.eval_id: found for name in wanted for found in [await evals.show(name)]}
         return await _counted(place, list(summaries.values()))
 
-    told = at_place(at, go)
+    told = RUNS(at, go)
     at.print(told, _table(told))
 
 

@@ -1,16 +1,15 @@
 """`fabric cancel`: end a run."""
 
-import sys
 from typing import Annotated
 
 import typer
 
+from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunResult, RunStatus
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
 from agent_fabric.interfaces.cli.options import Last, RunIdArgument
-from agent_fabric.interfaces.cli.output import print_json
-from agent_fabric.interfaces.cli.place import Place, RunAccess, at_place, choose_run
+from agent_fabric.interfaces.cli.place import Place, RunAccess, choose_run, with_run
 from agent_fabric.wire.results import result_object
 
 app = new_app("Cancel a run.")
@@ -25,17 +24,13 @@ def cancel(
     at: Place,
 ) -> int:
     """End a run from anywhere, even while its model or a tool hangs. What it has done stays."""
-    chosen = choose_run(run_id, last=last)
 
-    async def go(place: RunAccess) -> tuple[RunResult, str]:
-        result = await place.cancel(await chosen.find(place), reason=reason)
-        return result, await place.run_dir(result.run_id)
+    async def go(runs: RunAccess, found: RunId) -> tuple[RunResult, str]:
+        result = await runs.cancel(found, reason=reason)
+        return result, await runs.run_dir(found)
 
-    result, run_dir = at_place(at, go)
-    if at.as_json:
-        print_json(result_object(result, run_dir))
-    elif result.status is RunStatus.CANCELLED:
-        sys.stdout.write(f"Run {result.run_id} is cancelled.\n")
-    else:
-        sys.stdout.write(f"Run {result.run_id} had already ended: {result.status}.\n")
-    return COMPLETED if result.status is RunStatus.CANCELLED else FAILED
+    result, run_dir = with_run(at, choose_run(run_id, last=last), go)
+    cancelled = result.status is RunStatus.CANCELLED
+    how = "is cancelled" if cancelled else f"had already ended: {result.status}"
+    at.print(result_object(result, run_dir), f"Run {result.run_id} {how}.\n")
+    return COMPLETED if cancelled else FAILED

@@ -8,6 +8,7 @@ import typer
 
 from agent_fabric.application.runs.diff_run import RunDiff
 from agent_fabric.domain.errors import ConfigError
+from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.plural import counted
 from agent_fabric.domain.runs.changes import REBUILDABLE, FileChange
 from agent_fabric.domain.runs.unified_diff import FileDiff, quote_path
@@ -15,7 +16,7 @@ from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED
 from agent_fabric.interfaces.cli.options import Last, RunIdArgument
 from agent_fabric.interfaces.cli.output import plain, print_json, print_warning, styled
-from agent_fabric.interfaces.cli.place import Place, RunAccess, at_place, choose_run
+from agent_fabric.interfaces.cli.place import Place, RunAccess, choose_run, with_run
 from agent_fabric.wire.changes import diff_object
 
 app = new_app("Show what a run changed.")
@@ -39,10 +40,9 @@ def diff(
     """
     if stat + name_only + at.as_json > 1:
         raise ConfigError("--stat, --name-only and --json cannot be combined", hint="Give one of them.")
-    chosen = choose_run(run_id, last=last)
 
-    async def go(place: RunAccess) -> RunDiff:
-        found, compared = await place.diff(await chosen.find(place))
+    async def go(runs: RunAccess, chosen: RunId) -> RunDiff:
+        found, compared = await runs.diff(chosen)
         if at.as_json:
             print_json(diff_object(found, compared))
         elif name_only:
@@ -53,7 +53,7 @@ def diff(
             _write(compared(change).text for change in found.changes)
         return found
 
-    found = at_place(at, go)
+    found = with_run(at, choose_run(run_id, last=last), go)
     if not at.as_json:
         _remark(found)
     return COMPLETED

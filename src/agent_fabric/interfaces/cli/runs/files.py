@@ -16,7 +16,7 @@ from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED
 from agent_fabric.interfaces.cli.options import Last, RunIdArgument
 from agent_fabric.interfaces.cli.output import plain, print_json, print_warning
-from agent_fabric.interfaces.cli.place import Place, RunAccess, at_place, choose_run_and, refuse_if
+from agent_fabric.interfaces.cli.place import Place, RunAccess, choose_run_and, refuse_if, with_run
 from agent_fabric.wire.runs import RUN_FILES
 
 app = new_app("List and download the files of a run.")
@@ -51,8 +51,7 @@ def files(
     taken = output is not None and not force and output.exists()
     refuse_if(taken, f"{output} exists already", hint="Choose another name, or overwrite it with --force.")
 
-    async def go(place: RunAccess) -> None:
-        found = await chosen.find(place)
+    async def go(place: RunAccess, found: RunId) -> None:
         if not path:
             _show(await place.files(found), at)
         elif output is None:
@@ -62,7 +61,7 @@ def files(
                 size = await save(pieces, output, overwrite=force)
             sys.stderr.write(f"{plain(str(output))}: {counted(size, 'byte')}\n")
 
-    at_place(at, go)
+    with_run(at, chosen, go)
     return COMPLETED
 
 

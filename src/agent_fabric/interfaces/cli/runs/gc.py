@@ -19,7 +19,7 @@ from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
 from agent_fabric.interfaces.cli.options import configuration, own_root
 from agent_fabric.interfaces.cli.output import plain, print_json, print_warning
-from agent_fabric.interfaces.cli.place import Place, RunAccess, at_place, with_client
+from agent_fabric.interfaces.cli.place import RUNS, Place, with_client
 from agent_fabric.interfaces.cli.runs.run_list import run_lines
 from agent_fabric.wire.audit import COLLECTED
 from agent_fabric.wire.shape import Json
@@ -66,11 +66,7 @@ def _lines(run_ids: Sequence[str], at: Place) -> Iterator[str]:
     """Yield a line for each run, as in lists; of one that its caller may not see, only its id."""
     if not run_ids:
         return
-
-    async def go(place: RunAccess) -> Sequence[RunRecord]:
-        return await place.recent(limit=-1)
-
-    found: Sequence[RunRecord] = at_place(at, go)
+    found: Sequence[RunRecord] = RUNS(at, lambda runs: runs.recent(limit=-1))
     known = {record.run_id: record for record in found}
     seen = [known[RunId(run_id)] for run_id in run_ids if run_id in known]
     yield from run_lines(seen, sys.stdout)

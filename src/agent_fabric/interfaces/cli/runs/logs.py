@@ -22,23 +22,9 @@ from agent_fabric.interfaces.cli.durations import moment_in
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
 from agent_fabric.interfaces.cli.options import Last, RunIdArgument
-from agent_fabric.interfaces.cli.output import (
-    capable,
-    colourful,
-    json_text,
-    print_json,
-    print_warning,
-)
+from agent_fabric.interfaces.cli.output import capable, colourful, json_text, print_warning
 from agent_fabric.interfaces.cli.pager import paged, pager_command
-from agent_fabric.interfaces.cli.place import (
-    Place,
-    PlainPlace,
-    RunAccess,
-    RunChoice,
-    at_place,
-    choose_run,
-    refuse_if,
-)
+from agent_fabric.interfaces.cli.place import RUNS, Place, PlainPlace, RunAccess, RunChoice, choose_run, refuse_if
 from agent_fabric.interfaces.cli.runs.result_lines import closing_lines, effect_texts, evidence_lines, warning_lines
 from agent_fabric.interfaces.cli.runs.run_list import run_lines
 from agent_fabric.interfaces.cli.runs.transcript import INDENT, Transcript
@@ -74,12 +60,10 @@ def list_runs(
 
     Exit codes: 0 all of them can be read, 1 some are damaged.
     """
-
-    async def go(place: RunAccess) -> Sequence[RunRecord]:
-        return await place.recent(limit=limit, owner=owner, status=status, trials=trials)
-
-    found: Sequence[RunRecord] = at_place(at, go, without=[])
-    _print_runs(found, as_json=at.as_json)
+    found: Sequence[RunRecord] = RUNS(
+        at, lambda runs: runs.recent(limit=limit, owner=owner, status=status, trials=trials), without=[]
+    )
+    _print_runs(found, at)
     return FAILED if any(run.unreadable for run in found) else COMPLETED
 
 
@@ -104,11 +88,12 @@ def search(
         _search_by_meaning(query, at, limit=limit)
         return
     began, ended = moment_in(since), moment_in(until)
-
-    async def go(place: RunAccess) -> Sequence[RunRecord]:
-        return await place.search(query, limit=limit, owner=owner, status=status, since=began, until=ended)
-
-    _print_runs(at_place(at, go, without=[]), as_json=at.as_json)
+    found: Sequence[RunRecord] = RUNS(
+        at,
+        lambda runs: runs.search(query, limit=limit, owner=owner, status=status, since=began, until=ended),
+        without=[],
+    )
+    _print_runs(found, at)
 
 
 @app.command()
@@ -139,10 +124,10 @@ def show(
     wanted = frozenset(kind.strip() for kind in kinds.split(",") if kind.strip())
     reading = _Reading(chosen, wanted, follow=follow, whole=full)
     if at.as_json or as_lines:
-        at_place(at, reading.print_json if at.as_json else reading.print_lines)
+        RUNS(at, reading.print_json if at.as_json else reading.print_lines)
     else:
         with paged("" if follow else pager_command(sys.stdout)) as out:
-            at_place(at, partial(reading.print_transcript, out=out))
+            RUNS(at, partial(reading.print_transcript, out=out))
     if reading.damaged:
         print_warning(f"{reading.damaged} events cannot be read. See what is damaged: fabric verify {reading.found}")
     return FAILED if reading.damaged else COMPLETED
@@ -262,7 +247,7 @@ def export(
         RunIndex(layout).export(exported)
         sys.stdout.write(f"{layout.run_index}\n")
 
-    at_place(at, go)
+    RUNS(at, go)
 
 
 async def _outlined(
@@ -281,15 +266,10 @@ def _search_by_meaning(query: str, at: Place, *, limit: int) -> None:
         raise ConfigError(
             "There is nothing to search for", hint='For example: fabric logs search --semantic "slow tests"'
         )
-
-    async def go(place: RunAccess) -> Sequence[FoundRun]:
-        return await place.search_by_meaning(query, limit=limit, on_progress=_print_progress)
-
-    found: Sequence[FoundRun] = at_place(at, go, without=[])
-    if at.as_json:
-        print_json({"runs": [{**_record(each.record), "score": round(each.score, 4)} for each in found]})
-        return
-    _print_runs([each.record for each in found], as_json=False, scores=[each.score for each in found])
+    found: Sequence[FoundRun] = RUNS(
+        at, lambda runs: runs.search_by_meaning(query, limit=limit, on_progress=_print_progress), without=[]
+    )
+    _print_runs([each.record for each in found], at, scores=[each.score for each in found])
 
 
 def _print_progress(done: int, total: int) -> None:
@@ -304,14 +284,11 @@ def _print_progress(done: int, total: int) -> None:
         sys.stderr.write(f"Reading {total} runs for the first time…\n")
 
 
-def _print_runs(runs: Sequence[RunRecord], *, as_json: bool, scores: Sequence[float] = ()) -> None:
-    if as_json:
-        print_json({"runs": [_record(run) for run in runs]})
-        return
-    if not runs:
-        sys.stderr.write("No runs.\n")
-    for line in run_lines(runs, sys.stdout, scores=scores):
-        sys.stdout.write(f"{line}\n")
+def _print_runs(runs: Sequence[RunRecord], at: Place, *, scores: Sequence[float] = ()) -> None:
+    more = [{"score": round(score, 4)} for score in scores] or [{}] * len(runs)
+    records = [{**_record(run), **fit} for run, fit in zip(runs, more, strict=True)]
+    lines = run_lines(runs, sys.stdout, scores=scores)
+    at.print({"runs": records}, "".join(f"{line}\n" for line in lines), note="" if runs else "No runs.\n")
 
 
 def _record(run: RunRecord) -> dict[str, Any]:

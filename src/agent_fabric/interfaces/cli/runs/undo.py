@@ -12,7 +12,7 @@ from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
 from agent_fabric.interfaces.cli.options import Last, RunIdArgument
 from agent_fabric.interfaces.cli.output import plain, styled
-from agent_fabric.interfaces.cli.place import Place, RunAccess, at_place, choose_run_and
+from agent_fabric.interfaces.cli.place import Place, choose_run_and, with_run
 from agent_fabric.wire.changes import undo_object
 
 app = new_app("Revert what a run changed.")
@@ -37,12 +37,8 @@ def undo(
     """
     chosen, names = choose_run_and(run_id, *(paths or ()), last=last)
     wanted = [path.rstrip("/").removeprefix("./") for path in names]
-
-    async def go(place: RunAccess) -> Undone:
-        found = await chosen.find(place)
-        return await place.undo(found, paths=wanted, redo=redo, dry=dry_run, force=force)
-
-    undone = at_place(at, go)
+    how = {"redo": redo, "dry": dry_run, "force": force}
+    undone = with_run(at, chosen, lambda runs, found: runs.undo(found, paths=wanted, **how))
     at.print(undo_object(undone), _report(undone, redo=redo))
     return FAILED if undone.refused else COMPLETED
 

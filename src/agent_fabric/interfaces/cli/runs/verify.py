@@ -8,7 +8,7 @@ from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
 from agent_fabric.interfaces.cli.options import Last, RunIdArgument
 from agent_fabric.interfaces.cli.output import fitted, plain, styled
-from agent_fabric.interfaces.cli.place import Place, RunAccess, at_place, choose_run
+from agent_fabric.interfaces.cli.place import Place, choose_run, with_run
 from agent_fabric.wire.runs import VERIFICATION
 
 _MARKS = {ClaimStatus.HOLDS: ("✓", "green"), ClaimStatus.FAILS: ("✗", "red"), ClaimStatus.OPEN: ("–", "dim")}
@@ -22,12 +22,7 @@ def verify(run_id: RunIdArgument = None, last: Last = False, *, at: Place) -> in
 
     Exit codes: 0 every claim holds, 1 one does not or the run has not settled, 2 there is no such run.
     """
-    chosen = choose_run(run_id, last=last)
-
-    async def go(place: RunAccess) -> Verification:
-        return await place.verify(await chosen.find(place))
-
-    found = at_place(at, go)
+    found = with_run(at, choose_run(run_id, last=last), lambda runs, chosen: runs.verify(chosen))
     at.print(VERIFICATION.dump(found), _report(found))
     return COMPLETED if found.holds else FAILED
 
@@ -35,14 +30,8 @@ def verify(run_id: RunIdArgument = None, last: Last = False, *, at: Place) -> in
 def _report(found: Verification) -> str:
     width = max(len(claim.about) for claim in found.claims)
     head = f"run {found.run_id} · {', '.join(found.specialist_ids) or '-'} · {found.status}"
-    lines = [
-        head,
-        fitted(found.prompt, 100, sys.stdout),
-        "",
-        *(_line(claim, min(width, 28)) for claim in found.claims),
-        "",
-    ]
-    return "\n".join([*lines, _sum(found)]) + "\n"
+    claims = (_line(claim, min(width, 28)) for claim in found.claims)
+    return "\n".join((head, fitted(found.prompt, 100, sys.stdout), "", *claims, "", _sum(found))) + "\n"
 
 
 def _line(claim: CheckedClaim, width: int) -> str:

@@ -1,19 +1,18 @@
 """What is wrong with definitions, wherever they were checked: as lines for people, and put together for programs."""
 
-import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from agent_fabric.domain.definitions.problems import Problem
 from agent_fabric.interfaces.cli.output import from_here, plain_lines
 from agent_fabric.wire.definitions import WORKFLOW_PROBLEM
 from agent_fabric.wire.shape import Json
 
 
-def print_problems(problems: Iterable[Json]) -> None:
-    """Print each with its file and line."""
-    for each in problems:
-        sys.stdout.write(f"{plain_lines(str(_seen_from_here(each)))}\n")
+def problem_lines(found: Json) -> Iterator[str]:
+    """Yield each problem with its file and line."""
+    for each in found["problems"]:
+        problem = WORKFLOW_PROBLEM.load(each)
+        yield plain_lines(str(replace(problem, file=from_here(problem.file))))
 
 
 def count_checked(checked: Json) -> str:
@@ -31,7 +30,3 @@ def joined(checks: Iterable[Json]) -> Json:
         key: [value for part in parts for value in part[key]] for key in parts[0] if key != "valid"
     }
     return {"valid": all(part["valid"] for part in parts), **lists}
-
-
-def _seen_from_here(shown: Json) -> Problem:
-    return replace(WORKFLOW_PROBLEM.load(shown), file=from_here(shown["file"]))

@@ -1,6 +1,7 @@
 """`fabric workflow`: graphs of steps, defined in files."""
 
 import sys
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
@@ -12,9 +13,9 @@ from agent_fabric.domain.runs.evolve import fold
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, USAGE
 from agent_fabric.interfaces.cli.options import Last, RunIdArgument
-from agent_fabric.interfaces.cli.output import from_here, plain, plain_lines, print_json
-from agent_fabric.interfaces.cli.place import Place, PlainPlace, RunAccess, at_place, choose_run_and, refuse_if
-from agent_fabric.interfaces.cli.workflows.definition_problems import count_checked, print_problems
+from agent_fabric.interfaces.cli.output import from_here, plain, plain_lines
+from agent_fabric.interfaces.cli.place import Place, PlainPlace, RunAccess, choose_run_and, refuse_if, with_run
+from agent_fabric.interfaces.cli.workflows.definition_problems import count_checked, problem_lines
 from agent_fabric.interfaces.cli.workflows.workflow_places import NameOrFile, check_at, find_at, list_at
 from agent_fabric.interfaces.cli.workflows.workflow_runs import cancel, resume, run, signal
 from agent_fabric.interfaces.cli.workflows.workflow_texts import shown_workflow, workflow_list
@@ -70,14 +71,9 @@ def validate(
     Exit codes: 0 all can be run, 2 something is wrong.
     """
     checked = check_at(at, files or [])
-    if at.as_json:
-        print_json({key: value for key, value in checked.items() if key != "noted"})
-        return COMPLETED if checked["valid"] else USAGE
-    print_problems(checked["problems"])
-    for each in checked["noted"]:
-        note = f"{from_here(each['file'])}: note: {each['note']}"
-        sys.stdout.write(f"{plain_lines(note)}\n")
-    sys.stdout.write(f"{count_checked(checked)}\n")
+    notes = (plain_lines(f"{from_here(each['file'])}: note: {each['note']}") for each in checked["noted"])
+    text = "".join(f"{line}\n" for line in (*problem_lines(checked), *notes, count_checked(checked)))
+    at.print({key: value for key, value in checked.items() if key != "noted"}, text)
     return COMPLETED if checked["valid"] else USAGE
 
 
@@ -124,27 +120,22 @@ def lineage(
     refuse_if(len(values) > 1, "With --last there is no RUN_ID", hint="Leave out one of the two.")
     value = values[0] if values else None
 
-    async def go(place: RunAccess) -> tuple[RunId, list[Event]]:
-        found = await chosen.find(place)
-        events = list(await place.events(found))
+    async def go(place: RunAccess, found: RunId) -> tuple[RunId, Sequence[Event]]:
+        events = await place.events(found)
         workflow_of(fold(found, events))
         return found, events
 
-    found, events = at_place(at, go)
+    found, events = with_run(at, chosen, go)
     steps = lineage_of(events)
     if value is not None:
         require_known(steps, value)
         before, after = fed_by(steps, value), feeds(steps, value)
-        if at.as_json:
-            print_json({"run_id": found, "value": value, "fed_by": before, "feeds": after})
-        else:
-            sys.stdout.write(f"{plain(value)}\n")
-            sys.stdout.write("".join(f"  from  {plain(each)}\n" for each in before) or "  from  nothing else\n")
-            sys.stdout.write("".join(f"  into  {plain(each)}\n" for each in after) or "  into  nothing else\n")
-    elif at.as_json:
-        print_json(lineage_object(found, steps))
+        text = "".join(f"  from  {plain(each)}\n" for each in before) or "  from  nothing else\n"
+        text += "".join(f"  into  {plain(each)}\n" for each in after) or "  into  nothing else\n"
+        at.print({"run_id": found, "value": value, "fed_by": before, "feeds": after}, f"{plain(value)}\n{text}")
     else:
-        sys.stdout.write("".join(map(_step_text, steps.values())) or "No step has begun.\n")
+        text = "".join(map(_step_text, steps.values())) or "No step has begun.\n"
+        at.print(lineage_object(found, steps), text)
 
 
 def _step_text(step: StepLineage) -> str:

@@ -33,7 +33,7 @@ from agent_fabric.interfaces.cli.options import (
     strangers_text,
 )
 from agent_fabric.interfaces.cli.output import plain
-from agent_fabric.interfaces.cli.place import Place, RunAccess, at_place, choose_run, choose_run_and, refuse_if
+from agent_fabric.interfaces.cli.place import Place, RunAccess, choose_run, choose_run_and, refuse_if, with_run
 from agent_fabric.interfaces.cli.place_local import LocalRuns
 from agent_fabric.interfaces.cli.runs.driving import drive_in_foreground
 from agent_fabric.interfaces.cli.runs.foreground import Foreground, LocalForeground, foreground_at, foreground_here
@@ -225,10 +225,8 @@ def cancel(
     at: Place,
 ) -> int:
     """End a workflow from anywhere, and the runs that work for it. What it has done stays."""
-    chosen = choose_run(run_id, last=last)
 
-    async def end(place: RunAccess) -> Json:
-        found = await chosen.find(place)
+    async def end(place: RunAccess, found: RunId) -> Json:
         if not isinstance(place, LocalRuns):
             told = await place.client.workflows.cancel(found, reason=reason)
             return {key: value for key, value in told.items() if key != "run_id"}  # which `_meta` has, too
@@ -237,7 +235,7 @@ def cancel(
         await place.cancel(found, reason=reason)
         return await workflow_object(read, await read(found), await place.run_dir(found))
 
-    shown = at_place(at, end)
+    shown = with_run(at, choose_run(run_id, last=last), end)
     meta = shown["_meta"]
     cancelled = meta["status"] == RunStatus.CANCELLED
     how = "is cancelled" if cancelled else f"had already ended: {meta['status']}"
@@ -261,14 +259,13 @@ def signal(
     (name,) = names
     told = {} if data is None else json_object(data, "--data", """--data '{"version": "1.2"}'""")
 
-    async def send(place: RunAccess) -> tuple[RunId, bool, RunStatus]:
-        found = await chosen.find(place)
+    async def send(place: RunAccess, found: RunId) -> tuple[RunId, bool, RunStatus]:
         if not isinstance(place, LocalRuns):
             return found, True, await place.client.workflows.signal(found, name, told)
         await signal_workflow(place.records)(found, name, told, by=this_person())
         return found, place.records.has_server(), await place.records.storage.reader.status(found)
 
-    found, served, status = at_place(at, send)
+    found, served, status = with_run(at, chosen, send)
     going_on = None if served or status is RunStatus.RUNNING else f"fabric resume {found}"
     follows = f"Resume with: {going_on}" if going_on else "The run continues by itself."
     return at.print(
