@@ -25,44 +25,11 @@ ARGUMENTS = {
 """What the first argument of a command is."""
 OPTIONS = {"--run": "runs", "--pack": "specialists", "--model-key": "models", "--key": "models"}
 """What an option takes."""
-VALUED = frozenset(OPTIONS) | frozenset(
-    [
-        "--workspace",
-        "--server",
-        "--input",
-        "-i",
-        "--inputs",
-        "--visibility",
-        "--reason",
-        "--args",
-        "--hash",
-        "--set",
-        "--sign",
-        "--node",
-        "--data",
-        "--from",
-        "--format",
-        "--output",
-        "-o",
-        "--kinds",
-        "--model",
-        "--max-steps",
-        "--priority",
-        "--pool",
-        "--task-force-mode",
-        "--kind",
-        "--limit",
-        "--role",
-        "--scope",
-        "--lifetime",
-        "--check",
-        "--to",
-        "--id",
-        "--only",
-        "--compare",
-        "--report",
-        "--min-right",
-    ]
+VALUED = frozenset(OPTIONS).union(
+    ("--workspace", "--server", "--input", "-i", "--inputs", "--visibility", "--reason", "--args", "--hash"),
+    ("--set", "--sign", "--node", "--data", "--from", "--format", "--output", "-o", "--kinds", "--model"),
+    ("--max-steps", "--priority", "--pool", "--task-force-mode", "--kind", "--limit", "--role", "--scope"),
+    ("--lifetime", "--check", "--to", "--id", "--only", "--compare", "--report", "--min-right"),
 )
 """Options of these commands after which a value comes."""
 _GROUPS = frozenset(command.split()[0] for command in ARGUMENTS if " " in command) | {"audit"}

@@ -1,7 +1,6 @@
 """`fabric config`: the configuration in force."""
 
 import json
-import sys
 from typing import Annotated
 
 import typer
@@ -12,7 +11,6 @@ from agent_fabric.config.files import project_file, read_settings
 from agent_fabric.config.show import show_config, show_origins
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.interfaces.cli.invocation import new_app
-from agent_fabric.interfaces.cli.main import COMPLETED
 from agent_fabric.interfaces.cli.options import configuration, require_a_person
 from agent_fabric.interfaces.cli.output import plain, print_json
 from agent_fabric.interfaces.cli.place import Folder
@@ -41,15 +39,13 @@ def trust(*, at: Folder) -> int:
         raise ConfigError(
             f"{root} cannot be marked: {problem.strerror}", hint="You must be able to write there."
         ) from None
-    if at.as_json:
-        return print_json({"trusted": str(root), "sets": sorted(settings) + variables})
     says = (
         f"its configuration sets {', '.join(map(plain, sorted(settings)))}" if settings else "it has no configuration"
     )
     if variables:
         says += f"; {root.parent / NAME} sets {', '.join(variables)}"
-    sys.stdout.write(f"{plain(str(root))} is trusted from now on; {says}.\n")
-    return COMPLETED
+    text = f"{plain(str(root))} is trusted from now on; {says}.\n"
+    return at.print({"trusted": str(root), "sets": sorted(settings) + variables}, text)
 
 
 @app.command()
@@ -64,9 +60,5 @@ def show(
         print_json(show_config(loaded.config))
         return
     settings = show_origins(loaded)
-    if at.as_json:
-        print_json({setting.path: {"value": setting.value, "origin": setting.origin} for setting in settings})
-        return
-    for setting in settings:
-        value = json.dumps(setting.value, ensure_ascii=False)
-        sys.stdout.write(f"{setting.path} = {value}  [{setting.origin}]\n")
+    lines = (f"{each.path} = {json.dumps(each.value, ensure_ascii=False)}  [{each.origin}]\n" for each in settings)
+    at.print({each.path: {"value": each.value, "origin": each.origin} for each in settings}, "".join(lines))

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,7 +29,7 @@ from agent_fabric.infrastructure.policy.load import policy_from
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
 from agent_fabric.interfaces.cli.options import configuration, fabric_root
-from agent_fabric.interfaces.cli.output import for_this_installation, plain_lines, print_json, styled
+from agent_fabric.interfaces.cli.output import for_this_installation, plain_lines, styled
 from agent_fabric.interfaces.cli.place import Place, with_client
 from agent_fabric.interfaces.views.examination import (
     encryption_finding,
@@ -58,10 +59,7 @@ def doctor(*, at: Place) -> int:
     url = at.url()
     findings = _examine(at.workspace) if url is None else with_client(url, _examine_at)
     good = can_run(findings)
-    if at.as_json:
-        print_json(DIAGNOSIS.dump(Diagnosis(can_run(findings), findings)))
-    else:
-        _show(findings, good=good)
+    at.print(DIAGNOSIS.dump(Diagnosis(good, findings)), _text(findings, good=good))
     return COMPLETED if good else FAILED
 
 
@@ -104,11 +102,9 @@ async def _examine_at(client: "FabricClient") -> list[HealthFinding]:
     try:
         findings += _health(client.url, await client.health())
         failing = ", ".join(await client.not_ready_because())
-        findings.append(
-            HealthFinding(about="readiness", level=Level.FAIL, text=f"not ready: {failing}", fix=_NOT_READY)
-            if failing
-            else HealthFinding(about="readiness", level=Level.OK, text="work is welcome")
-        )
+        ready = HealthFinding(about="readiness", level=Level.OK, text="work is welcome")
+        not_ready = replace(ready, level=Level.FAIL, text=f"not ready: {failing}", fix=_NOT_READY)
+        findings.append(not_ready if failing else ready)
         who = await client.me()
         may = ", ".join(sorted(who.scopes))
         starts = "" if who.scopes & _STARTING else "; not start runs"
@@ -144,14 +140,14 @@ def _origins(loaded: Loaded) -> str:
     return "valid; " + (f"set by {', '.join(origins)}" if origins else "nothing is set, so the built-in defaults apply")
 
 
-def _show(findings: list[HealthFinding], *, good: bool) -> None:
-    out = sys.stdout
+def _text(findings: list[HealthFinding], *, good: bool) -> str:
+    lines: list[str] = []
     for finding in findings:
-        mark = styled(f"{finding.level.value:<4}", _STYLES[finding.level], out)
+        mark = styled(f"{finding.level.value:<4}", _STYLES[finding.level], sys.stdout)
         text = plain_lines(finding.text).replace("\n", "\n" + " " * 24)
-        out.write(f"{mark}  {finding.about:<16}  {text}\n")
+        lines.append(f"{mark}  {finding.about:<16}  {text}")
         if finding.fix:
             fix = plain_lines(for_this_installation(finding.fix)).replace("\n", "\n" + " " * 26)
-            out.write(f"{' ' * 24}→ {fix}\n")
+            lines.append(f"{' ' * 24}→ {fix}")
     verdict = "A task can run." if good else "No task can run until what is marked fail is repaired."
-    out.write(f"\n{verdict}\n")
+    return "\n".join((*lines, "", verdict)) + "\n"

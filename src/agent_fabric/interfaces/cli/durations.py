@@ -41,6 +41,16 @@ def moment_in(text: str, *, now: float | None = None) -> float | None:
         ) from None
 
 
+def day(at: float) -> str:
+    """Return a moment in local time, to the day."""
+    return time.strftime("%Y-%m-%d", time.localtime(at))
+
+
+def minute(at: float) -> str:
+    """Return a moment in local time, to the minute."""
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(at))
+
+
 def moment(at: float) -> str:
     """Return a moment in local time."""
     return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at))

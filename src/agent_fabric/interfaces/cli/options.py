@@ -1,6 +1,7 @@
 """Options that several commands have, and what they mean."""
 
 import re
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -76,6 +77,13 @@ def require_a_person() -> None:
             "A run cannot answer its own questions, nor trust anything",
             hint="A person does that, in a terminal of their own.",
         )
+
+
+def is_confirmed(question: str, *, yes: bool, hint: str) -> bool:
+    """Ask the person at the terminal; where there is none, only --yes agrees, and `hint` says when to add it."""
+    if not yes and not sys.stdin.isatty():
+        raise ConfigError("This needs confirmation; add --yes.", hint=hint)
+    return yes or typer.confirm(question, err=True)
 
 
 def fabric_root(workspace: str | None) -> Path:

@@ -3,7 +3,6 @@
 import json
 import re
 import shlex
-import time
 from typing import TextIO
 
 from agent_fabric.application.ports.approvals import ApprovalCard, ApprovalStatus
@@ -13,6 +12,7 @@ from agent_fabric.domain.errors import ApprovalRefused
 from agent_fabric.domain.identity.ownership import LOCAL_OWNER
 from agent_fabric.domain.policy.labels import paths_to_vouch_for
 from agent_fabric.domain.runs.task import RunStatus
+from agent_fabric.interfaces.cli.durations import minute
 from agent_fabric.interfaces.cli.output import fitted, folded, plain, styled, terminal_columns
 from agent_fabric.interfaces.views.approvals import FormField, fields_of
 
@@ -64,7 +64,7 @@ def shown_card(card: ApprovalCard, stream: TextIO, *, whole: bool = False) -> st
     elif is_open:
         lines += [f"  answers: {_AFTER_A_CRASH}"] if card.question is Question.DID_IT_HAPPEN else []
         lines += [f"  for this run: would cover {plain(card.alike)}"] if card.alike else []
-        lines.append(f"  until: {when(card.expires_at)}")
+        lines.append(f"  until: {minute(card.expires_at)}")
     else:
         who = f" by {plain(card.decided_by)}" if card.decided_by else ""
         because = f": {plain(card.decided_because)}" if card.decided_because else ""
@@ -141,12 +141,11 @@ def card_line(card: ApprovalCard, stream: TextIO) -> str:
     what = fitted(_visible(said), 70, stream) + f" [{HIDDEN}]" * (_hides(said))
     what += f" [{size_words(_text(card))}, hash {short_hash(card.binding)}]" if is_folded(card) else ""
     what += " [outside the box]" * (card.outside is not None)
-    until = when(card.expires_at)
     owner = plain(card.owner or LOCAL_OWNER)
     head = f"{plain(card.approval_id)}  {card.run_id[:8]}  {owner}"
     if card.damage:
         return f"{head}  {'damaged':<9}  {what}  ({plain(card.damage)})"
-    return f"{head}  {card.status.value:<9}  {what}  ({card.rule}, until {until})"
+    return f"{head}  {card.status.value:<9}  {what}  ({card.rule}, until {minute(card.expires_at)})"
 
 
 def how_to_answer(approval_id: str, *, in_doubt: bool = False, who_may: str = "") -> str:
@@ -172,11 +171,6 @@ def going_on(run_id: str, status: RunStatus, *, served: bool) -> str:
 def step_asking(agent: str, call_id: str) -> str:
     """Return the step of a workflow that a question is about; empty: no step asks."""
     return call_id.rpartition("#")[0] if agent.startswith("workflow:") else ""
-
-
-def when(seconds: float) -> str:
-    """Return a time as people here write it."""
-    return time.strftime("%Y-%m-%d %H:%M", time.localtime(seconds))
 
 
 def described(field: FormField, stream: TextIO) -> str:

@@ -6,6 +6,7 @@ import sys
 import termios
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from agent_fabric.application.ports.approvals import Answer, ApprovalCard, ApprovalStatus
@@ -77,30 +78,31 @@ async def _denied(by: str) -> Answer:
 async def _answer_to(card: ApprovalCard) -> Answer | None:
     """Return what the person says; None: later."""
     by = this_person()
+    answer = partial(Answer, decision=Decision.APPROVE, by=by, via="terminal")
     if card.question is Question.ANSWER:
         return await _answer_to_workflow(card, by)
     if card.question is Question.DID_IT_HAPPEN:
         match await _choice("[r]un it again, count it as [d]one, [s]kip it, or decide [l]ater? ", _AFTER_A_CRASH):
             case "run":
-                return Answer(decision=Decision.APPROVE, by=by, via="terminal")
+                return answer()
             case "done":
-                return Answer(decision=Decision.DONE, by=by, via="terminal")
+                return answer(decision=Decision.DONE)
             case "skip":
-                return Answer(decision=Decision.DENY, by=by, via="terminal")
+                return answer(decision=Decision.DENY)
             case _:
                 return None
     alike = ", for this [r]un" if card.alike else ""
     words = [word for word in _BEFORE if card.alike or word != "run"]
     match await _choice(f"Allow it [o]nce{alike}, [e]dit it, [d]eny it, or decide [l]ater? ", words):
         case "once":
-            return Answer(decision=Decision.APPROVE, by=by, via="terminal")
+            return answer()
         case "run":
-            return Answer(decision=Decision.APPROVE, by=by, via="terminal", reach=Reach.RUN)
+            return answer(reach=Reach.RUN)
         case "edit":
             args = await _edited(card)
             if args is None:  # they thought better of it
                 return await _answer_to(card)
-            return Answer(decision=Decision.APPROVE, by=by, via="terminal", args=args)
+            return answer(args=args)
         case "deny":
             return await _denied(by)
         case _:
@@ -191,9 +193,13 @@ async def _edited(card: ApprovalCard) -> Mapping[str, Any] | None:
 
 
 async def _line(question: str) -> str | None:
-    """Return what the person types; None at the end of input. Ctrl-C is noticed meanwhile."""
     sys.stderr.write(question)
     sys.stderr.flush()
+    return await typed_line()
+
+
+async def typed_line() -> str | None:
+    """Return the line that a person types; None at the end of input. Ctrl-C is noticed meanwhile."""
     loop = asyncio.get_running_loop()
     typed: asyncio.Future[str] = loop.create_future()
     file = sys.stdin.fileno()

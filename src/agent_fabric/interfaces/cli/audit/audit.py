@@ -26,7 +26,7 @@ from agent_fabric.domain.events import Event, problem_of
 from agent_fabric.domain.plural import counted
 from agent_fabric.interfaces.cli.durations import moment
 from agent_fabric.interfaces.cli.fleet.hub import at_server, refuse_unknown
-from agent_fabric.interfaces.cli.fleet.node_audit import agrees, compared, print_compared
+from agent_fabric.interfaces.cli.fleet.node_audit import agrees, compared, compared_text
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
 from agent_fabric.interfaces.cli.options import (
@@ -37,7 +37,7 @@ from agent_fabric.interfaces.cli.options import (
     own_root,
     require_a_person,
 )
-from agent_fabric.interfaces.cli.output import fitted, plain, print_json, print_warning, styled
+from agent_fabric.interfaces.cli.output import fitted, plain, print_warning, styled
 from agent_fabric.interfaces.cli.place import RUNS, Place, RunAccess, RunChoice, choose_run, refuse_if, with_client
 from agent_fabric.wire.audit import ACT, CALL, CHAIN
 from agent_fabric.wire.shape import Json
@@ -125,11 +125,7 @@ def verify(
     else:
         report = with_client(url, lambda client: client.audit.verify(expect=expect, shared=shared))
     machines = at_server(at, lambda client: compared(client, nodes)) if nodes else []
-    if at.as_json:
-        print_json({**report, "nodes": machines} if nodes else report)
-    else:
-        _print_report(report)
-        print_compared(machines)
+    at.print({**report, "nodes": machines} if nodes else report, _report_text(report) + compared_text(machines))
     if nodes:
         refuse_unknown(nodes, machines)
     return COMPLETED if report["holds"] and all(map(agrees, machines)) else FAILED
@@ -173,9 +169,8 @@ async def _send_head(records: Records) -> None:
                 print_warning(sentence)
 
 
-def _print_report(report: Json) -> None:
-    for sentence in report["damage"]:
-        sys.stdout.write(f"{styled('✗', 'red', sys.stdout)} {plain(sentence)}\n")
+def _report_text(report: Json) -> str:
+    lines = [f"{styled('✗', 'red', sys.stdout)} {plain(sentence)}" for sentence in report["damage"]]
     entries = counted(report["entries"], "entry", "entries")
     counts = f"{counted(report['runs'], 'run')}, {report['removed']} removed with a tombstone, {entries}"
     if report["unknown_key"]:
@@ -183,14 +178,13 @@ def _print_report(report: Json) -> None:
     if report.get("untied"):
         counts += f", the newest {report['untied']} not covered by the head yet"
     mark = styled("✓", "green", sys.stdout) if report["holds"] else styled("✗", "red", sys.stdout)
-    sys.stdout.write(f"{mark} {counts}\nhead {report['head']}\n")
+    lines += [f"{mark} {counts}", f"head {report['head']}"]
     if not report["kept_head"]:
-        sys.stdout.write(
-            "No head of this folder has been kept outside the database yet, so runs removed before now are not "
-            "detected.\n"
-        )
+        yet = "No head of this folder has been kept outside the database yet"
+        lines.append(f"{yet}, so runs removed before now are not detected.")
     elif report["holds"]:
-        sys.stdout.write(f"Later: fabric audit verify --expect {report['head']}\n")
+        lines.append(f"Later: fabric audit verify --expect {report['head']}")
+    return "\n".join(lines) + "\n"
 
 
 def _acts(at: Place, limit: int, *, wanted: bool) -> list[Act]:

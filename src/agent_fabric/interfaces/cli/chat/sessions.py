@@ -1,7 +1,6 @@
 """`fabric sessions`: manage conversations."""
 
 import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -17,6 +16,7 @@ from agent_fabric.domain.chat.sessions import COMPLETED as ANSWERED
 from agent_fabric.domain.chat.sessions import ChatMessage, Session
 from agent_fabric.domain.errors import ConfigError, SessionNotFound
 from agent_fabric.domain.identity.ownership import LOCAL_OWNER, Visibility
+from agent_fabric.interfaces.cli.durations import minute
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED
 from agent_fabric.interfaces.cli.options import configuration
@@ -250,7 +250,7 @@ def _message_text(message: ChatMessage) -> str:
     status = str(message.metadata.get("status") or ANSWERED)
     mark = "" if status == ANSWERED else f" ({status})"
     who = styled("you" if message.role == "user" else "agent", "cyan", sys.stdout)
-    return f"\n{who} {_moment(message.created_at)}{mark}\n{plain_lines(message.content)}\n"
+    return f"\n{who} {minute(message.created_at)}{mark}\n{plain_lines(message.content)}\n"
 
 
 def _line(session: Session) -> str:
@@ -259,7 +259,7 @@ def _line(session: Session) -> str:
     marks = "*" if session.has_unread else " "
     team = " (team)" if session.visibility is Visibility.TEAM else ""
     busy = " …" if session.turn is not None else ""
-    line = f"{shown} {marks} {_moment(session.updated_at)}  {session.title or '(nothing said yet)'}{team}{busy}"
+    line = f"{shown} {marks} {minute(session.updated_at)}  {session.title or '(nothing said yet)'}{team}{busy}"
     return (plain(line) if wide else shortened(line, terminal_columns())) + "\n"
 
 
@@ -270,7 +270,3 @@ def _hit(found: FoundMessage) -> str:
     text = session.title if message is None else message.content
     line = f"{shown}  {where:<9}  {text}"
     return (shortened(line, terminal_columns()) if sys.stdout.isatty() else plain(" ".join(line.split()))) + "\n"
-
-
-def _moment(at: float) -> str:
-    return time.strftime("%Y-%m-%d %H:%M", time.localtime(at))

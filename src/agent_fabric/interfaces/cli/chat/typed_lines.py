@@ -6,6 +6,7 @@ import sys
 from collections.abc import Awaitable, Callable
 
 from agent_fabric.domain.errors import InvalidInputs
+from agent_fabric.interfaces.cli.approvals.ask_approval import typed_line
 
 MAX_LINE_BYTES = 4_095
 """A terminal drops what is typed or pasted behind them before the line ends."""
@@ -17,7 +18,6 @@ class TypedLines:
     """Reads what is typed, while something else is looked at now and then."""
 
     def __init__(self) -> None:
-        self._loop = asyncio.get_running_loop()
         if isinstance(sys.stdin, io.TextIOWrapper) and sys.stdin.errors != "replace":
             sys.stdin.reconfigure(errors="replace")  # a byte that is no text must not end the conversation
 
@@ -30,7 +30,7 @@ class TypedLines:
             InvalidInputs: the terminal has dropped a part of it.
         """
         self._show(prompt)
-        first = asyncio.ensure_future(self._line())
+        first = asyncio.ensure_future(typed_line())
         try:
             while not first.done():
                 await asyncio.wait([first], timeout=every_s)
@@ -59,20 +59,6 @@ class TypedLines:
     async def _soon(self) -> str | None:
         try:
             async with asyncio.timeout(AT_ONCE_S):
-                return await self._line()
+                return await typed_line()
         except TimeoutError:
             return None
-
-    async def _line(self) -> str | None:
-        typed: asyncio.Future[str] = self._loop.create_future()
-        file = sys.stdin.fileno()
-
-        def read() -> None:
-            if not typed.done():
-                typed.set_result(sys.stdin.readline())
-
-        self._loop.add_reader(file, read)
-        try:
-            return await typed or None
-        finally:
-            self._loop.remove_reader(file)

@@ -1,6 +1,5 @@
 """`fabric nodes audit`: the records of machines, held against the hub's."""
 
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -9,7 +8,7 @@ import typer
 from agent_fabric.domain.errors import ConfigError, FabricError
 from agent_fabric.interfaces.cli.fleet.hub import at_server, refuse_unknown
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
-from agent_fabric.interfaces.cli.output import plain, print_json
+from agent_fabric.interfaces.cli.output import plain
 from agent_fabric.interfaces.cli.place import Hub
 
 if TYPE_CHECKING:
@@ -38,10 +37,7 @@ def audit(
     """
     selector = selector_of(words or ())
     found = at_server(at, lambda client: compared(client, selector))
-    if at.as_json:
-        print_json(found)
-    else:
-        print_compared(found)
+    at.print(found, compared_text(found))
     refuse_unknown(selector, found)
     return COMPLETED if all(map(agrees, found)) else FAILED
 
@@ -70,13 +66,14 @@ def agrees(each: "Json") -> bool:
     return "problem" not in each and bool(each["intact"]) and not each["only_node"] and not each["only_hub"]
 
 
-def print_compared(found: "Sequence[Json]") -> None:
-    """Print it for people."""
+def compared_text(found: "Sequence[Json]") -> str:
+    """Return it for people."""
+    lines: list[str] = []
     for each in found:
         if "problem" in each:
-            sys.stdout.write(f"{plain(each['node'])}: not compared: {plain(each['problem'])}\n")
+            lines.append(f"{plain(each['node'])}: not compared: {plain(each['problem'])}")
             continue
         state = "intact" if each["intact"] else "DAMAGED"
-        sys.stdout.write(f"{plain(each['node'])}: {each['entries']} entries, {state}\n")
-        for title, ids in ((title, each[name]) for title, name in _ODD.items()):
-            sys.stdout.write("".join(f"  {title}: {plain(name)}\n" for name in ids))
+        lines.append(f"{plain(each['node'])}: {each['entries']} entries, {state}")
+        lines += [f"  {title}: {plain(id_)}" for title, name in _ODD.items() for id_ in each[name]]
+    return "".join(f"{line}\n" for line in lines)

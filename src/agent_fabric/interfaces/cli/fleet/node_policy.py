@@ -1,7 +1,7 @@
 """`fabric nodes policy`: what may happen on a machine, and why."""
 
 import json
-import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,9 +9,8 @@ import typer
 
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.interfaces.cli.fleet.hub import at_server
-from agent_fabric.interfaces.cli.main import COMPLETED
 from agent_fabric.interfaces.cli.options import require_a_person
-from agent_fabric.interfaces.cli.output import plain, print_json
+from agent_fabric.interfaces.cli.output import plain
 from agent_fabric.interfaces.cli.place import Hub
 
 if TYPE_CHECKING:
@@ -59,32 +58,24 @@ def policy(
         return await client.nodes.policy(node)
 
     found = at_server(at, go)
-    if at.as_json:
-        print_json(found)
-    elif check is not None:
-        _print_checked(found)
-    else:
-        _print_policy(found)
-    return COMPLETED
+    return at.print(found, "".join(f"{line}\n" for line in (_policy_lines if check is None else _check_lines)(found)))
 
 
-def _print_policy(found: "Json") -> None:
+def _policy_lines(found: "Json") -> Iterator[str]:
     by = " and ".join(_SOURCES[each] for each in found["otherwise_by"])
-    sys.stdout.write(f"In force: {found['version']}; the strictest of what fits decides.\n")
+    yield f"In force: {found['version']}; the strictest of what fits decides."
     for rule in found["rules"]:
         about = ", ".join(rule["about"]) or "everything"
         note = f"  no effect: {rule['note']}" if not rule["effective"] else f"  {rule['note']}" if rule["note"] else ""
         where = f"{_SOURCES[rule['source']]}, {rule['id']}"
-        sys.stdout.write(f"{rule['verdict']:<6} {plain(about)}  [{plain(where)}]{plain(note)}\n")
-    sys.stdout.write(f"otherwise: {_PROFILES[found['otherwise']]} [{by}]\n")
-    sys.stdout.write(f"trusted: {TRUST_WORDS.get(found.get('trusted', ''), TRUST_WORDS[''])}\n")
+        yield f"{rule['verdict']:<6} {plain(about)}  [{plain(where)}]{plain(note)}"
+    yield f"otherwise: {_PROFILES[found['otherwise']]} [{by}]"
+    yield f"trusted: {TRUST_WORDS.get(found.get('trusted', ''), TRUST_WORDS[''])}"
 
 
-def _print_checked(found: "Json") -> None:
-    sys.stdout.write(f"{found['verdict']}: {plain(found['reason'])}\n")
+def _check_lines(found: "Json") -> Iterator[str]:
+    yield f"{found['verdict']}: {plain(found['reason'])}"
     for said in found["said"]:
         mark = "*" if said["decides"] else " "
         where = f"{_SOURCES[said['source']]}, {said['rule']}"
-        sys.stdout.write(
-            f"{mark} {said['verdict']:<6} {plain(said['subject'])}  [{plain(where)}] {plain(said['reason'])}\n"
-        )
+        yield f"{mark} {said['verdict']:<6} {plain(said['subject'])}  [{plain(where)}] {plain(said['reason'])}"

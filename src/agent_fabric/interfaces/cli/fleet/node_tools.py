@@ -22,14 +22,11 @@ def tools(node: NodeArgument, *, at: Hub) -> int:
     Exit codes: 0 all servers have answered, 1 one has not.
     """
     found = at_server(at, lambda client: client.nodes.tools(node))
-    if at.as_json:
-        print_json(found)
-    else:
-        for tool in found["tools"]:
-            about = plain(tool["description"].partition("\n")[0])
-            sys.stdout.write(f"{plain(tool['name']):<40}  {about}\n")
-        if not found["tools"] and not found["problems"]:
-            sys.stdout.write(f"{plain(node)} has no MCP servers. They stand in mcp_config.json of its folder.\n")
+    abouts = [(tool["name"], tool["description"].partition("\n")[0]) for tool in found["tools"]]
+    lines = [f"{plain(name):<40}  {plain(about)}\n" for name, about in abouts]
+    if not found["tools"] and not found["problems"]:
+        lines.append(f"{plain(node)} has no MCP servers. They stand in mcp_config.json of its folder.\n")
+    at.print(found, "".join(lines))
     for problem in found["problems"]:
         sys.stderr.write(f"{plain(problem)}\n")
     return FAILED if found["problems"] else COMPLETED

@@ -4,7 +4,6 @@ import asyncio
 import json
 import shlex
 import sys
-import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,7 +11,7 @@ import typer
 
 from agent_fabric.domain.errors import ConfigError, FabricError
 from agent_fabric.domain.fleet.binding import timeout_of
-from agent_fabric.interfaces.cli.durations import seconds_in
+from agent_fabric.interfaces.cli.durations import minute, seconds_in
 from agent_fabric.interfaces.cli.fleet.hub import at_server, has_hub, refuse_unknown
 from agent_fabric.interfaces.cli.fleet.node_audit import audit
 from agent_fabric.interfaces.cli.fleet.node_files import copy, output
@@ -22,7 +21,7 @@ from agent_fabric.interfaces.cli.fleet.node_tools import call, tools
 from agent_fabric.interfaces.cli.fleet.node_upgrade import release, upgrade
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED, WAITING
-from agent_fabric.interfaces.cli.options import require_a_person
+from agent_fabric.interfaces.cli.options import is_confirmed, require_a_person
 from agent_fabric.interfaces.cli.output import plain, print_error, print_json
 from agent_fabric.interfaces.cli.place import Hub, Place, PlainHub
 
@@ -287,9 +286,7 @@ def _trusts(at: Place, selector: str, what: str, *, yes: bool) -> bool:
         raise ConfigError(f"trusted={what} means nothing", hint="Write trusted=true, trusted=text or trusted=data.")
     names = [plain(node["name"]) for node in _list_nodes(at, selector, revoked=False)]
     sys.stderr.write(f"Trust {', '.join(names) or 'no machine'}: {TRUST_WORDS[what]}.\n")
-    if not yes and not sys.stdin.isatty():
-        raise ConfigError("This needs confirmation; add --yes.", hint="Add it if you trust these machines.")
-    return yes or typer.confirm("Trust them?", err=True)
+    return is_confirmed("Trust them?", yes=yes, hint="Add it if you trust these machines.")
 
 
 @app.command()
@@ -348,4 +345,4 @@ def _labels(pairs: Sequence[str]) -> dict[str, str]:
 
 
 def _moment(seconds: float | None) -> str:
-    return "never" if seconds is None else time.strftime("%Y-%m-%d %H:%M", time.localtime(seconds))
+    return "never" if seconds is None else minute(seconds)

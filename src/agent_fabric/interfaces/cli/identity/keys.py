@@ -10,7 +10,7 @@ import typer
 from agent_fabric.bootstrap.identity import Identity
 from agent_fabric.bootstrap.records import owner_here
 from agent_fabric.domain.identity.principals import AnyScope, Scope
-from agent_fabric.interfaces.cli.durations import seconds_in
+from agent_fabric.interfaces.cli.durations import day, minute, seconds_in
 from agent_fabric.interfaces.cli.identity.identity_options import Scopes, opens, read_scopes, warn_of_shared_runs
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.options import require_a_person
@@ -97,7 +97,7 @@ def revoke(
 
 
 def _line(key: Json) -> str:
-    used = "never used" if key["last_used_at"] is None else f"used {_day(key['last_used_at'])}"
+    used = "never used" if key["last_used_at"] is None else f"used {day(key['last_used_at'])}"
     scopes, status = plain(",".join(sorted(key["scopes"]))), plain(key["status"])
     return f"{plain(key['id'])}  {plain(key['name']):<20}  {status:<7}  {scopes:<24}  {_until(key):<16}  {used}"
 
@@ -106,9 +106,4 @@ def _until(key: Json) -> str:
     if key["expires_at"] is None:
         return "without limit"
     life_s = key["expires_at"] - key["created_at"]
-    how = "%Y-%m-%d %H:%M" if life_s < _SHORT_LIFE_S else "%Y-%m-%d"
-    return f"until {time.strftime(how, time.localtime(key['expires_at']))}"
-
-
-def _day(moment: float) -> str:
-    return time.strftime("%Y-%m-%d", time.localtime(moment))
+    return f"until {(minute if life_s < _SHORT_LIFE_S else day)(key['expires_at'])}"

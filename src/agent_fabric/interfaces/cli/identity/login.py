@@ -2,7 +2,6 @@
 
 import os
 import sys
-import time
 from typing import Annotated
 
 import typer
@@ -11,12 +10,12 @@ from agent_fabric.client.credentials import server_address
 from agent_fabric.client.logins import Logins
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.models.addresses import is_local_url
+from agent_fabric.interfaces.cli.durations import minute
 from agent_fabric.interfaces.cli.identity.identity_options import PasswordStdin, read_password
 from agent_fabric.interfaces.cli.invocation import new_app
-from agent_fabric.interfaces.cli.main import COMPLETED
 from agent_fabric.interfaces.cli.options import AsJson, require_a_person
-from agent_fabric.interfaces.cli.output import plain, print_json, print_warning
-from agent_fabric.interfaces.cli.place import FABRIC_URL, server_of, with_client
+from agent_fabric.interfaces.cli.output import plain, print_warning
+from agent_fabric.interfaces.cli.place import FABRIC_URL, Place, server_of, with_client
 
 app = new_app("Log in to a server.")
 
@@ -55,14 +54,10 @@ def login(
     Logins(os.environ).keep(address, given)
     if stronger := next((each for each in ("FABRIC_TOKEN", "FABRIC_API_KEY") if os.environ.get(each)), None):
         print_warning(f"{stronger} is set and takes precedence over this login.")
-    if as_json:
-        told = {"server": address, "user": name, "expires_at": given.ends_at, "scopes": sorted(given.scopes)}
-        print_json(told)
-    else:
-        until = time.strftime("%Y-%m-%d %H:%M", time.localtime(given.ends_at))
-        may = ", ".join(sorted(given.scopes))
-        sys.stdout.write(plain(f"Logged in to {address} as {name}, until {until}. You may: {may}") + "\n")
-    return COMPLETED
+    scopes = sorted(given.scopes)
+    text = f"Logged in to {address} as {name}, until {minute(given.ends_at)}. You may: {', '.join(scopes)}"
+    value = {"server": address, "user": name, "expires_at": given.ends_at, "scopes": scopes}
+    return Place(as_json=as_json).print(value, plain(text) + "\n")
 
 
 def named_server(server: str | None) -> str:

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import sys
 import time
 from typing import Annotated
 
@@ -10,11 +9,12 @@ import typer
 
 from agent_fabric.client.logins import Login, Logins
 from agent_fabric.domain.errors import ConfigError, FabricError, Unauthenticated
+from agent_fabric.interfaces.cli.durations import minute
 from agent_fabric.interfaces.cli.identity.login import Url, named_server
 from agent_fabric.interfaces.cli.invocation import new_app
-from agent_fabric.interfaces.cli.main import COMPLETED
 from agent_fabric.interfaces.cli.options import AsJson, require_a_person
-from agent_fabric.interfaces.cli.output import plain, print_json, print_warning
+from agent_fabric.interfaces.cli.output import plain, print_warning
+from agent_fabric.interfaces.cli.place import Place
 
 app = new_app("Log out of a server.")
 
@@ -39,13 +39,11 @@ def logout(
     elif kept is not None and kept.refresh_token:
         asyncio.run(_end(address, kept))
     forgotten = logins.forget(address)
-    if as_json:
-        print_json({"server": address, "logged_out": forgotten, "everywhere": everywhere})
-    elif forgotten:
-        sys.stdout.write(plain(f"Logged out of {address}{', everywhere' if everywhere else ''}.") + "\n")
-    else:
-        sys.stdout.write(plain(f"You were not logged in to {address}.") + "\n")
-    return COMPLETED
+    done = f"Logged out of {address}{', everywhere' if everywhere else ''}."
+    return Place(as_json=as_json).print(
+        {"server": address, "logged_out": forgotten, "everywhere": everywhere},
+        plain(done if forgotten else f"You were not logged in to {address}.") + "\n",
+    )
 
 
 async def _end(address: str, kept: Login) -> None:
@@ -58,7 +56,7 @@ async def _end(address: str, kept: Login) -> None:
     except Unauthenticated:
         return  # it has ended already
     except FabricError as problem:
-        until = time.strftime("%Y-%m-%d %H:%M", time.localtime(kept.ends_at))
+        until = minute(kept.ends_at)
         print_warning(f"The server was not informed: {problem.message}. Copies of the login stay valid until {until}.")
 
 

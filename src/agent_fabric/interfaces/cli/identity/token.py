@@ -10,7 +10,7 @@ import typer
 from agent_fabric.bootstrap.records import open_records, owner_here
 from agent_fabric.bootstrap.this_machine import read_local_token, require_ours, rotate_local_token, token_file
 from agent_fabric.domain.audit.acts import Act, Deed
-from agent_fabric.interfaces.cli.durations import seconds_in
+from agent_fabric.interfaces.cli.durations import minute, seconds_in
 from agent_fabric.interfaces.cli.identity.identity_options import Scopes, read_scopes
 from agent_fabric.interfaces.cli.identity.users import USERS
 from agent_fabric.interfaces.cli.invocation import new_app
@@ -33,13 +33,12 @@ def show(
     if reveal:
         require_a_person()
     token = read_local_token(root)
-    if at.as_json:
-        print_json({"path": str(token_file(root)), "exists": token is not None, "token": token if reveal else None})
-    elif token is None:
-        sys.stdout.write("There is none yet: the first `fabric serve`, or `fabric token rotate`, makes it.\n")
-    else:
-        sys.stdout.write(f"{token if reveal else from_here(token_file(root))}\n")
-    return COMPLETED
+    found = token if reveal else from_here(token_file(root))
+    none = "There is none yet: the first `fabric serve`, or `fabric token rotate`, makes it."
+    return at.print(
+        {"path": str(token_file(root)), "exists": token is not None, "token": token if reveal else None},
+        f"{none if token is None else found}\n",
+    )
 
 
 @app.command()
@@ -73,11 +72,10 @@ def issue(
     require_a_person()
     lifetime_s = None if lifetime is None else seconds_in(lifetime)
     wanted = read_scopes(scopes)
-
     issued = USERS(at, lambda users: users.issue_token(user, scopes=wanted, lifetime_s=lifetime_s))
     if at.as_json:
         return print_json(issued)
-    until = time.strftime("%Y-%m-%d %H:%M", time.localtime(time.time() + issued["expires_in"]))
+    until = minute(time.time() + issued["expires_in"])
     sys.stderr.write(f"For {user}, who may: {', '.join(sorted(issued['scopes']))}. Valid until {until}.\n")
     sys.stderr.flush()
     sys.stdout.write(f"{plain(issued['access_token'])}\n")

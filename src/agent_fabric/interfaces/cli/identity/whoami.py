@@ -1,10 +1,10 @@
 """`fabric whoami`: the name and the scopes under which commands work, here or at a server."""
 
-import time
 from typing import TYPE_CHECKING
 
 from agent_fabric.bootstrap.records import owner_here
 from agent_fabric.domain.identity.principals import Kind, Principal
+from agent_fabric.interfaces.cli.durations import minute
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.options import fabric_root
 from agent_fabric.interfaces.cli.output import plain
@@ -59,7 +59,7 @@ def _object(who: Principal, server: str | None, how: str, *, until: float | None
 
 def _text(found: Json) -> str:
     until = found["expires_at"]
-    ends = "no end" if until is None else time.strftime("%Y-%m-%d %H:%M", time.localtime(until))
+    ends = "no end" if until is None else minute(until)
     lines = [
         f"{found['name']} ({_KINDS[Kind(found['kind'])]})",
         *([f"server:       {found['server']}"] if found["server"] else []),

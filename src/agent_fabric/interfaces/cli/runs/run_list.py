@@ -10,6 +10,7 @@ from agent_fabric.domain.chat.conversation import newest_words
 from agent_fabric.domain.identity.ownership import LOCAL_OWNER, Visibility
 from agent_fabric.domain.runs.effects import Outcome
 from agent_fabric.domain.runs.task import RunStatus
+from agent_fabric.interfaces.cli.durations import minute
 from agent_fabric.interfaces.cli.output import fitted, one_line, plain, shortened, styled
 
 _WIDE = 110
@@ -58,10 +59,9 @@ def run_lines(runs: Sequence[RunRecord], stream: TextIO, *, scores: Sequence[flo
 
 
 def _whole(run: RunRecord, stream: TextIO) -> str:
-    created = time.strftime("%Y-%m-%d %H:%M", time.localtime(run.created_at))
     owner = plain(run.owner) + " (private)" * (run.visibility is Visibility.PRIVATE)
-    line = f"{run.run_id}  {created}  {_standing(run):<11}  {_specialists(run):<12}  {owner:<12}  {_belongs_to(run)}"
-    return line + fitted(newest_words(run.prompt), _PIPED_TASK, stream)
+    line = f"{run.run_id}  {minute(run.created_at)}  {_standing(run):<11}  {_specialists(run):<12}  {owner:<12}  "
+    return line + _belongs_to(run) + fitted(newest_words(run.prompt), _PIPED_TASK, stream)
 
 
 def _distinct(ids: Sequence[str]) -> int:

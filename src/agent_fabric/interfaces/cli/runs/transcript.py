@@ -51,7 +51,7 @@ from agent_fabric.domain.workflows.events import (
     StepStatus,
     StepWaited,
 )
-from agent_fabric.interfaces.cli.durations import moment
+from agent_fabric.interfaces.cli.durations import day, moment
 from agent_fabric.interfaces.cli.output import paint, plain
 from agent_fabric.interfaces.cli.runs.result_lines import warning_lines
 from agent_fabric.interfaces.cli.runs.step_lines import seconds
@@ -134,7 +134,7 @@ class Transcript:
                 pass
 
     def _created(self, event: Event, body: RunCreated) -> Iterator[str]:
-        self._day, self._names_lanes = _day(event.ts), body.workflow is not None
+        self._day, self._names_lanes = day(event.ts), body.workflow is not None
         private = " (private)" if body.visibility is Visibility.PRIVATE else ""
         facts = [f"owner {plain(body.task.owner)}{private}", f"sandbox {plain(body.sandbox)}", moment(event.ts)]
         if body.encrypted:
@@ -162,9 +162,9 @@ class Transcript:
             yield from self._values(body.workflow.inputs)
 
     def _dated(self, event: Event) -> Iterator[str]:
-        if (day := _day(event.ts)) != self._day:
-            yield ("\n" if self._day else "") + self._paint(day, "dim")
-            self._day = day
+        if (today := day(event.ts)) != self._day:
+            yield ("\n" if self._day else "") + self._paint(today, "dim")
+            self._day = today
 
     def _shown(self, event: Event, body: Body) -> Iterator[str]:
         match body:
@@ -461,10 +461,6 @@ def _told_once(payload: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return a result without what the steps of a workflow have shown already: what is left is what it declares."""
     declared: Mapping[str, Any] = payload.get("result") or {} if _is_of_workflow(payload) else payload
     return declared
-
-
-def _day(at: float) -> str:
-    return time.strftime("%Y-%m-%d", time.localtime(at))
 
 
 def _price(cost: float) -> str:

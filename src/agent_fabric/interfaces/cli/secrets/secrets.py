@@ -24,7 +24,7 @@ from agent_fabric.infrastructure.secrets.key_needs import LostPlace
 from agent_fabric.infrastructure.secrets.keyring import Keyring
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import FAILED
-from agent_fabric.interfaces.cli.options import require_a_person
+from agent_fabric.interfaces.cli.options import is_confirmed, require_a_person
 from agent_fabric.interfaces.cli.output import plain, styled
 from agent_fabric.interfaces.cli.place import Noun, Place, here, refuse_if, with_client
 from agent_fabric.interfaces.views.secrets import ROTATION, SECRETS
@@ -146,7 +146,7 @@ def rotate_keys(
         lost = key_needs().lost_without_old(root, secrets.keyring(), folder_backups(root.absolute()).inside())
         if not at.as_json or not yes:
             _tell_lost(lost, secrets.keyring())
-        if not yes and not _agreed():
+        if not is_confirmed("Forget the older keys?", yes=yes, hint="Add it if you need none of this."):
             sys.stderr.write("Nothing was dropped.\n")
             return FAILED
     done = ROTATION.dump(asyncio.run(_rotated(root, secrets, drop_old=drop_old)))
@@ -229,12 +229,6 @@ def _what_is_lost(place: LostPlace) -> str:
     counted = [f"{count} {word}{'' if count == 1 else 's'}" for count, word in parts if count]
     what = " and ".join(counted) or "encrypted runs or secrets"
     return f"{made}{what}" + ("; it no longer exists, or was moved" if place.state == "missing" else "")
-
-
-def _agreed() -> bool:
-    if not sys.stdin.isatty():
-        raise ConfigError("This needs confirmation; add --yes.", hint="Add it if you need none of this.")
-    return typer.confirm("Forget the older keys?", err=True)
 
 
 def _date(at: float) -> str:

@@ -215,14 +215,12 @@ def migrate(*, at: Folder) -> int:
             "set `store.url`.\n",
         )
     done = database.migrate()
-    if at.as_json:
-        print_json({"store": database.place, "before": done.before, "after": done.after})
-    elif done.before == done.after:
-        sys.stdout.write(f"{plain(database.place)} has format {done.after} already.\n")
-    else:
-        before = f"lifted from format {done.before} to" if done.before else "made, with format"
-        sys.stdout.write(f"{plain(database.place)}: the tables were {before} {done.after}.\n")
-    return COMPLETED
+    before = f"lifted from format {done.before} to" if done.before else "made, with format"
+    same = f" has format {done.after} already.\n"
+    return at.print(
+        {"store": database.place, "before": done.before, "after": done.after},
+        plain(database.place) + (same if done.before == done.after else f": the tables were {before} {done.after}.\n"),
+    )
 
 
 @app.command()
@@ -240,13 +238,12 @@ def keys(
     if accept:
         require_a_person()
     states = key_states(root, configuration(root).config, accept=accept)
-    if at.as_json:
-        print_json([{"name": each.name, "here": each.own, "database": each.known or None} for each in states])
-    else:
-        widest = max(len(each.words) for each in states) + 2
-        for each in states:
-            told = "the same" if each.own == each.known else "another one" if each.known else "not known there yet"
-            sys.stdout.write(f"{each.words:<{widest}}{each.own}  {told}\n")
+    widest, lines = max(len(each.words) for each in states) + 2, []
+    for each in states:
+        told = "the same" if each.own == each.known else "another one" if each.known else "not known there yet"
+        lines.append(f"{each.words:<{widest}}{each.own}  {told}\n")
+    value = [{"name": each.name, "here": each.own, "database": each.known or None} for each in states]
+    at.print(value, "".join(lines))
     return COMPLETED if all(each.known in {"", each.own} for each in states) else FAILED
 
 

@@ -5,6 +5,7 @@ import os
 import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -15,13 +16,13 @@ from agent_fabric.bootstrap.records import open_secrets
 from agent_fabric.bootstrap.this_machine import acting_run
 from agent_fabric.config.loader import Loaded
 from agent_fabric.config.show import show_server
-from agent_fabric.domain.errors import ConfigError, MissingExtra
+from agent_fabric.domain.errors import MissingExtra
 from agent_fabric.domain.plural import counted
 from agent_fabric.infrastructure.tools.mcp.open_servers import open_tool_servers
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
-from agent_fabric.interfaces.cli.options import configuration, require_a_person
-from agent_fabric.interfaces.cli.output import fitted, json_text, plain, plain_lines, print_json, styled
+from agent_fabric.interfaces.cli.options import configuration, is_confirmed, require_a_person
+from agent_fabric.interfaces.cli.output import fitted, json_text, plain, plain_lines, styled
 from agent_fabric.interfaces.cli.place import Folder, Noun, Place, PlainPlace, refuse_if, work_within
 from agent_fabric.interfaces.views.tools import (
     KnownServer,
@@ -230,6 +231,7 @@ def trust(
       fabric mcp trust engineering/time --yes
     """  # noqa: D301 - the mark makes lines stay as they are
     require_a_person()
+    agrees = partial(is_confirmed, yes=yes, hint="Add it if you have looked at the server.")
 
     async def go(found_here: _LocalServers) -> dict[str, Any]:
         known, servers = found_here.named(name), found_here.servers
@@ -238,7 +240,7 @@ def trust(
         if not agreed:
             _say(at.as_json, f"The project's file {file} asks for this server:")
             _say(at.as_json, json_text(show_server(known.server), indent=2))
-            if not _agreed("Start or reach it, now and in runs?", yes=yes):
+            if not agrees("Start or reach it, now and in runs?"):
                 return {"server": known.server.name, "trusted": False, "changes": []}
             servers.projects.agree(known.server)
         found = await servers.inspect(known.server)
@@ -248,19 +250,14 @@ def trust(
         for tool in found.tools:
             if signals := signals_of(tool):
                 _say(at.as_json, f"{tool.name}: {_warning(signals)}")
-        if changes and not _agreed("Offer these tools to models as they are now?", yes=yes):
+        if changes and not agrees("Offer these tools to models as they are now?"):
             return {"server": known.server.name, "trusted": False, "changes": changes}
         servers.pins.trust(known.server, found.tools)
         return {"server": known.server.name, "trusted": True, "changes": changes}
 
     done = work_within(_opened(at), go)
-    if at.as_json:
-        print_json(done)
-    elif done["trusted"]:
-        what = "its tools are pinned as they are now" if done["changes"] else "nothing had changed"
-        sys.stdout.write(f"{plain(done['server'])} is trusted: {what}.\n")
-    else:
-        sys.stdout.write("Nothing was trusted.\n")
+    what = "its tools are pinned as they are now" if done["changes"] else "nothing had changed"
+    at.print(done, f"{plain(done['server'])} is trusted: {what}.\n" if done["trusted"] else "Nothing was trusted.\n")
     return COMPLETED if done["trusted"] else FAILED
 
 
@@ -281,15 +278,6 @@ def _verdict(found: Json) -> str:
     if all(tool["state"] == PinState.PINNED for tool in found["tools"]):
         return "All as trusted."
     return f"Models do not get what is new or changed until: fabric mcp trust {plain(found['server'])}"
-
-
-def _agreed(question: str, *, yes: bool) -> bool:
-    """Ask the person; without one, only `--yes` agrees."""
-    if yes:
-        return True
-    if not sys.stdin.isatty():
-        raise ConfigError("This needs confirmation; add --yes.", hint="Add it if you have looked at the server.")
-    return typer.confirm(question, err=True)
 
 
 def _say(as_json: bool, text: str) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from agent_fabric.client.fabric_client import FabricClient
 from agent_fabric.domain.errors import ConfigError, NodeUnavailable
-from agent_fabric.interfaces.cli.fleet.node_audit import agrees, compared, print_compared, selector_of
+from agent_fabric.interfaces.cli.fleet.node_audit import agrees, compared, compared_text, selector_of
 
 FINE = {"node": "web-1", "entries": 3, "intact": True, "only_node": [], "only_hub": [], "unsigned": []}
 
@@ -21,7 +21,7 @@ def test_the_word_verify_may_come_first() -> None:
 
 
 @pytest.mark.proves("FL-26")
-async def test_a_machine_that_is_away_is_named_and_the_others_are_compared(capsys: pytest.CaptureFixture[str]) -> None:
+async def test_a_machine_that_is_away_is_named_and_the_others_are_compared() -> None:
     async def nodes(_: str) -> Any:
         return [{"id": "1", "name": "away"}, {"id": "2", "name": "web-1"}]
 
@@ -33,8 +33,7 @@ async def test_a_machine_that_is_away_is_named_and_the_others_are_compared(capsy
     client = cast("FabricClient", SimpleNamespace(nodes=SimpleNamespace(list=nodes, audit=audit)))
     found = await compared(client, "all")
     assert list(map(agrees, [*found, FINE])) == [False, False, True]
-    print_compared(found)
-    assert capsys.readouterr().out.splitlines() == [
+    assert compared_text(found).splitlines() == [
         "away: not compared: away is not connected",
         "web-1: 3 entries, intact",
         "  only the machine knows: e-1",
