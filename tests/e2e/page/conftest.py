@@ -4,9 +4,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, expect
 
 from e2e.page.page_world import PageWorld, launched, page_world
+
+expect.set_options(timeout=30_000)  # a busy machine takes longer than the five seconds that are usual
 
 
 @pytest.fixture(scope="session")
