@@ -30,6 +30,7 @@ ASKING = Script(named={**SCRIPT.named, "ask": (PUSH, DONE)}, turns=SCRIPT.turns)
 RUN = "d36e290e-7d5f-461f-ac8b-f676532571ff"
 
 ANSWERING_MODULES = {
+    "interfaces/cli/chat/chat_places.py",
     "interfaces/cli/runs/foreground.py",
     "interfaces/cli/place_local.py",
     "interfaces/cli/place_remote.py",
