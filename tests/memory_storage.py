@@ -34,8 +34,12 @@ from agent_fabric.infrastructure.persistence.chat.rows import SessionKeys, inser
 from agent_fabric.infrastructure.persistence.chat.sessions import SqlSessionRepository
 from agent_fabric.infrastructure.persistence.database import BUSY_TIMEOUT_MS
 from agent_fabric.infrastructure.persistence.fleet.fleet_plans import PLANS, SqlPlanRepository
-from agent_fabric.infrastructure.persistence.fleet.node_calls import CALLS, SqlCallRelay
-from agent_fabric.infrastructure.persistence.fleet.node_commands import COMMANDS, SqlCommandRepository
+from agent_fabric.infrastructure.persistence.fleet.node_commands import (
+    CALLS,
+    COMMANDS,
+    SqlCallRelay,
+    SqlCommandRepository,
+)
 from agent_fabric.infrastructure.persistence.fleet.nodes import (
     NODES,
     SqlInviteRepository,

@@ -15,7 +15,7 @@ from pathlib import Path
 import apsw
 
 from agent_fabric.infrastructure.persistence.database import connect
-from agent_fabric.infrastructure.persistence.writer import Writer
+from agent_fabric.infrastructure.persistence.store import Writer
 from workflow_peers.jobs import Job, serve
 
 INSERT = (

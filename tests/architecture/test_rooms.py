@@ -39,8 +39,8 @@ FLOORS = {
     "infrastructure/persistence": (
         words("migrations postgres"),
         words("""
-            database dialects group_commits open_postgres row_batches schema sql storage store
-            table text_search vector_search writer
+            database dialects group_commits row_batches schema sql storage store
+            table text_search vector_search
         """),
     ),
     "bootstrap": (

@@ -12,7 +12,7 @@ PACKAGE = "agent_fabric.infrastructure.persistence"
 STORE = SOURCE / "infrastructure" / "persistence"
 OTHER_DATABASES = ("migrations", "postgres")
 INSIDE = sorted(file for file in STORE.rglob("*.py") if file.relative_to(STORE).parts[0] not in OTHER_DATABASES)
-ADAPTER = {"completion_rows", "database", "snapshot", "store", "store_gauge", "writer"}
+ADAPTER = {"completion_rows", "database", "snapshot", "store", "store_gauge"}
 """The modules that know the driver of SQLite. All others are written for every database."""
 NOT_SHARED = re.compile(
     r"INSERT OR |\biif\(|\btotal\(|PRAGMA|sqlite_|last_insert|AUTOINCREMENT|\?\d|\bjson_each\(|->>|LIMIT -1"

@@ -33,7 +33,7 @@ from agent_fabric.infrastructure.packs.step_pack import step_pack
 from agent_fabric.infrastructure.sandbox.bubblewrap import BubblewrapSandbox
 from agent_fabric.infrastructure.sandbox.landlock import LandlockSandbox
 from agent_fabric.infrastructure.sandbox.unconfined import UnconfinedSandbox
-from agent_fabric.infrastructure.secrets.chain import EnvironmentSecrets
+from agent_fabric.infrastructure.secrets.folder_secrets import EnvironmentSecrets
 from agent_fabric.infrastructure.web.requests import HttpRequests
 from agent_fabric.testing.fakes import PermissivePolicy
 from integration.web.site import site

@@ -18,7 +18,7 @@ from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.evolve import fold
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.infrastructure.persistence.postgres.membership import MARGIN, RENEWALS, RETRY_S
-from agent_fabric.infrastructure.persistence.runs.lost_commits import write_unless_done
+from agent_fabric.infrastructure.persistence.runs.held_run import write_unless_done
 from agent_fabric.infrastructure.persistence.sql import CommitUnknown
 from agent_fabric.testing.fakes import MemoryRuns
 

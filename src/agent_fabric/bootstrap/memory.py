@@ -9,10 +9,9 @@ from urllib.parse import urlsplit
 from agent_fabric.application.memory.add_document import AddDocument
 from agent_fabric.application.memory.brief_run import BriefRun
 from agent_fabric.application.memory.embed_passages import EmbedPassages
-from agent_fabric.application.memory.forget_document import ForgetDocument
+from agent_fabric.application.memory.forget_document import ForgetDocument, RemoveRemains
 from agent_fabric.application.memory.import_facts import ImportFacts
 from agent_fabric.application.memory.propose_fact import ProposeFact, RememberFact
-from agent_fabric.application.memory.remains import RemoveRemains
 from agent_fabric.application.memory.review_fact import ReviewFact
 from agent_fabric.application.memory.search_memory import SearchMemory
 from agent_fabric.application.ports.embeddings import Embedder

@@ -274,7 +274,7 @@ def key_needs() -> "KeyNeeds":
 
 def folder_backups(root: Path) -> "FolderBackups":
     """Return the backups of a fabric folder."""
-    from agent_fabric.application.audit.accept_head import AcceptHead  # noqa: PLC0415 - few need it
+    from agent_fabric.application.audit.verify_chain import AcceptHead  # noqa: PLC0415 - few need it
     from agent_fabric.infrastructure.backup.folder_backups import FolderBackups  # noqa: PLC0415 - as above
 
     return FolderBackups(root, opened_store, lambda storage, act: AcceptHead(storage.chain, storage.acts)(act))

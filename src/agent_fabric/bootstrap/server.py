@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agent_fabric.application.approvals.decide_approval import DecideApproval
-from agent_fabric.application.audit.apply_retention import ApplyRetention
+from agent_fabric.application.audit.collect_garbage import ApplyRetention
 from agent_fabric.application.automation.receive_delivery import ReceiveDelivery
 from agent_fabric.application.channels.notify_user import NotifyUser
 from agent_fabric.application.channels.post_alerts import AlertUsers

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from agent_fabric.application.audit.apply_retention import ApplyRetention
+from agent_fabric.application.audit.collect_garbage import ApplyRetention
 from agent_fabric.bootstrap.records import folder_backups, owner_here
 from agent_fabric.bootstrap.runs import collect_garbage
 from agent_fabric.client import FabricClient

@@ -16,7 +16,7 @@ from agent_fabric.domain.events import Event, RunCancelled, RunCreated
 from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.infrastructure.persistence.approvals.questions import SqlApprovalRepository
 from agent_fabric.infrastructure.persistence.runs.event_store import SqlRunRepository
-from agent_fabric.infrastructure.persistence.runs.projections import Projection
+from agent_fabric.infrastructure.persistence.runs.log_inspector import Projection
 from agent_fabric.infrastructure.persistence.runs.run_queue import SqlRunQueue
 from agent_fabric.infrastructure.persistence.sql import SqlConnection
 from agent_fabric.infrastructure.persistence.store import Store

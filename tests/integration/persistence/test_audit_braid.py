@@ -23,7 +23,7 @@ from agent_fabric.domain.identity.principals import Kind, Principal
 from agent_fabric.infrastructure.audit.audit_head_file import AuditHeadFile
 from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.infrastructure.persistence.audit import audit_chain
-from agent_fabric.infrastructure.persistence.audit.chain_check import ChainCheck, Entry
+from agent_fabric.infrastructure.persistence.audit.audit_chain import ChainCheck, Entry
 from agent_fabric.infrastructure.persistence.audit.chain_writer import ADMIN, HEAD, TIE, ChainWriter, Sealed
 from agent_fabric.infrastructure.persistence.audit.strands import Strand, read_tie, tie_strands
 from agent_fabric.infrastructure.persistence.schema import read_steps

@@ -14,8 +14,8 @@ from typing import Any
 import apsw
 import pytest
 
-from agent_fabric.application.audit.accept_head import AcceptHead
 from agent_fabric.application.audit.collect_garbage import CollectGarbage
+from agent_fabric.application.audit.verify_chain import AcceptHead
 from agent_fabric.application.ports.audit import ChainHead, ChainReport, HeadDamaged
 from agent_fabric.application.ports.storage import Storage
 from agent_fabric.domain.approvals.answers import Decision

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from agent_fabric.domain.evals.trials import Evidence, Grade, TrialOutcome
-from agent_fabric.infrastructure.persistence.evals.eval_trials import SqlTrialOutcomes
-from agent_fabric.infrastructure.persistence.evals.evaluations import SqlEvalRepository
+from agent_fabric.infrastructure.persistence.evals.evaluations import SqlEvalRepository, SqlTrialOutcomes
 from agent_fabric.infrastructure.persistence.sql import SqlConnection
 from agent_fabric.infrastructure.persistence.store import Store
 from agent_fabric.testing.fakes import FrozenClock

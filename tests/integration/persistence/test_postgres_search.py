@@ -15,8 +15,8 @@ from agent_fabric.domain.memory.documents import Document
 from agent_fabric.domain.memory.passages import Passage
 from agent_fabric.infrastructure.clock import RandomIds, SystemClock
 from agent_fabric.infrastructure.models.embeddings.vectors import packed
-from agent_fabric.infrastructure.persistence.postgres.examination import examine
 from agent_fabric.infrastructure.persistence.postgres.migration import migrate
+from agent_fabric.infrastructure.persistence.postgres.upkeep import examine
 from agent_fabric.infrastructure.persistence.storage import open_storage
 from contract.run_repository_contract import completed, log, run_created
 from effort import effort

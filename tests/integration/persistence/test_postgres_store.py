@@ -18,7 +18,7 @@ from agent_fabric.infrastructure.persistence.postgres.binary import BIGINT, Bina
 from agent_fabric.infrastructure.persistence.postgres.connection import PREPARE_AT, REPLAN_EVERY, PostgresConnection
 from agent_fabric.infrastructure.persistence.postgres.migration import migrate
 from agent_fabric.infrastructure.persistence.postgres.store import PostgresStore
-from agent_fabric.infrastructure.persistence.runs.lost_commits import has_event
+from agent_fabric.infrastructure.persistence.runs.held_run import has_event
 from agent_fabric.infrastructure.persistence.schema import FORMAT
 from agent_fabric.infrastructure.persistence.sql import CommitUnknown, SqlConnection, UniqueViolation
 from agent_fabric.testing.fakes import FrozenClock

@@ -22,8 +22,7 @@ from agent_fabric.infrastructure.persistence.runs.event_rows import chained
 from agent_fabric.infrastructure.persistence.runs.event_store import SqlRunRepository
 from agent_fabric.infrastructure.persistence.runs.run_catalogue import SqlRunCatalogue
 from agent_fabric.infrastructure.persistence.schema import FORMAT, read_steps
-from agent_fabric.infrastructure.persistence.store import Store
-from agent_fabric.infrastructure.persistence.writer import Writer
+from agent_fabric.infrastructure.persistence.store import Store, Writer
 from agent_fabric.testing.workbench import workbench
 from contract.run_repository_contract import CREATED, NEXT, OTHER, RUN, completed, log, run_created
 from integration.persistence.five_steps import answers_of, looking_pack

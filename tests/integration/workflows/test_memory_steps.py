@@ -9,8 +9,7 @@ from agent_fabric.bootstrap.memory import ingestion_task, open_memory
 from agent_fabric.domain.errors import MissingExtra
 from agent_fabric.domain.identity.ownership import LOCAL_OWNER
 from agent_fabric.domain.memory.facts import FactStatus
-from agent_fabric.domain.memory.ingested import outcome_of
-from agent_fabric.domain.memory.ingestion import INGESTION
+from agent_fabric.domain.memory.ingestion import INGESTION, outcome_of
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.domain.workflows.definition import definition_from
 from agent_fabric.infrastructure.memory.embeddings.sentence_encoder import SentenceEncoder

@@ -1,11 +1,12 @@
-"""Deletes old runs; each leaves a tombstone."""
+"""Deletes old runs, when asked to or once a day; each leaves a tombstone."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from agent_fabric.application.ports.audit import RetentionStore
 from agent_fabric.application.ports.clock import Clock
-from agent_fabric.domain.errors import FolderHeld, FolderLinked, RunHeld, RunNotFound
+from agent_fabric.application.ports.operations import OperationsLog
+from agent_fabric.domain.errors import FabricError, FolderHeld, FolderLinked, RunHeld, RunNotFound
 from agent_fabric.domain.ids import RunId
 
 
@@ -55,3 +56,39 @@ class CollectGarbage:
         except FolderLinked as problem:
             refused.append(f"What is kept for undo stays: {problem.message}. {problem.hint}")
         return Collected(removed, freed, dry_run=False, refused=refused)
+
+
+DAY_S = 86_400.0
+
+
+SETTLING_S = 60.0
+"""A server that has just started has better things to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class ApplyRetention:
+    """Use case: remove what is older than anyone wants to keep, day after day, and say so."""
+
+    collect_garbage: CollectGarbage
+    older_than_days: float
+    keep: int
+    clock: Clock
+    log: OperationsLog
+
+    async def __call__(self) -> None:
+        """Go on for ever."""
+        await self.clock.sleep(SETTLING_S)
+        while True:
+            await self.once()
+            await self.clock.sleep(DAY_S)
+
+    async def once(self) -> None:
+        """Remove what is too old now."""
+        try:
+            done = await self.collect_garbage(older_than_s=self.older_than_days * DAY_S, by="retention", keep=self.keep)
+        except FabricError as problem:
+            self.log.warning("retention_failed", code=problem.code, message=problem.message)
+            return
+        for sentence in done.refused:
+            self.log.warning("retention_refused", message=sentence)
+        self.log.info("retention_applied", removed=len(done.runs), freed_bytes=done.freed_bytes)

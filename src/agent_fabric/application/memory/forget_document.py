@@ -1,15 +1,104 @@
-"""Forgets documents."""
+"""Forgets documents, and finds what is left of what was forgotten.
 
-from collections.abc import Sequence
+A log is not rewritten, so it is named, or the run is deleted.
+"""
+
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from agent_fabric.application.memory.remains import Remains, find_remains
+from agent_fabric.application.ports.audit import RetentionStore
 from agent_fabric.application.ports.memory import FactQuery, MemoryStore, MemoryUse
 from agent_fabric.application.ports.runs import RunReader
-from agent_fabric.domain.errors import Forbidden
+from agent_fabric.domain.errors import FolderLinked, Forbidden, RunHeld, RunKeyMissing, RunNotFound
+from agent_fabric.domain.events import RunCreated
 from agent_fabric.domain.identity.ownership import Viewer
+from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.memory.documents import Document
+
+COPIES = "Backups that were made before, and exports, still hold it."
+
+
+class Remains(NamedTuple):
+    """Where something still stands."""
+
+    logs: Sequence[RunId] = ()
+    """Runs that are still there, and whose logs hold it."""
+    sessions: Sequence[str] = ()
+    """Sessions whose messages may hold it."""
+    notes: Sequence[str] = (COPIES,)
+    """What no one can look up, and what is not erased with it."""
+    removed: Sequence[RunId] = ()
+    """Runs that held it and were deleted for that."""
+
+
+async def find_remains(reader: RunReader | None, runs: Iterable[RunId], notes: Iterable[str] = ()) -> Remains:
+    """Return which of these runs are still there, and the sessions that they are turns of."""
+    wanted = list(dict.fromkeys(runs))
+    told = [*notes, COPIES]
+    if reader is None:
+        return Remains(wanted, notes=told)
+    logs: list[RunId] = []
+    sessions: list[str] = []
+    for run_id in wanted:
+        try:
+            created = await _creation_of(reader, run_id)
+        except RunNotFound:
+            continue  # it was deleted, and its log with it
+        logs.append(run_id)
+        if created is not None and created.session:
+            sessions.append(created.session)
+    return Remains(logs, list(dict.fromkeys(sessions)), told)
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveRemains:
+    """Use case: delete the runs whose logs still hold what was forgotten, as far as they belong to who forgets it."""
+
+    reader: RunReader
+    retention: RetentionStore
+
+    async def __call__(self, left: Remains, *, owner: str, by: str) -> Remains:
+        """Return what is left then; of each run that stays, a note says why."""
+        kept: list[RunId] = []
+        reasons: list[str] = []
+        for run_id in left.logs:
+            reason = await self._remove(run_id, owner, by)
+            if reason:
+                kept.append(run_id)
+                reasons.append(f"Run {run_id} stays: {reason}")
+        await self.retention.sweep()
+        removed = [run_id for run_id in left.logs if run_id not in kept]
+        return Remains(kept, left.sessions, [*reasons, *left.notes], removed)
+
+    async def _remove(self, run_id: RunId, owner: str, by: str) -> str:
+        """Delete a run; return why it stays, or nothing."""
+        try:
+            created = await _creation_of(self.reader, run_id)
+            if created is None:
+                return "it is encrypted, and its key is not here"
+            if created.task.owner != owner:
+                return f"it belongs to {created.task.owner}"
+            if created.session:
+                return f"it is a turn of session {created.session}, and goes with it"
+            if not (await self.reader.status(run_id)).settled:
+                return "it has not ended"
+            await self.retention.remove(run_id, by=by, reason="what it holds was forgotten")
+        except RunNotFound:
+            return ""
+        except (RunHeld, FolderLinked) as problem:
+            return problem.message
+        return ""
+
+
+async def _creation_of(reader: RunReader, run_id: RunId) -> RunCreated | None:
+    """Return how a run began; None: no one can read it here."""
+    try:
+        (first, *_) = await reader.page(run_id, after=-1, limit=1)
+    except RunKeyMissing:
+        return None
+    return first.body if isinstance(first.body, RunCreated) else None
+
 
 MAX_FACTS: Final = 1_000_000
 

@@ -10,9 +10,8 @@ from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.memory import FactQuery, FactRepository
 from agent_fabric.domain.errors import FactRefused, MemoryNotFound
 from agent_fabric.domain.ids import FactId
-from agent_fabric.domain.memory.facts import Fact, FactStatus
+from agent_fabric.domain.memory.facts import Fact, FactStatus, pinned_block
 from agent_fabric.domain.memory.markdown import as_imported, import_facts
-from agent_fabric.domain.memory.pinned import pinned_block
 
 
 class LeftOut(NamedTuple):

@@ -12,10 +12,9 @@ from agent_fabric.application.runs.fold_log import fold_log
 from agent_fabric.domain.errors import FactRefused
 from agent_fabric.domain.events import Event, ModelAnswered, RunCreated, ToolCalled, ToolErred, ToolReturned
 from agent_fabric.domain.ids import FactId, RunId
-from agent_fabric.domain.memory.facts import Fact, FactKind, FactScope, FactStatus, accept_text
+from agent_fabric.domain.memory.facts import Fact, FactKind, FactScope, FactStatus, accept_text, pinned_block
 from agent_fabric.domain.memory.learning import Learning, check_quote, quotable_in, status_of_proposal
 from agent_fabric.domain.memory.likeness import compare
-from agent_fabric.domain.memory.pinned import pinned_block
 
 NewId = Callable[[], FactId]
 

@@ -4,9 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
-from agent_fabric.application.memory.forget_document import MAX_FACTS
+from agent_fabric.application.memory.forget_document import MAX_FACTS, Remains, find_remains
 from agent_fabric.application.memory.propose_fact import RememberFact
-from agent_fabric.application.memory.remains import Remains, find_remains
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.memory import FactQuery, MemoryStore, MemoryUse
 from agent_fabric.application.ports.runs import RunCatalogue, RunReader
@@ -14,9 +13,8 @@ from agent_fabric.domain.errors import FactRefused, RunKeyMissing, RunNotFound
 from agent_fabric.domain.events import RunCompleted
 from agent_fabric.domain.identity.ownership import EVERYTHING, Viewer
 from agent_fabric.domain.ids import FactId, RunId
-from agent_fabric.domain.memory.facts import Fact, FactStatus, accept_text, cited_facts
+from agent_fabric.domain.memory.facts import Fact, FactStatus, accept_text, cited_facts, pinned_block
 from agent_fabric.domain.memory.likeness import compare
-from agent_fabric.domain.memory.pinned import pinned_block
 from agent_fabric.domain.runs.answer import answer_in
 
 MAX_MENTIONS: Final = 100

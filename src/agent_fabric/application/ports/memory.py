@@ -1,6 +1,6 @@
 """Where documents and facts are kept, and how passages are found."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -29,7 +29,7 @@ class DocumentQuery:
     content_hash: str = ""
     """Only those with these bytes; empty: any."""
     sealed_facts: bool = False
-    """Whether whoever asks may be told facts that are stored encrypted: an open log must not come to hold them."""
+    """Whether facts that are stored encrypted may be told: an open log must not come to hold them."""
     limit: int = 100
 
 
@@ -60,7 +60,7 @@ OnProgress = Callable[[int], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewDocument:
-    """A file that somebody adds."""
+    """A file that a person or a run adds."""
 
     data: bytes
     source: str
@@ -336,55 +336,22 @@ class MemorySearcher(Protocol):
         ...
 
 
-class FactProposer(Protocol):
-    """Takes what runs propose to remember."""
-
-    async def __call__(self, proposal: Proposal) -> Fact:
-        """Return the fact, which may have to wait for a review.
-
-        Raises:
-            FactRefused: it is not remembered.
-        """
-        ...
-
-
-class DocumentAdder(Protocol):
-    """Adds documents."""
-
-    async def __call__(self, new: NewDocument, /) -> Document:
-        """Add a file and return the document, which is found by its words.
-
-        Raises:
-            DocumentUnreadable, MissingExtra: nothing can be read in it.
-        """
-        ...
-
-
-class PassageEmbedder(Protocol):
-    """Makes vectors of passages that have none."""
-
-    async def __call__(self) -> int:
-        """Return how many passages were read.
-
-        Raises:
-            ModelError: what makes the vectors gave no usable answer; what was made is kept.
-        """
-        ...
-
-
 class RunMemory(NamedTuple):
     """What the tools of runs do with memory."""
 
     search: MemorySearcher
-    propose: FactProposer
+    propose: Callable[[Proposal], Awaitable[Fact]]
+    """Takes what a run proposes to remember, and returns the fact, which may have to wait for a review; raises
+    FactRefused if it is not remembered."""
     uses: MemoryUses
     """Where it is noted which runs were told what."""
     brief: "ContextSource"
     """Tells runs what is known before their model is asked."""
-    add: DocumentAdder | None = None
-    """Adds documents by their words; None: runs add none here."""
-    embed: PassageEmbedder | None = None
-    """None: documents are found by words only."""
+    add: Callable[[NewDocument], Awaitable[Document]] | None = None
+    """Adds documents by their words, or raises DocumentUnreadable or MissingExtra; None: runs add none here."""
+    embed: Callable[[], Awaitable[int]] | None = None
+    """Makes vectors of passages that have none, and returns of how many; raises ModelError if what makes them gave no
+    usable answer, and keeps what was made. None: documents are found by words only."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -398,7 +365,7 @@ class BriefingWish:
     earlier: str = ""
     """The question before it in a conversation."""
     window: int | None = None
-    """Tokens that its model can hold; None: nobody knows."""
+    """Tokens that its model can hold; None: it is not known."""
     compact: bool = False
     """Whether its model is small or slow, and should get little to read."""
     pinned: bool = True

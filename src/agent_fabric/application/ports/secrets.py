@@ -65,7 +65,7 @@ class SecretSource(Protocol):
 
 
 class SecretFile(Protocol):
-    """Keeps secrets itself. Both take a moment, and change the disk."""
+    """The secrets that a fabric folder keeps itself. All takes a moment, and changes the disk."""
 
     def set(self, name: str, value: str) -> bool:
         """Keep a secret; tell whether it is a new one.
@@ -82,4 +82,8 @@ class SecretFile(Protocol):
         Raises:
             StoreUnavailable: what is kept cannot be used.
         """
+        ...
+
+    def reseal(self) -> int:
+        """Seal all of them with the newest key; return how many were not yet."""
         ...

@@ -6,6 +6,7 @@ from typing import NamedTuple, Protocol
 
 from agent_fabric.application.ports.encryption import KeySealer
 from agent_fabric.application.ports.key_fingerprints import ENCRYPTION
+from agent_fabric.application.ports.secrets import SecretFile
 from agent_fabric.application.ports.storage import Storage
 from agent_fabric.domain.audit.acts import Act, Deed
 from agent_fabric.domain.identity.principals import Principal
@@ -37,14 +38,6 @@ class Keyring(KeySealer, Protocol):
         ...
 
 
-class SealedFile(Protocol):
-    """The secrets that a fabric folder keeps itself."""
-
-    def reseal(self) -> int:
-        """Seal all of them with the newest key; return how many were not yet."""
-        ...
-
-
 class Rotation(NamedTuple):
     """What a rotation did."""
 
@@ -66,7 +59,7 @@ class RotateKeys:
     """
 
     keyring: Keyring
-    file: SealedFile
+    file: SecretFile
     storage: Storage
 
     async def __call__(self, *, by: Principal) -> Rotation:

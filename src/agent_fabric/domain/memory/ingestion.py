@@ -1,7 +1,13 @@
-"""Adding many documents as a run: each is a step, so that a run which was killed goes on with what is missing."""
+"""Adding many documents as a run: each is a step, so that a run which was killed goes on with what is missing.
+
+And what such a run has added.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
+
+from agent_fabric.domain.errors import DocumentUnreadable
+from agent_fabric.domain.runs.task import RunResult, RunStatus
 
 MAX_SOURCES: Final = 10_000
 ADD_FILE: Final = "add_document_file"
@@ -57,3 +63,25 @@ def ingestion_inputs(
 ) -> dict[str, Any]:
     """Return the inputs of the workflow."""
     return {"files": list(files), "pages": list(pages), "labels": list(labels), "team": team}
+
+
+def outcome_of(result: RunResult) -> dict[str, Any]:
+    """Return what a run has added, and what it could not read.
+
+    Raises:
+        DocumentUnreadable: it could add nothing.
+    """
+    added: list[Any] = []
+    problems: list[Any] = []
+    for step, name in (("files", "add"), ("pages", "add_page")):
+        each_result = result.payload.get("outputs", {}).get(step, {}).get("results", ())
+        for each in each_result:
+            given = each.get(name, {})
+            (problems if "problem" in given else added).append(given)
+    if result.status is RunStatus.FAILED and not added:
+        problem = result.error
+        raise DocumentUnreadable(
+            problem.message if problem is not None else "Nothing could be added",
+            hint=f"See: fabric logs show {result.run_id}",
+        )
+    return {"run_id": result.run_id, "status": result.status.value, "added": added, "problems": problems}

@@ -8,7 +8,7 @@ import json
 import math
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any, Final
 
 from agent_fabric.domain.errors import FactRefused
@@ -97,28 +97,8 @@ def as_imported(fact: Fact, owner: str, source: str, *, vouched: bool) -> Fact:
 
 def fact_values(fact: Fact) -> dict[str, Any]:
     """Return a fact as plain values, by the names that programs know."""
-    return {
-        "id": fact.id,
-        "owner": fact.owner,
-        "scope": fact.scope.value,
-        "subject": fact.subject,
-        "kind": fact.kind.value,
-        "text": fact.text,
-        "source_run": fact.source_run,
-        "source_seq": fact.source_seq,
-        "source_quote": fact.source_quote,
-        "said_by": fact.said_by,
-        "untrusted": list(fact.untrusted),
-        "status": fact.status.value,
-        "valid_from": fact.valid_from,
-        "valid_to": fact.valid_to,
-        "created_at": fact.created_at,
-        "expires_at": fact.expires_at,
-        "reviewed_by": fact.reviewed_by,
-        "supersedes": fact.supersedes,
-        "pinned": fact.pinned,
-        "sealed": fact.sealed,
-    }
+    plain = {each.name: getattr(fact, each.name) for each in fields(fact)}
+    return plain | {name: plain[name].value for name in ("scope", "kind", "status")} | {"untrusted": [*fact.untrusted]}
 
 
 def fact_from(values: Mapping[str, Any]) -> Fact:

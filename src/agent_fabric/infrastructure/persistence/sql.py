@@ -14,6 +14,7 @@ one of a connection of psycopg.
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from agent_fabric.application.ports.runs import Before
@@ -233,6 +234,17 @@ class LogDatabase(Database, Protocol):
     def writer(self) -> GroupWriter:
         """The one writer of this process."""
         ...
+
+
+@contextmanager
+def erasing(connection: SqlConnection, dialect: Dialect) -> Iterator[None]:
+    """Let deletions overwrite their data: nothing must stay in a page that is no longer used."""
+    begin, end = dialect.erase_deleted
+    if begin:
+        connection.execute(begin)
+    yield
+    if end:
+        connection.execute(end)
 
 
 def storable(text: str) -> str:

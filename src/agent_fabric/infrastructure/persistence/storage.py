@@ -1,75 +1,35 @@
 """The one factory of this package. Nothing outside it knows an adapter class (an import contract checks that)."""
 
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from importlib import import_module
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from agent_fabric.application.ports.audit import HeadKeeper
 from agent_fabric.application.ports.clock import Clock, IdSource
 from agent_fabric.application.ports.encryption import Cipher, KeySealer
-from agent_fabric.application.ports.leases import NamedLocks, RunLeases
 from agent_fabric.application.ports.storage import Storage
 from agent_fabric.config.store_address import StoreAddress
 from agent_fabric.domain.audit.key import UNKEYED, AuditKey
+from agent_fabric.domain.errors import MissingExtra
 from agent_fabric.domain.ids import RunId
-from agent_fabric.infrastructure.persistence.approvals.questions import SqlApprovalRepository
 from agent_fabric.infrastructure.persistence.audit.chain_writer import ChainWriter
 from agent_fabric.infrastructure.persistence.runs.event_store import SqlRunRepository
 from agent_fabric.infrastructure.persistence.runs.held_run import LogFollower
-from agent_fabric.infrastructure.persistence.runs.run_catalogue import SqlRunCatalogue
 from agent_fabric.infrastructure.persistence.runs.run_leases import FileLocks, ProcessLeases
 from agent_fabric.infrastructure.persistence.runs.run_locks import RunLocks
-from agent_fabric.infrastructure.persistence.runs.run_reader import SqlRunReader
 from agent_fabric.infrastructure.persistence.secrets.sealing import RunKeys
-from agent_fabric.infrastructure.persistence.sql import Database, LogDatabase
+from agent_fabric.infrastructure.persistence.sql import Database
 from agent_fabric.infrastructure.persistence.store import Store
 
 if TYPE_CHECKING:  # a run needs none of these
-    from agent_fabric.application.ports.automation import AutomationStore
-    from agent_fabric.application.ports.backup import StoreCopies
-    from agent_fabric.application.ports.channels import ChannelStore
-    from agent_fabric.application.ports.cluster import Cluster, Introduction
+    from agent_fabric.application.ports.cluster import Introduction
     from agent_fabric.application.ports.database import DatabaseUpkeep
-    from agent_fabric.application.ports.memory import MemoryStore
-    from agent_fabric.application.ports.vitals import StoreGauge
-    from agent_fabric.infrastructure.persistence.audit.act_log import SqlActLog
-    from agent_fabric.infrastructure.persistence.audit.audit_chain import SqlAuditChain
-    from agent_fabric.infrastructure.persistence.automation.deliveries import SqlDeliveryStore
-    from agent_fabric.infrastructure.persistence.automation.outbox import SqlOutbox
-    from agent_fabric.infrastructure.persistence.chat.messages import SqlSessionMessages
-    from agent_fabric.infrastructure.persistence.chat.queue import SqlMessageQueue
-    from agent_fabric.infrastructure.persistence.chat.rows import SessionKeys
-    from agent_fabric.infrastructure.persistence.chat.sessions import SqlSessionRepository
-    from agent_fabric.infrastructure.persistence.evals.eval_trials import SqlTrialOutcomes
-    from agent_fabric.infrastructure.persistence.evals.evaluations import SqlEvalRepository
-    from agent_fabric.infrastructure.persistence.fleet.fleet_plans import SqlPlanRepository
-    from agent_fabric.infrastructure.persistence.fleet.node_calls import SqlCallRelay, SqlNodeWork
-    from agent_fabric.infrastructure.persistence.fleet.node_commands import SqlCommandRepository
-    from agent_fabric.infrastructure.persistence.fleet.nodes import (
-        SqlInviteRepository,
-        SqlNodePresence,
-        SqlNodeRepository,
-    )
-    from agent_fabric.infrastructure.persistence.identity.accounts import (
-        SqlApiKeyRepository,
-        SqlEndedLogins,
-        SqlUserRepository,
-    )
-    from agent_fabric.infrastructure.persistence.identity.key_fingerprints import SqlKeyFingerprints
-    from agent_fabric.infrastructure.persistence.identity.rate_limits import SqlCounters
-    from agent_fabric.infrastructure.persistence.observability.snapshot import SqliteCopies
-    from agent_fabric.infrastructure.persistence.observability.store_gauge import SqliteStoreGauge
-    from agent_fabric.infrastructure.persistence.runs.idempotency import SqlIdempotencyStore
-    from agent_fabric.infrastructure.persistence.runs.log_inspector import SqlLogInspector
-    from agent_fabric.infrastructure.persistence.runs.pending_work import SqlPendingWork
-    from agent_fabric.infrastructure.persistence.runs.responses import SqlResponses
-    from agent_fabric.infrastructure.persistence.runs.retention import SqlRetentionStore
-    from agent_fabric.infrastructure.persistence.runs.run_queue import SqlRunQueue
-    from agent_fabric.infrastructure.persistence.runs.run_vectors import SqlRunVectors
-
+    from agent_fabric.application.ports.limits import Counters
+    from agent_fabric.infrastructure.persistence.postgres.parts import PostgresParts
 
 IN_FOLDER = StoreAddress()
 """The SQLite file of a fabric folder."""
@@ -107,11 +67,11 @@ def open_storage(  # noqa: PLR0913 - what a process joins a store with
         StoreUnavailable: the address cannot be read.
     """
     keys, chain = RunKeys(open_keyring), ChainWriter(audit_key, audit_heads)
-    own: _OwnParts
+    own: _SqliteParts | PostgresParts
     if address.is_remote:
-        from agent_fabric.infrastructure.persistence.open_postgres import postgres_parts  # noqa: PLC0415 - an extra
-
-        own = postgres_parts()(address, folder, keys, chain, introduction)
+        with _needing_driver():
+            from agent_fabric.infrastructure.persistence.postgres import parts  # noqa: PLC0415 - an extra
+        own = parts.PostgresParts(address, folder, keys, chain, introduction)
     else:
         own = _SqliteParts(folder, keys, chain)
     return SqlStorage(own, own.shared_clock(clock), ids, run_dir, chain, followers)
@@ -128,9 +88,19 @@ def open_upkeep(
     Raises:
         MissingExtra: its driver is not installed.
     """
-    from agent_fabric.infrastructure.persistence.open_postgres import postgres_upkeep  # noqa: PLC0415 - an extra
+    with _needing_driver():
+        from agent_fabric.infrastructure.persistence.postgres.upkeep import PostgresUpkeep  # noqa: PLC0415 - an extra
+    return PostgresUpkeep(address.url, audit_key, RunKeys(open_keyring))
 
-    return postgres_upkeep()(address.url, audit_key, RunKeys(open_keyring))
+
+@contextmanager
+def _needing_driver() -> Iterator[None]:
+    try:
+        yield
+    except ImportError as problem:
+        if (problem.name or "psycopg").startswith("psycopg"):  # without libpq, psycopg gives no name
+            raise MissingExtra("cluster", needed_for="A store in PostgreSQL") from None
+        raise
 
 
 def _lazy(path: str, arguments: str) -> Any:
@@ -149,53 +119,11 @@ def _lazy_part(path: str) -> Any:
     return cached_property(attrgetter(path))
 
 
-class _OwnParts(Protocol):
-    """What each database does in its own way."""
-
-    @property
-    def database(self) -> LogDatabase:
-        """Where all tables are."""
-        ...
-
-    def shared_clock(self, clock: Clock) -> Clock:
-        """Return the time that all who share the store go by; `clock` is this machine's."""
-        ...
-
-    @property
-    def leases(self) -> RunLeases:
-        """See Storage."""
-        ...
-
-    @property
-    def cluster(self) -> "Cluster | None":
-        """See Storage."""
-        ...
-
-    @property
-    def agent_locks(self) -> NamedLocks:
-        """See Storage."""
-        ...
-
-    @property
-    def gauge(self) -> "StoreGauge":
-        """See Storage."""
-        ...
-
-    @property
-    def copies(self) -> "StoreCopies":
-        """See Storage."""
-        ...
-
-    def close(self) -> None:
-        """Finish every write and close all connections."""
-        ...
-
-
 class _SqliteParts:
     """The parts of a store in one SQLite file."""
 
-    gauge: "SqliteStoreGauge" = _lazy("observability.store_gauge.SqliteStoreGauge", "database")
-    copies: "SqliteCopies" = _lazy("observability.snapshot.SqliteCopies", "database.path database.locks")
+    gauge = _lazy("observability.store_gauge.SqliteStoreGauge", "database")
+    copies = _lazy("observability.snapshot.SqliteCopies", "database.path database.locks")
     cluster = None
 
     def __init__(self, folder: Path, keys: RunKeys, chain: ChainWriter) -> None:
@@ -218,56 +146,56 @@ class _SqliteParts:
 
 
 class SqlStorage(Storage):
-    """Storage in tables, whichever database has them."""
+    """Storage in tables, whichever database has them. A test compares each part with its port."""
 
-    runs: "SqlRunRepository" = _lazy("runs.event_store.SqlRunRepository", "_store _clock _followers _chain")
-    mirrors: "SqlRunRepository" = _lazy_part("runs")
-    reader: "SqlRunReader" = _lazy("runs.run_reader.SqlRunReader", "_store")
-    catalogue: "SqlRunCatalogue" = _lazy("runs.run_catalogue.SqlRunCatalogue", "_store")
-    open_catalogue: "SqlRunCatalogue" = _lazy("runs.run_catalogue.open_runs_only", "_store")
-    leases: "RunLeases" = _lazy_part("_own.leases")
-    cluster: "Cluster | None" = _lazy_part("_own.cluster")
-    agent_locks: "NamedLocks" = _lazy_part("_own.agent_locks")
-    gauge: "StoreGauge" = _lazy_part("_own.gauge")
-    copies: "StoreCopies" = _lazy_part("_own.copies")
-    encryption: "_SqlRunEncryption" = _lazy("storage._SqlRunEncryption", "_store runs.encrypted")
-    approvals: "SqlApprovalRepository" = _lazy("approvals.questions.SqlApprovalRepository", "_store _clock")
-
-    queue: "SqlRunQueue" = _lazy("runs.run_queue.SqlRunQueue", "_store _clock")
-    vectors: "SqlRunVectors" = _lazy("runs.run_vectors.SqlRunVectors", "_store catalogue")
-    users: "SqlUserRepository" = _lazy("identity.accounts.SqlUserRepository", "_store _chain")
-    ended_logins: "SqlEndedLogins" = _lazy("identity.accounts.SqlEndedLogins", "_store _clock")
-    api_keys: "SqlApiKeyRepository" = _lazy("identity.accounts.SqlApiKeyRepository", "_store _chain")
-    idempotency: "SqlIdempotencyStore" = _lazy("runs.idempotency.SqlIdempotencyStore", "_store _clock _ids")
-    deliveries: "SqlDeliveryStore" = _lazy("automation.deliveries.SqlDeliveryStore", "_store _clock runs")
-    outbox: "SqlOutbox" = _lazy("automation.outbox.SqlOutbox", "_store _clock")
-    automation: "AutomationStore" = _lazy("automation.tables.open_automation", "_store runs")
-    memory: "MemoryStore" = _lazy("memory.tables.open_memory", "_store")
-    responses: "SqlResponses" = _lazy("runs.responses.SqlResponses", "_store _clock")
-    nodes: "SqlNodeRepository" = _lazy("fleet.nodes.SqlNodeRepository", "_store _chain")
-    node_invites: "SqlInviteRepository" = _lazy("fleet.nodes.SqlInviteRepository", "_store _chain")
-    fleet_plans: "SqlPlanRepository" = _lazy("fleet.fleet_plans.SqlPlanRepository", "_store")
-    node_calls: "SqlCallRelay" = _lazy("fleet.node_calls.SqlCallRelay", "_store")
-    node_presence: "SqlNodePresence" = _lazy("fleet.nodes.SqlNodePresence", "_store")
-    node_work: "SqlNodeWork" = _lazy("fleet.node_calls.SqlNodeWork", "_store")
-    node_commands: "SqlCommandRepository" = _lazy("fleet.node_commands.SqlCommandRepository", "_store")
-    channels: "ChannelStore" = _lazy("channels.outbox.open_channels", "_store _chain")
-    evals: "SqlEvalRepository" = _lazy("evals.evaluations.SqlEvalRepository", "_store _clock")
-    _session_keys: "SessionKeys" = _lazy("chat.rows.SessionKeys", "_store.keys")
-    sessions: "SqlSessionRepository" = _lazy("chat.sessions.SqlSessionRepository", "_store _session_keys")
-    messages: "SqlSessionMessages" = _lazy("chat.messages.SqlSessionMessages", "_store _session_keys")
-    pending_work: "SqlPendingWork" = _lazy("runs.pending_work.SqlPendingWork", "_store queue _clock")
-    message_queue: "SqlMessageQueue" = _lazy("chat.queue.SqlMessageQueue", "_store _session_keys")
-    trials: "SqlTrialOutcomes" = _lazy("evals.eval_trials.SqlTrialOutcomes", "_store _clock")
-    fingerprints: "SqlKeyFingerprints" = _lazy("identity.key_fingerprints.SqlKeyFingerprints", "_store _clock")
-    acts: "SqlActLog" = _lazy("audit.act_log.SqlActLog", "_store _chain")
-    chain: "SqlAuditChain" = _lazy("audit.audit_chain.SqlAuditChain", "_store _chain")
-    logs: "SqlLogInspector" = _lazy("runs.log_inspector.SqlLogInspector", "_store")
-    retention: "SqlRetentionStore" = _lazy("runs.retention.SqlRetentionStore", "_store _run_dir _clock _chain")
+    runs: SqlRunRepository = _lazy("runs.event_store.SqlRunRepository", "_store _clock _followers _chain")
+    if not TYPE_CHECKING:  # their types are those of the ports
+        mirrors = _lazy_part("runs")
+        reader = _lazy("runs.run_reader.SqlRunReader", "_store")
+        catalogue = _lazy("runs.run_catalogue.SqlRunCatalogue", "_store")
+        open_catalogue = _lazy("runs.run_catalogue.open_runs_only", "_store")
+        leases = _lazy_part("_own.leases")
+        cluster = _lazy_part("_own.cluster")
+        agent_locks = _lazy_part("_own.agent_locks")
+        gauge = _lazy_part("_own.gauge")
+        copies = _lazy_part("_own.copies")
+        encryption = _lazy("storage._SqlRunEncryption", "_store runs.encrypted")
+        approvals = _lazy("approvals.questions.SqlApprovalRepository", "_store _clock")
+        queue = _lazy("runs.run_queue.SqlRunQueue", "_store _clock")
+        vectors = _lazy("runs.run_vectors.SqlRunVectors", "_store catalogue")
+        users = _lazy("identity.accounts.SqlUserRepository", "_store _chain")
+        ended_logins = _lazy("identity.accounts.SqlEndedLogins", "_store _clock")
+        api_keys = _lazy("identity.accounts.SqlApiKeyRepository", "_store _chain")
+        idempotency = _lazy("runs.idempotency.SqlIdempotencyStore", "_store _clock _ids")
+        deliveries = _lazy("automation.deliveries.SqlDeliveryStore", "_store _clock runs")
+        outbox = _lazy("automation.outbox.SqlOutbox", "_store _clock")
+        automation = _lazy("automation.tables.open_automation", "_store runs")
+        memory = _lazy("memory.passages.open_memory", "_store")
+        responses = _lazy("runs.responses.SqlResponses", "_store _clock")
+        nodes = _lazy("fleet.nodes.SqlNodeRepository", "_store _chain")
+        node_invites = _lazy("fleet.nodes.SqlInviteRepository", "_store _chain")
+        fleet_plans = _lazy("fleet.fleet_plans.SqlPlanRepository", "_store")
+        node_calls = _lazy("fleet.node_commands.SqlCallRelay", "_store")
+        node_presence = _lazy("fleet.nodes.SqlNodePresence", "_store")
+        node_work = _lazy("fleet.node_commands.SqlNodeWork", "_store")
+        node_commands = _lazy("fleet.node_commands.SqlCommandRepository", "_store")
+        channels = _lazy("channels.outbox.open_channels", "_store _chain")
+        evals = _lazy("evals.evaluations.SqlEvalRepository", "_store _clock")
+        _session_keys = _lazy("chat.rows.SessionKeys", "_store.keys")
+        sessions = _lazy("chat.sessions.SqlSessionRepository", "_store _session_keys")
+        messages = _lazy("chat.messages.SqlSessionMessages", "_store _session_keys")
+        pending_work = _lazy("runs.pending_work.SqlPendingWork", "_store queue _clock")
+        message_queue = _lazy("chat.queue.SqlMessageQueue", "_store _session_keys")
+        trials = _lazy("evals.evaluations.SqlTrialOutcomes", "_store _clock")
+        fingerprints = _lazy("identity.key_fingerprints.SqlKeyFingerprints", "_store _clock")
+        acts = _lazy("audit.act_log.SqlActLog", "_store _chain")
+        chain = _lazy("audit.audit_chain.SqlAuditChain", "_store _chain")
+        logs = _lazy("runs.log_inspector.SqlLogInspector", "_store")
+        retention = _lazy("runs.retention.SqlRetentionStore", "_store _run_dir _clock _chain")
 
     def __init__(
         self,
-        own: _OwnParts,
+        own: "_SqliteParts | PostgresParts",
         clock: Clock,
         ids: IdSource,
         run_dir: Callable[[RunId], str],
@@ -285,7 +213,7 @@ class SqlStorage(Storage):
     def look_into_inboxes(self) -> None:
         self.runs.look_into_inboxes()
 
-    def counters(self) -> "SqlCounters":
+    def counters(self) -> "Counters":
         from agent_fabric.infrastructure.persistence.identity.rate_limits import SqlCounters  # noqa: PLC0415 - see above
 
         return SqlCounters(self._store, self._clock)

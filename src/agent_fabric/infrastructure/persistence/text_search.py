@@ -4,7 +4,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple
 
 TRIGRAM: Final = 3
 """The index of tasks and summaries knows sequences of this many characters; shorter words are found only whole."""
@@ -32,83 +32,48 @@ class TermMatch(NamedTuple):
     order: Match
 
 
-class TextSearch(Protocol):
-    """How one database searches texts."""
-
-    put_text: str
-    """Puts a text into `run_text`: what `text_row` returns."""
-    put_activity: str
-    """Puts a text into `run_activity`: row, text as `indexed` returns it, and the run, which must exist."""
-    by_words: str
-    """Query: the rows of `run_words` that fit what `any_of` returns, the best first; and how many at most."""
-
-    put_terms: str
-    """Puts the terms of a passage into `passage_words`: row, and what `term_row` returns."""
-    terms_text: str
-    """Expression: the terms of a row of `passage_words`, with spaces in between."""
-    erase_terms: str
-    """Makes deletions from `passage_words` overwrite their data; empty: nothing to do."""
-
-    def term_row(self, terms: Sequence[str]) -> object:
-        """Return the terms of a passage as `put_terms` takes them."""
-        ...
-
-    def with_terms(self, terms: Sequence[str]) -> "TermMatch":
-        """Return what finds the passages that have one of these terms; there is at least one."""
-        ...
-
-    def text_row(self, row: int, text: str, short: Sequence[str], run: int) -> tuple[Any, ...]:
-        """Return the values for `put_text`: row, text, its words that are too short, and the run, which must exist."""
-        ...
-
-    def in_text(self, word: str) -> Match:
-        """Return the condition under which a row of `run_text` has a word or phrase."""
-        ...
-
-    def in_activity(self, *terms: str) -> Match:
-        """Return the condition under which a row of `run_activity` has a word or phrase, or words that begin so."""
-        ...
-
-    def indexed(self, text: str) -> str:
-        """Return a text as it is put into `run_activity`."""
-        ...
-
-    def any_of(self, text: str) -> str:
-        """Return what finds texts that share a word with this one; empty if it has no words."""
-        ...
-
-
 class SqliteTextSearch:
-    """TextSearch with FTS5."""
+    """How texts are searched with FTS5."""
 
     put_text = (
         "INSERT OR REPLACE INTO run_text (rowid, text, short) SELECT ?, ?, ?"
         " WHERE EXISTS (SELECT 1 FROM runs WHERE number = ?)"
     )
+    """Puts a text into `run_text`: what `text_row` returns."""
     put_activity = (
         "INSERT INTO run_activity (rowid, text) SELECT ?, ? WHERE EXISTS (SELECT 1 FROM runs WHERE number = ?)"
     )
+    """Puts a text into `run_activity`: row, text as `indexed` returns it, and the run, which must exist."""
     by_words = "SELECT rowid FROM run_words WHERE run_words MATCH ? ORDER BY rank LIMIT ?"
+    """Query: the rows of `run_words` that fit what `any_of` returns, the best first; and how many at most."""
     put_terms = "INSERT INTO passage_words (rowid, terms) VALUES (?, ?)"
+    """Puts the terms of a passage into `passage_words`: row, and what `term_row` returns."""
     terms_text = "passage_words.terms"
+    """Expression: the terms of a row of `passage_words`, with spaces in between."""
     erase_terms = "INSERT INTO passage_words (passage_words, rank) VALUES ('secure-delete', 1)"
+    """Makes deletions from `passage_words` overwrite their data; empty: nothing to do."""
 
     def term_row(self, terms: Sequence[str]) -> object:
+        """Return the terms of a passage as `put_terms` takes them."""
         return " ".join(terms)
 
     def with_terms(self, terms: Sequence[str]) -> TermMatch:
+        """Return what finds the passages that have one of these terms; there is at least one."""
         wanted = " OR ".join(f'"{term}"' for term in terms)
         return TermMatch(Match("passage_words MATCH ?", (wanted,)), Match("passage_words.rank", ()))
 
     def text_row(self, row: int, text: str, short: Sequence[str], run: int) -> tuple[Any, ...]:
+        """Return the values for `put_text`: row, text, its words that are too short, and the run, which must exist."""
         return row, text, f" {' '.join(short)} ", run
 
     def in_text(self, word: str) -> Match:
+        """Return the condition under which a row of `run_text` has a word or phrase."""
         quoted = word.replace('"', '""')
         match = f'text : "{quoted}"' if len(word) >= TRIGRAM else f'short : " {quoted} "'
         return Match("run_text MATCH ?", (match,))
 
     def in_activity(self, *terms: str) -> Match:
+        """Return the condition under which a row of `run_activity` has a word or phrase, or words that begin so."""
         return Match("run_activity MATCH ?", (" OR ".join(map(self._activity, terms)),))
 
     def _activity(self, term: str) -> str:
@@ -117,14 +82,16 @@ class SqliteTextSearch:
         return f'"{quoted}" *' if len(last) >= _MIN_PREFIX else f'"{quoted}"'
 
     def indexed(self, text: str) -> str:
+        """Return a text as it is put into `run_activity`."""
         return text
 
     def any_of(self, text: str) -> str:
+        """Return what finds texts that share a word with this one; empty if it has no words."""
         return " OR ".join(f'"{word}"' for word in _query_words(text))
 
 
 class PostgresTextSearch:
-    """TextSearch with tsvector. Words are split here, as FTS5 does it: the server's parser does not.
+    """The same with tsvector. Words are split here, as FTS5 does it: the server's parser does not.
 
     A text is found anywhere by its sequences of three characters, which are the lexemes of its row; whether they stand
     in the right order is looked up in the text itself.
@@ -177,6 +144,10 @@ class PostgresTextSearch:
 
     def any_of(self, text: str) -> str:
         return " | ".join(map(_lexeme, _query_words(text)))
+
+
+TextSearch = SqliteTextSearch | PostgresTextSearch
+"""How one database searches texts."""
 
 
 def with_pairs(text: str) -> str:

@@ -5,7 +5,7 @@ vector that is deleted is deleted from it, too.
 """
 
 from collections.abc import Sequence
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple
 
 from agent_fabric.application.ports.embeddings import Vector
 from agent_fabric.infrastructure.models.embeddings.vectors import BYTES_EACH, similarities
@@ -66,32 +66,19 @@ class Wanted(NamedTuple):
     """Of its question marks."""
 
 
-class VectorSearch(Protocol):
-    """How one database compares vectors. `connection` is an SqlConnection."""
-
-    def catch_up(self, connection: Any, embedder: str) -> bool:
-        """Put vectors that were kept since the last time into the index; False: all are in it. Inside a transaction."""
-        ...
-
-    def is_behind(self, connection: Any, embedder: str) -> bool:
-        """Tell whether `catch_up` has something to do."""
-        ...
-
-    def scores(self, connection: Any, wanted: Wanted) -> dict[int, float]:
-        """Return the cosine with the question of the nearest runs, and of those beside; maybe of others."""
-        ...
-
-
 class ScannedVectors:
-    """VectorSearch that reads all vectors and compares them in this process."""
+    """Reads all vectors and compares them in this process. `connection` is an SqlConnection."""
 
     def catch_up(self, connection: Any, embedder: str) -> bool:  # noqa: ARG002 - there is no index
+        """Put vectors that were kept since the last time into the index; False: all are in it. Inside a transaction."""
         return False
 
     def is_behind(self, connection: Any, embedder: str) -> bool:  # noqa: ARG002 - as above
+        """Tell whether `catch_up` has something to do."""
         return False
 
     def scores(self, connection: Any, wanted: Wanted) -> dict[int, float]:
+        """Return the cosine with the question of the nearest runs, and of those beside; maybe of others."""
         query = f"SELECT run, vector FROM run_vectors WHERE embedder = ? AND length(vector) = ?{_and(wanted)}"  # noqa: S608 - ours
         rows = list(connection.execute(query, (wanted.embedder, len(wanted.question), *wanted.values)))
         near = similarities([bytes(vector) for _, vector in rows], wanted.question)
@@ -99,7 +86,7 @@ class ScannedVectors:
 
 
 class PgVectors:
-    """VectorSearch with the extension `vector`, or without it as anywhere else."""
+    """The same with the extension `vector`, or without it as anywhere else."""
 
     def is_behind(self, connection: Any, embedder: str) -> bool:
         return _has_index(connection) and connection.execute(_MISSING, (embedder, 1)).fetchone() is not None
@@ -125,7 +112,7 @@ class PgVectors:
         return {int(run): float(score) for run, score in rows}
 
 
-def vector_search_of(dialect: Dialect) -> VectorSearch:
+def vector_search_of(dialect: Dialect) -> ScannedVectors | PgVectors:
     """Return how a database compares vectors."""
     return PgVectors() if dialect is POSTGRESQL else ScannedVectors()
 

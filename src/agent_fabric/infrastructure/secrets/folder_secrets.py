@@ -1,19 +1,115 @@
-"""The secrets of a fabric folder, from all places. Nothing is opened before a secret is asked for."""
+"""The secrets of a fabric folder, all places for them as one. Nothing is opened before a secret is asked for.
 
-from collections.abc import Callable, Iterable, Mapping
+Names go through the places in order, references say where.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
 
 from agent_fabric.application.ports.secrets import SecretSource
 from agent_fabric.config.schema.secrets import SecretsConfig
-from agent_fabric.config.secret_references import reference_in
+from agent_fabric.config.secret_references import SecretReference, reference_in
 from agent_fabric.config.variable_names import OURS
+from agent_fabric.domain.errors import ConfigError, FabricError
 from agent_fabric.infrastructure.clock import SystemClock
-from agent_fabric.infrastructure.secrets.chain import AllowedSecrets, EnvironmentSecrets, SecretChain
 from agent_fabric.infrastructure.secrets.encrypted_file import EncryptedFile
 from agent_fabric.infrastructure.secrets.keyring import Keyring, open_keyring
 from agent_fabric.infrastructure.secrets.vault import VaultSecrets
+
+Learn = Callable[[Mapping[str, str]], None]
+"""Is told names and values of secrets that were looked up, so that they can be kept out of logs."""
+
+
+class SecretChain:
+    """SecretSource over several; the first that knows a name gives the value. And the one resolver of references."""
+
+    def __init__(self, sources: Mapping[str, SecretSource], order: Sequence[str], learn: Learn) -> None:
+        """Take sources by their name in references, and the order in which those are asked that only have a name."""
+        self._sources = sources
+        self._order = tuple(order)
+        self._learn = learn
+
+    async def get(self, name: str) -> str | None:
+        for source in self._ask():
+            value = await source.get(name)
+            if value:
+                self._learn({name: value})
+                return value
+        return None
+
+    def how_to_set(self, name: str) -> str:
+        ways = [source.how_to_set(name) for source in self._ask()]
+        return " Or: ".join(ways) or "No source of secrets is configured: see `secrets.sources`."
+
+    async def resolve(self, reference: str) -> str:
+        """Return what a reference such as `file:NAME` stands for, without blanks around it.
+
+        Raises:
+            ConfigError: there is no such secret, or it cannot be had.
+        """
+        found = reference_in(reference)
+        source = None if found is None else self._sources.get(found.source)
+        if found is None or source is None:
+            raise _no_such_source(reference, found)
+        try:
+            value = (await source.get(found.name) or "").strip()
+        except FabricError as problem:
+            raise ConfigError(f"{reference} cannot be read: {problem.message}", hint=problem.hint) from None
+        if not value:
+            raise ConfigError(f"{reference} is not set", hint=source.how_to_set(found.name))
+        self._learn({found.name: value})
+        return value
+
+    def _ask(self) -> list[SecretSource]:
+        return [self._sources[name] for name in self._order if name in self._sources]
+
+
+class AllowedSecrets:
+    """SecretSource that gives only what a person allowed: for workflows, which anyone may have written."""
+
+    def __init__(self, inner: SecretSource, allow: Sequence[str], never: frozenset[str]) -> None:
+        """Take patterns of names, and the names that are for no one."""
+        self._inner = inner
+        self._allow = tuple(allow)
+        self._never = never
+
+    async def get(self, name: str) -> str | None:
+        return await self._inner.get(name) if self._is_allowed(name) else None
+
+    def how_to_set(self, name: str) -> str:
+        if name in self._never:
+            return "It opens agent-fabric itself, so it is for no workflow."
+        if not self._is_allowed(name):
+            return f"By `secrets.allow`, workflows may not use it. A person can add {name!r} there."
+        return self._inner.how_to_set(name)
+
+    def _is_allowed(self, name: str) -> bool:
+        return name not in self._never and any(fnmatchcase(name, pattern) for pattern in self._allow)
+
+
+def _no_such_source(reference: str, found: SecretReference | None) -> ConfigError:
+    if found is not None and found.source == "vault":
+        return ConfigError(f"{reference} is in a vault, but none is configured", hint="Set `secrets.vault.url`.")
+    return ConfigError(
+        f"{reference[:100]!r} refers to no secret", hint="Write env:NAME, file:NAME or vault:path#field."
+    )
+
+
+class EnvironmentSecrets:
+    """SecretSource over the environment: a secret is the variable of its name."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._environ = environ
+
+    async def get(self, name: str) -> str | None:
+        return self._environ.get(name) or None
+
+    def how_to_set(self, name: str) -> str:
+        return f"Set the environment variable {name} where fabric is started, and run the step again."
+
 
 FILE_NAME = "secrets.sealed"
 """In the fabric folder. Not `.json`: such files are configuration there, which a person has to trust anew after each

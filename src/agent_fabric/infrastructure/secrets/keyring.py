@@ -8,7 +8,7 @@ import re
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agent_fabric.config.folders import base_folder
 from agent_fabric.domain.errors import ConfigError, StoreUnavailable
@@ -27,51 +27,13 @@ _KEY_BYTES: Final = 32
 Stamp = tuple[int, int, int] | None
 
 
-class Keys(Protocol):
-    """Keys, the newest first."""
-
-    place: str
-    """Where they are, for people."""
-    ours: bool
-    """Whether we make and remove keys there; else someone else does."""
-
-    def stamp(self) -> Stamp:
-        """Return what changes whenever the keys do."""
-        ...
-
-    def read(self) -> tuple[str, ...]:
-        """Return the keys; none if there are none yet.
-
-        Raises:
-            ConfigError: what is there is no key.
-            StoreUnavailable: it cannot be read.
-        """
-        ...
-
-    def add(self, *, unless_any: bool = False) -> None:
-        """Make a new key and put it first; with `unless_any` only if there is none.
-
-        Raises:
-            ConfigError: keys are not ours to make here.
-            StoreUnavailable: it cannot be kept.
-        """
-        ...
-
-    def keep(self, wanted: Sequence[str]) -> None:
-        """Forget all keys but these.
-
-        Raises:
-            ConfigError: keys are not ours to remove here, or someone changed them just now.
-            StoreUnavailable: the rest cannot be kept.
-        """
-        ...
-
-
 class EnvironmentKeys:
     """Keys that someone else keeps, given in `ENCRYPTION_KEY`."""
 
     place = VARIABLE
+    """Where they are, for people."""
     ours = False
+    """Whether we make and remove keys there; else someone else does."""
 
     def __init__(self, text: str) -> None:
         self._keys = tuple(_check(part, VARIABLE) for part in re.split(r"[\s,]+", text) if part)
@@ -84,12 +46,25 @@ class EnvironmentKeys:
             )
 
     def stamp(self) -> Stamp:
+        """Return what changes whenever the keys do."""
         return None
 
     def read(self) -> tuple[str, ...]:
+        """Return the keys, the newest first; none if there are none yet.
+
+        Raises:
+            ConfigError: what is there is no key.
+            StoreUnavailable: it cannot be read.
+        """
         return self._keys
 
     def add(self, *, unless_any: bool = False) -> None:
+        """Make a new key and put it first; with `unless_any` only if there is none.
+
+        Raises:
+            ConfigError: keys are not ours to make here.
+            StoreUnavailable: it cannot be kept.
+        """
         if unless_any and self._keys:
             return
         raise ConfigError(
@@ -98,6 +73,12 @@ class EnvironmentKeys:
         )
 
     def keep(self, wanted: Sequence[str]) -> None:
+        """Forget all keys but these.
+
+        Raises:
+            ConfigError: keys are not ours to remove here, or someone changed them just now.
+            StoreUnavailable: the rest cannot be kept.
+        """
         if not set(self._keys) <= set(wanted):
             raise ConfigError(
                 f"the keys are given in {VARIABLE}, so old ones are yours to remove",
@@ -144,6 +125,9 @@ class FileKeys:
 
     def _write(self, keys: Sequence[str]) -> None:
         self._file.replace("".join(f"{key}\n" for key in keys).encode())
+
+
+Keys = EnvironmentKeys | FileKeys
 
 
 def keys_from(environ: Mapping[str, str]) -> Keys:

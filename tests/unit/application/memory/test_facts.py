@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from agent_fabric.application.memory.forget_document import ForgetDocument
+from agent_fabric.application.memory.forget_document import ForgetDocument, RemoveRemains
 from agent_fabric.application.memory.import_facts import ImportFacts
 from agent_fabric.application.memory.propose_fact import ProposeFact, RememberFact
-from agent_fabric.application.memory.remains import RemoveRemains
 from agent_fabric.application.memory.review_fact import ReviewFact
 from agent_fabric.application.memory.search_memory import SearchMemory
 from agent_fabric.application.ports.memory import DocumentQuery, FactQuery, Proposal

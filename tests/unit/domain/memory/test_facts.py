@@ -11,17 +11,18 @@ from agent_fabric.domain.events import Body, GuidanceGiven, ToolCalled, ToolRetu
 from agent_fabric.domain.ids import CallId, FactId, RunId
 from agent_fabric.domain.memory.facts import (
     EXPIRES_AFTER_S,
+    MAX_PINNED_CHARS,
     Fact,
     FactKind,
     FactScope,
     FactStatus,
     accept_text,
     cited_facts,
+    pinned_block,
 )
 from agent_fabric.domain.memory.learning import Learning, Quotable, check_quote, quotable_in, status_of_proposal
 from agent_fabric.domain.memory.likeness import compare
 from agent_fabric.domain.memory.markdown import export_facts, import_facts
-from agent_fabric.domain.memory.pinned import MAX_CHARS, pinned_block
 from agent_fabric.domain.runs.task import Quoted
 from contract.run_repository_contract import run_created
 
@@ -167,7 +168,7 @@ def test_the_pinned_block_is_stable_and_full_is_an_error() -> None:
     assert block == pinned_block([ACTIVE, *reversed(pinned)], 101.0)
     assert block.splitlines()[1] == "- The pool opens at 9 [m:000000000002]"
     assert pinned_block([ACTIVE], 101.0) == ""
-    with pytest.raises(FactRefused, match=f"{MAX_CHARS:,}"):
+    with pytest.raises(FactRefused, match=f"{MAX_PINNED_CHARS:,}"):
         pinned_block([replace(each, text="x" * 400) for each in pinned * 2], 101.0)
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from agent_fabric.domain.errors import ConfigError, StoreUnavailable
-from agent_fabric.infrastructure.secrets.chain import AllowedSecrets, SecretChain
+from agent_fabric.infrastructure.secrets.folder_secrets import AllowedSecrets, SecretChain
 
 
 @dataclass

@@ -240,7 +240,7 @@ def _card_of_log(connection: SqlConnection, keys: RunKeys, row: tuple[Any, ...])
         return replace(_DAMAGED if asked is None else asked, **_names(row), owner=str(owner), damage=damage)
     if asked is None:
         return replace(_DAMAGED, **_names(row), owner=str(owner), damage="the log of its run does not have it")
-    differs = [name for name in _ASKED if _plain(card, name) != _plain(asked, name)]
+    differs = [name for name in _ASKED if plain_field(card, name) != plain_field(asked, name)]
     damage = f"its row is not what the log says: {', '.join(differs)}" if differs else ""
     of_log = {name: getattr(asked, name) for name in (*_ASKED, "binding")}
     return replace(card, **of_log, changed=changed, damage=damage)
@@ -290,7 +290,8 @@ def _names(row: tuple[Any, ...]) -> dict[str, Any]:
     return {"approval_id": str(row[0]), "run_id": RunId(row[1])}
 
 
-def _plain(card: ApprovalCard, name: str) -> Any:
+def plain_field(card: ApprovalCard, name: str) -> Any:
+    """Return a field as it is once it was stored."""
     return load_json(dump_json(getattr(card, name)))
 
 

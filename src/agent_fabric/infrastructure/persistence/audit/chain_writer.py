@@ -7,11 +7,14 @@ Where one process writes at a time there is one chain. Where many do, what becom
 import hmac
 from collections.abc import Sequence
 from struct import pack as pack_fields
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 from agent_fabric.application.ports.audit import ChainHead, HeadKeeper
 from agent_fabric.domain.audit.key import UNKEYED, AuditKey
 from agent_fabric.infrastructure.persistence.sql import SqlConnection
+
+if TYPE_CHECKING:  # where one process writes there are none
+    from agent_fabric.infrastructure.persistence.audit.strands import Strand
 
 HEAD, REMOVED, ADMIN, TIE, CLOSED = "head", "removed", "admin", "tie", "closed"
 START = b"\0" * 32
@@ -29,25 +32,13 @@ class Sealed(NamedTuple):
     note: str = ""
 
 
-class OwnStrand(Protocol):
-    """A chain that no one else writes."""
-
-    def add(self, connection: SqlConnection, key: AuditKey, sealed: Sequence[Sealed]) -> None:
-        """Add entries, in the caller's transaction."""
-        ...
-
-    def rolled_back(self) -> None:
-        """Forget the entries of a transaction that failed, or may have."""
-        ...
-
-
 class ChainWriter:
     """Writes the audit chain of one store with one key. Its methods are called where the store is written."""
 
     def __init__(self, key: AuditKey = UNKEYED, heads: HeadKeeper | None = None) -> None:
         self.key = key
         self.heads = heads
-        self.strand: OwnStrand | None = None
+        self.strand: Strand | None = None
         """Takes the entries about runs, where other processes write at the same time."""
         self.lock_statement = ""
         """Makes the others that write the main chain wait until the transaction ends. Empty: none can."""

@@ -2,11 +2,11 @@
 
 from agent_fabric.application.ports.automation import AutomationStore
 from agent_fabric.infrastructure.persistence.automation.dead_letters import LetterSeal, SqlDeadLetters
-from agent_fabric.infrastructure.persistence.automation.firing_queue import SqlFiringQueue
 from agent_fabric.infrastructure.persistence.automation.firings import (
     SqlBacklog,
     SqlFiringHistory,
     SqlFiringOverview,
+    SqlFiringQueue,
     SqlHeartbeats,
 )
 from agent_fabric.infrastructure.persistence.automation.schedules import SqlScheduleRepository

@@ -19,6 +19,7 @@ from agent_fabric.infrastructure.persistence.chat.rows import (
     hash_of_word,
     insert_message,
     message_from_row,
+    remove_messages,
     session_from,
     words_in,
 )
@@ -208,11 +209,7 @@ class SqlSessionMessages:
                 raise SessionNotFound(f"There is no session {session_id!r}", hint="See `fabric sessions list`.")
             session, cipher = session_from(row, self._keys), self._keys.cipher(session_id, row[-2])
             made = [*self._shared_messages(connection, session, cipher), *self._said(connection, session_id)]
-            connection.execute(
-                "DELETE FROM chat_words WHERE message IN (SELECT number FROM chat_messages WHERE session_id = ?)",
-                (session_id,),
-            )
-            connection.execute("DELETE FROM chat_messages WHERE session_id = ?", (session_id,))
+            remove_messages(connection, session_id)
             for message in made:
                 insert_message(connection, cipher, message)
             return len(made)

@@ -27,6 +27,9 @@ MAX_WORDS: Final = 2_000
 """Of one message that can be searched for."""
 UNREADABLE: Final = "(encrypted; its key is not here)"
 
+TITLE_PLACE: Final = "title"
+"""Where a title belongs."""
+
 _WORD = re.compile(r"\w+")
 
 SESSION_COLUMNS: Final = (
@@ -58,7 +61,7 @@ class SessionKeys:
             return stored
         known = self._titles.get((session_id, stored))
         if known is None:
-            known = unseal(self.cipher(session_id, sealed), title_place(), stored)
+            known = unseal(self.cipher(session_id, sealed), TITLE_PLACE, stored)
             if len(self._titles) >= self._most:
                 self._titles.clear()
             self._titles[session_id, stored] = known
@@ -111,11 +114,6 @@ def unseal(cipher: Cipher | None, place: str, stored: str) -> str:
         ValueError: it was changed.
     """
     return stored if cipher is None else unsealed_json(cipher, place, stored.encode()).decode()
-
-
-def title_place() -> str:
-    """Return where a title belongs."""
-    return "title"
 
 
 def message_place(message_id: str, column: str) -> str:
@@ -187,7 +185,7 @@ def note_messages(
             title = title_from(message.content)
             connection.execute(
                 "UPDATE chat_sessions SET title = ? WHERE id = ?",
-                (seal(cipher, title_place(), title), message.session_id),
+                (seal(cipher, TITLE_PLACE, title), message.session_id),
             )
         insert_message(connection, cipher, message)
 
@@ -239,6 +237,13 @@ def insert_message(connection: SqlConnection, cipher: Cipher | None, message: Ch
         "INSERT INTO chat_words (word, message) VALUES (?, ?) ON CONFLICT DO NOTHING",
         [(each, row[0]) for each in hashes],
     )
+
+
+def remove_messages(connection: SqlConnection, session_id: SessionId) -> None:
+    """Remove the messages of a session and their words."""
+    words = "DELETE FROM chat_words WHERE message IN (SELECT number FROM chat_messages WHERE session_id = ?)"
+    connection.execute(words, (session_id,))
+    connection.execute("DELETE FROM chat_messages WHERE session_id = ?", (session_id,))
 
 
 def words_in(text: str) -> list[str]:

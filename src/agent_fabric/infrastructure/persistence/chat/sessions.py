@@ -11,15 +11,16 @@ from agent_fabric.domain.identity.ownership import EVERYTHING, Viewer
 from agent_fabric.domain.ids import RunId, SessionId
 from agent_fabric.infrastructure.persistence.chat.rows import (
     SESSION_COLUMNS,
+    TITLE_PLACE,
     SessionKeys,
     insert_message,
     message_from_row,
+    remove_messages,
     seal,
     session_from,
-    title_place,
 )
 from agent_fabric.infrastructure.persistence.runs.run_visibility import visible_to
-from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection, storable
+from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection, erasing, storable
 
 _LAST_CHARACTER = "\U0010ffff"
 _SEE_ALL = "See all sessions with `fabric sessions list`."
@@ -45,7 +46,7 @@ class SqlSessionRepository:
             )
             values = (
                 session.session_id,
-                seal(cipher, title_place(), session.title) if session.title else "",
+                seal(cipher, TITLE_PLACE, session.title) if session.title else "",
                 session.created_at,
                 session.updated_at,
                 storable(session.owner),
@@ -129,7 +130,7 @@ class SqlSessionRepository:
                 raise SessionNotFound(f"There is no session {session_id!r}", hint=_SEE_ALL)
             stored = dict(values)
             if "title" in stored:
-                stored["title"] = seal(self._keys.cipher(session_id, row[0]), title_place(), stored["title"])
+                stored["title"] = seal(self._keys.cipher(session_id, row[0]), TITLE_PLACE, stored["title"])
             if "has_unread" in stored:
                 stored["has_unread"] = int(stored["has_unread"])
             for name, value in stored.items():
@@ -141,22 +142,13 @@ class SqlSessionRepository:
         return await self._database.write(write)
 
     async def remove(self, session_id: SessionId) -> Sequence[RunId]:
-        erase, leave = self._database.dialect.erase_deleted
-
         def write(connection: SqlConnection) -> list[RunId]:
-            if erase:  # the key must not stay in a page that is no longer used
-                connection.execute(erase)
-            found = connection.execute("DELETE FROM chat_sessions WHERE id = ? RETURNING id", (session_id,)).fetchone()
-            if found is None:
-                raise SessionNotFound(f"There is no session {session_id!r}", hint=_SEE_ALL)
-            connection.execute(
-                "DELETE FROM chat_words WHERE message IN (SELECT number FROM chat_messages WHERE session_id = ?)",
-                (session_id,),
-            )
-            for table in ("chat_messages", "chat_queue"):
-                connection.execute(f"DELETE FROM {table} WHERE session_id = ?", (session_id,))  # noqa: S608 - ours
-            if leave:
-                connection.execute(leave)
+            with erasing(connection, self._database.dialect):  # the key, too
+                query = "DELETE FROM chat_sessions WHERE id = ? RETURNING id"
+                if connection.execute(query, (session_id,)).fetchone() is None:
+                    raise SessionNotFound(f"There is no session {session_id!r}", hint=_SEE_ALL)
+                remove_messages(connection, session_id)
+                connection.execute("DELETE FROM chat_queue WHERE session_id = ?", (session_id,))
             query = "SELECT run_id FROM runs WHERE session_id = ? ORDER BY number DESC"
             return [RunId(str(run_id)) for (run_id,) in connection.execute(query, (session_id,))]
 

@@ -10,7 +10,7 @@ from agent_fabric.domain.identity.ownership import EVERYTHING, Viewer, visibilit
 from agent_fabric.domain.ids import DocumentId
 from agent_fabric.domain.memory.documents import Document, DocumentState
 from agent_fabric.infrastructure.persistence.runs.run_visibility import visible_to
-from agent_fabric.infrastructure.persistence.sql import Condition, Database, SqlConnection, marks, storable
+from agent_fabric.infrastructure.persistence.sql import Condition, Database, SqlConnection, erasing, marks, storable
 from agent_fabric.infrastructure.persistence.table import Codec, Table, begins_with, json_text, matching
 
 _TEXTS: Final = json_text(tuple, lambda texts: [storable(each) for each in texts])
@@ -71,22 +71,19 @@ class SqlDocumentRepository:
 
     async def remove(self, document_id: DocumentId) -> None:
         dialect = self._database.dialect
-        erase, leave = dialect.erase_deleted
 
         def write(connection: SqlConnection) -> int:
-            if erase:
-                connection.execute(erase)
-            if dialect.text_search.erase_terms:
-                connection.execute(dialect.text_search.erase_terms)
-            row = connection.execute("DELETE FROM documents WHERE id = ? RETURNING number", (document_id,)).fetchone()
-            if row is None:
-                raise MemoryNotFound(f"There is no document {document_id!r}", hint=_SEE_ALL)
-            connection.execute("DELETE FROM document_labels WHERE document = ?", row)
-            connection.execute("DELETE FROM memory_uses WHERE item = ?", (document_id,))
-            query = "DELETE FROM passages WHERE document = ? RETURNING number, hash"
-            remove_passages(connection, connection.execute(query, row).fetchall())
-            if leave:
-                connection.execute(leave)
+            with erasing(connection, dialect):
+                if dialect.text_search.erase_terms:
+                    connection.execute(dialect.text_search.erase_terms)
+                query = "DELETE FROM documents WHERE id = ? RETURNING number"
+                row = connection.execute(query, (document_id,)).fetchone()
+                if row is None:
+                    raise MemoryNotFound(f"There is no document {document_id!r}", hint=_SEE_ALL)
+                connection.execute("DELETE FROM document_labels WHERE document = ?", row)
+                connection.execute("DELETE FROM memory_uses WHERE item = ?", (document_id,))
+                query = "DELETE FROM passages WHERE document = ? RETURNING number, hash"
+                remove_passages(connection, connection.execute(query, row).fetchall())
             return int(row[0])
 
         self._on_removed(await self._database.write(write))

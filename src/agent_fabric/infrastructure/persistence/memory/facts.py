@@ -1,6 +1,7 @@
 """The tables of facts and of the answers that rest on them."""
 
 from collections.abc import Sequence
+from dataclasses import fields
 from typing import Any, Final
 
 from agent_fabric.application.ports.encryption import Cipher
@@ -11,20 +12,13 @@ from agent_fabric.domain.ids import DocumentId, FactId, RunId
 from agent_fabric.domain.memory.facts import Fact, FactStatus
 from agent_fabric.domain.memory.markdown import fact_from, fact_values
 from agent_fabric.infrastructure.persistence.chat.rows import SessionKeys, seal, unseal
-from agent_fabric.infrastructure.persistence.sql import Condition, Database, SqlConnection, marks, storable
+from agent_fabric.infrastructure.persistence.sql import Condition, Database, SqlConnection, erasing, marks, storable
 from agent_fabric.infrastructure.persistence.table import Table, begins_with, matching
 from agent_fabric.wire.json_codec import dump_json, load_json
 
-_NAMES: Final = (
-    *("id", "owner", "scope", "subject", "kind", "text", "source_run", "source_seq", "source_quote", "said_by"),
-    *("untrusted", "status", "valid_from", "valid_to", "created_at", "expires_at", "reviewed_by", "supersedes"),
-    "pinned",
-)
+_NAMES: Final = tuple(each.name for each in fields(Fact) if each.name != "sealed")
 _SEALED: Final = ("text", "source_quote", "said_by", "untrusted")
 """Columns that tell what a sealed fact says."""
-_CHANGE: Final = (
-    f"UPDATE facts SET {', '.join(f'{name} = ?' for name in _NAMES[1:])} WHERE id = ? AND status = ? RETURNING id"  # noqa: S608 - ours
-)
 _NOTE: Final = (
     "INSERT INTO memory_uses (item, run_id, used_at, cited) SELECT ?, ?, ?, ?"
     " WHERE EXISTS (SELECT 1 FROM facts WHERE id = ?) OR EXISTS (SELECT 1 FROM documents WHERE id = ?)"
@@ -40,21 +34,17 @@ class SqlFactRepository:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._keys = SessionKeys(database.keys)
-        self._facts: Table[Fact] = Table("facts", self._fact, key="id", columns=f"{' '.join(_NAMES)} key")
+        self._facts: Table[Fact] = Table("facts", self._fact, key="id", columns=f"{' '.join(_NAMES)} key", split=_split)
 
     async def add(self, fact: Fact, *, check: Check | None = None) -> None:
         new = self._database.keys.new(RunId(fact.id)) if fact.sealed else None
-        values = (*_values(fact, None if new is None else new.cipher), None if new is None else new.sealed)
+        sealed = {} if new is None else {**_seal_texts(fact, new.cipher), "key": new.sealed}
 
         def write(connection: SqlConnection) -> None:
             if check is not None:
                 beside = "WHERE owner = ? AND scope = ? AND subject = ?"
                 check(self._facts.rows(connection, beside, fact.owner, fact.scope, fact.subject))
-            query = (
-                f"INSERT INTO facts ({self._facts.names}) VALUES ({marks(values)})"  # noqa: S608 - ours
-                " ON CONFLICT (id) DO NOTHING RETURNING id"
-            )
-            if connection.execute(query, values).fetchone() is None:
+            if not self._facts.add(connection, fact, **sealed):
                 raise FactRefused(f"There is a fact {fact.id} already", hint=f"See `fabric memory show {fact.id}`.")
 
         await self._database.write(write)
@@ -78,28 +68,23 @@ class SqlFactRepository:
         return await self._facts.within(self._database).rows(rest, *values)
 
     async def change(self, fact: Fact, *, was: FactStatus) -> None:
-        def write(connection: SqlConnection) -> object:
+        def write(connection: SqlConnection) -> int:
             row = connection.execute("SELECT key FROM facts WHERE id = ?", (fact.id,)).fetchone()
             cipher = None if row is None else self._keys.cipher(fact.id, row[0])
-            return connection.execute(_CHANGE, (*_values(fact, cipher)[1:], fact.id, was.value)).fetchone()
+            changes = {**_split(fact), **_seal_texts(fact, cipher)}
+            return self._facts.update(connection, changes, "id = ? AND status = ?", fact.id, was.value)
 
-        if await self._database.write(write) is None:
+        if not await self._database.write(write):
             raise FactSettled(
                 f"Fact {fact.id} is no longer {was.value}", hint=f"See `fabric memory why {fact.id}`, and try again."
             )
 
     async def erase(self, fact_id: FactId) -> None:
-        erase, leave = self._database.dialect.erase_deleted
-
         def write(connection: SqlConnection) -> None:
-            if erase:
-                connection.execute(erase)
-            found = connection.execute("DELETE FROM facts WHERE id = ? RETURNING id", (fact_id,)).fetchone()
-            if found is None:
-                raise MemoryNotFound(f"There is no fact {fact_id!r}", hint=_SEE_ALL)
-            connection.execute("DELETE FROM memory_uses WHERE item = ?", (fact_id,))
-            if leave:
-                connection.execute(leave)
+            with erasing(connection, self._database.dialect):
+                if not self._facts.delete(connection, "id = ?", fact_id):
+                    raise MemoryNotFound(f"There is no fact {fact_id!r}", hint=_SEE_ALL)
+                connection.execute("DELETE FROM memory_uses WHERE item = ?", (fact_id,))
 
         await self._database.write(write)
         await self._database.truncate_log()
@@ -147,9 +132,11 @@ def _place(column: str) -> str:
     return f"fact\0{column}"
 
 
-def _values(fact: Fact, cipher: Cipher | None) -> tuple[Any, ...]:
-    values = fact_values(fact) | {"pinned": int(fact.pinned)}
-    values["untrusted"] = dump_json([storable(each) for each in fact.untrusted]).decode()
-    if cipher is not None:
-        values |= {name: seal(cipher, _place(name), values[name]) for name in _SEALED}
-    return tuple(storable(value) if isinstance(value, str) else value for value in (values[name] for name in _NAMES))
+def _split(fact: Fact) -> dict[str, Any]:
+    values = fact_values(fact) | {"untrusted": dump_json([storable(each) for each in fact.untrusted]).decode()}
+    return {name: values[name] for name in _NAMES}
+
+
+def _seal_texts(fact: Fact, cipher: Cipher | None) -> dict[str, Any]:
+    """Return the columns that tell what a fact says, if it is sealed."""
+    return {} if cipher is None else {name: seal(cipher, _place(name), _split(fact)[name]) for name in _SEALED}

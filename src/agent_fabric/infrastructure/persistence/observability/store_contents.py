@@ -1,8 +1,12 @@
 """What is in a store, and how much: the part of its status that all databases tell in the same way."""
 
+import shutil
+from pathlib import Path
 from typing import Final, NamedTuple
 
+from agent_fabric.domain.errors import StoreUnavailable
 from agent_fabric.domain.runs.task import RunStatus
+from agent_fabric.infrastructure.persistence.schema import FORMAT
 from agent_fabric.infrastructure.persistence.sql import SqlConnection
 
 
@@ -21,6 +25,31 @@ class Contents(NamedTuple):
     events: int
     blobs: int
     oldest_run_at: float | None
+
+
+def require_format(version: object) -> None:
+    """Check that the store still has the format that this program knows.
+
+    Raises:
+        StoreUnavailable: another program has lifted it.
+    """
+    if version != FORMAT:
+        raise StoreUnavailable(
+            f"The store has format {version} by now; this program knows {FORMAT}",
+            hint="Restart the server with the version that lifted it.",
+        )
+
+
+def disk_of(folder: Path) -> "shutil._ntuple_diskusage":
+    """Return how full the disk is that holds a folder.
+
+    Raises:
+        StoreUnavailable: it cannot be looked at.
+    """
+    try:
+        return shutil.disk_usage(folder)
+    except OSError as problem:
+        raise StoreUnavailable(f"{folder} cannot be looked at: {problem.strerror}") from None
 
 
 NODES_ONLINE: Final = "SELECT count(*) FROM agents WHERE status = 'online'"

@@ -1,4 +1,4 @@
-"""Measures the store for operators."""
+"""Measures the store for operators, and says what is in it."""
 
 import shutil
 from pathlib import Path
@@ -6,65 +6,17 @@ from pathlib import Path
 import apsw
 
 from agent_fabric.application.ports.vitals import StoreMeasures, StoreStatus
-from agent_fabric.domain.errors import StoreUnavailable
 from agent_fabric.infrastructure.persistence.observability.store_contents import (
     NODES_OFFLINE,
     NODES_ONLINE,
     contents_of,
+    disk_of,
+    require_format,
     waiting_approvals,
 )
 from agent_fabric.infrastructure.persistence.runs.run_locks import SERVER
 from agent_fabric.infrastructure.persistence.schema import FORMAT
 from agent_fabric.infrastructure.persistence.store import Store
-
-
-class SqliteStoreGauge:
-    """StoreGauge over one SQLite file."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-
-    def require_in_place(self) -> None:
-        self._store.require_in_place()
-
-    async def status(self, *, check: bool) -> StoreStatus:
-        return await read_status(self._store, check=check)
-
-    async def measure(self) -> StoreMeasures:
-        self.require_in_place()
-        return await self._store.read(self._measure)
-
-    async def try_to_write(self) -> None:
-        self.require_in_place()
-        await self._store.writer.write(_touch)
-
-    def _measure(self, connection: apsw.Connection) -> StoreMeasures:
-        waiting = waiting_approvals(connection)
-        path = self._store.path
-        try:
-            disk = shutil.disk_usage(path.parent)
-        except OSError as problem:
-            raise StoreUnavailable(f"{path.parent} cannot be looked at: {problem.strerror}") from None
-        files = (path, path.with_name(f"{path.name}-wal"))
-        return StoreMeasures(
-            approvals_waiting=waiting.number,
-            oldest_approval_at=waiting.oldest_at,
-            store_bytes=sum(file.stat().st_size for file in files if file.exists()),
-            disk_free_bytes=disk.free,
-            disk_total_bytes=disk.total,
-            nodes_online=connection.execute(NODES_ONLINE).get,
-            nodes_offline=connection.execute(NODES_OFFLINE).get,
-        )
-
-
-def _touch(connection: apsw.Connection) -> None:
-    version = connection.execute("PRAGMA user_version").get
-    if version != FORMAT:
-        raise StoreUnavailable(
-            f"The store has format {version} by now; this program knows {FORMAT}",
-            hint="Restart the server with the version that lifted it.",
-        )
-    connection.execute(f"PRAGMA user_version = {version}")  # writes a page, and changes nothing
 
 
 async def read_status(store: Store, *, check: bool) -> StoreStatus:
@@ -107,3 +59,45 @@ def _size(path: Path) -> int:
         return path.stat().st_size
     except OSError:
         return 0
+
+
+class SqliteStoreGauge:
+    """StoreGauge over one SQLite file."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def require_in_place(self) -> None:
+        self._store.require_in_place()
+
+    async def status(self, *, check: bool) -> StoreStatus:
+        return await read_status(self._store, check=check)
+
+    async def measure(self) -> StoreMeasures:
+        self.require_in_place()
+        return await self._store.read(self._measure)
+
+    async def try_to_write(self) -> None:
+        self.require_in_place()
+        await self._store.writer.write(_touch)
+
+    def _measure(self, connection: apsw.Connection) -> StoreMeasures:
+        waiting = waiting_approvals(connection)
+        path = self._store.path
+        disk = disk_of(path.parent)
+        files = (path, path.with_name(f"{path.name}-wal"))
+        return StoreMeasures(
+            approvals_waiting=waiting.number,
+            oldest_approval_at=waiting.oldest_at,
+            store_bytes=sum(file.stat().st_size for file in files if file.exists()),
+            disk_free_bytes=disk.free,
+            disk_total_bytes=disk.total,
+            nodes_online=connection.execute(NODES_ONLINE).get,
+            nodes_offline=connection.execute(NODES_OFFLINE).get,
+        )
+
+
+def _touch(connection: apsw.Connection) -> None:
+    version = connection.execute("PRAGMA user_version").get
+    require_format(version)
+    connection.execute(f"PRAGMA user_version = {version}")  # writes a page, and changes nothing

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from struct import Struct
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple
 
 from agent_fabric.infrastructure.persistence.sql import storable
 
@@ -17,24 +17,13 @@ MAX_NAME: Final = 64
 """Longer texts are no names."""
 
 
-class WireType(Protocol):
-    """A type of parameters."""
-
-    @property
-    def oid(self) -> int:
-        """Its number, which is the same in every database."""
-        ...
-
-    def dump(self, value: Any, /) -> bytes:
-        """Return the wire format of a value."""
-        ...
-
-
 class ScalarType(NamedTuple):
     """A type of single values."""
 
     oid: int
+    """Its number, which is the same in every database."""
     dump: Callable[[Any], bytes]
+    """Returns the wire format of a value."""
 
 
 class ArrayType(NamedTuple):
@@ -108,7 +97,7 @@ class BinaryStatement:
     What takes long arrays has none: a plan that was made without knowing how long they are compares each with each.
     """
 
-    def __init__(self, sql: str, types: Sequence[WireType], name: str = "") -> None:
+    def __init__(self, sql: str, types: Sequence[ScalarType | ArrayType], name: str = "") -> None:
         self.name = name.encode()
         self.sql = sql.encode()
         self._types = types

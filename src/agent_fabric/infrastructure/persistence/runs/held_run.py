@@ -1,4 +1,7 @@
-"""A run that this process drives, and the rows that its events become."""
+"""A run that this process drives, and the rows that its events become.
+
+The answer to a commit may be lost: if our hash stands in the log, it happened; if not, it is done again.
+"""
 
 import asyncio
 import hashlib
@@ -6,11 +9,11 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Protocol
+from typing import Any, Final, Protocol
 
 from agent_fabric.application.ports.encryption import Cipher
 from agent_fabric.application.ports.runs import APPROVAL, InboxRow, NewRun
-from agent_fabric.domain.errors import DriverConflict, LogWentBack, StoreUnavailable
+from agent_fabric.domain.errors import DriverConflict, LogWentBack, StoreFull, StoreUnavailable
 from agent_fabric.domain.events import Event, RunCreated, RunInterrupted, SpecialistsRecruited
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.consequences import Consequences, consequences
@@ -45,9 +48,14 @@ from agent_fabric.infrastructure.persistence.runs.log_writes import (
     ReleaseRun,
     insert_rows,
 )
-from agent_fabric.infrastructure.persistence.runs.lost_commits import has_event, write_unless_done
 from agent_fabric.infrastructure.persistence.secrets.sealing import event_place, sealed_json
-from agent_fabric.infrastructure.persistence.sql import CommitUnknown, LogDatabase, SqlConnection, UniqueViolation
+from agent_fabric.infrastructure.persistence.sql import (
+    CommitUnknown,
+    GroupWriter,
+    LogDatabase,
+    SqlConnection,
+    UniqueViolation,
+)
 from agent_fabric.infrastructure.threads import politely
 
 
@@ -393,3 +401,59 @@ _OUTLINE = (RunCreated, SpecialistsRecruited)  # not a union: those take ten tim
 def outline_of(events: Sequence[Event]) -> list[Event]:
     """Return the events that tell what a run is about."""
     return [event for event in events if isinstance(event.body, _OUTLINE)]
+
+
+PATIENCE_S: Final = 5.0
+"""How long the database may be gone."""
+
+
+PAUSE_S: Final = 0.2
+
+
+def has_event(connection: SqlConnection, run_id: RunId, seq: int, digest: bytes) -> bool:
+    """Tell whether a log has this event.
+
+    Raises:
+        DriverConflict: it has another one in its place.
+    """
+    query = "SELECT hash FROM events JOIN runs ON number = run WHERE run_id = ? AND seq = ?"
+    row = connection.execute(query, (run_id, seq)).fetchone()
+    if row is None:
+        return False
+    if bytes(row[0]) != digest:
+        raise DriverConflict(
+            f"Another process has appended to run {run_id}",
+            hint="Another process drives it. Look with `fabric logs show`; this one stops.",
+        )
+    return True
+
+
+async def write_unless_done(
+    writer: GroupWriter,
+    write: Callable[[SqlConnection], Any],
+    is_done: Callable[[SqlConnection], bool],
+    after: Callable[[], None],
+) -> None:
+    """Do what `write` did in a transaction of which no one knows whether it was committed, if it was not.
+
+    Looking is part of the new transaction: that one has its turn only when the lost one has ended, either way.
+
+    Raises:
+        StoreUnavailable: the database did not come back in time.
+        DriverConflict: another process was faster.
+    """
+
+    def again(connection: SqlConnection) -> None:
+        if not is_done(connection):
+            write(connection)
+
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            return await writer.write(again, after=after)
+        except (StoreFull, UniqueViolation):
+            raise
+        except StoreUnavailable:
+            if time.monotonic() > deadline:
+                raise
+        await asyncio.sleep(PAUSE_S)

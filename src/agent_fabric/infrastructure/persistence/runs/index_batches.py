@@ -11,7 +11,6 @@ from typing import Any, Final, NamedTuple
 
 from agent_fabric.domain.errors import StoreFull
 from agent_fabric.infrastructure.persistence.dialects import Dialect
-from agent_fabric.infrastructure.persistence.runs.settled_position import settled_position
 from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection, marks
 from agent_fabric.infrastructure.persistence.text_search import TextSearch
 
@@ -108,3 +107,21 @@ class EventIndex:
         if not connection.execute(query, (batch.upto, batch.before)).fetchall():
             return  # another process was faster
         self.put(connection, search, [each for each in batch.texts if each.text])
+
+
+_NEWEST = "SELECT coalesce(max(position), 0) FROM events"
+
+
+def settled_position(connection: SqlConnection, dialect: Dialect, *, known: int = -1) -> int:
+    """Return the newest position before which nothing is being written any more; outside of a transaction.
+
+    `known` is a position of which that is known. Unless there are newer events, no one is waited for.
+    """
+    newest = int(connection.execute(_NEWEST).fetchone()[0])
+    if not dialect.wait_for_writers or newest <= known:
+        return newest
+    connection.execute("BEGIN")
+    connection.execute(dialect.wait_for_writers)
+    newest = int(connection.execute(_NEWEST).fetchone()[0])
+    connection.execute("COMMIT")
+    return newest

@@ -14,11 +14,11 @@ from agent_fabric.infrastructure.persistence.audit.chain_writer import REMOVED, 
 from agent_fabric.infrastructure.persistence.dialects import Dialect
 from agent_fabric.infrastructure.persistence.runs.codec import blobs_named_in
 from agent_fabric.infrastructure.persistence.runs.event_rows import head_of, locate
+from agent_fabric.infrastructure.persistence.runs.index_batches import settled_position
 from agent_fabric.infrastructure.persistence.runs.run_activity_index import forget_activity
 from agent_fabric.infrastructure.persistence.runs.run_text_index import forget_text
-from agent_fabric.infrastructure.persistence.runs.settled_position import settled_position
 from agent_fabric.infrastructure.persistence.secrets.sealing import HASH_BYTES, OWNER_BYTES, owner_of
-from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection, marks
+from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection, erasing, marks
 from agent_fabric.infrastructure.tree_walk import remove_tree
 
 AT_ONCE = 200
@@ -26,6 +26,8 @@ AT_ONCE = 200
 
 
 _SETTLED = [status.value for status in RunStatus if status.settled]
+_OF_RUN = ("events", "inbox", "outbox", "drivers", "refusals", "run_vectors", "pending_approvals", "run_keys")
+"""Tables whose rows go with their run."""
 
 
 class SqlRetentionStore:
@@ -86,39 +88,23 @@ class SqlRetentionStore:
         encrypted = locate(connection, run_id).key is not None  # fails if another process was faster
         if connection.execute("SELECT 1 FROM runs WHERE continues = ?", (number,)).fetchone() is not None:
             raise RunHeld(f"Run {run_id} is followed up by another one", hint="Delete that one first.")
-        erase, leave = self._database.dialect.erase_deleted  # nothing must stay in a page that is no longer used
         ((events, size),) = connection.execute(
             "SELECT count(*), coalesce(sum(length(payload)), 0) FROM events WHERE run = ?", (number,)
         ).fetchall()
         head = head_of(connection, number)
         self._chain.seal(connection, Sealed(self._clock.now(), REMOVED, number, run_id, int(str(events)), head, note))
-        _execute(connection, erase)
-        forget_activity(connection, number)
-        for table, column in (
-            ("events", "run"),
-            ("inbox", "run"),
-            ("outbox", "run"),
-            ("drivers", "run"),
-            ("refusals", "run"),
-            ("run_vectors", "run"),
-            ("pending_approvals", "run"),
-            ("run_keys", "run"),
-            ("runs", "number"),
-        ):
-            connection.execute(f"DELETE FROM {table} WHERE {column} = ?", (number,))  # noqa: S608 - our own names
-        forget_text(connection, number)
-        if encrypted:
-            owner = owner_of(run_id)
-            query = "DELETE FROM blobs WHERE hash BETWEEN ? AND ? AND length(hash) > ? RETURNING length(data)"
-            found = connection.execute(query, (owner, owner + b"\xff" * HASH_BYTES, HASH_BYTES)).fetchall()
-            size = float(str(size)) + sum(int(str(length)) for (length,) in found)
-        _execute(connection, leave)
+        with erasing(connection, self._database.dialect):
+            forget_activity(connection, number)
+            for table in _OF_RUN:
+                connection.execute(f"DELETE FROM {table} WHERE run = ?", (number,))  # noqa: S608 - our own names
+            connection.execute("DELETE FROM runs WHERE number = ?", (number,))
+            forget_text(connection, number)
+            if encrypted:
+                owner = owner_of(run_id)
+                query = "DELETE FROM blobs WHERE hash BETWEEN ? AND ? AND length(hash) > ? RETURNING length(data)"
+                found = connection.execute(query, (owner, owner + b"\xff" * HASH_BYTES, HASH_BYTES)).fetchall()
+                size = float(str(size)) + sum(int(str(length)) for (length,) in found)
         return int(float(str(size)))
-
-
-def _execute(connection: SqlConnection, statement: str) -> None:
-    if statement:
-        connection.execute(statement)
 
 
 def _unnamed_blobs(connection: SqlConnection, dialect: Dialect) -> tuple[int, list[bytes]]:

@@ -1,11 +1,12 @@
-"""Finds runs: lists, searches, completes ids."""
+"""Finds runs: lists, searches, completes ids, and shows where in a run a search found it."""
 
+import re
 import sys
 from collections.abc import Container, Sequence
 from dataclasses import replace
 from functools import partial
 from math import inf
-from typing import Any
+from typing import Any, Final
 
 from agent_fabric.application.ports.encryption import ENCRYPTED
 from agent_fabric.application.ports.runs import ANY_RUN, RunPage, RunQuery, RunRecord
@@ -15,8 +16,7 @@ from agent_fabric.domain.identity.ownership import EVERYTHING, LOCAL_OWNER, Owne
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.infrastructure.persistence.runs.event_bodies import body_reader, readable
-from agent_fabric.infrastructure.persistence.runs.run_activity_index import RunActivityIndex
-from agent_fabric.infrastructure.persistence.runs.run_passages import with_passage
+from agent_fabric.infrastructure.persistence.runs.run_activity_index import SEQ_BITS, RunActivityIndex, activity_text
 from agent_fabric.infrastructure.persistence.runs.run_reader import status_of
 from agent_fabric.infrastructure.persistence.runs.run_text_index import (
     RunTextIndex,
@@ -286,3 +286,62 @@ def _outline(connection: SqlConnection, keys: RunKeys, number: int, run_id: RunI
         Event(seq, ts, None, "", read(seq, kind, version, payload))
         for seq, ts, kind, version, payload in connection.execute(query, (number, *_OUTLINE))
     ]
+
+
+MAX_CHARS: Final = 160
+"""Of a passage."""
+
+
+_BEFORE: Final = 50
+"""How much of that stands before the word."""
+
+
+_PART = re.compile(r"\w+")
+
+
+def with_passage(connection: SqlConnection, search: TextSearch, record: RunRecord, terms: Sequence[str]) -> RunRecord:
+    """Return the record of a run with the passage in which it was found."""
+    for text in (record.prompt, record.summary):
+        if found := passage(text, terms):
+            return replace(record, matched=found)
+    text = _activity(connection, search, record, terms)
+    return replace(record, matched=passage(text, terms) or _cut(_one_line(text), 0))
+
+
+def passage(text: str, terms: Sequence[str]) -> str:
+    """Return one line of a text around the first of some words and phrases; empty: it has none of them."""
+    line = _one_line(text)
+    lower = line.lower()
+    places = [at for at in (lower.find(term) for term in terms) if at >= 0]
+    if not places:  # the index of activity does not see what stands between words
+        patterns = [r"\W+".join(map(re.escape, _PART.findall(term))) for term in terms]
+        matches = (re.search(rf"\b{pattern}", lower) for pattern in patterns if pattern)
+        places = [match.start() for match in matches if match is not None]
+    return _cut(line, min(places)) if places else ""
+
+
+def _cut(line: str, at: int) -> str:
+    """Return the part of a line around a place, which begins and ends with whole words."""
+    first = 0 if at <= _BEFORE else line.find(" ", at - _BEFORE, at) + 1 or at - _BEFORE
+    if len(line) - first <= MAX_CHARS:
+        last = len(line)
+    else:
+        end = line.rfind(" ", at, first + MAX_CHARS)
+        last = end if end > at else first + MAX_CHARS
+    return f"{'… ' * (first > 0)}{line[first:last]}{' …' * (last < len(line))}"
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _activity(connection: SqlConnection, search: TextSearch, record: RunRecord, terms: Sequence[str]) -> str:
+    """Return the text of the first event that has one of the words."""
+    row = connection.execute("SELECT number FROM runs WHERE run_id = ?", (record.run_id,)).fetchone()
+    if row is None:
+        return ""
+    first = int(row[0]) << SEQ_BITS
+    match = search.in_activity(*terms)
+    query = f"SELECT rowid FROM run_activity WHERE {match.sql} AND rowid BETWEEN ? AND ? ORDER BY rowid LIMIT 1"  # noqa: S608 - ours
+    hit = connection.execute(query, (*match.values, first, first + (1 << SEQ_BITS) - 1)).fetchone()
+    return "" if hit is None else activity_text(connection, int(row[0]), int(hit[0]) - first)

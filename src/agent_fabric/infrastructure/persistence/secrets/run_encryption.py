@@ -3,6 +3,7 @@
 import hmac
 import os
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 from cryptography.exceptions import InvalidTag
@@ -65,6 +66,17 @@ def opened(run_id: RunId, sealed: bytes, keyring: Callable[[], KeySealer]) -> Ru
         raise key_missing(run_id, problem.message) from problem
 
 
+_SEALED: Final = (
+    ("run_keys", "run", "SELECT run, key, run_id FROM run_keys LEFT JOIN runs ON number = run WHERE run > ?", -1),
+    *(
+        (table, "id", f"SELECT id, key, id FROM {table} WHERE key IS NOT NULL AND id > ?", "")  # noqa: S608 - ours
+        for table in ("chat_sessions", "facts")
+    ),
+)
+"""Tables with keys: name, column that says whose it is, query for the next ones with their names for people, and what
+comes before the first."""
+
+
 async def reseal_runs(database: Database, keyring: KeySealer) -> int:
     """Seal the keys of all encrypted runs, sessions and facts with the newest key; return how many were not yet.
 
@@ -73,67 +85,30 @@ async def reseal_runs(database: Database, keyring: KeySealer) -> int:
     Raises:
         FabricError: a run's key fits none of the keyring's; those before it are done.
     """
-    last, changed = 0, 0
-    while True:
-
-        def write(connection: SqlConnection, after: int = last) -> tuple[int, int, FabricError | None]:
-            return _reseal_some(connection, keyring, after)
-
-        last, count, problem = await database.write(write)
-        changed += count
-        if problem is not None:
-            raise problem
-        if last < 0:
-            break
-    for table in ("chat_sessions", "facts"):
-        changed += await _reseal_table(database, keyring, table)
+    changed = 0
+    for table, column, query, after in _SEALED:
+        last: Any = after
+        while last is not None:
+            seal_next = partial(_reseal_next, keyring=keyring, table=table, column=column, query=query, after=last)
+            last, count, problem = await database.write(seal_next)
+            changed += count
+            if problem is not None:
+                raise problem
     return changed
 
 
-async def _reseal_table(database: Database, keyring: KeySealer, table: str) -> int:
-    after, changed = "", 0
-    while True:
-
-        def write(connection: SqlConnection, after: str = after) -> tuple[str, int, FabricError | None]:
-            return _reseal_rows(connection, keyring, table, after)
-
-        after, count, problem = await database.write(write)
-        changed += count
-        if problem is not None:
-            raise problem
-        if not after:
-            return changed
-
-
-def _reseal_some(connection: SqlConnection, keyring: KeySealer, after: int) -> tuple[int, int, FabricError | None]:
-    """Return where to go on, -1 at the end, and how many keys were sealed anew; or what is wrong with the next one."""
-    query = "SELECT run, key, run_id FROM run_keys LEFT JOIN runs ON number = run WHERE run > ? ORDER BY run LIMIT ?"
-    rows: list[tuple[Any, ...]] = connection.execute(query, (after, AT_ONCE)).fetchall()
+def _reseal_next(
+    connection: SqlConnection, *, keyring: KeySealer, table: str, column: str, query: str, after: object
+) -> tuple[Any, int, FabricError | None]:
+    """Return where to go on, None at the end, how many keys were sealed anew, and what is wrong with the next one."""
+    rows: list[tuple[Any, ...]] = connection.execute(f"{query} ORDER BY {column} LIMIT ?", (after, AT_ONCE)).fetchall()
     count = 0
-    for number, key, run_id in rows:
-        try:
-            fresh = keyring.reseal(key)
-        except FabricError as problem:
-            return after, count, key_missing(str(run_id), problem.message)
-        if fresh != key:
-            connection.execute("UPDATE run_keys SET key = ? WHERE run = ?", (fresh, number))
-            count += 1
-    return (int(rows[-1][0]) if len(rows) == AT_ONCE else -1), count, None
-
-
-def _reseal_rows(
-    connection: SqlConnection, keyring: KeySealer, table: str, after: str
-) -> tuple[str, int, FabricError | None]:
-    """Do the same for sessions or facts; an empty text says that there are no more."""
-    query = f"SELECT id, key FROM {table} WHERE key IS NOT NULL AND id > ? ORDER BY id LIMIT ?"  # noqa: S608 - ours
-    rows: list[tuple[Any, ...]] = connection.execute(query, (after, AT_ONCE)).fetchall()
-    count = 0
-    for session_id, key in rows:
+    for which, key, name in rows:
         try:
             fresh = keyring.reseal(bytes(key))
         except FabricError as problem:
-            return after, count, key_missing(str(session_id), problem.message)
+            return after, count, key_missing(str(name), problem.message)
         if fresh != bytes(key):
-            connection.execute(f"UPDATE {table} SET key = ? WHERE id = ?", (fresh, session_id))  # noqa: S608 - ours
+            connection.execute(f"UPDATE {table} SET key = ? WHERE {column} = ?", (fresh, which))  # noqa: S608 - ours
             count += 1
-    return (str(rows[-1][0]) if len(rows) == AT_ONCE else ""), count, None
+    return (rows[-1][0] if len(rows) == AT_ONCE else None), count, None

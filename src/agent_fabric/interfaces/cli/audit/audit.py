@@ -8,8 +8,7 @@ from typing import Annotated
 
 import typer
 
-from agent_fabric.application.audit.accept_head import AcceptHead
-from agent_fabric.application.audit.verify_chain import VerifyChain
+from agent_fabric.application.audit.verify_chain import AcceptHead, VerifyChain
 from agent_fabric.bootstrap.records import (
     Records,
     has_store,

@@ -5,8 +5,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from agent_fabric.application.memory.forget_document import MAX_FACTS
-from agent_fabric.application.memory.remains import Remains
+from agent_fabric.application.memory.forget_document import MAX_FACTS, Remains
 from agent_fabric.application.ports.memory import DocumentQuery, FactQuery, NewDocument
 from agent_fabric.bootstrap.memory import Memory, open_memory
 from agent_fabric.bootstrap.records import open_records, this_person

@@ -16,8 +16,7 @@ from agent_fabric.domain.errors import ConfigError, DocumentUnreadable
 from agent_fabric.domain.events import Event, ToolReturned
 from agent_fabric.domain.identity.ownership import LOCAL_OWNER, Viewer
 from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.memory.ingested import outcome_of
-from agent_fabric.domain.memory.ingestion import ADD_FILE, ADD_PAGE, MAX_SOURCES
+from agent_fabric.domain.memory.ingestion import ADD_FILE, ADD_PAGE, MAX_SOURCES, outcome_of
 from agent_fabric.domain.plural import counted
 from agent_fabric.infrastructure.memory.local_documents import files_in, read_local_document
 from agent_fabric.interfaces.cli.options import configuration

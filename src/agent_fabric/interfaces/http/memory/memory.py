@@ -22,7 +22,7 @@ from agent_fabric.domain.identity.ownership import Viewer, Visibility, owner_of
 from agent_fabric.domain.identity.principals import Kind, Principal, Scope, widen
 from agent_fabric.domain.memory.documents import UNENCRYPTED, Document, DocumentState, accept_labels
 from agent_fabric.domain.memory.facts import Fact, FactKind, FactStatus
-from agent_fabric.domain.memory.ingested import outcome_of
+from agent_fabric.domain.memory.ingestion import outcome_of
 from agent_fabric.domain.memory.markdown import export_facts
 from agent_fabric.domain.memory.passages import Passage
 from agent_fabric.domain.runs.task import RunResult, Task
