@@ -23,9 +23,9 @@ async def test_each_request_says_who_asked(tmp_path: Path) -> None:
     key = (await fabric("keys", "create", "ci", "--scope", "runs:read", "--json")).json["key"]
     async with serving(fabric) as server:
         await server.client.get("/runs")
-        async with httpx2.AsyncClient(base_url=server.url, headers={"X-API-Key": key}) as other:
+        async with httpx2.AsyncClient(base_url=server.url, headers={"X-API-Key": key}, timeout=60) as other:
             assert (await other.get("/api/v1/runs")).status_code == 200
-        async with httpx2.AsyncClient(base_url=server.url) as stranger:
+        async with httpx2.AsyncClient(base_url=server.url, timeout=60) as stranger:
             assert (await stranger.get("/runs")).status_code == 401
             assert (await stranger.get("/openapi.json")).status_code == 200
         await until(lambda: len(lines(log, "http_request")) == 4, "four lines")
