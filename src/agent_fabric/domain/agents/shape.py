@@ -16,13 +16,14 @@ from agent_fabric.domain.definitions.fields import (
     Leaf,
     name_hint,
     one_of,
+    optional,
+    schema_of_file,
     seconds,
     text,
     texts,
     whole,
 )
 from agent_fabric.domain.definitions.problems import did_you_mean
-from agent_fabric.domain.definitions.schema import DRAFT, group_schema
 from agent_fabric.domain.tools.capabilities import CAPABILITIES, SERVER_PREFIX
 
 MAX_EXAMPLES: Final = 50
@@ -49,15 +50,19 @@ def _is_dependency(value: object) -> bool:
 
 
 _CAPABILITY: Final = Leaf(
-    words="a capability",
-    schema={
+    "a capability",
+    {
         "anyOf": [
             {"oneOf": [{"const": name, "description": each.description} for name, each in CAPABILITIES.items()]},
             {"type": "string", "pattern": f"^{SERVER_PREFIX}.+$"},
         ]
     },
-    fits=_is_capability,
-    hint=_capability_hint,
+    _is_capability,
+    _capability_hint,
+)
+
+_NEEDED: Final = Leaf(
+    "something that can be needed", {"type": "string", "minLength": 1}, _is_dependency, _DEPENDENCY_HINT
 )
 
 _HOST: Final = text(
@@ -68,51 +73,47 @@ _HOST: Final = text(
 
 
 def _allowlist(kind: Leaf, what: str, doc: str) -> Field:
-    return Field(kind=Items(of=lambda: kind, what=what, most=1_000), doc=doc, nullable=True)
+    return optional(Items(lambda: kind, what, most=1_000), doc)
 
 
 DEPENDENCY: Final = Group(
-    name="dependency",
-    doc="Something that must be there.",
-    fields={
-        **{kind.value: Field(kind=text(), doc=f"Its name, as {kind.name.lower()}.") for kind in DependencyKind},
-        "name": Field(kind=text(), doc="Its name, as agent."),
-        "optional": Field(kind=FLAG, doc="The agent works without it, too.", default=False),
-        "purpose": Field(kind=_ANY_TEXT, doc="What it is for, for people.", nullable=True),
+    "dependency",
+    "Something that must be there.",
+    {
+        **{kind.value: Field(text(), f"Its name, as {kind.name.lower()}.") for kind in DependencyKind},
+        "name": Field(text(), "Its name, as agent."),
+        "optional": Field(FLAG, "The agent works without it, too.", default=False),
+        "purpose": optional(_ANY_TEXT, "What it is for, for people."),
     },
 )
 
 EXAMPLE: Final = Group(
-    name="example",
-    doc="What a good answer looks like.",
-    fields={
-        "input": Field(kind=ANYTHING, doc="What is given.", nullable=True),
-        "output": Field(kind=ANYTHING, doc="What it answers.", nullable=True, required=True, example="output: …"),
+    "example",
+    "What a good answer looks like.",
+    {
+        "input": optional(ANYTHING, "What is given."),
+        "output": Field(ANYTHING, "What it answers.", "output: …", nullable=True),
     },
 )
 
 PROMPTS: Final = Group(
-    name="prompts",
-    doc="What the model is told; templates over `inputs` and `agent`.",
-    fields={
-        "system": Field(kind=_ANY_TEXT, doc="Who it is and how it works; a template.", nullable=True),
-        "user": Field(kind=_ANY_TEXT, doc="What it is asked; a template. Not set: its inputs.", nullable=True),
-        "examples": Field(
-            kind=Items(of=lambda: EXAMPLE, what="examples", most=MAX_EXAMPLES), doc="Good answers.", nullable=True
-        ),
+    "prompts",
+    "What the model is told; templates over `inputs` and `agent`.",
+    {
+        "system": optional(_ANY_TEXT, "Who it is and how it works; a template."),
+        "user": optional(_ANY_TEXT, "What it is asked; a template. Not set: its inputs."),
+        "examples": optional(Items(lambda: EXAMPLE, "examples", most=MAX_EXAMPLES), "Good answers."),
     },
 )
 
 CONSTRAINTS: Final = Group(
-    name="constraints",
-    doc="How far one run may go.",
-    fields={
-        "max_tokens": Field(kind=whole(1), doc="Tokens of one run, in and out.", nullable=True),
-        "timeout": Field(kind=seconds(above_zero=True), doc="Seconds in model and tool calls.", nullable=True),
-        "retries": Field(kind=whole(0, MAX_RETRIES), doc="Further attempts after a failure.", nullable=True),
-        "parallel_allowed": Field(
-            kind=FLAG, doc="Whether several runs of it may work at the same time.", default=True, nullable=True
-        ),
+    "constraints",
+    "How far one run may go.",
+    {
+        "max_tokens": optional(whole(1), "Tokens of one run, in and out."),
+        "timeout": optional(seconds(above_zero=True), "Seconds in model and tool calls."),
+        "retries": optional(whole(0, MAX_RETRIES), "Further attempts after a failure."),
+        "parallel_allowed": optional(FLAG, "Whether several runs of it may work at the same time.", True),
         "command_allowlist": _allowlist(text(), "programs", "The only programs that its commands may start."),
         "path_allowlist": _allowlist(text(), "paths", "The only files and folders that it may use: docs/**, *.md."),
         "domain_allowlist": _allowlist(_HOST, "hosts", "The only hosts that it may reach, with all below them."),
@@ -120,64 +121,46 @@ CONSTRAINTS: Final = Group(
 )
 
 METADATA: Final = Group(
-    name="metadata",
-    doc="For people; other keys are yours.",
-    open=True,
-    fields={
-        **{key: Field(kind=_ANY_TEXT, doc="For people.") for key in ("author", "created", "updated")},
-        "tags": Field(kind=texts("words", "tags: [writing]"), doc="Words to find it by."),
+    "metadata",
+    "For people; other keys are yours.",
+    {
+        **{key: Field(_ANY_TEXT, "For people.") for key in ("author", "created", "updated")},
+        "tags": Field(texts("words", "tags: [writing]"), "Words to find it by."),
     },
+    open=True,
 )
 
 AGENT: Final = Group(
-    name="agent",
-    doc="An agent of agent-fabric: a named way of working, with declared inputs and outputs.",
-    fields={
+    "agent",
+    "An agent of agent-fabric: a named way of working, with declared inputs and outputs.",
+    {
         "name": Field(
-            kind=text("a name of small letters and digits, with - between", pattern=_NAME, hint=name_hint),
-            doc="Unique, in small letters: release-notes.",
-            required=True,
-            example="name: my-agent",
+            text("a name of small letters and digits, with - between", pattern=_NAME, hint=name_hint),
+            "Unique, in small letters: release-notes.",
+            "name: my-agent",
         ),
-        "version": Field(kind=VERSION, doc="Its version (semver).", default=FIRST_VERSION, nullable=True),
-        "role": Field(kind=one_of(AgentRole), doc="What it is there for.", default=AgentRole.WORKER, nullable=True),
-        "description": Field(kind=_ANY_TEXT, doc="What it does, in a sentence.", nullable=True),
-        "capabilities": Field(
-            kind=Items(
-                of=lambda: _CAPABILITY, what="capabilities", hint=f"Write capabilities: [{next(iter(CAPABILITIES))}]"
-            ),
-            doc="What it may do; its tools follow from this. None: it has no tools.",
-            nullable=True,
+        "version": optional(VERSION, "Its version (semver).", FIRST_VERSION),
+        "role": optional(one_of(AgentRole), "What it is there for.", AgentRole.WORKER),
+        "description": optional(_ANY_TEXT, "What it does, in a sentence."),
+        "capabilities": optional(
+            Items(lambda: _CAPABILITY, "capabilities", f"Write capabilities: [{next(iter(CAPABILITIES))}]"),
+            "What it may do; its tools follow from this. None: it has no tools.",
         ),
-        "inputs": Field(kind=PARAMETERS, doc="What it is given; prompts use {{ inputs.NAME }}.", nullable=True),
-        "outputs": Field(kind=PARAMETERS, doc="What it must give at its end; none: a summary.", nullable=True),
-        "dependencies": Field(
-            kind=Items(
-                of=lambda: Either(
-                    short=Leaf(
-                        words="something that can be needed",
-                        schema={"type": "string", "minLength": 1},
-                        fits=_is_dependency,
-                        hint=_DEPENDENCY_HINT,
-                    ),
-                    full=DEPENDENCY,
-                    hint=_DEPENDENCY_HINT,
-                ),
-                what="dependencies",
-                hint=_DEPENDENCY_HINT,
-            ),
-            doc="What must be there.",
-            nullable=True,
+        "inputs": optional(PARAMETERS, "What it is given; prompts use {{ inputs.NAME }}."),
+        "outputs": optional(PARAMETERS, "What it must give at its end; none: a summary."),
+        "dependencies": optional(
+            Items(lambda: Either(_NEEDED, DEPENDENCY, _DEPENDENCY_HINT), "dependencies", _DEPENDENCY_HINT),
+            "What must be there.",
         ),
-        "prompts": Field(kind=PROMPTS, doc="What the model is told.", nullable=True),
-        "constraints": Field(kind=CONSTRAINTS, doc="How far one run may go.", nullable=True),
-        "metadata": Field(kind=METADATA, doc="For people; other keys are yours.", nullable=True),
-        "pack": Field(kind=_ANY_TEXT, doc="The pack whose prompt, tools and rules it builds on.", nullable=True),
-        "model": Field(kind=_ANY_TEXT, doc="The key of a configured model; not set: the usual one.", nullable=True),
+        "prompts": optional(PROMPTS, "What the model is told."),
+        "constraints": optional(CONSTRAINTS, "How far one run may go."),
+        "metadata": optional(METADATA, "For people; other keys are yours."),
+        "pack": optional(_ANY_TEXT, "The pack whose prompt, tools and rules it builds on."),
+        "model": optional(_ANY_TEXT, "The key of a configured model; not set: the usual one."),
     },
 )
 
 
 def agent_schema() -> dict[str, Any]:
     """Return the JSON Schema. What it cannot say, such as which packs there are, `fabric agents validate` does."""
-    return {"$schema": DRAFT, "title": "Agent", **group_schema(AGENT)}
+    return schema_of_file("Agent", AGENT)

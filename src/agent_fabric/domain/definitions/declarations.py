@@ -15,6 +15,7 @@ from agent_fabric.domain.definitions.fields import (
     Field,
     Group,
     one_of,
+    optional,
     text,
 )
 from agent_fabric.domain.definitions.parameter import Parameter
@@ -30,23 +31,23 @@ _TYPE_ALIASES: Final = {
     "list": "array",
     "json": "any",
 }
-_TYPE: Final = one_of(TYPES, usual=_TYPE_ALIASES)
+_TYPE: Final = one_of(TYPES, _TYPE_ALIASES)
 
 PARAMETER: Final = Group(
-    name="input",
-    doc="A declared value.",
-    fields={
-        "type": Field(kind=_TYPE, doc="Type of the value.", default="any"),
-        "description": Field(kind=text(least=0), doc="What it is, for people."),
-        "required": Field(kind=FLAG, doc="Whether a run cannot start without it.", default=False),
-        "default": Field(kind=ANYTHING, doc="The value when none is given.", nullable=True),
-        "enum": Field(kind=LIST, doc="The only values that it may have."),
+    "input",
+    "A declared value.",
+    {
+        "type": Field(_TYPE, "Type of the value.", default="any"),
+        "description": Field(text(least=0), "What it is, for people."),
+        "required": Field(FLAG, "Whether a run cannot start without it.", default=False),
+        "default": optional(ANYTHING, "The value when none is given."),
+        "enum": Field(LIST, "The only values that it may have."),
     },
 )
 PARAMETERS: Final = Entries(
-    of=Either(short=_TYPE, full=PARAMETER, hint="Write NAME: string, or NAME: {type: string}"),
-    keys=IDENTIFIER_TEXT,
-    hint="Write `name: string`, or `name:` with `type`, `description`, `required` and `default` below it.",
+    Either(_TYPE, PARAMETER, "Write NAME: string, or NAME: {type: string}"),
+    IDENTIFIER_TEXT,
+    "Write `name: string`, or `name:` with `type`, `description`, `required` and `default` below it.",
 )
 
 

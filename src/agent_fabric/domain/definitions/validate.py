@@ -86,7 +86,9 @@ def check_kind(value: Any, kind: Kind, place: CheckPosition, findings: ProblemCo
     """Note every key and value below `place` that is unknown, missing or of the wrong kind."""
     match kind:
         case Leaf():
-            _check_leaf(value, kind, place, findings)
+            if not kind.fits(value):
+                message = f"{place.name} must be {kind.words}, not {show_value(value)}"
+                findings.add(place, message, _hint(kind, value, findings))
         case Group():
             _check_group(value, kind, place, findings)
         case Entries():
@@ -99,10 +101,8 @@ def check_kind(value: Any, kind: Kind, place: CheckPosition, findings: ProblemCo
                     findings.add(place.below(key), f"{place.name}: the name {key!r} must be {kind.keys.words}", hint)
                 check_kind(each, kind.of, place.below(key), findings)
         case Either():
-            if isinstance(value, dict):
-                _check_group(value, kind.full, place, findings)
-            elif isinstance(value, str):
-                _check_leaf(value, kind.short, place, findings)
+            if isinstance(value, dict | str):
+                check_kind(value, kind.full if isinstance(value, dict) else kind.short, place, findings)
             else:
                 message = f"{place.name} must be {kind.short.words}, or a mapping, not {show_value(value)}"
                 findings.add(place, message, kind.hint)
@@ -110,12 +110,6 @@ def check_kind(value: Any, kind: Kind, place: CheckPosition, findings: ProblemCo
             _check_items(value, kind, place, findings)
         case _:
             assert_never(kind)
-
-
-def _check_leaf(value: Any, leaf: Leaf, place: CheckPosition, findings: ProblemCollector) -> None:
-    if not leaf.fits(value):
-        message = f"{place.name} must be {leaf.words}, not {show_value(value)}"
-        findings.add(place, message, _hint(leaf, value, findings))
 
 
 def _hint(leaf: Leaf, value: Any, findings: ProblemCollector) -> str:
@@ -126,10 +120,8 @@ def _hint(leaf: Leaf, value: Any, findings: ProblemCollector) -> str:
 
 def _check_group(value: Any, group: Group, place: CheckPosition, findings: ProblemCollector) -> None:
     if not isinstance(value, dict):
-        name = place.name or f"a {group.name}"
-        findings.add(
-            place, f"{name} must be a mapping, not {show_value(value)}", f"Its keys: {', '.join(group.fields)}."
-        )
+        message = f"{place.name or f'a {group.name}'} must be a mapping, not {show_value(value)}"
+        findings.add(place, message, f"Its keys: {', '.join(group.fields)}.")
         return
     for key, item in value.items():
         below = place.below(key)
@@ -137,12 +129,12 @@ def _check_group(value: Any, group: Group, place: CheckPosition, findings: Probl
         if known is None:
             if not group.open:
                 findings.add(below, f"{below.name!r} is not known here", _suggestion(key, group, findings))
-        elif item is None and not known.nullable:
-            findings.add(below, f"{below.name} is empty", "Give it a value, or leave the line out.")
         elif item is not None:
             check_kind(item, known.kind, below, findings)
+        elif not known.nullable:
+            findings.add(below, f"{below.name} is empty", "Give it a value, or leave the line out.")
     for key, known in group.fields.items():
-        if known.required and key not in value:
+        if known.example and key not in value:
             where = f" in {place.name}" if place.name else ""
             findings.add(place, f"{key!r} is missing{where}", f"Add {known.example}")
 
@@ -161,7 +153,7 @@ def _check_items(value: Any, kind: Items, place: CheckPosition, findings: Proble
     if not isinstance(value, list):
         findings.add(place, f"{place.name} must be a list of {kind.what}, not {show_value(value)}", kind.hint)
         return
-    if len(value) < kind.least:
+    if kind.example and not value:
         message = f"{place.name} must hold at least one {kind.what.removesuffix('s')}"
         findings.add(place, message, f"Add one: {kind.example}")
     elif kind.most is not None and len(value) > kind.most:

@@ -1,6 +1,6 @@
 """The fields of a workflow definition file. The check and the JSON Schema are built from this table."""
 
-from typing import Final
+from typing import Any, Final
 
 from agent_fabric.domain.approvals.answers import OnDoubt
 from agent_fabric.domain.definitions.declarations import PARAMETER, PARAMETERS
@@ -16,20 +16,24 @@ from agent_fabric.domain.definitions.fields import (
     Group,
     Items,
     Leaf,
+    group_schema,
     name_hint,
     number,
     one_of,
+    optional,
+    schema_of_file,
     seconds,
     text,
     text_or_texts,
     texts,
     whole,
 )
+from agent_fabric.domain.workflows.checks.action_rules import RULES, ActionRule
 from agent_fabric.domain.workflows.definition import DEFAULT_PARALLEL_LIMIT, MAX_PARALLEL, BuiltIn, Mode
 
 MAX_STEPS: Final = 10_000
 """Steps of one workflow, nested ones too."""
-LONGEST_S: Final = 366 * 86_400.0
+_MAX_SECONDS: Final = 366 * 86_400.0
 RESERVED_IDS: Final = frozenset(
     {"inputs", "item", "index", "secrets", "run", "workflow", "result"}
     | {"true", "false", "none", "and", "or", "not", "in", "is", "if", "else"}
@@ -38,20 +42,19 @@ RESERVED_IDS: Final = frozenset(
 
 
 _CONDITION: Final = Leaf(
-    words="an expression, true or false",
-    schema={"anyOf": [{"type": "string", "minLength": 1}, {"type": "boolean"}]},
-    fits=lambda value: isinstance(value, bool) or (isinstance(value, str) and bool(value.strip())),
+    "an expression, true or false",
+    {"anyOf": [{"type": "string", "minLength": 1}, {"type": "boolean"}]},
+    lambda value: isinstance(value, bool) or (isinstance(value, str) and bool(value.strip())),
 )
+_TIMEOUT: Final = seconds(above_zero=True, most=_MAX_SECONDS)
 
 OUTPUT: Final = Group(
-    name="output",
-    doc="A value that the workflow gives.",
-    fields={
+    "output",
+    "A value that the workflow gives.",
+    {
         "type": PARAMETER.fields["type"],
         "description": PARAMETER.fields["description"],
-        "value": Field(
-            kind=ANYTHING, doc="Where it comes from: an expression over the steps, `{{ STEP.FIELD }}`.", required=False
-        ),
+        "value": Field(ANYTHING, "Where it comes from: an expression over the steps, `{{ STEP.FIELD }}`."),
     },
 )
 
@@ -68,202 +71,195 @@ _STEP_ALIASES: Final = {
 }
 
 RETRY: Final = Group(
-    name="retry",
-    aliases=dict.fromkeys(("attempts", "max", "times", "retries"), "max_attempts") | {"delay": "delay_seconds"},
-    doc="How often, and after how long, a step that failed is tried again.",
-    fields={
-        "max_attempts": Field(kind=whole(1, 100), doc="Attempts in all.", default=1),
-        "delay_seconds": Field(
-            kind=seconds(above_zero=False, most=86_400), doc="Time before the second attempt.", default=0
-        ),
-        "backoff": Field(kind=number(1, 100), doc="Each further delay is this many times the one before.", default=1),
-        "max_delay_seconds": Field(kind=seconds(above_zero=True, most=86_400), doc="No delay is longer.", default=3600),
-        "on": Field(
-            kind=texts("types of error", "on: [CommandFailed, TimeoutError]"),
-            doc="The types of error that are worth another attempt; left out: all.",
-            nullable=True,
+    "retry",
+    "How often, and after how long, a step that failed is tried again.",
+    {
+        "max_attempts": Field(whole(1, 100), "Attempts in all.", default=1),
+        "delay_seconds": Field(seconds(above_zero=False, most=86_400), "Time before the second attempt.", default=0),
+        "backoff": Field(number(1, 100), "Each further delay is this many times the one before.", default=1),
+        "max_delay_seconds": Field(seconds(above_zero=True, most=86_400), "No delay is longer.", default=3600),
+        "on": optional(
+            texts("types of error", "on: [CommandFailed, TimeoutError]"),
+            "The types of error that are worth another attempt; left out: all.",
         ),
     },
+    dict.fromkeys(("attempts", "max", "times", "retries"), "max_attempts") | {"delay": "delay_seconds"},
 )
 
 
-def steps(least: int = 0) -> Items:
-    """Return a list of steps."""
-    return Items(
-        of=lambda: STEP,
-        what="steps",
-        least=least,
-        hint="Write each step as an item: - id: …",
-        example="- id: hello",
-        ref="step",
-    )
+def steps(example: str = "") -> Items:
+    """Return a list of steps; with an example, at least one."""
+    return Items(lambda: STEP, "steps", "Write each step as an item: - id: …", example, ref="step")
 
 
 STEP: Final[Group] = Group(
-    name="step",
-    aliases=_STEP_ALIASES,
-    doc="One step of a workflow.",
-    fields={
-        "id": Field(
-            kind=IDENTIFIER_TEXT,
-            doc="Name of the step in expressions; unique in the file.",
-            required=True,
-            example="id: fetch",
-        ),
+    "step",
+    "One step of a workflow.",
+    {
+        "id": Field(IDENTIFIER_TEXT, "Name of the step in expressions; unique in the file.", "id: fetch"),
         "action": Field(
-            kind=text("the name of an action"),
-            doc="What the step does.",
-            required=True,
-            example=f"action: with one of {', '.join(each.value for each in BuiltIn)}",
+            text("the name of an action"), "What the step does.", f"action: with one of {', '.join(BuiltIn)}"
         ),
-        "description": Field(kind=text(), doc="What it is for, for people."),
-        "agent": Field(kind=text("the name of an agent"), doc="`invoke-agent`: the agent.", nullable=True),
-        "command": Field(
-            kind=text_or_texts("arguments", "command: [git, log, --oneline]"),
-            doc="`run-command`: the program and its arguments, as one text or as a list. A text is split before values "
+        "description": Field(text(), "What it is for, for people."),
+        "agent": optional(text("the name of an agent"), "`invoke-agent`: the agent."),
+        "command": optional(
+            text_or_texts("arguments", "command: [git, log, --oneline]"),
+            "`run-command`: the program and its arguments, as one text or as a list. A text is split before values "
             "are filled in, so a value is always one argument.",
-            nullable=True,
         ),
-        "workflow": Field(kind=text("the name of a workflow"), doc="`workflow`: the one to call.", nullable=True),
-        "inputs": Field(kind=Entries(of=ANYTHING), doc="What the action is given; see each action.", nullable=True),
-        "outputs": Field(
-            kind=Entries(of=ANYTHING, keys=IDENTIFIER_TEXT),
-            doc="More outputs, as expressions; `result` is what the action gave.",
-            nullable=True,
+        "workflow": optional(text("the name of a workflow"), "`workflow`: the one to call."),
+        "inputs": optional(Entries(ANYTHING), "What the action is given; see each action."),
+        "outputs": optional(
+            Entries(ANYTHING, IDENTIFIER_TEXT), "More outputs, as expressions; `result` is what the action gave."
         ),
-        "condition": Field(
-            kind=_CONDITION,
-            doc="An expression. The step is skipped unless it holds; on `conditional` it picks the branch.",
-            nullable=True,
+        "condition": optional(
+            _CONDITION, "An expression. The step is skipped unless it holds; on `conditional` it picks the branch."
         ),
-        "depends_on": Field(
-            kind=texts("step ids", "depends_on: [fetch]"),
-            doc="Ids of steps of the same list that must be done before.",
-            nullable=True,
+        "depends_on": optional(
+            texts("step ids", "depends_on: [fetch]"), "Ids of steps of the same list that must be done before."
         ),
-        "retry": Field(kind=RETRY, doc="How often a step that failed is tried again.", nullable=True),
-        "timeout": Field(
-            kind=seconds(above_zero=True, most=LONGEST_S), doc="Seconds after which the step fails.", nullable=True
-        ),
+        "retry": optional(RETRY, "How often a step that failed is tried again."),
+        "timeout": optional(_TIMEOUT, "Seconds after which the step fails."),
         "idempotent": Field(
-            kind=FLAG,
-            doc="Twice is the same as once: after a crash in the middle it simply runs again. Otherwise a person is "
-            "asked.",
+            FLAG,
+            "Twice is the same as once: after a crash in the middle it simply runs again. Otherwise a person is asked.",
             default=False,
         ),
-        "steps": Field(kind=steps(), doc="`parallel-group`, `for-each`: the steps inside.", nullable=True),
-        "then": Field(kind=steps(), doc="`conditional`: the steps to run when the condition holds.", nullable=True),
-        "else": Field(kind=steps(), doc="`conditional`: the steps to run when it does not.", nullable=True),
+        "steps": optional(steps(), "`parallel-group`, `for-each`: the steps inside."),
+        "then": optional(steps(), "`conditional`: the steps to run when the condition holds."),
+        "else": optional(steps(), "`conditional`: the steps to run when it does not."),
     },
+    _STEP_ALIASES,
 )
 
 EXECUTION: Final = Group(
-    name="execution",
-    aliases={"max_parallel": "parallel_limit", "concurrency": "parallel_limit", "timeout_s": "timeout"},
-    doc="How the steps are carried out.",
-    fields={
+    "execution",
+    "How the steps are carried out.",
+    {
         "mode": Field(
-            kind=one_of(mode.value for mode in Mode),
-            doc="When a step may start. `dependency-aware`: as soon as its own dependencies are done. `sequential`: in "
+            one_of(Mode),
+            "When a step may start. `dependency-aware`: as soon as its own dependencies are done. `sequential`: in "
             "the order of the file. `parallel`: in groups, one group after the other.",
             default=Mode.DEPENDENCY_AWARE.value,
         ),
         "parallel_limit": Field(
-            kind=whole(1, MAX_PARALLEL), doc="Steps at work at the same time.", default=DEFAULT_PARALLEL_LIMIT
+            whole(1, MAX_PARALLEL), "Steps at work at the same time.", default=DEFAULT_PARALLEL_LIMIT
         ),
         "continue_on_error": Field(
-            kind=FLAG, doc="After a failure, what does not need the failed step continues.", default=False
+            FLAG, "After a failure, what does not need the failed step continues.", default=False
         ),
-        "fail_fast": Field(kind=FLAG, doc="After a failure, what still runs is stopped.", default=False),
-        "timeout": Field(
-            kind=seconds(above_zero=True, most=LONGEST_S), doc="Seconds for the whole workflow.", nullable=True
-        ),
-        "dry_run": Field(kind=FLAG, doc="Only list what would be done.", default=False),
+        "fail_fast": Field(FLAG, "After a failure, what still runs is stopped.", default=False),
+        "timeout": optional(_TIMEOUT, "Seconds for the whole workflow."),
+        "dry_run": Field(FLAG, "Only list what would be done.", default=False),
     },
+    {"max_parallel": "parallel_limit", "concurrency": "parallel_limit", "timeout_s": "timeout"},
 )
 
 TRIGGERS: Final = Group(
-    name="triggers",
-    doc="What starts the workflow. `fabric serve` arms all but `manual`.",
-    fields={
-        "manual": Field(kind=FLAG, doc="Whether people may start it.", default=True),
-        "on_change": Field(
-            kind=text_or_texts("path patterns", 'on_change: ["src/**"]'),
-            doc="Patterns of files whose change starts it, beginning beside the fabric folder.",
-            nullable=True,
+    "triggers",
+    "What starts the workflow. `fabric serve` arms all but `manual`.",
+    {
+        "manual": Field(FLAG, "Whether people may start it.", default=True),
+        "on_change": optional(
+            text_or_texts("path patterns", 'on_change: ["src/**"]'),
+            "Patterns of files whose change starts it, beginning beside the fabric folder.",
         ),
-        "schedule": Field(
-            kind=text("a cron expression"),
-            doc="A cron expression, such as `0 3 * * *`, in the zone `automation.timezone`.",
-            nullable=True,
+        "schedule": optional(
+            text("a cron expression"),
+            "A cron expression, such as `0 3 * * *`, in the zone `automation.timezone`.",
         ),
-        "on_event": Field(
-            kind=text_or_texts("event names", "on_event: [release.published]"),
-            doc="Events that start it, such as `workflow.completed`.",
-            nullable=True,
+        "on_event": optional(
+            text_or_texts("event names", "on_event: [release.published]"),
+            "Events that start it, such as `workflow.completed`.",
         ),
         "on_doubt": Field(
-            kind=one_of([each.value for each in OnDoubt]),
-            doc="What runs of `schedule` do about a step that a crash has cut off: `ask` a person, `skip` it, or "
+            one_of(OnDoubt),
+            "What runs of `schedule` do about a step that a crash has cut off: `ask` a person, `skip` it, or "
             "`retry`, for which all steps have to be idempotent.",
             default="ask",
         ),
         "here": Field(
-            kind=FLAG,
-            doc="Whether runs that these start work on the project beside the fabric folder, as `--here` does.",
+            FLAG,
+            "Whether runs that these start work on the project beside the fabric folder, as `--here` does.",
             default=False,
         ),
-        "webhook": Field(
-            kind=text_or_texts("names of webhooks", "webhook: code"),
-            doc="Names of configured webhooks whose deliveries start it.",
-            nullable=True,
+        "webhook": optional(
+            text_or_texts("names of webhooks", "webhook: code"),
+            "Names of configured webhooks whose deliveries start it.",
         ),
     },
 )
 
 WORKFLOW: Final = Group(
-    name="workflow",
-    aliases={
+    "workflow",
+    "A workflow of agent-fabric.",
+    {
+        "name": Field(
+            text("a name of lower-case letters and digits, with - or _ between", pattern=NAME, hint=name_hint),
+            "How the workflow is called.",
+            "name: my-workflow",
+        ),
+        "version": Field(VERSION, "Its version (semver)."),
+        "description": Field(text(), "What it does, for people."),
+        "triggers": optional(TRIGGERS, "What starts it."),
+        "inputs": optional(PARAMETERS, "The values that it takes, each under its name: a type, or more about it."),
+        "outputs": optional(
+            Entries(
+                Either(
+                    text("an expression in {{ }}, or a mapping with a value"), OUTPUT, 'Write NAME: "{{ STEP.FIELD }}"'
+                ),
+                IDENTIFIER_TEXT,
+            ),
+            "The values that it gives, each under its name: an expression, or more about it.",
+        ),
+        "execution": optional(EXECUTION, "How the steps are carried out."),
+        "steps": Field(steps("- id: hello"), "What is done.", "steps: with at least one step, - id: …"),
+        "metadata": optional(Entries(ANYTHING), "Whatever you want to note."),
+    },
+    {
         **dict.fromkeys(("jobs", "tasks", "nodes"), "steps"),
         **dict.fromkeys(("on", "trigger"), "triggers"),
         **dict.fromkeys(("title", "id"), "name"),
         **dict.fromkeys(("options", "settings"), "execution"),
     },
-    doc="A workflow of agent-fabric.",
-    fields={
-        "name": Field(
-            kind=text("a name of lower-case letters and digits, with - or _ between", pattern=NAME, hint=name_hint),
-            doc="How the workflow is called.",
-            required=True,
-            example="name: my-workflow",
-        ),
-        "version": Field(kind=VERSION, doc="Its version (semver)."),
-        "description": Field(kind=text(), doc="What it does, for people."),
-        "triggers": Field(kind=TRIGGERS, doc="What starts it.", nullable=True),
-        "inputs": Field(
-            kind=PARAMETERS,
-            doc="The values that it takes, each under its name: a type, or more about it.",
-            nullable=True,
-        ),
-        "outputs": Field(
-            kind=Entries(
-                of=Either(
-                    short=text("an expression in {{ }}, or a mapping with a value"),
-                    full=OUTPUT,
-                    hint='Write NAME: "{{ STEP.FIELD }}"',
-                ),
-                keys=IDENTIFIER_TEXT,
-            ),
-            doc="The values that it gives, each under its name: an expression, or more about it.",
-            nullable=True,
-        ),
-        "execution": Field(kind=EXECUTION, doc="How the steps are carried out.", nullable=True),
-        "steps": Field(
-            kind=steps(least=1),
-            doc="What is done.",
-            required=True,
-            example="steps: with at least one step, - id: …",
-        ),
-        "metadata": Field(kind=Entries(of=ANYTHING), doc="Whatever you want to note.", nullable=True),
-    },
 )
+
+
+def workflow_schema() -> dict[str, Any]:
+    """Return the JSON Schema. It tells an editor what may be written where; what only the check finds is not in it."""
+    step = group_schema(STEP)
+    step["properties"]["action"] = {
+        "description": STEP.fields["action"].doc,
+        "anyOf": [
+            *({"const": action, "description": rule.doc} for action, rule in RULES.items()),
+            {"type": "string", "minLength": 1, "description": "An action that a package brings."},
+        ],
+    }
+    step["allOf"] = [
+        {
+            "if": {"properties": {"action": {"const": action}}, "required": ["action"]},
+            "then": _required_inputs(rule),
+        }
+        for action, rule in RULES.items()
+    ]
+    return schema_of_file("Workflow", WORKFLOW, **{"$defs": {"step": step}})
+
+
+def _required_inputs(rule: ActionRule) -> dict[str, Any]:
+    then: dict[str, Any] = {}
+    needs = [*rule.needs, *(("inputs",) if rule.one_input_of and "inputs" not in rule.needs else ())]
+    if needs:
+        then["required"] = needs
+    if rule.needs_one_of:
+        then["anyOf"] = [{"required": [name]} for name in rule.needs_one_of]
+    properties: dict[str, Any] = {}
+    if rule.inputs:
+        inputs: dict[str, Any] = {"properties": {name: {"description": each.doc} for name, each in rule.inputs.items()}}
+        if required := [name for name, each in rule.inputs.items() if each.required]:
+            inputs["required"] = required
+        if rule.one_input_of:
+            inputs["oneOf"] = [{"required": [name]} for name in rule.one_input_of]
+        properties["inputs"] = inputs
+    if "steps" in rule.needs:
+        properties["steps"] = {"minItems": 1}
+    return {**then, "properties": properties} if properties else then

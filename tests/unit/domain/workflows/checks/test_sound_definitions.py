@@ -7,7 +7,7 @@ from jsonschema import Draft202012Validator  # type: ignore[import-untyped]  # i
 
 from agent_fabric.domain.definitions.parameter import Parameter
 from agent_fabric.domain.workflows.checks.check import AgentShape, KnownNames, problems_in
-from agent_fabric.domain.workflows.checks.schema import workflow_schema
+from agent_fabric.domain.workflows.checks.shape import workflow_schema
 from agent_fabric.domain.workflows.definition import definition_from
 
 

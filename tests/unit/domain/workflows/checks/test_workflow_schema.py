@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]  # it brings no types
 
-from agent_fabric.domain.workflows.checks.schema import workflow_schema
+from agent_fabric.domain.workflows.checks.shape import workflow_schema
 
 STEP = {"id": "a", "action": "transform", "inputs": {"n": 1}}
 
