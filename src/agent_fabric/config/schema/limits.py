@@ -7,7 +7,7 @@ from typing import Annotated, Final, Literal, NamedTuple
 from pydantic import AfterValidator, Field
 
 from agent_fabric.config.problems import ConfigProblem
-from agent_fabric.config.schema.values import SECTION, Settings
+from agent_fabric.config.schema.values import SECTION, Settings, matching
 
 _RATE: Final = re.compile(r"([1-9][0-9]{0,8}) ?/ ?(?:([1-9][0-9]{0,3}) ?)?(second|minute|hour|day)s?")
 _SECONDS: Final = {"second": 1, "minute": 60, "hour": 3_600, "day": 86_400}
@@ -44,22 +44,14 @@ def _rate(text: str) -> str:
 RateText = Annotated[str, AfterValidator(_rate)]
 """So many in such a time: `600/minute`."""
 
-
-_ENDPOINT: Final = re.compile(
-    r"(GET|POST|PUT|PATCH|DELETE) /(?:[A-Za-z0-9._~-]+|\{[a-z_]+\}|\*)?(?:/(?:[A-Za-z0-9._~-]+|\{[a-z_]+\}|\*))*"
-)
-
-
-def _endpoint(text: str) -> str:
-    if not _ENDPOINT.fullmatch(text):
-        raise ConfigProblem(
-            "must be a method and a path, such as 'POST /run' or 'GET /runs/{run_id}/events'",
-            hint="A part in braces, or *, stands for any one part. The paths are in docs/reference/http.md.",
-        )
-    return text
-
-
-Endpoint = Annotated[str, AfterValidator(_endpoint)]
+Endpoint = Annotated[
+    str,
+    matching(
+        r"(GET|POST|PUT|PATCH|DELETE) /(?:[A-Za-z0-9._~-]+|\{[a-z_]+\}|\*)?(?:/(?:[A-Za-z0-9._~-]+|\{[a-z_]+\}|\*))*",
+        "must be a method and a path, such as 'POST /run' or 'GET /runs/{run_id}/events'",
+        hint="A part in braces, or *, stands for any one part. The paths are in docs/reference/http.md.",
+    ),
+]
 """A method and a path: `POST /run`, `GET /runs/{run_id}`."""
 
 

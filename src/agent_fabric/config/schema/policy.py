@@ -1,22 +1,12 @@
 """What may happen without a question, what asks, and what never happens."""
 
-import re
 from collections.abc import Mapping
-from typing import Annotated, Final, Literal
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, Strict
 
 from agent_fabric.config.problems import ConfigProblem
-from agent_fabric.config.schema.values import SECTION, EntryKey, Scopes, Settings, Text, Texts
-
-_RULE_ID: Final = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
-
-
-def _rule_id(name: str) -> str:
-    if not _RULE_ID.fullmatch(name):
-        raise ConfigProblem("must be at most 64 of a-z, 0-9, - _ and . and start with a letter or digit")
-    return name
-
+from agent_fabric.config.schema.values import SECTION, EntryKey, Scopes, Settings, Text, Texts, matching
 
 Effects = Annotated[
     tuple[Literal["reads", "idempotent", "changes_workspace", "leaves_sandbox"], ...], Strict(strict=False)
@@ -26,7 +16,13 @@ Effects = Annotated[
 class RuleConfig(Settings):
     """One rule; every condition that is set must hold, and the strictest rule that fits wins."""
 
-    id: Annotated[str, AfterValidator(_rule_id)]
+    id: Annotated[
+        str,
+        matching(
+            r"[a-z0-9][a-z0-9_.-]{0,63}",
+            "must be at most 64 of a-z, 0-9, - _ and . and start with a letter or digit",
+        ),
+    ]
     """Its name in logs and explanations."""
     verdict: Literal["block", "ask", "allow"]
     """What happens: it does not run, a person is asked, or it runs."""

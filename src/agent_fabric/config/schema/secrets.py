@@ -3,18 +3,20 @@
 from typing import Annotated, Final, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BeforeValidator, Field, Strict, model_validator
+from pydantic import AfterValidator, Field, Strict, model_validator
 
 from agent_fabric.config.problems import ConfigProblem
-from agent_fabric.config.schema.values import AbsolutePath, BaseAddress, HeaderValue, SecretReference, Settings, Texts
+from agent_fabric.config.schema.values import (
+    YAML_OFF,
+    AbsolutePath,
+    BaseAddress,
+    HeaderValue,
+    SecretReference,
+    Settings,
+    Texts,
+)
 
-
-def _said_plainly(value: object) -> object:
-    """Take YAML's `off`, which arrives as false, for the word."""
-    return "off" if value is False else value
-
-
-Encryption = Annotated[Literal["sessions", "all", "off"], BeforeValidator(_said_plainly)]
+Encryption = Annotated[Literal["sessions", "all", "off"], YAML_OFF]
 """Which runs are encrypted without being asked to."""
 
 DEFAULT: Final[Encryption] = "sessions"

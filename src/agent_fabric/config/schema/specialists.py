@@ -3,22 +3,20 @@
 import re
 from typing import Annotated, Self
 
-from pydantic import AfterValidator, Field, Strict, model_validator
+from pydantic import Field, Strict, model_validator
 
 from agent_fabric.config.problems import ConfigProblem
 from agent_fabric.config.schema.tools import MCPServerConfig
-from agent_fabric.config.schema.values import Builder, Settings, Text, Texts
+from agent_fabric.config.schema.values import Builder, Settings, Text, Texts, matching
 
-_TOOL_REFERENCE = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*|[A-Za-z0-9][\w.-]*", re.ASCII)
-
-
-def _tool_reference(reference: str) -> str:
-    if not _TOOL_REFERENCE.fullmatch(reference):
-        raise ConfigProblem("must be 'module:function', or the name of a tool that an installed package brings along")
-    return reference
-
-
-ToolReference = Annotated[str, AfterValidator(_tool_reference)]
+ToolReference = Annotated[
+    str,
+    matching(
+        r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*|[A-Za-z0-9][\w.-]*",
+        "must be 'module:function', or the name of a tool that an installed package brings along",
+        flags=re.ASCII,
+    ),
+]
 """A tool to add: `module:function`, or a name."""
 
 

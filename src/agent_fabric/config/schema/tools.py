@@ -1,14 +1,15 @@
 """What tools may do: the shell, the web, the browser, and tool servers."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, Final, Literal, Self
 
-from pydantic import BeforeValidator, Field, Strict, model_validator
+from pydantic import Field, Strict, model_validator
 
 from agent_fabric.config.constants import SHELL_DEFAULT_TIMEOUT_S
 from agent_fabric.config.problems import ConfigProblem
 from agent_fabric.config.schema.sandbox import AllowedHosts, Domains
 from agent_fabric.config.schema.values import (
+    YAML_OFF,
     AbsolutePath,
     BaseAddress,
     HeaderName,
@@ -46,10 +47,6 @@ class BrowserConfig(Settings):
     """How much the pages of one run may send and receive, together."""
 
 
-def _off(value: Any) -> Any:
-    return "off" if value is False else value  # what YAML makes of the word `off`
-
-
 class ShellConfig(Settings):
     """What the shell tool allows."""
 
@@ -59,7 +56,7 @@ class ShellConfig(Settings):
     """Programs allowed in addition to that list."""
     timeout_s: float = Field(default=SHELL_DEFAULT_TIMEOUT_S, gt=0, le=86_400)
     """How long one command may run."""
-    network: Annotated[Literal["off", "allowlist"], BeforeValidator(_off)] = "off"
+    network: Annotated[Literal["off", "allowlist"], YAML_OFF] = "off"
     """Whether commands may use the network: `off`, not at all; `allowlist`, only to reach the hosts under `egress`."""
 
 

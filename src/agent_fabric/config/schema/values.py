@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Strict, StringConstraints
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, Strict, StringConstraints
 
 from agent_fabric.config.problems import ConfigProblem
 from agent_fabric.config.secret_references import is_reference
@@ -28,38 +28,28 @@ class Settings(BaseModel):
 SECTION: Any = Field(default_factory=dict, validate_default=True)
 """Default of a group of settings: each at its own default. Checked with the rest, so that it needs no class built."""
 
-_SCOPE = re.compile(r"runs:read|runs:all|runs|approvals|workflows|nodes|admin|tools:[A-Za-z0-9_.*-]{1,128}")
-_ENTRY_KEY = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
-_SERVER_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]|_(?!_)){0,63}")
-_BUILDER = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
-_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-_VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+def matching(form: str, message: str, *, hint: str = "", flags: re.RegexFlag = re.UNICODE) -> AfterValidator:
+    """Return the check that a whole text has a form."""
+    pattern = re.compile(form, flags)
+
+    def check(text: str) -> str:
+        if not pattern.fullmatch(text):
+            raise ConfigProblem(message, hint=hint)
+        return text
+
+    return AfterValidator(check)
 
 
-def _entry_key(key: str) -> str:
-    if not _ENTRY_KEY.fullmatch(key):
-        raise ConfigProblem(
-            "is not a usable name: use at most 64 of a-z, 0-9, - and _, and start with a letter or digit"
-        )
-    return key
+def without(characters: str, message: str) -> AfterValidator:
+    """Return the check that a text has none of some characters."""
 
+    def check(text: str) -> str:
+        if any(character in text for character in characters):
+            raise ConfigProblem(message)
+        return text
 
-def _server_name(name: str) -> str:
-    if not _SERVER_NAME.fullmatch(name) or name.endswith("_"):
-        raise ConfigProblem(
-            "must be at most 64 letters, digits, - and _, without two _ in a row",
-            hint="The name becomes part of tool names, as in mcp__NAME__search.",
-        )
-    return name
-
-
-def _scope_name(name: str) -> str:
-    if not _SCOPE.fullmatch(name):
-        raise ConfigProblem(
-            "is no scope",
-            hint="Scopes: runs:read, runs:all, runs, approvals, workflows, nodes, admin, tools:* and tools:NAME.",
-        )
-    return name
+    return AfterValidator(check)
 
 
 def _web_address(address: str) -> str:
@@ -95,12 +85,6 @@ def _secret_reference(reference: str) -> str:
     return reference
 
 
-def _builder(path: str) -> str:
-    if not _BUILDER.fullmatch(path):
-        raise ConfigProblem("must be 'module:function', such as 'my_packs.custom:build_pack'")
-    return path
-
-
 def _absolute_path(path: Path) -> Path:
     try:
         expanded = path.expanduser()
@@ -111,45 +95,41 @@ def _absolute_path(path: Path) -> Path:
     return expanded
 
 
-def _header_name(name: str) -> str:
-    if not _HEADER_NAME.fullmatch(name):
-        raise ConfigProblem("is not a usable header name")
-    return name
-
-
-def _header_value(value: str) -> str:
-    if any(character in value for character in "\r\n\0"):
-        raise ConfigProblem("must be a single line")
-    return value
-
-
-def _variable_name(name: str) -> str:
-    if not _VARIABLE_NAME.fullmatch(name):
-        raise ConfigProblem("is not a usable name for an environment variable")
-    return name
-
-
-def _variable_value(value: str) -> str:
-    if "\0" in value:
-        raise ConfigProblem("must not contain a null character")
-    return value
-
-
 Text = Annotated[str, StringConstraints(min_length=1)]
 """Text that is not empty."""
 
 Texts = Annotated[tuple[Text, ...], Strict(strict=False)]
 """A list of texts; a file's list becomes a tuple, hence the leniency."""
 
-ScopeName = Annotated[str, AfterValidator(_scope_name)]
+ScopeName = Annotated[
+    str,
+    matching(
+        r"runs:read|runs:all|runs|approvals|workflows|nodes|admin|tools:[A-Za-z0-9_.*-]{1,128}",
+        "is no scope",
+        hint="Scopes: runs:read, runs:all, runs, approvals, workflows, nodes, admin, tools:* and tools:NAME.",
+    ),
+]
 """A scope: `runs:read`, `runs`, `approvals`, `workflows`, `nodes`, `admin`, `tools:*` or `tools:NAME`."""
 
 Scopes = Annotated[tuple[ScopeName, ...], Strict(strict=False)]
 
-EntryKey = Annotated[str, AfterValidator(_entry_key)]
+EntryKey = Annotated[
+    str,
+    matching(
+        r"[a-z0-9][a-z0-9_-]{0,63}",
+        "is not a usable name: use at most 64 of a-z, 0-9, - and _, and start with a letter or digit",
+    ),
+]
 """The key of a model or specialist."""
 
-ServerName = Annotated[str, AfterValidator(_server_name)]
+ServerName = Annotated[
+    str,
+    matching(
+        r"(?=.{1,64}$)[A-Za-z0-9](?:[A-Za-z0-9-]|_(?!_|$))*",
+        "must be at most 64 letters, digits, - and _, without two _ in a row",
+        hint="The name becomes part of tool names, as in mcp__NAME__search.",
+    ),
+]
 """The name of an MCP server."""
 
 WebAddress = Annotated[str, AfterValidator(_web_address)]
@@ -161,13 +141,28 @@ BaseAddress = Annotated[str, AfterValidator(_base_address)]
 SecretReference = Annotated[str, AfterValidator(_secret_reference)]
 """Where a secret is kept: `env:NAME`, `file:NAME` or `vault:path#field`."""
 
-Builder = Annotated[str, AfterValidator(_builder)]
+Builder = Annotated[
+    str,
+    matching(
+        r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*",
+        "must be 'module:function', such as 'my_packs.custom:build_pack'",
+        flags=re.ASCII,
+    ),
+]
 """A function to import: `module:function`."""
 
 AbsolutePath = Annotated[Path, Strict(strict=False), AfterValidator(_absolute_path)]
 """A path that means the same wherever the program is started; text becomes a path, hence the leniency."""
 
-HeaderName = Annotated[str, AfterValidator(_header_name)]
-HeaderValue = Annotated[str, AfterValidator(_header_value)]
-VariableName = Annotated[str, AfterValidator(_variable_name)]
-VariableValue = Annotated[str, AfterValidator(_variable_value)]
+HeaderName = Annotated[str, matching(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", "is not a usable header name")]
+HeaderValue = Annotated[str, without("\r\n\0", "must be a single line")]
+VariableName = Annotated[str, matching(r"[A-Za-z_][A-Za-z0-9_]*", "is not a usable name for an environment variable")]
+VariableValue = Annotated[str, without("\0", "must not contain a null character")]
+
+
+def _off(value: object) -> object:
+    return "off" if value is False else value
+
+
+YAML_OFF = BeforeValidator(_off)
+"""Takes `false` for the word: YAML reads `off` so."""
