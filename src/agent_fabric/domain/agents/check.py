@@ -7,8 +7,7 @@ from typing import Any
 from agent_fabric.domain.agents.definition import Dependency, DependencyKind
 from agent_fabric.domain.agents.shape import AGENT
 from agent_fabric.domain.definitions.declarations import declared_parameters
-from agent_fabric.domain.definitions.expressions.references import references
-from agent_fabric.domain.definitions.expressions.syntax import check_syntax
+from agent_fabric.domain.definitions.expressions.references import check_syntax, references
 from agent_fabric.domain.definitions.parameter import Parameter
 from agent_fabric.domain.definitions.problems import CheckPosition, Problem, ProblemCollector, show_value
 from agent_fabric.domain.definitions.validate import check_kind, is_plain

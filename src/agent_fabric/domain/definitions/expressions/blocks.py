@@ -8,8 +8,7 @@ from agent_fabric.domain.definitions.expressions.errors import did_you_mean, sho
 from agent_fabric.domain.definitions.expressions.lexer import Tokens, tokens
 from agent_fabric.domain.definitions.expressions.limits import MAX_DEPTH, MAX_TEMPLATE_CHARS, MAX_TEMPLATE_TOKENS
 from agent_fabric.domain.definitions.expressions.nodes import Conditional, Expression, Literal
-from agent_fabric.domain.definitions.expressions.operands import SECRETS
-from agent_fabric.domain.definitions.expressions.parser import Parser
+from agent_fabric.domain.definitions.expressions.parser import SECRETS, Parser
 from agent_fabric.domain.definitions.expressions.templates import For, If, Piece, Template, Text, Value
 
 _OPENING = re.compile(r"\{\{|\{%|(?<!\$)\{#")

@@ -15,16 +15,22 @@ from agent_fabric.domain.definitions.expressions.value_tests import CHECKS, DEFI
 DEFAULTS = frozenset({"default", "d"})
 
 
-class Operand(Protocol):
-    """A part of an expression that has a value."""
+class Node(Protocol):
+    """A part of an expression."""
 
-    def value(self, at: Evaluation) -> Any: ...
+    def value(self, at: Evaluation) -> Any:
+        """Return what it stands for.
+
+        Raises:
+            ExpressionError: it has no value here.
+        """
+        ...
 
 
 class Index(NamedTuple):
     """`[index]` or `[key]`."""
 
-    key: Operand
+    key: Node
     constant: str | None
     """The key as a part of a path, if it is written down."""
 
@@ -32,22 +38,22 @@ class Index(NamedTuple):
 class Slice(NamedTuple):
     """`[start:stop:stride]`."""
 
-    ends: tuple[Operand | None, Operand | None, Operand | None]
+    ends: tuple[Node | None, Node | None, Node | None]
 
 
 class Filtered(NamedTuple):
     """`| name(arguments)`."""
 
     name: str
-    arguments: tuple[Operand, ...]
-    named: tuple[tuple[str, Operand], ...]
+    arguments: tuple[Node, ...]
+    named: tuple[tuple[str, Node], ...]
 
 
 class Tested(NamedTuple):
     """`is name` or `is not name`."""
 
     name: str
-    arguments: tuple[Operand, ...]
+    arguments: tuple[Node, ...]
     negated: bool
 
 
@@ -55,7 +61,7 @@ Step = str | Index | Slice | Filtered | Tested
 """A plain string is a field."""
 
 
-def walk(base: Operand, steps: tuple[Step, ...], at: Evaluation) -> Any:
+def walk(base: Node, steps: tuple[Step, ...], at: Evaluation) -> Any:
     """Return what the chain leads to.
 
     Raises:
@@ -103,7 +109,7 @@ def _apply(
     value: Any,
     missing: ExpressionError | None,
     at: Evaluation,
-    base: Operand,
+    base: Node,
     steps: tuple[Step, ...],
     place: int,
 ) -> Any:
@@ -123,7 +129,7 @@ def _apply(
             return CHECKS[step.name].holds(at, value, *arguments) is not step.negated
 
 
-def _item(value: Any, key: Any, base: Operand, steps: tuple[Step, ...], place: int) -> Any:
+def _item(value: Any, key: Any, base: Node, steps: tuple[Step, ...], place: int) -> Any:
     if isinstance(key, str):
         return _field(value, key, base, steps, place)
     if not isinstance(key, int) or isinstance(key, bool) or abs(key) > MAX_INTEGER:
@@ -137,7 +143,7 @@ def _item(value: Any, key: Any, base: Operand, steps: tuple[Step, ...], place: i
     return _field(value, str(key), base, steps, place)
 
 
-def _field(value: Any, name: str, base: Operand, steps: tuple[Step, ...], place: int) -> Any:
+def _field(value: Any, name: str, base: Node, steps: tuple[Step, ...], place: int) -> Any:
     if isinstance(value, Mapping):
         if name in value:
             return value[name]
@@ -164,7 +170,7 @@ def _part(at: Evaluation, value: Any, ends: list[Any]) -> Any:
     return list(value[slice(*ends)])
 
 
-def path_of(base: Operand, steps: tuple[Step, ...]) -> tuple[str, ...]:
+def path_of(base: Node, steps: tuple[Step, ...]) -> tuple[str, ...]:
     """Return the path that the beginning of a chain spells; empty if it does not begin with a name."""
     name = getattr(base, "name", None)
     if not isinstance(name, str):
@@ -180,7 +186,7 @@ def path_of(base: Operand, steps: tuple[Step, ...]) -> tuple[str, ...]:
     return tuple(path)
 
 
-def _path(base: Operand, steps: tuple[Step, ...], place: int) -> tuple[str, ...]:
+def _path(base: Node, steps: tuple[Step, ...], place: int) -> tuple[str, ...]:
     path = path_of(base, steps[:place])
     return path if len(path) == place + 1 else ()
 

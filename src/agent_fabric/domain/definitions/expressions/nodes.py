@@ -6,9 +6,9 @@ way from a value to the program that holds it.
 The parts are named tuples: as fixed as frozen dataclasses, and made in a tenth of the time when the program starts.
 """
 
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
-from agent_fabric.domain.definitions.expressions.chains import Step, walk
+from agent_fabric.domain.definitions.expressions.chains import Node, Step, walk
 from agent_fabric.domain.definitions.expressions.errors import ExpressionError, first_names, kind_of, shorten
 from agent_fabric.domain.definitions.expressions.limits import Evaluation
 from agent_fabric.domain.definitions.expressions.operators import arithmetic, compare, negative, text_of, truth
@@ -20,18 +20,6 @@ _ONLY_SOMEWHERE = {
     "loop": "it exists only inside {% for %}",
     "inputs": "nothing was given",
 }
-
-
-class Node(Protocol):
-    """A part of an expression."""
-
-    def value(self, at: Evaluation) -> Any:
-        """Return what it stands for.
-
-        Raises:
-            ExpressionError: it has no value here.
-        """
-        ...
 
 
 class Expression(NamedTuple):

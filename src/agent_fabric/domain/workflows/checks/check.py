@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Any, Final
 
 from agent_fabric.domain.definitions.declarations import declared_parameters
-from agent_fabric.domain.definitions.expressions.syntax import check_syntax
+from agent_fabric.domain.definitions.expressions.references import check_syntax
 from agent_fabric.domain.definitions.parameter import Parameter
 from agent_fabric.domain.definitions.parameters import TYPES, unfit
 from agent_fabric.domain.definitions.problems import CheckPosition, Problem, ProblemCollector, show_value

@@ -4,8 +4,7 @@ from collections.abc import Iterator, Mapping
 from itertools import chain, pairwise
 from typing import Any, Final, NamedTuple
 
-from agent_fabric.domain.definitions.expressions.references import Reference, references
-from agent_fabric.domain.definitions.expressions.syntax import check_syntax
+from agent_fabric.domain.definitions.expressions.references import Reference, check_syntax, references
 from agent_fabric.domain.definitions.parameter import Parameter
 from agent_fabric.domain.definitions.problems import CheckPosition, ProblemCollector
 from agent_fabric.domain.workflows.checks.graph import Graph, GraphNode

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from agent_fabric.domain.definitions.expressions import limits
 from agent_fabric.domain.definitions.expressions.errors import ExpressionError
 from agent_fabric.domain.definitions.expressions.evaluation import evaluate, render, resolve
-from agent_fabric.domain.definitions.expressions.references import references
-from agent_fabric.domain.definitions.expressions.syntax import check_syntax
+from agent_fabric.domain.definitions.expressions.references import check_syntax, references
 from effort import examples
 
 BIG = "x" * 1_000_000

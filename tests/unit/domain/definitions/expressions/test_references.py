@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from agent_fabric.domain.definitions.expressions.references import Reference, references
-from agent_fabric.domain.definitions.expressions.syntax import check_syntax
+from agent_fabric.domain.definitions.expressions.references import Reference, check_syntax, references
 
 
 def needed(text: Any, *, bare: bool = True) -> list[str]:
