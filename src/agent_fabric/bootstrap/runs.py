@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from agent_fabric.application.evals.drive_trial import SeeThrough
     from agent_fabric.application.evals.find_eval import FindEval
     from agent_fabric.application.evals.make_case import MakeCase
-    from agent_fabric.application.evals.run_eval import RunEval
-    from agent_fabric.application.evals.run_evals import RunEvals
+    from agent_fabric.application.evals.run_eval import RunEval, RunEvals
     from agent_fabric.application.evals.start_eval import StartEval
     from agent_fabric.application.ports.audit import RetentionStore
     from agent_fabric.application.runs.cancel_run import CancelRun
@@ -257,7 +256,7 @@ def serve_evals(
 ) -> ServedEvals:
     """Join the parts for a server, which drives trials among its other runs."""
     from agent_fabric.application.evals.drive_trial import drive_in_turn  # noqa: PLC0415 - see above
-    from agent_fabric.application.evals.run_evals import RunEvals  # noqa: PLC0415 - see above
+    from agent_fabric.application.evals.run_eval import RunEvals  # noqa: PLC0415 - see above
     from agent_fabric.domain.identity.ownership import LOCAL_OWNER  # noqa: PLC0415 - see above
 
     def limit(evaluation: "Eval", budget: "Budget") -> "Budget":

@@ -20,7 +20,7 @@ from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.domain.agents.check import KnownToAgents
 from agent_fabric.domain.errors import ConfigError, InvalidInputs
 from agent_fabric.domain.runs.task import FrozenWorkflow, Priority, Task
-from agent_fabric.domain.workflows.checks.known_names import AgentShape, KnownNames
+from agent_fabric.domain.workflows.checks.output_types import AgentShape, KnownNames
 from agent_fabric.domain.workflows.definition import WorkflowDefinition
 from agent_fabric.infrastructure.agents.agent_files import AgentFolder
 from agent_fabric.infrastructure.packs.plugins import installed_actions

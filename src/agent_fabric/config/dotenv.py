@@ -4,13 +4,11 @@ Nothing is executed or expanded: `$NAME` is plain text. Secrets do not belong th
 read the file. The sealed store keeps them (`fabric secrets set`).
 """
 
-import os
 import re
-import stat
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from agent_fabric.config.files import MAX_FILE_BYTES, decode
+from agent_fabric.config.files import MAX_FILE_BYTES, decode, read_beginning
 from agent_fabric.config.problems import ConfigProblem, combine
 from agent_fabric.config.variable_names import PREFIX, RESERVED
 
@@ -78,8 +76,7 @@ def parse_dotenv(text: str, path: Path) -> dict[str, DotenvVariable]:
 
 def _read(path: Path) -> bytes:
     try:
-        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
-            return file.read(MAX_FILE_BYTES + 1) if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else b""
+        return read_beginning(path, MAX_FILE_BYTES) or b""
     except OSError:
         return b""
 

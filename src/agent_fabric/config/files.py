@@ -88,20 +88,33 @@ def _only_file(folder: Path) -> Path | None:
     return found[0] if found else None
 
 
+def read_beginning(path: Path, most: int) -> bytes | None:
+    """Return what a regular file holds, one byte more than `most` if it has more; None: it is something else.
+
+    Raises:
+        OSError, ValueError: it cannot be read, or its name has a null character.
+    """
+    # Not blocking: opening a named pipe would otherwise wait for a writer.
+    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | _NONBLOCK)) as file:
+        return file.read(most + 1) if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else None
+
+
+def reason_of(error: OSError | ValueError) -> str:
+    """Return why a file cannot be read."""
+    return error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+
+
 def _read(path: Path) -> bytes:
     try:
-        # Not blocking: opening a named pipe would otherwise wait for a writer.
-        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | _NONBLOCK)) as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise ConfigProblem(f"{path} is not a regular file")
-            data = file.read(MAX_FILE_BYTES + 1)
+        data = read_beginning(path, MAX_FILE_BYTES)
     except FileNotFoundError:
         raise ConfigProblem(f"{path} does not exist", hint="Create the file, or correct FABRIC_CONFIG_PATH.") from None
     except IsADirectoryError:
         raise ConfigProblem(f"{path} is a directory", hint="Name the file, not its folder.") from None
-    except (OSError, ValueError) as error:  # ValueError: a null character in the path
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise ConfigProblem(f"{path} cannot be read: {reason}") from None
+    except (OSError, ValueError) as error:
+        raise ConfigProblem(f"{path} cannot be read: {reason_of(error)}") from None
+    if data is None:
+        raise ConfigProblem(f"{path} is not a regular file")
     if len(data) > MAX_FILE_BYTES:
         raise ConfigProblem(f"{path} is larger than 1 MiB, too large for a configuration file")
     return data

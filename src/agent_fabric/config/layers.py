@@ -124,7 +124,7 @@ class Layers:
             current = current.get(str(part))
         return current if isinstance(current, str) else None
 
-    def validated(self, top: str) -> FabricConfig:
+    def validate(self, top: str) -> FabricConfig:
         """Check the whole and return it.
 
         Raises:
@@ -207,7 +207,7 @@ def _with(layers: Layers, offer: Offer) -> Layers:
         raise ConfigProblem("it names no `builder`")
     added = layers.over({"specialists": {offer.specialist_id: settings}}, origin)
     try:
-        added.validated(origin)
+        added.validate(origin)
     except ConfigProblem as problem:
         raise ConfigProblem(problem.message.removeprefix(f"{origin}: ")) from None
     return added

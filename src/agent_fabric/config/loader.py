@@ -177,8 +177,7 @@ class CachedLoader:
         Raises:
             ConfigProblem: a file, a variable or an override is wrong.
         """
-        layers, loaded = self._read(fabric_folder, packages)
-        return _with_overrides(layers, overrides) if overrides else loaded
+        return _with_overrides(self._read(fabric_folder, packages), overrides)
 
     def cache_clear(self) -> None:
         """Forget what was read."""
@@ -197,41 +196,35 @@ def read_config(
     Raises:
         ConfigProblem: a file, a variable or an override is wrong.
     """
-    layers, loaded = _read(environ, fabric_folder, packages)
-    return _with_overrides(layers, overrides) if overrides else loaded
+    return _with_overrides(_read(environ, fabric_folder, packages), overrides)
 
 
-class _Read(NamedTuple):
-    layers: Layers
-    loaded: Loaded
-
-
-def _read_from_process(fabric_folder: Path | None, packages: Packages) -> _Read:
+def _read_from_process(fabric_folder: Path | None, packages: Packages) -> Loaded:
     return _read(os.environ, fabric_folder, packages)
 
 
-def _read(environ: Mapping[str, str], fabric_folder: Path | None, packages: Packages) -> _Read:
+def _read(environ: Mapping[str, str], fabric_folder: Path | None, packages: Packages) -> Loaded:
     """Merge all layers but the flags; each is checked as it is added, so that the right one is blamed."""
     layers = with_packages(Layers(default_settings()), packages())
-    config = layers.validated(DEFAULT)
+    config = layers.validate(DEFAULT)
     for path in _files(environ, fabric_folder):
         origin = f"file {path}"
         layers = layers.over(read_settings(path), origin)
-        config = layers.validated(origin)
+        config = layers.validate(origin)
     if fabric_folder is not None and (stored := read_stored(fabric_folder)):
         layers = layers.over(stored, STORED)
-        config = layers.validated(str(stored_file(fabric_folder)))
+        config = layers.validate(str(stored_file(fabric_folder)))
     if fabric_folder is not None and (project := _dotenv_settings(environ, fabric_folder, layers.settings)):
         origin = f"file {dotenv_file(fabric_folder)}"
         for variable in project:
             layers = layers.over(_nest(variable), origin)
-        config = layers.validated(origin)
+        config = layers.validate(origin)
     variables = environment_settings(environ, layers.settings)
     for variable in variables:
         layers = layers.over(_nest(variable), f"env {variable.name}")
     if variables:
-        config = layers.validated("environment")
-    return _Read(layers, _result(config, layers))
+        config = layers.validate("environment")
+    return _result(config, layers)
 
 
 def _dotenv_settings(environ: Mapping[str, str], fabric_folder: Path, settings: Mapping[str, Any]) -> list[Variable]:
@@ -263,22 +256,20 @@ def _files(environ: Mapping[str, str], fabric_folder: Path | None) -> list[Path]
     return [path for path in found if path is not None]
 
 
-def _with_overrides(layers: Layers, overrides: Mapping[str, Any]) -> Loaded:
-    layers = layers.over(plain_mapping(overrides, source="flag"), "flag")
-    return _result(layers.validated("flag"), layers)
+def _with_overrides(loaded: Loaded, overrides: Mapping[str, Any] | None) -> Loaded:
+    if not overrides:
+        return loaded
+    layers = loaded.layers.over(plain_mapping(overrides, source="flag"), "flag")
+    return _result(layers.validate("flag"), layers)
 
 
-def _require_redis(config: FabricConfig, layers: Layers) -> None:
+def _result(config: FabricConfig, layers: Layers) -> Loaded:
     """Check what only all layers together can say: a file may count in Redis, and a variable say where that is."""
     if config.limits.storage == "redis" and config.redis.url is None:
         origin = layers.origin_of(("limits", "storage")) or DEFAULT
         raise ConfigProblem(
             f"{origin}: limits.storage needs `redis.url`", hint="Such as redis://localhost:6379/0, or env:REDIS_URL."
         )
-
-
-def _result(config: FabricConfig, layers: Layers) -> Loaded:
-    _require_redis(config, layers)
     return Loaded(config, layers)
 
 

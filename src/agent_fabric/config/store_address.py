@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from agent_fabric.config.dotenv import read_dotenv
-from agent_fabric.config.files import MAX_FILE_BYTES, parse_settings, user_folder
+from agent_fabric.config.files import MAX_FILE_BYTES, parse_settings, read_beginning, user_folder
 from agent_fabric.config.problems import ConfigProblem
 from agent_fabric.config.secret_references import HIDDEN, NAME
 from agent_fabric.config.variable_names import CONFIG_PATH, PREFIX
@@ -178,8 +178,6 @@ def _variables(environ: Mapping[str, str]) -> dict[str, Any] | None:
 
 def _read(path: Path) -> bytes | None:
     try:
-        # Not blocking: opening a named pipe would otherwise wait for a writer.
-        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
-            return file.read(MAX_FILE_BYTES + 1)
+        return read_beginning(path, MAX_FILE_BYTES) or b""
     except (FileNotFoundError, NotADirectoryError):
         return None

@@ -2,10 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from types import UnionType
-from typing import Any, Final, Literal, NamedTuple, Union, get_args, get_origin
-
-from pydantic import BaseModel
+from typing import Any, Final, Literal, NamedTuple, get_args, get_origin
 
 from agent_fabric.config.files import read_text
 from agent_fabric.config.formats.json_text import parse_json
@@ -13,6 +10,7 @@ from agent_fabric.config.formats.syntax import SyntaxProblem
 from agent_fabric.config.plain import plain_mapping
 from agent_fabric.config.problems import ConfigProblem
 from agent_fabric.config.schema.fabric import FabricConfig
+from agent_fabric.config.structure import core_type, type_at
 
 STORED: Final = "stored"
 """The origin of such a setting."""
@@ -63,14 +61,11 @@ def read_stored(fabric_folder: Path) -> Mapping[str, Any]:
         return {}
     try:
         found = parse_json(read_text(path))
+        if not isinstance(found, dict):
+            raise SyntaxProblem("this is not an object")
     except SyntaxProblem as problem:
-        raise ConfigProblem(
-            f"{path}: {problem.message}", hint="Delete it: what the page had changed is then undone."
-        ) from None
-    if not isinstance(found, dict):
-        raise ConfigProblem(
-            f"{path}: this is not an object", hint="Delete it: what the page had changed is then undone."
-        )
+        hint = "Delete it: what the page had changed is then undone."
+        raise ConfigProblem(f"{path}: {problem.message}", hint=hint) from None
     if foreign := [name for name in _leaves(found) if name not in EDITABLE]:
         raise ConfigProblem(
             f"{path}: {foreign[0]} cannot be changed on the page", hint="Take it out; the file is written by the page."
@@ -94,30 +89,16 @@ def editable_settings(config: FabricConfig) -> list[EditableSetting]:
         "chat.pack": ("", *sorted(config.specialists)),
         "chat.title_model_key": ("", *sorted(config.models)),
     }
-    found = (_describe(path, choices.get(path, ())) for path in EDITABLE)
-    return [each for each in found if each is not None]
+    return [_describe(path, choices.get(path, ())) for path in EDITABLE]
 
 
-def _describe(path: str, choices: tuple[str, ...]) -> EditableSetting | None:
-    model: type[BaseModel] = FabricConfig
+def _describe(path: str, choices: tuple[str, ...]) -> EditableSetting:
     *parents, name = path.split(".")
-    for parent in parents:
-        field = model.model_fields.get(parent)
-        if field is None or not isinstance(field.annotation, type):
-            return None
-        model = field.annotation
-    field = model.model_fields.get(name)
-    if field is None:
-        return None
-    kinds = [each for each in _alternatives(field.annotation) if each is not type(None)]
-    literal = tuple(str(value) for each in kinds if get_origin(each) is Literal for value in get_args(each))
-    choices = choices or literal
+    annotation = type_at(parents).model_fields[name].annotation
+    value = core_type(annotation)
+    if get_origin(value) is Literal:
+        choices = choices or tuple(map(str, get_args(value)))
     kind: Literal["text", "number", "boolean", "choice"] = (
-        "choice" if choices else "boolean" if bool in kinds else "number" if {int, float} & set(kinds) else "text"
+        "choice" if choices else "boolean" if value is bool else "number" if value in {int, float} else "text"
     )
-    optional = type(None) in _alternatives(field.annotation)
-    return EditableSetting(path, EDITABLE[path], kind, choices, optional)
-
-
-def _alternatives(annotation: Any) -> tuple[Any, ...]:
-    return get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)
+    return EditableSetting(path, EDITABLE[path], kind, choices, optional=type(None) in get_args(annotation))

@@ -94,15 +94,15 @@ def _fill(agent: AgentDefinition, which: str, template: str, scope: Mapping[str,
 
 def _list_inputs(values: Mapping[str, Any]) -> str:
     """Return inputs as a text, for agents that have no prompt of their own for them."""
-    return "\n".join(f"{name}: {_shown(value)}" for name, value in values.items())
+    return "\n".join(f"{name}: {_text_of(value)}" for name, value in values.items())
 
 
 def _shown_examples(examples: Sequence[Example]) -> str:
     if not examples:
         return ""
-    shown = [f"Input:\n{_shown(each.input)}\nOutput:\n{_shown(each.output)}" for each in examples]
+    shown = [f"Input:\n{_text_of(each.input)}\nOutput:\n{_text_of(each.output)}" for each in examples]
     return "Examples of good work:\n\n" + "\n\n".join(shown)
 
 
-def _shown(value: Any) -> str:
+def _text_of(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)

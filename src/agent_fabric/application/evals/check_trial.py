@@ -1,5 +1,8 @@
 """Checks what a trial left behind: on a copy of its workspace, in the box, without a network."""
 
+import asyncio
+from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -7,7 +10,7 @@ from agent_fabric.application.ports.evals import CaseFolders, WorkspaceUncheckab
 from agent_fabric.application.ports.sandbox import CommandOutcome, Sandboxes
 from agent_fabric.domain.errors import ConfigError, RunFilesWithheld
 from agent_fabric.domain.evals.definition import EvalCase
-from agent_fabric.domain.evals.trials import MAX_REASON_CHARS, Grade
+from agent_fabric.domain.evals.trials import MAX_REASON_CHARS, Grade, TrialOutcome
 from agent_fabric.domain.ids import RunId
 
 _ENVIRONMENT = {"PYTHONNOUSERSITE": "1", "PYTHONDONTWRITEBYTECODE": "1"}
@@ -65,3 +68,28 @@ def _judge(outcome: CommandOutcome, timeout_s: float) -> CheckResult:
     code = outcome.exit_code
     ended = f"exit code {code}" if code >= 0 else f"ended by signal {-code}"
     return CheckResult(Grade.WRONG, f"{ended}: {tail}" if tail else ended)
+
+
+class UntouchedChecks:
+    """The checks of an evaluation on the files that cases begin with. Each runs once."""
+
+    def __init__(self, check: CheckTrial, outcomes: Iterable[TrialOutcome], *, timeout_s: float) -> None:
+        self._check = check
+        self._timeout_s = timeout_s
+        self._known: dict[str, bool | None] = {
+            each.trial.case_id: each.already_right for each in outcomes if each.already_right is not None
+        }
+        self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        """Trials of one case may begin at the same time."""
+
+    async def __call__(self, run_id: RunId, case: EvalCase) -> bool | None:
+        """Tell whether a check is right before the trial of a run; None: it could not be run.
+
+        Raises:
+            StoreFull, StoreUnavailable: there is no room for the files.
+        """
+        async with self._turns[case.case_id]:
+            if case.case_id not in self._known:
+                checked = await self._check(run_id, None, case, timeout_s=self._timeout_s)
+                self._known[case.case_id] = None if checked.grade is Grade.FAILED else checked.grade is Grade.RIGHT
+            return self._known[case.case_id]

@@ -3,10 +3,9 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from agent_fabric.application.evals.check_trial import CheckTrial
+from agent_fabric.application.evals.check_trial import CheckTrial, UntouchedChecks
 from agent_fabric.application.evals.drive_trial import DriveTrial
 from agent_fabric.application.evals.start_eval import MakeTask
-from agent_fabric.application.evals.untouched_checks import UntouchedChecks
 from agent_fabric.domain.errors import FabricError, ServerStopping, StoreUnavailable
 from agent_fabric.domain.evals.definition import EvalCase, EvalDefinition
 from agent_fabric.domain.evals.summary import Eval

@@ -61,7 +61,7 @@ class WorkflowFile:
     @property
     def triggers(self) -> Sequence[Trigger]:
         """What starts it."""
-        return () if self.definition is None else self.definition.triggers.listed()
+        return () if self.definition is None else self.definition.triggers.entries()
 
     def usable(self) -> WorkflowDefinition:
         """Return the workflow.

@@ -460,7 +460,7 @@ class _Drive:
         if lane is None:
             return RunFailed(code=code, message=message, hint=hint)
         if self.state.workflow is not None:
-            return self.state.workflow.broken(lane, f"{message} {hint}")
+            return self.state.workflow.internal_failure(lane, f"{message} {hint}")
         return given_up(self.state, SpecialistId(lane), code=code, message=message, hint=hint)
 
     def _said_so_far(self) -> str:

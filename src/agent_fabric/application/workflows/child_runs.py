@@ -128,7 +128,7 @@ def _child_end(step_id: str, state: RunState) -> ChildFinished:
         child_run_id=result.run_id,
         run_status=result.status.value,
         payload=defuse(result.payload),
-        error=_said_of(result) if failed else "",
+        error=_problem_of(result) if failed else "",
         error_type=(result.error.code if result.error else result.status.value) if failed else "",
         prompt_tokens=result.usage.prompt_tokens,
         completion_tokens=result.usage.completion_tokens,
@@ -140,15 +140,15 @@ def _child_end(step_id: str, state: RunState) -> ChildFinished:
     )
 
 
-def said(message: str, hint: str) -> str:
+def problem_text(message: str, hint: str) -> str:
     """Return a problem and what to do about it as one text, as errors of steps are told."""
     return f"{message} ({hint.rstrip('.')})" if hint else message
 
 
-def _said_of(result: RunResult) -> str:
+def _problem_of(result: RunResult) -> str:
     if result.error is None:
         return result.status.value
-    return said(result.error.message, "" if result.error.code in _TELL_HOW_TO_GO_ON else result.error.hint)
+    return problem_text(result.error.message, "" if result.error.code in _TELL_HOW_TO_GO_ON else result.error.hint)
 
 
 def _child_failure(step_id: str, run_id: RunId, problem: FabricError) -> ChildFinished:

@@ -2,19 +2,21 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, assert_never
+from typing import Any, Literal, assert_never
 
 from agent_fabric.application.ports.packs import SpecialistPack, SpecialistRegistry
 from agent_fabric.application.ports.runs import Prepared
 from agent_fabric.application.runs.open_packs import OpenPacks
 from agent_fabric.application.tools.call_site import CallSite, own_limits, user_scopes
 from agent_fabric.application.tools.invoke_tool import InvokeTool
-from agent_fabric.application.workflows.ask_person import question_for
-from agent_fabric.application.workflows.child_runs import ChildRuns, said
+from agent_fabric.application.workflows.child_runs import ChildRuns, problem_text
+from agent_fabric.domain.approvals.answers import Question, approval_id, binding
+from agent_fabric.domain.approvals.events import ApprovalRequested
 from agent_fabric.domain.errors import FabricError, RecruitError
 from agent_fabric.domain.events import Body
-from agent_fabric.domain.ids import LaneId
+from agent_fabric.domain.ids import CallId, LaneId
 from agent_fabric.domain.packs.contents import STEPS
+from agent_fabric.domain.policy.calls import argument_hash
 from agent_fabric.domain.runs.labelling import flow_of
 from agent_fabric.domain.runs.state import RunState
 from agent_fabric.domain.runs.task import root_of
@@ -86,7 +88,7 @@ class PerformStep:
         try:
             await packs.open_once(STEPS, state, self.registry)
         except RecruitError as problem:
-            return (state.workflow.broken(lane, said(problem.message, problem.hint)),)
+            return (state.workflow.internal_failure(lane, problem_text(problem.message, problem.hint)),)
         return ()
 
     def _run_child(self, action: RunChild, state: RunState) -> Prepared:
@@ -102,7 +104,7 @@ class PerformStep:
                 step_id=action.step.id,
                 child_run_id=action.started.child_run_id,
                 run_status="failed",
-                error=said(problem.message, problem.hint),
+                error=problem_text(problem.message, problem.hint),
                 error_type=problem.code,
             )
             return Prepared((action.started, failed))
@@ -135,3 +137,49 @@ def _site(state: RunState, lane: LaneId) -> CallSite:
 def _agent(state: RunState) -> str:
     assert state.workflow is not None
     return f"workflow:{state.workflow.definition.name}"
+
+
+APPROVE = "approve"
+"""Stands where other questions name a tool."""
+
+
+def question_for(action: AskPerson, state: RunState, *, invoke_tool: InvokeTool) -> ApprovalRequested:
+    """Return the question; the same one after every crash."""
+    assert state.workflow is not None
+    attempt = action.started.attempt if action.started else state.workflow.call_of(action.lane).number
+    call_id = CallId(f"{action.lane}#{attempt}")
+    args: dict[str, Any] = {"message": action.message}
+    if action.form:
+        args["form"] = dict(action.form)
+    version = invoke_tool.policy.version
+    bound = binding(
+        run_id=state.run_id,
+        lane=action.lane,
+        step=attempt,
+        call_id=call_id,
+        tool=APPROVE,
+        args=args,
+        target=state.workspace,
+        policy_version=version,
+    )
+    timeout_s = invoke_tool.approval_timeout_s if action.timeout_s is None else action.timeout_s
+    return ApprovalRequested(
+        approval_id=approval_id(bound, Question.ANSWER, attempt),
+        call_id=call_id,
+        tool=APPROVE,
+        args=args,
+        question=Question.ANSWER,
+        reason=action.message,
+        rule=f"step {action.step.id}",
+        subject=action.step.description or action.step.id,
+        alike="",
+        agent=f"workflow:{state.workflow.definition.name}",
+        target=state.workspace,
+        sandbox=invoke_tool.sandbox_level,
+        untrusted=tuple(state.untrusted),
+        private=tuple(state.private),
+        policy_version=version,
+        binding=bound,
+        args_hash=argument_hash(args),
+        expires_at=invoke_tool.clock.now() + timeout_s,
+    )

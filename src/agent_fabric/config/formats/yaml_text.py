@@ -51,12 +51,8 @@ def parse_yaml(text: str) -> Any:
             return loader.construct_document(node)
         finally:
             loader.dispose()
-    except yaml.MarkedYAMLError as error:
-        raise _locate(error) from None
-    except yaml.reader.ReaderError as error:
-        raise SyntaxProblem(f"it contains the character {error.character!r}") from None
     except yaml.YAMLError as error:
-        raise SyntaxProblem(str(error).partition("\n")[0]) from None
+        raise problem_of(error) from None
     except (ValueError, TypeError, KeyError, AttributeError):  # how the constructors fail on values like 2024-02-31
         raise SyntaxProblem("it contains a value that cannot be what it looks like") from None
 
@@ -104,7 +100,13 @@ def _mappings(node: yaml.Node) -> Iterator[yaml.MappingNode]:
             yield from _mappings(item)
 
 
-def _locate(error: yaml.MarkedYAMLError) -> SyntaxProblem:
+def problem_of(error: yaml.YAMLError, text: str = "") -> SyntaxProblem:
+    """Return what the parser says about a text, with its place; that of a wrong character needs the text itself."""
+    if isinstance(error, yaml.reader.ReaderError):
+        before = text[: error.position] if isinstance(error.position, int) else ""
+        return SyntaxProblem(f"it contains the character {error.character!r}", line=before.count("\n") + bool(before))
+    if not isinstance(error, yaml.MarkedYAMLError):
+        return SyntaxProblem(str(error).partition("\n")[0])
     message = error.problem or error.context or "it cannot be read"
     mark = error.problem_mark or error.context_mark
     if mark is None:

@@ -10,7 +10,7 @@ from agent_fabric.domain.errors import InvalidInputs
 from agent_fabric.domain.tools.json_schema import problems_with
 
 TYPES: Final = ("string", "integer", "number", "boolean", "array", "object", "null", "any")
-_MOST: Final = 2**63 - 1
+_MAX_INTEGER: Final = 2**63 - 1
 
 
 def schema_of(parameter: Parameter) -> dict[str, Any]:
@@ -39,7 +39,7 @@ def unusable_numbers(value: object, name: str) -> list[str]:
             ahead.extend(each.values())
         elif isinstance(each, list | tuple):
             ahead.extend(each)
-        elif isinstance(each, int) and not -_MOST - 1 <= each <= _MOST:
+        elif isinstance(each, int) and not -_MAX_INTEGER - 1 <= each <= _MAX_INTEGER:
             return [f"{name} holds too large a number: whole numbers have at most 64 bits"]
         elif isinstance(each, float) and not math.isfinite(each):
             return [f"{name} holds {each}, which is no number that can be used"]

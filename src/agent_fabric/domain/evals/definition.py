@@ -6,8 +6,10 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Final
+from dataclasses import dataclass, field, fields
+from typing import Any, Final, Self
+
+from agent_fabric.domain.deserialize import reader_of
 
 MAX_CASES: Final = 1_000
 MAX_FILES: Final = 1_000
@@ -31,12 +33,21 @@ class CaseFile:
     data: bytes
     executable: bool = False
 
+    @classmethod
+    def from_plain(cls, plain: str | Mapping[str, Any]) -> Self:
+        """Return a file of a checked definition: text, or a mapping with `text` or `base64`."""
+        if isinstance(plain, str):
+            return cls(data=plain.encode())
+        encoded = plain.get("base64")
+        data = str(plain.get("text") or "").encode() if encoded is None else decode_base64(encoded) or b""
+        return cls(data=data, executable=bool(plain.get("executable")))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvalCase:
     """One task, and how to tell whether it was done right."""
 
-    case_id: str
+    case_id: str = field(metadata={"key": "id"})
     prompt: str
     check: str
     """A bash command line; exit code 0 means right. It runs in a copy of the workspace, in the box, offline."""
@@ -61,7 +72,7 @@ class EvalCase:
 class EvalDefinition:
     """What is tried, on what, and how often."""
 
-    name: str
+    name: str = "eval"
     cases: tuple[EvalCase, ...]
     description: str = ""
     models: tuple[str, ...] = ()
@@ -94,16 +105,6 @@ def is_inside(path: object) -> bool:
         return all(len(part.encode()) <= _MAX_PART_BYTES for part in parts) and parts[0] != ".fabric"
     except UnicodeEncodeError:
         return False
-
-
-def file_from(plain: str | Mapping[str, Any]) -> CaseFile:
-    """Return a file of a checked definition: text, or a mapping with `text` or `base64`."""
-    if isinstance(plain, str):
-        return CaseFile(data=plain.encode())
-    executable = bool(plain.get("executable"))
-    if plain.get("base64") is not None:
-        return CaseFile(data=decode_base64(plain["base64"]) or b"", executable=executable)
-    return CaseFile(data=str(plain.get("text") or "").encode(), executable=executable)
 
 
 def decode_base64(text: str) -> bytes | None:
@@ -140,41 +141,13 @@ def plain_case(case: EvalCase) -> dict[str, Any]:
 
 def plain_definition(definition: EvalDefinition) -> dict[str, Any]:
     """Return a definition as plain data, from which `definition_from` makes the same one."""
-    plain: dict[str, Any] = {
-        "name": definition.name,
-        "description": definition.description,
-        "models": list(definition.models),
-        "packs": list(definition.packs),
-        "k": definition.k,
-        "at_once": definition.at_once,
-        "check_timeout_s": definition.check_timeout_s,
-        "network": definition.network,
-        "cases": [plain_case(case) for case in definition.cases],
-    }
-    return plain if definition.max_steps is None else {**plain, "max_steps": definition.max_steps}
+    plain = {each.name: getattr(definition, each.name) for each in fields(definition)}
+    plain |= {"models": list(definition.models), "packs": list(definition.packs)}
+    plain["cases"] = [plain_case(case) for case in definition.cases]
+    return {name: value for name, value in plain.items() if value is not None}
 
 
 def definition_from(plain: Mapping[str, Any]) -> EvalDefinition:
     """Return the definition of plain data in which `problems_in_eval` found nothing."""
-    return EvalDefinition(
-        name=plain.get("name") or "eval",
-        description=plain.get("description") or "",
-        cases=tuple(_case_from(each) for each in plain["cases"]),
-        models=tuple(plain.get("models") or ()),
-        packs=tuple(plain.get("packs") or ()),
-        k=plain.get("k") or 1,
-        at_once=plain.get("at_once") or 1,
-        max_steps=plain.get("max_steps"),
-        check_timeout_s=float(plain.get("check_timeout_s") or DEFAULT_CHECK_TIMEOUT_S),
-        network=bool(plain.get("network")),
-    )
-
-
-def _case_from(plain: Mapping[str, Any]) -> EvalCase:
-    return EvalCase(
-        case_id=plain["id"],
-        prompt=plain["prompt"],
-        check=plain["check"],
-        files={name: file_from(each) for name, each in (plain.get("files") or {}).items()},
-        check_files={name: file_from(each) for name, each in (plain.get("check_files") or {}).items()},
-    )
+    definition: EvalDefinition = reader_of(EvalDefinition, of_file=True)(plain)
+    return definition

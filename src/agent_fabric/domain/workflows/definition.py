@@ -142,7 +142,7 @@ class Triggers:
     here: bool = False
     """Whether runs that these start work on the project, and not in a workspace of their own."""
 
-    def listed(self) -> Sequence[Trigger]:
+    def entries(self) -> Sequence[Trigger]:
         """Return them one by one."""
         return [
             *([Trigger("manual")] if self.manual else ()),

@@ -123,7 +123,7 @@ class WorkflowState:
         number = step.attempt + (step.phase is StepPhase.READY)
         return StepCall(number, step.calls, step.began_with, step.asked, step.decided)
 
-    def broken(self, lane: LaneId, message: str) -> StepFinished:
+    def internal_failure(self, lane: LaneId, message: str) -> StepFinished:
         """Return the end of a step that cannot be carried out, through no fault of its own."""
         step = self.steps[lane]
         return StepFinished(

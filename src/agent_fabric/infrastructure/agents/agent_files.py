@@ -37,7 +37,7 @@ class AgentFolder:
     def all(self) -> list[FoundAgent]:
         """Return every file that is meant to be an agent, those that are wrong too, sorted by name."""
         files = self._look()
-        return sorted((self._checked(each, files) for each in files.values()), key=lambda each: each.name)
+        return sorted((self._check_file(each, files) for each in files.values()), key=lambda each: each.name)
 
     def names(self) -> list[str]:
         """Return the names of all agents, sound or not."""
@@ -72,7 +72,7 @@ class AgentFolder:
         files = self._look()
         for path, each in files.items():
             if each.name == name or (not each.name and path.stem == name):
-                return self._checked(each, files)
+                return self._check_file(each, files)
         known = sorted({each.name for each in files.values() if each.name})
         where = ", ".join(map(str, self.folders)) or "no folder"
         hint = did_you_mean(name, known, otherwise=f"Agents: {', '.join(known) or 'none'}. Looked in {where}.")
@@ -83,18 +83,18 @@ class AgentFolder:
         path = path.absolute()
         files = self._look()
         file = files.get(path) or read_file(path, _parse)
-        return self._checked(file, {**files, path: file})
+        return self._check_file(file, {**files, path: file})
 
     def check_text(self, path: Path, text: str) -> FoundAgent:
         """Check what would stand in a file, beside the agents of the folders, whose place it may take."""
         file = parse_text(path, text, _parse)
-        return self._checked(file, {**self._look(), path: file}, replaces=True)
+        return self._check_file(file, {**self._look(), path: file}, replaces=True)
 
     def _look(self) -> dict[Path, DefinitionFile]:
         files = self._files.look()[1]
         return {path: each for path, each in files.items() if each.parsed is not None or path.exists()}
 
-    def _checked(
+    def _check_file(
         self, file: DefinitionFile, files: Mapping[Path, DefinitionFile], *, replaces: bool = False
     ) -> FoundAgent:
         path, name = file.path, file.name or file.path.stem

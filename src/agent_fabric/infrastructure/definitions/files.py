@@ -5,12 +5,12 @@ at once.
 """
 
 import os
-import stat
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from agent_fabric.config.files import read_beginning, reason_of
 from agent_fabric.config.formats.syntax import SyntaxProblem
 from agent_fabric.domain.definitions.problems import Problem, locate
 from agent_fabric.infrastructure.definitions.positions import Parsed, Spot, Spots, hint_for, parse_with_spots
@@ -29,7 +29,6 @@ def leads_out(path: Path) -> bool:
 
 MAX_BYTES: Final = 2 * 1024 * 1024
 MAX_FILES: Final = 1_000
-_NONBLOCK: Final = getattr(os, "O_NONBLOCK", 0)
 
 Parse = Callable[[str, str], Parsed]
 """Turns a text, by the suffix of its file, into a value. Raises SyntaxProblem."""
@@ -148,18 +147,15 @@ def parse_text(path: Path, text: str, parse: Parse = parse_with_spots) -> Defini
 def read_content(path: Path) -> str | DefinitionFile:
     """Return the text of a file, or why it has none."""
     try:
-        # Not blocking: opening a named pipe would otherwise wait until a process writes into it.
-        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | _NONBLOCK)) as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                return unreadable(path, "this is not a regular file")
-            data = file.read(MAX_BYTES + 1)
+        data = read_beginning(path, MAX_BYTES)
     except FileNotFoundError:
         return unreadable(path, "there is no such file")
     except IsADirectoryError:
         return unreadable(path, "this is a folder", "Name the file, not its folder.")
-    except (OSError, ValueError) as error:  # ValueError: a null character in the path
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        return unreadable(path, f"it cannot be read: {reason}")
+    except (OSError, ValueError) as error:
+        return unreadable(path, f"it cannot be read: {reason_of(error)}")
+    if data is None:
+        return unreadable(path, "this is not a regular file")
     if len(data) > MAX_BYTES:
         hint = "Keep data in files of its own, and long lists out of the definition."
         return unreadable(path, f"it is larger than {MAX_BYTES // 1024 // 1024} MiB, too large for a definition", hint)

@@ -10,6 +10,7 @@ import yaml
 
 from agent_fabric.config.formats.json_text import parse_json
 from agent_fabric.config.formats.syntax import SyntaxProblem, TwiceProblem
+from agent_fabric.config.formats.yaml_text import problem_of
 from agent_fabric.domain.definitions.validate import MAX_VALUES
 from agent_fabric.domain.tools.json_schema import MAX_DEPTH
 
@@ -141,14 +142,8 @@ def read_yaml(text: str) -> tuple[Any, Spots]:
     """
     try:
         return _build(yaml.parse(text, Loader=_Loader))
-    except yaml.MarkedYAMLError as error:
-        raise _locate(error) from None
-    except yaml.reader.ReaderError as error:
-        before = text[: error.position] if isinstance(error.position, int) else ""
-        line = before.count("\n") + 1 if before else 0
-        raise SyntaxProblem(f"it contains the character {error.character!r}", line=line) from None
     except yaml.YAMLError as error:
-        raise SyntaxProblem(str(error).partition("\n")[0]) from None
+        raise _locate(error, text) from None
 
 
 def _build(events: Iterator[Any]) -> tuple[Any, Spots]:
@@ -232,15 +227,12 @@ def _scalar(event: Any, spot: Spot) -> Any:
     return text
 
 
-def _locate(error: yaml.MarkedYAMLError) -> SyntaxProblem:
-    message = error.problem or error.context or "it cannot be read"
-    mark = error.problem_mark or error.context_mark
-    if message == "found unexpected end of stream" and error.context_mark is not None:
-        message, mark = "a quotation mark is opened here and never closed", error.context_mark
-    message = _PLAINER.get(message, message)
-    return (
-        SyntaxProblem(message) if mark is None else SyntaxProblem(message, line=mark.line + 1, column=mark.column + 1)
-    )
+def _locate(error: yaml.YAMLError, text: str) -> SyntaxProblem:
+    found, opened = problem_of(error, text), getattr(error, "context_mark", None)
+    if found.message == "found unexpected end of stream" and opened is not None:
+        message = "a quotation mark is opened here and never closed"
+        return SyntaxProblem(message, line=opened.line + 1, column=opened.column + 1)
+    return SyntaxProblem(_PLAINER.get(found.message, found.message), line=found.line, column=found.column)
 
 
 _PLAINER: Final = {

@@ -12,7 +12,7 @@ from agent_fabric.domain.definitions.problems import WorkflowInvalid
 from agent_fabric.domain.errors import NameTaken, StoreUnavailable
 from agent_fabric.infrastructure.atomic_files import write_new
 
-LONGEST_COMMAND_S = 86_400
+MAX_COMMAND_S = 86_400
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ def workflow_text(name: str, job: CrontabJob) -> str:
         "    action: run-command",
         f"    command: {command}",
         *([f"    inputs: {json.dumps({'env': env}, ensure_ascii=False)}"] if env else []),
-        f"    timeout: {LONGEST_COMMAND_S}",
+        f"    timeout: {MAX_COMMAND_S}",
     ]
     return "\n".join(lines) + "\n"
 

@@ -12,7 +12,7 @@ from agent_fabric.application.ports.workflows import WORKFLOW_SUFFIXES, Workflow
 from agent_fabric.domain.definitions.problems import Problem, did_you_mean
 from agent_fabric.domain.errors import DefinitionNotFound
 from agent_fabric.domain.workflows.checks.check import NOTHING_KNOWN, problems_in
-from agent_fabric.domain.workflows.checks.known_names import KnownNames
+from agent_fabric.domain.workflows.checks.output_types import KnownNames
 from agent_fabric.domain.workflows.definition import definition_from
 from agent_fabric.infrastructure.definitions.files import (
     DefinitionFile,
@@ -26,12 +26,12 @@ from agent_fabric.infrastructure.definitions.files import (
 
 def read_definition(path: Path, known: KnownNames = NOTHING_KNOWN) -> WorkflowFile:
     """Read and check one file. Whatever is wrong, with the file or with what it says, stands in `problems`."""
-    return _checked(_unknown_format(path) or read_file(path), known)
+    return _check_file(_unknown_format(path) or read_file(path), known)
 
 
 def check_definition(path: Path, text: str, known: KnownNames = NOTHING_KNOWN) -> WorkflowFile:
     """Check what would stand in a file, as `read_definition` does; nothing is read."""
-    return _checked(parse_text(path, text), known)
+    return _check_file(parse_text(path, text), known)
 
 
 def definition_text(path: Path) -> str | None:
@@ -57,7 +57,7 @@ class DefinitionFolder:
         self._checks = {path: self._checks[path] for path in files if path in self._checks}
         names = frozenset(file.name for file in files.values() if file.name)
         known = replace(self._known(), workflows=names)
-        found = [_checked(each, known) for each in broken]
+        found = [_check_file(each, known) for each in broken]
         found += _without_doubles([self._check(file, known) for file in files.values()])
         return sorted(found, key=lambda each: (each.name, str(each.path)))
 
@@ -82,7 +82,7 @@ class DefinitionFolder:
         before = self._checks.get(file.path)
         if before is not None and before[0] is file and before[1] == known:
             return before[2]
-        found = _checked(file, known)
+        found = _check_file(file, known)
         self._checks[file.path] = file, known, found
         return found
 
@@ -93,7 +93,7 @@ def _unknown_format(path: Path) -> DefinitionFile | None:
     return unreadable(path, "the name does not show the format", "Use a name that ends in .yaml or .json.")
 
 
-def _checked(file: DefinitionFile, known: KnownNames) -> WorkflowFile:
+def _check_file(file: DefinitionFile, known: KnownNames) -> WorkflowFile:
     if file.parsed is None:
         return WorkflowFile(path=file.path, problems=file.problems)
     problems = problems_in(file.plain, known)
@@ -115,10 +115,10 @@ def _without_doubles(every: list[WorkflowFile]) -> list[WorkflowFile]:
         if name := _name_in(each.plain):
             by_name.setdefault(name, []).append(each)
     doubles = {id(each): others for others in by_name.values() if len(others) > 1 for each in others}
-    return [each if id(each) not in doubles else _doubled(each, doubles[id(each)]) for each in every]
+    return [each if id(each) not in doubles else _mark_double(each, doubles[id(each)]) for each in every]
 
 
-def _doubled(found: WorkflowFile, others: list[WorkflowFile]) -> WorkflowFile:
+def _mark_double(found: WorkflowFile, others: list[WorkflowFile]) -> WorkflowFile:
     names = ", ".join(str(each.path) for each in others if each is not found)
     problem = Problem(
         path=("name",),

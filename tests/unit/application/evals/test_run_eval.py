@@ -7,9 +7,9 @@ from typing import Any, cast
 
 import pytest
 
+from agent_fabric.application.evals.check_trial import UntouchedChecks
 from agent_fabric.application.evals.run_eval import RunEval
 from agent_fabric.application.evals.run_trial import RunTrial
-from agent_fabric.application.evals.untouched_checks import UntouchedChecks
 from agent_fabric.domain.errors import EvalHeld, StoreFull
 from agent_fabric.domain.evals.trials import Grade, Trial, TrialOutcome, never_run, trial_run_id
 from agent_fabric.domain.runs.task import RunStatus

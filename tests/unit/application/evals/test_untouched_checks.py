@@ -6,8 +6,7 @@ from typing import cast
 
 import pytest
 
-from agent_fabric.application.evals.check_trial import CheckResult, CheckTrial
-from agent_fabric.application.evals.untouched_checks import UntouchedChecks
+from agent_fabric.application.evals.check_trial import CheckResult, CheckTrial, UntouchedChecks
 from agent_fabric.domain.evals.definition import EvalCase
 from agent_fabric.domain.evals.trials import Grade, TrialOutcome
 from agent_fabric.domain.ids import RunId

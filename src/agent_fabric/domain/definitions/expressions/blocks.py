@@ -30,7 +30,7 @@ class _Open:
     bodies: list[list[Piece]] = field(default_factory=lambda: [[]])
     has_else: bool = False
 
-    def closed(self) -> Piece:
+    def close(self) -> Piece:
         bodies = [tuple(body) for body in self.bodies]
         otherwise = bodies.pop() if self.has_else else ()
         if self.word == "for":
@@ -141,7 +141,7 @@ class TemplateReader:
                 self._open[-1].has_else = True
                 self._open[-1].bodies.append([])
             case "endif" | "endfor" if self._open and word == f"end{self._open[-1].word}":
-                piece = self._open.pop().closed()
+                piece = self._open.pop().close()
                 self._body.append(piece)
             case _:
                 still = f": {{% {self._open[-1].word} %}} is still open" if self._open else ": nothing is open"

@@ -113,8 +113,8 @@ class Parser:
     def _sign(self) -> Node:
         # `-1 | abs` is 1: a filter takes the sign with it.
         if self._cursor.symbol("-"):
-            return self._followed(Negative(self._cursor.deeper(self._bare_operand)))
-        return self._power(self._followed(self._plain()), self._sign)
+            return self._filters_and_tests(Negative(self._cursor.deeper(self._bare_operand)))
+        return self._power(self._filters_and_tests(self._plain()), self._sign)
 
     def _bare_operand(self) -> Node:
         if self._cursor.symbol("-"):
@@ -146,7 +146,7 @@ class Parser:
             base, steps = self._secret(subject, steps), steps[1:]
         return _chain(base, steps)
 
-    def _followed(self, node: Node) -> Node:
+    def _filters_and_tests(self, node: Node) -> Node:
         """Read the filters and tests behind a value."""
         cursor = self._cursor
         steps: list[Step] = []

@@ -21,8 +21,7 @@ from agent_fabric.domain.workflows.attempt_result import NOT_RETRIED
 from agent_fabric.domain.workflows.checks.action_rules import RULES, SPECIAL_FIELDS, ActionRule
 from agent_fabric.domain.workflows.checks.flow import Flow
 from agent_fabric.domain.workflows.checks.graph import Graph, GraphNode, check_dependencies, graph_of
-from agent_fabric.domain.workflows.checks.known_names import AgentShape, KnownNames
-from agent_fabric.domain.workflows.checks.output_types import fits_type, type_of
+from agent_fabric.domain.workflows.checks.output_types import AgentShape, KnownNames, fits_type, type_of
 from agent_fabric.domain.workflows.checks.shape import MAX_STEPS, WORKFLOW
 from agent_fabric.domain.workflows.checks.triggers import check_triggers
 from agent_fabric.domain.workflows.command_line import split_command

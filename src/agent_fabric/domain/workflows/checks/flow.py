@@ -8,8 +8,7 @@ from agent_fabric.domain.definitions.expressions.references import Reference, ch
 from agent_fabric.domain.definitions.parameter import Parameter
 from agent_fabric.domain.definitions.problems import CheckPosition, ProblemCollector
 from agent_fabric.domain.workflows.checks.graph import Graph, GraphNode
-from agent_fabric.domain.workflows.checks.known_names import KnownNames
-from agent_fabric.domain.workflows.checks.output_types import outputs_of
+from agent_fabric.domain.workflows.checks.output_types import KnownNames, outputs_of
 from agent_fabric.domain.workflows.definition import BuiltIn
 
 _FIXED: Final[Mapping[str, frozenset[str]]] = {

@@ -2,13 +2,32 @@
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from agent_fabric.domain.definitions.parameter import Parameter
 from agent_fabric.domain.workflows.checks.action_rules import RULES
 from agent_fabric.domain.workflows.checks.graph import Graph, GraphNode
-from agent_fabric.domain.workflows.checks.known_names import KnownNames
 from agent_fabric.domain.workflows.definition import BuiltIn
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentShape:
+    """What an agent takes and gives."""
+
+    inputs: Mapping[str, Parameter] = field(default_factory=dict)
+    outputs: Mapping[str, Parameter] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownNames:
+    """Names that a definition may use. None: they are not known, so they are not checked."""
+
+    agents: Mapping[str, AgentShape] | None = None
+    workflows: frozenset[str] | None = None
+    actions: frozenset[str] = frozenset()
+    """Actions that packages bring."""
+
 
 _WHOLE: Final = re.compile(r"\{\{\s*([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)\s*\}\}", re.ASCII)
 _HAS_TYPE: Final[Mapping[type, str]] = {

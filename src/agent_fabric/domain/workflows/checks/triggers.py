@@ -8,7 +8,7 @@ from agent_fabric.domain.definitions.problems import CheckPosition, ProblemColle
 _SHORTCUTS: Final = frozenset({"@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"})
 _MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _DAYS: Final = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
-_LONGEST_MONTHS: Final = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+_MAX_DAYS: Final = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 _PART: Final = re.compile(
     r"(?P<from>\*|[a-z]{3}|\d{1,2})(?:-(?P<to>[a-z]{3}|\d{1,2}))?(?:/(?P<every>\d{1,2}))?", re.ASCII
 )
@@ -56,7 +56,7 @@ def cron_problem(text: str) -> str:
                 return problem
         values.append(chosen)
     _, _, days, months, _ = values
-    if columns[4] == "*" and min(days) > max(_LONGEST_MONTHS[month - 1] for month in months):
+    if columns[4] == "*" and min(days) > max(_MAX_DAYS[month - 1] for month in months):
         return f"no such month has a day {min(days)}"
     return ""
 

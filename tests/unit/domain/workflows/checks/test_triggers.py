@@ -42,7 +42,7 @@ def test_what_is_wrong_with_a_cron_expression_is_said(text: str, told: str) -> N
 @pytest.mark.proves("A33-042")
 def test_triggers_are_listed_one_by_one() -> None:
     triggers = Triggers(schedule="@daily", on_change=("src/**",), on_event=("push",), webhook=("code",))
-    assert [(each.kind, each.when) for each in triggers.listed()] == [
+    assert [(each.kind, each.when) for each in triggers.entries()] == [
         ("manual", ""),
         ("schedule", "@daily"),
         ("on_change", "src/**"),
