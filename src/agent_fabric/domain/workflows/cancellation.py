@@ -52,21 +52,11 @@ def cancel_container(wf: WorkflowState, owner: StepState, error_type: str, error
 
 def in_cancelled_container(step: StepState) -> bool:
     """Tell whether a container around this step has been cancelled."""
-    owner = step.block.owner
-    while owner is not None:
-        if owner.cancel_error is not None:
-            return True
-        owner = owner.block.owner
-    return False
+    return any(owner.cancel_error is not None for owner in step.owners())
 
 
 def _is_inside(step: StepState, owner: StepState) -> bool:
-    at = step.block.owner
-    while at is not None:
-        if at is owner:
-            return True
-        at = at.block.owner
-    return False
+    return any(each is owner for each in step.owners())
 
 
 def _cancel_open(wf: WorkflowState, steps: list[StepState], reason: str, *, everything: bool) -> None:

@@ -193,13 +193,5 @@ class WorkflowState:
         yield [(moment, step.lane, attempt, purpose) for moment, _, step, attempt, purpose in self.timers]
         yield from (list(self.open), list(self.detached_children), self.adopted, self.signals, self.busy_agents)
         yield [(name, list(steps)) for name, steps in self.listeners.items() if steps]
-        yield from (
-            self.under_way,
-            self.executed,
-            self.failed,
-            self.succeeded,
-            self.halted,
-            self.timed_out,
-            self.ended,
-        )
+        yield from (self.under_way, self.executed, self.failed, self.succeeded, self.halted, self.timed_out, self.ended)
         yield from (self.first_at, self.last_at, self.driven_s, self.paused)

@@ -1,8 +1,9 @@
 """The state of one step and of one list of steps. Only `evolve_workflow` changes them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from agent_fabric.domain.approvals.events import ApprovalDecided, ApprovalRequested
@@ -63,6 +64,12 @@ class StepCall(NamedTuple):
     began_with: Mapping[str, Any]
     asked: ApprovalRequested | None
     decided: ApprovalDecided | None
+
+
+_COMPARED = attrgetter(
+    *("phase", "status", "attempt", "inputs", "started_at", "finished_at", "outputs", "error", "error_type", "outcome"),
+    *("asked", "decided", "calls", "child_run_id", "reason", "next_item", "items_open", "cancel_error"),
+)
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -130,30 +137,18 @@ class StepState:
         """The step as the definition tells it."""
         return self.node.step
 
+    def owners(self) -> "Iterator[StepState]":
+        """Return the containers around it, from the inside out."""
+        owner = self.block.owner
+        while owner is not None:
+            yield owner
+            owner = owner.block.owner
+
     @property
     def summary(self) -> tuple[object, ...]:
         """Everything that can differ between two states of the same step."""
-        return (
-            self.phase,
-            self.status,
-            self.attempt,
-            self.inputs,
-            self.started_at,
-            self.finished_at,
-            self.outputs,
-            self.error,
-            self.error_type,
-            self.outcome,
-            self.asked,
-            self.decided,
-            self.calls,
-            self.child_run_id,
-            self.reason,
-            self.next_item,
-            self.items_open,
-            self.cancel_error,
-            [(block.left, block.open, block.level, block.counts, block.broken) for block in self.blocks],
-        )
+        blocks = [(block.left, block.open, block.level, block.counts, block.broken) for block in self.blocks]
+        return (*_COMPARED(self), blocks)
 
 
 @dataclass(slots=True, eq=False, repr=False)

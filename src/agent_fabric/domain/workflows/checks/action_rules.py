@@ -10,7 +10,7 @@ SPECIAL_FIELDS: Final = ("agent", "command", "workflow", "steps", "then", "else"
 """Fields of a step that only some actions use."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Given:
     """One of the inputs that an action reads."""
 
@@ -45,6 +45,8 @@ class ActionRule:
         return (*(name for name in self.needs if name in SPECIAL_FIELDS), *self.needs_one_of)
 
 
+_TIMEOUT: Final = Given("Seconds after which the step fails; the step's `timeout` does the same.", "number")
+
 _RULES: Final[Mapping[BuiltIn, ActionRule]] = {
     BuiltIn.INVOKE_AGENT: ActionRule(
         doc="Lets an agent do a task, as a run of its own. Its inputs are the agent's inputs.",
@@ -57,9 +59,9 @@ _RULES: Final[Mapping[BuiltIn, ActionRule]] = {
         doc="Runs a program in the sandbox, under the policy. Fails when the exit code is not 0.",
         needs=("command",),
         inputs={
-            "env": Given(doc="Environment variables by name.", type="object"),
-            "cwd": Given(doc="The folder in which it runs.", type="string"),
-            "accept_exit_codes": Given(doc="Exit codes besides 0 that are no failure: `[1]` for grep.", type="array"),
+            "env": Given("Environment variables by name.", "object"),
+            "cwd": Given("The folder in which it runs.", "string"),
+            "accept_exit_codes": Given("Exit codes besides 0 that are no failure: `[1]` for grep.", "array"),
         },
         gives={"exit_code": "integer", "stdout": "string", "stderr": "string", "truncated": "boolean"},
         again=True,
@@ -69,12 +71,12 @@ _RULES: Final[Mapping[BuiltIn, ActionRule]] = {
         doc="Checks `data` against a JSON Schema and rules, and fails if it does not fit. Its inputs are its outputs.",
         needs=("inputs",),
         inputs={
-            "data": Given(doc="What is checked.", required=True),
-            "schema": Given(doc="A JSON Schema.", type="object"),
+            "data": Given("What is checked.", required=True),
+            "schema": Given("A JSON Schema.", "object"),
             "rules": Given(
-                doc="Expressions that must hold, or mappings of `rule` and `message`. They see the step's own inputs, "
+                "Expressions that must hold, or mappings of `rule` and `message`. They see the step's own inputs, "
                 "such as `data`, too.",
-                type="array",
+                "array",
             ),
         },
         other_inputs=True,
@@ -104,14 +106,12 @@ _RULES: Final[Mapping[BuiltIn, ActionRule]] = {
     BuiltIn.WAIT: ActionRule(
         doc="Waits for time to pass, for a signal or for a person; with `timeout` not for ever.",
         inputs={
-            "seconds": Given(doc="How long to wait.", type="number"),
-            "until": Given(doc="The moment: `2026-12-24T18:00:00Z`, or seconds since 1970."),
-            "event": Given(doc="The name of the signal; `fabric workflow signal RUN NAME` sends it.", type="string"),
-            "approval": Given(doc="What a person is asked."),
-            "required": Given(doc="With `approval`: whether a no fails the step.", type="boolean"),
-            "timeout": Given(
-                doc="Seconds after which the step fails; the step's `timeout` does the same.", type="number"
-            ),
+            "seconds": Given("How long to wait.", "number"),
+            "until": Given("The moment: `2026-12-24T18:00:00Z`, or seconds since 1970."),
+            "event": Given("The name of the signal; `fabric workflow signal RUN NAME` sends it.", "string"),
+            "approval": Given("What a person is asked."),
+            "required": Given("With `approval`: whether a no fails the step.", "boolean"),
+            "timeout": _TIMEOUT,
         },
         one_input_of=("seconds", "until", "event", "approval"),
         gives={"waited_for": "string", "data": "object", "approved": "boolean", "by": "string", "reason": "string"},
@@ -121,16 +121,16 @@ _RULES: Final[Mapping[BuiltIn, ActionRule]] = {
         doc="Sends an HTTP request to a host that may be reached. Fails when the status is 400 or more.",
         needs=("inputs",),
         inputs={
-            "url": Given(doc="The address.", type="string", required=True),
-            "method": Given(doc="`GET` unless it says otherwise.", type="string"),
-            "headers": Given(doc="Headers by name.", type="object"),
-            "query": Given(doc="What is added to the address, by name.", type="object"),
-            "json": Given(doc="What is sent, as JSON."),
-            "body": Given(doc="What is sent, as text.", type="string"),
-            "form": Given(doc="What is sent, as a form.", type="object"),
-            "timeout": Given(doc="Seconds for the request.", type="number"),
-            "accept_status": Given(doc="Statuses of 400 or more that are no failure: `404`, or a list of them."),
-            "max_bytes": Given(doc="How much of the answer is read.", type="integer"),
+            "url": Given("The address.", "string", required=True),
+            "method": Given("`GET` unless it says otherwise.", "string"),
+            "headers": Given("Headers by name.", "object"),
+            "query": Given("What is added to the address, by name.", "object"),
+            "json": Given("What is sent, as JSON."),
+            "body": Given("What is sent, as text.", "string"),
+            "form": Given("What is sent, as a form.", "object"),
+            "timeout": Given("Seconds for the request.", "number"),
+            "accept_status": Given("Statuses of 400 or more that are no failure: `404`, or a list of them."),
+            "max_bytes": Given("How much of the answer is read.", "integer"),
         },
         gives={
             "status": "integer",
@@ -148,7 +148,7 @@ _RULES: Final[Mapping[BuiltIn, ActionRule]] = {
     BuiltIn.READ_FILE: ActionRule(
         doc="Reads a text file of the workspace.",
         needs=("inputs",),
-        inputs={"path": Given(doc="The file, as seen from the workspace.", type="string", required=True)},
+        inputs={"path": Given("The file, as seen from the workspace.", "string", required=True)},
         gives={"path": "string", "content": "string"},
         again=True,
         example="inputs: {path: notes.md}",
@@ -157,8 +157,8 @@ _RULES: Final[Mapping[BuiltIn, ActionRule]] = {
         doc="Makes a text file in the workspace, or replaces its whole content.",
         needs=("inputs",),
         inputs={
-            "path": Given(doc="The file, as seen from the workspace.", type="string", required=True),
-            "content": Given(doc="The text.", type="string", required=True),
+            "path": Given("The file, as seen from the workspace.", "string", required=True),
+            "content": Given("The text.", "string", required=True),
         },
         gives={"path": "string", "bytes": "integer", "created": "boolean"},
         again=True,
@@ -168,10 +168,10 @@ _RULES: Final[Mapping[BuiltIn, ActionRule]] = {
         doc="Sends a message to a user, on the channels that they are paired on. A server delivers it.",
         needs=("inputs",),
         inputs={
-            "to": Given(doc="The user.", type="string", required=True),
-            "text": Given(doc="The message, in Markdown.", type="string", required=True),
-            "channel": Given(doc="Only there, such as `telegram`; left out: wherever they are paired.", type="string"),
-            "urgent": Given(doc="Whether it is sent in their quiet hours, too.", type="boolean"),
+            "to": Given("The user.", "string", required=True),
+            "text": Given("The message, in Markdown.", "string", required=True),
+            "channel": Given("Only there, such as `telegram`; left out: wherever they are paired.", "string"),
+            "urgent": Given("Whether it is sent in their quiet hours, too.", "boolean"),
         },
         gives={"to": "string", "channels": "array", "messages": "integer"},
         again=True,
@@ -180,12 +180,10 @@ _RULES: Final[Mapping[BuiltIn, ActionRule]] = {
     BuiltIn.APPROVE: ActionRule(
         doc="Asks a person, perhaps with a form. Fails when the answer is no, unless `required` is false.",
         inputs={
-            "message": Given(doc="The question.", type="string"),
-            "form": Given(doc="What the person fills in: a JSON Schema, or types by name.", type="object"),
-            "required": Given(doc="Whether a no fails the step; true unless it says otherwise.", type="boolean"),
-            "timeout": Given(
-                doc="Seconds after which the step fails; the step's `timeout` does the same.", type="number"
-            ),
+            "message": Given("The question.", "string"),
+            "form": Given("What the person fills in: a JSON Schema, or types by name.", "object"),
+            "required": Given("Whether a no fails the step; true unless it says otherwise.", "boolean"),
+            "timeout": _TIMEOUT,
         },
         gives={"approved": "boolean", "by": "string", "reason": "string", "form": "object"},
         example='inputs: {message: "Publish it?"}',
@@ -194,10 +192,8 @@ _RULES: Final[Mapping[BuiltIn, ActionRule]] = {
         doc="Runs the steps inside for each item of a list; they see `item` and `index`.",
         needs=("inputs", "steps"),
         inputs={
-            "items": Given(doc="The list.", type="array", required=True),
-            "max_items": Given(
-                doc="The step fails when there are more; 1000 unless it says otherwise.", type="integer"
-            ),
+            "items": Given("The list.", "array", required=True),
+            "max_items": Given("The step fails when there are more; 1000 unless it says otherwise.", "integer"),
         },
         gives={"results": "array", "count": "integer"},
         example='inputs: {items: "{{ inputs.names }}"}',
@@ -213,8 +209,8 @@ _RULES: Final[Mapping[BuiltIn, ActionRule]] = {
         doc="Looks up documents and facts that the owner of the run may see.",
         needs=("inputs",),
         inputs={
-            "query": Given(doc="A question, or a few words.", type="string", required=True),
-            "max_results": Given(doc="Most passages; 5 unless it says otherwise.", type="integer"),
+            "query": Given("A question, or a few words.", "string", required=True),
+            "max_results": Given("Most passages; 5 unless it says otherwise.", "integer"),
         },
         gives={"query": "string", "passages": "array", "facts": "array"},
         again=True,
@@ -224,13 +220,13 @@ _RULES: Final[Mapping[BuiltIn, ActionRule]] = {
         doc="Proposes a fact to remember, which a person reviews. It rests on a quote of a document that was read.",
         needs=("inputs",),
         inputs={
-            "text": Given(doc="The sentence.", type="string", required=True),
+            "text": Given("The sentence.", "string", required=True),
             "quote": Given(
-                doc="Word for word from a passage that was found, or a file that was read.",
-                type="string",
+                "Word for word from a passage that was found, or a file that was read.",
+                "string",
                 required=True,
             ),
-            "kind": Given(doc="`fact` unless it says `preference`, which does not expire.", type="string"),
+            "kind": Given("`fact` unless it says `preference`, which does not expire.", "string"),
         },
         gives={"id": "string", "status": "string"},
         example='inputs: {text: "The pool opens at 9", quote: "{{ find.passages[0].text }}"}',
