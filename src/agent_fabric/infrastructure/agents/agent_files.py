@@ -39,10 +39,6 @@ class AgentFolder:
         files = self._look()
         return sorted((self._check_file(each, files) for each in files.values()), key=lambda each: each.name)
 
-    def names(self) -> list[str]:
-        """Return the names of all agents, sound or not."""
-        return sorted({each.name for each in self._look().values() if each.name})
-
     def get(self, name: str) -> AgentDefinition:
         """Return an agent.
 

@@ -41,7 +41,7 @@ def test_agents_are_found_in_all_three_formats(tmp_path: Path) -> None:
     )
     (tmp_path / "README.md").write_text("Our agents.")
     (tmp_path / "notes.txt").write_text("nothing")
-    assert agents.names() == ["counter", "greeter", "talker"]
+    assert [each.name for each in agents.all()] == ["counter", "greeter", "talker"]
     greeter = agents.get("greeter")
     assert greeter.prompts.system == "# You greet\n\nGreet {{ inputs.name }} — kindly."
     assert list(greeter.outputs) == ["greeting"]
@@ -108,7 +108,7 @@ def test_a_file_that_changes_counts_at_the_next_question(tmp_path: Path) -> None
     (tmp_path / "a.md").write_text(MARKDOWN.replace("description", "version: 2.0.0\ndescription"))
     assert agents.get("greeter").version == "2.0.0"
     (tmp_path / "b.md").write_text(MARKDOWN.replace("greeter", "other"))
-    assert agents.names() == ["greeter", "other"]
+    assert [each.name for each in agents.all()] == ["greeter", "other"]
     (tmp_path / "a.md").unlink()
     with pytest.raises(DefinitionNotFound, match="There is no agent 'greeter'"):
         agents.get("greeter")
