@@ -9,19 +9,13 @@ FabricError
 from agent_fabric.domain.errors import FabricError
 
 
-class ServerUnreachable(FabricError):
+class ServerUnreachable(FabricError, code="server_unreachable"):
     """The server does not answer, or the connection broke and could not be made again."""
 
-    code = "server_unreachable"
 
-
-class ServerTimedOut(FabricError):
+class ServerTimedOut(FabricError, code="server_timed_out"):
     """The server took longer than it may."""
 
-    code = "server_timed_out"
 
-
-class AnswerUnusable(FabricError):
+class AnswerUnusable(FabricError, code="server_answer_unusable"):
     """The answer is not one of an agent-fabric server."""
-
-    code = "server_answer_unusable"

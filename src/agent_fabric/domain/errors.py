@@ -76,94 +76,72 @@ class FabricError(Exception):
     """Something went wrong that we can explain."""
 
     code: ClassVar[str] = "fabric_error"
+    """Given with the class: `class RunNotFound(FabricError, code="run_not_found")`."""
+
+    def __init_subclass__(cls, *, code: str = "") -> None:
+        super().__init_subclass__()
+        if code:
+            cls.code = code
 
     def __init__(self, message: str, *, hint: str = "") -> None:
         super().__init__(message)
         self.message, self.hint = message, hint
 
 
-class ConfigError(FabricError):
+class ConfigError(FabricError, code="config_invalid"):
     """The configuration, an option or an environment variable is wrong."""
 
-    code = "config_invalid"
 
-
-class RecruitError(FabricError):
+class RecruitError(FabricError, code="pack_unknown"):
     """No such pack, or none fits the task."""
 
-    code = "pack_unknown"
 
-
-class PackBroken(RecruitError):
+class PackBroken(RecruitError, code="pack_broken"):
     """The pack is there, but cannot be built or opened."""
 
-    code = "pack_broken"
 
-
-class DefinitionNotFound(FabricError):
+class DefinitionNotFound(FabricError, code="definition_not_found"):
     """No workflow or agent has this name."""
 
-    code = "definition_not_found"
 
-
-class InvalidDefinition(FabricError):
+class InvalidDefinition(FabricError, code="definition_invalid"):
     """The file of a workflow or agent is wrong; nothing was run."""
 
-    code = "definition_invalid"
 
-
-class InvalidInputs(FabricError):
+class InvalidInputs(FabricError, code="inputs_invalid"):
     """What a workflow or agent was given does not fit what it takes; nothing was run."""
 
-    code = "inputs_invalid"
 
-
-class SecretNotFound(FabricError):
+class SecretNotFound(FabricError, code="secret_not_found"):
     """No secret has this name."""
 
-    code = "secret_not_found"
 
-
-class RunNotFound(FabricError):
+class RunNotFound(FabricError, code="run_not_found"):
     """No run has this id."""
 
-    code = "run_not_found"
 
-
-class RunFileNotFound(FabricError):
+class RunFileNotFound(FabricError, code="run_file_not_found"):
     """The run has no such file."""
 
-    code = "run_file_not_found"
 
-
-class RunFilesWithheld(FabricError):
+class RunFilesWithheld(FabricError, code="run_files_withheld"):
     """The run's files cannot be handed out: they lie in a person's project, or are gone."""
 
-    code = "run_files_withheld"
 
-
-class FolderLinked(RunFilesWithheld):
+class FolderLinked(RunFilesWithheld, code="folder_linked"):
     """A folder of the fabric folder, or the workspace of a run, has become a symbolic link."""
 
-    code = "folder_linked"
 
-
-class RunHeld(FabricError):
+class RunHeld(FabricError, code="run_held"):
     """Another living process drives this run."""
 
-    code = "run_held"
 
-
-class WorkerNotFound(FabricError):
+class WorkerNotFound(FabricError, code="worker_not_found"):
     """No living process is called so."""
 
-    code = "worker_not_found"
 
-
-class RunUndrivable(FabricError):
+class RunUndrivable(FabricError, code="run_undrivable"):
     """The run exists, but this program or machine cannot continue it."""
-
-    code = "run_undrivable"
 
     def __init__(self, message: str, *, hint: str = "", lacks: str = "") -> None:
         super().__init__(message, hint=hint)
@@ -171,276 +149,191 @@ class RunUndrivable(FabricError):
         """What is missing here; the same words for all runs that need the same."""
 
 
-class RunKeyMissing(FabricError):
+class RunKeyMissing(FabricError, code="run_key_missing"):
     """The run is encrypted, and its key is not here."""
 
-    code = "run_key_missing"
 
-
-class RunSettled(FabricError):
+class RunSettled(FabricError, code="run_settled"):
     """The run has ended, so that what is asked of it cannot be done any more."""
 
-    code = "run_settled"
 
-
-class RunUnsettled(FabricError):
+class RunUnsettled(FabricError, code="run_unsettled"):
     """The run has not ended, and what is asked needs its result."""
 
-    code = "run_unsettled"
 
-
-class ApprovalNotFound(FabricError):
+class ApprovalNotFound(FabricError, code="approval_not_found"):
     """There is no such question."""
 
-    code = "approval_not_found"
 
-
-class ApprovalSettled(FabricError):
+class ApprovalSettled(FabricError, code="approval_settled"):
     """The question has been answered, or can no longer be."""
 
-    code = "approval_settled"
 
-
-class ApprovalRefused(FabricError):
+class ApprovalRefused(FabricError, code="approval_refused"):
     """An answer that does not fit the question, or that this caller may not give."""
 
-    code = "approval_refused"
 
-
-class SessionNotFound(FabricError):
+class SessionNotFound(FabricError, code="session_not_found"):
     """No session has this id, or none that who asks may see."""
 
-    code = "session_not_found"
 
-
-class SessionMoved(FabricError):
+class SessionMoved(FabricError, code="session_moved"):
     """More was said in a session than who writes has seen."""
 
-    code = "session_moved"
 
-
-class MessageNotFound(FabricError):
+class MessageNotFound(FabricError, code="message_not_found"):
     """A session has no message with this id."""
 
-    code = "message_not_found"
 
-
-class MessageSent(FabricError):
+class MessageSent(FabricError, code="message_sent"):
     """The turn of a message has begun, so it cannot be changed any more."""
 
-    code = "message_sent"
 
-
-class ScheduleNotFound(FabricError):
+class ScheduleNotFound(FabricError, code="schedule_not_found"):
     """No schedule, sensor or subscription has this name."""
 
-    code = "schedule_not_found"
 
-
-class DeadLetterNotFound(FabricError):
+class DeadLetterNotFound(FabricError, code="dead_letter_not_found"):
     """No dead letter has this id."""
 
-    code = "dead_letter_not_found"
 
-
-class DeadLetterSettled(FabricError):
+class DeadLetterSettled(FabricError, code="dead_letter_settled"):
     """The dead letter was replayed or dropped before."""
 
-    code = "dead_letter_settled"
 
-
-class PairingNotFound(FabricError):
+class PairingNotFound(FabricError, code="pairing_not_found"):
     """No such pairing code is waiting; a code lasts for an hour and is used once."""
 
-    code = "pairing_not_found"
 
-
-class ChannelNotFound(FabricError):
+class ChannelNotFound(FabricError, code="channel_not_found"):
     """No channel of this name is configured, or it has no such person or delivery."""
 
-    code = "channel_not_found"
 
-
-class MemoryNotFound(FabricError):
+class MemoryNotFound(FabricError, code="memory_not_found"):
     """No fact or document has this id, or more than one begins so."""
 
-    code = "memory_not_found"
 
-
-class FactRefused(FabricError):
+class FactRefused(FabricError, code="fact_refused"):
     """A fact is not remembered; nothing was written."""
 
-    code = "fact_refused"
 
-
-class FactSettled(FabricError):
+class FactSettled(FabricError, code="fact_settled"):
     """The fact was reviewed before, or is no longer in use."""
 
-    code = "fact_settled"
 
-
-class DocumentUnreadable(FabricError):
+class DocumentUnreadable(FabricError, code="document_unreadable"):
     """There is no text in a document, or it cannot be taken out."""
 
-    code = "document_unreadable"
 
-
-class EvalNotFound(FabricError):
+class EvalNotFound(FabricError, code="eval_not_found"):
     """No evaluation has this id or name, or more than one begins so."""
 
-    code = "eval_not_found"
 
-
-class EvalHeld(FabricError):
+class EvalHeld(FabricError, code="eval_held"):
     """A living process works on this evaluation."""
 
-    code = "eval_held"
 
-
-class FolderHeld(FabricError):
+class FolderHeld(FabricError, code="folder_held"):
     """Another living run works in this project folder."""
 
-    code, holder = "folder_held", ""
+    holder = ""
 
 
-class DriverConflict(FabricError):
+class DriverConflict(FabricError, code="driver_conflict"):
     """Another process appended to a run that we drive; the only safe answer is to stop."""
 
-    code = "driver_conflict"
 
-
-class LeaseLost(DriverConflict):
+class LeaseLost(DriverConflict, code="lease_lost"):
     """This process was away for too long: others may drive its runs."""
 
-    code = "lease_lost"
 
-
-class LogWentBack(DriverConflict):
+class LogWentBack(DriverConflict, code="log_went_back"):
     """The database has lost events that it had confirmed."""
 
-    code = "log_went_back"
 
-
-class StoreUnavailable(FabricError):
+class StoreUnavailable(FabricError, code="store_unavailable"):
     """The store cannot be read or written."""
 
-    code = "store_unavailable"
 
-
-class StoreFull(StoreUnavailable):
+class StoreFull(StoreUnavailable, code="disk_full"):
     """The disk is full; nothing that was recorded is lost."""
 
-    code = "disk_full"
 
-
-class MissingExtra(FabricError):
+class MissingExtra(FabricError, code="extra_missing"):
     """An optional part is needed but not installed."""
-
-    code = "extra_missing"
 
     def __init__(self, extra: str, *, needed_for: str) -> None:
         install = f'Install it with: pip install "agent-fabric[{extra}]"'
         super().__init__(f"{needed_for} needs an optional part that is not installed", hint=install)
 
 
-class ToolServerUnavailable(FabricError):
+class ToolServerUnavailable(FabricError, code="tool_server_unavailable"):
     """A server that offers tools cannot be started or reached, may not be, or does not answer."""
 
-    code = "tool_server_unavailable"
 
-
-class NodeNotFound(FabricError):
+class NodeNotFound(FabricError, code="node_not_found"):
     """No machine of the fleet has this id or name, or it has no such command."""
 
-    code = "node_not_found"
 
-
-class NodeUnavailable(FabricError):
+class NodeUnavailable(FabricError, code="node_unavailable"):
     """A machine of the fleet is offline, in conflict or revoked, or does not answer."""
 
-    code = "node_unavailable"
 
-
-class NodeBlocked(FabricError):
+class NodeBlocked(FabricError, code="node_blocked"):
     """The policy of a machine forbids a command; no approval helps."""
 
-    code = "node_blocked"
 
-
-class ServerBusy(FabricError):
+class ServerBusy(FabricError, code="server_busy"):
     """Too many runs wait already; nothing was created."""
 
-    code = "server_busy"
 
-
-class Unauthenticated(FabricError):
+class Unauthenticated(FabricError, code="unauthenticated"):
     """The request has no valid credential."""
 
-    code = "unauthenticated"
 
-
-class Forbidden(FabricError):
+class Forbidden(FabricError, code="forbidden"):
     """Who is asking may not do this."""
 
-    code = "forbidden"
 
-
-class TooManyRequests(FabricError):
+class TooManyRequests(FabricError, code="too_many_requests"):
     """Who is asking has asked too often, or has too much under way."""
-
-    code = "too_many_requests"
 
     def __init__(self, message: str, *, hint: str = "", retry_after_s: float) -> None:
         super().__init__(message, hint=hint)
         self.retry_after_s = retry_after_s
 
 
-class AccountNotFound(FabricError):
+class AccountNotFound(FabricError, code="account_not_found"):
     """No user or key has this name."""
 
-    code = "account_not_found"
 
-
-class NameTaken(FabricError):
+class NameTaken(FabricError, code="name_taken"):
     """Another user or key has this name."""
 
-    code = "name_taken"
 
-
-class LastAdmin(FabricError):
+class LastAdmin(FabricError, code="last_admin"):
     """No user would be left who may manage users and keys."""
 
-    code = "last_admin"
 
-
-class RepeatMismatch(FabricError):
+class RepeatMismatch(FabricError, code="idempotency_mismatch"):
     """A request has the key of an earlier one, but is another one."""
 
-    code = "idempotency_mismatch"
 
-
-class RepeatNotKept(FabricError):
+class RepeatNotKept(FabricError, code="idempotency_not_kept"):
     """A request has been carried out already, and its answer was not kept."""
 
-    code = "idempotency_not_kept"
 
-
-class ServerStopping(FabricError):
+class ServerStopping(FabricError, code="server_stopping"):
     """The server stops; the next one continues its runs."""
 
-    code = "server_stopping"
 
-
-class Interrupted(FabricError):
+class Interrupted(FabricError, code="interrupted"):
     """A person or the system stopped us before there was anything to resume."""
 
-    code = "interrupted"
 
-
-class ModelError(FabricError):
+class ModelError(FabricError, code="model_error"):
     """The model gave no usable answer."""
 
-    code = "model_error"
     retryable: ClassVar[bool] = False
 
     def __init__(self, message: str, *, hint: str = "", retry_after_s: float | None = None) -> None:
@@ -448,53 +341,41 @@ class ModelError(FabricError):
         self.retry_after_s = retry_after_s
 
 
-class ModelUnreachable(ModelError):
+class ModelUnreachable(ModelError, code="model_unreachable"):
     """No server answers at the model's address."""
 
-    code = "model_unreachable"
     retryable = True
 
 
-class ModelBusy(ModelError):
+class ModelBusy(ModelError, code="model_busy"):
     """The server said 429 or 5xx: trying again later may help."""
 
-    code = "model_busy"
     retryable = True
 
 
-class ModelRefused(ModelError):
+class ModelRefused(ModelError, code="model_refused"):
     """The server said 4xx: trying the same again would not help."""
 
-    code = "model_refused"
 
-
-class ContextExceeded(ModelRefused):
+class ContextExceeded(ModelRefused, code="context_exceeded"):
     """The conversation no longer fits into the model's window."""
 
-    code = "context_exceeded"
 
-
-class ModelTimedOut(ModelError):
+class ModelTimedOut(ModelError, code="model_timed_out"):
     """No answer within the time allowed."""
 
-    code = "model_timed_out"
     retryable = True
 
 
-class ModelForbidden(ModelError):
+class ModelForbidden(ModelError, code="offline"):
     """The model is on another machine, and the configuration says to stay on this one; nothing was sent."""
 
-    code = "offline"
 
-
-class ModelAnswerUnusable(ModelError):
+class ModelAnswerUnusable(ModelError, code="model_answer_unusable"):
     """The server answered with something that is not an answer."""
 
-    code = "model_answer_unusable"
     retryable = True
 
 
-class WeightsUnavailable(ModelError):
+class WeightsUnavailable(ModelError, code="weights_unavailable"):
     """The file of an embedded model is not here and cannot be had, or cannot be kept."""
-
-    code = "weights_unavailable"
