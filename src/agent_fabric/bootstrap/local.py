@@ -50,8 +50,8 @@ from agent_fabric.infrastructure.clock import RandomIds
 from agent_fabric.infrastructure.models.lazy_models import LazyModels
 from agent_fabric.infrastructure.observability.observers import build_observers
 from agent_fabric.infrastructure.packs.lazy_steps import LazySteps
-from agent_fabric.infrastructure.packs.project_context import FILE as PROJECT_CONTEXT
 from agent_fabric.infrastructure.packs.registry import PackParts, PackRegistry
+from agent_fabric.infrastructure.packs.wrapped_pack import PROJECT_CONTEXT
 from agent_fabric.infrastructure.policy.outside.lazy_commands import LazyOutside
 from agent_fabric.infrastructure.runs.changes.exposed_files import ExposedFiles
 from agent_fabric.infrastructure.runs.changes.watched_runs import WatchedRuns

@@ -67,18 +67,15 @@ class AgentOnPack(WrappedPack):
 
     @property
     def system_prompt(self) -> str:
-        """The pack's, then the agent's."""
         return self._with_agent(super().system_prompt)
 
     @property
     def compact_prompt(self) -> str | None:
-        """The same for models that are small or slow; None: no other one."""
         prompt = super().compact_prompt
         return None if prompt is None else self._with_agent(prompt)
 
     @property
     def tool_definitions(self) -> Sequence[ToolSpec]:
-        """Those of the pack that the agent may use."""
         return [spec for spec in super().tool_definitions if self._may_use(spec.name)]
 
     @property
@@ -88,7 +85,6 @@ class AgentOnPack(WrappedPack):
 
     @property
     def hidden_tools(self) -> Sequence[ToolSpec]:
-        """Those of the pack that the agent may use."""
         return [spec for spec in super().hidden_tools if self._may_use(spec.name)]
 
     @property
@@ -113,11 +109,6 @@ class AgentOnPack(WrappedPack):
         return replace(finish, parameters=self._agent.finish, needs_citations=finish.needs_citations and cites)
 
     async def execute_tool(self, name: str, args: Mapping[str, Any], context: ToolContext) -> ToolResult:
-        """Let the pack run one of its tools.
-
-        Raises:
-            KeyError: it has none of this name, or the agent may not use it.
-        """
         if not self._may_use(name):
             raise KeyError(name)
         return await super().execute_tool(name, args, context)

@@ -49,11 +49,7 @@ class BaseSpecialistPack:
         """Nothing to end."""
 
     async def execute_tool(self, name: str, args: Mapping[str, Any], context: ToolContext) -> ToolResult:
-        """Run one tool.
-
-        Raises:
-            KeyError: there is no such tool; `finish_task` never is one.
-        """
+        """Run one tool."""
         return await self._tools[name](args, context)
 
 

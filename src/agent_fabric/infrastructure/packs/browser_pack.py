@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from agent_fabric.application.ports.browser import PageView
 from agent_fabric.application.ports.packs import SpecialistPack
 from agent_fabric.application.ports.sandbox import Sandbox
 from agent_fabric.config.schema.tools import BROWSER, BrowserConfig
@@ -62,7 +61,7 @@ class BrowserParts:
         record: PageRecord | None = None,
     ) -> "PackWithBrowser":
         """Return the pack with the browser tools and a browser of its own, which ends with it."""
-        return PackWithBrowser(pack, LazyBrowser(self, run_id), sandbox, network_allowed=network_allowed, record=record)
+        return PackWithBrowser(pack, self, run_id, sandbox, network_allowed=network_allowed, record=record)
 
     def proxy(self, run_id: RunId, limits: tuple[Allowlists, ...] = ()) -> EgressProxy:
         """Return the way out for the browser of a run; every request of a page goes through it."""
@@ -75,46 +74,6 @@ class BrowserParts:
         )
 
 
-class LazyBrowser:
-    """Browser that stands in until it is used: most runs never open a page."""
-
-    def __init__(self, parts: BrowserParts, run_id: RunId) -> None:
-        self._parts = parts
-        self._run_id = run_id
-        self._browser: ChromiumBrowser | None = None
-        self.limits: tuple[Allowlists, ...] = ()
-        """Allowlists of the agent that uses it; set before the browser starts."""
-
-    async def open(self, url: str, *, timeout_s: float) -> PageView:
-        return await self._ready().open(url, timeout_s=timeout_s)
-
-    async def read(self, *, timeout_s: float) -> PageView:
-        return await self._ready().read(timeout_s=timeout_s)
-
-    async def click(self, number: int, *, timeout_s: float) -> PageView:
-        return await self._ready().click(number, timeout_s=timeout_s)
-
-    async def type(self, number: int, text: str, *, submit: bool, timeout_s: float) -> PageView:
-        return await self._ready().type(number, text, submit=submit, timeout_s=timeout_s)
-
-    async def screenshot(self, *, whole_page: bool, timeout_s: float) -> tuple[str, bytes]:
-        return await self._ready().screenshot(whole_page=whole_page, timeout_s=timeout_s)
-
-    async def aclose(self) -> None:
-        """End the browser, if there is one."""
-        if self._browser is not None:
-            await self._browser.aclose()
-
-    def _ready(self) -> "ChromiumBrowser":
-        if self._browser is None:
-            from agent_fabric.infrastructure.tools.browser.session import (  # noqa: PLC0415 - an optional part, slow to import
-                ChromiumBrowser,
-            )
-
-            self._browser = ChromiumBrowser(self._parts.config, lambda: self._parts.proxy(self._run_id, self.limits))
-        return self._browser
-
-
 class PackWithBrowser(WrappedPack):
     """Has the browser tools beside those of another pack.
 
@@ -125,38 +84,44 @@ class PackWithBrowser(WrappedPack):
     def __init__(
         self,
         inner: SpecialistPack,
-        browser: LazyBrowser,
+        parts: BrowserParts,
+        run_id: RunId,
         sandbox: Sandbox,
         *,
         network_allowed: bool,
         record: PageRecord | None = None,
     ) -> None:
-        super().__init__(inner)
+        functions = browser_tools(self._open_browser, sandbox, record)
+        super().__init__(inner, {spec.name: function for spec, function in functions})
         self.added = BROWSER_TOOLS if network_allowed else ()
         self._refused = () if network_allowed else BROWSER_TOOLS
-        self._browser = browser
-        self._functions = {spec.name: function for spec, function in browser_tools(browser, sandbox, record)}
+        self._parts = parts
+        self._run_id = run_id
+        self._browser: ChromiumBrowser | None = None
+        self._limits: tuple[Allowlists, ...] = ()
+        """Allowlists of the agent that uses the browser; known before it starts."""
 
     @property
     def hidden_tools(self) -> Sequence[ToolSpec]:
-        """Those of the pack, if it has any, and without the network the browser's."""
         return (*super().hidden_tools, *self._refused)
 
     async def aclose(self) -> None:
-        """End the browser, and close the pack."""
         try:
-            await self._browser.aclose()
+            if self._browser is not None:
+                await self._browser.aclose()
         finally:
             await super().aclose()
 
     async def execute_tool(self, name: str, args: Mapping[str, Any], context: ToolContext) -> ToolResult:
-        """Run a browser tool, or one of the pack's own.
+        if name in self._functions:
+            self._limits = context.limits
+        return await super().execute_tool(name, args, context)
 
-        Raises:
-            KeyError: neither has this name.
-        """
-        function = self._functions.get(name)
-        if function is None:
-            return await super().execute_tool(name, args, context)
-        self._browser.limits = context.limits
-        return await function(args, context)
+    def _open_browser(self) -> "ChromiumBrowser":
+        if self._browser is None:
+            from agent_fabric.infrastructure.tools.browser.session import (  # noqa: PLC0415 - an optional part, slow to import
+                ChromiumBrowser,
+            )
+
+            self._browser = ChromiumBrowser(self._parts.config, lambda: self._parts.proxy(self._run_id, self._limits))
+        return self._browser

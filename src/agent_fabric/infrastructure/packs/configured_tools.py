@@ -1,6 +1,6 @@
 """Adds tools that the configuration names to a pack's own."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, cast
 
@@ -8,7 +8,7 @@ from agent_fabric.application.ports.packs import SpecialistPack
 from agent_fabric.application.ports.sandbox import Sandbox
 from agent_fabric.domain.errors import RecruitError
 from agent_fabric.domain.ids import SpecialistId
-from agent_fabric.domain.tools.specs import ToolContext, ToolResult, ToolSpec
+from agent_fabric.domain.tools.specs import ToolSpec
 from agent_fabric.infrastructure.packs.function_tools import SandboxedTool, tool
 from agent_fabric.infrastructure.packs.imported_packs import imported, repeated_names
 from agent_fabric.infrastructure.packs.wrapped_pack import WrappedPack
@@ -36,10 +36,9 @@ class PackWithTools(WrappedPack):
     def __init__(
         self, inner: SpecialistPack, specialist_id: SpecialistId, tools: Sequence[tuple[ToolSpec, ToolFunction]]
     ) -> None:
-        super().__init__(inner)
+        super().__init__(inner, {spec.name: function for spec, function in tools})
         self._specialist_id = specialist_id
         self.added = tuple(spec for spec, _ in tools)
-        self._functions = {spec.name: function for spec, function in tools}
         self._require_different_names()
 
     async def aopen(self) -> None:
@@ -50,17 +49,6 @@ class PackWithTools(WrappedPack):
         """
         await super().aopen()
         self._require_different_names()
-
-    async def execute_tool(self, name: str, args: Mapping[str, Any], context: ToolContext) -> ToolResult:
-        """Run an added tool, or one of the pack's own.
-
-        Raises:
-            KeyError: neither has this name.
-        """
-        function = self._functions.get(name)
-        if function is None:
-            return await super().execute_tool(name, args, context)
-        return await function(args, context)
 
     def _require_different_names(self) -> None:
         offered = self.tool_definitions

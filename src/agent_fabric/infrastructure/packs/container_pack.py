@@ -27,11 +27,6 @@ class ContainerisedPack(WrappedPack):
         return self._container.level
 
     async def execute_tool(self, name: str, args: Mapping[str, Any], context: ToolContext) -> ToolResult:
-        """Run `shell` in the container, and anything else as the pack does.
-
-        Raises:
-            KeyError: the pack has no tool of this name.
-        """
         if name == SHELL.name and any(spec.name == name for spec in self._inner.tool_definitions):
             return await self._shell(args, context)
         return await super().execute_tool(name, args, context)

@@ -1,16 +1,15 @@
 """Adds the tools of MCP servers to a pack's own."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
 
 from agent_fabric.application.ports.mcp import ServerReport, ServerTools, ToolServers
 from agent_fabric.application.ports.packs import SpecialistPack
 from agent_fabric.application.ports.sandbox import Sandbox
 from agent_fabric.config.schema.tools import MCPServerConfig
 from agent_fabric.domain.errors import FabricError, RecruitError
-from agent_fabric.domain.tools.specs import ToolContext, ToolResult
 from agent_fabric.infrastructure.packs.wrapped_pack import WrappedPack
 
 _ABOUT = (
@@ -41,32 +40,24 @@ class McpAugmentedPack(WrappedPack):
         super().__init__(inner)
         self._parts = parts
         self._connected: list[ServerTools] = []
-        self._owners: dict[str, ServerTools] = {}
         self.server_reports: tuple[ServerReport, ...] = ()
         """What became of each server, in the order of the configuration; complete once the pack is open."""
 
     @property
     def notices(self) -> Sequence[str]:
-        """What a person should know about the servers, too."""
         return [*super().notices, *(sentence for report in self.server_reports for sentence in report.notices())]
 
     @property
     def system_prompt(self) -> str:
-        """That of the pack, and what a model must know about the servers."""
         return self._with_servers(super().system_prompt)
 
     @property
     def compact_prompt(self) -> str | None:
-        """The same for models that are small or slow; None if the pack has none."""
         prompt = super().compact_prompt
         return None if prompt is None else self._with_servers(prompt)
 
     async def aopen(self) -> None:
-        """Open the pack and all servers at once; a server that fails delays no other.
-
-        Raises:
-            PackBroken: what talks to servers is not installed.
-        """
+        """Open the pack and all servers at once; a server that fails delays no other."""
         opened, *reports = await asyncio.gather(
             self._inner.aopen(), *map(self._connect, self._parts.servers), return_exceptions=True
         )
@@ -84,17 +75,6 @@ class McpAugmentedPack(WrappedPack):
         if isinstance(inner, BaseException):
             raise inner
 
-    async def execute_tool(self, name: str, args: Mapping[str, Any], context: ToolContext) -> ToolResult:
-        """Let the owner of a tool run it.
-
-        Raises:
-            KeyError: there is no tool of this name.
-        """
-        owner = self._owners.get(name)
-        if owner is None:
-            return await super().execute_tool(name, args, context)
-        return await owner.call(name, args, context)
-
     async def _connect(self, server: MCPServerConfig) -> ServerReport:
         if not self._parts.network_allowed and (server.transport != "stdio" or server.network):
             return ServerReport(server=server.name, problem="it needs the network, which this run may not use")
@@ -111,14 +91,14 @@ class McpAugmentedPack(WrappedPack):
             return ServerReport(server=server.name, problem=f"{type(problem).__name__}: {problem}")
         self._connected.append(connected)
         for spec in connected.tools:
-            self._owners[spec.name] = connected
+            self._functions[spec.name] = partial(connected.call, spec.name)
         return connected.report
 
     def _merge(self, reports: Sequence[ServerReport]) -> None:
         """Put the tools in the order of the configuration; a name that the pack itself has stays the pack's."""
         taken = {spec.name for spec in (*self._inner.tool_definitions, *self.hidden_tools)}
         for name in taken:
-            self._owners.pop(name, None)
+            self._functions.pop(name, None)
         by_server = {each.report.server: each for each in self._connected}
         self.added = tuple(
             spec

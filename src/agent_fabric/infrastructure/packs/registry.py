@@ -22,7 +22,7 @@ from agent_fabric.domain.packs.contents import STEPS
 from agent_fabric.domain.packs.recruitment import ASSISTANT
 from agent_fabric.domain.runs.agent_brief import AgentBrief
 from agent_fabric.infrastructure.packs.imported_packs import build_imported
-from agent_fabric.infrastructure.packs.project_context import with_project_context
+from agent_fabric.infrastructure.packs.wrapped_pack import AdvisedPack, OneAtATime, with_project_context
 
 if TYPE_CHECKING:
     from agent_fabric.application.fleet.fleet_policy import FleetDoor
@@ -110,8 +110,6 @@ class PackRegistry:
         build = _PackBuild(self.parts, run_id, workspace, network_allowed)
         pack = build.pack(specialist_id) if agent is None else build.agent(agent)
         if specialist_id != STEPS:  # no model sees what their tools give
-            from agent_fabric.infrastructure.packs.advised_pack import AdvisedPack  # noqa: PLC0415 - see above
-
             pack = AdvisedPack(pack, build.sandbox)
         return with_project_context(pack, workspace, build.sandbox)
 
@@ -169,11 +167,7 @@ class _PackBuild:
             if BROWSER in agent.capabilities:
                 recorded = "evidence" in agent.capabilities
                 pack = self._with_browser(pack, SpecialistId(agent.name), required=True, recorded=recorded)
-        if agent.parallel_allowed:
-            return pack
-        from agent_fabric.infrastructure.packs.one_at_a_time import OneAtATime  # noqa: PLC0415 - see above
-
-        return OneAtATime(pack, agent.name, self.parts.locks)
+        return pack if agent.parallel_allowed else OneAtATime(pack, agent.name, self.parts.locks)
 
     def _built_in(self, name: SpecialistId) -> SpecialistPack:
         if name == "engineering":
@@ -215,7 +209,7 @@ class _PackBuild:
         """Return the tools that look up documents and facts, and that propose facts; none where nothing is kept."""
         if self.parts.memory is None:
             return ()
-        from agent_fabric.infrastructure.tools.memory_search import MEMORY_SEARCH, REMEMBER, MemorySearch, Remember  # noqa: PLC0415 - see above  # noqa: PLC0415 - see above
+        from agent_fabric.infrastructure.tools.memory_search import MEMORY_SEARCH, REMEMBER, MemorySearch, Remember  # noqa: PLC0415 - see above
 
         snapshots = self.parts.snapshots_for(self.run_id)
         search = MemorySearch(self.parts.memory, self.parts.catalogue, snapshots, self.parts.clock)

@@ -96,11 +96,6 @@ class SysadminPack(BaseSpecialistPack):
         self.notices = (*self.notices, *more, *problems)
 
     async def execute_tool(self, name: str, args: Mapping[str, Any], context: ToolContext) -> ToolResult:
-        """Run one tool; that of a server, on its machine.
-
-        Raises:
-            KeyError: there is no such tool.
-        """
         served = served_name(name)
         if served is None:
             return await super().execute_tool(name, args, context)

@@ -1,7 +1,7 @@
 """The tools that use a browser: for pages that show nothing until their scripts have run, and for forms."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -97,9 +97,12 @@ BROWSER_TOOLS = (BROWSER_OPEN, BROWSER_READ, BROWSER_CLICK, BROWSER_TYPE, BROWSE
 
 
 def browser_tools(
-    browser: Browser, sandbox: Sandbox, record: "PageRecord | None" = None
+    browser: Callable[[], Browser], sandbox: Sandbox, record: "PageRecord | None" = None
 ) -> tuple[tuple[ToolSpec, ToolFunction], ...]:
-    """Return the five tools, all at work on one browser; with a record, what they show can be cited."""
+    """Return the five tools, all at work on one browser, which is made when it is needed.
+
+    With a record, what they show can be cited.
+    """
     tools = _BrowserTools(browser, sandbox, PageResults(record))
     return (
         (BROWSER_OPEN, _online(tools.open)),
@@ -166,37 +169,32 @@ class PageResults:
 class _BrowserTools:
     """The tools. They raise WebError when there is no page, and PermissionError when the policy forbids it."""
 
-    browser: Browser
+    browser: Callable[[], Browser]
     sandbox: Sandbox
     shown: PageResults
 
     async def open(self, args: Mapping[str, Any], context: ToolContext) -> ToolResult:
-        """Open `url`."""
-        view = await self.browser.open(text_argument(args, "url"), timeout_s=context.timeout_s)
+        view = await self.browser().open(text_argument(args, "url"), timeout_s=context.timeout_s)
         return await self.shown(view, context.run_id)
 
     async def read(self, args: Mapping[str, Any], context: ToolContext) -> ToolResult:
-        """Read from `offset` on."""
-        view = await self.browser.read(timeout_s=context.timeout_s)
+        view = await self.browser().read(timeout_s=context.timeout_s)
         return await self.shown(view, context.run_id, int(args.get("offset", 0)))
 
     async def click(self, args: Mapping[str, Any], context: ToolContext) -> ToolResult:
-        """Click `number`."""
-        view = await self.browser.click(int(args["number"]), timeout_s=context.timeout_s)
+        view = await self.browser().click(int(args["number"]), timeout_s=context.timeout_s)
         return await self.shown(view, context.run_id)
 
     async def type(self, args: Mapping[str, Any], context: ToolContext) -> ToolResult:
-        """Write `text` into `number`."""
         number, text, submit = int(args["number"]), text_argument(args, "text"), bool(args.get("submit", False))
-        view = await self.browser.type(number, text, submit=submit, timeout_s=context.timeout_s)
+        view = await self.browser().type(number, text, submit=submit, timeout_s=context.timeout_s)
         return await self.shown(view, context.run_id)
 
     async def screenshot(self, args: Mapping[str, Any], context: ToolContext) -> ToolResult:
-        """Write a PNG file to `path`."""
         path, whole_page = text_argument(args, "path"), bool(args.get("whole_page", False))
         if not path.lower().endswith(".png"):
             raise ValueError("'path' must end in .png: that is what is written")
-        url, png = await self.browser.screenshot(whole_page=whole_page, timeout_s=context.timeout_s)
+        url, png = await self.browser().screenshot(whole_page=whole_page, timeout_s=context.timeout_s)
         created = await self.sandbox.write_file(path, png)
         output = {"path": path, "bytes": len(png), "created": created, "url": url}
         return ToolResult(output=output, changed=True, wrote=(path,), origin=url)

@@ -40,11 +40,7 @@ class CrossRunSearch:
     clock: Clock
 
     async def __call__(self, args: Mapping[str, Any], context: ToolContext) -> ToolResult:
-        """Search for `query` in what the owner of the run that asks may see, leaving out that run.
-
-        Raises:
-            ValueError: an argument is wrong.
-        """
+        """Search for `query` in what the owner of the run that asks may see, leaving out that run."""
         query = text_argument(args, "query")
         limit = min(int(args.get("max_results", USUAL_RUNS)), MAX_RUNS)
         viewer = Viewer.of_run((await self.catalogue.locate(context.run_id)).owner)

@@ -44,12 +44,6 @@ class EditFile:
     max_bytes: int = MAX_EDIT_BYTES
 
     async def __call__(self, args: Mapping[str, Any], context: ToolContext) -> ToolResult:  # noqa: ARG002 - as every tool
-        """Replace `old_text` in `path` by `new_text`.
-
-        Raises:
-            OSError: the file cannot be read or written; PermissionError: the path leads out of the workspace.
-            ValueError: an argument is wrong, the file is no text, or the text is not there exactly once.
-        """
         path, old, new = (text_argument(args, name) for name in ("path", "old_text", "new_text"))
         data, size = await self.sandbox.read_file(path, max_bytes=self.max_bytes)
         if size > len(data):

@@ -59,12 +59,6 @@ class ReadFile:
     max_bytes: int = MAX_READ_BYTES
 
     async def __call__(self, args: Mapping[str, Any], context: ToolContext) -> ToolResult:  # noqa: ARG002 - as every tool
-        """Read `path`.
-
-        Raises:
-            OSError: the file cannot be read; PermissionError: the path leads out of the workspace.
-            ValueError: an argument is wrong.
-        """
         path = text_argument(args, "path")
         data, size = await self.sandbox.read_file(path, max_bytes=self.max_bytes)
         cut = size > len(data)
@@ -88,12 +82,7 @@ class WriteFile:
     max_bytes: int = MAX_WRITE_BYTES
 
     async def __call__(self, args: Mapping[str, Any], context: ToolContext) -> ToolResult:  # noqa: ARG002 - as every tool
-        """Write `content` to `path`, making its folders.
-
-        Raises:
-            OSError: the file cannot be written; PermissionError: the path leads out of the workspace.
-            ValueError: an argument is wrong, or the content too large.
-        """
+        """Write `content` to `path`, making its folders."""
         path, content = text_argument(args, "path"), text_argument(args, "content")
         try:
             data = content.encode()
@@ -145,12 +134,6 @@ class ListFiles:
     max_entries: int = MAX_LISTED
 
     async def __call__(self, args: Mapping[str, Any], context: ToolContext) -> ToolResult:  # noqa: ARG002 - as every tool
-        """List what is below `path`, or the whole workspace.
-
-        Raises:
-            OSError: the folder cannot be read; PermissionError: the path leads out of the workspace.
-            ValueError: an argument is wrong.
-        """
         path = text_argument(args, "path") if "path" in args else "."
         files, more = await self.sandbox.list_files(path or ".", max_entries=self.max_entries)
         return ToolResult(output={"files": files, "truncated": True} if more else {"files": files})

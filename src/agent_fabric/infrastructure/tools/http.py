@@ -69,14 +69,7 @@ class MakeRequest:
     sender: HttpSender
 
     async def __call__(self, args: Mapping[str, Any], context: ToolContext) -> ToolResult:
-        """Make the request within `timeout`, or else within the context's time.
-
-        Raises:
-            HttpError: the status is an error.
-            ConnectionError, PermissionError, TimeoutError: as the sender says.
-            NetworkDisabled: the run may not use the network.
-            ValueError: an argument is wrong.
-        """
+        """Make the request within `timeout`, or else within the context's time."""
         if not context.network_allowed:
             raise NetworkDisabled("this run may not use the network")
         accepted = _Accepted(args.get("accept_status"))

@@ -66,11 +66,7 @@ class AddDocuments:
         return await self._add(data, path, "", args, context)
 
     async def add_page(self, args: Mapping[str, Any], context: ToolContext) -> ToolResult:
-        """Fetch `url`, which the policy has allowed, and add it.
-
-        Raises:
-            WebError, PermissionError: there is no such page, or it must not be reached.
-        """
+        """Fetch `url`, which the policy has allowed, and add it."""
         url = text_argument(args, "url").strip()
         if not context.network_allowed:
             return ToolResult(success=False, error="The network is not allowed in this run")
@@ -78,11 +74,6 @@ class AddDocuments:
         return await self._add(page.body, page.final_url, page.content_type, args, context, origin=page.final_url)
 
     async def embed(self, args: Mapping[str, Any], context: ToolContext) -> ToolResult:  # noqa: ARG002 - as every tool
-        """Make the vectors that are missing.
-
-        Raises:
-            ModelError: the server that makes them gave no usable answer; what was made is kept.
-        """
         embed = self.memory().embed
         return ToolResult(output={"by_meaning": embed is not None, "passages": 0 if embed is None else await embed()})
 

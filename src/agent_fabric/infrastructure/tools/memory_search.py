@@ -58,11 +58,7 @@ class MemorySearch:
     clock: Clock
 
     async def __call__(self, args: Mapping[str, Any], context: ToolContext) -> ToolResult:
-        """Search for `query` in what the owner of the run may see; facts of others are never found.
-
-        Raises:
-            ValueError: an argument is wrong.
-        """
+        """Search for `query` in what the owner of the run may see; facts of others are never found."""
         query = text_argument(args, "query")
         limit = min(int(args.get("max_results", USUAL_PASSAGES)), MAX_PASSAGES)
         owner = (await self.catalogue.locate(context.run_id)).owner
@@ -133,11 +129,6 @@ class Remember:
     memory: Callable[[], RunMemory]
 
     async def __call__(self, args: Mapping[str, Any], context: ToolContext) -> ToolResult:
-        """Propose `text`, which rests on `quote`.
-
-        Raises:
-            ValueError: an argument is wrong.
-        """
         proposal = Proposal(
             run_id=context.run_id,
             quote=text_argument(args, "quote"),

@@ -56,12 +56,6 @@ class SearchFiles:
     max_seconds: float = MAX_SECONDS
 
     async def __call__(self, args: Mapping[str, Any], context: ToolContext) -> ToolResult:
-        """Find `pattern`.
-
-        Raises:
-            OSError: the folder cannot be read; PermissionError: the path leads out of the workspace.
-            ValueError: an argument is wrong.
-        """
         find = _finder(
             text_argument(args, "pattern"), regex=bool(args.get("regex")), ignore_case=bool(args.get("ignore_case"))
         )

@@ -40,12 +40,7 @@ class RunShell:
     sandbox: Sandbox
 
     async def __call__(self, args: Mapping[str, Any], context: ToolContext) -> ToolResult:
-        """Run `command` for at most the context's time. Failing and running out of time are results, not errors.
-
-        Raises:
-            OSError: the command cannot be started.
-            ValueError: an argument is wrong, or the command would empty a file before it reads it.
-        """
+        """Run `command` for at most the context's time. Failing and running out of time are results, not errors."""
         command = text_argument(args, "command")
         await self._keep_input(_parse(command))
         assessment = assess(command)

@@ -37,11 +37,6 @@ class WorkspaceOverview:
     sandbox: Sandbox
 
     async def __call__(self, args: Mapping[str, Any], context: ToolContext) -> ToolResult:  # noqa: ARG002 - as every tool
-        """Look around.
-
-        Raises:
-            OSError: the workspace cannot be listed.
-        """
         names, more = await self.sandbox.list_files(".", max_entries=MAX_NAMED)
         shown: dict[str, str] = {}
         for name in names:
@@ -80,12 +75,6 @@ class BeginFile:
     sandbox: Sandbox
 
     async def __call__(self, args: Mapping[str, Any], context: ToolContext) -> ToolResult:  # noqa: ARG002 - as every tool
-        """Begin `path`.
-
-        Raises:
-            OSError: the workspace cannot be read; PermissionError: the path leads out of it.
-            ValueError: an argument is wrong, or the file is no short text.
-        """
         path = text_argument(args, "path").strip().removeprefix("./")
         if not path or path.endswith("/"):
             raise ValueError("'path' must name a file")
@@ -162,12 +151,7 @@ class FixLine:
     sandbox: Sandbox
 
     async def __call__(self, args: Mapping[str, Any], context: ToolContext) -> ToolResult:  # noqa: ARG002 - as every tool
-        """Replace `line` of `path` by `new`; another line if that one is surely meant, which the result says.
-
-        Raises:
-            OSError: the file cannot be read or written; PermissionError: the path leads out of the workspace.
-            ValueError: an argument is wrong, or nothing would change.
-        """
+        """Replace `line` of `path` by `new`; another line if that one is surely meant, which the result says."""
         path, new, number = text_argument(args, "path"), text_argument(args, "new"), args.get("line")
         if not isinstance(number, int) or isinstance(number, bool):
             raise ValueError("'line' must be given, as a number")  # noqa: TRY004 - the model's mistake, not the caller's

@@ -8,7 +8,12 @@ from agent_fabric.domain.tools.specs import FINISH_TASK, TOOL_NAME, Effect, Tool
 from agent_fabric.infrastructure.threads import call_function
 
 ToolFunction = Callable[[Mapping[str, Any], ToolContext], Awaitable[ToolResult]]
-"""A tool as the engine calls it."""
+"""A tool as the engine calls it.
+
+What it raises is told to the model: OSError for what cannot be read, written or started, PermissionError for a path
+that leads out of the workspace or an address that must not be reached, WebError for a page or a search without an
+answer, ValueError for a wrong argument.
+"""
 
 _OPTIONAL = ("timeout_s", "command_argument", "path_arguments", "url_argument")
 _ANY_ARGUMENTS: Mapping[str, Any] = {"type": "object", "properties": {}}

@@ -112,12 +112,6 @@ class SearchWeb:
     clock: Clock
 
     async def __call__(self, args: Mapping[str, Any], context: ToolContext) -> ToolResult:
-        """Search for `query`.
-
-        Raises:
-            WebError: the search could not be made.
-            ValueError: an argument is wrong.
-        """
         if not context.network_allowed:
             return NETWORK_DISABLED
         query = text_argument(args, "query")
@@ -143,13 +137,6 @@ class FetchUrl:
     """Pages that a result has carried already: the log needs each only once."""
 
     async def __call__(self, args: Mapping[str, Any], context: ToolContext) -> ToolResult:
-        """Read `url` from `offset` on.
-
-        Raises:
-            WebError: there is no page, or none that can be read.
-            PermissionError: the address is not for this program to reach.
-            ValueError: an argument is wrong.
-        """
         if not context.network_allowed:
             return NETWORK_DISABLED
         url, reason = text_argument(args, "url").strip(), str(args.get("reason", ""))
@@ -191,11 +178,6 @@ class RecordEvidence:
     clock: Clock
 
     async def __call__(self, args: Mapping[str, Any], context: ToolContext) -> ToolResult:
-        """Note that `quote`, which stands at `url`, shows `claim`.
-
-        Raises:
-            ValueError: the page was not fetched, the quote is not on it, or an argument is wrong.
-        """
         url, quote, claim = (text_argument(args, name).strip() for name in ("url", "quote", "claim"))
         pages = ReadPages(await self.snapshots.versions(url))
         if url not in pages:
@@ -246,12 +228,6 @@ class WriteReport:
     write: WriteFile
 
     async def __call__(self, args: Mapping[str, Any], context: ToolContext) -> ToolResult:
-        """Write `content` to `path`.
-
-        Raises:
-            ValueError: the file is one that the tools keep, or an argument is wrong.
-            OSError: as `write_file`.
-        """
         path = text_argument(args, "path")
         name = basename(path)
         if name.casefold() in KEPT_BY_TOOLS:

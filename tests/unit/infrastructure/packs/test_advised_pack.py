@@ -9,8 +9,8 @@ import pytest
 
 from agent_fabric.domain.ids import CallId, RunId
 from agent_fabric.domain.tools.specs import ToolContext, ToolResult
-from agent_fabric.infrastructure.packs.advised_pack import AdvisedPack
 from agent_fabric.infrastructure.packs.engineering import build_engineering_pack
+from agent_fabric.infrastructure.packs.wrapped_pack import AdvisedPack
 from agent_fabric.infrastructure.sandbox.unconfined import UnconfinedSandbox
 
 CONTEXT = ToolContext(run_id=RunId("run"), call_id=CallId("call"), timeout_s=10, network_allowed=False)

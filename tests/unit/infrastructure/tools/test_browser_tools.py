@@ -82,7 +82,7 @@ CALLS: dict[str, dict[str, Any]] = {
 async def test_each_tool_does_its_one_thing(sandbox: UnconfinedSandbox, tmp_path: Path) -> None:
     browser = PaperBrowser()
     results = {}
-    for spec, function in browser_tools(browser, sandbox):
+    for spec, function in browser_tools(lambda: browser, sandbox):
         assert problems_with(CALLS[spec.name], spec.parameters) == []
         results[spec.name] = await function(CALLS[spec.name], ONLINE)
     assert browser.asked == [
@@ -120,7 +120,7 @@ def test_clicking_and_typing_leave_the_box_and_everything_is_untrusted() -> None
 
 async def test_without_the_network_no_tool_touches_the_browser(sandbox: UnconfinedSandbox) -> None:
     browser = PaperBrowser()
-    for spec, function in browser_tools(browser, sandbox):
+    for spec, function in browser_tools(lambda: browser, sandbox):
         assert (await function(CALLS[spec.name], OFFLINE)).output["error"] == "network disabled"
     assert browser.asked == []
 
@@ -128,7 +128,7 @@ async def test_without_the_network_no_tool_touches_the_browser(sandbox: Unconfin
 async def test_a_long_page_comes_in_parts_that_join_to_the_whole(sandbox: UnconfinedSandbox) -> None:
     text = "\n".join(f"line {number} [{number}: link]" for number in range(2_000))
     links = {number: f"https://otters.example/{number}" for number in range(2_000)}
-    _, (_, read), *_ = browser_tools(PaperBrowser(replace(OTTERS, text=text, links=links)), sandbox)
+    _, (_, read), *_ = browser_tools(lambda: PaperBrowser(replace(OTTERS, text=text, links=links)), sandbox)
     offset: int | None = 0
     parts: list[str] = []
     while offset is not None:
@@ -143,7 +143,7 @@ async def test_a_long_page_comes_in_parts_that_join_to_the_whole(sandbox: Unconf
 
 
 async def test_a_screenshot_is_a_png_in_the_workspace_or_nothing(sandbox: UnconfinedSandbox) -> None:
-    *_, (_, screenshot) = browser_tools(PaperBrowser(), sandbox)
+    *_, (_, screenshot) = browser_tools(PaperBrowser, sandbox)
     with pytest.raises(ValueError, match=r"\.png"):
         await screenshot({"path": "run.sh"}, ONLINE)
     with pytest.raises(PermissionError):
@@ -154,7 +154,7 @@ async def test_what_the_browser_showed_can_be_cited(sandbox: UnconfinedSandbox, 
     snapshots = SnapshotFolder(tmp_path / "snapshots")
     screening = WorkspaceTable(sandbox, "screening_log.csv", SCREENING_COLUMNS)
     record = PageRecord(snapshots, screening, FrozenClock(1_700_000_000.0))
-    (_, opened), (_, read), *_ = browser_tools(PaperBrowser(), sandbox, record)
+    (_, opened), (_, read), *_ = browser_tools(PaperBrowser, sandbox, record)
     first, second = await opened(CALLS["browser_open"], ONLINE), await read({}, ONLINE)
     (source,) = first.sources
     assert source.text == 'They hold hands while they sleep in the sea.\nTerm = "x" Search'

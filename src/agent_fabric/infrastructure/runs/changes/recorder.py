@@ -213,11 +213,6 @@ class ChangeRecorder:
             raise _explain(problem, folder) from None
 
     def start_of(self, run_id: RunId) -> FolderSnapshot:
-        """Return what a run found in a workspace of its own; most find nothing.
-
-        Raises:
-            StoreUnavailable: the picture is damaged.
-        """
         self.require_unlinked(run_id)
         path = self._layout.changes_of(run_id) / _START
         return _load(path) if path.exists() else FolderSnapshot()
@@ -230,12 +225,6 @@ class ChangeRecorder:
         drive.hold.release()
 
     def take_snapshot(self, folder: str) -> FolderSnapshot:
-        """Return how a folder stands now; an empty picture if it is gone.
-
-        Raises:
-            StoreUnavailable: it cannot be read.
-            ConfigError: there are too many files.
-        """
         require_workspace_unlinked(folder)
         try:
             return SnapshotTaker(None, self._latest(Path(folder)))(Path(folder))
@@ -247,11 +236,6 @@ class ChangeRecorder:
             raise _too_many(Path(folder)) from None
 
     def drives(self, run_id: RunId) -> list[RecordedDrive]:
-        """Return how the folder stood before and after each drive of a run; None where the driver was killed.
-
-        Raises:
-            StoreUnavailable: a picture is damaged.
-        """
         self.require_unlinked(run_id)
         found: list[RecordedDrive] = []
         for before in sorted(self._layout.changes_of(run_id).glob("[0-9]*-before.z")):

@@ -132,11 +132,9 @@ class ConnectedTools:
 
     @property
     def tools(self) -> Sequence[ToolSpec]:
-        """The tools on offer."""
         return [spec for _, spec in self._offered.values()]
 
     async def call(self, name: str, args: Mapping[str, Any], context: ToolContext) -> ToolResult:
-        """Call a tool; see ServerTools."""
         listed, spec = self._offered[name]
         try:
             answer = answer_from(await self._send(listed, spec, args, context))
