@@ -27,7 +27,7 @@ import yaml
 from agent_fabric.application.runs.new_task import task_from
 from agent_fabric.config.loader import read_config
 from agent_fabric.domain.events import Event, ToolCalled
-from agent_fabric.domain.evidence import asked_for, claims, proof_scope, related_suites
+from agent_fabric.domain.evidence import asked_for, claims, proofs
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs import deeds, finish, work_doubts
 from agent_fabric.domain.runs.evolve import fold
@@ -98,13 +98,13 @@ CHECKS: Mapping[str, Sequence[Off]] = {
     "tests of the change not run": [(work_doubts, claims.untested, _none)],
     "tests weakened": [(work_doubts, claims.weakened, _none)],
     "tests rewritten": [(work_doubts, claims.rewritten, _none)],
-    "tests of the task's program not run": [(work_doubts, related_suites.meant_tests_not_run, _none)],
-    "no test uses the change": [(work_doubts, related_suites.programs_left_untested, _none)],
+    "tests of the task's program not run": [(work_doubts, claims.meant_tests_not_run, _none)],
+    "no test uses the change": [(work_doubts, claims.programs_left_untested, _none)],
     "hollow tests": [(deeds, deeds._checks_nothing, _no)],
-    "proof of something else": [(deeds, proof_scope.bears_on, lambda *_: True)],
-    "runner replaced": [(deeds, proof_scope.replaced_runners, _none)],
-    "own recipe": [(deeds, proof_scope.own_recipes, _none)],
-    "own search path": [(deeds, proof_scope.chooses_programs, _no)],
+    "proof of something else": [(deeds, proofs.bears_on, lambda *_: True)],
+    "runner replaced": [(deeds, proofs.replaced_runners, _none)],
+    "own recipe": [(deeds, proofs.own_recipes, _none)],
+    "own search path": [(deeds, proofs.chooses_programs, _no)],
     "what a task asks for": [
         (module, asked_for.asked_for, lambda _: asked_for.AskedFor.UNCLEAR) for module in (claims, work_doubts)
     ],

@@ -33,8 +33,7 @@ from agent_fabric.domain.runs.task import Budget, Profile, RunStatus, Task
 from agent_fabric.domain.tools.specs import Effect, ToolContext, ToolResult
 from agent_fabric.domain.workflows.definition import definition_from
 from agent_fabric.domain.workflows.events import StepFinished, StepStarted
-from agent_fabric.infrastructure.packs.base import BaseSpecialistPack
-from agent_fabric.infrastructure.packs.tool_defs import make_finish_tool_def, make_tool_def
+from agent_fabric.infrastructure.packs.base import BaseSpecialistPack, make_finish_tool_def, make_tool_def
 from agent_fabric.testing.fakes import MemoryRuns, PermissivePolicy
 from agent_fabric.testing.workbench import Workbench, workbench
 from workflow_graphs import Graph, Plain

@@ -13,10 +13,9 @@ from agent_fabric.domain.packs.contents import FinishSpec
 from agent_fabric.domain.tools.specs import Effect, ToolContext, ToolResult, ToolSpec
 from agent_fabric.infrastructure.models.custom import ChatClientProvider
 from agent_fabric.infrastructure.packs.actions import Action, action
-from agent_fabric.infrastructure.packs.base import BaseSpecialistPack, tool_from
+from agent_fabric.infrastructure.packs.base import BaseSpecialistPack, make_finish_tool_def, make_tool_def, tool_from
 from agent_fabric.infrastructure.packs.function_tools import FunctionTool, SandboxedTool, tool
 from agent_fabric.infrastructure.packs.sandboxed_tools import file_tools, shell_tool
-from agent_fabric.infrastructure.packs.tool_defs import make_finish_tool_def, make_tool_def
 from agent_fabric.infrastructure.sandbox.blocking import BlockingSandbox
 from agent_fabric.infrastructure.tools.tool_objects import Tool, ToolFunction
 

@@ -22,8 +22,7 @@ from agent_fabric.config.store_address import URL_VARIABLE
 from agent_fabric.domain.runs.task import Budget, Profile, RunResult, RunStatus
 from agent_fabric.domain.tools.specs import Effect
 from agent_fabric.infrastructure.audit.audit_key_file import audit_key
-from agent_fabric.infrastructure.packs.base import BaseSpecialistPack, tool_from
-from agent_fabric.infrastructure.packs.tool_defs import make_finish_tool_def, make_tool_def
+from agent_fabric.infrastructure.packs.base import BaseSpecialistPack, make_finish_tool_def, make_tool_def, tool_from
 from e2e.fork_server import Process, start_fabric
 
 TESTS = Path(__file__).resolve().parents[1]

@@ -34,8 +34,7 @@ from agent_fabric.domain.runs.evolve import evolve, fold
 from agent_fabric.domain.runs.state import RunState
 from agent_fabric.domain.runs.task import Budget, RunStatus, Task, TaskForceMode
 from agent_fabric.domain.tools.specs import Effect, ToolContext, ToolResult, ToolSpec
-from agent_fabric.infrastructure.packs.base import BaseSpecialistPack
-from agent_fabric.infrastructure.packs.tool_defs import make_finish_tool_def, make_tool_def
+from agent_fabric.infrastructure.packs.base import BaseSpecialistPack, make_finish_tool_def, make_tool_def
 from agent_fabric.testing.fakes import MemoryRuns, PermissivePolicy
 from agent_fabric.testing.workbench import SETTINGS, Answer, BuildPack, Workbench, workbench
 from effort import effort, report

@@ -20,8 +20,7 @@ from agent_fabric.domain.ids import CallId
 from agent_fabric.domain.models.messages import LLMResponse, Message, Role, ToolCallRequest, Usage
 from agent_fabric.domain.runs.ledger import IN_DOUBT
 from agent_fabric.domain.tools.specs import Effect, ToolContext, ToolResult
-from agent_fabric.infrastructure.packs.base import BaseSpecialistPack
-from agent_fabric.infrastructure.packs.tool_defs import make_finish_tool_def, make_tool_def
+from agent_fabric.infrastructure.packs.base import BaseSpecialistPack, make_finish_tool_def, make_tool_def
 from agent_fabric.testing.workbench import Workbench, workbench
 from effort import effort, report
 from simulation.leased_world import RUN, TTL_S, Box, Database, LeasedRuns, Process, Rules, Timeline, now

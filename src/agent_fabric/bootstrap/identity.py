@@ -20,15 +20,14 @@ from agent_fabric.application.ports.identity import ForeignTokens, TokenPayload,
 from agent_fabric.application.ports.limits import Counters, Limiter, Rate
 from agent_fabric.application.ports.secrets import Resolve
 from agent_fabric.application.ports.storage import Storage
-from agent_fabric.application.runs.limits import Limits
-from agent_fabric.application.runs.run_quota import RunQuota
+from agent_fabric.application.runs.limits import Limits, RunQuota
 from agent_fabric.bootstrap.records import this_person
 from agent_fabric.config.constants import DEFAULT_CLUSTER
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.config.schema.identity import IdentityConfig, ProviderConfig
 from agent_fabric.config.schema.limits import LimitsConfig, how_often
 from agent_fabric.domain.errors import MissingExtra
-from agent_fabric.domain.runs.limits import RunCaps
+from agent_fabric.domain.runs.task import RunCaps
 from agent_fabric.infrastructure.audit.audit_key_file import audit_key
 from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.infrastructure.identity.argon2_passwords import Argon2Passwords

@@ -23,9 +23,8 @@ from agent_fabric.infrastructure.audit.audit_head_file import audit_head_file
 from agent_fabric.infrastructure.audit.audit_key_file import audit_key
 from agent_fabric.infrastructure.clock import RandomIds, SystemClock
 from agent_fabric.infrastructure.runs.log.folder_trust import claim, require_ours
-from agent_fabric.infrastructure.runs.log.jsonl_log import JsonlRunLog
+from agent_fabric.infrastructure.runs.log.jsonl_log import JsonlRunLog, RunIndex
 from agent_fabric.infrastructure.runs.log.layout import Layout
-from agent_fabric.infrastructure.runs.log.run_index import RunIndex
 from agent_fabric.infrastructure.runs.log.server_address import recorded_server
 
 if TYPE_CHECKING:

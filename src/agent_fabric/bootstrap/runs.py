@@ -119,7 +119,7 @@ def verify_run(records: Records) -> "VerifyRun":
 
 
 def _files_of(records: Records, run_id: "RunId", workspace: str) -> "UnconfinedSandbox":
-    from agent_fabric.infrastructure.runs.log.links import require_workspace_unlinked  # noqa: PLC0415 - see above
+    from agent_fabric.infrastructure.runs.log.layout import require_workspace_unlinked  # noqa: PLC0415 - see above
     from agent_fabric.infrastructure.sandbox.unconfined import UnconfinedSandbox  # noqa: PLC0415 - see above
 
     folder = records.layout.workspace_today(run_id, Path(workspace))

@@ -17,10 +17,19 @@ from agent_fabric.domain.models.events import CloudFallbackUsed, PlainAnswerAcce
 from agent_fabric.domain.models.messages import Message, ModelSettings, ToolCallRequest, Usage
 from agent_fabric.domain.packs.contents import FinishSpec
 from agent_fabric.domain.policy.outside_plan import Outside
-from agent_fabric.domain.runs.agent_brief import AgentBrief
 from agent_fabric.domain.runs.effects import Effects, Outcome
 from agent_fabric.domain.runs.knowledge import Knowledge
-from agent_fabric.domain.runs.task import Budget, FrozenWorkflow, Parent, Priority, Profile, Quoted, Task, TaskForceMode
+from agent_fabric.domain.runs.task import (
+    AgentBrief,
+    Budget,
+    FrozenWorkflow,
+    Parent,
+    Priority,
+    Profile,
+    Quoted,
+    Task,
+    TaskForceMode,
+)
 from agent_fabric.domain.tools.findings import ProofKind, Source, TestCount
 from agent_fabric.domain.tools.specs import ToolSpec, Trust
 from agent_fabric.domain.workflows.events import (

@@ -18,9 +18,8 @@ from agent_fabric.domain.ids import LaneId, RunId, SpecialistId
 from agent_fabric.domain.models.messages import LLMResponse, Message, ModelSettings
 from agent_fabric.domain.policy.calls import ProposedCall
 from agent_fabric.domain.policy.verdicts import Ruling, Verdict
-from agent_fabric.domain.runs.agent_brief import AgentBrief
 from agent_fabric.domain.runs.consequences import Consequences, consequences
-from agent_fabric.domain.runs.task import Priority, RunStatus
+from agent_fabric.domain.runs.task import AgentBrief, Priority, RunStatus
 from agent_fabric.domain.tools.specs import ToolSpec
 
 _TURNS_OF_A_COMMIT = 3

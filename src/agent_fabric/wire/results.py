@@ -6,8 +6,7 @@ from typing import Annotated, Any
 from agent_fabric.domain.errors import FabricError, Interrupted
 from agent_fabric.domain.evidence.proofs import Proof
 from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.runs.effect_lines import open_lines
-from agent_fabric.domain.runs.effects import Changed, Effects, NotedCall
+from agent_fabric.domain.runs.effects import Changed, Effects, NotedCall, open_lines
 from agent_fabric.domain.runs.task import RunError, RunResult, RunStatus
 from agent_fabric.domain.tools.findings import ProofKind
 from agent_fabric.wire.shape import Json, Shape

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from agent_fabric.infrastructure.packs.base import BaseSpecialistPack, tool_from
-from agent_fabric.infrastructure.packs.tool_defs import make_finish_tool_def, make_tool_def
+from agent_fabric.infrastructure.packs.base import BaseSpecialistPack, make_finish_tool_def, make_tool_def, tool_from
 from agent_fabric.testing.scripted_model import Call, Script, ScriptedModel
 from e2e.fabric_process import Fabric, settings
 from e2e.server_process import serving

@@ -22,8 +22,7 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
 from agent_fabric.client import FabricClient, ServerUnreachable
-from agent_fabric.infrastructure.packs.base import BaseSpecialistPack
-from agent_fabric.infrastructure.packs.tool_defs import make_finish_tool_def
+from agent_fabric.infrastructure.packs.base import BaseSpecialistPack, make_finish_tool_def
 from agent_fabric.testing.scripted_model import Call, Entry, Hang, Script, ScriptedModel, Slow
 from e2e.fabric_process import Fabric, Started, settings, until
 from e2e.kill_loop import Findings, _check, script

@@ -17,7 +17,7 @@ from agent_fabric.infrastructure.models.answer_reader import BYTES_PER_CHAR, LIN
 from agent_fabric.infrastructure.models.model_http import ModelHttp, ServerAddress
 from agent_fabric.infrastructure.models.ollama.backend import OllamaChatClient
 from agent_fabric.infrastructure.models.openai_compatible import OpenAICompatibleClient
-from agent_fabric.infrastructure.packs.tool_defs import make_tool_def
+from agent_fabric.infrastructure.packs.base import make_tool_def
 from agent_fabric.testing.workbench import SETTINGS
 from standins import long_answers
 from standins.long_answers import PIECE, LongAnswers

@@ -24,8 +24,7 @@ from agent_fabric.domain.tools.specs import Effect, ToolSpec
 from agent_fabric.infrastructure.models.model_http import ServerAddress
 from agent_fabric.infrastructure.models.ollama.backend import OllamaBackend
 from agent_fabric.infrastructure.models.openai_compatible import HttpSession
-from agent_fabric.infrastructure.packs.base import BaseSpecialistPack, tool_from
-from agent_fabric.infrastructure.packs.tool_defs import make_finish_tool_def, make_tool_def
+from agent_fabric.infrastructure.packs.base import BaseSpecialistPack, make_finish_tool_def, make_tool_def, tool_from
 from agent_fabric.testing.fakes import OneModel
 from agent_fabric.testing.scripted_answers import Answer, Call, Cut, Finish, Hang, Raw, Reset, Say, Slow, Status
 from agent_fabric.testing.scripted_model import ScriptedModel

@@ -23,8 +23,7 @@ from agent_fabric.infrastructure.observability.operations_log import (
     operations_log,
 )
 from agent_fabric.infrastructure.observability.run_spans import RunSpans
-from agent_fabric.infrastructure.packs.base import BaseSpecialistPack, tool_from
-from agent_fabric.infrastructure.packs.tool_defs import make_finish_tool_def, make_tool_def
+from agent_fabric.infrastructure.packs.base import BaseSpecialistPack, make_finish_tool_def, make_tool_def, tool_from
 from agent_fabric.testing.workbench import workbench
 
 LIBRARY = logging.getLogger("a.library")

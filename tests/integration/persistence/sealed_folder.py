@@ -19,9 +19,8 @@ from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.infrastructure.persistence.runs.event_store import SqlRunRepository
 from agent_fabric.infrastructure.persistence.secrets.sealing import RunKeys
 from agent_fabric.infrastructure.persistence.store import Store
-from agent_fabric.infrastructure.runs.log.jsonl_log import JsonlRunLog
+from agent_fabric.infrastructure.runs.log.jsonl_log import JsonlRunLog, RunIndex
 from agent_fabric.infrastructure.runs.log.layout import Layout
-from agent_fabric.infrastructure.runs.log.run_index import RunIndex
 from agent_fabric.infrastructure.secrets.keyring import Keyring, open_keyring
 
 

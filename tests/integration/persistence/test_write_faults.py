@@ -12,9 +12,8 @@ from agent_fabric.domain.runs.task import RunResult, RunStatus
 from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.infrastructure.persistence.runs.event_store import SqlRunRepository
 from agent_fabric.infrastructure.persistence.store import Store
-from agent_fabric.infrastructure.runs.log.jsonl_log import JsonlRunLog
+from agent_fabric.infrastructure.runs.log.jsonl_log import JsonlRunLog, RunIndex
 from agent_fabric.infrastructure.runs.log.layout import Layout
-from agent_fabric.infrastructure.runs.log.run_index import RunIndex
 from agent_fabric.testing.workbench import Workbench, workbench
 from integration.persistence.five_steps import answers_of, looking_pack
 

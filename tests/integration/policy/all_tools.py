@@ -8,9 +8,8 @@ from agent_fabric.application.ports.packs import SpecialistPack
 from agent_fabric.bootstrap.local import LocalFabric
 from agent_fabric.domain.ids import RunId, SpecialistId
 from agent_fabric.domain.tools.specs import ToolContext, ToolResult
-from agent_fabric.infrastructure.packs.base import BaseSpecialistPack
+from agent_fabric.infrastructure.packs.base import BaseSpecialistPack, make_finish_tool_def
 from agent_fabric.infrastructure.packs.sysadmin import node_tools
-from agent_fabric.infrastructure.packs.tool_defs import make_finish_tool_def
 
 BUILDER = f"{__name__}:build"
 _engine: list[LocalFabric] = []

@@ -11,8 +11,7 @@ from agent_fabric.application.automation.make_tasks import TriggeredTasks
 from agent_fabric.application.fleet.fleet_policy import FleetPolicy
 from agent_fabric.application.runs.continue_run import quoted_labels
 from agent_fabric.application.tools.call_site import CallSite
-from agent_fabric.application.tools.label_calls import origin_of, private_source
-from agent_fabric.application.tools.proposed_call import proposed
+from agent_fabric.application.tools.proposed_call import origin_of, private_source, proposed
 from agent_fabric.bootstrap.memory import open_memory
 from agent_fabric.bootstrap.workflows import open_workflows
 from agent_fabric.config.schema.automation import WebhookConfig

@@ -17,8 +17,7 @@ from agent_fabric.domain.ids import CallId, RunId
 from agent_fabric.domain.policy.protected import is_protected
 from agent_fabric.domain.tools.specs import ToolContext
 from agent_fabric.infrastructure.sandbox.beneath import Beneath, has_openat2
-from agent_fabric.infrastructure.tools.edit import EditFile
-from agent_fabric.infrastructure.tools.files import ReadFile, WriteFile
+from agent_fabric.infrastructure.tools.files import EditFile, ReadFile, WriteFile
 from agent_fabric.infrastructure.tools.search import SearchFiles
 from effort import effort, report
 

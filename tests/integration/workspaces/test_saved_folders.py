@@ -13,7 +13,7 @@ from agent_fabric.application.ports.workspace_archive import ObjectStore
 from agent_fabric.domain.errors import StoreUnavailable
 from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.runs.log.layout import Layout
-from agent_fabric.infrastructure.runs.workspaces.folder_objects import FolderObjects
+from agent_fabric.infrastructure.runs.workspaces.open_archive import FolderObjects
 from agent_fabric.infrastructure.runs.workspaces.s3_objects import S3Bucket, S3Credentials, S3Objects, signed_headers
 from agent_fabric.infrastructure.runs.workspaces.saved_folders import SavedFolders
 from contract.object_store_contract import ObjectStoreContract

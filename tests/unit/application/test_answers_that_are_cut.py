@@ -20,8 +20,7 @@ from agent_fabric.domain.models.messages import (
 from agent_fabric.domain.runs.evolve import fold
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.domain.tools.specs import Effect
-from agent_fabric.infrastructure.packs.base import BaseSpecialistPack, tool_from
-from agent_fabric.infrastructure.packs.tool_defs import make_finish_tool_def, make_tool_def
+from agent_fabric.infrastructure.packs.base import BaseSpecialistPack, make_finish_tool_def, make_tool_def, tool_from
 from agent_fabric.testing.workbench import SETTINGS, Answer, Workbench, workbench
 
 pytestmark = pytest.mark.proves("WB-3")

@@ -16,8 +16,7 @@ from agent_fabric.domain.errors import RunHeld, RunUndrivable, ServerBusy, Serve
 from agent_fabric.domain.ids import CallId, RunId
 from agent_fabric.domain.models.messages import LLMResponse, Message, Role, ToolCallRequest, Usage
 from agent_fabric.domain.runs.task import Budget, Profile, RunResult, RunStatus, Task
-from agent_fabric.infrastructure.packs.base import BaseSpecialistPack, tool_from
-from agent_fabric.infrastructure.packs.tool_defs import make_finish_tool_def, make_tool_def
+from agent_fabric.infrastructure.packs.base import BaseSpecialistPack, make_finish_tool_def, make_tool_def, tool_from
 from agent_fabric.testing.workbench import Workbench, workbench
 
 ECHO = make_tool_def("echo", "Say it back.", {"text": {"type": "string"}})

@@ -13,8 +13,7 @@ from agent_fabric.domain.ids import CallId, LaneId, RunId, SpecialistId
 from agent_fabric.domain.models.messages import LLMResponse, Message, Role, ToolCallRequest, Usage
 from agent_fabric.domain.runs.evolve import fold
 from agent_fabric.domain.runs.task import Budget, Profile, RunStatus, Task, TaskForceMode
-from agent_fabric.infrastructure.packs.base import BaseSpecialistPack, tool_from
-from agent_fabric.infrastructure.packs.tool_defs import make_finish_tool_def, make_tool_def
+from agent_fabric.infrastructure.packs.base import BaseSpecialistPack, make_finish_tool_def, make_tool_def, tool_from
 from agent_fabric.testing.fakes import MemoryWorkspaces
 from agent_fabric.testing.workbench import Answer, Workbench, workbench
 

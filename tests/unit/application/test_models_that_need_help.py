@@ -12,8 +12,7 @@ from agent_fabric.domain.models.events import ToolCallRecovered
 from agent_fabric.domain.models.messages import LLMResponse, Message, ModelPrice, ToolCallRequest, ToolDialect, Usage
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.domain.tools.specs import Effect
-from agent_fabric.infrastructure.packs.base import BaseSpecialistPack, tool_from
-from agent_fabric.infrastructure.packs.tool_defs import make_finish_tool_def, make_tool_def
+from agent_fabric.infrastructure.packs.base import BaseSpecialistPack, make_finish_tool_def, make_tool_def, tool_from
 from agent_fabric.testing.workbench import SETTINGS, Answer, Workbench, workbench
 
 LOOK = LLMResponse(content="", tool_calls=(ToolCallRequest(CallId("1"), "look", "{}"),), usage=Usage(100, 10))

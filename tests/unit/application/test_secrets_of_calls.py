@@ -17,8 +17,7 @@ from agent_fabric.domain.ids import CallId, LaneId, RunId
 from agent_fabric.domain.models.messages import LLMResponse, Message, ToolCallRequest
 from agent_fabric.domain.secrets.references import KnownSecrets
 from agent_fabric.domain.tools.specs import Effect, ToolContext, ToolResult, ToolSpec
-from agent_fabric.infrastructure.packs.base import BaseSpecialistPack
-from agent_fabric.infrastructure.packs.tool_defs import make_finish_tool_def
+from agent_fabric.infrastructure.packs.base import BaseSpecialistPack, make_finish_tool_def
 from agent_fabric.infrastructure.secrets.folder_secrets import EnvironmentSecrets
 from agent_fabric.testing.fakes import FrozenClock, PermissivePolicy
 from agent_fabric.testing.workbench import workbench

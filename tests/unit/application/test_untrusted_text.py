@@ -15,8 +15,7 @@ from agent_fabric.domain.policy.verdicts import Ruling, Verdict
 from agent_fabric.domain.runs.evolve import fold
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.domain.tools.specs import Effect, ToolContext, ToolResult, ToolSpec, Trust
-from agent_fabric.infrastructure.packs.base import BaseSpecialistPack
-from agent_fabric.infrastructure.packs.tool_defs import make_finish_tool_def
+from agent_fabric.infrastructure.packs.base import BaseSpecialistPack, make_finish_tool_def
 from agent_fabric.testing.workbench import workbench
 from unit.application.approvals.test_asking_a_person import RUN
 from unit.application.test_engine_on_stand_ins import answers

@@ -7,8 +7,7 @@ from typing import TypeVar
 from agent_fabric.application.runs.new_task import task_from
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.domain.ids import SpecialistId
-from agent_fabric.domain.runs.agent_brief import AgentBrief
-from agent_fabric.domain.runs.task import Priority, Task
+from agent_fabric.domain.runs.task import AgentBrief, Priority, Task
 
 N = TypeVar("N", int, float)
 

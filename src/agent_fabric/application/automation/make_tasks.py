@@ -21,8 +21,7 @@ from agent_fabric.domain.errors import ConfigError, DefinitionNotFound, NodeNotF
 from agent_fabric.domain.fleet.node_tools import RUN_COMMAND
 from agent_fabric.domain.identity.ownership import LOCAL_OWNER
 from agent_fabric.domain.identity.principals import Kind, Principal, Scope, widen
-from agent_fabric.domain.runs.limits import RunCaps
-from agent_fabric.domain.runs.task import Priority, Task
+from agent_fabric.domain.runs.task import Priority, RunCaps, Task
 from agent_fabric.domain.workflows.definition import definition_from
 
 _NODE_RUN: Final = {

@@ -22,8 +22,7 @@ from agent_fabric.domain.models.messages import (
     cut_answer,
     estimate_tokens,
 )
-from agent_fabric.domain.runs.compaction import digest, instruction, summary_message
-from agent_fabric.domain.runs.context_window import truncation_of
+from agent_fabric.domain.runs.context_window import digest, instruction, summary_message, truncation_of
 from agent_fabric.domain.runs.state import Lane
 from agent_fabric.domain.runs.task import Priority
 from agent_fabric.domain.secrets.shapes import MAX_SCANNED, hide_shapes, scannable_parts

@@ -5,7 +5,7 @@ from typing import Protocol
 
 from agent_fabric.domain.ids import RunId, SpecialistId
 from agent_fabric.domain.packs.contents import FinishSpec
-from agent_fabric.domain.runs.agent_brief import AgentBrief
+from agent_fabric.domain.runs.task import AgentBrief
 from agent_fabric.domain.tools.specs import ToolSpec
 
 

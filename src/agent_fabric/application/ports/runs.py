@@ -17,7 +17,7 @@ from agent_fabric.domain.events import (
 )
 from agent_fabric.domain.identity.ownership import EVERYTHING, LOCAL_OWNER, OwnedRun, Viewer, Visibility, is_owner
 from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.runs.effect_lines import marked_line
+from agent_fabric.domain.runs.effects import marked_line
 from agent_fabric.domain.runs.task import RunStatus
 
 CANCEL = "cancel"

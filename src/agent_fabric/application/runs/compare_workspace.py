@@ -7,11 +7,11 @@ from functools import partial
 from posixpath import basename, splitext
 
 from agent_fabric.application.ports.changes import ChangeHistory
-from agent_fabric.application.runs.drive_snapshots import drive_snapshots
+from agent_fabric.application.runs.diff_run import drive_snapshots
 from agent_fabric.domain.errors import FabricError
+from agent_fabric.domain.evidence.claims import programs_meant, programs_without_tests
 from agent_fabric.domain.evidence.events import WorkspaceCompared
 from agent_fabric.domain.evidence.python_suites import PythonTests, read_tests
-from agent_fabric.domain.evidence.related_suites import programs_meant, programs_without_tests
 from agent_fabric.domain.evidence.suite_files import (
     covers,
     decides_tests,

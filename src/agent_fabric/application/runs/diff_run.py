@@ -1,18 +1,45 @@
 """Tells what a run changed."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from agent_fabric.application.ports.changes import ChangeHistory, Undoing, UndoRecord
+from agent_fabric.application.ports.changes import ChangeHistory, RecordedDrive, Undoing, UndoRecord
 from agent_fabric.application.ports.runs import RunRepository
-from agent_fabric.application.runs.drive_snapshots import drive_snapshots
 from agent_fabric.application.runs.fold_log import fold_log
 from agent_fabric.domain.events import Event, RunCreated
 from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.runs.changes import FileChange, FolderSnapshot, changes_of
+from agent_fabric.domain.runs.changes import DriveSnapshots, FileChange, FolderSnapshot, changes_of
 from agent_fabric.domain.runs.task import RunStatus
+
+SureUntil = Callable[[FolderSnapshot], int | None]
+
+
+def drive_snapshots(
+    drives: Sequence[RecordedDrive],
+    start: Callable[[], FolderSnapshot],
+    now: FolderSnapshot,
+    sure_until: SureUntil = lambda _: None,
+) -> list[DriveSnapshots]:
+    """Return the folder before and after each drive of a run.
+
+    Args:
+        drives: What was recorded; nothing for a run with a workspace of its own.
+        start: Gives what such a run found in its workspace.
+        now: The folder as it stands, for an end that is not recorded.
+        sure_until: Gives the time of the last event before a snapshot that stands in for such an end.
+    """
+    if not drives:
+        return [DriveSnapshots(start(), now, sure_until(now))]
+    # After a driver that was killed, the next one, or we, see the folder as it and later drivers left it.
+    seen_next = [*(drive.before for drive in drives[1:]), now]
+    return [
+        DriveSnapshots(drive.before, seen, sure_until(seen))
+        if drive.after is None
+        else DriveSnapshots(drive.before, drive.after)
+        for drive, seen in zip(drives, seen_next, strict=True)
+    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

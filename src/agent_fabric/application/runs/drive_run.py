@@ -12,10 +12,13 @@ from agent_fabric.application.ports.events import EventSink
 from agent_fabric.application.ports.runs import APPROVAL, CANCEL, CHILD, SIGNAL, HeldRun, InboxRow, NewRun
 from agent_fabric.application.ports.sandbox import Sandboxes
 from agent_fabric.application.ports.workspace_archive import WorkspaceArchive
-from agent_fabric.application.runs.in_flight_effects import Effect, EffectTask, InFlightEffects, complete
-from agent_fabric.application.runs.inbox_future import (
+from agent_fabric.application.runs.in_flight_effects import (
+    Effect,
+    EffectTask,
     InboxFuture,
+    InFlightEffects,
     cancelled_from,
+    complete,
     decision_from,
     ends_effects,
     signal_from,

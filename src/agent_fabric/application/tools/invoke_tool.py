@@ -15,10 +15,19 @@ from agent_fabric.application.ports.secrets import SecretSource
 from agent_fabric.application.ports.tools import ToolExecutor
 from agent_fabric.application.tools.call_site import CallSite
 from agent_fabric.application.tools.fit_output import fit, plain, words_in
-from agent_fabric.application.tools.label_calls import is_from_outside, note_files, origin_of, private_source
-from agent_fabric.application.tools.leaving import acts_at, as_shown, command_that_leaves, run_outside
-from agent_fabric.application.tools.proposed_call import proposed
-from agent_fabric.application.tools.seek_agreement import Agreement, seek_agreement
+from agent_fabric.application.tools.proposed_call import (
+    Agreement,
+    acts_at,
+    as_shown,
+    command_that_leaves,
+    is_from_outside,
+    note_files,
+    origin_of,
+    private_source,
+    proposed,
+    run_outside,
+    seek_agreement,
+)
 from agent_fabric.domain.approvals.answers import Decision, Question
 from agent_fabric.domain.approvals.events import ApprovalRequested
 from agent_fabric.domain.events import Body, SecurityViolated, ToolCalled, ToolErred, ToolReturned

@@ -8,8 +8,7 @@ from agent_fabric.domain.events import Event, RunCancelled, RunCompleted, RunCre
 from agent_fabric.domain.identity.ownership import Visibility
 from agent_fabric.domain.ids import RunId, SessionId
 from agent_fabric.domain.runs.answer import answer_in
-from agent_fabric.domain.runs.effect_lines import BEFORE_ANSWER, mark_answer, warning
-from agent_fabric.domain.runs.effects import Outcome
+from agent_fabric.domain.runs.effects import BEFORE_ANSWER, Outcome, mark_answer, warning
 
 TITLE_CHARS: Final = 60
 MAX_MESSAGE_CHARS: Final = 200_000

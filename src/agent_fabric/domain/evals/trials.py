@@ -11,8 +11,7 @@ from typing import Final, NamedTuple
 from agent_fabric.domain.evals.definition import EvalDefinition
 from agent_fabric.domain.evidence.proofs import UNPROVEN
 from agent_fabric.domain.ids import EvalId, RunId
-from agent_fabric.domain.runs.effect_lines import open_lines
-from agent_fabric.domain.runs.effects import Outcome
+from agent_fabric.domain.runs.effects import Outcome, open_lines
 from agent_fabric.domain.runs.task import RunResult, RunStatus
 from agent_fabric.domain.tools.findings import ProofKind
 

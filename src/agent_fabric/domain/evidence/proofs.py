@@ -1,10 +1,20 @@
-"""What bears out the result of a run."""
+"""What bears out the result of a run, and whether it says anything about what was changed.
 
-from collections.abc import Iterable
+The latter is told by the words of commands and by names of files. It errs towards believing: a program may use what was
+changed without naming it.
+"""
+
+import re
+import shlex
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from posixpath import basename, normpath, splitext
 
+from agent_fabric.domain.evidence.events import WorkspaceCompared
 from agent_fabric.domain.evidence.suite_counts import NONE_LEFT_OUT, LeftOut
+from agent_fabric.domain.policy.command_lines.names import names
 from agent_fabric.domain.tools.findings import ProofKind, TestCount
+from agent_fabric.domain.tools.program_files import can_be_run
 
 UNPROVEN = "unproven"
 """Key in a payload that says why nothing bears the result out."""
@@ -67,3 +77,117 @@ def strongest(proofs: Iterable[Proof]) -> Proof:
     return min(
         proofs, key=lambda proof: (order.index(proof.kind), -(proof.tests.ran if proof.tests else 0)), default=NO_PROOF
     )
+
+
+_RUNNERS = names(
+    "ctest doctest jest mocha nose2 nox _pytest phpunit py.test pytest rspec sitecustomize tox unittest usercustomize "
+    "vitest"
+)
+_RECIPES = {
+    "make": ("Makefile", "makefile", "GNUmakefile"),
+    "gmake": ("Makefile", "makefile", "GNUmakefile"),
+    "just": ("justfile", "Justfile", ".justfile"),
+    "npm": ("package.json",),
+    "pnpm": ("package.json",),
+    "yarn": ("package.json",),
+    "bun": ("package.json",),
+}
+"""Where a program that starts others has its commands from."""
+_ONLY_NAMED = names("bandit compileall eslint flake8 py_compile pyflakes pylint ruff shellcheck")
+"""Programs that look at the files they are given, and at no other."""
+_FAMILIES = (
+    names(".c .h .cc .cpp .hpp .cxx"),
+    names(".js .ts .jsx .tsx .mjs .cjs .mts .cts"),
+    names(".java .kt .scala"),
+)
+_SEARCH_PATH = re.compile(r"(?<![\w$])(?:PATH|PYTHONPATH|NODE_PATH|BASH_ENV)=")
+_FRAME = re.compile(
+    r"^=+ [^\n]*\d+ passed[^\n]* in [\d.]+s[^\n]* =+$|^Ran \d+ tests? in \d+\.\d{3}s\n\n(?:OK|FAILED)\b"
+    r"|^=+ test session starts =+$|\[100%\]|^-{70}\nRan \d+ tests? in |^running \d+ tests?$|^Test Suites:"
+    r"|^ok\s+\t|^\?\s+\t|^(?:#|ℹ) tests \d+$|^> Task :|^\s*Test Files\s|^bun test v|^Finished in [\d.]+ seconds"
+    r"|^PHPUnit \d|^Test project |^\[INFO\]\s+T E S T S|^running \d+ tests? from |^Starting test execution|^\s*[✔✓] ",
+    re.MULTILINE,
+)
+
+
+def is_framed(output: str) -> bool:
+    """Tell whether a runner's summary stands in an output with what the runner prints around it."""
+    return _FRAME.search(output) is not None
+
+
+def replaced_runners(compared: WorkspaceCompared) -> tuple[str, ...]:
+    """Return the changed files that have the name of a test runner, so that they may be run in its place."""
+    programs = (
+        path for path in (*compared.created, *compared.modified) if not path.endswith((".ini", ".toml", ".cfg"))
+    )
+    return tuple(path for path in programs if splitext(basename(path.rstrip("/")))[0] in _RUNNERS)
+
+
+def own_recipes(command: str, compared: WorkspaceCompared) -> tuple[str, ...]:
+    """Return the changed files that decide what a command prints: the makefile of `make`, the script of `bash`."""
+    words = _words(command)
+    name = basename(words[0]) if words else ""
+    if name in _RUNNERS or (len(words) > 2 and words[1] == "-m"):
+        return ()
+    deciding = _RECIPES.get(name) or tuple(normpath(word) for word in words if not word.startswith("-"))
+    return tuple(path for path in compared.paths if path in deciding)
+
+
+def chooses_programs(line: str) -> bool:
+    """Tell whether a command line says where programs are looked for, so that a runner may be any program."""
+    return _SEARCH_PATH.search(line) is not None
+
+
+def bears_on(line: str, command: str, compared: WorkspaceCompared) -> bool:
+    """Tell whether a command of a command line may show something about what was changed.
+
+    Where only its own code is run, that has to name what was changed. Where it names programs, one of them has to be
+    changed, or to be able to use one that is.
+    """
+    changed = [path for path in compared.paths if not path.endswith("/")]
+    if not compared.known or compared.more or not changed:
+        return True
+    words = _words(command)
+    if _is_inline(words):
+        return any(name in line for path in changed for name in _mentions(path))
+    programs = (word for word in words if can_be_run(word) and not word.startswith("-"))
+    named = [normpath(word) for word in programs if not word.endswith(".sh")]  # a script may run anything
+    if not named or any(_same(one, other) for one in named for other in changed):
+        return True
+    used = [path for path in changed if can_be_run(path)]
+    if not used:
+        return True  # settings and data: any program may read them
+    if _ONLY_NAMED & {basename(word) for word in words[:3]}:
+        return False
+    return bool(_families(named) & _families(used))
+
+
+def _is_inline(words: Sequence[str]) -> bool:
+    return (
+        bool(words)
+        and re.fullmatch(r"(?:python|pypy)[0-9.]*", basename(words[0])) is not None
+        and ("-c" in words[1:] or words[-1] == "-")
+    )
+
+
+def _mentions(path: str) -> Iterable[str]:
+    """Return the names by which code may use a file."""
+    stem = splitext(basename(path))[0]
+    yield basename(path)
+    yield basename(path.rpartition("/")[0]) or stem if stem in {"__init__", "index", "mod", "lib", "main"} else stem
+
+
+def _families(paths: Iterable[str]) -> set[str]:
+    endings = {splitext(path)[1].casefold() for path in paths}
+    return endings | {next(iter(sorted(family))) for family in _FAMILIES if family & endings}
+
+
+def _same(one: str, other: str) -> bool:
+    return one == other or one.endswith(f"/{other}") or other.endswith(f"/{one}")
+
+
+def _words(command: str) -> list[str]:
+    try:
+        return shlex.split(command)
+    except ValueError:
+        return command.split()

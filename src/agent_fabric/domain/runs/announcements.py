@@ -5,8 +5,7 @@ from typing import Any, Final, NamedTuple
 
 from agent_fabric.domain.events import Event, RunCancelled, RunCompleted, RunCreated, RunFailed
 from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.runs.effect_lines import open_lines
-from agent_fabric.domain.runs.effects import Effects, Outcome
+from agent_fabric.domain.runs.effects import Effects, Outcome, open_lines
 from agent_fabric.domain.workflows.events import StepStarted
 
 WORKFLOW_STARTED: Final = "agent33.workflow.started"

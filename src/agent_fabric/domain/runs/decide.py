@@ -35,7 +35,7 @@ from agent_fabric.domain.runs.actions import (
     Record,
     Recruit,
 )
-from agent_fabric.domain.runs.compaction import compactable, near_window
+from agent_fabric.domain.runs.context_window import compactable, near_window
 from agent_fabric.domain.runs.effects import Effects, Outcome
 from agent_fabric.domain.runs.evolve import TOO_MANY_CALLS
 from agent_fabric.domain.runs.finish import (

@@ -4,14 +4,17 @@ from dataclasses import replace
 
 from agent_fabric.domain.events import ToolReturned
 from agent_fabric.domain.evidence.events import WorkspaceCompared
-from agent_fabric.domain.evidence.proof_scope import (
+from agent_fabric.domain.evidence.proofs import (
+    NO_PROOF,
+    CommandRun,
+    Proof,
     bears_on,
     chooses_programs,
     is_framed,
     own_recipes,
     replaced_runners,
+    strongest,
 )
-from agent_fabric.domain.evidence.proofs import NO_PROOF, CommandRun, Proof, strongest
 from agent_fabric.domain.evidence.suite_counts import NONE_LEFT_OUT, files_named_in, left_out_in
 from agent_fabric.domain.evidence.suite_files import decides_tests, is_test_file
 from agent_fabric.domain.runs.state import Lane

@@ -1,5 +1,6 @@
 """State from events: pure and total. Folding the same log always gives the same state."""
 
+import json
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, assert_never
@@ -35,7 +36,7 @@ from agent_fabric.domain.events import (
 )
 from agent_fabric.domain.evidence.events import WorkspaceCompared
 from agent_fabric.domain.evidence.proofs import NO_PROOF, strongest
-from agent_fabric.domain.ids import CallId, RunId
+from agent_fabric.domain.ids import CallId, LaneId, RunId
 from agent_fabric.domain.models.events import CloudFallbackUsed, PlainAnswerAccepted, ToolCallRecovered
 from agent_fabric.domain.models.found_models import host_elsewhere
 from agent_fabric.domain.models.messages import Message, Role, shown_of_cut
@@ -69,9 +70,6 @@ from agent_fabric.domain.workflows.events import (
 
 if TYPE_CHECKING:  # most runs have none
     from agent_fabric.domain.workflows.state import WorkflowState
-import json
-
-from agent_fabric.domain.ids import LaneId
 
 TOO_MANY_CALLS = "TooManyCalls"
 """Error type of the calls of an answer that are more than a turn may have."""
@@ -536,3 +534,13 @@ def shown_error(body: ToolErred) -> str:
     if body.origin:
         shown["untrusted"] = f"{_UNTRUSTED} {body.origin}"
     return json.dumps(shown, ensure_ascii=False)
+
+
+def run_as_of(run_id: RunId, events: Iterable[Event], seq: int) -> RunState:
+    """Return the state of a run with everything up to an event, and nothing behind it."""
+    state = RunState(run_id)
+    for event in events:
+        if event.seq > seq:
+            break
+        evolve(state, event)
+    return state

@@ -1,18 +1,63 @@
-"""The task of a run, its budget, and its result."""
+"""The task of a run, the agent that does it, its budget and its limits, and its result."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from agent_fabric.domain.approvals.answers import OnDoubt
+from agent_fabric.domain.errors import InvalidInputs
 from agent_fabric.domain.evidence.proofs import Proof
 from agent_fabric.domain.identity.ownership import LOCAL_OWNER, Visibility, owner_of
 from agent_fabric.domain.identity.principals import Principal
 from agent_fabric.domain.ids import LaneId, RunId, SpecialistId
 from agent_fabric.domain.models.messages import Message, Usage
-from agent_fabric.domain.runs.agent_brief import AgentBrief
+from agent_fabric.domain.plural import counted
 from agent_fabric.domain.runs.effects import NO_EFFECTS, Effects, Outcome
+from agent_fabric.domain.tools.allowlists import Allowlists
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentBrief:
+    """An agent made ready for one run: templates filled in, inputs checked."""
+
+    name: str
+    version: str
+    system_prompt: str
+    """How it works. With a pack, what is said after the pack's own prompt."""
+    prompt: str
+    """What it is asked: the first user message."""
+    finish: Mapping[str, Any] = field(default_factory=dict)
+    """JSON schema of the result; empty: that of the pack."""
+    capabilities: tuple[str, ...] = ()
+    """What its tools come from; see `capabilities`."""
+    pack: str = ""
+    """The pack that it builds on; empty: none."""
+    max_tokens: int | None = None
+    timeout_s: float | None = None
+    retries: int = 0
+    """How often its caller may try again after a failure."""
+    parallel_allowed: bool = True
+    """Whether several runs of it may be under way at once."""
+    model_key: str = ""
+    """The model that it asks for; empty: the usual one."""
+    command_allowlist: tuple[str, ...] = ()
+    """The only programs that its commands may start; empty: not limited."""
+    path_allowlist: tuple[str, ...] = ()
+    """The only files and folders that it may use; empty: not limited."""
+    domain_allowlist: tuple[str, ...] = ()
+    """The only hosts that it may reach; empty: not limited."""
+
+    @property
+    def limits(self) -> tuple[Allowlists, ...]:
+        """The allowlists of the agent's file, if it has any."""
+        lists = Allowlists(
+            commands=self.command_allowlist,
+            paths=self.path_allowlist,
+            domains=self.domain_allowlist,
+            owner=f"the agent {self.name}",
+        )
+        return (lists,) if lists else ()
 
 
 class Profile(StrEnum):
@@ -299,3 +344,42 @@ class RunResult:
 def root_of(parent: Parent | None) -> RunId | None:
     """Return the run above all others, for a run with this parent; None: it has none."""
     return None if parent is None else parent.root or parent.run_id
+
+
+Number = TypeVar("Number", int, float)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunCaps:
+    """Ends of what a run may use; None: none."""
+
+    max_steps: int | None = None
+    max_tokens: int | None = None
+    max_seconds: float | None = None
+
+    def require(self, *, max_steps: int | None) -> None:
+        """Check what a caller asks for explicitly.
+
+        Raises:
+            InvalidInputs: it is more than allowed.
+        """
+        if max_steps is not None and self.max_steps is not None and max_steps > self.max_steps:
+            raise InvalidInputs(
+                f"A run may take at most {counted(self.max_steps, 'step')} here, not {max_steps}",
+                hint=f"Ask for {self.max_steps} or less, or for none. The limit is `limits.run.max_steps`.",
+            )
+
+    def lowered(self, budget: Budget) -> Budget:
+        """Return a budget that goes no further than this."""
+        return replace(
+            budget,
+            max_steps=budget.max_steps if self.max_steps is None else min(budget.max_steps, self.max_steps),
+            max_tokens=_lower(budget.max_tokens, self.max_tokens),
+            max_seconds=_lower(budget.max_seconds, self.max_seconds),
+        )
+
+
+def _lower(one: Number | None, other: Number | None) -> Number | None:
+    if one is None or other is None:
+        return other if one is None else one
+    return min(one, other)

@@ -7,21 +7,21 @@ from collections.abc import Mapping, Sequence
 from posixpath import normpath, splitext
 from typing import Any
 
-from agent_fabric.domain.evidence.asked_for import AskedFor, asked_for
+from agent_fabric.domain.evidence.asked_for import AskedFor, asked_for, asked_part, not_as_asked, wants_empty
 from agent_fabric.domain.evidence.claims import (
     NOTHING_CHANGED,
     Deeds,
     failed_tests,
     false_claims,
     left_out,
+    meant_tests_not_run,
+    programs_left_untested,
     rewritten,
     tells_of_failures,
     untested,
     weakened,
 )
 from agent_fabric.domain.evidence.events import WorkspaceCompared
-from agent_fabric.domain.evidence.named_files import asked_part, not_as_asked, wants_empty
-from agent_fabric.domain.evidence.related_suites import meant_tests_not_run, programs_left_untested
 from agent_fabric.domain.evidence.statements import unsupported
 from agent_fabric.domain.evidence.suite_files import how_to_run
 from agent_fabric.domain.models.messages import Role

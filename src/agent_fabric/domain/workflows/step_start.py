@@ -9,8 +9,7 @@ from typing import Any, Final, assert_never
 from agent_fabric.domain.ids import CallId
 from agent_fabric.domain.models.messages import ToolCallRequest
 from agent_fabric.domain.runs.actions import Record
-from agent_fabric.domain.tools.json_schema import problems_with
-from agent_fabric.domain.tools.schema_words import faults_in_schema
+from agent_fabric.domain.tools.json_schema import faults_in_schema, problems_with
 from agent_fabric.domain.workflows.actions import AskPerson, CallStepTool, RunChild, StepAction
 from agent_fabric.domain.workflows.attempt_events import end_event, form_schema
 from agent_fabric.domain.workflows.attempt_result import EXPRESSION_ERROR, failure, success

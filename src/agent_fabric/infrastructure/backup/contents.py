@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Final, NamedTuple
 
-from agent_fabric.infrastructure.runs.log.links import require_unlinked
+from agent_fabric.infrastructure.runs.log.layout import require_unlinked
 from agent_fabric.infrastructure.tree_walk import MAX_DEPTH, TreeEntry, walk_tree
 
 DATABASE: Final = "fabric.db"

@@ -18,7 +18,7 @@ from agent_fabric.infrastructure.backup.contents import BACKUPS
 from agent_fabric.infrastructure.backup.make import SUFFIX, Backup, Tell, make_backup
 from agent_fabric.infrastructure.backup.restore import Restored, restore_backup
 from agent_fabric.infrastructure.clock import SystemClock
-from agent_fabric.infrastructure.runs.log.links import require_unlinked
+from agent_fabric.infrastructure.runs.log.layout import require_unlinked
 from agent_fabric.infrastructure.secrets.key_needs import KeyNeeds, forget_backups
 from agent_fabric.infrastructure.threads import wait_for
 

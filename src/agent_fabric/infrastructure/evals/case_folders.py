@@ -13,8 +13,7 @@ from agent_fabric.application.ports.evals import WorkspaceUncheckable
 from agent_fabric.domain.errors import RunFilesWithheld, StoreFull, StoreUnavailable
 from agent_fabric.domain.evals.definition import CaseFile
 from agent_fabric.domain.ids import RunId
-from agent_fabric.infrastructure.runs.log.layout import Layout
-from agent_fabric.infrastructure.runs.log.links import require_workspace_unlinked
+from agent_fabric.infrastructure.runs.log.layout import Layout, require_workspace_unlinked
 from agent_fabric.infrastructure.tree_walk import TreeEntry, TreeTooDeep, remove_tree, walk_tree
 
 START: Final = "start"

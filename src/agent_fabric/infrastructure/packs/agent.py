@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from agent_fabric.application.ports.packs import SpecialistPack
 from agent_fabric.application.ports.sandbox import Sandbox
 from agent_fabric.domain.packs.contents import FinishSpec
-from agent_fabric.domain.runs.agent_brief import AgentBrief
+from agent_fabric.domain.runs.task import AgentBrief
 from agent_fabric.domain.tools.capabilities import CAPABILITIES, servers_of, tools_of
 from agent_fabric.domain.tools.specs import FINISH_TASK, ToolContext, ToolResult, ToolSpec
 from agent_fabric.infrastructure.packs.base import BaseSpecialistPack

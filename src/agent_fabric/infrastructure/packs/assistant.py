@@ -2,9 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from agent_fabric.infrastructure.packs.base import BaseSpecialistPack
+from agent_fabric.infrastructure.packs.base import BaseSpecialistPack, make_finish_tool_def
 from agent_fabric.infrastructure.packs.sandboxed_tools import workspace_tools
-from agent_fabric.infrastructure.packs.tool_defs import make_finish_tool_def
 from agent_fabric.infrastructure.tools.files import LIST_FILES, READ_FILE, WRITE_FILE
 from agent_fabric.infrastructure.tools.shell import SHELL
 from agent_fabric.infrastructure.tools.web import FETCH_URL, WEB_SEARCH

@@ -2,9 +2,8 @@
 
 from agent_fabric.application.ports.sandbox import Sandbox
 from agent_fabric.domain.packs.contents import CHANGED, CHECKED
-from agent_fabric.infrastructure.packs.base import BaseSpecialistPack
+from agent_fabric.infrastructure.packs.base import BaseSpecialistPack, make_finish_tool_def
 from agent_fabric.infrastructure.packs.sandboxed_tools import workspace_tools
-from agent_fabric.infrastructure.packs.tool_defs import make_finish_tool_def
 from agent_fabric.infrastructure.tools.files import WRITE_FILE, WriteFile
 from agent_fabric.infrastructure.tools.shell import SHELL
 from agent_fabric.infrastructure.tools.small_models import (

@@ -20,7 +20,7 @@ from agent_fabric.domain.errors import ConfigError, PackBroken, RecruitError
 from agent_fabric.domain.ids import RunId, SpecialistId
 from agent_fabric.domain.packs.contents import STEPS
 from agent_fabric.domain.packs.recruitment import ASSISTANT
-from agent_fabric.domain.runs.agent_brief import AgentBrief
+from agent_fabric.domain.runs.task import AgentBrief
 from agent_fabric.infrastructure.packs.imported_packs import build_imported
 from agent_fabric.infrastructure.packs.wrapped_pack import AdvisedPack, OneAtATime, with_project_context
 

@@ -16,13 +16,18 @@ from agent_fabric.domain.evidence.research_tables import (
     SCREENING_LOG,
 )
 from agent_fabric.domain.tools.specs import ToolSpec
-from agent_fabric.infrastructure.packs.base import BaseSpecialistPack
+from agent_fabric.infrastructure.packs.base import BaseSpecialistPack, make_finish_tool_def
 from agent_fabric.infrastructure.packs.sandboxed_tools import Tools
-from agent_fabric.infrastructure.packs.tool_defs import make_finish_tool_def
 from agent_fabric.infrastructure.tools.browser_tools import PageRecord
-from agent_fabric.infrastructure.tools.cross_run_search import CROSS_RUN_SEARCH, CrossRunSearch
 from agent_fabric.infrastructure.tools.files import LIST_FILES, READ_FILE, WRITE_FILE, ListFiles, ReadFile, WriteFile
-from agent_fabric.infrastructure.tools.memory_search import MEMORY_SEARCH, REMEMBER, MemorySearch, Remember
+from agent_fabric.infrastructure.tools.memory_search import (
+    CROSS_RUN_SEARCH,
+    MEMORY_SEARCH,
+    REMEMBER,
+    CrossRunSearch,
+    MemorySearch,
+    Remember,
+)
 from agent_fabric.infrastructure.tools.tables import WorkspaceTable
 from agent_fabric.infrastructure.tools.tool_objects import ToolFunction
 from agent_fabric.infrastructure.tools.web import (

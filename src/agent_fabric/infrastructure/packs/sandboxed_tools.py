@@ -5,8 +5,16 @@ from dataclasses import replace
 
 from agent_fabric.application.ports.sandbox import Sandbox
 from agent_fabric.domain.tools.specs import ToolSpec
-from agent_fabric.infrastructure.tools.edit import EDIT_FILE, EditFile
-from agent_fabric.infrastructure.tools.files import LIST_FILES, READ_FILE, WRITE_FILE, ListFiles, ReadFile, WriteFile
+from agent_fabric.infrastructure.tools.files import (
+    EDIT_FILE,
+    LIST_FILES,
+    READ_FILE,
+    WRITE_FILE,
+    EditFile,
+    ListFiles,
+    ReadFile,
+    WriteFile,
+)
 from agent_fabric.infrastructure.tools.search import SEARCH_FILES, SearchFiles
 from agent_fabric.infrastructure.tools.shell import SHELL, RunShell
 from agent_fabric.infrastructure.tools.tool_objects import ToolFunction

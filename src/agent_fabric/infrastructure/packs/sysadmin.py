@@ -14,10 +14,13 @@ from agent_fabric.domain.fleet.served_tools import MCP_PROXY, ServedTool, proxie
 from agent_fabric.domain.policy.labels import MACHINES
 from agent_fabric.domain.tools.findings import ProofKind
 from agent_fabric.domain.tools.specs import Effect, ToolContext, ToolResult, ToolSpec, Trust, object_schema
-from agent_fabric.infrastructure.packs.base import BaseSpecialistPack
-from agent_fabric.infrastructure.packs.tool_defs import make_finish_tool_def
-from agent_fabric.infrastructure.tools.mcp.results import answer_from
-from agent_fabric.infrastructure.tools.mcp.tool_conversion import MAX_DESCRIPTION_CHARS, clean_schema, clean_text
+from agent_fabric.infrastructure.packs.base import BaseSpecialistPack, make_finish_tool_def
+from agent_fabric.infrastructure.tools.mcp.tool_conversion import (
+    MAX_DESCRIPTION_CHARS,
+    answer_from,
+    clean_schema,
+    clean_text,
+)
 from agent_fabric.infrastructure.tools.tool_objects import ToolFunction
 
 SYSTEM_PROMPT_SYSADMIN = """\

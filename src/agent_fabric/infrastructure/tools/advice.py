@@ -16,7 +16,7 @@ from agent_fabric.domain.evidence.suite_files import covers, is_test_file
 from agent_fabric.domain.policy.command_lines.grammar import parse_command
 from agent_fabric.domain.policy.command_lines.invocation import Invocation, UnparsableCommand
 from agent_fabric.domain.policy.command_lines.wrappers import unwrap
-from agent_fabric.infrastructure.tools.edit import nearest_lines
+from agent_fabric.infrastructure.tools.files import nearest_lines
 from agent_fabric.infrastructure.tools.small_models import numbered
 from agent_fabric.infrastructure.tools.table_shape import is_table, read_table
 from agent_fabric.infrastructure.tools.workspace_diff import FileHeads, file_heads

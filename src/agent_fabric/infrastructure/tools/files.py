@@ -1,5 +1,6 @@
-"""The tools that read, write and list the files of a run's workspace."""
+"""The tools that read, write, edit and list the files of a run's workspace."""
 
+import asyncio
 import codecs
 import re
 from collections.abc import Mapping
@@ -159,3 +160,144 @@ def _text(data: bytes, *, whole: bool) -> str | None:
         return codecs.getincrementaldecoder("utf-8")().decode(data, final=whole)
     except UnicodeDecodeError:
         return None
+
+
+MAX_EDIT_BYTES = 5_000_000
+"""Largest file that can be edited."""
+_MAX_LINES_COMPARED = 5_000
+_MAX_COMPARED_CHARS = 200
+_MAX_PLACES = 10
+_AROUND = 2
+
+EDIT_FILE = ToolSpec(
+    name="edit_file",
+    description="Replace one exact piece of a text file. It must occur exactly once, unless replace_all is set.",
+    parameters=object_schema(
+        {
+            "path": {"type": "string", "description": "Path in the workspace"},
+            "old_text": {
+                "type": "string",
+                "description": "What is there, exactly, with its indentation",
+            },
+            "new_text": {"type": "string", "description": "The text to put there instead"},
+            "replace_all": {"type": "boolean", "description": "Replace every occurrence", "default": False},
+        },
+        ["path", "old_text", "new_text"],
+    ),
+    effect=Effect.CHANGES_WORKSPACE,
+    path_arguments=("path",),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class EditFile:
+    """Tool: replace an exact piece of a file, keeping its mode and its line endings.
+
+    What a model has not seen, it cannot hit by accident.
+    """
+
+    sandbox: Sandbox
+    max_bytes: int = MAX_EDIT_BYTES
+
+    async def __call__(self, args: Mapping[str, Any], context: ToolContext) -> ToolResult:  # noqa: ARG002 - as every tool
+        path, old, new = (text_argument(args, name) for name in ("path", "old_text", "new_text"))
+        data, size = await self.sandbox.read_file(path, max_bytes=self.max_bytes)
+        if size > len(data):
+            raise ValueError(f"{path!r} has {size} bytes; files of up to {self.max_bytes} can be edited")
+        edited, lines, now = await asyncio.to_thread(_replace, data, old, new, bool(args.get("replace_all")))
+        if len(edited) > MAX_WRITE_BYTES:
+            raise ValueError(f"the file would have {len(edited)} bytes; one call may write {MAX_WRITE_BYTES}")
+        await self.sandbox.write_file(path, edited)
+        output: dict[str, Any] = {
+            "path": path,
+            "replaced": len(lines),
+            "lines": lines[:_MAX_PLACES],
+            "bytes": len(edited),
+            "now": now,
+        }
+        return ToolResult(output=output, changed=True, wrote=(path,))
+
+
+def _replace(data: bytes, old: str, new: str, every: bool) -> tuple[bytes, list[int], str]:
+    """Return the data with the text replaced, the lines at which it was, and how the first of them look now."""
+    if not old:
+        raise ValueError("'old_text' is empty; say what to replace, or use write_file for a new file")
+    try:
+        text = data.decode()
+        new.encode()
+    except UnicodeDecodeError:
+        raise ValueError("the file is not UTF-8 text, so it cannot be edited") from None
+    except UnicodeEncodeError as error:
+        raise ValueError(f"'new_text' is not valid text at character {error.start}") from None
+    if "\0" in text:
+        raise ValueError("the file is binary, so it cannot be edited")
+    if "\r\n" in text and "\n" not in text.replace("\r\n", ""):
+        old, new = _with_returns(old), _with_returns(new)
+    count = text.count(old)
+    if old == new:
+        raise ValueError(
+            f"'old_text' and 'new_text' are the same: nothing would change. {_lines_now(text, old, count)}"
+        )
+    if not count:
+        raise ValueError(f"'old_text' does not occur in the file. {_nearest(text, old)}")
+    lines = _lines_of(text, old, count if every else _MAX_PLACES)
+    if count > 1 and not every:
+        shown = ", ".join(map(str, lines)) + (", …" if count > len(lines) else "")
+        raise ValueError(
+            f"'old_text' occurs {count} times, at lines {shown}. Add lines around it until it is the only one, or set "
+            "replace_all"
+        )
+    edited = text.replace(old, new)
+    return edited.encode(), lines, _excerpt(edited.splitlines(), lines[0] - 1, new)
+
+
+def _with_returns(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\n", "\r\n")
+
+
+def _lines_of(text: str, old: str, most: int) -> list[int]:
+    lines: list[int] = []
+    at, line, seen = text.find(old), 1, 0
+    while at >= 0 and len(lines) < most:
+        line += text.count("\n", seen, at)
+        seen = at
+        lines.append(line)
+        at = text.find(old, at + len(old))
+    return lines
+
+
+def _lines_now(text: str, old: str, count: int) -> str:
+    """Return the lines that were meant, so that the model can say what shall be there instead."""
+    if not count:
+        return f"Nor does it occur in the file. {_nearest(text, old)}"
+    at = _lines_of(text, old, 1)[0]
+    shown, first = _excerpt(text.splitlines(), at - 1, old), max(1, at - _AROUND)
+    return f"Say in 'new_text' what shall be there instead. The lines as they are, from line {first}:\n{shown}"
+
+
+def _excerpt(lines: list[str], at: int, old: str) -> str:
+    first = max(0, at - _AROUND)
+    last = at + max(len(old.splitlines()), 1) + _AROUND
+    return "\n".join(line[:_MAX_COMPARED_CHARS] for line in lines[first : min(last, first + 40)])
+
+
+def _nearest(text: str, old: str) -> str:
+    """Return what the model may have meant, so that it need not read the whole file again."""
+    from difflib import get_close_matches  # noqa: PLC0415 - only for those who miss
+
+    wanted = next((line.strip() for line in old.splitlines() if line.strip()), "")
+    lines = text.splitlines()
+    if not wanted or len(lines) > _MAX_LINES_COMPARED:
+        return "Read the file, then copy the piece exactly"
+    stripped = [line.strip()[:_MAX_COMPARED_CHARS] for line in lines]
+    near = get_close_matches(wanted[:_MAX_COMPARED_CHARS], stripped, n=1, cutoff=0.6)
+    if not near:
+        return "Nothing like its first line is there. Read the file, then copy the piece exactly"
+    at = stripped.index(near[0])
+    shown = _excerpt(lines, at, old)
+    return f"Spaces and every other character count. The nearest lines, from line {max(0, at - _AROUND) + 1}:\n{shown}"
+
+
+def nearest_lines(text: str, wanted: str) -> str:
+    """Say that a text is not there, and what may have been meant."""
+    return f"{wanted!r} does not occur. {_nearest(text, wanted)}"

@@ -4,7 +4,7 @@ from typing import Any
 
 from agent_fabric.application.ports.runs import RunRecord
 from agent_fabric.domain.events import Event, ToolCalled, ToolReturned
-from agent_fabric.domain.runs.effect_lines import warning
+from agent_fabric.domain.runs.effects import warning
 from agent_fabric.domain.runs.task import RunResult, RunStatus
 from agent_fabric.wire.results import EFFECTS, PROOF
 

@@ -17,8 +17,7 @@ from agent_fabric.domain.runs.evolve import fold
 from agent_fabric.domain.runs.task import RunResult, RunStatus, TaskForceMode
 from agent_fabric.domain.secrets.references import KnownSecrets
 from agent_fabric.domain.tools.specs import Effect, ToolContext, ToolResult
-from agent_fabric.infrastructure.packs.base import BaseSpecialistPack
-from agent_fabric.infrastructure.packs.tool_defs import make_finish_tool_def, make_tool_def
+from agent_fabric.infrastructure.packs.base import BaseSpecialistPack, make_finish_tool_def, make_tool_def
 from agent_fabric.testing.fakes import MemoryRuns, PermissivePolicy
 from agent_fabric.testing.workbench import BuildPack, Workbench, workbench
 from unit.application.test_engine_on_stand_ins import answers

@@ -13,8 +13,7 @@ from agent_fabric.application.fleet.operate_nodes import OperateNodes
 from agent_fabric.application.fleet.remote_tools import RemoteTools
 from agent_fabric.application.fleet.review_link import ReviewLink
 from agent_fabric.application.tools.call_site import CallSite
-from agent_fabric.application.tools.leaving import command_that_leaves
-from agent_fabric.application.tools.proposed_call import proposed
+from agent_fabric.application.tools.proposed_call import command_that_leaves, proposed
 from agent_fabric.domain.errors import Forbidden, InvalidInputs
 from agent_fabric.domain.fleet.chosen_node import sent_key
 from agent_fabric.domain.fleet.nodes import labels_from

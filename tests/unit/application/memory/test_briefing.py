@@ -20,8 +20,7 @@ from agent_fabric.domain.runs.evolve import fold
 from agent_fabric.domain.runs.knowledge import NOTHING, PRIVATE, Knowledge, KnownPassage
 from agent_fabric.domain.runs.task import Profile
 from agent_fabric.infrastructure.memory.document_files import DocumentFiles
-from agent_fabric.infrastructure.packs.base import BaseSpecialistPack, tool_from
-from agent_fabric.infrastructure.packs.tool_defs import make_finish_tool_def, make_tool_def
+from agent_fabric.infrastructure.packs.base import BaseSpecialistPack, make_finish_tool_def, make_tool_def, tool_from
 from agent_fabric.infrastructure.runs.log.snapshots import SnapshotFolder
 from agent_fabric.testing.workbench import workbench
 from contract.run_repository_contract import RUN

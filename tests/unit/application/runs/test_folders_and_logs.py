@@ -10,8 +10,7 @@ from agent_fabric.domain.events import Event
 from agent_fabric.domain.ids import CallId, RunId
 from agent_fabric.domain.models.messages import LLMResponse, Message, ToolCallRequest, Usage
 from agent_fabric.domain.runs.task import Budget, Profile, RunStatus, Task
-from agent_fabric.infrastructure.packs.base import BaseSpecialistPack
-from agent_fabric.infrastructure.packs.tool_defs import make_finish_tool_def
+from agent_fabric.infrastructure.packs.base import BaseSpecialistPack, make_finish_tool_def
 from agent_fabric.testing.fakes import MemoryHeldRun, MemoryRuns, MemoryWorkspaces
 from agent_fabric.testing.workbench import Workbench, workbench
 from contract.run_repository_contract import CREATED, run_created

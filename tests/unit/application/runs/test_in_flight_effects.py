@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from agent_fabric.application.runs import in_flight_effects
-from agent_fabric.application.runs.in_flight_effects import InFlightEffects
-from agent_fabric.application.runs.inbox_future import InboxFuture, ends_effects
+from agent_fabric.application.runs.in_flight_effects import InboxFuture, InFlightEffects, ends_effects
 from agent_fabric.domain.errors import StoreUnavailable
 from agent_fabric.domain.events import Body
 

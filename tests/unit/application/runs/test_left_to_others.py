@@ -17,8 +17,7 @@ from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.models.messages import LLMResponse
 from agent_fabric.domain.runs.state import result_of
 from agent_fabric.domain.runs.task import Budget, Profile, RunResult, RunStatus, Task
-from agent_fabric.infrastructure.packs.base import BaseSpecialistPack
-from agent_fabric.infrastructure.packs.tool_defs import make_finish_tool_def
+from agent_fabric.infrastructure.packs.base import BaseSpecialistPack, make_finish_tool_def
 from agent_fabric.testing.fakes import FrozenClock
 from agent_fabric.testing.workbench import Workbench, workbench
 

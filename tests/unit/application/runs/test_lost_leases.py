@@ -9,8 +9,7 @@ from agent_fabric.application.ports.runs import InboxRow
 from agent_fabric.domain.errors import LeaseLost
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.models.messages import LLMResponse, Message
-from agent_fabric.infrastructure.packs.base import BaseSpecialistPack
-from agent_fabric.infrastructure.packs.tool_defs import make_finish_tool_def
+from agent_fabric.infrastructure.packs.base import BaseSpecialistPack, make_finish_tool_def
 from agent_fabric.testing.fakes import MemoryRuns
 from agent_fabric.testing.workbench import workbench
 

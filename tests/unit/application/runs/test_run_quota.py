@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 import pytest
 
 from agent_fabric.application.runs.dispatch_runs import Drive
-from agent_fabric.application.runs.run_quota import RunQuota
+from agent_fabric.application.runs.limits import RunQuota
 from agent_fabric.domain.errors import ServerBusy, TooManyRequests
 from agent_fabric.domain.evidence.proofs import NO_PROOF
 from agent_fabric.domain.ids import RunId

@@ -23,12 +23,11 @@ from agent_fabric.domain.models.events import PlainAnswerAccepted
 from agent_fabric.domain.models.messages import ToolCallRequest, Usage
 from agent_fabric.domain.packs.contents import FinishSpec
 from agent_fabric.domain.runs.actions import Record
-from agent_fabric.domain.runs.agent_brief import AgentBrief
 from agent_fabric.domain.runs.decide import decide
 from agent_fabric.domain.runs.event_versions import body_from, version_of
 from agent_fabric.domain.runs.evolve import evolve, fold
 from agent_fabric.domain.runs.state import RunState
-from agent_fabric.domain.runs.task import Budget, Profile
+from agent_fabric.domain.runs.task import AgentBrief, Budget, Profile
 from agent_fabric.domain.tools.specs import Effect, ToolSpec
 from agent_fabric.testing.workbench import SETTINGS
 

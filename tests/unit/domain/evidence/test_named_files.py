@@ -1,6 +1,6 @@
 import pytest
 
-from agent_fabric.domain.evidence.named_files import asked_part, files_to_change, not_as_asked, wants_empty
+from agent_fabric.domain.evidence.asked_for import asked_part, files_to_change, not_as_asked, wants_empty
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import pytest
 
 from agent_fabric.domain.evidence.events import WorkspaceCompared
-from agent_fabric.domain.evidence.proof_scope import (
+from agent_fabric.domain.evidence.proofs import (
     bears_on,
     chooses_programs,
     is_framed,

@@ -3,17 +3,18 @@
 import pytest
 
 from agent_fabric.domain.evidence.asked_for import nothing_to_show
-from agent_fabric.domain.evidence.claims import Deeds, rewritten
-from agent_fabric.domain.evidence.commands import may_write_behind
-from agent_fabric.domain.evidence.events import WorkspaceCompared
-from agent_fabric.domain.evidence.proofs import CommandRun, Proof
-from agent_fabric.domain.evidence.python_suites import read_tests
-from agent_fabric.domain.evidence.related_suites import (
+from agent_fabric.domain.evidence.claims import (
+    Deeds,
     meant_tests_not_run,
     programs_left_untested,
     programs_meant,
     programs_without_tests,
+    rewritten,
 )
+from agent_fabric.domain.evidence.commands import may_write_behind
+from agent_fabric.domain.evidence.events import WorkspaceCompared
+from agent_fabric.domain.evidence.proofs import CommandRun, Proof
+from agent_fabric.domain.evidence.python_suites import read_tests
 from agent_fabric.domain.evidence.suite_counts import files_named_in
 from agent_fabric.domain.tools.findings import ProofKind, TestCount
 

@@ -24,8 +24,15 @@ from agent_fabric.domain.events import (
 from agent_fabric.domain.ids import CallId, LaneId, RunId, SpecialistId
 from agent_fabric.domain.packs.contents import FinishSpec
 from agent_fabric.domain.policy.outside_plan import Outside
-from agent_fabric.domain.runs.effect_lines import mark_answer, marked_line
-from agent_fabric.domain.runs.effects import MAX_LISTED, Effects, NotedCall, Outcome, join_effects
+from agent_fabric.domain.runs.effects import (
+    MAX_LISTED,
+    Effects,
+    NotedCall,
+    Outcome,
+    join_effects,
+    mark_answer,
+    marked_line,
+)
 from agent_fabric.domain.runs.evolve import evolve, fold
 from agent_fabric.domain.runs.ledger import MAX_KEPT
 from agent_fabric.domain.runs.state import RunState, result_of

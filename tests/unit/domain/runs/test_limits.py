@@ -3,8 +3,7 @@
 import pytest
 
 from agent_fabric.domain.errors import InvalidInputs
-from agent_fabric.domain.runs.limits import RunCaps
-from agent_fabric.domain.runs.task import Budget
+from agent_fabric.domain.runs.task import Budget, RunCaps
 
 pytestmark = pytest.mark.proves("A33-123")
 

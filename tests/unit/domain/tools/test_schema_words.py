@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from agent_fabric.domain.tools.schema_words import faults_in_schema
+from agent_fabric.domain.tools.json_schema import faults_in_schema
 
 SOUND = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",

@@ -16,11 +16,11 @@ from agent_fabric.config.schema.specialists import SpecialistConfig
 from agent_fabric.config.schema.tools import MCPServerConfig
 from agent_fabric.domain.errors import PackBroken
 from agent_fabric.domain.ids import RunId, SpecialistId
-from agent_fabric.domain.runs.agent_brief import AgentBrief
+from agent_fabric.domain.runs.task import AgentBrief
 from agent_fabric.domain.tools.capabilities import CAPABILITIES, tools_of
 from agent_fabric.domain.tools.specs import ToolContext, ToolResult, ToolSpec
+from agent_fabric.infrastructure.packs.base import make_tool_def
 from agent_fabric.infrastructure.packs.registry import PackParts, PackRegistry
-from agent_fabric.infrastructure.packs.tool_defs import make_tool_def
 from agent_fabric.infrastructure.persistence.runs.run_leases import FileLocks
 from agent_fabric.infrastructure.persistence.runs.run_locks import RunLocks
 from agent_fabric.infrastructure.runs.log.snapshots import SnapshotFolder

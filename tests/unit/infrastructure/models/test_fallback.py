@@ -35,7 +35,7 @@ from agent_fabric.domain.runs.task import Priority
 from agent_fabric.domain.tools.specs import Effect, ToolSpec
 from agent_fabric.infrastructure.models.fallback import FallbackChatClients, FallbackPolicy
 from agent_fabric.infrastructure.models.stack import OfflineChatClients
-from agent_fabric.infrastructure.packs.tool_defs import make_finish_tool_def
+from agent_fabric.infrastructure.packs.base import make_finish_tool_def
 from agent_fabric.testing.workbench import SETTINGS
 
 NO_TOOL_CALLS, MALFORMED_ARGS, ALWAYS = FallbackPolicy

@@ -20,8 +20,7 @@ from agent_fabric.domain.runs.evolve import fold
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.domain.tools.specs import Effect, ToolContext, ToolResult, ToolSpec
 from agent_fabric.infrastructure.models.openai_wire import StreamedAnswer, encode_request, error_text, parse_response
-from agent_fabric.infrastructure.packs.base import BaseSpecialistPack
-from agent_fabric.infrastructure.packs.tool_defs import make_finish_tool_def, make_tool_def
+from agent_fabric.infrastructure.packs.base import BaseSpecialistPack, make_finish_tool_def, make_tool_def
 from agent_fabric.infrastructure.persistence.runs.codec import decode, encode
 from agent_fabric.testing.fakes import MemoryRuns
 from agent_fabric.testing.scripted_answers import Call, Calls, Empty, Finish, Reply, Say

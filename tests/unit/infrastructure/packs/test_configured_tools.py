@@ -15,12 +15,11 @@ from agent_fabric.application.ports.sandbox import Sandbox
 from agent_fabric.domain.errors import RecruitError
 from agent_fabric.domain.ids import CallId, RunId, SpecialistId
 from agent_fabric.domain.tools.specs import Effect, ToolContext, ToolResult, ToolSpec
-from agent_fabric.infrastructure.packs.base import BaseSpecialistPack, tool_from
+from agent_fabric.infrastructure.packs.base import BaseSpecialistPack, make_finish_tool_def, make_tool_def, tool_from
 from agent_fabric.infrastructure.packs.configured_tools import PackWithTools, with_tools
 from agent_fabric.infrastructure.packs.function_tools import tool
 from agent_fabric.infrastructure.packs.imported_packs import build_imported
 from agent_fabric.infrastructure.packs.sandboxed_tools import file_tools, shell_tool
-from agent_fabric.infrastructure.packs.tool_defs import make_finish_tool_def, make_tool_def
 from agent_fabric.infrastructure.sandbox.unconfined import UnconfinedSandbox
 from agent_fabric.infrastructure.tools.tool_objects import ToolFunction
 from installed_packages import laid_out

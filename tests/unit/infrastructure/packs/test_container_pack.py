@@ -9,12 +9,11 @@ from agent_fabric.config.schema.specialists import SpecialistConfig
 from agent_fabric.domain.errors import ConfigError, PackBroken, RecruitError
 from agent_fabric.domain.ids import CallId, RunId, SpecialistId
 from agent_fabric.domain.tools.specs import ToolContext
-from agent_fabric.infrastructure.packs.base import BaseSpecialistPack
+from agent_fabric.infrastructure.packs.base import BaseSpecialistPack, make_finish_tool_def
 from agent_fabric.infrastructure.packs.configured_tools import PackWithTools
 from agent_fabric.infrastructure.packs.container_pack import ContainerisedPack
 from agent_fabric.infrastructure.packs.engineering import build_engineering_pack
 from agent_fabric.infrastructure.packs.registry import ContainerFor, PackParts, PackRegistry
-from agent_fabric.infrastructure.packs.tool_defs import make_finish_tool_def
 from agent_fabric.infrastructure.persistence.runs.run_leases import FileLocks
 from agent_fabric.infrastructure.persistence.runs.run_locks import RunLocks
 from agent_fabric.infrastructure.runs.log.snapshots import SnapshotFolder

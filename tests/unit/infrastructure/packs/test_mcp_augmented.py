@@ -16,9 +16,8 @@ from agent_fabric.config.schema.tools import MCPServerConfig
 from agent_fabric.domain.errors import ToolServerUnavailable
 from agent_fabric.domain.ids import CallId, RunId
 from agent_fabric.domain.tools.specs import Effect, ToolContext, ToolResult, ToolSpec
-from agent_fabric.infrastructure.packs.base import BaseSpecialistPack, tool_from
+from agent_fabric.infrastructure.packs.base import BaseSpecialistPack, make_finish_tool_def, make_tool_def, tool_from
 from agent_fabric.infrastructure.packs.mcp_augmented import McpAugmentedPack, ServersOfPack
-from agent_fabric.infrastructure.packs.tool_defs import make_finish_tool_def, make_tool_def
 
 CONTEXT = ToolContext(run_id=RunId("r"), call_id=CallId("c"), timeout_s=1.0, network_allowed=True)
 OWN = make_tool_def("own", "The pack's.", {}, effect=Effect.READS)

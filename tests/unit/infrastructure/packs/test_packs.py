@@ -14,11 +14,10 @@ from agent_fabric.config.schema.specialists import SpecialistConfig
 from agent_fabric.domain.errors import FabricError, RecruitError
 from agent_fabric.domain.ids import CallId, RunId, SpecialistId
 from agent_fabric.domain.tools.specs import Effect, ToolContext, ToolResult
-from agent_fabric.infrastructure.packs.base import BaseSpecialistPack, tool_from
+from agent_fabric.infrastructure.packs.base import BaseSpecialistPack, make_finish_tool_def, make_tool_def, tool_from
 from agent_fabric.infrastructure.packs.engineering import build_engineering_pack
 from agent_fabric.infrastructure.packs.registry import PackParts, PackRegistry
 from agent_fabric.infrastructure.packs.sandboxed_tools import workspace_tools
-from agent_fabric.infrastructure.packs.tool_defs import make_finish_tool_def, make_tool_def
 from agent_fabric.infrastructure.packs.wrapped_pack import AdvisedPack
 from agent_fabric.infrastructure.persistence.runs.run_leases import FileLocks
 from agent_fabric.infrastructure.persistence.runs.run_locks import RunLocks

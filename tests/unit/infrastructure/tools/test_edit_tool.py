@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from agent_fabric.domain.ids import CallId, RunId
 from agent_fabric.domain.tools.specs import Effect, ToolContext, ToolResult
 from agent_fabric.infrastructure.sandbox.unconfined import UnconfinedSandbox
-from agent_fabric.infrastructure.tools.edit import EDIT_FILE, EditFile
+from agent_fabric.infrastructure.tools.files import EDIT_FILE, EditFile
 from effort import examples
 
 CONTEXT = ToolContext(run_id=RunId("run"), call_id=CallId("call"), timeout_s=10, network_allowed=False)

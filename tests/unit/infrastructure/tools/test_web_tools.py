@@ -18,8 +18,8 @@ from agent_fabric.domain.tools.allowlists import Allowlists
 from agent_fabric.domain.tools.specs import Effect, ToolContext
 from agent_fabric.infrastructure.runs.log.snapshots import SnapshotFolder
 from agent_fabric.infrastructure.sandbox.unconfined import UnconfinedSandbox
-from agent_fabric.infrastructure.tools.cross_run_search import CROSS_RUN_SEARCH, CrossRunSearch
 from agent_fabric.infrastructure.tools.files import WriteFile
+from agent_fabric.infrastructure.tools.memory_search import CROSS_RUN_SEARCH, CrossRunSearch
 from agent_fabric.infrastructure.tools.tables import WorkspaceTable
 from agent_fabric.infrastructure.tools.web import (
     FETCH_URL,

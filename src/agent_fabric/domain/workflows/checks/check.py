@@ -15,7 +15,7 @@ from agent_fabric.domain.definitions.parameter import Parameter
 from agent_fabric.domain.definitions.parameters import TYPES, unfit
 from agent_fabric.domain.definitions.problems import CheckPosition, Problem, ProblemCollector, show_value
 from agent_fabric.domain.definitions.validate import check_kind, is_plain
-from agent_fabric.domain.tools.schema_words import faults_in_schema
+from agent_fabric.domain.tools.json_schema import faults_in_schema
 from agent_fabric.domain.workflows.attempt_events import form_schema
 from agent_fabric.domain.workflows.attempt_result import NOT_RETRIED
 from agent_fabric.domain.workflows.checks.action_rules import RULES, SPECIAL_FIELDS, ActionRule

@@ -12,7 +12,7 @@ from agent_fabric.infrastructure.persistence.postgres.membership import BETWEEN_
 from agent_fabric.infrastructure.persistence.runs.event_rows import note_driver
 from agent_fabric.infrastructure.persistence.runs.log_writes import OfOneRun
 from agent_fabric.infrastructure.persistence.sql import Acquired, Condition, SqlConnection, marks
-from agent_fabric.infrastructure.runs.workspaces.movable import may_move
+from agent_fabric.infrastructure.runs.log.layout import may_move
 
 ALIVE = f"(SELECT id FROM workers WHERE state <> 'gone' AND lease_until >= {NOW})"  # noqa: S608 - ours
 ACQUIRE_LOCK = (

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
 
-from agent_fabric.infrastructure.runs.log.links import require_unlinked
+from agent_fabric.infrastructure.runs.log.layout import require_unlinked
 
 PACKED_BYTES = 512 * 1024
 """Larger contents get a file of their own."""

@@ -31,8 +31,7 @@ from agent_fabric.infrastructure.runs.changes.folder_snapshots import (
 )
 from agent_fabric.infrastructure.runs.changes.nested_repositories import Orders, nested_repositories, put_back_orders
 from agent_fabric.infrastructure.runs.changes.objects import Objects
-from agent_fabric.infrastructure.runs.log.layout import Layout
-from agent_fabric.infrastructure.runs.log.links import require_workspace_unlinked
+from agent_fabric.infrastructure.runs.log.layout import Layout, require_workspace_unlinked
 
 _MAX_NAME_BYTES = 200
 

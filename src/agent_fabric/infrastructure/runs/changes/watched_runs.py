@@ -16,9 +16,7 @@ from agent_fabric.domain.errors import FabricError, FolderHeld, RunNotFound
 from agent_fabric.domain.events import Event, RunCreated
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunStatus
-from agent_fabric.infrastructure.runs.log.layout import Layout
-from agent_fabric.infrastructure.runs.log.links import require_workspace_unlinked
-from agent_fabric.infrastructure.runs.workspaces.movable import is_own
+from agent_fabric.infrastructure.runs.log.layout import Layout, is_own, require_workspace_unlinked
 from agent_fabric.infrastructure.threads import on_own_thread
 
 if TYPE_CHECKING:

@@ -24,10 +24,46 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agent_fabric.domain.errors import ConfigError, FolderLinked, StoreFull, StoreUnavailable
+from agent_fabric.domain.events import RunCreated
 from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.atomic_files import write_new
-from agent_fabric.infrastructure.runs.log.links import require_unlinked, require_workspace_unlinked
 from agent_fabric.infrastructure.tree_walk import remove_tree
+
+
+def require_unlinked(base: str | Path, *names: str) -> None:
+    """Check that none of the names below a folder, one inside the other, is a link; a missing one ends the check.
+
+    Raises:
+        FolderLinked: one is.
+    """
+    path = str(base)
+    for name in names:
+        path = os.path.join(path, name)  # noqa: PTH118 - on the way of every run
+        try:
+            mode = os.lstat(path).st_mode
+        except OSError:
+            return  # what is not there leads nowhere
+        if stat.S_ISLNK(mode):
+            raise FolderLinked(
+                f"{path} has become a link, so nothing behind it is touched",
+                hint="Remove the link and put the folder itself back in its place, or restore it from a backup.",
+            )
+
+
+def require_workspace_unlinked(workspace: str) -> None:
+    """Check that a recorded workspace is still the folder itself.
+
+    That of a run's own lies in `runs/RUN_ID/workspace`; a project folder was recorded without links on the way.
+
+    Raises:
+        FolderLinked: it, or a folder on the way to it, has become a link.
+    """
+    parts = Path(workspace).parts
+    own = len(parts) > 3 and parts[-3] == "runs" and parts[-1] == "workspace"
+    first = -3 if own else 1
+    if parts:
+        require_unlinked(Path(*parts[:first]), *parts[first:])
+
 
 FOLDER = ".fabric"
 
@@ -185,3 +221,19 @@ def find_root(start: Path) -> Path:
         if (folder / FOLDER).is_dir():
             return folder / FOLDER
     return start / FOLDER
+
+
+def is_own(workspace: str, run_id: RunId) -> bool:
+    """Tell whether a workspace is the run's own, on whichever machine that was."""
+    return workspace.endswith(f"/runs/{run_id}/workspace")
+
+
+def may_move(run_id: RunId, created: object) -> bool:
+    """Tell whether any machine may drive a new run: one with a workspace of its own, in which nothing lies yet."""
+    if not isinstance(created, RunCreated) or not is_own(created.workspace, run_id):
+        return False
+    alone = created.parent is None and created.workflow is None and created.continues is None and not created.session
+    try:
+        return alone and not created.encrypted and not any(Path(created.workspace).iterdir())
+    except OSError:
+        return False

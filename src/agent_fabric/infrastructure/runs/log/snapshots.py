@@ -29,7 +29,7 @@ from agent_fabric.application.ports.web import Page
 from agent_fabric.domain.evidence.citations import same_address
 from agent_fabric.domain.tools.findings import Source
 from agent_fabric.infrastructure.atomic_files import write_atomically
-from agent_fabric.infrastructure.runs.log.links import require_unlinked
+from agent_fabric.infrastructure.runs.log.layout import require_unlinked
 from agent_fabric.wire.json_codec import dump_json, load_json
 
 MAX_TEXT_CHARS = 500_000

@@ -21,8 +21,7 @@ from agent_fabric.domain.errors import FabricError, StoreUnavailable
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.state import RunState
 from agent_fabric.infrastructure.atomic_files import write_atomically
-from agent_fabric.infrastructure.runs.log.layout import Layout
-from agent_fabric.infrastructure.runs.workspaces.movable import is_own
+from agent_fabric.infrastructure.runs.log.layout import Layout, is_own
 from agent_fabric.infrastructure.tree_walk import remove_tree, walk_tree
 
 FOLDERS: Final = ("workspace", "snapshots")

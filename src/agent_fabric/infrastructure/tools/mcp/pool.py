@@ -19,14 +19,14 @@ from agent_fabric.application.ports.secrets import Resolve
 from agent_fabric.config.schema.tools import MCPServerConfig
 from agent_fabric.domain.errors import ToolServerUnavailable
 from agent_fabric.infrastructure.sandbox.dropping import DEFAULT_UID, Owner, owner_for
-from agent_fabric.infrastructure.tools.mcp.confinement import TrustedServers
-from agent_fabric.infrastructure.tools.mcp.connection import Connection, ConnectionLost
-from agent_fabric.infrastructure.tools.mcp.environment import (
+from agent_fabric.infrastructure.tools.mcp.confinement import (
+    TrustedServers,
     hidden_values,
     request_headers,
     secrets_for,
     server_environment,
 )
+from agent_fabric.infrastructure.tools.mcp.connection import Connection, ConnectionLost
 from agent_fabric.infrastructure.tools.mcp.pins import content_hash, identity
 from agent_fabric.infrastructure.tools.mcp.stdio import MAX_MESSAGE_BYTES, ProgramTransport, Window
 

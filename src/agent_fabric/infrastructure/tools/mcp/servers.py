@@ -17,8 +17,14 @@ from agent_fabric.infrastructure.sandbox.mounts_protected import ProtectedPaths
 from agent_fabric.infrastructure.tools.mcp.connection import Connection, ConnectionLost
 from agent_fabric.infrastructure.tools.mcp.pins import Checked, Pins, ProjectServers
 from agent_fabric.infrastructure.tools.mcp.pool import PooledServer, ServerPool
-from agent_fabric.infrastructure.tools.mcp.results import ServerAnswer, answer_from
-from agent_fabric.infrastructure.tools.mcp.tool_conversion import MAX_TOOLS, ListedTool, tool_name, tool_spec
+from agent_fabric.infrastructure.tools.mcp.tool_conversion import (
+    MAX_TOOLS,
+    ListedTool,
+    ServerAnswer,
+    answer_from,
+    tool_name,
+    tool_spec,
+)
 
 RECEIVED: Final = "received"
 """The folder of the workspace for images and files that servers send."""

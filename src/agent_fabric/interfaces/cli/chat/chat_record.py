@@ -7,7 +7,7 @@ from agent_fabric.domain.chat.sessions import ChatMessage
 from agent_fabric.domain.events import Event
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.plural import counted
-from agent_fabric.domain.runs.as_of import run_as_of
+from agent_fabric.domain.runs.evolve import run_as_of
 from agent_fabric.domain.runs.timeline import Span, timeline_of
 from agent_fabric.interfaces.cli.output import plain, plain_lines
 

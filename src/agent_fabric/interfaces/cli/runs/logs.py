@@ -16,8 +16,7 @@ from agent_fabric.domain.events import Event, problem_of
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.consequences import consequences
 from agent_fabric.domain.runs.task import RunResult, RunStatus
-from agent_fabric.infrastructure.runs.log.jsonl_log import JsonlRunLog
-from agent_fabric.infrastructure.runs.log.run_index import RunIndex
+from agent_fabric.infrastructure.runs.log.jsonl_log import JsonlRunLog, RunIndex
 from agent_fabric.interfaces.cli.durations import moment_in
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED

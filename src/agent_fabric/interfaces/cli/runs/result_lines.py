@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Final, TextIO
 from agent_fabric.domain.evidence.proofs import UNPROVEN, UNVERIFIED, Proof
 from agent_fabric.domain.packs.contents import CHANGED, texts_under
 from agent_fabric.domain.plural import counted
-from agent_fabric.domain.runs.effect_lines import HEADS, done_lines, doubts_beyond, open_lines
-from agent_fabric.domain.runs.effects import Effects, Outcome
+from agent_fabric.domain.runs.effects import HEADS, Effects, Outcome, done_lines, doubts_beyond, open_lines
 from agent_fabric.domain.runs.task import RunResult
 from agent_fabric.domain.tools.findings import ProofKind
 from agent_fabric.interfaces.cli.output import laid_out, plain, plain_lines, styled

@@ -8,7 +8,7 @@ from agent_fabric.application.ports.runs import RunRecord
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.chat.conversation import turns_of
 from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.runs.effect_lines import warning
+from agent_fabric.domain.runs.effects import warning
 from agent_fabric.domain.runs.task import RunResult, RunStatus, Task
 from agent_fabric.interfaces.http.a2a.error_shape import sentences
 from agent_fabric.interfaces.http.a2a.objects import Shown

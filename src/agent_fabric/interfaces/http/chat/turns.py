@@ -10,7 +10,7 @@ from agent_fabric.application.chat.verify_session import VerifiedSession, Verify
 from agent_fabric.bootstrap.runs import undo_run
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.identity.principals import Scope
-from agent_fabric.domain.runs.as_of import run_as_of
+from agent_fabric.domain.runs.evolve import run_as_of
 from agent_fabric.domain.runs.timeline import Timeline, timeline_of
 from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.chat.sessions import ONE, MessagePath, SessionPath, TakeBackRequest

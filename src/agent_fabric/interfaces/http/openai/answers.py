@@ -14,8 +14,7 @@ from agent_fabric.domain.evidence.proofs import UNPROVEN
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.models.messages import Usage
 from agent_fabric.domain.runs.answer import answer_in
-from agent_fabric.domain.runs.effect_lines import doubts_beyond, mark_answer
-from agent_fabric.domain.runs.effects import NO_EFFECTS, Effects
+from agent_fabric.domain.runs.effects import NO_EFFECTS, Effects, doubts_beyond, mark_answer
 from agent_fabric.domain.runs.task import RunResult, RunStatus
 from agent_fabric.interfaces.http.views import state_of
 from agent_fabric.interfaces.views.approvals import fields_of

@@ -6,7 +6,7 @@ import pytest
 
 from agent_fabric.config.schema.tools import MCPServerConfig
 from agent_fabric.domain.errors import ConfigError
-from agent_fabric.infrastructure.tools.mcp.environment import (
+from agent_fabric.infrastructure.tools.mcp.confinement import (
     hidden_values,
     passed_on,
     request_headers,

@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_fabric.infrastructure.tools.mcp.results import MAX_TEXT_CHARS, answer_from
+from agent_fabric.infrastructure.tools.mcp.tool_conversion import MAX_TEXT_CHARS, answer_from
 
 
 def test_texts_are_joined() -> None:
