@@ -46,7 +46,7 @@ STILL = {
         "views/examination.py": "machine sandbox.levels secrets.folder_secrets secrets.key_needs secrets.keyring",
     },
     "opens what only this one command uses": {
-        "cli/tools/mcp.py": "tools.mcp.open_servers",
+        "cli/tools/mcp.py": "tools.mcp.lazy_servers",
     },
     "is part of how the server is run": {
         "http/access_log.py": "observability.operations_log",

@@ -376,7 +376,7 @@ def _require_keys(records: Records) -> None:
 def _tool_servers(loaded: Loaded, secrets: Secrets) -> "LazyToolServers | None":
     if not any(each.mcp_servers for each in loaded.config.specialists.values()):
         return None
-    from agent_fabric.infrastructure.tools.mcp.open_servers import open_tool_servers  # noqa: PLC0415 - few runs need it
+    from agent_fabric.infrastructure.tools.mcp.lazy_servers import open_tool_servers  # noqa: PLC0415 - few runs need it
 
     return open_tool_servers(loaded.config, loaded.origins, os.environ, secrets.chain.resolve)
 

@@ -1,68 +1,22 @@
 """The one family of errors.
 
-FabricError                       anything we can explain to a person
-├── ConfigError                   the configuration, an option or an environment variable is wrong
-├── RecruitError                  no such pack, or none fits the task
-│   └── PackBroken                the pack is there, but cannot be built or opened
-├── DefinitionNotFound            no workflow or agent has this name
-├── InvalidDefinition             the file of a workflow or agent is wrong
+FabricError                       anything we can explain to a person; all below are direct heirs but these
+├── RecruitError
+│   └── PackBroken
+├── InvalidDefinition
 │   └── WorkflowInvalid           with each problem in its line; see `definitions.problems`
-├── InvalidInputs                 what a workflow or agent was given does not fit what it takes
-├── SecretNotFound                no secret has this name
-├── RunNotFound                   no run has this id
-├── RunFileNotFound               the run has no such file
-├── RunFilesWithheld              the run's files cannot be handed out: not only its own, or gone
-│   └── FolderLinked              a folder of the fabric folder, or a workspace, has become a link
-├── RunHeld                       another living process drives this run
-├── RunUndrivable                 the run is there, but this program or machine cannot continue it
-├── RunKeyMissing                 the run is encrypted, and its key is not here
-├── RunSettled                    the run has ended; nothing can be asked of it any more
-├── RunUnsettled                  the run has not ended, and what is asked needs its result
-├── SessionNotFound               no session has this id
-├── SessionMoved                  more was said in a session than who writes has seen
-├── MessageNotFound               the session has no such message
-├── MessageSent                   the turn of a message has begun, so it cannot be changed any more
-├── ScheduleNotFound              no schedule, sensor or subscription has this name
-├── DeadLetterNotFound            no dead letter has this id
-├── DeadLetterSettled             it was replayed or dropped before
-├── PairingNotFound               no such pairing code is waiting
-├── ChannelNotFound               no channel, person or delivery is this one
-├── MemoryNotFound                no fact or document has this id
-├── FactRefused                   a fact is not remembered: too long, a duplicate, a secret, without a source
-├── FactSettled                   the fact was reviewed before, or is no longer in use
-├── DocumentUnreadable            there is no text in a document, or it cannot be taken out
-├── EvalNotFound                  no evaluation has this id or name
-├── EvalHeld                      another living process works on this evaluation
-├── FolderHeld                    another run works in this project folder
-├── DriverConflict                another process appended to a run that we drive
-├── StoreUnavailable              the store cannot be read or written
-│   └── StoreFull                 because the disk is full
-├── MissingExtra                  an optional part is not installed
-├── ToolServerUnavailable         a server that offers tools cannot be used
-├── ServerBusy                    too many runs wait already
-├── NodeNotFound                  no machine of the fleet has this id or name
-├── NodeUnavailable               a machine is offline, in conflict or revoked
-├── NodeBlocked                   the policy of a machine forbids a command
+├── RunFilesWithheld
+│   └── FolderLinked
+├── DriverConflict
+│   ├── LeaseLost
+│   └── LogWentBack
+├── StoreUnavailable
+│   └── StoreFull
 ├── ServerUnreachable, …          what happens between a client and a server; see `client.errors`
-├── Unauthenticated               the request has no valid credential
-├── Forbidden                     who is asking may not do this
-├── TooManyRequests               who is asking has asked too often
-├── RepeatMismatch                a request has the key of an earlier, different one
-├── RepeatNotKept                 a request was carried out already, and its answer not kept
-├── AccountNotFound               no user or key has this name
-├── NameTaken                     another user or key has this name
-├── LastAdmin                     no user would be left who may manage users and keys
-├── ServerStopping                the server ends; its successor continues
-├── Interrupted                   a person or the system stopped us before there was anything to resume
-└── ModelError                    the model gave no usable answer
-    ├── ModelUnreachable          no server answers there
-    ├── ModelBusy                 429 or 5xx: try again later
-    ├── ModelRefused              4xx: trying again would not help
-    │   └── ContextExceeded       the conversation no longer fits into the model's window
-    ├── ModelTimedOut             no answer in time
-    ├── ModelForbidden            it is on another machine, and `offline` keeps us on this one
-    ├── ModelAnswerUnusable       an answer that is not one: cut off, not JSON, of the wrong shape
-    └── WeightsUnavailable        the model's file is not here and cannot be had
+└── ModelError
+    ├── ModelUnreachable, ModelBusy, ModelTimedOut, ModelForbidden, ModelAnswerUnusable, WeightsUnavailable
+    └── ModelRefused
+        └── ContextExceeded
 
 Each class has a stable `code` for programs; each instance may carry a `hint` for people.
 Interfaces turn codes into exit codes and statuses; nothing else does. A tool that fails is a

@@ -5,8 +5,8 @@ removed. A change that a default cannot express raises the kind's version; see `
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, NamedTuple
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar, Final, Literal, NamedTuple
 
 from agent_fabric.domain.approvals.answers import OnDoubt
 from agent_fabric.domain.approvals.events import ApprovalDecided, ApprovalRequested
@@ -115,34 +115,17 @@ class RunCreated:
     def task(self) -> Task:
         """What was asked for."""
         return Task(
-            prompt=self.prompt,
+            **{name: getattr(self, name) for name in AS_ASKED},
             specialist_ids=self.specialist_ids or (() if self.specialist_id is None else (self.specialist_id,)),
-            task_force_mode=self.task_force_mode,
-            model_key=self.model_key,
-            network_allowed=self.network_allowed,
-            profile=self.profile,
-            budget=self.budget,
-            priority=self.priority,
-            workflow=self.workflow,
-            parent=self.parent,
-            agent=self.agent,
-            requested_by=self.requested_by,
-            user_scopes=self.user_scopes,
             owner=self.owner or self.requested_by or LOCAL_OWNER,
-            visibility=self.visibility,
-            started_by=self.started_by,
-            conversation=self.conversation,
-            quotes=self.quotes,
-            encrypted=self.encrypted,
-            outside_allowed=self.outside_allowed,
-            continues=self.continues,
-            trial_of=self.trial_of,
-            session=self.session,
-            history=self.history,
-            pool=self.pool,
-            node=self.node,
-            on_doubt=self.on_doubt,
         )
+
+
+AS_ASKED: Final = tuple(
+    {each.name for each in fields(Task)}
+    & {each.name for each in fields(RunCreated)} - {"specialist_ids", "owner", "workspace", "project"}
+)
+"""The fields of a task that stand in the first event as they are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,12 +4,7 @@ import asyncio
 from dataclasses import dataclass, field
 
 from agent_fabric.application.ports.channels import ChannelState, ChannelStatus, Take
-from agent_fabric.domain.channels.deliveries import (
-    Accepted,
-    AnswerLost,
-    Part,
-    SendOutcome,
-)
+from agent_fabric.domain.channels.deliveries import Accepted, AnswerLost, Part, SendOutcome
 from agent_fabric.domain.channels.files import FileProblem
 from agent_fabric.domain.channels.inbound import ButtonPress, Inbound, InboundFile
 from agent_fabric.domain.channels.pacing import Paces

@@ -236,7 +236,7 @@ class MemoryWorkspaces:
     def workspace(self, run_id: RunId) -> str:
         return f"/memory/{run_id}/workspace"
 
-    async def prepare(self, run_id: RunId, *, at: str = "") -> bool:  # noqa: ARG002 - the port's
+    async def prepare(self, run_id: RunId, *, at: str = "") -> bool:
         return False
 
     async def discard(self, run_id: RunId) -> None:
@@ -260,24 +260,20 @@ class FunctionClient:
 
     @asynccontextmanager
     async def turn(
-        self,
-        settings: ModelSettings,  # noqa: ARG002 - the port's
-        *,
-        priority: Priority,  # noqa: ARG002 - the port's
-        notice: Notice,  # noqa: ARG002 - the port's
+        self, settings: ModelSettings, *, priority: Priority, notice: Notice
     ) -> "AsyncIterator[FunctionClient]":
         yield self
 
     async def chat(
         self,
         messages: Sequence[Message],
-        model: str,  # noqa: ARG002 - the port's
+        model: str,
         *,
-        tools: Sequence[ToolSpec],  # noqa: ARG002 - the port's
-        temperature: float,  # noqa: ARG002 - the port's
-        top_p: float,  # noqa: ARG002 - the port's
-        max_tokens: int,  # noqa: ARG002 - the port's
-        must_call: str | None = None,  # noqa: ARG002 - the port's
+        tools: Sequence[ToolSpec],
+        temperature: float,
+        top_p: float,
+        max_tokens: int,
+        must_call: str | None = None,
         on_delta: OnDelta | None = None,
     ) -> LLMResponse:
         response = await self.answer(messages)
@@ -292,7 +288,7 @@ class OneModel:
 
     settings: ModelSettings
 
-    async def choose(self, key: str, notice: Notice) -> ChosenModel:  # noqa: ARG002 - the port's
+    async def choose(self, key: str, notice: Notice) -> ChosenModel:
         return ChosenModel(self.settings, "it is the only one")
 
 
@@ -309,10 +305,10 @@ class PackBuilders:
         self,
         specialist_id: SpecialistId,
         *,
-        run_id: RunId,  # noqa: ARG002 - the port's
+        run_id: RunId,
         workspace: str,
-        network_allowed: bool,  # noqa: ARG002 - the port's
-        agent: AgentBrief | None = None,  # noqa: ARG002 - the port's
+        network_allowed: bool,
+        agent: AgentBrief | None = None,
     ) -> SpecialistPack:
         if specialist_id not in self.builders:
             raise RecruitError(f"There is no pack {specialist_id!r}")
@@ -332,13 +328,13 @@ class ListSink:
     notices: list[str] = field(default_factory=list)
     wants_deltas: bool = False
 
-    def publish(self, run_id: RunId, events: Sequence[Event]) -> None:  # noqa: ARG002 - the port's
+    def publish(self, run_id: RunId, events: Sequence[Event]) -> None:
         self.events.extend(events)
 
-    def delta(self, run_id: RunId, lane: LaneId, text: str) -> None:  # noqa: ARG002 - the port's
+    def delta(self, run_id: RunId, lane: LaneId, text: str) -> None:
         self.texts.append(text)
 
-    def notice(self, run_id: RunId, text: str) -> None:  # noqa: ARG002 - the port's
+    def notice(self, run_id: RunId, text: str) -> None:
         self.notices.append(text)
 
 

@@ -132,12 +132,7 @@ def workbench(  # noqa: PLR0913 - each is a part that a test may want to replace
             injection_signals=injection_signals,
         ),
         resume_run=ResumeRun(
-            runs=runs,
-            workspaces=workspaces,
-            registry=registry,
-            drive=drive,
-            end_leftovers=_nothing_left,
-            driver="test",
+            runs=runs, workspaces=workspaces, registry=registry, drive=drive, end_leftovers=_nothing_left, driver="test"
         ),
         cancel_run=CancelRun(runs, clock),
         runs=runs,

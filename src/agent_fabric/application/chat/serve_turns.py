@@ -10,13 +10,7 @@ from agent_fabric.application.chat.begin_turn import PASSING, BeginTurn
 from agent_fabric.application.chat.title_session import TitleSession
 from agent_fabric.application.ports.chat import MessageQueue
 from agent_fabric.application.runs.dispatch_runs import DispatchRuns, Drive
-from agent_fabric.domain.errors import (
-    FabricError,
-    ServerBusy,
-    ServerStopping,
-    SessionNotFound,
-    TooManyRequests,
-)
+from agent_fabric.domain.errors import FabricError, ServerBusy, ServerStopping, SessionNotFound, TooManyRequests
 from agent_fabric.domain.ids import SessionId
 from agent_fabric.domain.runs.task import RunResult
 

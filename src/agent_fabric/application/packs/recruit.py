@@ -102,8 +102,7 @@ class RecruitSpecialists:
                 raise RecruitError(self.left_out[name], hint="Repair that package, or uninstall it.")
         if unknown:
             raise RecruitError(
-                f"There is no pack {', '.join(map(repr, unknown))}",
-                hint=f"Known packs: {', '.join(known) or 'none'}.",
+                f"There is no pack {', '.join(map(repr, unknown))}", hint=f"Known packs: {', '.join(known) or 'none'}."
             )
 
     def _recruited_bodies(self, task: Task, choice: Recruitment) -> tuple[Body, ...]:

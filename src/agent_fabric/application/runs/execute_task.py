@@ -9,7 +9,7 @@ from agent_fabric.application.ports.runs import RunRepository, Workspaces
 from agent_fabric.application.runs.claimed_run import ClaimedRun
 from agent_fabric.application.runs.drive_run import DriveRun
 from agent_fabric.domain.errors import FabricError, StoreFull, StoreUnavailable
-from agent_fabric.domain.events import Body, Event, RunCreated
+from agent_fabric.domain.events import AS_ASKED, Body, Event, RunCreated
 from agent_fabric.domain.identity.ownership import Visibility
 from agent_fabric.domain.ids import LaneId, RunId
 from agent_fabric.domain.policy.labels import WORKSPACE_FILES
@@ -125,53 +125,28 @@ class ExecuteTask:
 
     def first_event(self, run_id: RunId, task: Task) -> Event:
         """Return the event that a run begins with."""
-        secrets = self.drive.secrets
-        return Event(
-            seq=0,
-            ts=self.clock.now(),
-            lane=None,
-            step="",
-            body=RunCreated(
-                prompt=secrets.hide(task.prompt) if secrets else task.prompt,
-                specialist_id=task.specialist_ids[0] if task.specialist_ids else None,
-                specialist_ids=task.specialist_ids,
-                task_force_mode=task.task_force_mode,
-                model_key=task.model_key,
-                network_allowed=task.network_allowed,
-                outside_allowed=task.outside_allowed,
-                on_doubt=task.on_doubt,
-                profile=task.profile,
-                budget=task.budget,
-                priority=task.priority,
-                workspace=task.workspace or self.workspaces.workspace(run_id),
-                sandbox=self.sandbox_level,
-                policy_version=self.policy_version,
-                policy_profile=self.policy_profile,
-                fabric_version=self.fabric_version,
-                signals=self.injection_signals(task.prompt)
-                if len(task.prompt) > TYPED_CHARS or task.requested_by
-                else (),
-                agent=secrets.hide(task.agent) if secrets else task.agent,
-                workflow=secrets.hide(task.workflow) if secrets else task.workflow,
-                parent=task.parent,
-                requested_by=task.requested_by,
-                owner=task.owner,
-                visibility=task.visibility or self.visibility,
-                started_by=task.started_by or self.started_by,
-                user_scopes=task.user_scopes,
-                encrypted=task.encrypted or self.encrypts(task),
-                project=_is_project(task),
-                untrusted=tuple(filter(None, (self._untrusted_text(run_id, task),))),
-                conversation=task.conversation,
-                continues=task.continues,
-                trial_of=task.trial_of,
-                session=task.session,
-                history=secrets.hide(task.history) if secrets else task.history,
-                pool=task.pool,
-                node=task.node,
-                quotes=secrets.hide(task.quotes) if secrets else task.quotes,
-            ),
+        asked = {name: getattr(task, name) for name in AS_ASKED}
+        asked["visibility"] = task.visibility or self.visibility
+        asked["started_by"] = task.started_by or self.started_by
+        asked["encrypted"] = task.encrypted or self.encrypts(task)
+        if secrets := self.drive.secrets:
+            asked |= {name: secrets.hide(asked[name]) for name in ("prompt", "agent", "workflow", "history", "quotes")}
+        pasted = len(task.prompt) > TYPED_CHARS or task.requested_by
+        created = RunCreated(
+            **asked,
+            specialist_id=task.specialist_ids[0] if task.specialist_ids else None,
+            specialist_ids=task.specialist_ids,
+            owner=task.owner,
+            workspace=task.workspace or self.workspaces.workspace(run_id),
+            project=_is_project(task),
+            untrusted=tuple(filter(None, (self._untrusted_text(run_id, task),))),
+            signals=self.injection_signals(task.prompt) if pasted else (),
+            sandbox=self.sandbox_level,
+            policy_version=self.policy_version,
+            policy_profile=self.policy_profile,
+            fabric_version=self.fabric_version,
         )
+        return Event(seq=0, ts=self.clock.now(), lane=None, step="", body=created)
 
 
 def _is_project(task: Task) -> bool:

@@ -72,13 +72,7 @@ class Perform:
     """Whether turns of sessions are told it, whichever pack they have."""
 
     def __call__(
-        self,
-        action: Action,
-        state: RunState,
-        packs: OpenPacks,
-        *,
-        notice: Notice,
-        on_delta: LaneDelta | None = None,
+        self, action: Action, state: RunState, packs: OpenPacks, *, notice: Notice, on_delta: LaneDelta | None = None
     ) -> Prepared:
         """Make an action ready."""
         match action:

@@ -366,12 +366,7 @@ class InvokeTool:
         return await asyncio.to_thread(self.injection_signals, text)
 
     async def _return_event(
-        self,
-        call: ToolCallRequest,
-        spec: ToolSpec,
-        result: ToolResult,
-        duration_s: float,
-        terms: "_Terms",
+        self, call: ToolCallRequest, spec: ToolSpec, result: ToolResult, duration_s: float, terms: "_Terms"
     ) -> ToolReturned:
         judged = terms.judged
         output, text = plain(hide_shapes(result.output))

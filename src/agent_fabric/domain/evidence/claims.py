@@ -5,7 +5,6 @@ is proven (ADR 0088), such as "all tests pass". Everything here errs towards bel
 """
 
 import re
-import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from posixpath import basename, dirname, normpath, splitext
@@ -14,7 +13,7 @@ from typing import Any, assert_never
 from agent_fabric.domain.evidence.asked_for import AskedFor, asked_for, files_to_change, paths_in
 from agent_fabric.domain.evidence.commands import acts_elsewhere, assess, find_test_command, git_actions
 from agent_fabric.domain.evidence.events import WorkspaceCompared
-from agent_fabric.domain.evidence.proofs import CommandRun, Proof
+from agent_fabric.domain.evidence.proofs import CommandRun, Proof, words_of
 from agent_fabric.domain.evidence.suite_files import decides_tests, importing_lines
 from agent_fabric.domain.evidence.suite_selection import Selection, options_for_pytest, selected_by
 from agent_fabric.domain.packs.contents import CHANGED, CHECKED, texts_under
@@ -123,8 +122,6 @@ def untested(deeds: Deeds) -> Sequence[str]:
 
 def _was_run(script: str, deeds: Deeds) -> bool:
     """Tell whether a script was run and has ended well after the last change; to be named is too little."""
-    from agent_fabric.domain.evidence.commands import assess  # noqa: PLC0415 - few workspaces have such scripts
-
     ran = (assess(run.proof.command).test_file for run in deeds.since_change if run.proof.kind is ProofKind.PROGRAM)
     return any(_is_end_of(script, normpath(file)) for file in ran if file)
 
@@ -323,10 +320,7 @@ def _within(part: Sequence[str], whole: Sequence[str]) -> bool:
 
 
 def _words(command: str) -> list[str]:
-    try:
-        words = shlex.split(command)
-    except ValueError:
-        words = command.split()
+    words = words_of(command)
     # `python -m pytest` and `pytest` are the same claim.
     plain = [basename(word) if at == 0 else word for at, word in enumerate(words)]
     if len(plain) > 2 and re.fullmatch(r"python[0-9.]*", plain[0]) and plain[1] == "-m":

@@ -72,11 +72,8 @@ def shown_by(assessment: Assessment, output: str) -> Shown:
 
 def find_test_command(command: str) -> str:
     """Return the first command of a line that executes tests; empty: there is none."""
-    try:
-        inner = [each for invocation in parse_command(command) for each in unwrap(invocation) if each.words]
-    except UnparsableCommand:
-        return ""
-    tests = (each for each in inner if not each.dynamic and _is_proof(each) and _kind_of(each) is ProofKind.TESTS)
+    inner = (each for each in inner_commands(command) or () if each.words and not each.dynamic)
+    tests = (each for each in inner if _is_proof(each) and _kind_of(each) is ProofKind.TESTS)
     return next((shlex.join(each.words) for each in tests), "")
 
 
@@ -129,11 +126,16 @@ def acts_elsewhere(command: str) -> bool:
 
 def git_actions(command: str) -> frozenset[str]:
     """Return what a command line asks git to do, such as `commit`."""
-    try:
-        inner = [each for invocation in parse_command(command) for each in unwrap(invocation) if each.name == "git"]
-    except UnparsableCommand:
-        return frozenset()
+    inner = (each for each in inner_commands(command) or () if each.name == "git")
     return frozenset(operands[0] for each in inner if (operands := _operands(each.words[1:])))
+
+
+def inner_commands(command: str) -> Sequence[Invocation] | None:
+    """Return every command of a line, also those that others of it start; None: it cannot be read."""
+    try:
+        return [inner for invocation in parse_command(command) for inner in unwrap(invocation)]
+    except UnparsableCommand:
+        return None
 
 
 def _proven(invocations: Sequence[Invocation], *, pipefail: bool, depth: int) -> Assessment | None:

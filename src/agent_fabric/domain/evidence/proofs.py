@@ -125,7 +125,7 @@ def replaced_runners(compared: WorkspaceCompared) -> tuple[str, ...]:
 
 def own_recipes(command: str, compared: WorkspaceCompared) -> tuple[str, ...]:
     """Return the changed files that decide what a command prints: the makefile of `make`, the script of `bash`."""
-    words = _words(command)
+    words = words_of(command)
     name = basename(words[0]) if words else ""
     if name in _RUNNERS or (len(words) > 2 and words[1] == "-m"):
         return ()
@@ -147,7 +147,7 @@ def bears_on(line: str, command: str, compared: WorkspaceCompared) -> bool:
     changed = [path for path in compared.paths if not path.endswith("/")]
     if not compared.known or compared.more or not changed:
         return True
-    words = _words(command)
+    words = words_of(command)
     if _is_inline(words):
         return any(name in line for path in changed for name in _mentions(path))
     programs = (word for word in words if can_be_run(word) and not word.startswith("-"))
@@ -186,7 +186,8 @@ def _same(one: str, other: str) -> bool:
     return one == other or one.endswith(f"/{other}") or other.endswith(f"/{one}")
 
 
-def _words(command: str) -> list[str]:
+def words_of(command: str) -> list[str]:
+    """Return the words of a command line, also of one whose quotes do not match."""
     try:
         return shlex.split(command)
     except ValueError:

@@ -8,6 +8,7 @@ from fnmatch import fnmatch
 from itertools import pairwise
 from posixpath import basename, join, normpath, splitext
 
+from agent_fabric.domain.evidence.proofs import words_of
 from agent_fabric.domain.evidence.suite_files import is_test_file
 from agent_fabric.domain.policy.command_lines.names import names
 from agent_fabric.domain.policy.working_folders import ELSEWHERE, inside
@@ -102,11 +103,7 @@ def selected_by(command: str, *, options: str = "") -> Selection:
 
 def options_for_pytest(line: str) -> str:
     """Return the options that a command line has in the environment for pytest."""
-    try:
-        words = shlex.split(line)
-    except ValueError:
-        words = line.split()
-    values = [word.partition("=")[2] for word in words if word.startswith("PYTEST_ADDOPTS=")]
+    values = [word.partition("=")[2] for word in words_of(line) if word.startswith("PYTEST_ADDOPTS=")]
     return " ".join(value.rstrip(";") for value in values)
 
 

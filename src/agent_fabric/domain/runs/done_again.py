@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from posixpath import normpath
 from typing import Any, Final
 
-from agent_fabric.domain.evidence.commands import find_test_command
+from agent_fabric.domain.evidence.commands import find_test_command, inner_commands
 from agent_fabric.domain.policy.calls import argument_hash
 from agent_fabric.domain.policy.command_lines.grammar import parse_command
 from agent_fabric.domain.policy.command_lines.invocation import Connector, Invocation, UnparsableCommand
@@ -117,20 +117,13 @@ def node_in(args: Mapping[str, Any]) -> str:
 
 def only_looks(command: str) -> bool:
     """Tell whether a command line changes nothing, so that its failure leaves nothing undone."""
-    try:
-        found = [each for one in parse_command(command) for each in unwrap(one) if each.words]
-    except UnparsableCommand:
-        return False
-    return all(only_reads(each) or each.name in _ASIDE for each in found)
+    found = inner_commands(command)
+    return found is not None and all(not each.words or only_reads(each) or each.name in _ASIDE for each in found)
 
 
 def outward_effect_of(command: str) -> str:
     """Say what a command line does to the world outside this machine; empty: nothing that is known."""
-    try:
-        found = [each for one in parse_command(command) for each in unwrap(one)]
-    except UnparsableCommand:
-        return ""
-    return next(filter(None, map(outward_effect, found)), "")
+    return next(filter(None, map(outward_effect, inner_commands(command) or ())), "")
 
 
 def hides_failure(command: str) -> bool:

@@ -93,7 +93,9 @@ class Effects:
 
 
 NO_EFFECTS: Final = Effects()
-_LISTS: Final = ("denied", "failed", "in_doubt", "edited", "left")
+OPEN_KINDS: Final = ("denied", "failed", "in_doubt", "edited")
+"""Of calls that contradict that all is done."""
+_LISTS: Final = (*OPEN_KINDS, "left")
 
 
 def join_effects(own: Effects, below: Iterable[tuple[RunId, Effects]]) -> Effects:
@@ -157,18 +159,11 @@ _NO_SUCH_COMMAND: Final = re.compile(r"no `git (\w+)` succeeded$")
 
 def open_lines(effects: Effects) -> Iterator[str]:
     """Say what was denied, what failed and what is in doubt, a line each."""
-    for call in effects.denied:
-        yield f"denied by {call.by or 'a rule'}: {_call_line(call)}"
-    yield from _rest(effects, "denied")
-    for call in effects.failed:
-        yield f"failed: {_call_line(call)}"
-    yield from _rest(effects, "failed")
-    for call in effects.in_doubt:
-        yield f"in doubt: {_call_line(call)}"
-    yield from _rest(effects, "in_doubt")
-    for call in effects.edited:
-        yield f"changed by {call.by}: {_call_line(call)}"
-    yield from _rest(effects, "edited")
+    for kind in OPEN_KINDS:
+        for call in getattr(effects, kind):
+            by = {"denied": f"denied by {call.by or 'a rule'}", "edited": f"changed by {call.by}"}
+            yield f"{by.get(kind, kind.replace('_', ' '))}: {_call_line(call)}"
+        yield from _rest(effects, kind)
 
 
 def done_lines(effects: Effects, *, files: bool = True) -> Iterator[str]:

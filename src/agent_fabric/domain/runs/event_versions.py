@@ -20,11 +20,7 @@ def version_of(kind: str) -> int:
 
 
 def body_from(
-    kind: str,
-    version: int,
-    payload: Mapping[str, Any],
-    *,
-    upcasters: Mapping[str, tuple[Upcaster, ...]] = UPCASTERS,
+    kind: str, version: int, payload: Mapping[str, Any], *, upcasters: Mapping[str, tuple[Upcaster, ...]] = UPCASTERS
 ) -> Body:
     """Read an event's body back from a log, whatever version wrote it."""
     cls = _CLASSES.get(kind)

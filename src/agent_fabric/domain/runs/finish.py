@@ -11,6 +11,7 @@ from agent_fabric.domain.evidence.citations import citations_of, problems_with_c
 from agent_fabric.domain.evidence.proofs import UNPROVEN, UNVERIFIED
 from agent_fabric.domain.models.messages import Role, ToolCallRequest
 from agent_fabric.domain.packs.contents import CHANGED
+from agent_fabric.domain.plural import counted
 from agent_fabric.domain.runs.answer import answer_in
 from agent_fabric.domain.runs.evolve import NO_WORK_DONE
 from agent_fabric.domain.runs.evolve import UNPROVEN as SENT_BACK_UNPROVEN
@@ -77,10 +78,7 @@ def judge_finish(state: RunState, lane: Lane, call: ToolCallRequest) -> Accepted
     if state.talks:  # it was not offered, but the words are there
         return Accepted(spoken_payload(lane, answer_in(payload)), "")
     if lane.idle and lane.idle_finishes < MAX_IDLE_FINISHES:
-        return SentBack(
-            NO_WORK_DONE,
-            f"Nothing has been done yet: use at least one other tool before {FINISH_TASK}.",
-        )
+        return SentBack(NO_WORK_DONE, f"Nothing has been done yet: use at least one other tool before {FINISH_TASK}.")
     problems = problems_with(payload, lane.finish.parameters)
     if problems:
         return SentBack("InvalidFinish", f"Call {FINISH_TASK} again; {'; '.join(problems)}.")
@@ -165,7 +163,7 @@ def _borne_out_by(lane: Lane, payload: Mapping[str, Any], doubts: Doubts) -> str
     if not lane.finish.needs_citations or doubts.unproven:
         return ""
     count = len(citations_of(payload))
-    return f"{count} {'quote' if count == 1 else 'quotes'} found in the pages that the run fetched"
+    return f"{counted(count, 'quote')} found in the pages that the run fetched"
 
 
 def said_in_words(lane: Lane) -> Mapping[str, Any]:

@@ -1,7 +1,7 @@
 """What a run did that cannot be taken back: what was sent, pushed or executed elsewhere."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agent_fabric.domain.events import Event, PackStarted, ToolCalled, ToolReturned
 from agent_fabric.domain.ids import CallId, RunId
@@ -33,10 +33,7 @@ def sent_away(run_id: RunId, events: Iterable[Event]) -> list[SentAway]:
                 what = " ".join(body.outside.words) if body.outside is not None else _subject(body)
                 calls[body.call_id] = SentAway(run_id=run_id, seq=event.seq, tool=body.tool, what=what, certain=False)
             case ToolReturned() as body if body.call_id in calls:
-                known = calls[body.call_id]
-                calls[body.call_id] = SentAway(
-                    run_id=run_id, seq=known.seq, tool=known.tool, what=known.what, certain=True
-                )
+                calls[body.call_id] = replace(calls[body.call_id], certain=True)
             case _:
                 pass
     return sorted(calls.values(), key=lambda each: each.seq)

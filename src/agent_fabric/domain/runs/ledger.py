@@ -10,6 +10,7 @@ from agent_fabric.domain.events import ToolCalled, ToolErred, ToolReturned
 from agent_fabric.domain.ids import CallId, LaneId, RunId
 from agent_fabric.domain.runs.effects import (
     NO_EFFECTS,
+    OPEN_KINDS,
     Changed,
     Effects,
     NotedCall,
@@ -158,16 +159,14 @@ class Ledger:
         else:
             files = (*lane_files, *self.files)
         more = dict(self.more)
-        calls: dict[Kind, list[NotedCall]] = {"denied": [], "failed": [], "in_doubt": [], "edited": []}
+        calls: dict[str, list[NotedCall]] = {kind: [] for kind in OPEN_KINDS}
         for each in self.open.values():
             calls[each.kind].append(each.call)
         if stopped:
             calls["in_doubt"] += [_in_flight(begun) for begun in self.under_way.values() if not _only_looked(begun)]
+        listed = {kind: first_listed(found, kind, more) for kind, found in calls.items()}
         own = Effects(
-            denied=first_listed(calls["denied"], "denied", more),
-            failed=first_listed(calls["failed"], "failed", more),
-            in_doubt=first_listed(calls["in_doubt"], "in_doubt", more),
-            edited=first_listed(calls["edited"], "edited", more),
+            **listed,
             left=first_listed(self.left, "left", more),
             changed=Changed(
                 files=first_listed(dict.fromkeys(files), "files", more),
@@ -181,12 +180,9 @@ class Ledger:
     def _note_success(self, begun: _Begun, body: ToolReturned, seq: int) -> None:
         if self.open:
             call = begun.body
-            for at in [
-                at
-                for at, each in self.open.items()
-                if each.wanted is not None and each.wanted.done_by(call.tool, call.args, body.wrote)
-            ]:
-                del self.open[at]
+            for at, each in [*self.open.items()]:
+                if each.wanted is not None and each.wanted.done_by(call.tool, call.args, body.wrote):
+                    del self.open[at]
         self._note_left(begun, body, seq)
 
     def _note_left(self, begun: _Begun, body: ToolReturned, seq: int) -> None:

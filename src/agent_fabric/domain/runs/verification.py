@@ -15,7 +15,8 @@ from agent_fabric.domain.evidence.research_tables import EVIDENCE_COLUMNS, EVIDE
 from agent_fabric.domain.evidence.statements import unsupported
 from agent_fabric.domain.ids import CallId, LaneId
 from agent_fabric.domain.packs.contents import CHANGED, CHECKED
-from agent_fabric.domain.runs.effects import Effects
+from agent_fabric.domain.plural import counted
+from agent_fabric.domain.runs.effects import OPEN_KINDS, Effects
 from agent_fabric.domain.runs.state import Lane, RunState, effects_of
 from agent_fabric.domain.runs.task_point import is_told
 from agent_fabric.domain.runs.work_doubts import counts_of, deeds_of
@@ -70,7 +71,7 @@ def claims_about_mentions(place: str, urls: Sequence[str], pages: ReadPages) -> 
     yield from (fails(place, f"{url} was not fetched in this run") for url in unread)
     if urls and not unread:
         count = len({address_of(page) for page in meant.values() if page is not None})
-        yield holds(place, f"{_count(count, 'web address', 'web addresses')}, all fetched in this run")
+        yield holds(place, f"{counted(count, 'web address', 'web addresses')}, all fetched in this run")
 
 
 def spoken_urls(payload: Mapping[str, Any]) -> tuple[str, ...]:
@@ -96,7 +97,7 @@ def claims_about_evidence(text: str | None, recorded: int, pages: ReadPages) -> 
         yield fails(EVIDENCE_TABLE, "this is not the table that the tools have written")
         return
     if len(rows) < recorded:
-        had = _count(recorded, "row was", "rows were")
+        had = counted(recorded, "row was", "rows were")
         there = f"it has {len(rows):,}" if text is not None else "it is gone or cannot be read"
         yield fails(EVIDENCE_TABLE, f"{had} recorded, but {there}")
     checked = [
@@ -106,7 +107,7 @@ def claims_about_evidence(text: str | None, recorded: int, pages: ReadPages) -> 
     failed = [claim for claim in checked if claim.standing is ClaimStatus.FAILS]
     yield from failed
     if checked and not failed and len(rows) >= recorded:
-        yield holds(EVIDENCE_TABLE, f"{_count(len(checked), 'row', 'rows')}, each quote is on its page")
+        yield holds(EVIDENCE_TABLE, f"{counted(len(checked), 'row')}, each quote is on its page")
 
 
 def _claim_about_quote(about: str, url: str, quote: str, claim: str, pages: ReadPages) -> CheckedClaim:
@@ -143,7 +144,7 @@ def claim_about_proof(lane: Lane, events: Sequence[Event]) -> CheckedClaim:
     command = called.args.get("command") if called is not None else None
     if command is not None and not _is_borne_out(str(command), returned):
         return fails(about, f"event {proof} claims {returned.proved!r}, but its command does not bear that out")
-    executed = "" if returned.tests is None else f" with {_count(returned.tests.passed, 'test', 'tests')} passed"
+    executed = "" if returned.tests is None else f" with {counted(returned.tests.passed, 'test')} passed"
     return holds(about, f"{returned.proved!r} succeeded{executed} in event {proof}, and nothing changed after it")
 
 
@@ -172,7 +173,7 @@ def claims_about_work(state: RunState, lane: Lane, events: Sequence[Event]) -> I
     wrong = false_claims(said, deeds)
     yield from (fails(about, str(claim)) for claim in wrong)
     if not wrong and deeds.compared.known:
-        changed = _count(len(deeds.compared.paths) + deeds.compared.more, "path", "paths")
+        changed = counted(len(deeds.compared.paths) + deeds.compared.more, "path")
         yield holds(about, f"{changed} changed; the files, commands, commits and tests that it names agree with that")
     for missing in unsupported(
         str(payload.get("summary") or ""), _texts_of_lane(lane.lane_id, state, events), counts_of(lane)
@@ -183,18 +184,18 @@ def claims_about_work(state: RunState, lane: Lane, events: Sequence[Event]) -> I
 def claims_about_effects(state: RunState, answer: str) -> Iterator[CheckedClaim]:
     """Check that an answer tells of every call that was denied, failed or is in doubt, and say what else calls did."""
     effects = effects_of(state)
-    kinds = {"denied": effects.denied, "failed": effects.failed, "in doubt": effects.in_doubt, "edited": effects.edited}
-    for kind, calls in kinds.items():
-        for call in calls:
+    for each in OPEN_KINDS:
+        kind = each.replace("_", " ")
+        for call in getattr(effects, each):
             told = f"{_short(call.what)}, event {call.seq}{f' of run {call.run_id}' if call.run_id else ''}"
             if is_told(answer, call):
                 yield holds(kind, f"{told}: the answer says so")
             else:
                 why = f" ({_short(call.why)})" if call.why else ""
                 yield fails(kind, f"{told}{why}: the answer does not say so")
-    for kind in ("denied", "failed", "in_doubt", "edited"):
-        if count := effects.more.get(kind):
-            yield fails(kind.replace("_", " "), f"{count:,} more, of which the answer was not checked")
+    for each in OPEN_KINDS:
+        if count := effects.more.get(each):
+            yield fails(each.replace("_", " "), f"{count:,} more, of which the answer was not checked")
     if not effects.open:
         yield holds("calls", "none that acts was denied, failed without being done again, or is in doubt")
     yield holds("outside", "; ".join(_left_lines(effects)) or "no call acted outside this machine")
@@ -272,10 +273,6 @@ def _is_borne_out(command: str, returned: ToolReturned) -> bool:
     printed = json.loads(returned.whole) if returned.whole else returned.result
     shown = shown_by(assessment, f"{printed.get('stdout', '')}\n{printed.get('stderr', '')}")
     return (shown.proved, shown.kind, shown.tests) == (returned.proved, returned.proof_kind, returned.tests)
-
-
-def _count(number: int, one: str, many: str) -> str:
-    return f"{number:,} {one if number == 1 else many}"
 
 
 def _short(text: str) -> str:

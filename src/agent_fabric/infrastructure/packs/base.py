@@ -82,11 +82,7 @@ def make_tool_def(
     The effect decides what happens to a call that a crash left in doubt. Not knowing it is the careful choice.
     """
     return ToolSpec(
-        name=name,
-        description=description,
-        parameters=_object(properties, required),
-        effect=effect,
-        timeout_s=timeout_s,
+        name=name, description=description, parameters=_object(properties, required), effect=effect, timeout_s=timeout_s
     )
 
 

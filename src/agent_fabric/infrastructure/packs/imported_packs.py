@@ -28,13 +28,7 @@ def imported(reference: str) -> Any:
 
 
 def build_imported(
-    specialist_id: SpecialistId,
-    builder: str,
-    workspace: str,
-    network_allowed: bool,
-    *,
-    sandbox: Sandbox,
-    run_id: RunId,
+    specialist_id: SpecialistId, builder: str, workspace: str, network_allowed: bool, *, sandbox: Sandbox, run_id: RunId
 ) -> SpecialistPack:
     """Let the function `builder` build a pack for a run.
 

@@ -33,10 +33,7 @@ WRITE_FILE = ToolSpec(
     name="write_file",
     description="Create a text file or replace its whole content.",
     parameters=object_schema(
-        {
-            "path": {"type": "string", "description": "Path in the workspace"},
-            "content": {"type": "string"},
-        },
+        {"path": {"type": "string", "description": "Path in the workspace"}, "content": {"type": "string"}},
         ["path", "content"],
     ),
     effect=Effect.IDEMPOTENT,
@@ -91,7 +88,7 @@ class WriteFile:
             raise ValueError(f"'content' is not valid text at character {error.start}") from None
         if len(data) > self.max_bytes:
             raise ValueError(f"'content' is {len(data)} bytes; one call may write {self.max_bytes}")
-        before = await self._before(path, max(SHOWN_BEFORE, len(data) + 1))
+        before = await read_whole(self.sandbox, path, max_bytes=max(SHOWN_BEFORE, len(data) + 1))
         if before == data or (before is not None and _same_program(path, before, data)):
             same = {"path": path, "bytes": len(data), "created": False, "unchanged": True, "hint": _WRITTEN_BACK}
             return ToolResult(output=same)
@@ -105,14 +102,6 @@ class WriteFile:
             if gone := [name for name in _DEFINED.findall(shown) if name not in content]:
                 output |= {"gone": gone, "replaced": shown}
         return ToolResult(output=output, changed=True, wrote=(path,))
-
-    async def _before(self, path: str, max_bytes: int) -> bytes | None:
-        """Return what is in the file already; None when it is larger, or not there."""
-        try:
-            data, size = await self.sandbox.read_file(path, max_bytes=max_bytes)
-        except OSError:
-            return None
-        return data if size <= len(data) else None
 
 
 def _same_program(path: str, before: bytes, after: bytes) -> bool:
@@ -138,6 +127,15 @@ class ListFiles:
         path = text_argument(args, "path") if "path" in args else "."
         files, more = await self.sandbox.list_files(path or ".", max_entries=self.max_entries)
         return ToolResult(output={"files": files, "truncated": True} if more else {"files": files})
+
+
+async def read_whole(sandbox: Sandbox, path: str, *, max_bytes: int) -> bytes | None:
+    """Return what is in a file; None when it is larger, gone, or cannot be read."""
+    try:
+        data, size = await sandbox.read_file(path, max_bytes=max_bytes)
+    except OSError:
+        return None
+    return data if size <= len(data) else None
 
 
 def text_argument(args: Mapping[str, Any], name: str) -> str:
@@ -175,10 +173,7 @@ EDIT_FILE = ToolSpec(
     parameters=object_schema(
         {
             "path": {"type": "string", "description": "Path in the workspace"},
-            "old_text": {
-                "type": "string",
-                "description": "What is there, exactly, with its indentation",
-            },
+            "old_text": {"type": "string", "description": "What is there, exactly, with its indentation"},
             "new_text": {"type": "string", "description": "The text to put there instead"},
             "replace_all": {"type": "boolean", "description": "Replace every occurrence", "default": False},
         },

@@ -15,7 +15,7 @@ from agent_fabric.domain.identity.ownership import Viewer
 from agent_fabric.domain.ids import DocumentId, FactId
 from agent_fabric.domain.memory.facts import MAX_QUOTE_CHARS, MAX_TEXT_CHARS, FactKind, FactStatus
 from agent_fabric.domain.policy.labels import OTHER_RUNS
-from agent_fabric.domain.runs.knowledge import NOTHING, PRIVATE, KnownPassage
+from agent_fabric.domain.runs.knowledge import NOTHING, PRIVATE
 from agent_fabric.domain.tools.specs import (
     MEMORY_TOOL,
     PASSAGES,
@@ -68,7 +68,9 @@ class MemorySearch:
         answer = await memory.search(query, DocumentQuery(viewer=Viewer((owner,), sees_all=False)), limit=limit)
         now = self.clock.now()
         passages = [each.as_known() for each in answer.passages]
-        sources = [await self.snapshots.keep(_page(each), fetched_at=now) for each in passages]
+        sources = [
+            await self.snapshots.keep(_page(each.url, each.title, each.text), fetched_at=now) for each in passages
+        ]
         documents = dict.fromkeys(each.document for each in passages)
         if answer.passages or answer.facts:
             told: list[FactId | DocumentId] = [*documents, *(each.fact.id for each in answer.facts)]
@@ -94,16 +96,11 @@ def _untrusted(answer: MemoryAnswer) -> str:
     return ", ".join([*documents, *facts])
 
 
-def _page(known: KnownPassage) -> Page:
+def _page(url: str, title: str, text: str) -> Page:
+    """Return what was found as a page, so that it can be cited like one."""
+    body = text.encode("utf-8", "replace")
     return Page(
-        url=known.url,
-        final_url=known.url,
-        status=200,
-        content_type="text/plain",
-        body=known.text.encode("utf-8", "replace"),
-        title=known.title,
-        text=known.text,
-        cut=False,
+        url=url, final_url=url, status=200, content_type="text/plain", body=body, title=title, text=text, cut=False
     )
 
 
@@ -177,7 +174,7 @@ class CrossRunSearch:
         found = await self.catalogue.search(query, limit=limit + 1, viewer=viewer)
         records = [record for record in found if record.run_id != context.run_id][:limit]
         at = self.clock.now()
-        sources = [await self.snapshots.keep(_run_page(record), fetched_at=at) for record in records]
+        sources = [await self.snapshots.keep(_run_page(each), fetched_at=at) for each in records]
         return ToolResult(
             output={"query": query, "runs": [_render(each) for each in records]},
             sources=tuple(sources),
@@ -199,17 +196,8 @@ def _render(record: RunRecord) -> dict[str, Any]:
 
 
 def _run_page(record: RunRecord) -> Page:
-    text = f"{record.prompt}\n\n{record.summary}\n"
-    return Page(
-        url=_address(record),
-        final_url=_address(record),
-        status=200,
-        content_type="text/plain",
-        body=text.encode("utf-8", "replace"),
-        title=" ".join(record.prompt.split())[:200],
-        text=text,
-        cut=False,
-    )
+    title = " ".join(record.prompt.split())[:200]
+    return _page(_address(record), title, f"{record.prompt}\n\n{record.summary}\n")
 
 
 def _address(record: RunRecord) -> str:

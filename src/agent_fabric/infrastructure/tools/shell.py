@@ -14,7 +14,7 @@ from agent_fabric.domain.policy.command_lines.invocation import Invocation, Unpa
 from agent_fabric.domain.policy.command_lines.overwriting import overwritten_input
 from agent_fabric.domain.tools.findings import ProofKind
 from agent_fabric.domain.tools.specs import Effect, ToolContext, ToolResult, ToolSpec, object_schema
-from agent_fabric.infrastructure.tools.files import text_argument
+from agent_fabric.infrastructure.tools.files import read_whole, text_argument
 from agent_fabric.infrastructure.tools.workspace_diff import difference, file_heads, lost_texts, written
 
 _LOOK_S = 10.0
@@ -93,11 +93,8 @@ class RunShell:
 
     async def _is_script(self, path: str) -> bool:
         """Tell whether a file with the name of a test has only checks that run with it, and no tests to be called."""
-        try:
-            data, size = await self.sandbox.read_file(path, max_bytes=_MAX_SCRIPT_BYTES)
-        except OSError:
-            return False  # in another folder, or gone
-        found = read_tests(data.decode(errors="replace")) if size <= len(data) else None
+        data = await read_whole(self.sandbox, path, max_bytes=_MAX_SCRIPT_BYTES)
+        found = None if data is None else read_tests(data.decode(errors="replace"))
         return found is not None and found.is_script
 
     async def _how_to_test(self, shown: Shown, assessment: Assessment, context: ToolContext) -> str:

@@ -35,11 +35,7 @@ class JsonlRunLog:
         self._held_back: dict[RunId, list[bytes]] = {}
 
     def follow(
-        self,
-        run_id: RunId,
-        outline: Sequence[Event],
-        events: Sequence[Event],
-        payloads: Sequence[bytes],
+        self, run_id: RunId, outline: Sequence[Event], events: Sequence[Event], payloads: Sequence[bytes]
     ) -> None:
         if is_encrypted(outline):
             return
@@ -227,10 +223,4 @@ def _entry(run_id: RunId, outline: Sequence[Event], newest: Event) -> dict[str, 
         return {"run_id": run_id, "ts": newest.ts, **hidden}
     prompt = next((event.body.prompt for event in outline if isinstance(event.body, RunCreated)), "")
     recruited = (event.body.specialist_ids for event in outline if isinstance(event.body, SpecialistsRecruited))
-    return {
-        "run_id": run_id,
-        "ts": newest.ts,
-        "prompt": prompt,
-        "specialist_ids": list(next(recruited, ())),
-        **outcome,
-    }
+    return {"run_id": run_id, "ts": newest.ts, "prompt": prompt, "specialist_ids": list(next(recruited, ())), **outcome}

@@ -6,16 +6,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
-from playwright.async_api import (
-    BrowserContext,
-    Dialog,
-    ElementHandle,
-    Frame,
-    JSHandle,
-    Page,
-    Request,
-    Response,
-)
+from playwright.async_api import BrowserContext, Dialog, ElementHandle, Frame, JSHandle, Page, Request, Response
 from playwright.async_api import Error as PlaywrightError
 from playwright.async_api import TimeoutError as PlaywrightTimeout
 

@@ -15,7 +15,7 @@ from agent_fabric.domain.policy.protected import PROTECTED_AT_TOP
 from agent_fabric.domain.tools.specs import Effect, ToolContext, ToolResult, ToolSpec
 from agent_fabric.infrastructure.sandbox.mounts_protected import ProtectedPaths
 from agent_fabric.infrastructure.tools.mcp.connection import Connection, ConnectionLost
-from agent_fabric.infrastructure.tools.mcp.pins import Checked, Pins, ProjectServers
+from agent_fabric.infrastructure.tools.mcp.pins import Checked, Pins
 from agent_fabric.infrastructure.tools.mcp.pool import PooledServer, ServerPool
 from agent_fabric.infrastructure.tools.mcp.tool_conversion import (
     MAX_TOOLS,
@@ -45,62 +45,47 @@ class Inspected:
     checked: Checked
 
 
-class PooledToolServers:
-    """ToolServers over a pool of connections."""
+async def connect_tools(
+    pool: ServerPool, pins: Pins, server: MCPServerConfig, *, workspace: str, sandbox: Sandbox | None = None
+) -> "ConnectedTools":
+    """Return the tools of a server that a person has agreed to; see ToolServers."""
+    protected = _protected(server, workspace)
+    if protected is not None:
+        await asyncio.to_thread(list, protected.cover())  # what is there now may stay
+    member = pool.member(server, workspace)
+    connection = await member.acquire()
+    try:
+        listed = await connection.list_tools()
+        checked = await asyncio.to_thread(pins.check, server, listed[:MAX_TOOLS])
+    except BaseException:
+        await member.release()
+        raise
+    offer = _offer(server, listed, checked, for_people=_FOR_PEOPLE if connection.is_ours else frozenset())
+    report = ServerReport(
+        server=server.name, protocol=connection.protocol, offered=tuple(offer.tools), hidden=offer.hidden
+    )
+    return ConnectedTools(server, member, connection, offer, report, sandbox, protected)
 
-    def __init__(self, *, pool: ServerPool, pins: Pins, projects: ProjectServers) -> None:
-        self._pool = pool
-        self.pins = pins
-        self.projects = projects
 
-    async def connect(
-        self, server: MCPServerConfig, *, workspace: str, sandbox: Sandbox | None = None
-    ) -> "ConnectedTools":
-        self.projects.require_agreed(server)
-        protected = _protected(server, workspace)
-        if protected is not None:
-            await asyncio.to_thread(list, protected.cover())  # what is there now may stay
-        member = self._pool.member(server, workspace)
-        connection = await member.acquire()
-        try:
-            listed = await connection.list_tools()
-            checked = await asyncio.to_thread(self.pins.check, server, listed[:MAX_TOOLS])
-        except BaseException:
-            await member.release()
-            raise
-        offer = _offer(server, listed, checked, for_people=_FOR_PEOPLE if connection.is_ours else frozenset())
-        report = ServerReport(
-            server=server.name,
+async def inspect_server(pool: ServerPool, pins: Pins, server: MCPServerConfig) -> Inspected:
+    """Start a server and look at it, without pinning anything.
+
+    Raises:
+        FabricError: it cannot be used.
+    """
+    member = pool.member(server, pool.empty_workspace())
+    connection = await member.acquire()
+    try:
+        listed = tuple(await connection.list_tools())[:MAX_TOOLS]
+        return Inspected(
             protocol=connection.protocol,
-            offered=tuple(offer.tools),
-            hidden=offer.hidden,
+            server_info=connection.server_info,
+            start_s=connection.start_s,
+            tools=listed,
+            checked=await asyncio.to_thread(pins.look, server, listed),
         )
-        return ConnectedTools(server, member, connection, offer, report, sandbox, protected)
-
-    async def inspect(self, server: MCPServerConfig) -> Inspected:
-        """Start a server and look at it, without pinning anything.
-
-        Raises:
-            FabricError: it may not or cannot be used.
-        """
-        self.projects.require_agreed(server)
-        member = self._pool.member(server, self._pool.empty_workspace())
-        connection = await member.acquire()
-        try:
-            listed = tuple(await connection.list_tools())[:MAX_TOOLS]
-            return Inspected(
-                protocol=connection.protocol,
-                server_info=connection.server_info,
-                start_s=connection.start_s,
-                tools=listed,
-                checked=await asyncio.to_thread(self.pins.look, server, listed),
-            )
-        finally:
-            await member.release()
-
-    async def aclose(self) -> None:
-        """End every server."""
-        await self._pool.aclose()
+    finally:
+        await member.release()
 
 
 @dataclass(slots=True)

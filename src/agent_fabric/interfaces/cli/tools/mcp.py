@@ -18,7 +18,7 @@ from agent_fabric.config.loader import Loaded
 from agent_fabric.config.show import show_server
 from agent_fabric.domain.errors import MissingExtra
 from agent_fabric.domain.plural import counted
-from agent_fabric.infrastructure.tools.mcp.open_servers import open_tool_servers
+from agent_fabric.infrastructure.tools.mcp.lazy_servers import open_tool_servers
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
 from agent_fabric.interfaces.cli.options import configuration, is_confirmed, require_a_person

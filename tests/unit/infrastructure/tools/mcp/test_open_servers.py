@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agent_fabric.config.loader import read_config
-from agent_fabric.infrastructure.tools.mcp.open_servers import asked_by_project, mcp_folder
+from agent_fabric.infrastructure.tools.mcp.lazy_servers import asked_by_project, mcp_folder
 from agent_fabric.infrastructure.tools.mcp.pins import content_hash
 
 
