@@ -125,7 +125,7 @@ def open_chat(
             fabric.records.layout,
             fabric.execute_task,
             new_task,
-            (lambda budget: budget) if limits is None else limits.caps.lowered,
+            (lambda budget: budget) if limits is None else limits.caps.lower,
             choose_node,
             contexts,
             AttachedFiles(storage.channels.files),

@@ -261,7 +261,7 @@ def serve_evals(
 
     def limit(evaluation: "Eval", budget: "Budget") -> "Budget":
         is_limited = limits.settings.local or evaluation.owner != LOCAL_OWNER
-        return limits.caps.lowered(budget) if is_limited else budget
+        return limits.caps.lower(budget) if is_limited else budget
 
     evals = open_evals(fabric, config, see_through=drive_in_turn(dispatch, fabric.resume_run), limit=limit, served=True)
     return ServedEvals(evals, cancel_eval(fabric.records), RunEvals(evals.run))

@@ -558,12 +558,12 @@ def build_server(
         local.resume_run,
         dispatch,
         None if starter is None else starter.take_later,
-        lambda run_id: None if retry_stopped_runs is None else retry_stopped_runs.stopped(run_id),
+        lambda run_id: None if retry_stopped_runs is None else retry_stopped_runs.note_stopped(run_id),
     )
     retry_stopped_runs = None
     if storage.cluster is None:  # else it is claimed, by any server
         retry_stopped_runs = RetryStoppedRuns(storage.gauge, resume_unfinished_runs, SystemClock())
-        dispatch.on_store_lost = retry_stopped_runs.stopped
+        dispatch.on_store_lost = retry_stopped_runs.note_stopped
     webhooks = build_webhooks(root, config, local, start_run, begin=automation.watch.begin, tell=outgoing.tell)
     keep_bus_letters(automation, outgoing.durable)
     return ServerFabric(

@@ -29,7 +29,7 @@ class ScriptedChannel:
     outcomes: list[SendOutcome] = field(default_factory=list)
     """What is answered to the next parts; after them, everything is accepted."""
     traces: list[SendOutcome] = field(default_factory=list)
-    """What is found out about the next parts in doubt; after them, nobody knows."""
+    """What is found out about the next parts in doubt; after them, it is unknown."""
     traced: list[Part] = field(default_factory=list)
     sent: list[Part] = field(default_factory=list)
     answers: list[tuple[ButtonPress, str]] = field(default_factory=list)

@@ -108,7 +108,7 @@ class MemoryRuns:
     async def read(self, run_id: RunId, *, after: int = -1) -> Sequence[Event]:
         return self._log(run_id)[after + 1 :]
 
-    def owned(self, run_id: RunId) -> OwnedRun:
+    def ownership(self, run_id: RunId) -> OwnedRun:
         """Return whose run it is."""
         body = next((event.body for event in self.logs.get(run_id, ())), None)
         if isinstance(body, RunCreated):
@@ -316,7 +316,7 @@ class PackBuilders:
 
 
 def quiet(text: str) -> None:
-    """Notice that tells nobody."""
+    """Notice that tells no one."""
 
 
 @dataclass(slots=True)

@@ -383,10 +383,10 @@ async def test_a_second_run_reads_nothing_again_and_keeps_nothing_twice(project:
     async with project.run():
         pass
     objects = ChangeRecorder(project.records.layout).objects
-    kept = objects.known()
+    kept = objects.digests()
     async with project.run():
         pass
-    assert objects.known() == kept
+    assert objects.digests() == kept
     assert objects.forget_all_but(kept) == 0
     assert objects.forget_all_but([]) > 0
 

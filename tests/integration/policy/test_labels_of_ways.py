@@ -11,7 +11,7 @@ from agent_fabric.application.automation.make_tasks import TriggeredTasks
 from agent_fabric.application.fleet.fleet_policy import FleetPolicy
 from agent_fabric.application.runs.continue_run import quoted_labels
 from agent_fabric.application.tools.call_site import CallSite
-from agent_fabric.application.tools.proposed_call import origin_of, private_source, proposed
+from agent_fabric.application.tools.proposed_call import origin_of, private_source, propose
 from agent_fabric.bootstrap.memory import open_memory
 from agent_fabric.bootstrap.workflows import open_workflows
 from agent_fabric.config.schema.automation import WebhookConfig
@@ -155,7 +155,7 @@ def description(*, trusted: bool) -> Callable[[Stage], Awaitable[Labels]]:
 
 async def unboxed(on: Stage) -> Labels:
     site = _site(Flow())
-    call = proposed(SHELL, {"command": "ls"}, site, "C")
+    call = propose(SHELL, {"command": "ls"}, site, "C")
     assert private_source(SHELL, call, boxed=False) == NO_BOX
     return bool(origin_of(SHELL, call, "")), bool(private_source(SHELL, call, boxed=False))
 
@@ -257,10 +257,10 @@ async def test_each_way_out_that_the_labels_judge_asks_once_both_hold(tmp_path: 
         policy = FleetPolicy(on.fabric.rules, on.fabric.fleet_door)
         for way, calls in SENDING.items():
             for spec, args in calls:
-                call = proposed(spec, args, _site(both), "A", commands_reach="a.example")
+                call = propose(spec, args, _site(both), "A", commands_reach="a.example")
                 assert policy.judge(call).verdict is Verdict.ASK, (way, spec.name)
                 assert way_out_of(spec) is way or way is WayOut.ADDRESS
-        messages = [proposed(SEND_MESSAGE, {"to": to, "text": "x"}, _site(both), "A") for to in ("ann", "bob")]
+        messages = [propose(SEND_MESSAGE, {"to": to, "text": "x"}, _site(both), "A") for to in ("ann", "bob")]
         assert [policy.judge(each).alike for each in messages] == [
             f"every `send_message` to {to}, also after untrusted text" for to in ("ann", "bob")
         ], "who agrees that Ann is told has not agreed that Bob is"

@@ -8,7 +8,7 @@ from agent_fabric.application.ports.approvals import Answer, ApprovalCard, Appro
 from agent_fabric.application.ports.runs import RunRepository
 from agent_fabric.application.runs.fold_log import fold_log
 from agent_fabric.application.tools.call_site import CallSite, own_limits, user_scopes
-from agent_fabric.application.tools.proposed_call import proposed
+from agent_fabric.application.tools.proposed_call import propose
 from agent_fabric.domain.approvals.answers import MIN_HASH_CHARS, Decision, Question, Reach, short_hash
 from agent_fabric.domain.approvals.events import ApprovalRequested
 from agent_fabric.domain.definitions.parameters import unusable_numbers
@@ -129,7 +129,7 @@ class DecideApproval:
             limits=own_limits(state),
             flow=flow_of(state),
         )
-        ruling = self.policy().judge(proposed(spec, answer.args, site, card.sandbox))
+        ruling = self.policy().judge(propose(spec, answer.args, site, card.sandbox))
         if ruling.verdict is Verdict.BLOCK:
             raise ApprovalRefused(f"The policy blocks the changed call: {ruling.reason}", hint=f"Rule: {ruling.rule}.")
 

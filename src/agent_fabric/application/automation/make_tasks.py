@@ -154,7 +154,7 @@ class ScheduledTasks:
         )
         if self.caps is None or schedule.owner == LOCAL_OWNER:
             return task
-        return replace(task, budget=self.caps.lowered(task.budget))
+        return replace(task, budget=self.caps.lower(task.budget))
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,4 +196,4 @@ class TriggeredTasks:
         private = () if source in self._public else (source,)
         frozen = replace(task.workflow, untrusted=(source,), private=private)
         task = replace(task.asked_by(sender), workflow=frozen)
-        return task if self.caps is None else replace(task, budget=self.caps.lowered(task.budget))
+        return task if self.caps is None else replace(task, budget=self.caps.lower(task.budget))

@@ -19,8 +19,8 @@ from agent_fabric.domain.packs.recruitment import (
     by_conversation,
     by_fallback,
     by_keywords,
+    by_name,
     by_project,
-    named,
     the_only_one,
     weigh,
 )
@@ -54,7 +54,7 @@ class RecruitSpecialists:
         if not self.specialists:
             raise RecruitError("No pack is configured", hint="Add one under `specialists` in the configuration.")
         if task.specialist_ids:
-            return Prepared(self._recruited_bodies(task, named(task.specialist_ids)))
+            return Prepared(self._recruited_bodies(task, by_name(task.specialist_ids)))
         if task.node:
             return Prepared(self._recruited_bodies(task, about_machine(task.node)))
         talks = task.profile is Profile.CHAT

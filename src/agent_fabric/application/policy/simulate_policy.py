@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from agent_fabric.application.ports.runs import RunCatalogue, RunRepository
 from agent_fabric.application.tools.call_site import CallSite, own_limits, user_scopes
-from agent_fabric.application.tools.proposed_call import proposed
+from agent_fabric.application.tools.proposed_call import propose
 from agent_fabric.domain.approvals.events import ApprovalRequested
 from agent_fabric.domain.errors import RunKeyMissing
 from agent_fabric.domain.events import Event, RunCreated, ToolCalled
@@ -117,4 +117,4 @@ def _call(state: RunState, lane_id: LaneId | None, body: ToolCalled | ApprovalRe
         flow=flow_of(state),
     )
     unknown = ToolSpec(name=body.tool, description="", parameters={}, effect=Effect.LEAVES_SANDBOX)
-    return proposed(spec or unknown, body.args, site, sandbox)
+    return propose(spec or unknown, body.args, site, sandbox)

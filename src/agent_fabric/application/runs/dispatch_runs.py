@@ -251,7 +251,7 @@ class DispatchRuns:
     def _start(self, taken: ClaimedRun, place: _Place | None) -> Drive:
         run_id = taken.held.run_id
         outcome = asyncio.create_task(self._see_through(taken, place), name=f"run {run_id}")
-        outcome.add_done_callback(lambda _: self._ended(drive))
+        outcome.add_done_callback(lambda _: self._note_end(drive))
         since = asyncio.get_running_loop().time()
         drive = self._drives[run_id] = Drive(run_id, outcome, queued=place is not None, since=since)
         return drive
@@ -310,7 +310,7 @@ class DispatchRuns:
             )
         return taken._replace(rows=rows) if rows else taken
 
-    def _ended(self, drive: Drive) -> None:
+    def _note_end(self, drive: Drive) -> None:
         if self._drives.get(drive.run_id) is drive:
             del self._drives[drive.run_id]
         if drive.outcome.cancelled():

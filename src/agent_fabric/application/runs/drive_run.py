@@ -363,7 +363,7 @@ class _Drive:
         for lane, effect in starts:
             self.in_flight.start(lane, effect)
         await self._wait_for_progress(inbox)
-        for lane, task in self.in_flight.completed():
+        for lane, task in self.in_flight.take_completed():
             problem = task.exception()
             bodies = task.result() if problem is None else (self._bug(lane, problem),)
             if lane in self.told:

@@ -55,7 +55,7 @@ class InFlightEffects:
         """Start an effect."""
         self._lanes[self.watch(asyncio.create_task(effect()))] = lane
 
-    def completed(self) -> list[tuple[LaneId | None, EffectTask]]:
+    def take_completed(self) -> list[tuple[LaneId | None, EffectTask]]:
         """Take out the effects that have completed."""
         return [(self._lanes.pop(task), task) for task in [each for each in self._lanes if each.done()]]
 

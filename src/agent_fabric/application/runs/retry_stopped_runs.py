@@ -28,7 +28,7 @@ class RetryStoppedRuns:
     """Runs that have stopped, in this order."""
     _woken: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def stopped(self, run_id: RunId) -> None:
+    def note_stopped(self, run_id: RunId) -> None:
         """Remember a run that could not go on because of the store."""
         self._stopped[run_id] = None
         self._woken.set()
@@ -47,7 +47,7 @@ class RetryStoppedRuns:
         runs, self._stopped = list(self._stopped), {}
         self._woken.clear()
         _log.warning("The store can be written again: %s run(s) go on", len(runs))
-        await self.resume(runs)  # one that stops for the same reason is told to `stopped` again
+        await self.resume(runs)  # one that stops for the same reason is told to `note_stopped` again
 
     async def _has_room(self) -> bool:
         try:

@@ -93,7 +93,7 @@ class StartRun:
             task = await self._within_run(task, by)
         if self.limits.hold_for(by):
             self.limits.caps.require(max_steps=asked_steps)
-            task = replace(task, budget=self.limits.caps.lowered(task.budget))
+            task = replace(task, budget=self.limits.caps.lower(task.budget))
         run_id = request.nth(attempt)
         if run_id is not None and (attempt or request.is_repeat):
             found = await self.find(run_id)

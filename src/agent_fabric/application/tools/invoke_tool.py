@@ -24,7 +24,7 @@ from agent_fabric.application.tools.proposed_call import (
     note_files,
     origin_of,
     private_source,
-    proposed,
+    propose,
     run_outside,
     seek_agreement,
 )
@@ -195,7 +195,7 @@ class InvokeTool:
     def _propose(
         self, spec: ToolSpec, args: Mapping[str, Any], site: CallSite, sandbox: str, commands_reach: str
     ) -> ProposedCall:
-        call = proposed(spec, args, site, sandbox, commands_reach=commands_reach)
+        call = propose(spec, args, site, sandbox, commands_reach=commands_reach)
         # In a box it does not matter what a program is: the box is the boundary.
         is_contained = sandbox in BOXES or not call.command
         return call if is_contained else replace(call, altered=self.altered_programs(site.target))
@@ -285,7 +285,7 @@ class InvokeTool:
         def exposes() -> str:
             return noted or (self._fetched_by_commands(site) if spec.command_argument else "")
 
-        def erred(error_type: str, message: str, *, vouched_for: bool = False) -> ToolErred:
+        def error_event(error_type: str, message: str, *, vouched_for: bool = False) -> ToolErred:
             return ToolErred(
                 tool=call.tool,
                 error_type=error_type,
@@ -308,7 +308,7 @@ class InvokeTool:
             result = shown.result(result)
             if not result.success:
                 said = result.error[:limit_chars] or "it gave no reason"
-                return (erred("ToolFailed", said, vouched_for=result.vouched_for),)
+                return (error_event("ToolFailed", said, vouched_for=result.vouched_for),)
             if edited:
                 result = replace(result, output={CHANGED_BY_PERSON: dict(args), **result.output})
             took_s = self.clock.monotonic() - started
@@ -319,19 +319,21 @@ class InvokeTool:
             task = asyncio.current_task()
             if task is None or task.cancelling():
                 raise
-            return (erred("CancelledError", "the tool cancelled itself"),)
+            return (error_event("CancelledError", "the tool cancelled itself"),)
         except TimeoutError:
             waited_s = self.clock.monotonic() - started
-            return (erred("TimeoutError", f"{call.tool} did not end by itself and was ended after {waited_s:.1f} s"),)
+            return (
+                error_event("TimeoutError", f"{call.tool} did not end by itself and was ended after {waited_s:.1f} s"),
+            )
         except PermissionError as problem:
             text = shown.text(str(problem)) or "permission denied"
-            return (erred("PermissionError", text), _violation(call, text))
+            return (error_event("PermissionError", text), _violation(call, text))
         except KeyError as problem:
             if problem.args == (call.tool,):
-                return (erred("UnknownTool", f"the tool {call.tool!r} is no longer there"),)
-            return (erred("KeyError", shown.text(str(problem))),)
+                return (error_event("UnknownTool", f"the tool {call.tool!r} is no longer there"),)
+            return (error_event("KeyError", shown.text(str(problem))),)
         except Exception as problem:  # noqa: BLE001 - a tool is third-party code: what it raises is told to the model
-            return (erred(type(problem).__name__, shown.text(str(problem))[:limit_chars] or "no message"),)
+            return (error_event(type(problem).__name__, shown.text(str(problem))[:limit_chars] or "no message"),)
 
     async def _reveal(
         self, spec: ToolSpec, args: Mapping[str, Any], context: ToolContext, allowed: frozenset[str], shown: "_Shown"

@@ -29,7 +29,7 @@ if TYPE_CHECKING:  # what reads command lines takes its time
     from agent_fabric.domain.policy.outside import OutsideCall
 
 
-def proposed(
+def propose(
     spec: ToolSpec, args: Mapping[str, Any], site: CallSite, sandbox: str, *, commands_reach: str = ""
 ) -> ProposedCall:
     """Return a call as the policy sees it."""

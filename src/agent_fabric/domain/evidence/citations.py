@@ -314,7 +314,7 @@ class ReadPages:
         found = (self._sources.get(address_of(spelling)) for spelling in _spellings(url.strip()))
         return next((sources for sources in found if sources), ())
 
-    def quoted(self, url: str, quote: str) -> Source | None:
+    def find_quote(self, url: str, quote: str) -> Source | None:
         """Return the page at an address on which a quote stands."""
         return next((source for source in self.at(url) if self._text(source).has(quote)), None)
 
@@ -367,7 +367,7 @@ def _problems_with_list(payload: Mapping[str, Any], pages: ReadPages, can_fetch:
             yield _not_read(url, f"citation {number}", can_fetch)
         elif not quote:
             yield f"Citation {number} has no quote: copy the passage of {_short(url)} that shows the claim."
-        elif pages.quoted(url, quote) is None:
+        elif pages.find_quote(url, quote) is None:
             yield (
                 f"The quote of citation {number} is not on the page {_short(url)}: copy a passage word for word from "
                 f"what the tool returned, at least {SHORTEST_QUOTE} letters long. It was: {_short(quote)!r}."

@@ -115,7 +115,7 @@ _SAID_DONE = re.compile(
 """Words with which something is said to be different now, in the languages that tasks are often written in."""
 
 
-def untested(deeds: Deeds) -> Sequence[str]:
+def find_untested(deeds: Deeds) -> Sequence[str]:
     """Return the files with tests of what was changed of which not all tests have passed after the last change."""
     return (*_untested_files(deeds), *(each for each in deeds.to_prove.check_scripts if not _was_run(each, deeds)))
 
@@ -216,7 +216,7 @@ def rewritten(deeds: Deeds) -> Sequence[str]:
     )
 
 
-def weakened(deeds: Deeds) -> Sequence[str]:
+def find_weakened(deeds: Deeds) -> Sequence[str]:
     """Say what the tests check less than before, unless the task is about that."""
     return () if _ABOUT_TESTS.search(deeds.prompt) else deeds.compared.weakened
 

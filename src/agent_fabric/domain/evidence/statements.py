@@ -11,7 +11,7 @@ _SMALL = 10
 """Whole numbers below are counted and listed all the time; nothing follows from them."""
 
 
-def unsupported(summary: str, seen: Iterable[str], counts: Iterable[int] = ()) -> tuple[str, ...]:
+def find_unsupported(summary: str, seen: Iterable[str], counts: Iterable[int] = ()) -> tuple[str, ...]:
     """Return the numbers and quotes of a summary that neither what was seen nor the counts have.
 
     `seen` is all that the model was told and has written into its calls.

@@ -90,13 +90,13 @@ _PYTEST_NONE: Final = re.compile(r"^=*\s?no tests ran in [\d.]+s|^=*\s?no tests 
 
 
 def _pytest(text: str) -> TestCount | None:
-    def counted() -> Iterator[TestCount]:
+    def counts() -> Iterator[TestCount]:
         for found in _PYTEST.finditer(text):
             told = {word.rstrip("s") if word.startswith("error") else word: int(n) for n, word in _pairs(found[1])}
             good = told.get("passed", 0) + told.get("xpassed", 0)  # one that may fail shows nothing
             yield _count(good, told.get("failed", 0) + told.get("error", 0))
 
-    return _sum_counts(counted()) or (_count(0, 0) if _PYTEST_NONE.search(text) else None)
+    return _sum_counts(counts()) or (_count(0, 0) if _PYTEST_NONE.search(text) else None)
 
 
 def _pairs(summary: str) -> Iterator[tuple[str, str]]:
@@ -111,14 +111,14 @@ _UNITTEST: Final = re.compile(
 
 
 def _unittest(text: str) -> TestCount | None:
-    def counted() -> Iterator[TestCount]:
+    def counts() -> Iterator[TestCount]:
         for found in _UNITTEST.finditer(text):
             notes = dict(re.findall(r"(\w[\w ]*)=(\d+)", found[2] or ""))
             failed = sum(int(notes.get(each, 0)) for each in ("failures", "errors", "unexpected successes"))
             ran = max(0, int(found[1]) - sum(int(notes.get(each, 0)) for each in ("skipped", "expected failures")))
             yield _count(max(0, ran - failed), min(ran, failed))
 
-    return _sum_counts(counted())
+    return _sum_counts(counts())
 
 
 _GO: Final = re.compile(r"^(ok|FAIL|\?)\s+(?:\t)?[\w./~-]+(?:\s+[\d.]+s|\s+\(cached\))?(.*)$", re.MULTILINE)
@@ -157,14 +157,14 @@ def _summary(pattern: str, *, none: str = "") -> Callable[[str], TestCount | Non
     """Return a reader for runners that tell all numbers in one line; `none` is what they say if there are no tests."""
     line = re.compile(pattern, re.MULTILINE)
 
-    def counted(found: re.Match[str]) -> TestCount:
+    def counts(found: re.Match[str]) -> TestCount:
         told = {name: int(number or 0) for name, number in found.groupdict().items()}
         failed = told.get("failed", 0) + told.get("errors", 0)
         passed = told["passed"] if "passed" in told else told["ran"] - failed - told.get("skipped", 0)
         return _count(passed, failed)
 
     def read(text: str) -> TestCount | None:
-        return _sum_counts(map(counted, line.finditer(text))) or (_count(0, 0) if none and none in text else None)
+        return _sum_counts(map(counts, line.finditer(text))) or (_count(0, 0) if none and none in text else None)
 
     return read
 
@@ -180,13 +180,13 @@ def _two(passed: re.Pattern[str], failed: re.Pattern[str]) -> Callable[[str], Te
 
 
 def _jest(text: str) -> TestCount | None:
-    def counted() -> Iterator[TestCount]:
+    def counts() -> Iterator[TestCount]:
         for found in _JEST.finditer(text):
             told = {word: int(number) for number, word in re.findall(r"(\d+) (\w+)", found[1])}
             if {"passed", "failed", "skipped", "total", "todo"} & told.keys():
                 yield _count(told.get("passed", 0), told.get("failed", 0))
 
-    return _sum_counts(counted())
+    return _sum_counts(counts())
 
 
 def _gradle(text: str) -> TestCount | None:

@@ -114,7 +114,7 @@ class Evidence:
         return sum(len(keyword.split()) for keyword in self.matched.get(specialist_id, ()))
 
 
-def named(specialist_ids: Sequence[SpecialistId]) -> Recruitment:
+def by_name(specialist_ids: Sequence[SpecialistId]) -> Recruitment:
     """Return the choice that a person has made."""
     return Recruitment(
         specialist_ids=tuple(specialist_ids),
@@ -151,8 +151,8 @@ def weigh(
     words = _Words(text)
     has_address = _ADDRESS.search(text) is not None
     skipped = frozenset(ambiguous) if project and not has_address else frozenset[str]()
-    found = {each.specialist_id: words.found(each.keywords) for each in specialists}
-    asked = {name: words.found(keywords) for name, keywords in capabilities.items()}
+    found = {each.specialist_id: words.find(each.keywords) for each in specialists}
+    asked = {name: words.find(keywords) for name, keywords in capabilities.items()}
     counted = {
         each.specialist_id: found[each.specialist_id]
         if each.works_on_projects
@@ -342,7 +342,7 @@ class _Words:
             self._places.setdefault(word, place)
             place += len(word) + 1
 
-    def found(self, keywords: Iterable[str]) -> dict[str, int]:
+    def find(self, keywords: Iterable[str]) -> dict[str, int]:
         """Return the keywords that the text contains as whole words, with the place of each; every spelling once."""
         found: dict[str, int] = {}
         for keyword in dict.fromkeys(" ".join(_words(keyword)) for keyword in keywords):

@@ -465,7 +465,7 @@ def _shown_arguments(call: ToolCallRequest) -> dict[str, object]:
         return {"unparsed": call.arguments}
 
 
-LONGEST_RETRY_AFTER_S = 60.0
+MAX_RETRY_AFTER_S = 60.0
 """A server that asks for more patience than this is treated as out of service."""
 _SHORTEST_SHARE = 0.5
 """Of a delay of ours, what is waited at least; never more than all of it, so that the longest wait stays known."""
@@ -495,7 +495,7 @@ def delay_before_retry(code: str, failures: int, retry_after_s: float | None, *,
     share = _between_0_and_1(f"{spread}/{failures}")
     if retry_after_s is None:
         return round(delays[failures - 1] * (1 - (1 - _SHORTEST_SHARE) * share), 3)
-    if retry_after_s > LONGEST_RETRY_AFTER_S:
+    if retry_after_s > MAX_RETRY_AFTER_S:
         return None
     return max(retry_after_s, round(retry_after_s * (1 + _LONGER_SHARE * share), 3), 0.0)
 

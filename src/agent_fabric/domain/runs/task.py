@@ -369,7 +369,7 @@ class RunCaps:
                 hint=f"Ask for {self.max_steps} or less, or for none. The limit is `limits.run.max_steps`.",
             )
 
-    def lowered(self, budget: Budget) -> Budget:
+    def lower(self, budget: Budget) -> Budget:
         """Return a budget that goes no further than this."""
         return replace(
             budget,

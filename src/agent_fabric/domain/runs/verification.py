@@ -12,7 +12,7 @@ from agent_fabric.domain.evidence.claims import false_claims
 from agent_fabric.domain.evidence.commands import assess, shown_by
 from agent_fabric.domain.evidence.proofs import UNPROVEN
 from agent_fabric.domain.evidence.research_tables import EVIDENCE_COLUMNS, EVIDENCE_TABLE, moment, table_rows
-from agent_fabric.domain.evidence.statements import unsupported
+from agent_fabric.domain.evidence.statements import find_unsupported
 from agent_fabric.domain.ids import CallId, LaneId
 from agent_fabric.domain.packs.contents import CHANGED, CHECKED
 from agent_fabric.domain.plural import counted
@@ -113,7 +113,7 @@ def claims_about_evidence(text: str | None, recorded: int, pages: ReadPages) -> 
 def _claim_about_quote(about: str, url: str, quote: str, claim: str, pages: ReadPages) -> CheckedClaim:
     if url not in pages:
         return fails(about, f"{url or 'nothing'} was not fetched in this run")
-    source = pages.quoted(url, quote)
+    source = pages.find_quote(url, quote)
     if source is None:
         return fails(about, f"the quote is not on {url} as it was fetched: {_short(quote)!r}")
     purpose = f" (for: {_short(claim)})" if claim else ""
@@ -175,7 +175,7 @@ def claims_about_work(state: RunState, lane: Lane, events: Sequence[Event]) -> I
     if not wrong and deeds.compared.known:
         changed = counted(len(deeds.compared.paths) + deeds.compared.more, "path")
         yield holds(about, f"{changed} changed; the files, commands, commits and tests that it names agree with that")
-    for missing in unsupported(
+    for missing in find_unsupported(
         str(payload.get("summary") or ""), _texts_of_lane(lane.lane_id, state, events), counts_of(lane)
     ):
         yield CheckedClaim(about, ClaimStatus.OPEN, f"{_short(missing)!r} stands in no result")

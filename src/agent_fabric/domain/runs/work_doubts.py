@@ -13,16 +13,16 @@ from agent_fabric.domain.evidence.claims import (
     Deeds,
     failed_tests,
     false_claims,
+    find_untested,
+    find_weakened,
     left_out,
     meant_tests_not_run,
     programs_left_untested,
     rewritten,
     tells_of_failures,
-    untested,
-    weakened,
 )
 from agent_fabric.domain.evidence.events import WorkspaceCompared
-from agent_fabric.domain.evidence.statements import unsupported
+from agent_fabric.domain.evidence.statements import find_unsupported
 from agent_fabric.domain.evidence.suite_files import how_to_run
 from agent_fabric.domain.models.messages import Role
 from agent_fabric.domain.runs.finish import Doubts
@@ -64,7 +64,7 @@ def _doubt(lane: Lane, payload: Mapping[str, Any], deeds: Deeds, unproven: list[
         return
     if false:
         requests.append(f"{'; '.join(map(str, false))}. Do it, or do not say it; then call {FINISH_TASK} again.")
-    if lost := weakened(deeds):
+    if lost := find_weakened(deeds):
         less = f"he tests check less than before: {', '.join(lost)}"
         unproven.append(f"t{less}")
         requests.append(f"T{less}. Put back what they checked, and fix the program instead.")
@@ -72,7 +72,7 @@ def _doubt(lane: Lane, payload: Mapping[str, Any], deeds: Deeds, unproven: list[
         said = f"nly what tests expect was changed: {', '.join(other[:_MAX_NAMED])}"
         unproven.append(f"o{said}")
         requests.append(f"O{said}. Put back what they expect, and fix the program; or say why the tests were wrong.")
-    failed, tests = failed_tests(deeds), untested(deeds)
+    failed, tests = failed_tests(deeds), find_untested(deeds)
     named = ", ".join(tests[:_MAX_NAMED])
     if failed is not None and failed.tests is not None and (tests or not tells_of_failures(payload)):
         count = f"{failed.tests.failed} of {failed.tests.ran} tests failed: {failed.command}"
@@ -273,7 +273,7 @@ def _unverified_claims(lane: Lane, payload: Mapping[str, Any]) -> tuple[str, ...
         return ()
     seen = (message.content for message in lane.messages if message.role is not Role.ASSISTANT)
     calls = (call.arguments for message in lane.messages for call in message.tool_calls if call.tool != FINISH_TASK)
-    return unsupported(summary, (*seen, *calls), counts_of(lane))
+    return find_unsupported(summary, (*seen, *calls), counts_of(lane))
 
 
 def counts_of(lane: Lane) -> tuple[int, ...]:

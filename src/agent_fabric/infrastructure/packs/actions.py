@@ -87,7 +87,7 @@ def action(
     if not 0 < timeout_s <= MAX_TIMEOUT_S:
         raise TypeError(f"the action {name!r}: timeout_s must be greater than 0 and at most a day")
 
-    def made(function: ActionFunction) -> Action:
+    def make(function: ActionFunction) -> Action:
         _require_two_parameters(name, function)
         return Action(
             ToolSpec(
@@ -101,7 +101,7 @@ def action(
             function,
         )
 
-    return made
+    return make
 
 
 def _sound_schema(name: str, parameters: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from agent_fabric.domain.errors import RecruitError
 from agent_fabric.domain.ids import SpecialistId
 from agent_fabric.domain.tools.specs import ToolSpec
 from agent_fabric.infrastructure.packs.function_tools import SandboxedTool, tool
-from agent_fabric.infrastructure.packs.imported_packs import imported, repeated_names
+from agent_fabric.infrastructure.packs.imported_packs import import_reference, repeated_names
 from agent_fabric.infrastructure.packs.wrapped_pack import WrappedPack
 from agent_fabric.infrastructure.tools.tool_objects import ToolFunction, is_tool_object, object_tool
 
@@ -63,7 +63,7 @@ class PackWithTools(WrappedPack):
 
 def _find(reference: str, specialist_id: SpecialistId) -> SandboxedTool:
     try:
-        found = imported(reference) if ":" in reference else _entry_point(reference).load()
+        found = import_reference(reference) if ":" in reference else _entry_point(reference).load()
         return as_tool(found)
     except (Exception, SystemExit) as problem:
         raise RecruitError(

@@ -226,7 +226,7 @@ def _property(parameter: inspect.Parameter, hint: Any) -> dict[str, Any]:
 def _schema(hint: Any) -> dict[str, Any]:
     origin, inner = get_origin(hint), get_args(hint)
     if origin is Annotated:  # first: its notes need not be hashable
-        return _annotated(inner[0], inner[1:])
+        return _with_notes(inner[0], inner[1:])
     if hint is Any:
         return {}
     if hint in _TYPES:
@@ -242,7 +242,7 @@ def _schema(hint: Any) -> dict[str, Any]:
     raise TypeError(f"no JSON value fits the type hint {_name(hint)}; use {_SUPPORTED}")
 
 
-def _annotated(hint: Any, notes: Sequence[Any]) -> dict[str, Any]:
+def _with_notes(hint: Any, notes: Sequence[Any]) -> dict[str, Any]:
     schema = _schema(hint)
     for note in notes:
         if isinstance(note, str):

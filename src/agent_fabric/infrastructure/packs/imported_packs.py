@@ -17,7 +17,7 @@ from agent_fabric.infrastructure.packs.wrapped_pack import OPTIONAL, CompletedPa
 _PACK_HAS = ("system_prompt", "tool_definitions", "finish", "aopen", "aclose", "execute_tool")
 
 
-def imported(reference: str) -> Any:
+def import_reference(reference: str) -> Any:
     """Return what `module:name` refers to.
 
     Raises:
@@ -39,7 +39,7 @@ def build_imported(
         PackBroken: it cannot be imported, is not declared as a builder, fails, or returns something else than a pack.
     """
     try:
-        build = _declared_name(imported(builder))
+        build = _declared_name(import_reference(builder))
         offered = {"sandbox": sandbox, "run_id": run_id}
         return _check_pack(build(workspace, network_allowed, **{name: offered[name] for name in _asked_for(build)}))
     except (Exception, SystemExit) as problem:

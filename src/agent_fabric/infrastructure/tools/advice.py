@@ -17,7 +17,7 @@ from agent_fabric.domain.policy.command_lines.grammar import parse_command
 from agent_fabric.domain.policy.command_lines.invocation import Invocation, UnparsableCommand
 from agent_fabric.domain.policy.command_lines.wrappers import unwrap
 from agent_fabric.infrastructure.tools.files import nearest_lines, read_whole
-from agent_fabric.infrastructure.tools.small_models import numbered
+from agent_fabric.infrastructure.tools.small_models import number_lines
 from agent_fabric.infrastructure.tools.table_shape import is_table, read_table
 from agent_fabric.infrastructure.tools.workspace_diff import FileHeads, file_heads
 
@@ -66,7 +66,7 @@ class CommandAdvice:
     async def _number_program(self, path: str) -> str:
         """Return a short program with the numbers of its lines, so that the wrong one can be named."""
         data = await read_whole(self.sandbox, path, max_bytes=_MAX_NUMBERED_BYTES)
-        return "" if data is None else numbered(data.decode(errors="replace").splitlines())
+        return "" if data is None else number_lines(data.decode(errors="replace").splitlines())
 
     async def _failing_program(self, output: str) -> str:
         """Return the one program of the workspace that a Python traceback or a failed test points to; empty: unknown.

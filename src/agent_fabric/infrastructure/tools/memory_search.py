@@ -84,12 +84,12 @@ class MemorySearch:
         return ToolResult(
             output=output if found else {**output, "note": NOTHING},
             sources=tuple(sources),
-            exposes=_untrusted(answer),
+            exposes=_name_untrusted(answer),
             private=PRIVATE if found else "",
         )
 
 
-def _untrusted(answer: MemoryAnswer) -> str:
+def _name_untrusted(answer: MemoryAnswer) -> str:
     """Name the text in an answer that is not vouched for: all documents, and facts that rest on such text."""
     documents = dict.fromkeys(each.document.exposes for each in answer.passages)
     facts = [f"fact {each.fact.id}" for each in answer.facts if each.fact.untrusted]

@@ -15,7 +15,7 @@ from agent_fabric.domain.policy.command_lines.overwriting import overwritten_inp
 from agent_fabric.domain.tools.findings import ProofKind
 from agent_fabric.domain.tools.specs import Effect, ToolContext, ToolResult, ToolSpec, object_schema
 from agent_fabric.infrastructure.tools.files import read_whole, text_argument
-from agent_fabric.infrastructure.tools.workspace_diff import difference, file_heads, lost_texts, written
+from agent_fabric.infrastructure.tools.workspace_diff import difference, file_heads, lost_texts, written_files
 
 _LOOK_S = 10.0
 _MAX_SCRIPT_BYTES = 200_000
@@ -53,7 +53,7 @@ class RunShell:
         wrote: tuple[str, ...] = ()
         if before is not None and after is not None:
             output["changed_files"] = difference(before, after)
-            wrote = written(before, after)
+            wrote = written_files(before, after)
             if lost := lost_texts(command, before, after):
                 output["lost"] = lost
         succeeded = outcome.exit_code == 0 and not outcome.timed_out

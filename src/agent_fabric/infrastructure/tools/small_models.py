@@ -178,7 +178,7 @@ class FixLine:
         return ToolResult(output=output, changed=True, wrote=(path,))
 
 
-def numbered(lines: Sequence[str], first: int = 1) -> str:
+def number_lines(lines: Sequence[str], first: int = 1) -> str:
     """Return the lines that are not empty with their numbers, as a model is shown them."""
     shown = [f"{at}: {line}" for at, line in enumerate(lines[:_MAX_SHOWN], start=first) if line.strip()]
     return "\n".join([*shown, "…"] if len(lines) > _MAX_SHOWN else shown)
@@ -186,14 +186,14 @@ def numbered(lines: Sequence[str], first: int = 1) -> str:
 
 def _replace_line(lines: Sequence[str], number: int, text: str, path: str) -> list[str]:
     if not 1 <= number <= len(lines):
-        raise ValueError(f"{path} has {len(lines)} lines:\n{numbered(lines)}")
+        raise ValueError(f"{path} has {len(lines)} lines:\n{number_lines(lines)}")
     old = lines[number - 1]
     new = text.rstrip().splitlines() or [""]
     if new[0] and not new[0][0].isspace():  # small models forget how far a line is indented
         indent = old[: len(old) - len(old.lstrip())]
         new = [f"{indent}{line}" if line else line for line in new]
     if not old.strip() and number < len(lines):
-        raise ValueError(f"line {number} of {path} is empty. Name the line that is wrong:\n{numbered(lines)}")
+        raise ValueError(f"line {number} of {path} is empty. Name the line that is wrong:\n{number_lines(lines)}")
     if [line.strip() for line in new] == [old.strip()]:
         raise ValueError(f"line {number} of {path} is that already: nothing would change. Write it differently")
     return [*lines[: number - 1], *new, *lines[number:]]
@@ -219,4 +219,4 @@ def _likeness(one: str, other: str) -> float:
 
 def _around(lines: Sequence[str], number: int) -> str:
     first = max(1, number - _AROUND)
-    return numbered(lines[first - 1 : number + _AROUND], first)
+    return number_lines(lines[first - 1 : number + _AROUND], first)

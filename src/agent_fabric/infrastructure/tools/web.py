@@ -182,7 +182,7 @@ class RecordEvidence:
         pages = ReadPages(await self.snapshots.versions(url))
         if url not in pages:
             raise ValueError(f"{url} was not fetched in this run. Read it with fetch_url first, then quote from it.")
-        source = await asyncio.to_thread(pages.quoted, url, quote)
+        source = await asyncio.to_thread(pages.find_quote, url, quote)
         if source is None:
             raise ValueError(
                 f"The quote is not on the page {url}. Copy one passage word for word from what fetch_url returned, "

@@ -47,7 +47,7 @@ async def file_heads(sandbox: Sandbox) -> FileHeads | None:
     return picture
 
 
-def written(before: FileHeads, after: FileHeads) -> tuple[str, ...]:
+def written_files(before: FileHeads, after: FileHeads) -> tuple[str, ...]:
     """Return the files that are new or not as they were."""
     return tuple(sorted(name for name, data in after.items() if data != FOLDER and before.get(name) != data))
 

@@ -13,7 +13,7 @@ from agent_fabric.application.fleet.operate_nodes import OperateNodes
 from agent_fabric.application.fleet.remote_tools import RemoteTools
 from agent_fabric.application.fleet.review_link import ReviewLink
 from agent_fabric.application.tools.call_site import CallSite
-from agent_fabric.application.tools.proposed_call import command_that_leaves, proposed
+from agent_fabric.application.tools.proposed_call import command_that_leaves, propose
 from agent_fabric.domain.errors import Forbidden, InvalidInputs
 from agent_fabric.domain.fleet.chosen_node import sent_key
 from agent_fabric.domain.fleet.nodes import labels_from
@@ -57,7 +57,7 @@ def judge(flow: Flow, tool: str = "node_run_command", /, *, policy: RulePolicy |
         run_id=RunId("r"), lane=LaneId("l"), step=0, agent="sysadmin", target="", scopes=frozenset(), flow=flow
     )
     named = {} if tool == SERVED.name else {"node": "web-1"}
-    call = proposed(spec_of(tool), {**named, **args}, site, "A")
+    call = propose(spec_of(tool), {**named, **args}, site, "A")
     fleet = door(labels=labels, reported={"floor": floor}, security_policy_json=floor)
     return FleetPolicy(policy or RulePolicy(), fleet).judge(call)
 
@@ -129,7 +129,7 @@ def test_private_data_goes_unasked_to_a_machine_that_an_admin_trusts_with_it() -
 
 def test_a_push_on_a_machine_is_no_push_from_here() -> None:
     site = CallSite(run_id=RunId("r"), lane=LaneId("l"), step=0, agent="sysadmin", target="/w", scopes=frozenset())
-    there = proposed(spec_of("node_run_command"), {"node": "web-1", "command": "git push"}, site, "A")
+    there = propose(spec_of("node_run_command"), {"node": "web-1", "command": "git push"}, site, "A")
     assert command_that_leaves(there, site) is None
 
 

@@ -84,7 +84,7 @@ async def execute(pack: SysadminPack, name: str = NAME) -> ToolResult:
     return await pack.execute_tool(name, {"path": "/"}, context)
 
 
-def proposed(server: str = "node: disks on web-1") -> ProposedCall:
+def propose(server: str = "node: disks on web-1") -> ProposedCall:
     return ProposedCall(tool=NAME, args={"path": "/"}, effect=Effect.LEAVES_SANDBOX, server=server)
 
 
@@ -136,18 +136,18 @@ async def test_a_process_without_a_fleet_offers_none() -> None:
 @pytest.mark.proves("FL-14", "C18")
 def test_the_policy_judges_the_request_inside() -> None:
     door, _ = fleet()
-    assert FleetPolicy(RulePolicy(), door).judge(proposed()).verdict is Verdict.ASK
+    assert FleetPolicy(RulePolicy(), door).judge(propose()).verdict is Verdict.ASK
     allowing, _ = fleet(floor=ALLOWING)
-    assert FleetPolicy(RulePolicy(), allowing).judge(proposed()).verdict is Verdict.ALLOW
+    assert FleetPolicy(RulePolicy(), allowing).judge(propose()).verdict is Verdict.ALLOW
     blocking, _ = fleet(floor={"rules": [{**ALLOWING["rules"][0], "verdict": "block"}]})
-    assert FleetPolicy(RulePolicy(), blocking).judge(proposed()).verdict is Verdict.BLOCK
+    assert FleetPolicy(RulePolicy(), blocking).judge(propose()).verdict is Verdict.BLOCK
 
 
 def test_a_tool_of_a_pack_with_dots_in_its_name_is_no_call_to_a_machine() -> None:
     allowing, _ = fleet(floor=ALLOWING)
     policy = FleetPolicy(RulePolicy(), allowing)
-    assert policy.judge(proposed("")) == RulePolicy().judge(proposed(""))
-    assert policy.judge(proposed("mcp: disks")) == RulePolicy().judge(proposed("mcp: disks"))
+    assert policy.judge(propose("")) == RulePolicy().judge(propose(""))
+    assert policy.judge(propose("mcp: disks")) == RulePolicy().judge(propose("mcp: disks"))
 
 
 async def test_a_run_about_a_machine_is_offered_the_tools_of_that_machine() -> None:

@@ -41,7 +41,7 @@ async def test_runs_go_on_when_there_is_room_and_the_store_can_be_written() -> N
 
     retry = RetryStoppedRuns(cast("StoreGauge", gauge), cast("ResumeUnfinishedRuns", resume), FrozenClock())
     for run_id in (*RUNS, RUNS[0]):
-        retry.stopped(run_id)
+        retry.note_stopped(run_id)
     for gauge.free, gauge.writable in ((0, False), (ROOM_BYTES - 1, True), (ROOM_BYTES, False)):
         await retry.look()
         assert resumed == []
@@ -49,6 +49,6 @@ async def test_runs_go_on_when_there_is_room_and_the_store_can_be_written() -> N
     await retry.look()
     await retry.look()
     assert resumed == RUNS, "each once"
-    retry.stopped(RUNS[1])
+    retry.note_stopped(RUNS[1])
     await retry.look()
     assert resumed == [*RUNS, RUNS[1]], "and again, if it stops again"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent_fabric.domain.evidence.statements import MAX_MARKED, unsupported
+from agent_fabric.domain.evidence.statements import MAX_MARKED, find_unsupported
 
 SEEN = ('{"stdout": "total: 1,250 rows\\nmean 3.75\\n", "exit_code": 0}', "Count the rows in data.csv of 2026-11-17")
 
@@ -20,12 +20,12 @@ SEEN = ('{"stdout": "total: 1,250 rows\\nmean 3.75\\n", "exit_code": 0}', "Count
     ],
 )
 def test_numbers(summary: str, marked: tuple[str, ...]) -> None:
-    assert unsupported(summary, SEEN, (12,) if "line" in summary else ()) == marked
+    assert find_unsupported(summary, SEEN, (12,) if "line" in summary else ()) == marked
 
 
 def test_what_was_counted_may_be_said() -> None:
-    assert unsupported("Changed 14 files.", SEEN) == ("14",)
-    assert unsupported("Changed 14 files.", SEEN, (14,)) == ()
+    assert find_unsupported("Changed 14 files.", SEEN) == ("14",)
+    assert find_unsupported("Changed 14 files.", SEEN, (14,)) == ()
 
 
 @pytest.mark.parametrize(
@@ -41,12 +41,12 @@ def test_what_was_counted_may_be_said() -> None:
     ],
 )
 def test_quotes(summary: str, marked: tuple[str, ...]) -> None:
-    assert unsupported(summary, SEEN) == marked
+    assert find_unsupported(summary, SEEN) == marked
 
 
 def test_only_so_many_are_marked() -> None:
-    assert len(unsupported(" ".join(str(n) for n in range(100, 200)), ())) == MAX_MARKED
+    assert len(find_unsupported(" ".join(str(n) for n in range(100, 200)), ())) == MAX_MARKED
 
 
 def test_a_huge_summary_is_read_quickly() -> None:
-    assert unsupported("9" * 100_000 + ' "' * 50_000, SEEN) != ()
+    assert find_unsupported("9" * 100_000 + ' "' * 50_000, SEEN) != ()

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_fabric.application.tools.call_site import CallSite
-from agent_fabric.application.tools.proposed_call import proposed
+from agent_fabric.application.tools.proposed_call import propose
 from agent_fabric.domain.ids import LaneId, RunId
 from agent_fabric.domain.policy.engine import RulePolicy
 from agent_fabric.domain.policy.hosts import host_of
@@ -57,7 +57,7 @@ def judge(
     site = CallSite(
         run_id=RunId("r"), lane=LaneId("l"), step=0, agent="research", target="/w", scopes=frozenset(), flow=flow
     )
-    return (policy or RulePolicy()).judge(proposed(spec, args, site, "A", commands_reach=commands_reach))
+    return (policy or RulePolicy()).judge(propose(spec, args, site, "A", commands_reach=commands_reach))
 
 
 @pytest.mark.parametrize("spec", [FETCH_URL, BROWSER_OPEN, HTTP_REQUEST])

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from agent_fabric.application.tools.call_site import CallSite
-from agent_fabric.application.tools.proposed_call import proposed
+from agent_fabric.application.tools.proposed_call import propose
 from agent_fabric.domain.ids import LaneId, RunId
 from agent_fabric.domain.policy.engine import RulePolicy
 from agent_fabric.domain.policy.labels import Flow
@@ -33,7 +33,7 @@ def judged(
         scopes=frozenset(),
         flow=Flow(exposed=untrusted, private=private),
     )
-    call = proposed(HTTP_REQUEST, {"url": "https://api.example.org/x", **args}, site, "A")
+    call = propose(HTTP_REQUEST, {"url": "https://api.example.org/x", **args}, site, "A")
     return RulePolicy(rules=rules, profile=profile).judge(call)
 
 

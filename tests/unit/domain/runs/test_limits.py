@@ -19,11 +19,11 @@ def test_whoever_asks_for_more_steps_than_they_may_is_told_how_many_they_may() -
 
 def test_what_nobody_asked_for_is_lowered_to_what_is_allowed() -> None:
     caps = RunCaps(max_steps=20, max_tokens=1_000, max_seconds=60)
-    assert caps.lowered(Budget(max_steps=40)) == Budget(max_steps=20, max_tokens=1_000, max_seconds=60)
+    assert caps.lower(Budget(max_steps=40)) == Budget(max_steps=20, max_tokens=1_000, max_seconds=60)
     tighter = Budget(max_steps=5, max_tokens=10, max_seconds=1)
-    assert caps.lowered(tighter) == tighter
+    assert caps.lower(tighter) == tighter
 
 
 def test_without_limits_a_budget_stays_as_it_is() -> None:
     budget = Budget(max_steps=40, max_tokens=7)
-    assert RunCaps().lowered(budget) == budget
+    assert RunCaps().lower(budget) == budget

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_fabric.domain.runs.decide import LONGEST_RETRY_AFTER_S, delay_before_retry
+from agent_fabric.domain.runs.decide import MAX_RETRY_AFTER_S, delay_before_retry
 
 CODES = ["model_unreachable", "model_busy", "model_timed_out", "model_answer_unusable", "context_exceeded", "other"]
 
@@ -18,7 +18,7 @@ def test_same_call_always_waits_equally_long_and_never_more_than_eight_seconds(
     assert delay is None or 0 <= delay <= 8
 
 
-@given(seconds=st.floats(0, LONGEST_RETRY_AFTER_S), spread=st.text())
+@given(seconds=st.floats(0, MAX_RETRY_AFTER_S), spread=st.text())
 def test_server_gets_at_least_the_time_that_it_asks_for(seconds: float, spread: str) -> None:
     delay = delay_before_retry("model_busy", 1, seconds, spread=spread)
     assert delay is not None
@@ -41,7 +41,7 @@ def test_lanes_steps_and_attempts_wait_differently() -> None:
 
 
 def test_server_that_asks_for_too_much_patience_is_given_up() -> None:
-    assert delay_before_retry("model_busy", 1, LONGEST_RETRY_AFTER_S + 0.1, spread="") is None
+    assert delay_before_retry("model_busy", 1, MAX_RETRY_AFTER_S + 0.1, spread="") is None
 
 
 @pytest.mark.parametrize("code", ["model_refused", "offline", "config_invalid", "context_exceeded"])

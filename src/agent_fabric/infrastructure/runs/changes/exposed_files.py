@@ -91,7 +91,7 @@ class ExposedFiles:
         return ""
 
     def _add(self, workspace: str, line: Mapping[str, Any]) -> None:
-        with _explained(self._folder):
+        with _explain_errors(self._folder):
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._append(workspace, line)
 
@@ -103,7 +103,7 @@ class ExposedFiles:
 
     def _note(self, workspace: str) -> _Noted:
         path = self._file(workspace)
-        with _explained(path):
+        with _explain_errors(path):
             try:
                 status = path.stat()
             except FileNotFoundError:
@@ -119,7 +119,7 @@ class ExposedFiles:
 
 
 @contextmanager
-def _explained(path: Path) -> Iterator[None]:
+def _explain_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as problem:

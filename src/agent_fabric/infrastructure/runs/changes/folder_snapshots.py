@@ -73,7 +73,7 @@ class SnapshotTaker:
         """
         taken_at_ns = time.time_ns()
         if self.objects is not None:
-            self._known = self.objects.known()
+            self._known = self.objects.digests()
         self._room = self._room_on_disk(folder)
         if self.objects is None:
             self._look_into(folder)

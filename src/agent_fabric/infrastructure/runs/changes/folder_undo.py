@@ -219,7 +219,7 @@ class FolderUndo:
     def _keep(self, root: Path, steps: Sequence[UndoStep]) -> list[str]:
         """Keep what will be overwritten; return the paths at which there is something else by now."""
         left: list[str] = []
-        known = self._recorder.objects.known()
+        known = self._recorder.objects.digests()
         for step in steps:
             if step.current is None or step.current.kind is not EntryKind.FILE or step.current.digest in known:
                 continue

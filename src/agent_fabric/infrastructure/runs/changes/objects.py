@@ -72,7 +72,7 @@ class Objects:
                     data = os.pread(pack.fileno(), place.length, place.offset)
         return data if data is not None and self.digest_of(data) == digest else None
 
-    def known(self) -> set[str]:
+    def digests(self) -> set[str]:
         """Return the names of all that is kept."""
         self._read_indexes()
         return {*self._places, *self._loose()}

@@ -24,7 +24,7 @@ MAX_HELD_BACK = 64
 
 
 class JsonlRunLog:
-    """LogFollower that appends to each run's file; an encrypted run has none, unless somebody exports it.
+    """LogFollower that appends to each run's file; an encrypted run has none, unless it is exported.
 
     The file is opened for every append: thousands of runs in flight must not hold thousands of descriptors. That costs,
     so lines are held back for a moment; what a crash takes away, `catch_up` writes from the store.
@@ -170,7 +170,7 @@ class RunIndex:
 
     def catch_up(self, run_id: RunId, events: Sequence[Event]) -> None:
         entry = _entry(run_id, events, events[-1]) if events else None
-        if entry is not None and run_id not in self._known():
+        if entry is not None and run_id not in self._noted_runs():
             self._append(entry)
 
     def export(self, runs: Sequence[tuple[RunId, Sequence[Event]]]) -> None:
@@ -192,7 +192,7 @@ class RunIndex:
         finally:
             os.close(descriptor)
 
-    def _known(self) -> set[str]:
+    def _noted_runs(self) -> set[str]:
         try:
             lines = self._layout.own("run_index.jsonl").read_bytes().splitlines()
         except (OSError, FolderLinked):

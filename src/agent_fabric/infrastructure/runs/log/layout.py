@@ -211,7 +211,7 @@ class Layout:
 
 
 def _copy_file(source: str, target: str) -> str:
-    """Copy a file; whoever opens a pipe or a socket would wait for ever."""
+    """Copy a file; to open a pipe or a socket would mean to wait forever."""
     return shutil.copy2(source, target) if stat.S_ISREG(os.lstat(source).st_mode) else target
 
 

@@ -41,7 +41,7 @@ class RunFiles:
             RunFilesWithheld: the files are not the run's own, or are gone.
         """
         files = self._files(run_id, workspace)
-        with _explained(run_id, "."):
+        with _explain_errors(run_id, "."):
             names, truncated = files.list_files(".", MAX_FILES)
         found = []
         for name in names:
@@ -65,7 +65,7 @@ class RunFiles:
         files = self._files(run_id, workspace)
         if {"", ".", ".."} & set(path.split("/")) or _is_withheld(path):
             raise _missing(run_id, path, "there is no such file")
-        with _explained(run_id, path):
+        with _explain_errors(run_id, path):
             file = FileIO(files.open_file(path))
         return OpenFile(file, os.fstat(file.fileno()).st_size)
 
@@ -95,7 +95,7 @@ def _is_withheld(path: str) -> bool:
 
 
 @contextmanager
-def _explained(run_id: RunId, path: str) -> Iterator[None]:
+def _explain_errors(run_id: RunId, path: str) -> Iterator[None]:
     try:
         yield
     except (OSError, ValueError) as problem:

@@ -213,14 +213,14 @@ async def _for_each(act: Callable[[str], Awaitable[None]], paths: Sequence[str])
     """Do something with each path, several at a time; the first error ends it."""
     limit = asyncio.Semaphore(AT_ONCE)
 
-    async def limited(path: str) -> None:
+    async def act_within_limit(path: str) -> None:
         async with limit:
             await act(path)
 
     try:
         async with asyncio.TaskGroup() as group:
             for path in paths:
-                group.create_task(limited(path))
+                group.create_task(act_within_limit(path))
     except* FabricError as problems:
         first = problems.exceptions[0]
     else:

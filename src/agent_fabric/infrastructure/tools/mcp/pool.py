@@ -250,12 +250,12 @@ class PooledServer:
         """
         self._users += 1
         try:
-            return await self.connected()
+            return await self.connect()
         except BaseException:
             await self.release()
             raise
 
-    async def connected(self) -> Connection:
+    async def connect(self) -> Connection:
         """Return a connection that is alive, opening one if need be."""
         async with self._starting:
             if self._closed:

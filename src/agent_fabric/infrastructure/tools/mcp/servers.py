@@ -49,7 +49,7 @@ async def connect_tools(
     pool: ServerPool, pins: Pins, server: MCPServerConfig, *, workspace: str, sandbox: Sandbox | None = None
 ) -> "ConnectedTools":
     """Return the tools of a server that a person has agreed to; see ToolServers."""
-    protected = _protected(server, workspace)
+    protected = _protected_paths(server, workspace)
     if protected is not None:
         await asyncio.to_thread(list, protected.cover())  # what is there now may stay
     member = pool.member(server, workspace)
@@ -162,7 +162,7 @@ class ConnectedTools:
 
     async def _alive_for(self, listed: ListedTool) -> Connection:
         """Return a living connection to a server that still means the same by a tool."""
-        connection = await self._member.connected()
+        connection = await self._member.connect()
         if connection is not self._connection:
             now = {tool.name: tool.digest for tool in await connection.list_tools()}
             offered = [tool for tool, _ in self._offered.values()]
@@ -183,7 +183,7 @@ class ConnectedTools:
             return answer.output, ()
         described, wrote = [], []
         for number, each in enumerate(answer.attachments):
-            entry = each.described()
+            entry = each.describe()
             if each.data is not None:
                 call = _ODD.sub("_", context.call_id)[:60]
                 path = f"{RECEIVED}/{self._server.name}/{call}-{number}{each.suffix}"
@@ -198,7 +198,7 @@ class ConnectedTools:
         return {**answer.output, "attachments": described}, tuple(wrote)
 
 
-def _protected(server: MCPServerConfig, workspace: str) -> ProtectedPaths | None:
+def _protected_paths(server: MCPServerConfig, workspace: str) -> ProtectedPaths | None:
     writes = server.transport == "stdio" and server.workspace == "rw" and not server.trusted
     return ProtectedPaths(Path(workspace), PROTECTED_AT_TOP) if writes and workspace else None
 

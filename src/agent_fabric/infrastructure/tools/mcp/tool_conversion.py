@@ -235,7 +235,7 @@ class Attachment:
         """The ending of a file with it."""
         return mimetypes.guess_extension(self.mime) or ".bin"
 
-    def described(self) -> dict[str, Any]:
+    def describe(self) -> dict[str, Any]:
         """Return what the model is told about it."""
         return {"kind": self.kind, "mime": self.mime, "bytes": self.size}
 
@@ -282,7 +282,7 @@ def answer_from(result: Mapping[str, Any]) -> ServerAnswer:
     if links:
         output["links"] = links
     if attachments:
-        output["attachments"] = [each.described() for each in attachments]
+        output["attachments"] = [each.describe() for each in attachments]
     if len(items) > MAX_ITEMS or left <= 0:
         output["incomplete"] = f"the server sent more than {MAX_TEXT_CHARS} characters or {MAX_ITEMS} items"
     return ServerAnswer(output=output, attachments=tuple(attachments))

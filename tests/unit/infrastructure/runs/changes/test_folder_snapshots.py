@@ -51,7 +51,7 @@ def test_contents_are_kept_once_and_damage_counts_as_missing(tmp_path: Path) -> 
     digest = Objects.digest_of(b"data")
     objects.put(b"data", digest)
     objects.put(b"data", digest)
-    assert objects.known() == {digest}
+    assert objects.digests() == {digest}
     assert objects.get(digest) == b"data"
     (tmp_path / "objects" / digest[:2] / digest[2:]).write_bytes(b"dat")
     assert objects.get(digest) is None
