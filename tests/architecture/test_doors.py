@@ -16,7 +16,7 @@ STILL = {
         "cli/memory/memory_ingest.py": "memory.local_documents",
         "cli/models/models.py": "models.config_edit models.named models.weights.catalogue",
         "cli/place_remote.py": "runs.log.layout",
-        "cli/runs/logs.py": "runs.log.jsonl_log runs.log.run_index",
+        "cli/runs/logs.py": "runs.log.jsonl_log",
         "cli/store/db.py": "backup.folder_backups",
         "cli/workflows/workflow_places.py": "workflows.definition_files",
     },
