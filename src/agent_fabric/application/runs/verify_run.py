@@ -1,6 +1,6 @@
 """Checks again what a finished run claims, from its log and its folder alone."""
 
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from posixpath import normpath
 
@@ -86,7 +86,7 @@ class VerifyRun:
         if events:
             claims.append(_claim_about_end(state, log))
         if state.status.settled:
-            claims += [claim async for claim in self._claims(state, events)]
+            claims += await self._claims(state, events)
         return Verification(
             run_id=run_id,
             status=state.status if events else log.status,
@@ -96,38 +96,32 @@ class VerifyRun:
             claims=claims,
         )
 
-    async def _claims(self, state: RunState, events: Sequence[Event]) -> AsyncIterator[CheckedClaim]:
+    async def _claims(self, state: RunState, events: Sequence[Event]) -> list[CheckedClaim]:
         pages = ReadPages(state.sources)
-        for claim in claims_about_effects(state, answer_in(state.payload or {})):
-            yield claim
+        claims = [*claims_about_effects(state, answer_in(state.payload or {}))]
         for lane in state.lanes.values():
             payload = lane.payload or {}
             if payload.get(UNPROVEN):
-                yield fails(f"result of {lane.specialist_id}", f"it is marked as unproven: {payload[UNPROVEN]}")
+                unproven = f"it is marked as unproven: {payload[UNPROVEN]}"
+                claims.append(fails(f"result of {lane.specialist_id}", unproven))
             whose = lane.specialist_id if state.is_task_force else ""
-            for claim in claims_about_citations(payload, pages, whose):
-                yield claim
+            claims += claims_about_citations(payload, pages, whose)
             if _cites(lane):
-                for claim in claims_about_mentions(f"result of {lane.specialist_id}", spoken_urls(payload), pages):
-                    yield claim
+                claims += claims_about_mentions(f"result of {lane.specialist_id}", spoken_urls(payload), pages)
             if lane.finish.needs_reading_back:
-                yield claim_about_machines(lane, events)
+                claims.append(claim_about_machines(lane, events))
             if lane.finish.needs_proof:
-                yield claim_about_proof(lane, events)
-                for claim in claims_about_work(state, lane, events):
-                    yield claim
+                claims += (claim_about_proof(lane, events), *claims_about_work(state, lane, events))
         sandbox = self.sandbox_for(state.run_id, state.workspace)
         written = {normpath(path) for lane in state.lanes.values() for path in lane.wrote}
         for path in dict.fromkeys(path for lane in state.lanes.values() for path in _named_files(lane)):
-            yield await _claim_about_file(sandbox, path, written)
-        async for claim in _claims_about_reports(sandbox, state, pages):
-            yield claim
-        async for claim in _claims_about_evidence(sandbox, state, recorded_rows(events), pages):
-            yield claim
+            claims.append(await _claim_about_file(sandbox, path, written))
+        claims += await _claims_about_reports(sandbox, state, pages)
+        claims += await _claims_about_evidence(sandbox, state, recorded_rows(events), pages)
         snapshots = self.snapshots_for(state.run_id)
         for source in {(source.sha256, source.text): source for source in state.sources}.values():
-            yield claim_about_page(source, await snapshots.damage_to(source))
-        yield claim_about_words()
+            claims.append(claim_about_page(source, await snapshots.damage_to(source)))
+        return [*claims, claim_about_words()]
 
 
 def _claim_about_log(log: LogCondition, state: RunState) -> CheckedClaim:
@@ -181,35 +175,31 @@ async def _claim_about_file(sandbox: Sandbox, path: str, written: Collection[str
     return holds(about, f"it is in the workspace, {counted(size, 'byte')}")
 
 
-async def _claims_about_reports(sandbox: Sandbox, state: RunState, pages: ReadPages) -> AsyncIterator[CheckedClaim]:
+async def _claims_about_reports(sandbox: Sandbox, state: RunState, pages: ReadPages) -> list[CheckedClaim]:
     """Check the addresses in reports as they are today."""
     citing = [lane for lane in state.lanes.values() if _cites(lane)]
-    if not citing:
-        return
+    claims: list[CheckedClaim] = []
     named = (normpath(path) for lane in citing for path in _named_files(lane))
-    for path in dict.fromkeys([*state.cited_in_files, *named]):
+    for path in dict.fromkeys([*state.cited_in_files, *named]) if citing else ():
         text, unread = await _text_of(sandbox, path) if path not in KEPT_BY_TOOLS else (None, 0)
         if text is not None:
-            for claim in claims_about_mentions(path, urls_in_file(path, text), pages):
-                yield claim
+            claims += claims_about_mentions(path, urls_in_file(path, text), pages)
         if unread:
-            yield CheckedClaim(
-                path, ClaimStatus.OPEN, f"its last {unread:,} bytes were not checked: the file is too long"
-            )
+            detail = f"its last {unread:,} bytes were not checked: the file is too long"
+            claims.append(CheckedClaim(path, ClaimStatus.OPEN, detail))
+    return claims
 
 
 async def _claims_about_evidence(
     sandbox: Sandbox, state: RunState, recorded: int, pages: ReadPages
-) -> AsyncIterator[CheckedClaim]:
+) -> Sequence[CheckedClaim]:
     """Check the evidence table, if this run has one."""
     if not recorded and not any(map(_cites, state.lanes.values())):
-        return
+        return ()
     text, unread = await _text_of(sandbox, EVIDENCE_TABLE)
     if unread:
-        yield CheckedClaim(EVIDENCE_TABLE, ClaimStatus.OPEN, "it was not checked: the file is too long")
-        return
-    for claim in claims_about_evidence(text, recorded, pages):
-        yield claim
+        return (CheckedClaim(EVIDENCE_TABLE, ClaimStatus.OPEN, "it was not checked: the file is too long"),)
+    return tuple(claims_about_evidence(text, recorded, pages))
 
 
 async def _text_of(sandbox: Sandbox, path: str) -> tuple[str | None, int]:

@@ -417,16 +417,15 @@ def _resolve_doubt(lane: Lane, call: ToolCallRequest, on_doubt: OnDoubt) -> Acti
         return CallTool(lane.lane_id, call, lane.attempt + 1)
     if spec.effect is Effect.LEAVES_SANDBOX:
         return _resolve_outside_doubt(lane, call, on_doubt)
-    erred = ToolErred(
-        tool=call.tool,
-        error_type=IN_DOUBT,
-        error_message=(
-            "The program was stopped while this call ran, so it may have happened, wholly or in part. "
-            "Check what is there before you repeat it."
-        ),
-        call_id=call.call_id,
-        changed=True,
+    message = (
+        "The program was stopped while this call ran, so it may have happened, wholly or in part. "
+        "Check what is there before you repeat it."
     )
+    return _leave_in_doubt(lane, call, message, changed=True)
+
+
+def _leave_in_doubt(lane: Lane, call: ToolCallRequest, message: str, *, changed: bool = False) -> Record:
+    erred = ToolErred(tool=call.tool, error_type=IN_DOUBT, error_message=message, call_id=call.call_id, changed=changed)
     return Record(lane.lane_id, (erred,))
 
 
@@ -435,8 +434,7 @@ def _resolve_outside_doubt(lane: Lane, call: ToolCallRequest, on_doubt: OnDoubt)
     decided = lane.decided if lane.asked and lane.asked.question is Question.DID_IT_HAPPEN else None
     if decided is None and on_doubt is OnDoubt.SKIP:
         message = "The program was stopped during it, so it may have happened. It is left as it is: on_doubt is skip."
-        erred = ToolErred(tool=call.tool, error_type=IN_DOUBT, error_message=message, call_id=call.call_id)
-        return Record(lane.lane_id, (erred,))
+        return _leave_in_doubt(lane, call, message)
     if decided is None:
         return AskWhatHappened(lane.lane_id, call)
     match decided.decision:
@@ -447,13 +445,8 @@ def _resolve_outside_doubt(lane: Lane, call: ToolCallRequest, on_doubt: OnDoubt)
             result = {"note": note, "said_by_person": decided.reason} if decided.reason else {"note": note}
             return Record(lane.lane_id, (ToolReturned(tool=call.tool, result=result, call_id=call.call_id),))
         case Decision.DENY | Decision.EXPIRED:
-            erred = ToolErred(
-                tool=call.tool,
-                error_type=IN_DOUBT,
-                error_message=f"The program was stopped during it. It is left as it is. {decided.reason}".strip(),
-                call_id=call.call_id,
-            )
-            return Record(lane.lane_id, (erred,))
+            message = f"The program was stopped during it. It is left as it is. {decided.reason}".strip()
+            return _leave_in_doubt(lane, call, message)
         case unknown:
             assert_never(unknown)
 

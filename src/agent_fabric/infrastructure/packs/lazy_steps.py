@@ -1,5 +1,6 @@
 """What steps of workflows work with, made when the first workflow asks for it: most runs never do."""
 
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -16,21 +17,14 @@ if TYPE_CHECKING:
     from agent_fabric.infrastructure.tools.tool_objects import ToolFunction
 
 
+@dataclass(frozen=True)
 class LazySteps:
     """Builds the pack for steps, and knows the actions that packages have brought along."""
 
-    def __init__(
-        self,
-        sender: "HttpSender",
-        *,
-        shell_timeout_s: float,
-        fleet: "FleetDoor | None" = None,
-        notify: "Callable[[], NotifyUser] | None" = None,
-    ) -> None:
-        self._sender = sender
-        self._notify = notify
-        self._fleet = fleet
-        self._shell_timeout_s = shell_timeout_s
+    sender: "HttpSender"
+    shell_timeout_s: float
+    fleet: "FleetDoor | None" = None
+    notify: "Callable[[], NotifyUser] | None" = None
 
     def __call__(self, sandbox: "Sandbox", memory: "Sequence[tuple[ToolSpec, ToolFunction]]" = ()) -> "SpecialistPack":
         """Return the pack for the steps of a run, with tools of memory."""
@@ -38,21 +32,19 @@ class LazySteps:
 
         actions = tuple(offer.action for offer in self.offers if offer.action is not None)
         more: tuple[tuple[ToolSpec, ToolFunction], ...] = tuple(memory)
-        if self._fleet is not None:
+        if self.fleet is not None:
             from agent_fabric.infrastructure.packs import sysadmin  # noqa: PLC0415 - see above
 
             more += (
-                sysadmin.node_command_tool(self._fleet),
-                sysadmin.node_run_tool(self._fleet),
-                sysadmin.fleet_plan_tool(self._fleet),
+                sysadmin.node_command_tool(self.fleet),
+                sysadmin.node_run_tool(self.fleet),
+                sysadmin.fleet_plan_tool(self.fleet),
             )
-        if self._notify is not None:
+        if self.notify is not None:
             from agent_fabric.infrastructure.tools.send_message import SEND_MESSAGE, SendMessage  # noqa: PLC0415 - see above
 
-            more = (*more, (SEND_MESSAGE, SendMessage(self._notify())))
-        return step_pack(
-            sandbox, sender=self._sender, actions=actions, shell_timeout_s=self._shell_timeout_s, more=more
-        )
+            more = (*more, (SEND_MESSAGE, SendMessage(self.notify())))
+        return step_pack(sandbox, sender=self.sender, actions=actions, shell_timeout_s=self.shell_timeout_s, more=more)
 
     @cached_property
     def offers(self) -> "tuple[ActionOffer, ...]":

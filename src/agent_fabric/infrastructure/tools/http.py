@@ -72,7 +72,10 @@ class MakeRequest:
         """Make the request within `timeout`, or else within the context's time."""
         if not context.network_allowed:
             raise NetworkDisabled("this run may not use the network")
-        accepted = _Accepted(args.get("accept_status"))
+        given = args.get("accept_status")
+        accepted = frozenset(
+            each for entry in (given if isinstance(given, list) else [given]) for each in _statuses(entry)
+        )
         request = replace(_request(args, accepted), limits=context.limits)
         answer = await self.sender.send(request, timeout_s=_time(args, context))
         text = _text(answer) if len(answer.body) <= _QUICK_BYTES else await on_own_thread(lambda: _text(answer))
@@ -83,18 +86,6 @@ class MakeRequest:
                 f"{request.method} {answer.url[:200]} answered {answer.status}{reason}" + (f": {said}" if said else "")
             )
         return ToolResult(output=_output(answer, text), origin=answer.url[:200])
-
-
-class _Accepted:
-    """Statuses that are no error."""
-
-    def __init__(self, given: Any) -> None:
-        self.statuses = frozenset(
-            status for entry in (given if isinstance(given, list) else [given]) for status in _statuses(entry)
-        )
-
-    def __contains__(self, status: int) -> bool:
-        return status in self.statuses
 
 
 def _statuses(entry: Any) -> range:
@@ -113,7 +104,7 @@ def _statuses(entry: Any) -> range:
     return range(number, number + 1)
 
 
-def _request(args: Mapping[str, Any], accepted: _Accepted) -> HttpRequest:
+def _request(args: Mapping[str, Any], accepted: frozenset[int]) -> HttpRequest:
     headers = {str(name): _plain(value) for name, value in (args.get("headers") or {}).items()}
     body, content_type = _body(args)
     if body is not None and not any(name.lower() == "content-type" for name in headers):
@@ -125,7 +116,7 @@ def _request(args: Mapping[str, Any], accepted: _Accepted) -> HttpRequest:
         headers=headers,
         body=body,
         max_bytes=int(args.get("max_bytes") or USUAL_BYTES),
-        stays_at=accepted.statuses,
+        stays_at=accepted,
     )
 
 

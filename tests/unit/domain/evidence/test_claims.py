@@ -11,9 +11,9 @@ from agent_fabric.domain.evidence.claims import (
     Deeds,
     failed_tests,
     false_claims,
+    find_untested,
+    find_weakened,
     tells_of_failures,
-    untested,
-    weakened,
 )
 from agent_fabric.domain.evidence.events import WorkspaceCompared
 from agent_fabric.domain.evidence.proofs import NO_PROOF, CommandRun, Proof
@@ -144,7 +144,7 @@ def test_functions_are_not_found_by_unittest() -> None:
         "python3 -m pytest": (),
     }.items():
         run = ran(command, 7)
-        assert untested(deeds(compared, commands=[run], proof=run.proof)) == left, command
+        assert find_untested(deeds(compared, commands=[run], proof=run.proof)) == left, command
 
 
 def test_of_very_many_changes_no_file_is_missed() -> None:
@@ -257,22 +257,22 @@ def test_who_does_not_say_that_tests_passed_is_believed(summary: str) -> None:
 
 def test_tests_of_what_was_changed_want_to_be_run() -> None:
     tested = WorkspaceCompared(modified=("calc.py",), tests=("test_calc.py",))
-    assert untested(deeds(tested, proof=RAN)) == ("test_calc.py",)
-    assert untested(deeds(tested)) == ("test_calc.py",)
-    assert untested(deeds(tested, proof=TESTED)) == ()
+    assert find_untested(deeds(tested, proof=RAN)) == ("test_calc.py",)
+    assert find_untested(deeds(tested)) == ("test_calc.py",)
+    assert find_untested(deeds(tested, proof=TESTED)) == ()
 
 
 def test_a_script_of_checks_wants_to_be_run_as_the_program_that_it_is() -> None:
     scripted = WorkspaceCompared(modified=("calc.py",), check_scripts=("test_calc.py",))
     proof = Proof(kind=ProofKind.PROGRAM, command="python3 ./test_calc.py", seq=9)
     run = CommandRun("python3 ./test_calc.py", succeeded=True, seq=9, proof=proof)
-    assert untested(deeds(scripted, commands=[run], proof=proof)) == ()
+    assert find_untested(deeds(scripted, commands=[run], proof=proof)) == ()
     assert said(deeds(scripted, commands=[run], proof=proof), summary="Fixed. test_calc.py now passes.") == []
     for command in ("python3 calc.py", "python3 calc.py test_calc.py"):
         named = replace(RAN, command=command)
         other = CommandRun(command, succeeded=True, seq=9, proof=named)
-        assert untested(deeds(scripted, commands=[other], proof=named)) == ("test_calc.py",)
-    assert untested(deeds(scripted, commands=[replace(run, seq=4)])) == ("test_calc.py",)
+        assert find_untested(deeds(scripted, commands=[other], proof=named)) == ("test_calc.py",)
+    assert find_untested(deeds(scripted, commands=[replace(run, seq=4)])) == ("test_calc.py",)
 
 
 def ran(command: str, seq: int, *, failed: int = 0, at: float = 0.0) -> CommandRun:
@@ -297,7 +297,7 @@ TESTED_BY = WorkspaceCompared(modified=("calc.py", "io.py"), tests=("test_calc.p
 )
 def test_all_tests_of_the_change_want_to_be_run(commands: list[str], left: tuple[str, ...]) -> None:
     runs = [ran(command, seq) for seq, command in enumerate(commands, start=7)]
-    assert untested(deeds(TESTED_BY, commands=runs, proof=runs[-1].proof)) == left
+    assert find_untested(deeds(TESTED_BY, commands=runs, proof=runs[-1].proof)) == left
 
 
 @pytest.mark.parametrize(
@@ -312,12 +312,12 @@ def test_all_tests_of_the_change_want_to_be_run(commands: list[str], left: tuple
 def test_it_counts_where_and_with_what_tests_are_executed(line: str, left: tuple[str, ...]) -> None:
     run = replace(ran("pytest", 7), command=line)
     done = replace(deeds(TESTED_BY, commands=[run], proof=run.proof), workspace="/home/me/project")
-    assert untested(done) == left
+    assert find_untested(done) == left
 
 
 def test_tests_that_a_runner_says_it_has_left_out_are_not_executed() -> None:
     run = replace(ran("make test", 7), left_out=LeftOut(deselected=1))
-    assert untested(deeds(TESTED_BY, commands=[run], proof=run.proof)) == TESTED_BY.tests
+    assert find_untested(deeds(TESTED_BY, commands=[run], proof=run.proof)) == TESTED_BY.tests
 
 
 @pytest.mark.parametrize(("functions", "left"), [(3, False), (4, True), (0, False)])
@@ -325,15 +325,15 @@ def test_no_fewer_tests_are_executed_than_there_are(functions: int, left: bool) 
     # Those that may be skipped are not among the functions: whoever else skips one leaves it out.
     run = replace(ran("make test", 7), left_out=LeftOut(skipped=2))
     found = replace(TESTED_BY, test_functions=functions)
-    assert untested(deeds(found, commands=[run], proof=run.proof)) == (found.tests if left else ())
+    assert find_untested(deeds(found, commands=[run], proof=run.proof)) == (found.tests if left else ())
 
 
 def test_tests_before_the_last_change_do_not_count() -> None:
     runs = [ran("pytest", 3), ran("pytest test_calc.py", 7)]
-    assert untested(deeds(TESTED_BY, commands=runs, proof=runs[-1].proof)) == ("tests/test_io.py",)
+    assert find_untested(deeds(TESTED_BY, commands=runs, proof=runs[-1].proof)) == ("tests/test_io.py",)
     written = WorkspaceCompared(modified=("calc.py",), tests=("test_calc.py",), touched_at=50.0)
     early, late = ran("pytest", 7, at=40.0), ran("pytest test_other.py", 8, at=60.0)
-    assert untested(deeds(written, commands=[early, late], proof=late.proof)) == ("test_calc.py",)
+    assert find_untested(deeds(written, commands=[early, late], proof=late.proof)) == ("test_calc.py",)
 
 
 @pytest.mark.parametrize(
@@ -374,4 +374,4 @@ def test_who_tells_of_failures(summary: str, tells: bool) -> None:
 )
 def test_tests_may_check_less_where_that_is_the_task(prompt: str, told: bool) -> None:
     less = WorkspaceCompared(modified=("test_calc.py",), weakened=("1 check of 2",))
-    assert weakened(deeds(less, prompt=prompt)) == (("1 check of 2",) if told else ())
+    assert find_weakened(deeds(less, prompt=prompt)) == (("1 check of 2",) if told else ())

@@ -16,7 +16,7 @@ from agent_fabric.domain.packs.recruitment import (
     by_fallback,
     by_keywords,
     by_model,
-    named,
+    by_name,
     weigh,
 )
 from agent_fabric.domain.tools.capabilities import CAPABILITY_KEYWORDS
@@ -120,8 +120,8 @@ def test_a_phrase_counts_as_many_times_as_it_has_words() -> None:
 
 @pytest.mark.proves("AF-040")
 def test_what_a_person_names_is_taken_as_it_is() -> None:
-    assert named([RESEARCH]).specialist_ids == (RESEARCH,)
-    assert named([RESEARCH]).method == "explicit"
+    assert by_name([RESEARCH]).specialist_ids == (RESEARCH,)
+    assert by_name([RESEARCH]).method == "explicit"
 
 
 def test_what_a_model_makes_up_does_not_count() -> None:

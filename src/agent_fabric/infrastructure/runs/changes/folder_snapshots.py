@@ -11,7 +11,7 @@ import os
 import stat
 import time
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -230,18 +230,11 @@ def load_snapshot(data: bytes) -> FolderSnapshot:
         raise ValueError(f"the picture is damaged: {problem}") from None
 
 
+_KINDS = {stat.S_IFREG: EntryKind.FILE, stat.S_IFDIR: EntryKind.FOLDER, stat.S_IFLNK: EntryKind.LINK}
+
+
 def _kind_of(mode: int) -> EntryKind:
-    for kind, test in _TESTS:
-        if test(mode):
-            return kind
-    return EntryKind.OTHER
-
-
-_TESTS: tuple[tuple[EntryKind, Callable[[int], bool]], ...] = (
-    (EntryKind.FILE, stat.S_ISREG),
-    (EntryKind.FOLDER, stat.S_ISDIR),
-    (EntryKind.LINK, stat.S_ISLNK),
-)
+    return _KINDS.get(stat.S_IFMT(mode), EntryKind.OTHER)
 
 
 def _is_watched(found: TreeEntry) -> bool:
@@ -296,14 +289,9 @@ def _read(file: int, max_bytes: int) -> bytes | None:
     """Return a whole file; None if it is larger."""
     chunks = list[bytes]()
     size = 0
-    for chunk in _chunks(file):
+    while chunk := os.read(file, _READ_BYTES):
         chunks.append(chunk)
         size += len(chunk)
         if size > max_bytes:
             return None
     return b"".join(chunks)
-
-
-def _chunks(file: int) -> Iterator[bytes]:
-    while chunk := os.read(file, _READ_BYTES):
-        yield chunk

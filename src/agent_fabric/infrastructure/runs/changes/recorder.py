@@ -6,8 +6,8 @@ import hashlib
 import os
 import re
 import stat
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -150,21 +150,18 @@ class ChangeRecorder:
         self.require_unlinked(run_id, str(folder))
         hold = self.locks.hold(folder, f"Run {run_id}")
         try:
-            before = SnapshotTaker(self.objects, self._latest(folder))(folder)
-            repositories = nested_repositories(folder)
-            mode = stat.S_IMODE(folder.stat().st_mode)
-            kept = self._layout.changes_of(run_id)
-            kept.mkdir(mode=0o700, parents=True, exist_ok=True)
-            number = 1 + max((int(one.name[:4]) for one in kept.glob("[0-9]*-before.z")), default=0)
-            data = dump_snapshot(before)
-            write_atomically(kept / f"{number:04}-before.z", data)
-            self._remember(folder, data)
-        except BaseException as problem:
+            with _explain_errors(folder):
+                before = SnapshotTaker(self.objects, self._latest(folder))(folder)
+                repositories = nested_repositories(folder)
+                mode = stat.S_IMODE(folder.stat().st_mode)
+                kept = self._layout.changes_of(run_id)
+                kept.mkdir(mode=0o700, parents=True, exist_ok=True)
+                number = 1 + max((int(one.name[:4]) for one in kept.glob("[0-9]*-before.z")), default=0)
+                data = dump_snapshot(before)
+                write_atomically(kept / f"{number:04}-before.z", data)
+                self._remember(folder, data)
+        except BaseException:
             hold.release()
-            if isinstance(problem, OSError):
-                raise _explain(problem, folder) from None
-            if isinstance(problem, TooManyFiles):
-                raise _too_many(folder) from None
             raise
         return OpenDrive(run_id, folder, number, before, repositories, mode, hold)
 
@@ -175,20 +172,16 @@ class ChangeRecorder:
             StoreFull, StoreUnavailable: it cannot be kept; the folder is free all the same.
         """
         try:
-            self.require_unlinked(drive.run_id, str(drive.folder))
-            if stat.S_IMODE(drive.folder.stat().st_mode) != drive.mode:
-                drive.folder.chmod(drive.mode)  # or the run could lock its owner out
-            refused = put_back_orders(drive.folder, drive.repositories)
-            after = SnapshotTaker(self.objects, drive.before)(drive.folder)
-            data = dump_snapshot(after)
-            write_atomically(self._layout.changes_of(drive.run_id) / f"{drive.number:04}-after.z", data)
-            self._remember(drive.folder, data)
-            self.exposed.wrote(str(drive.folder), drive.run_id, drive.before, after)
-        except TooManyFiles:
-            raise _too_many(drive.folder) from None
-        except OSError as problem:
-            raise _explain(problem, drive.folder) from None
-        else:
+            with _explain_errors(drive.folder):
+                self.require_unlinked(drive.run_id, str(drive.folder))
+                if stat.S_IMODE(drive.folder.stat().st_mode) != drive.mode:
+                    drive.folder.chmod(drive.mode)  # or the run could lock its owner out
+                refused = put_back_orders(drive.folder, drive.repositories)
+                after = SnapshotTaker(self.objects, drive.before)(drive.folder)
+                data = dump_snapshot(after)
+                write_atomically(self._layout.changes_of(drive.run_id) / f"{drive.number:04}-after.z", data)
+                self._remember(drive.folder, data)
+                self.exposed.wrote(str(drive.folder), drive.run_id, drive.before, after)
             return refused
         finally:
             drive.hold.release()
@@ -201,15 +194,11 @@ class ChangeRecorder:
             StoreFull, StoreUnavailable: the picture cannot be kept.
         """
         self.require_unlinked(run_id, str(folder))
-        try:
+        with _explain_errors(folder):
             data = dump_snapshot(SnapshotTaker(self.objects)(folder))
             kept = self._layout.changes_of(run_id)
             kept.mkdir(mode=0o700, parents=True, exist_ok=True)
             write_atomically(kept / _START, data)
-        except TooManyFiles:
-            raise _too_many(folder) from None
-        except OSError as problem:
-            raise _explain(problem, folder) from None
 
     def start_of(self, run_id: RunId) -> FolderSnapshot:
         self.require_unlinked(run_id)
@@ -225,14 +214,10 @@ class ChangeRecorder:
 
     def take_snapshot(self, folder: str) -> FolderSnapshot:
         require_workspace_unlinked(folder)
-        try:
-            return SnapshotTaker(None, self._latest(Path(folder)))(Path(folder))
-        except FileNotFoundError:
-            return FolderSnapshot()
-        except OSError as problem:
-            raise _explain(problem, Path(folder)) from None
-        except TooManyFiles:
-            raise _too_many(Path(folder)) from None
+        snapshot = FolderSnapshot()
+        with _explain_errors(Path(folder)), suppress(FileNotFoundError):
+            snapshot = SnapshotTaker(None, self._latest(Path(folder)))(Path(folder))
+        return snapshot
 
     def drives(self, run_id: RunId) -> list[RecordedDrive]:
         self.require_unlinked(run_id)
@@ -325,16 +310,26 @@ def _load(path: Path) -> FolderSnapshot:
         raise StoreUnavailable(f"{path} cannot be read: {problem}", hint="Restore the file from a backup.") from None
 
 
-def _too_many(folder: Path) -> ConfigError:
-    return ConfigError(
-        f"{folder} holds more than {MAX_ENTRIES:,} files", hint="Change to the folder of one project inside it."
-    )
+@contextmanager
+def _explain_errors(folder: Path) -> Iterator[None]:
+    """Say for a person why a folder could not be recorded.
 
-
-def _explain(problem: OSError, folder: Path) -> StoreUnavailable:
-    if problem.errno in (errno.ENOSPC, errno.EDQUOT):
-        return StoreFull("The disk is full: what the run changes could not be undone", hint="Free some space.")
-    return StoreUnavailable(
-        f"What {folder} holds cannot be recorded: {problem.strerror or problem}",
-        hint="Check that you may read it, and write to the fabric folder.",
-    )
+    Raises:
+        ConfigError: there are too many files.
+        StoreFull, StoreUnavailable: it cannot be read, or its picture not be kept.
+    """
+    try:
+        yield
+    except TooManyFiles:
+        raise ConfigError(
+            f"{folder} holds more than {MAX_ENTRIES:,} files", hint="Change to the folder of one project inside it."
+        ) from None
+    except OSError as problem:
+        if problem.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise StoreFull(
+                "The disk is full: what the run changes could not be undone", hint="Free some space."
+            ) from None
+        raise StoreUnavailable(
+            f"What {folder} holds cannot be recorded: {problem.strerror or problem}",
+            hint="Check that you may read it, and write to the fabric folder.",
+        ) from None

@@ -35,11 +35,6 @@ _STREAM_TIMEOUT_S: Final = 900.0
 """How long an open stream may be silent; each call has a time-out of its own."""
 
 
-def streamable_transport(url: str, headers: Mapping[str, str]) -> AbstractAsyncContextManager[Any]:
-    """Return the transport for a server at an address."""
-    return _streamable(url, headers)
-
-
 def sse_transport(url: str, headers: Mapping[str, str]) -> AbstractAsyncContextManager[Any]:
     """Return the transport for a server that still speaks the older kind of HTTP."""
     return sse_client(
@@ -52,7 +47,8 @@ def sse_transport(url: str, headers: Mapping[str, str]) -> AbstractAsyncContextM
 
 
 @asynccontextmanager
-async def _streamable(url: str, headers: Mapping[str, str]) -> AsyncIterator[Any]:
+async def streamable_transport(url: str, headers: Mapping[str, str]) -> AsyncIterator[Any]:
+    """Enter the transport for a server at an address."""
     timeout = httpx2.Timeout(_CONNECT_TIMEOUT_S, read=_STREAM_TIMEOUT_S)
     async with (
         _client(dict(headers), timeout) as client,
@@ -80,11 +76,16 @@ async def _cap(response: httpx2.Response) -> None:
     response.stream = _PacedBody(response.stream) if endless else _CappedBody(response.stream)
 
 
-class _CappedBody(httpx2.AsyncByteStream):
-    """A body that fails when it gets too long."""
-
+class _GuardedBody(httpx2.AsyncByteStream):
     def __init__(self, inner: httpx2.AsyncByteStream) -> None:
         self._inner = inner
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+
+class _CappedBody(_GuardedBody):
+    """A body that fails when it gets too long."""
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         left = MAX_MESSAGE_BYTES
@@ -94,15 +95,9 @@ class _CappedBody(httpx2.AsyncByteStream):
                 raise httpx2.RemoteProtocolError(f"the answer is longer than {MAX_MESSAGE_BYTES // 2**20} MiB")
             yield chunk
 
-    async def aclose(self) -> None:
-        await self._inner.aclose()
 
-
-class _PacedBody(httpx2.AsyncByteStream):
+class _PacedBody(_GuardedBody):
     """A stream of events that fails when they come too fast; how long each may be is for the SDK to see to."""
-
-    def __init__(self, inner: httpx2.AsyncByteStream) -> None:
-        self._inner = inner
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         window = Window()
@@ -111,9 +106,6 @@ class _PacedBody(httpx2.AsyncByteStream):
             if window.flooded(len(chunk)):
                 raise httpx2.RemoteProtocolError("the server floods us with messages")
             yield chunk
-
-    async def aclose(self) -> None:
-        await self._inner.aclose()
 
 
 class ServerPool:
