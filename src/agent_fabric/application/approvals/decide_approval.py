@@ -23,21 +23,8 @@ from agent_fabric.domain.secrets.references import defuse
 from agent_fabric.domain.tools.json_schema import problems_with
 
 AS_ASKED = (
-    "tool",
-    "args",
-    "question",
-    "reason",
-    "rule",
-    "subject",
-    "alike",
-    "agent",
-    "target",
-    "sandbox",
-    "untrusted",
-    "private",
-    "destination",
-    "outside",
-    "expires_at",
+    *("tool", "args", "question", "reason", "rule", "subject", "alike", "agent", "target", "sandbox", "untrusted"),
+    *("private", "destination", "outside", "expires_at"),
 )
 """What a person agrees to."""
 

@@ -15,9 +15,8 @@ from agent_fabric.domain.policy.calls import ProposedCall
 from agent_fabric.domain.policy.engine import RulePolicy, strictest
 from agent_fabric.domain.policy.globs import any_name
 from agent_fabric.domain.policy.profiles import Profile
-from agent_fabric.domain.policy.rule_names import OUTSIDE_ROOTS
 from agent_fabric.domain.policy.rules import Rule
-from agent_fabric.domain.policy.verdicts import Ruling, Verdict
+from agent_fabric.domain.policy.verdicts import OUTSIDE_ROOTS, Ruling, Verdict
 
 _ORDER: Final = (Verdict.BLOCK, Verdict.ASK, Verdict.ALLOW)
 _COMMAND: Final = "run_command"

@@ -45,48 +45,16 @@ def odd_place(program: str) -> str:
 
 # ── what an option hides ──────────────────────────────────────────────────────────────────────────────────────────────
 
-_GIT_KEYS = (
-    "alias.",
-    "browser.",
-    "core.askpass",
-    "core.editor",
-    "core.fsmonitor",
-    "core.gitproxy",
-    "core.hookspath",
-    "core.pager",
-    "core.sshcommand",
-    "core.worktree",
-    "credential.",
-    "diff.external",
-    "difftool.",
-    "filter.",
-    "gpg.",
-    "http.",
-    "include.",
-    "includeif.",
-    "init.templatedir",
-    "interactive.difffilter",
-    "man.",
-    "mergetool.",
-    "pager.",
-    "protocol.",
-    "remote.",
-    "sendemail.",
-    "sequence.editor",
-    "trailer.",
-    "uploadpack.",
-    "url.",
+_GIT_KEYS = tuple(
+    names(
+        "alias. browser. core.askpass core.editor core.fsmonitor core.gitproxy core.hookspath core.pager "
+        "core.sshcommand core.worktree credential. diff.external difftool. filter. gpg. http. include. includeif. "
+        "init.templatedir interactive.difffilter man. mergetool. pager. protocol. remote. sendemail. sequence.editor "
+        "trailer. uploadpack. url."
+    )
 )
 _GIT_KEY_ENDS = (".command", ".textconv", ".driver", ".cmd", ".process", ".clean", ".smudge", ".program")
-_GIT_OPTIONS = (
-    "--exec-path",
-    "--ext-diff",
-    "--extcmd",
-    "--open-files-in-pager",
-    "--receive-pack",
-    "--template",
-    "--upload-pack",
-)
+_GIT_OPTIONS = names("--exec-path --ext-diff --extcmd --open-files-in-pager --receive-pack --template --upload-pack")
 
 
 def hidden_program(invocation: Invocation) -> str:

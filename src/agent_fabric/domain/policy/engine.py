@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from agent_fabric.domain.policy.access import lacks_capability, lacks_scope
 from agent_fabric.domain.policy.calls import ProposedCall
 from agent_fabric.domain.policy.globs import plain_path
-from agent_fabric.domain.policy.outgoing_limits import USUAL_LIMITS, OutgoingLimits
+from agent_fabric.domain.policy.labels import USUAL_LIMITS, OutgoingLimits
 from agent_fabric.domain.policy.profiles import Profile
 from agent_fabric.domain.policy.programs import DEFAULT_ALLOWED_COMMANDS
 from agent_fabric.domain.policy.rules import Fit, Rule
@@ -89,8 +89,7 @@ class RulePolicy:
     def judge_sending(self, call: ProposedCall) -> Ruling | None:
         """Decide whether a call may carry out what it carries, whatever it does there; None: nothing is against it."""
         from agent_fabric.domain.policy.outgoing import rule_outgoing  # noqa: PLC0415 - see above
-        from agent_fabric.domain.policy.parts import Part  # noqa: PLC0415 - see above
-        from agent_fabric.domain.policy.run_grants import covered_calls  # noqa: PLC0415 - see above
+        from agent_fabric.domain.policy.parts import Part, covered_calls  # noqa: PLC0415 - see above
 
         subject = call.command[:MAX_SUBJECT_CHARS] or call.tool
         part = Part(subject=subject, alike=covered_calls(call.tool, (), (call.destination,)))
@@ -98,16 +97,19 @@ class RulePolicy:
         return strictest(said) if said else None
 
     def _part(self, profile: Profile, call: ProposedCall, part: "Part", limits: tuple[Ruling, ...]) -> Judgement:
-        from agent_fabric.domain.policy.defaults import default, floors, outside_roots, unboxed_rulings  # noqa: PLC0415 - see above
-        from agent_fabric.domain.policy.listed import refuse_unlisted  # noqa: PLC0415 - see above
+        from agent_fabric.domain.policy import defaults  # noqa: PLC0415 - see above
 
         lists = self.limits_of(call.agent, call.limits)
-        fixed = floors(profile, call, part, self.outgoing, self._trusted_domains())
-        said = [*limits, *refuse_unlisted(call, part, lists), *fixed, *outside_roots(call, part, self.roots)]
+        said = [
+            *limits,
+            *defaults.refuse_unlisted(call, part, lists),
+            *defaults.floors(profile, call, part, self.outgoing, self._trusted_domains()),
+            *defaults.outside_roots(call, part, self.roots),
+        ]
         ruled = [ruling for rule in self.rules for ruling in _by_rule(rule, profile, call, part)]
         if not ruled and not part.problem:
-            ruled = [default(profile, call, part, self.allowed_commands)]
-        said += [*ruled, *unboxed_rulings(call, part)]
+            ruled = [defaults.default(profile, call, part, self.allowed_commands)]
+        said += [*ruled, *defaults.unboxed_rulings(call, part)]
         return Judgement(strictest(said), tuple(said))
 
     def _trusted_domains(self) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from itertools import chain
 
 from agent_fabric.domain.policy.command_lines.invocation import Invocation
 from agent_fabric.domain.policy.command_lines.names import names
-from agent_fabric.domain.policy.command_lines.variables import assignments
+from agent_fabric.domain.policy.command_lines.words import assignments
 
 _POISONOUS = names(
     "BASH_ENV BASHOPTS BROWSER CARGO_BUILD_RUSTC_WRAPPER CDPATH DYLD_INSERT_LIBRARIES DYLD_LIBRARY_PATH EDITOR ENV "

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from agent_fabric.domain.policy.command_lines.invocation import Connector, Invocation
 from agent_fabric.domain.policy.command_lines.names import names
-from agent_fabric.domain.policy.command_lines.variables import DECLARES, assignments
+from agent_fabric.domain.policy.command_lines.words import DECLARES, assignments
 from agent_fabric.domain.policy.inline_code import GIT, vital_in
 from agent_fabric.domain.policy.places import MAX_PATH_CHARS, UNKNOWN, join_path
 from agent_fabric.domain.policy.protected import GIT_FOLDER

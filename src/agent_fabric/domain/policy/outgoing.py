@@ -13,17 +13,17 @@ from typing import Final
 from agent_fabric.domain.policy.calls import ProposedCall
 from agent_fabric.domain.policy.globs import domain_fits
 from agent_fabric.domain.policy.hosts import host_of
-from agent_fabric.domain.policy.labels import address_key, stands_in_task
-from agent_fabric.domain.policy.outgoing_limits import OutgoingLimits
+from agent_fabric.domain.policy.labels import OutgoingLimits, address_key, stands_in_task
 from agent_fabric.domain.policy.parts import Part
-from agent_fabric.domain.policy.rule_names import (
+from agent_fabric.domain.policy.verdicts import (
     ADDRESS_IN_TASK,
     ADDRESS_READ,
     ARGUMENTS_IN_TASK,
     ARGUMENTS_SENT_BEFORE,
     SEARCHED,
+    Ruling,
+    Verdict,
 )
-from agent_fabric.domain.policy.verdicts import Ruling, Verdict
 from agent_fabric.domain.tools.specs import SEARCH_ENGINE, Effect
 
 _AGREE: Final = "a person has to agree"

@@ -8,14 +8,14 @@ from agent_fabric.domain.policy.command_lines.names import names
 from agent_fabric.domain.policy.subcommands import PYTHON, VALUED, as_plain, operands
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class _Outward:
     """Commands whose effect leaves this machine."""
 
-    programs: frozenset[str]
-    actions: frozenset[str] = frozenset()
-    """Its subcommands that do so; all of them if empty. May be several words."""
     effect: str
+    programs: str
+    actions: str = ""
+    """The subcommands that do so, with commas between; all of them if empty. May be several words."""
 
     def matches(self, invocation: Invocation) -> bool:
         if not self.actions:
@@ -26,8 +26,7 @@ class _Outward:
         doubtful = (n for n in range(1, len(words)) if n in invocation.splits or (n in unknown and n in places))
         last = next(doubtful, len(words))
         known = [words[n] for n in places if n < last]
-        for action in self.actions:
-            parts = action.split()
+        for parts in map(str.split, self.actions.split(",")):
             if known[: len(parts)] == parts:
                 return True
             if last < len(words) and len(known) < len(parts) and known == parts[: len(known)]:
@@ -40,67 +39,52 @@ LOOKS_LIKE_DEPLOYMENT = "looks like a deployment"
 _PUBLISHES = "publishes a package"
 _OUTWARD = (
     _Outward(
-        programs=names("git"),
-        actions=frozenset(
-            {"push", "send-email", "send-pack", "subtree push", "lfs push", "svn dcommit", "p4 submit", "imap-send"}
-            | {"http-push", "daemon", "instaweb"}
-        ),
-        effect="sends commits to another place",
+        "sends commits to another place",
+        "git",
+        "push, send-email, send-pack, subtree push, lfs push, svn dcommit, p4 submit, imap-send, http-push, daemon, "
+        "instaweb",
     ),
     _Outward(
-        programs=names("npm pnpm yarn bun"),
-        actions=frozenset(
-            {"publish", "unpublish", "deprecate", "dist-tag", "owner", "access", "npm publish", "npm tag", "deploy"}
-        ),
-        effect=_PUBLISHES,
+        _PUBLISHES,
+        "npm pnpm yarn bun",
+        "publish, unpublish, deprecate, dist-tag, owner, access, npm publish, npm tag, deploy",
+    ),
+    _Outward(_PUBLISHES, "cargo", "publish, yank, owner, release"),
+    _Outward(_PUBLISHES, "uv poetry pdm hatch flit rye maturin", "publish, upload"),
+    _Outward(_PUBLISHES, "twine", "upload, register"),
+    _Outward(_PUBLISHES, "gem", "push, yank, owner"),
+    _Outward(_PUBLISHES, "dotnet", "nuget push, nuget delete"),
+    _Outward(_PUBLISHES, "goreleaser semantic-release release-it lerna changeset"),
+    _Outward(
+        "pushes an image",
+        "docker podman nerdctl buildah skopeo",
+        "push, image push, compose push, manifest push, stack deploy, copy, login",
     ),
     _Outward(
-        programs=names("cargo"),
-        actions=frozenset({"publish", "yank", "owner", "release"}),
-        effect=_PUBLISHES,
+        "changes a cluster",
+        "kubectl oc",
+        "annotate, apply, autoscale, cordon, cp, create, debug, delete, drain, edit, exec, expose, label, patch, "
+        "replace, rollout, run, scale, set, taint, uncordon",
     ),
     _Outward(
-        programs=names("uv poetry pdm hatch flit rye maturin"),
-        actions=frozenset({"publish", "upload"}),
-        effect=_PUBLISHES,
-    ),
-    _Outward(programs=names("twine"), actions=frozenset({"upload", "register"}), effect=_PUBLISHES),
-    _Outward(programs=names("gem"), actions=frozenset({"push", "yank", "owner"}), effect=_PUBLISHES),
-    _Outward(programs=names("dotnet"), actions=frozenset({"nuget push", "nuget delete"}), effect=_PUBLISHES),
-    _Outward(programs=names("goreleaser semantic-release release-it lerna changeset"), effect=_PUBLISHES),
-    _Outward(
-        programs=names("docker podman nerdctl buildah skopeo"),
-        actions=frozenset({"push", "image push", "compose push", "manifest push", "stack deploy", "copy", "login"}),
-        effect="pushes an image",
+        "changes a cluster",
+        "helm helmfile",
+        "install, upgrade, uninstall, delete, rollback, push, apply, sync, destroy",
     ),
     _Outward(
-        programs=names("kubectl oc"),
-        actions=names(
-            "annotate apply autoscale cordon cp create debug delete drain edit exec expose label patch replace "
-            "rollout run scale set taint uncordon"
-        ),
-        effect="changes a cluster",
+        "changes infrastructure",
+        "terraform tofu terragrunt pulumi cdk serverless sls",
+        "apply, bootstrap, deploy, destroy, import, refresh, remove, state, taint, untaint, up, update",
     ),
-    _Outward(
-        programs=names("helm helmfile"),
-        actions=frozenset(
-            {"install", "upgrade", "uninstall", "delete", "rollback", "push", "apply", "sync", "destroy"}
-        ),
-        effect="changes a cluster",
-    ),
-    _Outward(
-        programs=names("terraform tofu terragrunt pulumi cdk serverless sls"),
-        actions=names("apply bootstrap deploy destroy import refresh remove state taint untaint up update"),
-        effect="changes infrastructure",
-    ),
-    _Outward(programs=names("aws gcloud gsutil az doctl oci ibmcloud heroku"), effect="acts on a cloud account"),
-    _Outward(programs=names("fly flyctl vercel netlify wrangler firebase surge railway eb"), effect="deploys"),
-    _Outward(programs=names("ansible ansible-playbook ansible-pull salt puppet chef-client fab cap"), effect="deploys"),
-    _Outward(programs=names("gh glab hub"), effect="acts on a code host"),
-    _Outward(programs=names("ssh scp sftp mosh rclone lftp ftp telnet"), effect="reaches another machine"),
-    _Outward(programs=names("mail mailx mutt sendmail msmtp"), effect="sends mail"),
+    _Outward("acts on a cloud account", "aws gcloud gsutil az doctl oci ibmcloud heroku"),
+    _Outward("deploys", "fly flyctl vercel netlify wrangler firebase surge railway eb"),
+    _Outward("deploys", "ansible ansible-playbook ansible-pull salt puppet chef-client fab cap"),
+    _Outward("acts on a code host", "gh glab hub"),
+    _Outward("reaches another machine", "ssh scp sftp mosh rclone lftp ftp telnet"),
+    _Outward("sends mail", "mail mailx mutt sendmail msmtp"),
 )
 """Deploy, push and their like (AF-125): a person decides, whether or not the program is on the allowlist."""
+_BY_PROGRAM = {program: row for row in _OUTWARD for program in row.programs.split()}
 
 _RUNNERS = {
     name: names(options)
@@ -147,9 +131,9 @@ def outward_effect(invocation: Invocation) -> str:
     if not invocation.words:
         return ""
     inner = as_plain(invocation)
-    for row in _BY_PROGRAM.get(inner.name, ()):
-        if row.matches(inner):
-            return row.effect
+    row = _BY_PROGRAM.get(inner.name)
+    if row is not None and row.matches(inner):
+        return row.effect
     if _is_outward_otherwise(inner):
         return "reaches out of this machine"
     return LOOKS_LIKE_DEPLOYMENT if _runs_outward_name(inner) else ""
@@ -196,9 +180,3 @@ def _is_outward_name(name: str) -> bool:
     if parts[0] in _HARMLESS_NAMES or parts[-1] == "local":
         return False
     return parts[0] in _OUTWARD_NAMES or bool({"deploy", "publish", "push"} & set(parts))
-
-
-_BY_PROGRAM: dict[str, list[_Outward]] = {}
-for _row in _OUTWARD:
-    for _program in _row.programs:
-        _BY_PROGRAM.setdefault(_program, []).append(_row)

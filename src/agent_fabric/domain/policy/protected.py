@@ -31,21 +31,8 @@ PROTECTED_NAMES = frozenset(
 PROTECTED_FOLDERS = frozenset(
     {
         *(".fabric", ".agent-fabric", ".vscode", ".idea", ".cursor", ".claude", ".direnv", ".ssh"),
-        *(
-            ".zed",
-            ".helix",
-            ".fleet",
-            ".codex",
-            ".gemini",
-            ".opencode",
-            ".windsurf",
-            ".roo",
-            ".kilocode",
-            ".kiro",
-            ".junie",
-        ),
-        *(".amazonq", ".continue"),
-        *(".cargo", ".bundle", ".mvn", ".husky"),
+        *(".zed", ".helix", ".fleet", ".codex", ".gemini", ".opencode", ".windsurf", ".roo", ".kilocode", ".kiro"),
+        *(".junie", ".amazonq", ".continue", ".cargo", ".bundle", ".mvn", ".husky"),
     }
 )
 """Folders with these names, wherever they lie, with everything in them."""

@@ -17,7 +17,7 @@ from agent_fabric.domain.policy.labels import (
     addresses_in,
     addresses_written,
 )
-from agent_fabric.domain.policy.rule_names import (
+from agent_fabric.domain.policy.verdicts import (
     ADDRESS_IN_TASK,
     ADDRESS_READ,
     ARGUMENTS_IN_TASK,

@@ -17,7 +17,7 @@ from agent_fabric.config.problems import ConfigProblem
 from agent_fabric.config.schema.policy import AllowlistConfig, PolicyConfig
 from agent_fabric.config.schema.tools import ShellConfig, WebConfig
 from agent_fabric.domain.policy.engine import RulePolicy
-from agent_fabric.domain.policy.outgoing_limits import OutgoingLimits
+from agent_fabric.domain.policy.labels import OutgoingLimits
 from agent_fabric.domain.policy.profiles import Profile
 from agent_fabric.domain.policy.programs import DEFAULT_ALLOWED_COMMANDS
 from agent_fabric.domain.policy.rules import Rule

@@ -115,7 +115,7 @@ def checked_rules(written: Sequence[RuleConfig], origin: str) -> tuple[Rule, ...
             problems.append(ConfigProblem(f"{origin}: rule {each.id!r} {problem.message}", hint=problem.hint))
     if problems:
         raise combine(problems)
-    _refuse_twins(rules)
+    refuse_doubles(rules)
     return tuple(rules)
 
 
@@ -159,10 +159,6 @@ def refuse_doubles(rules: Iterable[Rule]) -> None:
     Raises:
         ConfigProblem: two have the same.
     """
-    _refuse_twins(rules)
-
-
-def _refuse_twins(rules: Iterable[Rule]) -> None:
     seen: dict[str, Rule] = {}
     for rule in rules:
         other = seen.setdefault(rule.id, rule)

@@ -21,8 +21,7 @@ from agent_fabric.domain.fleet.served_tools import ServedTool
 from agent_fabric.domain.identity.principals import Kind, Principal, Scope
 from agent_fabric.domain.ids import LaneId, RunId
 from agent_fabric.domain.policy.engine import RulePolicy
-from agent_fabric.domain.policy.labels import MACHINES, WORKSPACE_FILES, Flow, machine_source
-from agent_fabric.domain.policy.outgoing_limits import OutgoingLimits
+from agent_fabric.domain.policy.labels import MACHINES, WORKSPACE_FILES, Flow, OutgoingLimits, machine_source
 from agent_fabric.domain.policy.verdicts import Ruling, Verdict
 from agent_fabric.domain.tools.specs import ToolSpec
 from agent_fabric.infrastructure.packs.sysadmin import node_tools, served_spec

@@ -12,8 +12,15 @@ from agent_fabric.application.tools.proposed_call import propose
 from agent_fabric.domain.ids import LaneId, RunId
 from agent_fabric.domain.policy.engine import RulePolicy
 from agent_fabric.domain.policy.hosts import host_of
-from agent_fabric.domain.policy.labels import DESCRIPTIONS, OTHER_RUNS, WORKSPACE_FILES, Flow, address_key, addresses_in
-from agent_fabric.domain.policy.outgoing_limits import OutgoingLimits
+from agent_fabric.domain.policy.labels import (
+    DESCRIPTIONS,
+    OTHER_RUNS,
+    WORKSPACE_FILES,
+    Flow,
+    OutgoingLimits,
+    address_key,
+    addresses_in,
+)
 from agent_fabric.domain.policy.profiles import Profile
 from agent_fabric.domain.policy.rules import Rule
 from agent_fabric.domain.policy.verdicts import Ruling, Verdict

@@ -1,7 +1,8 @@
 """What a command line consists of: invocations, their redirects, and how they are joined."""
 
 import re
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 MAX_NESTING = 50
@@ -96,3 +97,23 @@ class Invocation:
     def dynamic(self) -> bool:
         """Which program this starts is only known at run time."""
         return 0 in self.unknown
+
+
+# Commands that others start, cut out of them.
+def part(invocation: Invocation, start: int, end: int, *, nested: bool) -> Invocation:
+    """Return some of the words as a command of its own."""
+    unknown = frozenset(n - start for n in invocation.unknown if start <= n < end)
+    splits = frozenset(n - start for n in invocation.splits if start <= n < end)
+    return Invocation(words=invocation.words[start:end], unknown=unknown, splits=splits, nested=nested)
+
+
+def only_at_run_time(what: str) -> tuple[Invocation, ...]:
+    """Return a command of which nothing is known but that there is one."""
+    return (Invocation(words=(what,), unknown=frozenset({0}), nested=True),)
+
+
+def mark_unknown(commands: Iterable[Invocation], marks: set[str]) -> Iterator[Invocation]:
+    """Yield the commands with every word unknown that something found at run time is put into."""
+    for inner in commands:
+        marked = {n for n, word in enumerate(inner.words) if any(mark in word for mark in marks)}
+        yield replace(inner, unknown=inner.unknown | marked)

@@ -1,9 +1,10 @@
 """Words: quotes, escapes and expansions. The commands inside of substitutions are read on the way."""
 
 import re
+from collections.abc import Iterator
 from typing import NamedTuple
 
-from agent_fabric.domain.policy.command_lines.invocation import UnfinishedCommand, UnparsableCommand
+from agent_fabric.domain.policy.command_lines.invocation import Invocation, UnfinishedCommand, UnparsableCommand
 from agent_fabric.domain.policy.command_lines.source import Source
 
 ASSIGNMENT = re.compile(r"(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?P<index>\[[^\]]*\])?\+?=", re.DOTALL)
@@ -348,3 +349,38 @@ def _array(source: Source) -> _Piece:
             required_word(source, "the end of an array")
             source.skip_lines()
     return _Piece(source.text[start : source.at], expanded=True)
+
+
+# Variables that a command sets, in whichever way.
+DECLARES = frozenset({"declare", "export", "local", "readonly", "typeset"})
+_FILLS = {
+    "read": "",
+    "mapfile": "",
+    "readarray": "",
+    "getopts": "",
+    "printf": "-v",
+    "let": "",
+    "unset": "",
+    "wait": "-p",
+}
+"""Builtins that put a value into a variable they name, and the option behind which they name it."""
+
+
+def assignments(invocation: Invocation) -> Iterator[tuple[str, str | None]]:
+    """Yield the variables that a command sets, with their values where they can be read."""
+    yield from invocation.assignments
+    name, words = invocation.name, invocation.words
+    if name in DECLARES or name in {"env", "sudo", "doas"}:
+        for at, word in enumerate(words[1:], start=1):
+            if match := ASSIGNMENT.match(word):
+                yield match["name"], word[match.end() :]
+            elif at in invocation.unknown and name in DECLARES:
+                yield "", None
+            elif name in DECLARES and not word.startswith("-"):
+                yield word, ""
+    elif name in _FILLS:
+        option = _FILLS[name]
+        for at, word in enumerate(words[1:], start=1):
+            if not option or words[at - 1] == option or (word.startswith(option) and word != option):
+                target = word.removeprefix(option) if option else word
+                yield re.split(r"[\[=+]", target, maxsplit=1)[0], None

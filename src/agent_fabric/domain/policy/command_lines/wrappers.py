@@ -2,24 +2,43 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import TypedDict
 
 from agent_fabric.domain.policy.command_lines.grammar import parse_command
-from agent_fabric.domain.policy.command_lines.invocation import MAX_NESTING, Invocation, UnparsableCommand
-from agent_fabric.domain.policy.command_lines.option_programs import OptionProgram, option_programs
-from agent_fabric.domain.policy.command_lines.shell_escapes import runs_later, shell_lines, with_pipes
+from agent_fabric.domain.policy.command_lines.invocation import (
+    MAX_NESTING,
+    Invocation,
+    UnparsableCommand,
+    mark_unknown,
+    only_at_run_time,
+    part,
+)
+from agent_fabric.domain.policy.command_lines.names import names
 from agent_fabric.domain.policy.command_lines.shells import (
     alias_command,
     eval_command,
     flock,
+    runs_later,
     script_of,
     shell,
+    shell_lines,
     sourced_commands,
     trap_command,
     with_feeds,
+    with_pipes,
 )
-from agent_fabric.domain.policy.command_lines.subcommand_parts import mark_unknown, only_at_run_time, part
 from agent_fabric.domain.policy.command_lines.words import ASSIGNMENT
+
+
+@dataclass(frozen=True, slots=True)
+class OptionProgram:
+    """A command that an option of another one names."""
+
+    text: str = ""
+    """Command text, or"""
+    start: int = 0
+    """where in the words it starts, and"""
+    end: int = 0
+    """where it ends. Without any of them it is only known at run time."""
 
 
 def started_by(text: str) -> tuple[Invocation, ...]:
@@ -74,9 +93,89 @@ def _option_commands(invocation: Invocation, held: OptionProgram) -> tuple[Invoc
     return only_at_run_time(f"what an option of {invocation.name} runs")
 
 
-class _WrapperOptions(TypedDict):
-    valued: frozenset[str]
-    opaque: frozenset[str]
+# Programs that an option names: `rg --pre x`, `sort --compress-program=x`, `fd -x x`, `go test -exec x`.
+_TEXT_OPTIONS = {
+    "cargo": names("--config"),
+    "go": names("-exec --exec -toolexec --toolexec -vettool --vettool"),
+    "man": names("-P --pager"),
+    "rg": names("--pre --hostname-bin"),
+    "rsync": names("-e --rsh --rsync-path"),
+    "sort": names("--compress-program"),
+    "split": names("--filter"),
+    "tar": names(
+        "-F -I --checkpoint-action --info-script --new-volume-script --rmt-command --rsh-command --to-command "
+        "--use-compress-program"
+    ),
+    "zip": names("-TT --unzip-command"),
+}
+"""Options whose value is a command. Of those with one dash and one letter the value may follow directly."""
+_ABBREVIATED = names("sort split tar man")
+"""Programs that take the beginning of a long option for the whole."""
+_REST_OPTIONS = names("-x -X --exec --exec-batch")
+_GIT_TEXT = {
+    "rebase": names("-x --exec"),
+    "difftool": names("-x --extcmd"),
+    "filter-branch": names(
+        "--commit-filter --env-filter --index-filter --msg-filter --parent-filter --setup --tag-name-filter "
+        "--tree-filter"
+    ),
+}
+_GIT_REST = {"bisect": "run", "submodule": "foreach"}
+
+
+def option_programs(invocation: Invocation) -> Iterator[OptionProgram]:
+    """Yield the commands that options of an invocation hold."""
+    name, words = invocation.name, invocation.words
+    if name in _TEXT_OPTIONS:
+        yield from _option_texts(invocation, _TEXT_OPTIONS[name], abbreviated=name in _ABBREVIATED)
+    elif name in {"fd", "fdfind"}:
+        at = next((n for n, word in enumerate(words) if word in _REST_OPTIONS), 0)
+        if at:
+            end = next((n for n, word in enumerate(words) if n > at and word == ";"), len(words))
+            yield OptionProgram(start=at + 1, end=end)
+        elif any(
+            word.startswith("--exec") or (word[:1] == "-" != word[1:2] and {"x", "X"} & set(word)) for word in words[1:]
+        ):
+            yield OptionProgram()
+    elif name == "git":
+        for action, options in _GIT_TEXT.items():
+            if action in words:
+                yield from _option_texts(invocation, options, abbreviated=True)
+        for action, verb in _GIT_REST.items():
+            if action in words and verb in words[words.index(action) :]:
+                start = words.index(verb, words.index(action)) + 1
+                while start < len(words) and words[start].startswith("-"):
+                    start += 1
+                if start == len(words) - 1:
+                    # A single word is given to a shell.
+                    yield _option_text(words[start], unknown=start in invocation.unknown)
+                else:
+                    yield OptionProgram(start=start, end=len(words))
+
+
+def _option_texts(invocation: Invocation, options: frozenset[str], *, abbreviated: bool) -> Iterator[OptionProgram]:
+    words = invocation.words
+    for at, word in enumerate(words[1:], start=1):
+        name, equals, value = word.partition("=")
+        known = name in options or (
+            abbreviated and len(name) > 3 and any(option.startswith(name) for option in options if option[:2] == "--")
+        )
+        if known and equals:
+            yield _option_text(value, unknown=at in invocation.unknown)
+        elif known and at + 1 < len(words):
+            yield _option_text(words[at + 1], unknown=at + 1 in invocation.unknown)
+        elif not known and word[:1] == "-" != word[1:2] and len(word) > 2 and word[:2] in options:
+            yield _option_text(word[2:], unknown=at in invocation.unknown)
+
+
+def _option_text(value: str, *, unknown: bool) -> OptionProgram:
+    # tar's checkpoint actions are named; the others only print.
+    action, equals, command = value.partition("=")
+    if equals and action == "exec":
+        value = command
+    elif action in {"dot", "echo", "bell", "ttyout", "sleep", "totals"}:
+        return OptionProgram(text=":")
+    return OptionProgram() if unknown else OptionProgram(text=value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,15 +265,11 @@ class _Wrapper:
         return any(opaque[1] in option for opaque in self.opaque if len(opaque) == 2)
 
 
-def _options(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
 _XARGS = _Wrapper(
-    valued=_options(
+    valued=names(
         "-a -d -E -I -L -n -P -s --arg-file --delimiter --max-args --max-procs --max-chars --process-slot-var"
     ),
-    attached=_options("-e -i -l"),
+    attached=names("-e -i -l"),
     keeps_status=False,
 )
 
@@ -226,7 +321,7 @@ def _opaque_starter(invocation: Invocation) -> tuple[Invocation, ...]:
     return only_at_run_time(f"what {invocation.name} runs") if len(invocation.words) > 1 else ()
 
 
-_RUN_VALUED = _options(
+_RUN_VALUED = names(
     "-p --python --with --with-editable --with-requirements --extra --group --only-group --project --directory "
     "--env-file --package -P -C --index --default-index -i --index-url --from"
 )
@@ -257,90 +352,67 @@ def _either(
     return see_through
 
 
-_NPM: _WrapperOptions = {
-    "valued": _options("-p --package -w --workspace --prefix -C --dir -F --filter --cwd"),
-    "opaque": _options("-c --call --shell-mode"),
-}
+def _npm(*subcommands: str) -> Callable[[Invocation], tuple[Invocation, ...]]:
+    valued, opaque = (
+        names("-p --package -w --workspace --prefix -C --dir -F --filter --cwd"),
+        names("-c --call --shell-mode"),
+    )
+    return _either(*(_Wrapper(under=each, valued=valued, opaque=opaque) for each in subcommands))
+
 
 _SEE_THROUGH: dict[str, Callable[[Invocation], tuple[Invocation, ...]]] = {
-    "env": _Wrapper(
-        valued=_options("-u --unset -C --chdir -a --argv0"), opaque=_options("-S --split-string"), assigns=True
-    ),
+    **dict.fromkeys(names("builtin busybox catchsegv linux32 linux64 nohup sccache valgrind"), _Wrapper()),
+    **dict.fromkeys(names("entr ksh mksh parallel runuser script su watch zsh"), _opaque_starter),
+    **dict.fromkeys(names("ash bash dash sh"), shell),
+    **dict.fromkeys(names("gdb lldb"), _debugged_program),
+    **dict.fromkeys(names("hatch rye"), _Wrapper(under="run")),
+    **dict.fromkeys(names("pnpm yarn"), _npm("exec", "dlx")),
+    **dict.fromkeys(names(". source"), sourced_commands),
+    "env": _Wrapper(valued=names("-u --unset -C --chdir -a --argv0"), opaque=names("-S --split-string"), assigns=True),
     "sudo": _Wrapper(
-        valued=_options("-u -g -h -p -C -r -t -T -U -D -R --user --group --host --prompt --chdir --chroot"),
-        opaque=_options("-s -i -e --shell --login --edit"),
+        valued=names("-u -g -h -p -C -r -t -T -U -D -R --user --group --host --prompt --chdir --chroot"),
+        opaque=names("-s -i -e --shell --login --edit"),
         assigns=True,
     ),
-    "doas": _Wrapper(valued=_options("-u -C"), opaque=_options("-s")),
-    "taskset": _Wrapper(opaque=_options("-p --pid"), operands=1),
+    "doas": _Wrapper(valued=names("-u -C"), opaque=names("-s")),
+    "taskset": _Wrapper(opaque=names("-p --pid"), operands=1),
     "chrt": _Wrapper(
-        valued=_options("-T -P -D --sched-runtime --sched-period --sched-deadline"),
-        opaque=_options("-p --pid"),
-        operands=1,
+        valued=names("-T -P -D --sched-runtime --sched-period --sched-deadline"), opaque=names("-p --pid"), operands=1
     ),
     "chroot": _Wrapper(operands=1),
-    "unshare": _Wrapper(valued=_options("-S -G -R -w --setuid --setgid --root --wd --propagation --setgroups")),
-    "prlimit": _Wrapper(opaque=_options("-p --pid")),
-    "linux32": _Wrapper(),
-    "linux64": _Wrapper(),
-    "strace": _Wrapper(valued=_options("-e -o -p -s -u -E -a -b -I -O -S -P -X"), opaque=_options("-p")),
-    "ltrace": _Wrapper(valued=_options("-e -o -p -s -u -a -n -x -l -A -D -F"), opaque=_options("-p")),
-    "busybox": _Wrapper(),
-    "valgrind": _Wrapper(),
-    "ccache": _Wrapper(valued=_options("-d -F -M -o -x -X --config-path --dir --max-files --max-size --set-config")),
-    "sccache": _Wrapper(),
-    "fakeroot": _Wrapper(valued=_options("-l -s -i -b --lib --faked")),
-    "catchsegv": _Wrapper(),
+    "unshare": _Wrapper(valued=names("-S -G -R -w --setuid --setgid --root --wd --propagation --setgroups")),
+    "prlimit": _Wrapper(opaque=names("-p --pid")),
+    "strace": _Wrapper(valued=names("-e -o -p -s -u -E -a -b -I -O -S -P -X"), opaque=names("-p")),
+    "ltrace": _Wrapper(valued=names("-e -o -p -s -u -a -n -x -l -A -D -F"), opaque=names("-p")),
+    "ccache": _Wrapper(valued=names("-d -F -M -o -x -X --config-path --dir --max-files --max-size --set-config")),
+    "fakeroot": _Wrapper(valued=names("-l -s -i -b --lib --faked")),
     "cross-env": _Wrapper(assigns=True),
-    "gdb": _debugged_program,
-    "lldb": _debugged_program,
     "flock": flock,
-    "script": _opaque_starter,
-    "watch": _opaque_starter,
-    "parallel": _opaque_starter,
-    "entr": _opaque_starter,
-    "su": _opaque_starter,
-    "runuser": _opaque_starter,
-    "pkexec": _Wrapper(valued=_options("--user")),
-    "zsh": _opaque_starter,
-    "ksh": _opaque_starter,
-    "ash": shell,
-    "mksh": _opaque_starter,
-    "nice": _Wrapper(valued=_options("-n --adjustment")),
-    "ionice": _Wrapper(valued=_options("-c --class -n --classdata")),
-    "nohup": _Wrapper(),
-    "timeout": _Wrapper(valued=_options("-k --kill-after -s --signal"), operands=1),
-    "time": _Wrapper(valued=_options("-f --format -o --output")),
-    "stdbuf": _Wrapper(valued=_options("-i --input -o --output -e --error")),
+    "pkexec": _Wrapper(valued=names("--user")),
+    "nice": _Wrapper(valued=names("-n --adjustment")),
+    "ionice": _Wrapper(valued=names("-c --class -n --classdata")),
+    "timeout": _Wrapper(valued=names("-k --kill-after -s --signal"), operands=1),
+    "time": _Wrapper(valued=names("-f --format -o --output")),
+    "stdbuf": _Wrapper(valued=names("-i --input -o --output -e --error")),
     "setsid": _Wrapper(keeps_status=False),
-    "command": _Wrapper(queries=_options("-v -V")),
-    "builtin": _Wrapper(),
-    "exec": _Wrapper(valued=_options("-a")),
+    "command": _Wrapper(queries=names("-v -V")),
+    "exec": _Wrapper(valued=names("-a")),
     "uv": _either(
         _python_project(_Wrapper(under="run", valued=_RUN_VALUED)), _Wrapper(under="tool run", valued=_RUN_VALUED)
     ),
-    "hatch": _Wrapper(under="run"),
-    "pdm": _Wrapper(under="run", valued=_options("-p --project -s --site-packages")),
-    "rye": _Wrapper(under="run"),
-    "conda": _Wrapper(under="run", valued=_options("-n --name -p --prefix --cwd")),
-    "pipx": _Wrapper(under="run", valued=_options("--spec --python --index-url --pip-args")),
-    "npm": _either(_Wrapper(under="exec", **_NPM), _Wrapper(under="x", **_NPM)),
-    "pnpm": _either(_Wrapper(under="exec", **_NPM), _Wrapper(under="dlx", **_NPM)),
-    "yarn": _either(_Wrapper(under="exec", **_NPM), _Wrapper(under="dlx", **_NPM)),
+    "pdm": _Wrapper(under="run", valued=names("-p --project -s --site-packages")),
+    "conda": _Wrapper(under="run", valued=names("-n --name -p --prefix --cwd")),
+    "pipx": _Wrapper(under="run", valued=names("--spec --python --index-url --pip-args")),
+    "npm": _npm("exec", "x"),
     "bun": _Wrapper(under="x"),
-    "bunx": _Wrapper(valued=_options("-p --package")),
+    "bunx": _Wrapper(valued=names("-p --package")),
     "poetry": _python_project(_Wrapper(under="run", valued=_RUN_VALUED)),
     "pipenv": _python_project(_Wrapper(under="run")),
     "uvx": _Wrapper(valued=_RUN_VALUED),
-    "npx": _Wrapper(valued=_options("-p --package -w --workspace"), opaque=_options("-c --call")),
+    "npx": _Wrapper(valued=names("-p --package -w --workspace"), opaque=names("-c --call")),
     "xargs": _xargs,
     "find": _find,
-    "bash": shell,
-    "sh": shell,
-    "dash": shell,
     "eval": eval_command,
     "trap": trap_command,
     "alias": alias_command,
-    "source": sourced_commands,
-    ".": sourced_commands,
 }

@@ -1,13 +1,100 @@
 """Finds signs in the words of a text: rules of ideas that stand close together."""
 
 import re
-from collections.abc import Iterable, Iterator
-from functools import lru_cache, reduce
+from collections.abc import Iterable, Iterator, Sequence
+from enum import IntFlag
+from functools import cache, lru_cache, reduce
 from operator import or_
 from typing import NamedTuple
 
-from agent_fabric.domain.policy.injection.ideas import Idea
-from agent_fabric.domain.policy.injection.lexicon import lexicon
+from agent_fabric.domain.policy.injection import words_english
+from agent_fabric.domain.policy.injection.folding import fold, spellings
+
+Idea = IntFlag(
+    "Idea",
+    "IGNORE DEFY OVERRIDING PRIOR INSTR TOLD YOU YOUR NEW TASK VOID NEG TELL USER HIDE FROMUSER MENTION THISTEXT "
+    "SHOW PROMPT VERBATIM REPEAT ABOVE EVERYTHING AI BOT UNBOUND WITHOUT LIMITS BECOME JAILBREAK SEND SENSITIVE "
+    "DEST FETCH MUST GRANT ADDRESSED MAKER LIFTED PREAPPROVED KEYFILE INCLUDE ITSCONTENT RUN NOASK SHELLY DECODE "
+    "ENCODING OBEY TOOL CALL RISKY BEGINS ENDS",
+)
+"""What orders to a model are made of; `words_english` has the words. DEFY is to ignore, and nothing milder; VOID is no
+longer in force; BOT may be a model, a person or a program; DEST is an address to send to; KEYFILE a file that holds
+secrets; ADDRESSED speaks to a model; MAKER claims to come from who may give orders; OVERRIDING sets new orders above
+others by itself. At BEGINS a phrase may begin, at ENDS a sentence ends."""
+
+
+_BEGINS, _ENDS, _DEST = int(Idea.BEGINS), int(Idea.ENDS), int(Idea.DEST)
+
+
+class Phrase(NamedTuple):
+    """Several words in a row."""
+
+    rest: tuple[str, ...]
+    """The words after the first."""
+    open_end: bool
+    """The last word may go on."""
+    idea: int
+
+    def follows(self, words: Sequence[str], at: int) -> bool:
+        """Whether the phrase goes on as the words after `at` do."""
+        last = at + len(self.rest)
+        if last >= len(words) or not words[last].startswith(self.rest[-1]):
+            return False
+        return (self.open_end or words[last] == self.rest[-1]) and tuple(words[at + 1 : last]) == self.rest[:-1]
+
+
+class Lexicon(NamedTuple):
+    """All words, sorted for looking up."""
+
+    exact: dict[str, int]
+    stems: dict[str, list[tuple[str, int]]]
+    """Words with any ending, by their first two letters."""
+    phrases: dict[str, dict[str, list[Phrase]]]
+    """By their first word, then by their second; under "" where the second may go on."""
+
+    def ideas_of(self, word: str) -> int:
+        """What a folded word may stand for, as bits of `Idea`."""
+        found = 0
+        for spelling in spellings(word):
+            found |= self.exact.get(spelling, 0)
+            for stem, idea in self.stems.get(spelling[:2], ()):
+                if spelling.startswith(stem):
+                    found |= idea
+            if spelling in self.phrases:
+                found |= _BEGINS
+        return found
+
+    def phrases_at(self, words: Sequence[str], at: int) -> int:
+        """What the phrases that begin here stand for, as bits of `Idea`."""
+        second = words[at + 1] if at + 1 < len(words) else ""
+        by_second, found = self.phrases.get(words[at], {}), 0
+        for phrase in (*by_second.get(second, ()), *by_second.get("", ())):
+            if phrase.follows(words, at):
+                found |= phrase.idea
+        return found
+
+
+@cache
+def lexicon() -> Lexicon:
+    """All words, sorted on first use."""
+    exact: dict[str, int] = {}
+    stems: dict[str, list[tuple[str, int]]] = {}
+    phrases: dict[str, dict[str, list[Phrase]]] = {}
+    for name, entries in (*words_english.WORDS.items(), ("ADDRESSED", words_english.address_forms())):
+        idea = int(Idea[name])
+        for entry in entries.split():
+            open_end = entry.endswith("*")
+            # Folding keeps `_`, and no word has one: texts are split at it.
+            first, *rest = fold(entry.removesuffix("*")).split("_")
+            if rest:
+                second = "" if open_end and len(rest) == 1 else rest[0]
+                by_second = phrases.setdefault(first, {})
+                by_second.setdefault(second, []).append(Phrase(tuple(rest), open_end, idea))
+            elif open_end:
+                stems.setdefault(first[:2], []).append((first, idea))
+            else:
+                exact[first] = exact.get(first, 0) | idea
+    return Lexicon(exact, stems, phrases)
 
 
 class SignalRule(NamedTuple):
@@ -76,7 +163,6 @@ SPACED_OUT = ("ignore", "override", "previousinstr", "systemprompt", "disregard"
 _PIECES = r"https?://[^\s<>\"')]*|\w+@?|[.!?](?=\s|$)|\n(?:\r?\n|[-*#>|])"
 """Addresses, words, and ends of sentences: simple runs, of which none is read twice."""
 _LONGEST_WORD = 40
-_BEGINS, _ENDS, _DEST = int(Idea.BEGINS), int(Idea.ENDS), int(Idea.DEST)
 
 
 class PhraseSignals(NamedTuple):

@@ -10,21 +10,11 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 
 from agent_fabric.domain.policy.injection.folding import INVISIBLE, ZERO_WIDTH, cap, fold
-from agent_fabric.domain.policy.injection.ideas import Idea
-from agent_fabric.domain.policy.injection.phrases import findings_in
+from agent_fabric.domain.policy.injection.phrases import Idea, findings_in
 
 SIGNS = (
-    "authority",
-    "encoded",
-    "exfiltration",
-    "hidden_text",
-    "override",
-    "persona",
-    "prompt_leak",
-    "secrecy",
-    "shell",
-    "tool_call",
-    "turn_marker",
+    *("authority", "encoded", "exfiltration", "hidden_text", "override", "persona", "prompt_leak", "secrecy", "shell"),
+    *("tool_call", "turn_marker"),
 )
 """All signs that a scan may name."""
 

@@ -98,6 +98,7 @@ HAILS = (
     "you_the you_as whichever system_note important_note"
 )
 """How an address begins."""
+LINKS = "to_ for_ an_ a_ the_ to_the_ for_the_ to_any_ to_all_ for_any_ for_all_"
 MODELS = (
     "ai ais llm llms language_model language_models chatbot chatbots assistant assistants copilot claude chatgpt gpt "
     "gemini coding_agent coding_agents coding_assistant coding_assistants autonomous_agent automated_agent"
@@ -109,20 +110,8 @@ READING = "reading_this reads_this that_reads_this processing_this processes_thi
 
 def address_forms() -> str:
     """Ways to speak to a model: note to AI, attention all assistants, if you are an LLM, bots reading this."""
-    between = (
-        "",
-        "to_",
-        "for_",
-        "an_",
-        "a_",
-        "the_",
-        "to_the_",
-        "for_the_",
-        "to_any_",
-        "to_all_",
-        "for_any_",
-        "for_all_",
+    hailed = (
+        f"{hail}_{link}{model}" for hail in HAILS.split() for link in ("", *LINKS.split()) for model in MODELS.split()
     )
-    hailed = (f"{hail}_{link}{model}" for hail in HAILS.split() for link in between for model in MODELS.split())
     readers = (f"{model}_{reading}" for model in MODELS.split() for reading in READING.split())
     return " ".join((*hailed, *readers))

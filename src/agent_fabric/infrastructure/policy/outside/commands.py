@@ -16,9 +16,8 @@ from typing import NamedTuple
 
 from agent_fabric.application.ports.sandbox import Sandbox
 from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.policy.outside import OutsideCall
+from agent_fabric.domain.policy.outside import OutsideCall, local_words, suffixes_taken_along
 from agent_fabric.domain.policy.outside_plan import CannotRunOutside, Outside
-from agent_fabric.domain.policy.outside_words import local_words, suffixes_taken_along
 from agent_fabric.domain.tools.specs import ToolResult
 from agent_fabric.infrastructure.policy.outside.push import Push, push_words
 from agent_fabric.infrastructure.policy.outside.repository import read_repository

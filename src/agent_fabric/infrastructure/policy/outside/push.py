@@ -20,11 +20,16 @@ from agent_fabric.infrastructure.policy.outside.repository import Repository
 from agent_fabric.infrastructure.policy.outside.surroundings import account
 
 _SILENT = frozenset({"-v", "--verbose", "-q", "--quiet", "--progress", "--no-progress", "--no-verify", "--porcelain"})
-_FORCE = frozenset({"-f", "--force"})
-_UPSTREAM = frozenset({"-u", "--set-upstream"})
-_DRY_RUN = frozenset({"-n", "--dry-run"})
-_DELETE = frozenset({"-d", "--delete"})
-_LEASE = "--force-with-lease"
+_KNOWN = {
+    **dict.fromkeys(("-f", "--force"), "force"),
+    "--force-with-lease": "lease",
+    "--tags": "tags",
+    **dict.fromkeys(("--all", "--branches"), "every_branch"),
+    **dict.fromkeys(("-d", "--delete"), "delete"),
+    **dict.fromkeys(("-u", "--set-upstream"), "upstream"),
+    **dict.fromkeys(("-n", "--dry-run"), "dry_run"),
+}
+"""Options, and what they set of `PushWords`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,20 +66,8 @@ def push_words(words: tuple[str, ...]) -> PushWords:
     for word in words[at + 1 :]:
         if not word.startswith("-"):
             operands.append(word)
-        elif word in _FORCE:
-            found["force"] = True
-        elif word == _LEASE:
-            found["lease"] = True
-        elif word == "--tags":
-            found["tags"] = True
-        elif word in {"--all", "--branches"}:
-            found["every_branch"] = True
-        elif word in _DELETE:
-            found["delete"] = True
-        elif word in _UPSTREAM:
-            found["upstream"] = True
-        elif word in _DRY_RUN:
-            found["dry_run"] = True
+        elif word in _KNOWN:
+            found[_KNOWN[word]] = True
         elif word not in _SILENT:
             raise _unknown(word)
     if "tag" in operands[1:]:

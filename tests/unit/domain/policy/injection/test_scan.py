@@ -11,8 +11,7 @@ from typing import NamedTuple
 import pytest
 
 from agent_fabric.domain.policy.injection.folding import LIMIT
-from agent_fabric.domain.policy.injection.ideas import Idea
-from agent_fabric.domain.policy.injection.phrases import RULES
+from agent_fabric.domain.policy.injection.phrases import RULES, Idea
 from agent_fabric.domain.policy.injection.scan import SIGNS, signals_in
 from agent_fabric.domain.policy.injection.words_english import WORDS
 
